@@ -1,0 +1,513 @@
+//! What the rules look at: figures derived from a record, computed again each time.
+
+use crate::ledger::{DirectionLedger, Ledger};
+use crate::plan::Protocol;
+use crate::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
+use crate::statistics::{self, Plateau};
+use crate::units::Nanos;
+
+/// A grid of rates has at most this many points.
+const GRID_POINTS: u64 = 1000;
+
+/// Where a rate was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// By the receiving application: goodput proper.
+    ReceivingApplication,
+    /// By the sending kernel from acknowledgements: what the receiving kernel got, a round trip ago.
+    Acknowledged,
+    /// By the sending application: what its kernel accepted, which is not delivery.
+    SendingApplication,
+}
+
+/// Everything that the rules may use.
+#[derive(Debug, Clone)]
+pub struct Evidence<'a> {
+    /// The raw facts.
+    pub record: &'a RunRecord,
+    /// The book.
+    pub ledger: Ledger,
+    /// Derived figures of each direction, in the order of [`RunRecord::flows`].
+    pub directions: Vec<DirectionEvidence>,
+}
+
+/// Derived figures of one direction.
+#[derive(Debug, Clone)]
+pub struct DirectionEvidence {
+    /// Which.
+    pub flow: Flow,
+    /// Where the rates below were measured.
+    pub measured_at: Place,
+    /// Rate of all streams together, bit/s, on an even grid.
+    pub rates_bps: Vec<f64>,
+    /// The grid's first instant, ns on the measuring end's clock.
+    pub grid_from_ns: u64,
+    /// The grid's step, ns.
+    pub grid_step_ns: u64,
+    /// The steady part; absent where nothing was moved.
+    pub plateau: Option<Plateau>,
+    /// Bytes without the omitted part.
+    pub bytes: u64,
+    /// The same for each stream, by id.
+    pub stream_bytes: Vec<(u32, u64)>,
+    /// Time that they took: from the first byte (or the end of the omitted part) to the last.
+    pub span_ns: u64,
+    /// Where the time went at the sender, over the plateau.
+    pub budget: Result<TimeBudget, String>,
+    /// The sender's path figures over the plateau, where its kernel is known.
+    pub path: Option<PathFigures>,
+    /// Median over the plateau of what lay unread at the receiver, bytes, all streams; absent = not known.
+    pub unread_bytes: Option<f64>,
+    /// This direction's page of the book.
+    pub ledger: DirectionLedger,
+}
+
+/// Where the time of the sending streams went. Shares of 0 to 1 that add to one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TimeBudget {
+    /// Nothing to send: the sending application (elapsed − `busy_time`).
+    pub application: f64,
+    /// Limited by the send buffer (`sndbuf_limited`).
+    pub send_buffer: f64,
+    /// Limited by the peer's receive window (`rwnd_limited`).
+    pub receive_window: f64,
+    /// The rest of `busy_time`: congestion window, recovery, the path itself.
+    pub network: f64,
+    /// Begin and end of the samples that it rests on, ns on the sender's clock.
+    pub span_ns: [u64; 2],
+}
+
+/// The sending kernel's view of the path, over the plateau.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct PathFigures {
+    /// Mean of the smoothed round-trip time, µs.
+    pub rtt_us: Option<f64>,
+    /// Least round-trip time of the whole run, µs.
+    pub min_rtt_us: Option<f64>,
+    /// Segments sent again in the whole run.
+    pub retransmits: Option<u64>,
+    /// Segments that carried data in the whole run.
+    pub data_segments: Option<u64>,
+    /// Median peer's receive window, bytes, one stream.
+    pub receive_window_bytes: Option<f64>,
+    /// Median congestion window, bytes, one stream.
+    pub congestion_window_bytes: Option<f64>,
+    /// Median of what was in flight, bytes, one stream.
+    pub in_flight_bytes: Option<f64>,
+    /// Median of what the send buffer held unsent, bytes, one stream.
+    pub notsent_bytes: Option<f64>,
+    /// Send buffer granted, bytes, one stream.
+    pub send_buffer_bytes: Option<u64>,
+    /// Maximum segment size, bytes.
+    pub mss_bytes: Option<u64>,
+}
+
+impl<'a> Evidence<'a> {
+    /// Derives all figures of a record.
+    pub fn of(record: &'a RunRecord) -> Self {
+        let ledger = Ledger::of(record);
+        let directions = ledger
+            .directions
+            .iter()
+            .map(|direction| DirectionEvidence::of(record, direction.clone()))
+            .collect();
+        Self {
+            record,
+            ledger,
+            directions,
+        }
+    }
+}
+
+/// The samples of a direction at the place where they are best measured.
+struct Source<'a> {
+    place: Place,
+    role: Role,
+    end: &'a EndRecord,
+    column: &'static str,
+}
+
+fn source(record: &RunRecord, flow: Flow) -> Option<Source<'_>> {
+    if let Some(end) = record.end(flow.receiver()) {
+        return Some(Source {
+            place: Place::ReceivingApplication,
+            role: flow.receiver(),
+            end,
+            column: "app_bytes",
+        });
+    }
+    let end = record.end(flow.sender())?;
+    let acknowledged = record.plan.protocol == Protocol::Tcp
+        && end
+            .streams_of(flow)
+            .all(|stream| stream.samples.column("bytes_acked").is_some());
+    let (place, column) = if acknowledged {
+        (Place::Acknowledged, "bytes_acked")
+    } else {
+        (Place::SendingApplication, "app_bytes")
+    };
+    Some(Source {
+        place,
+        role: flow.sender(),
+        end,
+        column,
+    })
+}
+
+impl DirectionEvidence {
+    fn of(record: &RunRecord, ledger: DirectionLedger) -> Self {
+        let flow = ledger.flow;
+        let mut evidence = Self {
+            flow,
+            measured_at: Place::ReceivingApplication,
+            rates_bps: Vec::new(),
+            grid_from_ns: 0,
+            grid_step_ns: 0,
+            plateau: None,
+            bytes: 0,
+            stream_bytes: Vec::new(),
+            span_ns: 0,
+            budget: Err("nothing was measured".to_owned()),
+            path: None,
+            unread_bytes: None,
+            ledger,
+        };
+        let Some(source) = source(record, flow) else {
+            return evidence;
+        };
+        evidence.measured_at = source.place;
+        let streams: Vec<&StreamRecord> = source.end.streams_of(flow).collect();
+        let Some((from, to)) = span(source.end, &streams) else {
+            return evidence;
+        };
+        evidence.lay_grid(record, &source, &streams, from, to);
+        let acknowledged = source.place == Place::Acknowledged;
+        evidence.stream_bytes = streams
+            .iter()
+            .map(|stream| (stream.id, counted(stream, flow, acknowledged)))
+            .collect();
+        evidence.bytes = evidence
+            .stream_bytes
+            .iter()
+            .fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        let last = streams
+            .iter()
+            .filter_map(|stream| stream.last_byte_ns)
+            .max()
+            .map_or(to, |at| at.0);
+        evidence.span_ns = last.saturating_sub(from);
+        evidence.budget = evidence.time_budget(record, source.role);
+        evidence.path = evidence.path_figures(record, source.role);
+        evidence.unread_bytes = evidence.unread(record);
+        evidence
+    }
+
+    /// Rate over the whole run, without the omitted part, bit/s.
+    pub fn whole_run_bps(&self) -> Option<f64> {
+        (self.span_ns > 0).then(|| self.bytes as f64 * 8e9 / self.span_ns as f64)
+    }
+
+    /// From the first byte to the plateau, ns; `None` where the run is not steady.
+    pub fn ramp_ns(&self) -> Option<u64> {
+        let plateau = self.plateau.filter(|plateau| plateau.unsteady.is_none())?;
+        Some(plateau.from as u64 * self.grid_step_ns)
+    }
+
+    /// Begin and end of the plateau, ns on the measuring end's clock.
+    pub fn plateau_span_ns(&self) -> Option<[u64; 2]> {
+        let plateau = self.plateau?;
+        let at = |point: usize| {
+            self.grid_from_ns
+                .saturating_add((point as u64).saturating_mul(self.grid_step_ns))
+        };
+        Some([at(plateau.from), at(self.rates_bps.len())])
+    }
+
+    fn lay_grid(
+        &mut self,
+        record: &RunRecord,
+        source: &Source<'_>,
+        streams: &[&StreamRecord],
+        from: u64,
+        to: u64,
+    ) {
+        let step = record
+            .plan
+            .sample_ns
+            .0
+            .max(to.saturating_sub(from).div_ceil(GRID_POINTS))
+            .max(1);
+        let points = usize::try_from((to - from) / step).unwrap_or(0);
+        let mut sums = vec![0.0; points + 1];
+        for stream in streams {
+            let Some(values) = stream
+                .samples
+                .column(source.column)
+                .filter(|values| values.len() > 1)
+            else {
+                if stream.app_bytes == 0 {
+                    continue;
+                }
+                // Bytes without samples: a rate of zero would be a lie.
+                return;
+            };
+            let mut curve = Curve::new(stream.samples.at_ns(), values);
+            for (point, sum) in sums.iter_mut().enumerate() {
+                *sum += curve.at(from.saturating_add(point as u64 * step));
+            }
+        }
+        self.grid_from_ns = from;
+        self.grid_step_ns = step;
+        self.rates_bps = sums
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]).max(0.0) * 8e9 / step as f64)
+            .collect();
+        self.plateau = statistics::plateau(&self.rates_bps);
+    }
+
+    /// The plateau on the clock of `role`, given that it stands on that of `measured_by`.
+    fn plateau_on(&self, record: &RunRecord, measured_by: Role, role: Role) -> Option<[u64; 2]> {
+        let [from, to] = self.plateau_span_ns()?;
+        if measured_by == role {
+            return Some([from, to]);
+        }
+        let Some(clock) = record.clock else {
+            // Both ends were let go at the same time, but for half a round trip.
+            let (here, there) = (
+                record.end(measured_by)?.start_ns,
+                record.end(role)?.start_ns,
+            );
+            return Some([from, to].map(|at| there.plus(Nanos(at).since(here)).0));
+        };
+        Some(match measured_by {
+            // The record's offset is the server's clock minus the client's.
+            Role::Server => [clock.to_ours(from), clock.to_ours(to)],
+            Role::Client => {
+                let to_server = |at: u64| at.saturating_add_signed(clock.offset_at(at));
+                [to_server(from), to_server(to)]
+            }
+        })
+    }
+
+    fn time_budget(&self, record: &RunRecord, measured_by: Role) -> Result<TimeBudget, String> {
+        if record.plan.protocol == Protocol::Udp {
+            return Err("UDP has no windows: the kernel keeps no such clocks for it".to_owned());
+        }
+        let role = self.flow.sender();
+        let end = record.end(role).ok_or(
+            "the sender is a stock iperf3, whose results do not carry its kernel's clocks",
+        )?;
+        let span = self
+            .plateau_on(record, measured_by, role)
+            .ok_or("no plateau on the sender's clock")?;
+        let (mut elapsed, mut busy, mut window, mut buffer) = (0.0, 0.0, 0.0, 0.0);
+        for stream in end.streams_of(self.flow) {
+            let rows = Rows::within(stream, span)
+                .ok_or("too few samples of the sender's kernel over the plateau")?;
+            let absent = "the sender's kernel does not tell (busy_time needs Linux 4.10)";
+            elapsed += rows.elapsed_us();
+            busy += rows.growth("busy_time_us").ok_or(absent)?;
+            window += rows.growth("rwnd_limited_us").ok_or(absent)?;
+            buffer += rows.growth("sndbuf_limited_us").ok_or(absent)?;
+        }
+        if elapsed <= 0.0 {
+            return Err("too few samples of the sender's kernel over the plateau".to_owned());
+        }
+        let busy = busy.clamp(0.0, elapsed);
+        let (window, buffer) = (window.min(busy), buffer.min(busy));
+        Ok(TimeBudget {
+            application: (elapsed - busy) / elapsed,
+            send_buffer: buffer / elapsed,
+            receive_window: window / elapsed,
+            network: (busy - window - buffer).max(0.0) / elapsed,
+            span_ns: span,
+        })
+    }
+
+    /// The sum over the streams of the median of what lay unread, over the plateau (which stands on the
+    /// receiver's clock whenever the receiver is known).
+    fn unread(&self, record: &RunRecord) -> Option<f64> {
+        let span = self.plateau_span_ns()?;
+        let medians: Option<Vec<f64>> = record
+            .end(self.flow.receiver())?
+            .streams_of(self.flow)
+            .map(|stream| statistics::median(&Rows::within(stream, span)?.values("unread_bytes")?))
+            .collect();
+        medians.map(|values| values.iter().sum())
+    }
+
+    fn path_figures(&self, record: &RunRecord, measured_by: Role) -> Option<PathFigures> {
+        if record.plan.protocol == Protocol::Udp {
+            return None;
+        }
+        let role = self.flow.sender();
+        let end = record.end(role)?;
+        let span = self.plateau_on(record, measured_by, role)?;
+        let streams: Vec<&StreamRecord> = end.streams_of(self.flow).collect();
+        let gather = |of: &dyn Fn(&Rows<'_>) -> Option<Vec<f64>>| -> Vec<f64> {
+            streams
+                .iter()
+                .filter_map(|stream| of(&Rows::within(stream, span)?))
+                .flatten()
+                .collect()
+        };
+        let product = |rows: &Rows<'_>, name: &str| -> Option<Vec<f64>> {
+            let mss = rows.values("snd_mss_bytes")?;
+            Some(
+                rows.values(name)?
+                    .iter()
+                    .zip(mss)
+                    .map(|(packets, mss)| packets * mss)
+                    .collect(),
+            )
+        };
+        let rtt = gather(&|rows| rows.values("rtt_us"));
+        let total = |name: &str| -> Option<u64> {
+            streams
+                .iter()
+                .map(|stream| stream.samples.last(name))
+                .sum::<Option<u64>>()
+        };
+        let least = streams
+            .iter()
+            .filter_map(|stream| {
+                stream
+                    .samples
+                    .column("min_rtt_us")?
+                    .iter()
+                    .filter(|rtt| **rtt < u64::from(u32::MAX))
+                    .min()
+            })
+            .min();
+        Some(PathFigures {
+            rtt_us: (!rtt.is_empty()).then(|| statistics::mean(&rtt)),
+            min_rtt_us: least.map(|rtt| *rtt as f64),
+            retransmits: total("total_retrans_packets"),
+            data_segments: total("data_segs_out"),
+            receive_window_bytes: statistics::median(&gather(&|rows| rows.values("snd_wnd_bytes"))),
+            congestion_window_bytes: statistics::median(&gather(&|rows| {
+                product(rows, "snd_cwnd_packets")
+            })),
+            in_flight_bytes: statistics::median(&gather(&|rows| product(rows, "unacked_packets"))),
+            notsent_bytes: statistics::median(&gather(&|rows| rows.values("notsent_bytes"))),
+            send_buffer_bytes: streams
+                .iter()
+                .filter_map(|stream| stream.send_buffer_bytes)
+                .max(),
+            mss_bytes: streams
+                .iter()
+                .filter_map(|stream| stream.samples.last("snd_mss_bytes"))
+                .max(),
+        })
+    }
+}
+
+/// From the first byte, or the end of the omitted part, to the last byte or the end of the test,
+/// whichever came first: draining afterwards is no part of the plateau.
+fn span(end: &EndRecord, streams: &[&StreamRecord]) -> Option<(u64, u64)> {
+    let begun = |stream: &&StreamRecord| stream.omit_until_ns.or(stream.first_byte_ns);
+    let from = streams.iter().filter_map(begun).min()?.0;
+    let last = streams
+        .iter()
+        .filter_map(|stream| stream.last_byte_ns)
+        .max()?
+        .0;
+    let to = if end.end_ns.0 > from {
+        last.min(end.end_ns.0)
+    } else {
+        last
+    };
+    (to > from).then_some((from, to))
+}
+
+/// What a stream moved without the omitted part, at the place where the direction is measured.
+fn counted(stream: &StreamRecord, flow: Flow, acknowledged: bool) -> u64 {
+    let app = stream.app_bytes.saturating_sub(stream.omitted_bytes);
+    if !acknowledged || stream.drained {
+        return app;
+    }
+    // Not drained: what was written and never acknowledged was not delivered.
+    let cookie = if flow == Flow::ClientToServer {
+        stream.cookie_bytes
+    } else {
+        0
+    };
+    let around = cookie.saturating_add(u64::from(stream.active_opener));
+    let acked = stream
+        .tcp
+        .as_ref()
+        .and_then(|facts| facts.bytes_acked)
+        .or_else(|| stream.samples.last("bytes_acked"));
+    acked.map_or(app, |acked| {
+        acked
+            .saturating_sub(around)
+            .saturating_sub(stream.omitted_bytes)
+            .min(app)
+    })
+}
+
+/// A cumulative count between samples, by linear interpolation; asked in order of time.
+struct Curve<'a> {
+    at: &'a [u64],
+    values: &'a [u64],
+    row: usize,
+}
+
+impl<'a> Curve<'a> {
+    fn new(at: &'a [u64], values: &'a [u64]) -> Self {
+        Self { at, values, row: 0 }
+    }
+
+    fn at(&mut self, instant: u64) -> f64 {
+        let Some(last) = self.at.len().checked_sub(1) else {
+            return 0.0;
+        };
+        while self.row < last && self.at[self.row + 1] <= instant {
+            self.row += 1;
+        }
+        let (here, value) = (self.at[self.row], self.values[self.row] as f64);
+        if self.row == last || instant <= here {
+            return value;
+        }
+        let (next, next_value) = (self.at[self.row + 1], self.values[self.row + 1] as f64);
+        value + (next_value - value) * (instant - here) as f64 / (next - here).max(1) as f64
+    }
+}
+
+/// The rows of a stream's samples within a span.
+struct Rows<'a> {
+    stream: &'a StreamRecord,
+    from: usize,
+    to: usize,
+}
+
+impl<'a> Rows<'a> {
+    fn within(stream: &'a StreamRecord, [from, to]: [u64; 2]) -> Option<Self> {
+        let at = stream.samples.at_ns();
+        let rows = Self {
+            stream,
+            from: at.partition_point(|t| *t < from),
+            to: at.partition_point(|t| *t <= to),
+        };
+        (rows.to >= rows.from + 2).then_some(rows)
+    }
+
+    fn values(&self, name: &str) -> Option<Vec<f64>> {
+        Some(
+            self.stream.samples.column(name)?[self.from..self.to]
+                .iter()
+                .map(|value| *value as f64)
+                .collect(),
+        )
+    }
+
+    fn growth(&self, name: &str) -> Option<f64> {
+        let column = self.stream.samples.column(name)?;
+        Some(column[self.to - 1].saturating_sub(column[self.from]) as f64)
+    }
+
+    fn elapsed_us(&self) -> f64 {
+        let at = self.stream.samples.at_ns();
+        at[self.to - 1].saturating_sub(at[self.from]) as f64 / 1e3
+    }
+}

@@ -1,0 +1,70 @@
+//! What a rule found.
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Flow, Role};
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// As it should be.
+    Healthy,
+    /// Worth knowing.
+    Note,
+    /// It costs throughput.
+    Limit,
+    /// A figure cannot be trusted.
+    Fault,
+}
+
+/// One figure that a finding rests on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// What it is, with its unit: `rwnd_limited share of the plateau, %`.
+    pub name: String,
+    /// Its value.
+    pub value: f64,
+    /// Where it was measured: `client kernel`, `server application` …
+    pub place: String,
+}
+
+/// What to change: a setting and its value, on the host that needs it. Never code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remedy {
+    /// The end whose host needs it.
+    pub host: Role,
+    /// The setting: a sysctl, an option of linerate, a buffer.
+    pub setting: String,
+    /// The value.
+    pub value: String,
+}
+
+/// What was found, and on what it rests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The rule's stable name, as in docs/findings: `receive-window`, `path-full` …
+    pub id: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// The direction it is about; absent = the whole run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Flow>,
+    /// One sentence that a network engineer would write.
+    pub sentence: String,
+    /// Share of the time that it explains, 0 to 1, where it explains time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_of_time: Option<f64>,
+    /// Span of the samples that it rests on, ns since the start of the test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span_ns: Option<[u64; 2]>,
+    /// The figures used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<Figure>,
+    /// What to change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
+    /// The next command, which would confirm or refute it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}

@@ -1,0 +1,577 @@
+//! Made-up runs for tests and examples: whole records of both ends whose books balance by
+//! construction, so that a test breaks exactly one thing.
+//!
+//! ```
+//! use linerate_model::{fixture, ledger::Ledger, plan::Plan};
+//!
+//! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());
+//! assert!(Ledger::of(&record).balanced());
+//! ```
+
+use std::collections::BTreeMap;
+
+use crate::clock::{ClockOffset, ClockPair};
+use crate::plan::{Plan, Protocol};
+use crate::record::{
+    ControlFacts, CpuUse, EndRecord, Flow, HostFacts, InterfaceCounters, InterfaceFacts,
+    InterfacePair, Kind, Outcome, PeerResults, PeerStream, Role, RunRecord, SCHEMA_VERSION,
+    Software, StreamRecord, UdpCounts,
+};
+use crate::series::Series;
+use crate::tcp_info::{FIELDS, TcpFacts};
+use crate::units::Nanos;
+
+/// The client's clock when the streams are let go, ns.
+pub const CLIENT_START_NS: u64 = 5_000_000_000;
+/// The server's clock minus the client's, ns.
+pub const CLOCK_OFFSET_NS: i64 = 7_000_000_000_000;
+/// The cookie that a client writes on every TCP data connection, bytes.
+const COOKIE: u64 = 37;
+
+/// What a made-up path and its two hosts did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Traffic {
+    /// How long the run lasted, s, the omitted part included.
+    pub seconds: f64,
+    /// The plateau's rate in each direction, all streams together, bit/s of payload sent.
+    pub rate_bps: f64,
+    /// Time of a linear rise from zero to the plateau, s.
+    pub ramp_s: f64,
+    /// Noise around the rate, share of it (uniform, ±).
+    pub noise: f64,
+    /// From second `.0` on the rate is `.1` times the plateau's.
+    pub levels: Vec<(f64, f64)>,
+    /// Smoothed round-trip time, µs.
+    pub rtt_us: u64,
+    /// Least round-trip time, µs.
+    pub min_rtt_us: u64,
+    /// Share of the time with nothing to send.
+    pub application: f64,
+    /// Share of the time that the kernel books on the send buffer.
+    pub send_buffer: f64,
+    /// Share of the time that the kernel books on the receive window.
+    pub receive_window: f64,
+    /// The receiver's window, bytes.
+    pub receive_window_bytes: u64,
+    /// Congestion window, bytes.
+    pub congestion_window_bytes: u64,
+    /// In flight, bytes.
+    pub in_flight_bytes: u64,
+    /// In the send buffer and not sent, bytes.
+    pub notsent_bytes: u64,
+    /// Unread at the receiver, bytes.
+    pub unread_bytes: u64,
+    /// Send buffer granted, bytes.
+    pub send_buffer_bytes: u64,
+    /// Receive buffer granted, bytes.
+    pub receive_buffer_bytes: u64,
+    /// Segments sent again, each stream.
+    pub retransmits: u64,
+    /// CPU time of each sending thread, share of the run.
+    pub sender_cpu: f64,
+    /// CPU time of each receiving thread, share of the run.
+    pub receiver_cpu: f64,
+    /// Both ends on one host.
+    pub one_host: bool,
+    /// Speed of both interfaces, Mbit/s.
+    pub link_mbit_per_s: Option<u64>,
+    /// UDP: datagrams lost on the path, each stream.
+    pub path_lost: u64,
+    /// UDP: datagrams dropped in the receiver's socket, each stream.
+    pub socket_dropped: u64,
+    /// UDP: datagrams delivered twice, each stream.
+    pub duplicated: u64,
+    /// UDP: datagrams delivered late, each stream.
+    pub reordered: u64,
+}
+
+impl Default for Traffic {
+    /// A healthy 100 Mbit/s path with a standing queue.
+    fn default() -> Self {
+        Self {
+            seconds: 10.0,
+            rate_bps: 95_400_000.0,
+            ramp_s: 0.1,
+            noise: 0.01,
+            levels: Vec::new(),
+            rtt_us: 41_000,
+            min_rtt_us: 10_100,
+            application: 0.0,
+            send_buffer: 0.0,
+            receive_window: 0.0,
+            receive_window_bytes: 3_145_728,
+            congestion_window_bytes: 492_000,
+            in_flight_bytes: 489_000,
+            notsent_bytes: 900_000,
+            unread_bytes: 0,
+            send_buffer_bytes: 2_626_560,
+            receive_buffer_bytes: 6_291_456,
+            retransmits: 21,
+            sender_cpu: 0.03,
+            receiver_cpu: 0.05,
+            one_host: false,
+            link_mbit_per_s: None,
+            path_lost: 0,
+            socket_dropped: 0,
+            duplicated: 0,
+            reordered: 0,
+        }
+    }
+}
+
+/// The record of a run that went as `traffic` says, written by the client, both ends known.
+pub fn run(plan: &Plan, traffic: &Traffic) -> RunRecord {
+    let control = ControlFacts {
+        local: "192.0.2.1:40000".to_owned(),
+        remote: format!("192.0.2.2:{}", plan.port),
+        peer_software: Some("linerate 0.1.0".to_owned()),
+        mss_bytes: Some(1448),
+        connect_ns: Some(Nanos(traffic.min_rtt_us * 1000)),
+    };
+    let offset = |at_ns| ClockOffset {
+        offset_ns: CLOCK_OFFSET_NS,
+        uncertainty_ns: traffic.min_rtt_us * 500,
+        at_ns,
+        exchanges: 8,
+    };
+    let end_ns = CLIENT_START_NS + length_ns(traffic);
+    let mut record = RunRecord {
+        schema_version: SCHEMA_VERSION,
+        kind: Kind::Test,
+        written_by: Role::Client,
+        software: software(),
+        started_at_unix_ms: 1_760_000_000_000,
+        plan: plan.clone(),
+        outcome: Outcome::Completed,
+        cookie: "abcdefghijklmnopqrstuvwxyz234567abcd".to_owned(),
+        control,
+        client: None,
+        server: None,
+        peer_results: None,
+        clock: Some(ClockPair {
+            before: offset(CLIENT_START_NS - 1_000_000),
+            after: Some(offset(end_ns + 1_000_000)),
+        }),
+        notes: Vec::new(),
+    };
+    for role in [Role::Client, Role::Server] {
+        let end = end(&record, traffic, role);
+        match role {
+            Role::Client => record.client = Some(end),
+            Role::Server => record.server = Some(end),
+        }
+    }
+    record
+}
+
+/// The same run as a linerate saw it whose peer, `stock`, is an iperf3.
+#[must_use]
+pub fn against_stock(mut record: RunRecord, stock: Role) -> RunRecord {
+    let gone = match stock {
+        Role::Client => record.client.take(),
+        Role::Server => record.server.take(),
+    };
+    record.written_by = match stock {
+        Role::Client => Role::Server,
+        Role::Server => Role::Client,
+    };
+    record.clock = None;
+    record.control.peer_software = None;
+    record.peer_results = gone.map(|end| peer_results(&end));
+    record
+}
+
+fn peer_results(end: &EndRecord) -> PeerResults {
+    let told = |stream: &StreamRecord| {
+        let udp = stream.udp.clone().unwrap_or_default();
+        let lost = udp.highest.saturating_sub(udp.unique);
+        PeerStream {
+            id: stream.id,
+            bytes: stream.app_bytes - stream.omitted_bytes,
+            retransmits: if stream.sends { 0 } else { -1 },
+            jitter_s: 0.000_02,
+            errors: i64::try_from(lost).unwrap_or(0),
+            packets: udp.sent.max(udp.highest),
+            end_time_s: end.end_ns.since(end.start_ns).as_secs_f64(),
+            omitted_errors: None,
+            omitted_packets: None,
+        }
+    };
+    PeerResults {
+        cpu_total_percent: 4.0,
+        cpu_user_percent: 0.5,
+        cpu_system_percent: 3.5,
+        congestion: Some("cubic".to_owned()),
+        sender_has_retransmits: 1,
+        streams: end.streams.iter().map(told).collect(),
+        output_text: None,
+        output_json: None,
+    }
+}
+
+fn software() -> Software {
+    Software {
+        name: "linerate".to_owned(),
+        version: "0.1.0".to_owned(),
+    }
+}
+
+fn length_ns(traffic: &Traffic) -> u64 {
+    Nanos::from_secs_f64(traffic.seconds).0
+}
+
+fn end(record: &RunRecord, traffic: &Traffic, role: Role) -> EndRecord {
+    let start = match role {
+        Role::Client => CLIENT_START_NS,
+        Role::Server => CLIENT_START_NS.saturating_add_signed(CLOCK_OFFSET_NS),
+    };
+    let mut streams = Vec::new();
+    for (lane, flow) in record.flows().iter().enumerate() {
+        for number in 0..u32::from(record.plan.streams) {
+            // iperf3's ids leave out 2.
+            let place = lane as u64 * u64::from(record.plan.streams) + u64::from(number);
+            let id = if place == 0 {
+                1
+            } else {
+                u32::try_from(place).unwrap_or(0) + 2
+            };
+            streams.push(stream(record, traffic, *flow, role, id, start));
+        }
+    }
+    let name = match role {
+        _ if traffic.one_host => "alpha",
+        Role::Client => "alpha",
+        Role::Server => "beta",
+    };
+    EndRecord {
+        role,
+        software: software(),
+        host: host(name),
+        interface: Some(InterfaceFacts {
+            name: "eth0".to_owned(),
+            index: 2,
+            mtu_bytes: Some(1500),
+            kind: Some("veth".to_owned()),
+            driver: Some("veth".to_owned()),
+            speed_mbit_per_s: traffic.link_mbit_per_s,
+            qdisc: Some("fq_codel".to_owned()),
+        }),
+        start_ns: Nanos(start),
+        end_ns: Nanos(start + length_ns(traffic)),
+        cpu: streams
+            .iter()
+            .fold(CpuUse::default(), |sum, stream| CpuUse {
+                user_ns: sum.user_ns + stream.cpu.user_ns,
+                system_ns: sum.system_ns + stream.cpu.system_ns,
+            }),
+        counters: counters(start, traffic),
+        interface_counters: Some(interface_counters(&streams)),
+        protocol_growth: BTreeMap::from([("Tcp.RetransSegs".to_owned(), traffic.retransmits)]),
+        streams,
+    }
+}
+
+fn host(name: &str) -> HostFacts {
+    HostFacts {
+        hostname: Some(name.to_owned()),
+        kernel: Some("6.18.5".to_owned()),
+        architecture: Some("x86_64".to_owned()),
+        cpu_model: Some("Example CPU".to_owned()),
+        cpus: Some(8),
+        memory_bytes: Some(16 << 30),
+        virtualisation: Some("kvm".to_owned()),
+        tcp_rmem: Some([4096, 131_072, 6_291_456]),
+        tcp_wmem: Some([4096, 16_384, 4_194_304]),
+        rmem_max: Some(212_992),
+        wmem_max: Some(212_992),
+        congestion: Some("cubic".to_owned()),
+        default_qdisc: Some("fq_codel".to_owned()),
+    }
+}
+
+fn counters(start: u64, traffic: &Traffic) -> Series {
+    let rows = length_ns(traffic) / 100_000_000 + 1;
+    let mut series = Series::new((0..rows).map(|row| start + row * 100_000_000).collect());
+    let busy = (0..rows).map(|row| row * 12 + row % 3).collect();
+    let _ = series.insert("cpu0.busy_ms", busy);
+    series
+}
+
+fn interface_counters(streams: &[StreamRecord]) -> InterfacePair {
+    let on_wire = |sends: bool| {
+        let payload: u64 = streams
+            .iter()
+            .filter(|stream| stream.sends == sends)
+            .filter_map(|stream| {
+                stream
+                    .samples
+                    .last(if sends { "bytes_sent" } else { "app_bytes" })
+                    .or(Some(stream.app_bytes))
+            })
+            .sum();
+        payload + payload / 20 + 20_000
+    };
+    let before = InterfaceCounters {
+        rx_bytes: 1000,
+        tx_bytes: 2000,
+        ..InterfaceCounters::default()
+    };
+    let after = InterfaceCounters {
+        rx_bytes: 1000 + on_wire(false),
+        tx_bytes: 2000 + on_wire(true),
+        rx_packets: on_wire(false) / 1500,
+        tx_packets: on_wire(true) / 1500,
+        ..before
+    };
+    InterfacePair { before, after }
+}
+
+/// What a stream had delivered at each sample, bytes: the ramp, the levels and the noise summed up.
+fn delivered(record: &RunRecord, traffic: &Traffic, id: u32) -> Vec<u64> {
+    let step = record.plan.sample_ns.as_secs_f64();
+    let rows = (traffic.seconds / step).round();
+    let each = traffic.rate_bps / f64::from(record.plan.streams) / 8.0;
+    let mut state = u64::from(id) * 7919 + 11;
+    let (mut sum, mut curve, mut row) = (0.0, vec![0], 0.0);
+    while row < rows {
+        let at = (row + 0.5) * step;
+        let level = traffic
+            .levels
+            .iter()
+            .rev()
+            .find(|(from, _)| at >= *from)
+            .map_or(1.0, |(_, level)| *level);
+        let ramp = if at < traffic.ramp_s {
+            at / traffic.ramp_s
+        } else {
+            1.0
+        };
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let noise = 1.0 + traffic.noise * ((state >> 33) as f64 / f64::from(1_u32 << 30) - 1.0);
+        sum += each * step * level * ramp * noise;
+        curve.push(whole(sum));
+        row += 1.0;
+    }
+    curve
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "made-up figures are small and not negative"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+fn stream(
+    record: &RunRecord,
+    traffic: &Traffic,
+    flow: Flow,
+    role: Role,
+    id: u32,
+    start: u64,
+) -> StreamRecord {
+    let plan = &record.plan;
+    let sends = flow.sender() == role;
+    let tcp = plan.protocol == Protocol::Tcp;
+    let curve = delivered(record, traffic, id);
+    let total = *curve.last().unwrap_or(&0);
+    let omitted_rows = usize::try_from(plan.omit_ns.0 / plan.sample_ns.0.max(1))
+        .unwrap_or(0)
+        .min(curve.len() - 1);
+    let busy = if sends {
+        traffic.sender_cpu
+    } else {
+        traffic.receiver_cpu
+    } * length_ns(traffic) as f64;
+    let (here, there) = match role {
+        Role::Client => ("192.0.2.1", "192.0.2.2"),
+        Role::Server => ("192.0.2.2", "192.0.2.1"),
+    };
+    let (client_port, server_port) = (40_000 + id, u32::from(plan.port));
+    let (local_port, remote_port) = if role == Role::Client {
+        (client_port, server_port)
+    } else {
+        (server_port, client_port)
+    };
+    let mut made = StreamRecord {
+        id,
+        flow,
+        sends,
+        local: format!("{here}:{local_port}"),
+        remote: format!("{there}:{remote_port}"),
+        congestion: tcp.then(|| {
+            plan.congestion
+                .clone()
+                .unwrap_or_else(|| "cubic".to_owned())
+        }),
+        mss_bytes: tcp.then_some(1448),
+        path_mtu_bytes: Some(1500),
+        window_asked_bytes: plan.window_bytes,
+        send_buffer_bytes: Some(traffic.send_buffer_bytes),
+        receive_buffer_bytes: Some(traffic.receive_buffer_bytes),
+        first_byte_ns: Some(Nanos(start)),
+        last_byte_ns: Some(Nanos(start + length_ns(traffic))),
+        omit_until_ns: (plan.omit_ns.0 > 0).then(|| Nanos(start + plan.omit_ns.0)),
+        app_bytes: total,
+        omitted_bytes: curve[omitted_rows],
+        cookie_bytes: if tcp { COOKIE } else { 0 },
+        active_opener: role == Role::Client,
+        unread_bytes: (!sends).then_some(0),
+        drained: true,
+        tcp: None,
+        udp: None,
+        zerocopy: None,
+        cpu: CpuUse {
+            user_ns: whole(busy * 0.1),
+            system_ns: whole(busy * 0.9),
+        },
+        samples: Series::default(),
+        thinned: 1,
+        sampling_ns: 3_000_000,
+        error: None,
+    };
+    let at_ns: Vec<u64> = (0..curve.len() as u64)
+        .map(|row| start + row * plan.sample_ns.0)
+        .collect();
+    if tcp {
+        made.samples = tcp_samples(traffic, &made, at_ns, &curve);
+        made.tcp = Some(last_row(&made.samples, flow, role, total, traffic));
+    } else {
+        made.udp = Some(datagrams(plan, traffic, &mut made, total));
+        let (before, after) = (total.max(1), made.app_bytes);
+        let scaled = curve.iter().map(|value| {
+            u64::try_from(u128::from(*value) * u128::from(after) / u128::from(before)).unwrap_or(0)
+        });
+        let mut samples = Series::new(at_ns);
+        let _ = samples.insert("app_bytes", scaled.collect());
+        made.samples = samples;
+    }
+    made
+}
+
+/// The kernel's columns and the application's, each constant or in step with what was delivered.
+fn tcp_samples(traffic: &Traffic, stream: &StreamRecord, at_ns: Vec<u64>, curve: &[u64]) -> Series {
+    let total = *curve.last().unwrap_or(&0);
+    let start = at_ns.first().copied().unwrap_or(0);
+    let elapsed: Vec<f64> = at_ns.iter().map(|at| (at - start) as f64 / 1e3).collect();
+    let ahead = traffic.in_flight_bytes + traffic.notsent_bytes;
+    let share = |share: f64| {
+        elapsed
+            .iter()
+            .map(|us| whole(us * share))
+            .collect::<Vec<u64>>()
+    };
+    let flat = |value: u64| vec![value; curve.len()];
+    let along = |most: u64| {
+        let part = |value: &u64| {
+            u64::try_from(u128::from(*value) * u128::from(most) / u128::from(total.max(1)))
+        };
+        curve
+            .iter()
+            .map(|value| part(value).unwrap_or(0))
+            .collect::<Vec<u64>>()
+    };
+    let mss = 1448;
+    let mut series = Series::new(at_ns);
+    for field in FIELDS {
+        let values = match (field.name, stream.sends) {
+            ("rtt_us", true) => flat(traffic.rtt_us),
+            ("min_rtt_us", true) => flat(traffic.min_rtt_us),
+            ("min_rtt_us", false) => flat(u64::from(u32::MAX)),
+            ("busy_time_us", true) => share(1.0 - traffic.application),
+            ("rwnd_limited_us", true) => share(traffic.receive_window),
+            ("sndbuf_limited_us", true) => share(traffic.send_buffer),
+            ("snd_wnd_bytes", true) | ("rcv_wnd_bytes", false) => {
+                flat(traffic.receive_window_bytes)
+            }
+            ("snd_mss_bytes" | "advmss_bytes", _) => flat(mss),
+            ("pmtu_bytes", _) => flat(1500),
+            ("snd_cwnd_packets", true) => flat(traffic.congestion_window_bytes / mss),
+            ("unacked_packets", true) => flat(traffic.in_flight_bytes / mss),
+            ("notsent_bytes", true) => flat(traffic.notsent_bytes),
+            ("total_retrans_packets", true) => along(traffic.retransmits),
+            ("data_segs_out", true) => along(total / mss + traffic.retransmits),
+            ("bytes_sent" | "bytes_acked", true) | ("bytes_received", false) => curve.to_vec(),
+            ("state", _) => flat(1),
+            _ => flat(0),
+        };
+        let _ = series.insert(field.name, values);
+    }
+    let app = if stream.sends {
+        curve
+            .iter()
+            .map(|value| (value + ahead).min(total))
+            .collect()
+    } else {
+        curve.to_vec()
+    };
+    let _ = series.insert("app_bytes", app);
+    if !stream.sends {
+        let _ = series.insert("unread_bytes", flat(traffic.unread_bytes));
+    }
+    series
+}
+
+/// The kernel's account when a drained stream ended.
+fn last_row(samples: &Series, flow: Flow, role: Role, total: u64, traffic: &Traffic) -> TcpFacts {
+    let sends = flow.sender() == role;
+    let cookie = if flow == Flow::ClientToServer {
+        COOKIE
+    } else {
+        0
+    };
+    let retrans = traffic.retransmits * 1448;
+    let once = total + cookie;
+    let when = |condition: bool, value: u64| condition.then_some(value);
+    TcpFacts {
+        // The sender's FIN is acknowledged (FIN_WAIT2), the receiver has it (CLOSE_WAIT).
+        state: Some(if sends { 5 } else { 8 }),
+        bytes_sent: when(sends, once + retrans),
+        bytes_retrans: when(sends, retrans),
+        notsent_bytes: when(sends, 0),
+        bytes_acked: when(sends, once + 1 + u64::from(role == Role::Client)),
+        bytes_received: when(!sends, once + 1),
+        total_retrans_packets: when(sends, traffic.retransmits),
+        rtt_us: samples.last("rtt_us"),
+        snd_mss_bytes: samples.last("snd_mss_bytes"),
+        ..TcpFacts::default()
+    }
+}
+
+/// A stream's datagrams; a receiver's `app_bytes` becomes what was delivered, repeats included.
+fn datagrams(plan: &Plan, traffic: &Traffic, stream: &mut StreamRecord, total: u64) -> UdpCounts {
+    let block = plan.block_bytes.count().max(1);
+    let sent = total / block;
+    let gone = traffic.path_lost + traffic.socket_dropped;
+    let unique = sent.saturating_sub(gone);
+    let before = sent * stream.omitted_bytes / total.max(1);
+    if stream.sends {
+        stream.app_bytes = sent * block;
+        stream.omitted_bytes = before * block;
+        return UdpCounts {
+            sent,
+            sent_omitted: before,
+            largest_batch: 8,
+            ..UdpCounts::default()
+        };
+    }
+    stream.app_bytes = (unique + traffic.duplicated) * block;
+    stream.omitted_bytes = before * block;
+    UdpCounts {
+        received: unique + traffic.duplicated,
+        unique,
+        duplicates: traffic.duplicated,
+        reordered: traffic.reordered,
+        highest: sent,
+        unique_omitted: before,
+        highest_omitted: before,
+        socket_drops: Some(traffic.socket_dropped),
+        jitter_ns: Some(21_000),
+        transit_change_ns: Some([9_000, 31_000, 80_000, 410_000]),
+        peer_sent: Some(sent),
+        ..UdpCounts::default()
+    }
+}

@@ -1,0 +1,649 @@
+//! The ledger: bytes booked at every place that they pass, and the equations between the places.
+//!
+//! TCP, for each stream and direction (source of the counters: `tcp_info`, Linux 4.19 and newer):
+//!
+//! - written + cookie = `bytes_sent` − `bytes_retrans` + `notsent` (a FIN that waits behind unsent data
+//!   counts one in `notsent`, `write_seq − snd_nxt`)
+//! - `bytes_acked` = `bytes_sent` − `bytes_retrans` + SYN + FIN, once all is acknowledged (an active
+//!   opener's SYN counts one, a passive opener's none; the FIN counts one)
+//! - `bytes_received` = cookie + read + unread + FIN
+//! - sent once = received + in flight; nothing is in flight when both ends drained
+//!
+//! UDP, in datagrams: sent = delivered + dropped in the receiver's socket + lost on the path, where
+//! delivered counts every datagram once, however often it came.
+//!
+//! Interface counters carry headers and other traffic, so they only bound what the sockets say: from
+//! below by what was acknowledged or received, since a local queueing discipline may drop segments that
+//! `bytes_sent` counts before the interface counts them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Protocol;
+use crate::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
+use crate::tcp_info::TcpFacts;
+
+/// TCP states in which our FIN has been acknowledged: `FIN_WAIT2`, `TIME_WAIT`.
+const FIN_ACKNOWLEDGED: [u64; 2] = [5, 6];
+/// TCP states in which the peer's FIN was received: `TIME_WAIT`, `CLOSE_WAIT`, `LAST_ACK`, CLOSING.
+const FIN_RECEIVED: [u64; 4] = [6, 8, 9, 11];
+/// TCP states in which our FIN is queued or sent and not acknowledged: `FIN_WAIT1`, `LAST_ACK`, CLOSING.
+const FIN_WAITS: [u64; 3] = [4, 9, 11];
+/// What a socket says of itself once `TIME_WAIT` has been handed to the kernel's own table, or after a reset.
+const CLOSED: u64 = 7;
+
+/// The whole book.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// One for each direction of the test.
+    pub directions: Vec<DirectionLedger>,
+}
+
+/// One direction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectionLedger {
+    /// Which.
+    pub flow: Flow,
+    /// The sum over its streams; a place is absent where a stream does not have it.
+    pub total: Entry,
+    /// Its streams.
+    pub streams: Vec<Entry>,
+    /// Bytes that left the sending end's interface meanwhile: an upper bound, with headers and other traffic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface_out_bytes: Option<u64>,
+    /// Bytes that came in at the receiving end's interface meanwhile, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface_in_bytes: Option<u64>,
+    /// The equations that could be tested, and how they came out.
+    pub checks: Vec<Check>,
+    /// What could not be tested, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
+}
+
+/// The places of one stream, or their sum. Bytes, unless a name says otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Entry {
+    /// Positional id; absent in a sum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<u32>,
+    /// Written by the sending application, without the cookie.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written: Option<u64>,
+    /// The stream's cookie, where it went the same way as the payload.
+    pub cookie: u64,
+    /// Sending kernel: sent, with repeats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_sent: Option<u64>,
+    /// Sending kernel: sent again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_retrans: Option<u64>,
+    /// Sending kernel: still unsent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notsent: Option<u64>,
+    /// Sending kernel: acknowledged, SYN and FIN as counted by the kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_acked: Option<u64>,
+    /// Sent once and not received by the peer's kernel when the test was cut off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<u64>,
+    /// Receiving kernel: received in order, the FIN counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_received: Option<u64>,
+    /// In the receive queue when reading ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread: Option<u64>,
+    /// Read by the receiving application, without the cookie.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read: Option<u64>,
+    /// Datagrams, for UDP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<DatagramEntry>,
+}
+
+/// Datagrams of one stream, or their sum.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DatagramEntry {
+    /// Handed to the sending kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent: Option<u64>,
+    /// Delivered to the receiving application, each counted once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivered: Option<u64>,
+    /// sent − delivered, to the last datagram sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
+    /// Of the lost: dropped at the receiver's socket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socket_dropped: Option<u64>,
+    /// Of the lost: the rest, which did not reach the receiver's socket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_lost: Option<u64>,
+    /// Deliveries beyond the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duplicated: Option<u64>,
+    /// First deliveries that came late.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reordered: Option<u64>,
+    /// Too late to tell from duplicates: `lost` may be too high by this much.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub too_old: Option<u64>,
+}
+
+/// One equation, tested.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// The equation in words.
+    pub equation: String,
+    /// The stream; absent = the sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<u32>,
+    /// Left side.
+    pub left: u64,
+    /// Right side.
+    pub right: u64,
+    /// Whether it holds.
+    pub holds: bool,
+    /// Where it does not: which figure to trust and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<String>,
+}
+
+impl Ledger {
+    /// Books a record.
+    pub fn of(record: &RunRecord) -> Self {
+        Self {
+            directions: record
+                .flows()
+                .iter()
+                .map(|flow| DirectionLedger::of(record, *flow))
+                .collect(),
+        }
+    }
+
+    /// Whether every equation that could be tested holds. False where none could be.
+    pub fn balanced(&self) -> bool {
+        self.directions.iter().all(DirectionLedger::balanced)
+    }
+
+    /// The equations that do not hold.
+    pub fn broken(&self) -> impl Iterator<Item = (Flow, &Check)> {
+        self.directions.iter().flat_map(|direction| {
+            direction
+                .checks
+                .iter()
+                .filter(|check| !check.holds)
+                .map(move |check| (direction.flow, check))
+        })
+    }
+}
+
+impl Check {
+    /// Whether it is a bound by an interface's counters, which other traffic, another route or a driver that
+    /// counts late can break without a byte being lost.
+    pub fn is_interface_bound(&self) -> bool {
+        self.equation.starts_with("interface ")
+    }
+
+    /// By how much the two sides differ.
+    pub fn difference(&self) -> u64 {
+        self.left.abs_diff(self.right)
+    }
+}
+
+impl DirectionLedger {
+    /// Whether every equation that could be tested holds, and at least one could.
+    pub fn balanced(&self) -> bool {
+        !self.checks.is_empty() && self.checks.iter().all(|check| check.holds)
+    }
+
+    fn of(record: &RunRecord, flow: Flow) -> Self {
+        let sender = record.end(flow.sender());
+        let receiver = record.end(flow.receiver());
+        let mut direction = Self {
+            flow,
+            total: Entry::default(),
+            streams: Vec::new(),
+            interface_out_bytes: sender
+                .and_then(|end| interface_growth(end, |counters| counters.tx_bytes)),
+            interface_in_bytes: receiver
+                .and_then(|end| interface_growth(end, |counters| counters.rx_bytes)),
+            checks: Vec::new(),
+            unknown: Vec::new(),
+        };
+        direction.say_what_is_missing(record, flow);
+        for id in stream_ids(sender, receiver, flow) {
+            let sent = sender.and_then(|end| end.stream(id));
+            let received = receiver.and_then(|end| end.stream(id));
+            let entry = match record.plan.protocol {
+                Protocol::Tcp => tcp_entry(record, flow, id, sent, received, &mut direction.checks),
+                Protocol::Udp => udp_entry(record, id, sent, received, &mut direction.checks),
+            };
+            direction.streams.push(entry);
+        }
+        direction.total = sum(&direction.streams);
+        if let (Some(left), Some(right)) =
+            (direction.interface_out_bytes, direction.total.bytes_acked)
+        {
+            direction.bound(
+                "interface out ≥ bytes_acked of the sending kernel",
+                left,
+                right,
+            );
+        }
+        if let (Some(left), Some(right)) =
+            (direction.interface_in_bytes, direction.total.bytes_received)
+        {
+            direction.bound(
+                "interface in ≥ bytes_received of the receiving kernel",
+                left,
+                right,
+            );
+        }
+        direction
+    }
+
+    fn bound(&mut self, equation: &str, left: u64, right: u64) {
+        let trust = "the sockets' figure: the traffic, or a part of it, took another interface than the one that was counted";
+        self.checks
+            .push(check(equation, None, left, right, left >= right, trust));
+    }
+
+    fn say_what_is_missing(&mut self, record: &RunRecord, flow: Flow) {
+        for role in [flow.sender(), flow.receiver()] {
+            let side = if role == flow.sender() {
+                "sending"
+            } else {
+                "receiving"
+            };
+            if record.end(role).is_none() {
+                let who = match role {
+                    Role::Client => "client",
+                    Role::Server => "server",
+                };
+                self.unknown.push(format!(
+                    "the {side} kernel and interface: the {who} is a stock iperf3, whose results carry only its application's count"
+                ));
+            }
+        }
+    }
+}
+
+fn interface_growth(
+    end: &EndRecord,
+    of: fn(&crate::record::InterfaceCounters) -> u64,
+) -> Option<u64> {
+    let pair = end.interface_counters.as_ref()?;
+    // A counter that went backwards belongs to an interface that was made anew.
+    of(&pair.after).checked_sub(of(&pair.before))
+}
+
+fn stream_ids(sender: Option<&EndRecord>, receiver: Option<&EndRecord>, flow: Flow) -> Vec<u32> {
+    let ids_of = |end: &EndRecord| {
+        end.streams_of(flow)
+            .map(|stream| stream.id)
+            .collect::<Vec<_>>()
+    };
+    let mut ids: Vec<u32> = [sender, receiver]
+        .into_iter()
+        .flatten()
+        .flat_map(ids_of)
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+fn check(
+    equation: &str,
+    stream: Option<u32>,
+    left: u64,
+    right: u64,
+    holds: bool,
+    trust: &str,
+) -> Check {
+    Check {
+        equation: equation.to_owned(),
+        stream,
+        left,
+        right,
+        holds,
+        trust: (!holds).then(|| trust.to_owned()),
+    }
+}
+
+/// What a stock peer's results say of a stream, in bytes with the omitted part, if that can be known.
+fn peer_bytes(record: &RunRecord, id: u32) -> Option<u64> {
+    let omitted = record.plan.omit_ns.0 > 0;
+    let stream = record
+        .peer_results
+        .as_ref()?
+        .streams
+        .iter()
+        .find(|stream| stream.id == id)?;
+    // A stock peer leaves the omitted part out by its own timer; what it moved before is unknown.
+    (!omitted).then_some(stream.bytes)
+}
+
+fn tcp_entry(
+    record: &RunRecord,
+    flow: Flow,
+    id: u32,
+    sent: Option<&StreamRecord>,
+    received: Option<&StreamRecord>,
+    checks: &mut Vec<Check>,
+) -> Entry {
+    let out = sent.and_then(|stream| stream.tcp.as_ref());
+    let inn = received.and_then(|stream| stream.tcp.as_ref());
+    // The cookie is written by the client on every data connection.
+    let cookie = match flow {
+        Flow::ClientToServer => sent.or(received).map_or(0, |stream| stream.cookie_bytes),
+        Flow::ServerToClient => 0,
+    };
+    let mut entry = Entry {
+        id: Some(id),
+        written: sent
+            .map(|stream| stream.app_bytes)
+            .or_else(|| peer_bytes(record, id)),
+        cookie,
+        bytes_sent: out.and_then(|facts| facts.bytes_sent),
+        bytes_retrans: out.and_then(|facts| facts.bytes_retrans),
+        notsent: out.and_then(|facts| facts.notsent_bytes),
+        bytes_acked: out.and_then(|facts| facts.bytes_acked),
+        in_flight: None,
+        bytes_received: inn.and_then(|facts| facts.bytes_received),
+        unread: received.and_then(|stream| stream.unread_bytes),
+        read: received
+            .map(|stream| stream.app_bytes)
+            .or_else(|| peer_bytes(record, id)),
+        datagrams: None,
+    };
+    let fin_received = received
+        .zip(inn)
+        .map(|(stream, facts)| fin_received(stream, facts));
+    let arrived = entry
+        .bytes_received
+        .zip(fin_received)
+        .map(|(bytes, fin)| bytes.saturating_sub(fin));
+    let once = entry
+        .bytes_sent
+        .zip(entry.bytes_retrans)
+        .map(|(all, again)| all.saturating_sub(again));
+    entry.in_flight = once
+        .zip(arrived)
+        .and_then(|(sent, arrived)| sent.checked_sub(arrived));
+
+    let unsent = entry
+        .notsent
+        .zip(out)
+        .map(|(bytes, facts)| bytes.saturating_sub(fin_waiting(bytes, facts)));
+    if let (Some(stream), Some(once), Some(unsent)) = (sent, once, unsent) {
+        let (left, right) = (
+            stream.app_bytes.saturating_add(cookie),
+            once.saturating_add(unsent),
+        );
+        let trust = "the sending kernel's: it counts what TCP took over";
+        checks.push(check(
+            "written + cookie = bytes_sent − bytes_retrans + notsent",
+            Some(id),
+            left,
+            right,
+            left == right,
+            trust,
+        ));
+    }
+    let drained = sent.filter(|stream| stream.drained);
+    if let (Some(stream), Some(facts), Some(once), Some(acked)) =
+        (drained, out, once, entry.bytes_acked)
+    {
+        let data = once.saturating_add(u64::from(stream.active_opener));
+        let right = data.saturating_add(fin_acknowledged(facts, acked, data));
+        let trust = "bytes_acked: it is what the receiving kernel confirmed";
+        checks.push(check(
+            "bytes_acked = bytes_sent − bytes_retrans + SYN + FIN",
+            Some(id),
+            acked,
+            right,
+            acked == right,
+            trust,
+        ));
+    }
+    if let (Some(stream), Some(arrived)) = (received, arrived) {
+        let taken = cookie.saturating_add(stream.app_bytes);
+        let trust = "the receiving application's: it holds the bytes";
+        if stream.drained {
+            let right = taken.saturating_add(stream.unread_bytes.unwrap_or(0));
+            checks.push(check(
+                "bytes_received − FIN = cookie + read + unread",
+                Some(id),
+                arrived,
+                right,
+                arrived == right,
+                trust,
+            ));
+        } else {
+            // Bytes still came in between the two questions to the kernel: no equality can be asked for.
+            let equation = "bytes_received − FIN ≥ cookie + read (cut off; the rest unread)";
+            checks.push(check(
+                equation,
+                Some(id),
+                arrived,
+                taken,
+                arrived >= taken,
+                trust,
+            ));
+        }
+    }
+    if let (Some(once), Some(arrived)) = (once, arrived) {
+        let drained = sent.is_some_and(|stream| stream.drained)
+            && received.is_some_and(|stream| stream.drained);
+        let (equation, left, holds) = if drained {
+            (
+                "sent once = received by the peer's kernel (drained)",
+                once,
+                once == arrived,
+            )
+        } else {
+            // The kernel goes on sending what it holds after it was asked.
+            let bound = once.saturating_add(unsent.unwrap_or(0));
+            (
+                "sent once + notsent ≥ received by the peer's kernel (the rest in flight)",
+                bound,
+                bound >= arrived,
+            )
+        };
+        checks.push(check(
+            equation,
+            Some(id),
+            left,
+            arrived,
+            holds,
+            "the receiving kernel's",
+        ));
+    } else if let (Some(left), Some(right)) = (entry.written, entry.read) {
+        one_sided_check(id, left, right, sent, received, checks);
+    }
+    entry
+}
+
+/// With a stock peer, or a kernel that does not count, only the two applications' counts can be compared.
+fn one_sided_check(
+    id: u32,
+    written: u64,
+    read: u64,
+    sent: Option<&StreamRecord>,
+    received: Option<&StreamRecord>,
+    checks: &mut Vec<Check>,
+) {
+    if sent.is_none() && received.is_none() {
+        return;
+    }
+    let (equation, holds) = if received.is_some_and(|stream| stream.drained) {
+        (
+            "written = read (the applications' counts, drained)",
+            written == read,
+        )
+    } else {
+        (
+            "written ≥ read (the applications' counts; the rest in flight or unread)",
+            written >= read,
+        )
+    };
+    checks.push(check(
+        equation,
+        Some(id),
+        written,
+        read,
+        holds,
+        "the receiving application's: delivered is delivered",
+    ));
+}
+
+/// One where `bytes_received` counts the peer's FIN.
+fn fin_received(stream: &StreamRecord, facts: &TcpFacts) -> u64 {
+    u64::from(
+        facts.state.is_some_and(|state| {
+            FIN_RECEIVED.contains(&state) || (state == CLOSED && stream.drained)
+        }),
+    )
+}
+
+/// One where `bytes_acked` counts our FIN. A closed socket does not say whether its FIN was
+/// acknowledged before it closed; its own count does.
+fn fin_acknowledged(facts: &TcpFacts, acked: u64, data: u64) -> u64 {
+    match facts.state {
+        Some(CLOSED) => u64::from(acked == data.saturating_add(1)),
+        Some(state) => u64::from(FIN_ACKNOWLEDGED.contains(&state)),
+        None => 0,
+    }
+}
+
+/// One where our FIN waits behind unsent data and is counted with it.
+fn fin_waiting(notsent: u64, facts: &TcpFacts) -> u64 {
+    u64::from(notsent > 0 && facts.state.is_some_and(|state| FIN_WAITS.contains(&state)))
+}
+
+fn udp_entry(
+    record: &RunRecord,
+    id: u32,
+    sent: Option<&StreamRecord>,
+    received: Option<&StreamRecord>,
+    checks: &mut Vec<Check>,
+) -> Entry {
+    let out = sent.and_then(|stream| stream.udp.as_ref());
+    let inn = received.and_then(|stream| stream.udp.as_ref());
+    let told = record
+        .peer_results
+        .as_ref()
+        .and_then(|results| results.streams.iter().find(|stream| stream.id == id));
+    let mut datagrams = DatagramEntry {
+        sent: out
+            .map(|counts| counts.sent)
+            .or_else(|| inn.and_then(|counts| counts.peer_sent))
+            .or(told
+                .filter(|_| received.is_some())
+                .map(|stream| stream.packets)),
+        delivered: inn.map(|counts| counts.unique),
+        socket_dropped: inn.and_then(|counts| counts.socket_drops),
+        duplicated: inn.map(|counts| counts.duplicates),
+        reordered: inn.map(|counts| counts.reordered),
+        too_old: inn.map(|counts| counts.too_old).filter(|count| *count > 0),
+        ..DatagramEntry::default()
+    };
+    if received.is_none() {
+        // A stock receiver tells the highest counter it saw and what it holds lost up to there.
+        datagrams.delivered = told.map(|stream| {
+            stream
+                .packets
+                .saturating_sub(stream.errors.max(0).unsigned_abs())
+        });
+    }
+    datagrams.lost = datagrams
+        .sent
+        .zip(datagrams.delivered)
+        .map(|(sent, delivered)| sent.saturating_sub(delivered));
+    if let Some(lost) = datagrams.lost {
+        datagrams.socket_dropped = datagrams.socket_dropped.map(|dropped| dropped.min(lost));
+        datagrams.path_lost = datagrams.socket_dropped.map(|dropped| lost - dropped);
+    }
+    if let (Some(sent), Some(delivered)) = (datagrams.sent, datagrams.delivered) {
+        let trust = "the receiver's: more was delivered than the sender says it sent";
+        checks.push(check(
+            "sent ≥ delivered (datagrams)",
+            Some(id),
+            sent,
+            delivered,
+            sent >= delivered,
+            trust,
+        ));
+    }
+    if let (Some(stream), Some(counts)) = (received, inn) {
+        let parts = counts
+            .unique
+            .saturating_add(counts.duplicates)
+            .saturating_add(counts.too_old);
+        let trust = "the number of datagrams read";
+        checks.push(check(
+            "read = first deliveries + duplicates + too old (datagrams)",
+            Some(stream.id),
+            counts.received,
+            parts,
+            counts.received == parts,
+            trust,
+        ));
+    }
+    Entry {
+        id: Some(id),
+        written: sent
+            .map(|stream| stream.app_bytes)
+            .or_else(|| peer_bytes(record, id)),
+        read: received
+            .map(|stream| stream.app_bytes)
+            .or_else(|| peer_bytes(record, id)),
+        datagrams: Some(datagrams),
+        ..Entry::default()
+    }
+}
+
+/// The sum of a column, absent where a stream does not have it.
+fn add<T>(entries: &[T], of: impl Fn(&T) -> Option<u64>) -> Option<u64> {
+    if entries.is_empty() {
+        return None;
+    }
+    entries.iter().try_fold(0_u64, |total, entry| {
+        of(entry).map(|value| total.saturating_add(value))
+    })
+}
+
+fn sum(entries: &[Entry]) -> Entry {
+    let datagrams: Vec<DatagramEntry> = entries
+        .iter()
+        .filter_map(|entry| entry.datagrams.clone())
+        .collect();
+    Entry {
+        id: None,
+        written: add(entries, |entry| entry.written),
+        cookie: entries
+            .iter()
+            .fold(0, |sum, entry| sum.saturating_add(entry.cookie)),
+        bytes_sent: add(entries, |entry| entry.bytes_sent),
+        bytes_retrans: add(entries, |entry| entry.bytes_retrans),
+        notsent: add(entries, |entry| entry.notsent),
+        bytes_acked: add(entries, |entry| entry.bytes_acked),
+        in_flight: add(entries, |entry| entry.in_flight),
+        bytes_received: add(entries, |entry| entry.bytes_received),
+        unread: add(entries, |entry| entry.unread),
+        read: add(entries, |entry| entry.read),
+        datagrams: (!datagrams.is_empty()).then(|| DatagramEntry {
+            sent: add(&datagrams, |entry| entry.sent),
+            delivered: add(&datagrams, |entry| entry.delivered),
+            lost: add(&datagrams, |entry| entry.lost),
+            socket_dropped: add(&datagrams, |entry| entry.socket_dropped),
+            path_lost: add(&datagrams, |entry| entry.path_lost),
+            duplicated: add(&datagrams, |entry| entry.duplicated),
+            reordered: add(&datagrams, |entry| entry.reordered),
+            too_old: add(&datagrams, |entry| entry.too_old),
+        }),
+    }
+}

@@ -1,0 +1,25 @@
+//! The nouns of linerate: units, the plan of a test, samples, the ledger, the record of a run,
+//! evidence and findings.
+//!
+//! What it is not: it opens no socket, reads no clock, no file and no environment. Every figure
+//! derived here is computed from what a record holds, so it can be computed again.
+//!
+//! ```
+//! use linerate_model::units::{BitRate, Bytes};
+//!
+//! assert_eq!("1G".parse::<BitRate>().unwrap().bits_per_second(), 1_000_000_000);
+//! assert_eq!("1M".parse::<Bytes>().unwrap().count(), 1_048_576);
+//! ```
+
+pub mod clock;
+pub mod evidence;
+pub mod finding;
+pub mod fixture;
+pub mod ledger;
+pub mod plan;
+pub mod progress;
+pub mod record;
+pub mod series;
+pub mod statistics;
+pub mod tcp_info;
+pub mod units;

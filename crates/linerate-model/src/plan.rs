@@ -1,0 +1,398 @@
+//! What a test shall do: typed, validated, and kept whole in every record.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{BitRate, Bytes, Nanos};
+
+/// The port of iperf3, and so ours.
+pub const DEFAULT_PORT: u16 = 5201;
+/// The most streams a test may have in one direction.
+pub const MAX_STREAMS: u16 = 128;
+/// TCP writes of this size when nothing else is asked for.
+pub const DEFAULT_TCP_BLOCK: Bytes = Bytes(1 << 20);
+/// UDP payload when the path's MTU is not known: fits Ethernet with some encapsulation.
+pub const DEFAULT_UDP_BLOCK: Bytes = Bytes(1460);
+/// The rate of a UDP test that asks for none, as iperf has it.
+pub const DEFAULT_UDP_RATE: BitRate = BitRate(1_000_000);
+/// Smallest UDP payload: the header with a 64-bit counter.
+pub const MIN_UDP_BLOCK: u64 = 16;
+/// Largest UDP payload over IPv4 without jumbograms.
+pub const MAX_UDP_BLOCK: u64 = 65_507;
+/// Largest TCP block.
+pub const MAX_TCP_BLOCK: u64 = 16 << 20;
+
+/// What carries the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// TCP (RFC 9293).
+    Tcp,
+    /// UDP (RFC 768).
+    Udp,
+}
+
+/// Which way the bytes go, seen from the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// Client to server.
+    Send,
+    /// Server to client (`-R`).
+    Receive,
+    /// Both at once (`--bidir`).
+    Both,
+}
+
+/// What ends a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// A time after the omitted part.
+    TimeNs(Nanos),
+    /// A number of bytes in each direction, over all its streams.
+    Bytes(Bytes),
+    /// A number of blocks in each direction, over all its streams.
+    Blocks(u64),
+}
+
+/// The address family asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// Whatever the name resolves to first and answers.
+    #[default]
+    Any,
+    /// IPv4 only.
+    V4,
+    /// IPv6 only.
+    V6,
+}
+
+/// A test as it will be run: every default filled in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The server's name or address, as typed.
+    pub host: String,
+    /// The server's port.
+    pub port: u16,
+    /// Address family.
+    #[serde(default)]
+    pub family: Family,
+    /// TCP or UDP.
+    pub protocol: Protocol,
+    /// Multipath TCP (RFC 8684) for the data streams.
+    #[serde(default)]
+    pub mptcp: bool,
+    /// Which way.
+    pub direction: Direction,
+    /// Streams in each direction, 1 to 128.
+    pub streams: u16,
+    /// When it ends.
+    pub end: End,
+    /// The beginning that summaries leave out.
+    #[serde(default)]
+    pub omit_ns: Nanos,
+    /// Between two lines of live progress.
+    pub interval_ns: Nanos,
+    /// Between two samples of a stream, 1 ms to 1 s.
+    pub sample_ns: Nanos,
+    /// Bytes a write (TCP), or payload bytes a datagram (UDP).
+    pub block_bytes: Bytes,
+    /// Rate asked for, each stream; absent = as fast as it goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<BitRate>,
+    /// Whether the rate is a default and not the user's.
+    #[serde(default)]
+    pub rate_is_default: bool,
+    /// Pacing by the kernel (`SO_MAX_PACING_RATE`), each stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_pacing_bps: Option<BitRate>,
+    /// Socket buffers asked for (`-w`); absent = autotuned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_bytes: Option<Bytes>,
+    /// Maximum segment size asked for (`-M`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mss_bytes: Option<u16>,
+    /// `TCP_NODELAY`.
+    #[serde(default)]
+    pub nodelay: bool,
+    /// Congestion control asked for (`-C`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+    /// IP type of service, 0 to 255.
+    #[serde(default)]
+    pub tos: u8,
+    /// IPv6 flow label (`-L`), 20 bits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow_label: Option<u32>,
+    /// Local address (`-B`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bind: Option<String>,
+    /// Local interface (`--bind-dev`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bind_device: Option<String>,
+    /// First local port of the data streams (`--cport`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_port: Option<u16>,
+    /// Send without copying where the kernel can (`-Z`).
+    #[serde(default)]
+    pub zerocopy: bool,
+    /// Let the receiver discard without copying (`--skip-rx-copy`).
+    #[serde(default)]
+    pub skip_receive_copy: bool,
+    /// CPU of the client's first stream (`-A n`), and of the server's (`-A n,m`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cpu: Option<u16>,
+    /// See [`Plan::client_cpu`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_cpu: Option<u16>,
+    /// Set don't-fragment on UDP over IPv4.
+    #[serde(default)]
+    pub dont_fragment: bool,
+    /// Longest wait for the control connection to open.
+    pub connect_timeout_ns: Nanos,
+    /// Title (`-T`), kept in the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Free text for both ends' records (`--extra-data`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra_data: Option<String>,
+}
+
+/// A plan that contradicts itself or asks for what cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{option}: {reason}")]
+pub struct PlanError {
+    /// The option at fault, as typed.
+    pub option: &'static str,
+    /// What is wrong and what would be right.
+    pub reason: String,
+}
+
+impl Plan {
+    /// A TCP test of ten seconds to `host`.
+    pub fn new(host: impl Into<String>) -> Self {
+        Self {
+            host: host.into(),
+            port: DEFAULT_PORT,
+            family: Family::Any,
+            protocol: Protocol::Tcp,
+            mptcp: false,
+            direction: Direction::Send,
+            streams: 1,
+            end: End::TimeNs(Nanos::from_millis(10_000)),
+            omit_ns: Nanos::ZERO,
+            interval_ns: Nanos::from_millis(1000),
+            sample_ns: Nanos::from_millis(10),
+            block_bytes: DEFAULT_TCP_BLOCK,
+            rate_bps: None,
+            rate_is_default: false,
+            kernel_pacing_bps: None,
+            window_bytes: None,
+            mss_bytes: None,
+            nodelay: false,
+            congestion: None,
+            tos: 0,
+            flow_label: None,
+            bind: None,
+            bind_device: None,
+            client_port: None,
+            zerocopy: false,
+            skip_receive_copy: false,
+            client_cpu: None,
+            server_cpu: None,
+            dont_fragment: false,
+            connect_timeout_ns: Nanos::from_millis(10_000),
+            title: None,
+            extra_data: None,
+        }
+    }
+
+    /// Refuses what cannot be run, naming the option at fault.
+    pub fn check(&self) -> Result<(), PlanError> {
+        let refuse = |option, reason: String| Err(PlanError { option, reason });
+        if self.streams == 0 || self.streams > MAX_STREAMS {
+            return refuse(
+                "-P",
+                format!(
+                    "{} streams asked for; 1 to {MAX_STREAMS} can be run",
+                    self.streams
+                ),
+            );
+        }
+        if self.port == 0 {
+            return refuse(
+                "-p",
+                "port 0 cannot be connected to; 1 to 65535 can".to_owned(),
+            );
+        }
+        let millisecond = 1_000_000;
+        if self.sample_ns.0 < millisecond || self.sample_ns.0 > 1000 * millisecond {
+            return refuse(
+                "--sample",
+                format!(
+                    "a sample every {} asked for; 1 ms to 1 s is possible",
+                    self.sample_ns
+                ),
+            );
+        }
+        if self.interval_ns.0 < 10 * millisecond || self.interval_ns.0 > 3_600_000 * millisecond {
+            return refuse(
+                "-i",
+                format!(
+                    "an interval of {} asked for; 0.01 s to 3600 s is possible",
+                    self.interval_ns
+                ),
+            );
+        }
+        if self.omit_ns.0 > 600_000 * millisecond {
+            return refuse(
+                "-O",
+                format!("{} asked for; at most 600 s can be omitted", self.omit_ns),
+            );
+        }
+        self.check_end()?;
+        self.check_protocol()
+    }
+
+    fn check_end(&self) -> Result<(), PlanError> {
+        match self.end {
+            End::TimeNs(span) if span.0 == 0 || span.0 > 86_400_000_000_000 => Err(PlanError {
+                option: "-t",
+                reason: format!(
+                    "a test of {span} asked for; more than 0 and at most 86400 s is possible"
+                ),
+            }),
+            End::Bytes(Bytes(0)) => Err(PlanError {
+                option: "-n",
+                reason: "a test of 0 bytes measures nothing".to_owned(),
+            }),
+            End::Blocks(0) => Err(PlanError {
+                option: "-k",
+                reason: "a test of 0 blocks measures nothing".to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_protocol(&self) -> Result<(), PlanError> {
+        let refuse = |option, reason: String| Err(PlanError { option, reason });
+        let block = self.block_bytes.count();
+        match self.protocol {
+            Protocol::Tcp if block == 0 || block > MAX_TCP_BLOCK => {
+                return refuse(
+                    "-l",
+                    format!(
+                        "writes of {} asked for; 1 byte to {} is possible over TCP",
+                        self.block_bytes,
+                        Bytes(MAX_TCP_BLOCK)
+                    ),
+                );
+            }
+            Protocol::Udp if !(MIN_UDP_BLOCK..=MAX_UDP_BLOCK).contains(&block) => {
+                return refuse(
+                    "-l",
+                    format!(
+                        "datagrams of {block} bytes asked for; {MIN_UDP_BLOCK} to {MAX_UDP_BLOCK} are possible"
+                    ),
+                );
+            }
+            _ => {}
+        }
+        if self.protocol == Protocol::Udp {
+            for (set, option) in [
+                (self.mptcp, "--mptcp"),
+                (self.nodelay, "-N"),
+                (self.congestion.is_some(), "-C"),
+                (self.mss_bytes.is_some(), "-M"),
+                (self.zerocopy, "-Z"),
+            ] {
+                if set {
+                    return refuse(
+                        option,
+                        "means nothing for UDP; leave it or -u away".to_owned(),
+                    );
+                }
+            }
+        }
+        if self
+            .mss_bytes
+            .is_some_and(|mss| !(88..=32_767).contains(&mss))
+        {
+            return refuse(
+                "-M",
+                "a segment size of 88 to 32767 bytes is possible".to_owned(),
+            );
+        }
+        if self
+            .flow_label
+            .is_some_and(|label| label == 0 || label > 0xF_FFFF)
+        {
+            return refuse("-L", "a flow label has 20 bits: 1 to 1048575".to_owned());
+        }
+        if self.rate_bps == Some(BitRate(0)) {
+            return refuse(
+                "-b",
+                "a rate of 0 is spelled by leaving the rate out of the plan".to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Streams in both directions together.
+    pub fn total_streams(&self) -> u16 {
+        if self.direction == Direction::Both {
+            self.streams * 2
+        } else {
+            self.streams
+        }
+    }
+
+    /// Bytes each direction shall move, where the plan says so.
+    pub fn byte_target(&self) -> Option<Bytes> {
+        match self.end {
+            End::TimeNs(_) => None,
+            End::Bytes(bytes) => Some(bytes),
+            End::Blocks(blocks) => Some(Bytes(blocks.saturating_mul(self.block_bytes.count()))),
+        }
+    }
+
+    /// Whether the client's streams, the first `streams` of them, send.
+    pub fn client_sends(&self) -> bool {
+        self.direction != Direction::Receive
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_plan_can_be_run() {
+        assert_eq!(Plan::new("h").check(), Ok(()));
+    }
+
+    #[test]
+    fn what_cannot_be_run_names_its_option() {
+        type Spoil = fn(&mut Plan);
+        let cases: [(&str, Spoil); 8] = [
+            ("-P", |plan| plan.streams = 0),
+            ("-P", |plan| plan.streams = 129),
+            ("-t", |plan| plan.end = End::TimeNs(Nanos::ZERO)),
+            ("-n", |plan| plan.end = End::Bytes(Bytes(0))),
+            ("-l", |plan| plan.block_bytes = Bytes(0)),
+            ("-M", |plan| plan.mss_bytes = Some(10)),
+            ("--sample", |plan| plan.sample_ns = Nanos(999)),
+            ("-C", |plan| {
+                plan.protocol = Protocol::Udp;
+                plan.block_bytes = DEFAULT_UDP_BLOCK;
+                plan.congestion = Some("cubic".to_owned());
+            }),
+        ];
+        for (option, spoil) in cases {
+            let mut plan = Plan::new("h");
+            spoil(&mut plan);
+            assert_eq!(plan.check().unwrap_err().option, option);
+        }
+    }
+}

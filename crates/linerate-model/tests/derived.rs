@@ -1,0 +1,266 @@
+//! Ledger and evidence, derived from made-up runs that break one thing at a time.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use linerate_model::evidence::{Evidence, Place};
+use linerate_model::fixture::{self, Traffic};
+use linerate_model::ledger::Ledger;
+use linerate_model::plan::{DEFAULT_UDP_BLOCK, Direction, Plan, Protocol};
+use linerate_model::record::{Role, RunRecord, StreamRecord};
+use linerate_model::series::Series;
+use linerate_model::units::Nanos;
+
+fn plan() -> Plan {
+    Plan::new("server")
+}
+
+fn sender(record: &mut RunRecord) -> &mut StreamRecord {
+    &mut record.client.as_mut().unwrap().streams[0]
+}
+
+fn receiver(record: &mut RunRecord) -> &mut StreamRecord {
+    &mut record.server.as_mut().unwrap().streams[0]
+}
+
+fn broken(record: &RunRecord) -> Vec<String> {
+    Ledger::of(record)
+        .broken()
+        .map(|(_, check)| format!("{} [{} {}]", check.equation, check.left, check.right))
+        .collect()
+}
+
+#[test]
+fn every_kind_of_run_balances() {
+    for direction in [Direction::Send, Direction::Receive, Direction::Both] {
+        for protocol in [Protocol::Tcp, Protocol::Udp] {
+            for streams in [1, 3] {
+                let mut plan = Plan {
+                    direction,
+                    protocol,
+                    streams,
+                    ..plan()
+                };
+                if protocol == Protocol::Udp {
+                    plan.block_bytes = DEFAULT_UDP_BLOCK;
+                }
+                let record = fixture::run(&plan, &Traffic::default());
+                assert_eq!(
+                    broken(&record),
+                    Vec::<String>::new(),
+                    "{direction:?} {protocol:?} {streams}"
+                );
+                assert!(Ledger::of(&record).balanced());
+                for stock in [Role::Client, Role::Server] {
+                    let record = fixture::against_stock(record.clone(), stock);
+                    assert_eq!(
+                        broken(&record),
+                        Vec::<String>::new(),
+                        "{direction:?} {protocol:?} stock {stock:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_missing_byte_breaks_the_equation_of_its_place() {
+    let mut record = fixture::run(&plan(), &Traffic::default());
+    receiver(&mut record).app_bytes -= 1;
+    assert_eq!(broken(&record).len(), 1);
+    assert!(broken(&record)[0].starts_with("bytes_received − FIN = cookie + read + unread"));
+}
+
+#[test]
+fn segments_dropped_by_the_local_queue_do_not_break_the_interface_bound() {
+    let mut record = fixture::run(
+        &plan(),
+        &Traffic {
+            retransmits: 30_000,
+            ..Traffic::default()
+        },
+    );
+    let end = record.client.as_mut().unwrap();
+    let acked = end.streams[0].tcp.as_ref().unwrap().bytes_acked.unwrap();
+    let pair = end.interface_counters.as_mut().unwrap();
+    pair.after.tx_bytes = pair.before.tx_bytes + acked + 70_000;
+    assert_eq!(broken(&record), Vec::<String>::new());
+}
+
+#[test]
+fn a_fin_behind_unsent_data_is_no_byte_too_many() {
+    let mut record = fixture::run(&plan(), &Traffic::default());
+    let stream = sender(&mut record);
+    stream.drained = false;
+    stream.app_bytes += 5000;
+    let facts = stream.tcp.as_mut().unwrap();
+    facts.state = Some(4);
+    facts.notsent_bytes = Some(5001);
+    assert_eq!(broken(&record), Vec::<String>::new());
+    // And what the kernel sent after it was asked is not more than it held.
+    receiver(&mut record).drained = false;
+    receiver(&mut record).tcp.as_mut().unwrap().bytes_received = Some(sent_once(&record) + 3000);
+    assert_eq!(broken(&record), Vec::<String>::new());
+}
+
+fn sent_once(record: &RunRecord) -> u64 {
+    let facts = record.client.as_ref().unwrap().streams[0]
+        .tcp
+        .as_ref()
+        .unwrap();
+    facts.bytes_sent.unwrap() - facts.bytes_retrans.unwrap()
+}
+
+#[test]
+fn a_closed_socket_may_or_may_not_have_counted_its_fin() {
+    let mut record = fixture::run(&plan(), &Traffic::default());
+    let facts = sender(&mut record).tcp.as_mut().unwrap();
+    facts.state = Some(7);
+    assert_eq!(broken(&record), Vec::<String>::new());
+    let facts = sender(&mut record).tcp.as_mut().unwrap();
+    facts.bytes_acked = facts.bytes_acked.map(|bytes| bytes - 1);
+    assert_eq!(broken(&record), Vec::<String>::new());
+    let facts = sender(&mut record).tcp.as_mut().unwrap();
+    facts.bytes_acked = facts.bytes_acked.map(|bytes| bytes - 1);
+    assert_eq!(broken(&record).len(), 1);
+}
+
+#[test]
+fn a_cut_off_receiver_is_held_to_a_bound_only() {
+    let mut record = fixture::run(&plan(), &Traffic::default());
+    let stream = receiver(&mut record);
+    stream.drained = false;
+    stream.app_bytes -= 4096;
+    stream.unread_bytes = None;
+    assert_eq!(broken(&record), Vec::<String>::new());
+}
+
+#[test]
+fn an_interface_made_anew_has_no_growth() {
+    let mut record = fixture::run(&plan(), &Traffic::default());
+    record
+        .client
+        .as_mut()
+        .unwrap()
+        .interface_counters
+        .as_mut()
+        .unwrap()
+        .after
+        .tx_bytes = 10;
+    let ledger = Ledger::of(&record);
+    assert_eq!(ledger.directions[0].interface_out_bytes, None);
+    assert!(ledger.balanced());
+}
+
+#[test]
+fn figures_of_a_hostile_record_do_not_overflow() {
+    let mut record = fixture::run(
+        &Plan {
+            streams: 2,
+            ..plan()
+        },
+        &Traffic::default(),
+    );
+    for end in [
+        record.client.as_mut().unwrap(),
+        record.server.as_mut().unwrap(),
+    ] {
+        for stream in &mut end.streams {
+            stream.app_bytes = u64::MAX;
+            stream.cookie_bytes = u64::MAX;
+            stream.unread_bytes = Some(u64::MAX);
+            stream.last_byte_ns = Some(Nanos(u64::MAX));
+            stream.samples = Series::new(vec![u64::MAX, 5, 3]);
+            stream
+                .samples
+                .insert("app_bytes", vec![u64::MAX, 0, 7])
+                .unwrap();
+            stream
+                .samples
+                .insert("busy_time_us", vec![u64::MAX, 0, 7])
+                .unwrap();
+        }
+    }
+    let _ = Evidence::of(&record);
+}
+
+#[test]
+fn the_plateau_and_its_budget_stand_on_two_clocks() {
+    let traffic = Traffic {
+        receive_window: 0.83,
+        application: 0.05,
+        ramp_s: 1.0,
+        ..Traffic::default()
+    };
+    let record = fixture::run(&plan(), &traffic);
+    let evidence = Evidence::of(&record);
+    let direction = &evidence.directions[0];
+    assert_eq!(direction.measured_at, Place::ReceivingApplication);
+    let plateau = direction.plateau.unwrap();
+    assert_eq!(plateau.unsteady, None);
+    assert!((plateau.estimate.mean / traffic.rate_bps - 1.0).abs() < 0.01);
+    let ramp = direction.ramp_ns().unwrap();
+    assert!((800_000_000..1_300_000_000).contains(&ramp), "{ramp}");
+    let budget = direction.budget.clone().unwrap();
+    assert!(
+        (budget.receive_window - 0.83).abs() < 0.001 && (budget.application - 0.05).abs() < 0.001
+    );
+    assert_eq!(budget.span_ns[0], fixture::CLIENT_START_NS + ramp);
+
+    // Without a clock estimate the starts are laid over each other.
+    let record = RunRecord {
+        clock: None,
+        ..record
+    };
+    let without = Evidence::of(&record);
+    assert_eq!(
+        without.directions[0].budget.clone().unwrap().span_ns,
+        budget.span_ns
+    );
+}
+
+#[test]
+fn bytes_without_samples_are_not_a_rate_of_zero() {
+    let mut record = fixture::run(&plan(), &Traffic::default());
+    receiver(&mut record).samples = Series::default();
+    let evidence = Evidence::of(&record);
+    assert!(evidence.directions[0].rates_bps.is_empty());
+    assert_eq!(evidence.directions[0].plateau, None);
+    assert!(evidence.directions[0].whole_run_bps().unwrap() > 9e7);
+}
+
+#[test]
+fn what_was_written_and_never_acknowledged_is_not_counted_as_delivered() {
+    let mut record =
+        fixture::against_stock(fixture::run(&plan(), &Traffic::default()), Role::Server);
+    let stream = sender(&mut record);
+    let written = stream.app_bytes;
+    stream.drained = false;
+    let facts = stream.tcp.as_mut().unwrap();
+    facts.state = Some(1);
+    facts.bytes_acked = Some(written - 10_000 + 37 + 1);
+    let evidence = Evidence::of(&record);
+    assert_eq!(evidence.directions[0].measured_at, Place::Acknowledged);
+    assert_eq!(evidence.directions[0].bytes, written - 10_000);
+}
+
+#[test]
+fn what_lay_unread_counts_over_the_plateau_only() {
+    let mut record = fixture::run(
+        &plan(),
+        &Traffic {
+            ramp_s: 1.0,
+            ..Traffic::default()
+        },
+    );
+    let stream = receiver(&mut record);
+    let rows = stream.samples.len();
+    let unread = (0..rows)
+        .map(|row| if row < rows / 20 { 9_000_000 } else { 100 })
+        .collect();
+    stream.samples.insert("unread_bytes", unread).unwrap();
+    assert_eq!(
+        Evidence::of(&record).directions[0].unread_bytes,
+        Some(100.0)
+    );
+}
