@@ -1,0 +1,271 @@
+//! What each end counted: the JSON both exchange after state 13.
+
+use serde_json::{Map, Value, json};
+
+use crate::error::ProtocolError;
+use crate::json::{self, Bounds, Keys};
+
+/// The longest results accepted by default, in bytes; upstream has no bound.
+pub const MAX_RESULTS_BYTES: usize = 16 * 1024 * 1024;
+/// The longest results of a client, which has no output to send: 256 streams take 100 KB.
+pub const MAX_CLIENT_RESULTS_BYTES: usize = 1024 * 1024;
+/// Streams in one message: 128 in each direction, and room for what we do not know.
+const MAX_STREAMS: usize = 1024;
+
+const BOUNDS: Bounds = Bounds {
+    depth: 64,
+    values: 1_000_000,
+};
+
+/// One end's results.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Results {
+    /// Processor time of the process in % of one core.
+    pub cpu_util_total: f64,
+    /// The part of it in user mode.
+    pub cpu_util_user: f64,
+    /// The part of it in the kernel.
+    pub cpu_util_system: f64,
+    /// 1 or 0 from a sender; −1 from a receiver.
+    pub sender_has_retransmits: i64,
+    /// The congestion control in use.
+    pub congestion_used: Option<String>,
+    /// The server's output where it runs with JSON and the client asked for it.
+    pub server_output_json: Option<Value>,
+    /// The server's output as text where the client asked for it. It may hold control characters
+    /// beside line ends: escape them before it goes to a terminal.
+    pub server_output_text: Option<String>,
+    /// The streams, in the order of their ids.
+    pub streams: Vec<StreamResult>,
+}
+
+/// One stream as one end counted it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StreamResult {
+    /// The positional id: 1, 3, 4, 5 …
+    pub id: u32,
+    /// Bytes written or read, the omitted part excluded.
+    pub bytes: u64,
+    /// Segments sent again; −1 = not known.
+    pub retransmits: i64,
+    /// The last smoothed jitter in seconds; 0 from a sender and over TCP.
+    pub jitter_s: f64,
+    /// Datagrams lost, the omitted part included.
+    pub errors: i64,
+    /// Datagrams of the omitted part lost (since 3.14).
+    pub omitted_errors: Option<i64>,
+    /// Sender: datagrams sent. Receiver: the highest counter seen. The omitted part included.
+    pub packets: u64,
+    /// Datagrams of the omitted part (since 3.14).
+    pub omitted_packets: Option<u64>,
+    /// Always 0 upstream. Seconds.
+    pub start_time_s: f64,
+    /// Seconds from the start of the counted part to its end.
+    pub end_time_s: f64,
+}
+
+impl Results {
+    /// The JSON as iperf3 3.21 writes it. Figures that are not finite become 0, since a stock
+    /// peer gives up the whole exchange at a `null`.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut map = Map::new();
+        map.insert("cpu_util_total".to_owned(), finite(self.cpu_util_total));
+        map.insert("cpu_util_user".to_owned(), finite(self.cpu_util_user));
+        map.insert("cpu_util_system".to_owned(), finite(self.cpu_util_system));
+        map.insert(
+            "sender_has_retransmits".to_owned(),
+            self.sender_has_retransmits.into(),
+        );
+        if let Some(name) = &self.congestion_used {
+            map.insert("congestion_used".to_owned(), name.as_str().into());
+        }
+        if let Some(output) = &self.server_output_json {
+            map.insert("server_output_json".to_owned(), output.clone());
+        }
+        if let Some(output) = &self.server_output_text {
+            map.insert("server_output_text".to_owned(), output.as_str().into());
+        }
+        let streams = self.streams.iter().map(StreamResult::to_value).collect();
+        map.insert("streams".to_owned(), Value::Array(streams));
+        Value::Object(map).to_string().into_bytes()
+    }
+
+    /// Reads a peer's results, and what had to be ignored in them. What a stock peer requires is
+    /// required here too, and named where it is missing.
+    pub fn from_json(bytes: &[u8]) -> Result<(Self, Vec<String>), ProtocolError> {
+        let mut map = json::object("results", bytes, BOUNDS)?;
+        let server_output_json = map.swap_remove("server_output_json");
+        let mut warnings = Vec::new();
+        let mut keys = Keys::new(&map, "results", String::new(), &mut warnings);
+        let mut results = Self {
+            cpu_util_total: required_number(&mut keys, "cpu_util_total")?,
+            cpu_util_user: required_number(&mut keys, "cpu_util_user")?,
+            cpu_util_system: required_number(&mut keys, "cpu_util_system")?,
+            sender_has_retransmits: required_integer(&mut keys, "sender_has_retransmits")?,
+            congestion_used: keys.text("congestion_used"),
+            server_output_json,
+            server_output_text: keys.text("server_output_text"),
+            streams: Vec::new(),
+        };
+        let streams = map.get("streams").and_then(Value::as_array);
+        let streams = keys.required("streams", "array", streams)?;
+        if streams.len() > MAX_STREAMS {
+            return Err(ProtocolError::Json {
+                message: "results",
+                reason: format!("they hold {} streams, at most 1024 are read", streams.len()),
+            });
+        }
+        for (index, stream) in streams.iter().enumerate() {
+            results
+                .streams
+                .push(StreamResult::from_value(index, stream, &mut warnings)?);
+        }
+        Ok((results, warnings))
+    }
+}
+
+impl StreamResult {
+    fn to_value(&self) -> Value {
+        let mut stream = json!({
+            "id": self.id,
+            "bytes": self.bytes,
+            "retransmits": self.retransmits,
+            "jitter": finite(self.jitter_s),
+            "errors": self.errors,
+        });
+        // Both or neither: a stock peer refuses one alone.
+        let omitted = self.omitted_errors.zip(self.omitted_packets);
+        if let Some((errors, _)) = omitted {
+            stream["omitted_errors"] = errors.into();
+        }
+        stream["packets"] = self.packets.into();
+        if let Some((_, packets)) = omitted {
+            stream["omitted_packets"] = packets.into();
+        }
+        stream["start_time"] = finite(self.start_time_s);
+        stream["end_time"] = finite(self.end_time_s);
+        stream
+    }
+
+    fn from_value(
+        index: usize,
+        value: &Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, ProtocolError> {
+        let map = value.as_object().ok_or_else(|| ProtocolError::MissingKey {
+            message: "results",
+            key: format!("streams[{index}]"),
+            expected: "object",
+        })?;
+        let mut keys = Keys::new(map, "results", format!("streams[{index}]."), warnings);
+        let id = keys.count("id").and_then(|id| u32::try_from(id).ok());
+        let bytes = keys.count("bytes");
+        let packets = keys.count("packets");
+        let omitted = keys
+            .integer("omitted_errors")
+            .zip(keys.count("omitted_packets"));
+        Ok(Self {
+            id: keys.required("id", "number", id)?,
+            bytes: keys.required("bytes", "number", bytes)?,
+            retransmits: required_integer(&mut keys, "retransmits")?,
+            jitter_s: required_number(&mut keys, "jitter")?,
+            errors: required_integer(&mut keys, "errors")?,
+            omitted_errors: omitted.map(|(errors, _)| errors),
+            packets: keys.required("packets", "number", packets)?,
+            omitted_packets: omitted.map(|(_, packets)| packets),
+            // Servers before 3.2 send no times.
+            start_time_s: keys.number("start_time").unwrap_or(0.0),
+            end_time_s: keys.number("end_time").unwrap_or(0.0),
+        })
+    }
+}
+
+fn required_number(keys: &mut Keys<'_>, key: &str) -> Result<f64, ProtocolError> {
+    let found = keys.number(key);
+    keys.required(key, "number", found)
+}
+
+fn required_integer(keys: &mut Keys<'_>, key: &str) -> Result<i64, ProtocolError> {
+    let found = keys.integer(key);
+    keys.required(key, "number", found)
+}
+
+fn finite(number: f64) -> Value {
+    if number.is_finite() {
+        number.into()
+    } else {
+        0.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: &str = r#"{"id":1,"bytes":5,"retransmits":0,"jitter":0,"errors":0,"packets":0}"#;
+
+    fn results(streams: &str) -> String {
+        format!(
+            r#"{{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":0,"sender_has_retransmits":1,"streams":{streams}}}"#
+        )
+    }
+
+    #[test]
+    fn a_missing_key_is_named() {
+        let error = |text: &str| Results::from_json(text.as_bytes()).unwrap_err().to_string();
+        assert!(error("{}").contains("'cpu_util_total'"));
+        assert!(error(&results("{}")).contains("'streams'"));
+        assert!(error(&results("[5]")).contains("'streams[0]'"));
+        let second = format!("[{STREAM},{}]", STREAM.replace("bytes", "bites"));
+        assert!(error(&results(&second)).contains("'streams[1].bytes'"));
+        let wide = STREAM.replace(r#""id":1"#, r#""id":4294967296"#);
+        assert!(error(&results(&format!("[{wide}]"))).contains("'streams[0].id'"));
+    }
+
+    #[test]
+    fn the_oldest_form_is_read() {
+        let (read, warnings) =
+            Results::from_json(results(&format!("[{STREAM}]")).as_bytes()).unwrap();
+        assert!(warnings.is_empty());
+        assert_eq!(read.streams[0].bytes, 5);
+        assert_eq!(read.streams[0].omitted_packets, None);
+    }
+
+    #[test]
+    fn not_a_number_costs_a_warning_not_the_results() {
+        let text = results(&format!(
+            "[{}]",
+            STREAM.replace(r#""jitter":0"#, r#""jitter":null"#)
+        ));
+        let (read, warnings) = Results::from_json(text.as_bytes()).unwrap();
+        assert!(read.streams[0].jitter_s.abs() < f64::EPSILON);
+        assert!(
+            warnings[0].contains("null as 'streams[0].jitter'"),
+            "{warnings:?}"
+        );
+    }
+
+    #[test]
+    fn omitted_figures_come_in_pairs() {
+        let mut ours = Results {
+            streams: vec![StreamResult::default()],
+            ..Results::default()
+        };
+        ours.streams[0].omitted_errors = Some(3);
+        ours.cpu_util_user = f64::NAN;
+        let text = String::from_utf8(ours.to_json()).unwrap();
+        assert!(
+            !text.contains("omitted") && !text.contains("null"),
+            "{text}"
+        );
+        ours.streams[0].omitted_packets = Some(4);
+        let text = String::from_utf8(ours.to_json()).unwrap();
+        assert!(text.contains(r#""errors":0,"omitted_errors":3,"packets":0,"omitted_packets":4,"#));
+    }
+
+    #[test]
+    fn too_many_streams_are_refused() {
+        let streams = vec![STREAM; MAX_STREAMS + 1].join(",");
+        assert!(Results::from_json(results(&format!("[{streams}]")).as_bytes()).is_err());
+    }
+}
