@@ -1,0 +1,109 @@
+#![expect(
+    unsafe_code,
+    reason = "clock_gettime and getrusage write through pointers"
+)]
+//! Clocks: monotonic time measures, wall time labels, CPU time books work.
+
+use std::mem::MaybeUninit;
+
+use libc::{c_int, clockid_t};
+use linerate_model::units::Nanos;
+
+/// CPU time of a thread or a process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// In the program, ns. Microsecond resolution.
+    pub user: Nanos,
+    /// In the kernel on the program's behalf, ns. Softirq work for its packets is mostly not in it.
+    pub system: Nanos,
+}
+
+/// Time since some point in the past (boot), ns; it never steps, but does run at NTP's rate.
+pub fn monotonic() -> Nanos {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// Time since 1970-01-01 UTC, ns. It may step: label with it, never measure.
+pub fn wall() -> Nanos {
+    read(libc::CLOCK_REALTIME)
+}
+
+/// CPU time that the calling thread has used, ns, user and system together, to the nanosecond.
+pub fn thread_cpu() -> Nanos {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// CPU time of all threads of this process, those that ended included.
+pub fn process_cpu() -> CpuTimes {
+    usage(libc::RUSAGE_SELF)
+}
+
+/// CPU time of the calling thread. The split between user and system is scaled from ticks; their
+/// sum is exact ([`thread_cpu`] reads it faster).
+pub fn thread_times() -> CpuTimes {
+    usage(libc::RUSAGE_THREAD)
+}
+
+/// # Panics
+/// Never on Linux: the three clocks exist in every kernel since 2.6.12.
+fn read(clock: clockid_t) -> Nanos {
+    let mut time = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: the kernel writes one timespec.
+    let result = unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) };
+    assert_eq!(result, 0, "clock {clock} does not exist");
+    // SAFETY: it was zeroed, and integers hold any bit pattern.
+    let time = unsafe { time.assume_init() };
+    nanos(time.tv_sec, time.tv_nsec)
+}
+
+/// # Panics
+/// Never on Linux: `RUSAGE_SELF` and `RUSAGE_THREAD` (2.6.26) cannot fail.
+fn usage(whose: c_int) -> CpuTimes {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel writes one rusage.
+    let result = unsafe { libc::getrusage(whose, usage.as_mut_ptr()) };
+    assert_eq!(result, 0, "getrusage({whose}) is not supported");
+    // SAFETY: it was zeroed, and integers hold any bit pattern.
+    let usage = unsafe { usage.assume_init() };
+    let span = |time: libc::timeval| nanos(time.tv_sec, time.tv_usec * 1000);
+    CpuTimes {
+        user: span(usage.ru_utime),
+        system: span(usage.ru_stime),
+    }
+}
+
+/// A wall clock before 1970 reads as 0. The widths differ between targets.
+fn nanos(seconds: impl TryInto<u64>, nanos: impl TryInto<u64>) -> Nanos {
+    let seconds = seconds.try_into().unwrap_or(0);
+    let nanos = nanos.try_into().unwrap_or(0);
+    Nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn monotonic_time_does_not_go_back_and_wall_time_is_after_2020() {
+        let first = monotonic();
+        assert!(monotonic() >= first);
+        assert!(wall() > Nanos(1_577_836_800_000_000_000));
+    }
+
+    #[test]
+    fn work_uses_cpu_time() {
+        let before = thread_cpu();
+        let mut sum = 0_u64;
+        while thread_cpu().since(before) < Nanos::from_millis(20) {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        let thread = thread_times();
+        let process = process_cpu();
+        assert!(thread.user.plus(thread.system) >= Nanos::from_millis(20));
+        let all = process
+            .user
+            .plus(process.system)
+            .plus(Nanos::from_millis(1));
+        assert!(all >= thread.user.plus(thread.system));
+    }
+}

@@ -1,0 +1,197 @@
+//! Counters of the host, to be read before, during and after a test: CPUs, softirq, protocols,
+//! interfaces, queueing disciplines, the process's threads, cgroup throttling.
+//!
+//! [`Counters`] keeps files and buffers open for reading ten times a second; the functions of the same
+//! names open, read once and close. Network counters are those of the network namespace that the
+//! opening thread was in.
+
+mod cgroup;
+mod cpu;
+mod device;
+mod protocol;
+mod tasks;
+
+use std::collections::BTreeMap;
+use std::io;
+
+pub use cgroup::Throttling;
+pub use cpu::{CpuCounters, Softnet};
+pub use device::{InterfaceCounters, QdiscCounters};
+pub use tasks::ThreadTimes;
+
+use crate::KernelError;
+use crate::netlink::Netlink;
+use crate::proc_file::ProcFile;
+
+const STAT: &str = "/proc/stat";
+const SOFTNET: &str = "/proc/thread-self/net/softnet_stat";
+const PROTOCOLS: [&str; 3] = [
+    "/proc/thread-self/net/snmp",
+    "/proc/thread-self/net/netstat",
+    "/proc/thread-self/net/snmp6",
+];
+
+/// Counters to be read often: open files, a netlink socket, buffers.
+#[derive(Debug)]
+pub struct Counters {
+    stat: ProcFile,
+    softnet: ProcFile,
+    protocols: Vec<ProcFile>,
+    netlink: Netlink,
+    tasks: tasks::Tasks,
+    cgroup: Vec<ProcFile>,
+}
+
+impl Counters {
+    /// Opens everything in the calling thread's network namespace, and stays with it.
+    ///
+    /// # Errors
+    /// A file of /proc that cannot be opened, or no netlink socket.
+    pub fn open() -> Result<Self, KernelError> {
+        let open = |path: &str| ProcFile::open(path).map_err(KernelError::of("open", path));
+        Ok(Self {
+            stat: open(STAT)?,
+            softnet: open(SOFTNET)?,
+            protocols: open_protocols(),
+            netlink: Netlink::open().map_err(KernelError::of("open", "a netlink socket"))?,
+            tasks: tasks::Tasks::default(),
+            cgroup: cgroup::open(),
+        })
+    }
+
+    /// Time of each CPU that is online.
+    pub fn cpu(&mut self) -> io::Result<Vec<CpuCounters>> {
+        self.stat.read().map(cpu::parse_stat)
+    }
+
+    /// Packet processing of each CPU.
+    pub fn softnet(&mut self) -> io::Result<Vec<Softnet>> {
+        self.softnet.read().map(cpu::parse_softnet)
+    }
+
+    /// The namespace's protocol counters by name: `Tcp.RetransSegs`, `TcpExt.TCPTimeouts`,
+    /// `Udp6.RcvbufErrors`. `Udp6.…` counts apart from `Udp.…`. What is below zero is no counter and left out.
+    pub fn protocols(&mut self) -> io::Result<BTreeMap<String, u64>> {
+        let mut counters = BTreeMap::new();
+        for file in &mut self.protocols {
+            protocol::parse(file.read()?, &mut counters);
+        }
+        Ok(counters)
+    }
+
+    /// An interface's counters; `None` where there is no such interface.
+    pub fn interface(&mut self, index: u32) -> io::Result<Option<InterfaceCounters>> {
+        device::interface(&mut self.netlink, index)
+    }
+
+    /// The counters of an interface's queueing disciplines, children included, root first.
+    pub fn qdiscs(&mut self, index: u32) -> io::Result<Vec<QdiscCounters>> {
+        device::qdiscs(&mut self.netlink, index)
+    }
+
+    /// Times of the process's threads, ascending by id; empty where the kernel does not count them.
+    pub fn threads(&mut self) -> io::Result<Vec<ThreadTimes>> {
+        self.tasks.read()
+    }
+
+    /// How far a cgroup's CPU quota held the process back; `None` where no version 2 group above it
+    /// has the CPU controller.
+    pub fn throttling(&mut self) -> io::Result<Option<Throttling>> {
+        cgroup::read(&mut self.cgroup)
+    }
+}
+
+fn open_protocols() -> Vec<ProcFile> {
+    // A kernel without IPv6 has no snmp6.
+    PROTOCOLS
+        .iter()
+        .filter_map(|path| ProcFile::open(path).ok())
+        .collect()
+}
+
+/// As [`Counters::cpu`], once.
+pub fn cpu() -> io::Result<Vec<CpuCounters>> {
+    ProcFile::open(STAT)?.read().map(cpu::parse_stat)
+}
+
+/// As [`Counters::softnet`], once.
+pub fn softnet() -> io::Result<Vec<Softnet>> {
+    ProcFile::open(SOFTNET)?.read().map(cpu::parse_softnet)
+}
+
+/// As [`Counters::protocols`], once.
+pub fn protocols() -> io::Result<BTreeMap<String, u64>> {
+    let mut counters = BTreeMap::new();
+    for mut file in open_protocols() {
+        protocol::parse(file.read()?, &mut counters);
+    }
+    Ok(counters)
+}
+
+/// As [`Counters::interface`], once.
+pub fn interface(index: u32) -> io::Result<Option<InterfaceCounters>> {
+    device::interface(&mut Netlink::open()?, index)
+}
+
+/// As [`Counters::qdiscs`], once.
+pub fn qdiscs(index: u32) -> io::Result<Vec<QdiscCounters>> {
+    device::qdiscs(&mut Netlink::open()?, index)
+}
+
+/// As [`Counters::threads`], once.
+pub fn threads() -> io::Result<Vec<ThreadTimes>> {
+    tasks::Tasks::default().read()
+}
+
+/// As [`Counters::throttling`], once.
+pub fn throttling() -> io::Result<Option<Throttling>> {
+    cgroup::read(&mut cgroup::open())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_read_and_read_again() {
+        let mut counters = Counters::open().unwrap();
+        for _ in 0..2 {
+            assert!(!counters.cpu().unwrap().is_empty());
+            assert!(!counters.softnet().unwrap().is_empty());
+            let protocols = counters.protocols().unwrap();
+            assert!(protocols.contains_key("Tcp.RetransSegs"));
+            assert!(protocols.contains_key("Udp.RcvbufErrors"));
+            assert!(protocols.contains_key("TcpExt.TCPBacklogDrop"));
+            let own = crate::thread::id();
+            assert!(
+                counters
+                    .threads()
+                    .unwrap()
+                    .iter()
+                    .any(|thread| thread.tid == own)
+            );
+            counters.throttling().unwrap();
+        }
+    }
+
+    #[test]
+    fn the_loopback_interface_counts_both_ways_alike() {
+        let lo = crate::route::index_of("lo").unwrap();
+        let before = interface(lo).unwrap().unwrap();
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket
+            .send_to(&[0; 1000], socket.local_addr().unwrap())
+            .unwrap();
+        let after = interface(lo).unwrap().unwrap();
+        assert!(after.tx_bytes >= before.tx_bytes + 1028);
+        assert!(after.rx_bytes >= before.rx_bytes + 1028);
+        assert!(
+            qdiscs(lo)
+                .unwrap()
+                .iter()
+                .all(|qdisc| qdisc.kind == "noqueue")
+        );
+        assert_eq!(interface(1 << 30).unwrap(), None);
+        assert_eq!(qdiscs(1 << 30).unwrap(), []);
+    }
+}

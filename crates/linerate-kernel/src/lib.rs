@@ -1,0 +1,46 @@
+//! What the Linux kernel knows of a connection and a host, and what it lets us change: socket
+//! options and counters, `tcp_info`, batches of datagrams, clocks, CPUs, routes, interfaces.
+//!
+//! What it is not: it decides nothing, prints nothing, keeps no history and starts no thread. A
+//! function is one question to the kernel or one setting. What this kernel does not know is `None`,
+//! never 0. Nothing here blocks except [`poll::wait`], for as long as its caller says, and the
+//! netlink questions of [`route`] and [`counters`], for at most a second.
+//!
+//! It is the only room with `unsafe`; the modules that need it say so in their first line.
+//!
+//! ```
+//! use std::net::{TcpListener, TcpStream};
+//! use linerate_model::tcp_info::TcpFacts;
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let listener = TcpListener::bind("127.0.0.1:0")?;
+//! let stream = TcpStream::connect(listener.local_addr()?)?;
+//! linerate_kernel::tcp::set_nodelay(&stream, true)?;
+//! let facts = TcpFacts::from(&linerate_kernel::tcp::info(&stream)?);
+//! assert_eq!(facts.state, Some(1)); // ESTABLISHED
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod activation;
+mod address;
+pub mod clock;
+mod control;
+pub mod counters;
+mod error;
+mod ethtool;
+pub mod event;
+pub mod host;
+pub mod namespace;
+mod netlink;
+mod option;
+pub mod poll;
+mod proc_file;
+pub mod route;
+mod signal;
+pub mod socket;
+pub mod tcp;
+pub mod thread;
+pub mod udp;
+
+pub use error::KernelError;

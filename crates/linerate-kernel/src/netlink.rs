@@ -1,0 +1,261 @@
+#![expect(
+    unsafe_code,
+    reason = "a netlink socket is made and addressed by raw calls"
+)]
+//! Questions to rtnetlink: one request, its answers, their attributes.
+//!
+//! Written here and not taken from the netlink-packet crates: those decode a whole message into
+//! types and refuse it whole where a kernel newer than the crate sends one attribute in a new shape.
+//! A counter must not vanish for that, so attributes are read one by one, and unknown ones skipped.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use crate::address::array;
+use crate::option::{self, check, check_size};
+
+/// An answer is at most a page or 32 KiB; room for twice that.
+const ROOM: usize = 65_536;
+/// Bytes of `struct nlmsghdr`: length u32, type u16, flags u16, sequence u32, port u32.
+const HEADER: usize = 16;
+/// The kernel answers at once; this is against a kernel that does not.
+const PATIENCE: libc::timeval = libc::timeval {
+    tv_sec: 1,
+    tv_usec: 0,
+};
+/// Answers to one request are read in at most so many pieces: 10,000 × 32 KiB.
+const MOST_PIECES: usize = 10_000;
+
+const NLMSG_NOOP: u16 = 1;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+const NLM_F_REQUEST: u16 = 1;
+const NLM_F_MULTI: u16 = 2;
+const NLM_F_DUMP: u16 = 0x300;
+/// Bits of an attribute's type that are no type: nested, byte order.
+const ATTRIBUTE_TYPE: u16 = 0x3fff;
+
+/// One object or all of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ask {
+    One,
+    All,
+}
+
+/// A socket to the kernel, with the memory for its answers.
+#[derive(Debug)]
+pub(crate) struct Netlink {
+    fd: OwnedFd,
+    sequence: u32,
+    request: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+impl Netlink {
+    /// A socket in the calling thread's network namespace; it stays there.
+    pub(crate) fn open() -> io::Result<Self> {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+        // SAFETY: no pointer is passed.
+        let fd = check(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) })?;
+        // SAFETY: the descriptor was just made and belongs to nobody else.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        option::set(&fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, PATIENCE)?;
+        Ok(Self {
+            fd,
+            sequence: 0,
+            request: Vec::new(),
+            answer: vec![0; ROOM],
+        })
+    }
+
+    /// Sends a request of type `kind` and hands the body of each answer to `take`.
+    ///
+    /// Errors: the kernel's, `ENODEV` or `ENETUNREACH` for what does not exist; `WouldBlock` after a
+    /// second without an answer.
+    pub(crate) fn ask(
+        &mut self,
+        kind: u16,
+        ask: Ask,
+        body: &[u8],
+        mut take: impl FnMut(&[u8]),
+    ) -> io::Result<()> {
+        self.send(kind, ask, body)?;
+        for _ in 0..MOST_PIECES {
+            let length = self.receive()?;
+            for message in messages(&self.answer[..length]) {
+                // An answer to an earlier question that was given up.
+                if message.sequence != self.sequence {
+                    continue;
+                }
+                match message.kind {
+                    NLMSG_DONE => return Ok(()),
+                    NLMSG_ERROR => return error_of(message.body),
+                    NLMSG_NOOP => {}
+                    _ => take(message.body),
+                }
+                if ask == Ask::One && message.flags & NLM_F_MULTI == 0 {
+                    return Ok(());
+                }
+            }
+        }
+        Err(io::ErrorKind::InvalidData.into())
+    }
+
+    fn send(&mut self, kind: u16, ask: Ask, body: &[u8]) -> io::Result<()> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let length = u32::try_from(HEADER + body.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let flags = NLM_F_REQUEST | if ask == Ask::All { NLM_F_DUMP } else { 0 };
+        self.request.clear();
+        self.request.extend(length.to_ne_bytes());
+        self.request.extend(kind.to_ne_bytes());
+        self.request.extend(flags.to_ne_bytes());
+        self.request.extend(self.sequence.to_ne_bytes());
+        self.request.extend([0; 4]);
+        self.request.extend(body);
+        // An unconnected netlink socket sends to the kernel.
+        crate::socket::send_flags(&self.fd, &self.request, 0).map(drop)
+    }
+
+    /// One piece of the answer into `self.answer`; its length.
+    fn receive(&mut self) -> io::Result<usize> {
+        // SAFETY: the kernel writes at most the length given, which is the vector's.
+        let length = check_size(unsafe {
+            libc::recv(
+                self.fd.as_fd().as_raw_fd(),
+                self.answer.as_mut_ptr().cast(),
+                self.answer.len(),
+                libc::MSG_TRUNC,
+            )
+        });
+        match length {
+            Ok(length) if length > self.answer.len() => Err(io::ErrorKind::InvalidData.into()),
+            Ok(length) => Ok(length),
+            // The caller's loop is bounded, so a storm of signals is as well.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The object is not there: no such device, no route.
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    let absent = [
+        libc::ENODEV,
+        libc::ENETUNREACH,
+        libc::EHOSTUNREACH,
+        libc::ENOENT,
+        libc::ESRCH,
+    ];
+    error
+        .raw_os_error()
+        .is_some_and(|code| absent.contains(&code))
+}
+
+struct Received<'a> {
+    kind: u16,
+    flags: u16,
+    sequence: u32,
+    body: &'a [u8],
+}
+
+fn messages(bytes: &[u8]) -> impl Iterator<Item = Received<'_>> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let length = usize::try_from(u32::from_ne_bytes(array(rest, 0)?)).ok()?;
+        let message = Received {
+            kind: u16::from_ne_bytes(array(rest, 4)?),
+            flags: u16::from_ne_bytes(array(rest, 6)?),
+            sequence: u32::from_ne_bytes(array(rest, 8)?),
+            body: rest.get(HEADER..length)?,
+        };
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(message)
+    })
+}
+
+fn error_of(body: &[u8]) -> io::Result<()> {
+    match array(body, 0).map(i32::from_ne_bytes) {
+        Some(0) => Ok(()),
+        Some(code) => Err(io::Error::from_raw_os_error(code.saturating_neg())),
+        None => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// The attributes in `bytes`, as type and value; it ends at the first that is cut off.
+pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_ne_bytes(array(rest, 0)?));
+        let kind = u16::from_ne_bytes(array(rest, 2)?) & ATTRIBUTE_TYPE;
+        let value = rest.get(4..length)?;
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}
+
+/// The attribute of one type.
+pub(crate) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+    attributes(bytes)
+        .find(|(each, _)| *each == kind)
+        .map(|(_, value)| value)
+}
+
+/// Appends an attribute to a request.
+pub(crate) fn push_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    let length = u16::try_from(4 + value.len()).unwrap_or(u16::MAX);
+    body.extend(length.to_ne_bytes());
+    body.extend(kind.to_ne_bytes());
+    body.extend(value);
+    body.resize(body.len().next_multiple_of(4), 0);
+}
+
+/// A word at `at`.
+pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    array(bytes, at).map(u32::from_ne_bytes)
+}
+
+/// A text that may end with a zero.
+pub(crate) fn text(value: &[u8]) -> String {
+    let value = value.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(value).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_written_and_read() {
+        let mut body = Vec::new();
+        push_attribute(&mut body, 3, b"veth0\0");
+        push_attribute(&mut body, 4 | 0x8000, &1500_u32.to_ne_bytes());
+        assert_eq!(body.len(), 12 + 8);
+        assert_eq!(text(attribute(&body, 3).unwrap()), "veth0");
+        assert_eq!(word(attribute(&body, 4).unwrap(), 0), Some(1500));
+        assert_eq!(attribute(&body, 5), None);
+    }
+
+    #[test]
+    fn cut_or_absurd_lengths_end_the_list() {
+        let mut body = Vec::new();
+        push_attribute(&mut body, 3, b"abcd");
+        for end in 0..8 {
+            assert_eq!(attributes(&body[..end]).count(), 0);
+        }
+        for length in [0_u16, 3, 9, u16::MAX] {
+            body[..2].copy_from_slice(&length.to_ne_bytes());
+            assert_eq!(attributes(&body).count(), 0);
+        }
+        assert_eq!(messages(&[0; 40]).count(), 0);
+        assert_eq!(messages(&[0xff; 40]).count(), 0);
+    }
+
+    #[test]
+    fn an_error_answer_is_an_error() {
+        let mut netlink = Netlink::open().unwrap();
+        let error = netlink
+            .ask(u16::MAX, Ask::One, &[0; 16], |_| {})
+            .unwrap_err();
+        assert!(error.raw_os_error().is_some(), "{error}");
+    }
+}

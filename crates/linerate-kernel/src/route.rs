@@ -1,0 +1,325 @@
+//! Where packets go: routes, the interfaces they leave by, and the facts of those.
+
+use std::io;
+use std::net::IpAddr;
+
+use crate::address::{array, ip_address, octets};
+use crate::ethtool;
+use crate::netlink::{Ask, Netlink, attribute, attributes, is_absent, push_attribute, text, word};
+
+const RTM_GETLINK: u16 = 18;
+const RTM_GETADDR: u16 = 22;
+const RTM_GETROUTE: u16 = 26;
+/// Bytes of `struct ifinfomsg`, `struct ifaddrmsg` and `struct rtmsg`.
+const LINK_HEADER: usize = 16;
+const ADDRESS_HEADER: usize = 8;
+const ROUTE_HEADER: usize = 12;
+/// `ARPHRD_LOOPBACK`
+const LOOPBACK: u16 = 772;
+// include/uapi/linux/rtnetlink.h
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
+const RTA_PREFSRC: u16 = 7;
+const RTA_METRICS: u16 = 8;
+const RTA_VIA: u16 = 18;
+const RTAX_MTU: u16 = 2;
+// include/uapi/linux/if_addr.h, if_link.h
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_TXQLEN: u16 = 13;
+const IFLA_OPERSTATE: u16 = 16;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_NUM_TX_QUEUES: u16 = 31;
+const IFLA_NUM_RX_QUEUES: u16 = 32;
+const IFLA_GSO_MAX_SIZE: u16 = 41;
+const IFLA_GRO_MAX_SIZE: u16 = 58;
+const IFLA_TSO_MAX_SIZE: u16 = 59;
+
+/// The way that packets to an address take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// The interface that they leave by.
+    pub interface_index: u32,
+    /// Its name.
+    pub interface_name: String,
+    /// The next router; `None` where the address is on the link, or this host's own.
+    pub gateway: Option<IpAddr>,
+    /// The source address that the kernel would choose.
+    pub source: Option<IpAddr>,
+    /// The route's MTU, bytes, where one is set or was learned; else the interface's bounds it.
+    pub mtu: Option<u32>,
+}
+
+/// What is known of an interface. Sizes in bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InterfaceFacts {
+    /// Its name.
+    pub name: String,
+    /// Its index.
+    pub index: u32,
+    /// Largest packet, IP header included.
+    pub mtu: Option<u32>,
+    /// What kind of virtual device (`veth`, `bridge`, `vlan`, `loopback` …); `None` for hardware.
+    pub kind: Option<String>,
+    /// Link-layer address, `02:00:…`; `None` where it has none.
+    pub mac: Option<String>,
+    /// `up`, `down`, `lowerlayerdown`, `dormant`, `testing`, `notpresent`; `None` for unknown, as loopback says.
+    pub operstate: Option<String>,
+    /// Length of the transmit queue, packets.
+    pub tx_queue_len: Option<u32>,
+    /// Transmit queues.
+    pub num_tx_queues: Option<u32>,
+    /// Receive queues.
+    pub num_rx_queues: Option<u32>,
+    /// Largest packet that the stack hands down to be cut. Linux 4.16.
+    pub gso_max_size: Option<u32>,
+    /// Largest packet that receiving may merge. Linux 5.19.
+    pub gro_max_size: Option<u32>,
+    /// Largest packet that the device itself can cut. Linux 5.19.
+    pub tso_max_size: Option<u32>,
+    /// Speed of the link, Mbit/s; `None` for unknown. Virtual devices may state any.
+    pub speed_mbps: Option<u32>,
+    /// The driver's name.
+    pub driver: Option<String>,
+}
+
+/// The route to an address; `None` where there is none. A mapped IPv4 address is taken as IPv4.
+///
+/// # Errors
+/// Those of netlink; a route that forbids (`EACCES`, `EINVAL` for prohibit and blackhole) is one.
+pub fn to(address: IpAddr) -> io::Result<Option<Route>> {
+    let address = address.to_canonical();
+    let mut request = vec![0; ROUTE_HEADER];
+    request[0] = family(address);
+    request[1] = if address.is_ipv4() { 32 } else { 128 };
+    push_attribute(&mut request, RTA_DST, &octets(address));
+    let mut netlink = Netlink::open()?;
+    let mut route = None;
+    match netlink.ask(RTM_GETROUTE, Ask::One, &request, |body| {
+        route = parse_route(body);
+    }) {
+        Err(error) if is_absent(&error) => return Ok(None),
+        other => other?,
+    }
+    let Some(mut route) = route else {
+        return Ok(None);
+    };
+    if let Some(link) = link(&mut netlink, route.interface_index)? {
+        route.interface_name = link.name;
+    }
+    Ok(Some(route))
+}
+
+/// The interface that holds this local address; `None` where none does.
+///
+/// # Errors
+/// Those of netlink.
+pub fn interface_of(address: IpAddr) -> io::Result<Option<u32>> {
+    let address = address.to_canonical();
+    let mut request = vec![0; ADDRESS_HEADER];
+    request[0] = family(address);
+    let mut found = None;
+    Netlink::open()?.ask(RTM_GETADDR, Ask::All, &request, |body| {
+        if found.is_none() && holds(body, address) {
+            found = word(body, 4);
+        }
+    })?;
+    Ok(found)
+}
+
+/// The facts of an interface; `None` where there is none of this index.
+///
+/// # Errors
+/// Those of netlink.
+pub fn interface_facts(index: u32) -> io::Result<Option<InterfaceFacts>> {
+    let Some(mut facts) = link(&mut Netlink::open()?, index)? else {
+        return Ok(None);
+    };
+    facts.speed_mbps = ethtool::speed_mbps(&facts.name);
+    facts.driver = ethtool::driver(&facts.name);
+    Ok(Some(facts))
+}
+
+/// The index of the interface of this name; `None` where there is none.
+pub fn index_of(name: &str) -> Option<u32> {
+    let mut request = vec![0; LINK_HEADER];
+    push_attribute(&mut request, IFLA_IFNAME, &[name.as_bytes(), &[0]].concat());
+    let mut index = None;
+    // An error is an absent or impossible name.
+    Netlink::open()
+        .ok()?
+        .ask(RTM_GETLINK, Ask::One, &request, |body| {
+            index = word(body, 4);
+        })
+        .ok()?;
+    index
+}
+
+fn family(address: IpAddr) -> u8 {
+    let number = crate::address::Family::from(address).number();
+    u8::try_from(number).unwrap_or(0)
+}
+
+/// `struct rtmsg`, then attributes.
+fn parse_route(body: &[u8]) -> Option<Route> {
+    let body = body.get(ROUTE_HEADER..)?;
+    let address = |kind| attribute(body, kind).and_then(ip_address);
+    // A next hop of the other family: family u16, address.
+    let via = || attribute(body, RTA_VIA)?.get(2..).and_then(ip_address);
+    let metrics = attribute(body, RTA_METRICS).unwrap_or_default();
+    Some(Route {
+        interface_index: word(attribute(body, RTA_OIF)?, 0)?,
+        interface_name: String::new(),
+        gateway: address(RTA_GATEWAY).or_else(via),
+        source: address(RTA_PREFSRC),
+        mtu: attribute(metrics, RTAX_MTU)
+            .and_then(|raw| word(raw, 0))
+            .filter(|mtu| *mtu > 0),
+    })
+}
+
+/// `struct ifaddrmsg`: family u8, prefix length u8, flags, scope, interface u32; then attributes.
+fn holds(body: &[u8], address: IpAddr) -> bool {
+    let Some(attributes) = body.get(ADDRESS_HEADER..) else {
+        return false;
+    };
+    // On a point-to-point link IFA_ADDRESS is the peer's.
+    let own = attribute(attributes, IFA_LOCAL).or_else(|| attribute(attributes, IFA_ADDRESS));
+    let own = own.and_then(ip_address);
+    // All of 127.0.0.0/8 is local through the one address that is listed.
+    let whole_loopback =
+        |own: IpAddr| address.is_ipv4() && own.is_loopback() && address.is_loopback();
+    own.is_some_and(|own| own == address || whole_loopback(own))
+}
+
+fn link(netlink: &mut Netlink, index: u32) -> io::Result<Option<InterfaceFacts>> {
+    // Index 0 without a name asks for nothing, which is an error and no absence.
+    if index == 0 {
+        return Ok(None);
+    }
+    let mut request = [0; LINK_HEADER];
+    request[4..8].copy_from_slice(&index.to_ne_bytes());
+    let mut facts = None;
+    match netlink.ask(RTM_GETLINK, Ask::One, &request, |body| {
+        facts = parse_link(body);
+    }) {
+        Err(error) if is_absent(&error) || error.kind() == io::ErrorKind::InvalidInput => Ok(None),
+        other => other.map(|()| facts),
+    }
+}
+
+/// `struct ifinfomsg`: family u8, padding u8, type u16, index i32, flags u32, change u32; attributes.
+fn parse_link(body: &[u8]) -> Option<InterfaceFacts> {
+    let hardware = u16::from_ne_bytes(array(body, 2)?);
+    let mut facts = InterfaceFacts {
+        index: word(body, 4)?,
+        ..InterfaceFacts::default()
+    };
+    for (kind, value) in attributes(body.get(LINK_HEADER..)?) {
+        match kind {
+            IFLA_IFNAME => facts.name = text(value),
+            IFLA_ADDRESS => facts.mac = mac(value),
+            IFLA_MTU => facts.mtu = word(value, 0),
+            IFLA_TXQLEN => facts.tx_queue_len = word(value, 0),
+            IFLA_OPERSTATE => facts.operstate = value.first().and_then(|state| operstate(*state)),
+            IFLA_LINKINFO => facts.kind = attribute(value, IFLA_INFO_KIND).map(text),
+            IFLA_NUM_TX_QUEUES => facts.num_tx_queues = word(value, 0),
+            IFLA_NUM_RX_QUEUES => facts.num_rx_queues = word(value, 0),
+            IFLA_GSO_MAX_SIZE => facts.gso_max_size = word(value, 0),
+            IFLA_GRO_MAX_SIZE => facts.gro_max_size = word(value, 0),
+            IFLA_TSO_MAX_SIZE => facts.tso_max_size = word(value, 0),
+            _ => {}
+        }
+    }
+    if facts.kind.is_none() && hardware == LOOPBACK {
+        facts.kind = Some("loopback".to_owned());
+    }
+    Some(facts)
+}
+
+fn mac(raw: &[u8]) -> Option<String> {
+    if raw.iter().all(|byte| *byte == 0) {
+        return None;
+    }
+    Some(
+        raw.iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<Vec<_>>()
+            .join(":"),
+    )
+}
+
+/// RFC 2863, as include/uapi/linux/if.h numbers it.
+fn operstate(state: u8) -> Option<String> {
+    let names = [
+        "notpresent",
+        "down",
+        "lowerlayerdown",
+        "testing",
+        "dormant",
+        "up",
+    ];
+    names
+        .get(usize::from(state).checked_sub(1)?)
+        .map(|name| (*name).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn the_own_host_is_reached_through_loopback() {
+        let route = to(Ipv4Addr::LOCALHOST.into()).unwrap().unwrap();
+        assert_eq!(route.interface_name, "lo");
+        assert_eq!(route.gateway, None);
+        assert_eq!(route.source, Some(Ipv4Addr::LOCALHOST.into()));
+        assert_eq!(index_of("lo"), Some(route.interface_index));
+        let mapped = Ipv4Addr::LOCALHOST.to_ipv6_mapped().into();
+        assert_eq!(to(mapped).unwrap(), Some(route));
+    }
+
+    #[test]
+    fn loopback_holds_its_addresses_and_no_others() {
+        let lo = index_of("lo");
+        assert_eq!(interface_of([127, 0, 0, 1].into()).unwrap(), lo);
+        assert_eq!(interface_of([127, 1, 2, 3].into()).unwrap(), lo);
+        assert_eq!(interface_of([192, 0, 2, 99].into()).unwrap(), None);
+    }
+
+    #[test]
+    fn loopback_has_facts_and_no_speed() {
+        let facts = interface_facts(index_of("lo").unwrap()).unwrap().unwrap();
+        assert_eq!(
+            (facts.name.as_str(), facts.kind.as_deref()),
+            ("lo", Some("loopback"))
+        );
+        assert!(facts.mtu.unwrap() >= 1280);
+        assert_eq!(
+            (facts.mac, facts.speed_mbps, facts.driver),
+            (None, None, None)
+        );
+        assert_eq!(interface_facts(1 << 30).unwrap(), None);
+        assert_eq!(interface_facts(0).unwrap(), None);
+        assert_eq!(index_of("no-such-device"), None);
+        assert_eq!(
+            index_of("a name that is far too long for an interface"),
+            None
+        );
+    }
+
+    #[test]
+    fn short_messages_are_no_routes() {
+        for length in 0..ROUTE_HEADER + 4 {
+            assert_eq!(parse_route(&vec![0; length]), None);
+        }
+        assert_eq!(parse_link(&[0; 7]), None);
+        assert!(!holds(&[0; 3], Ipv4Addr::LOCALHOST.into()));
+    }
+}

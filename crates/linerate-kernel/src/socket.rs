@@ -1,0 +1,271 @@
+#![expect(unsafe_code, reason = "send, recv and socket are raw calls")]
+//! Any socket: bytes in and out, buffers, marking, pacing, where its packets go.
+
+use std::io;
+use std::net::Ipv6Addr;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use libc::c_int;
+use linerate_model::units::BitRate;
+
+use crate::KernelError;
+pub use crate::address::Family;
+use crate::option::{self, check, check_size, clamp_int};
+
+// Constants that the libc crate lacks on some targets (include/uapi/asm-generic/socket.h).
+const SO_MAX_PACING_RATE: c_int = 47;
+const SO_INCOMING_CPU: c_int = 49;
+const SO_MEMINFO: c_int = 55;
+// include/uapi/linux/in6.h
+const IPV6_FL_ACTION_GET: u8 = 0;
+const IPV6_FL_SHARE_ANY: u8 = 255;
+const IPV6_FL_FLAG_CREATE: u16 = 1;
+/// The flow label's 20 bits.
+const FLOW_LABEL_MASK: u32 = 0xf_ffff;
+
+/// Memory of a socket, bytes, as the kernel accounts it: with its own overhead, so 2 to 4 times the
+/// payload (`SO_MEMINFO`, Linux 4.12).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MemoryInfo {
+    /// Held by what was received and not yet read.
+    pub rmem_alloc: u32,
+    /// Bound of the former.
+    pub rcvbuf: u32,
+    /// Held by what is being sent (UDP: queued at the device).
+    pub wmem_alloc: u32,
+    /// Bound of the latter.
+    pub sndbuf: u32,
+    /// Reserved ahead.
+    pub fwd_alloc: u32,
+    /// Held by what was written and not yet acknowledged (TCP).
+    pub wmem_queued: u32,
+    /// Held by options.
+    pub optmem: u32,
+    /// Waiting in the backlog while the application holds the socket.
+    pub backlog: u32,
+    /// Packets dropped at this socket since it was made; 32 bits that wrap. For UDP it counts
+    /// buffers, see [`crate::udp`].
+    pub drops: u32,
+}
+
+/// Hands bytes to the kernel without waiting and without `SIGPIPE`; says how many it took.
+///
+/// # Errors
+/// `WouldBlock` where the buffer is full; `BrokenPipe`, `ConnectionReset` …
+pub fn send(fd: impl AsFd, data: &[u8]) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    send_flags(fd, data, flags)
+}
+
+/// `send` with other flags.
+pub(crate) fn send_flags(fd: impl AsFd, data: &[u8], flags: c_int) -> io::Result<usize> {
+    // SAFETY: the kernel reads at most the length given, which is the slice's.
+    check_size(unsafe {
+        libc::send(
+            fd.as_fd().as_raw_fd(),
+            data.as_ptr().cast(),
+            data.len(),
+            flags,
+        )
+    })
+}
+
+/// Takes bytes from the kernel without waiting; 0 is the peer's end of data (for a stream).
+///
+/// # Errors
+/// `WouldBlock` where nothing is there; `ConnectionReset` …
+pub fn receive(fd: impl AsFd, data: &mut [u8]) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT;
+    // SAFETY: the kernel writes at most the length given, which is the slice's.
+    check_size(unsafe {
+        libc::recv(
+            fd.as_fd().as_raw_fd(),
+            data.as_mut_ptr().cast(),
+            data.len(),
+            flags,
+        )
+    })
+}
+
+/// Asks for a send buffer of `bytes`; this ends autotuning. The kernel grants at most
+/// `net.core.wmem_max` without saying so: read [`send_buffer`] afterwards.
+pub fn set_send_buffer(fd: impl AsFd, bytes: usize) -> io::Result<()> {
+    option::set(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, clamp_int(bytes))
+}
+
+/// Asks for a receive buffer of `bytes`; this ends autotuning. The kernel grants at most
+/// `net.core.rmem_max` without saying so: read [`receive_buffer`] afterwards.
+pub fn set_receive_buffer(fd: impl AsFd, bytes: usize) -> io::Result<()> {
+    option::set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, clamp_int(bytes))
+}
+
+/// The send buffer as the kernel says it, bytes: twice what was granted, for its own overhead.
+pub fn send_buffer(fd: impl AsFd) -> io::Result<usize> {
+    size_option(fd, libc::SO_SNDBUF)
+}
+
+/// The receive buffer as the kernel says it, bytes: twice what was granted, for its own overhead.
+pub fn receive_buffer(fd: impl AsFd) -> io::Result<usize> {
+    size_option(fd, libc::SO_RCVBUF)
+}
+
+fn size_option(fd: impl AsFd, name: c_int) -> io::Result<usize> {
+    let value: c_int = option::get(fd, libc::SOL_SOCKET, name)?;
+    usize::try_from(value).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// The socket's memory.
+///
+/// # Errors
+/// `ENOPROTOOPT` before Linux 4.12.
+pub fn memory(fd: impl AsFd) -> io::Result<MemoryInfo> {
+    let raw: [u32; 9] = option::get(fd, libc::SOL_SOCKET, SO_MEMINFO)?;
+    let [
+        rmem_alloc,
+        rcvbuf,
+        wmem_alloc,
+        sndbuf,
+        fwd_alloc,
+        wmem_queued,
+        optmem,
+        backlog,
+        drops,
+    ] = raw;
+    Ok(MemoryInfo {
+        rmem_alloc,
+        rcvbuf,
+        wmem_alloc,
+        sndbuf,
+        fwd_alloc,
+        wmem_queued,
+        optmem,
+        backlog,
+        drops,
+    })
+}
+
+/// Sets the type-of-service byte (DSCP in the upper six bits) for IPv4 and IPv6, both on an IPv6
+/// socket. On a TCP socket the kernel keeps the lower two (ECN) bits to itself.
+///
+/// # Errors
+/// `EPERM` for bits that need a privilege on old kernels.
+pub fn set_tos(fd: impl AsFd, tos: u8) -> io::Result<()> {
+    let fd = fd.as_fd();
+    if option::domain(fd)? == libc::AF_INET6 {
+        option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, c_int::from(tos))?;
+    }
+    option::set(fd, libc::IPPROTO_IP, libc::IP_TOS, c_int::from(tos))
+}
+
+/// Reserves an IPv6 flow label towards `address` and lets the socket send it. The connect that
+/// follows must carry the label in its address (`SocketAddrV6::set_flowinfo`).
+///
+/// # Errors
+/// `InvalidInput` for a label of 0 or above 20 bits; `EPERM` where another process holds it.
+pub fn set_flow_label(fd: impl AsFd, address: Ipv6Addr, label: u32) -> io::Result<()> {
+    if label == 0 || label > FLOW_LABEL_MASK {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let fd = fd.as_fd();
+    // struct in6_flowlabel_req: dst 16, label be32, action u8, share u8, flags u16, expires u16,
+    // linger u16, pad u32.
+    let mut request = [0_u8; 32];
+    request[..16].copy_from_slice(&address.octets());
+    request[16..20].copy_from_slice(&label.to_be_bytes());
+    request[20] = IPV6_FL_ACTION_GET;
+    request[21] = IPV6_FL_SHARE_ANY;
+    request[22..24].copy_from_slice(&IPV6_FL_FLAG_CREATE.to_ne_bytes());
+    option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_FLOWLABEL_MGR, request)?;
+    option::set::<c_int>(fd, libc::IPPROTO_IPV6, libc::IPV6_FLOWINFO_SEND, 1)
+}
+
+/// Forbids fragments: a datagram larger than the path's MTU is an error (`EMSGSIZE`).
+pub fn set_dont_fragment(fd: impl AsFd, family: Family) -> io::Result<()> {
+    let fd = fd.as_fd();
+    if family == Family::V6 {
+        let discover = libc::IPV6_PMTUDISC_DO;
+        option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, discover)?;
+        option::set::<c_int>(fd, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 1)?;
+    }
+    option::set(
+        fd,
+        libc::IPPROTO_IP,
+        libc::IP_MTU_DISCOVER,
+        libc::IP_PMTUDISC_DO,
+    )
+}
+
+/// The path's MTU as the kernel knows it, bytes, IP header included; `None` while not connected, and
+/// for UDP also from [`set_tos`] to the next datagram, because the kernel drops its route then.
+pub fn path_mtu(fd: impl AsFd) -> io::Result<Option<u32>> {
+    let fd = fd.as_fd();
+    let mtu = if option::domain(fd)? == libc::AF_INET6 {
+        option::get::<u32>(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU)
+    } else {
+        option::get::<u32>(fd, libc::IPPROTO_IP, libc::IP_MTU)
+    };
+    match mtu {
+        Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// Binds the socket to an interface. Unprivileged since Linux 5.7, unless it is bound already.
+///
+/// # Errors
+/// `ENODEV` where there is no such interface, `EPERM`.
+pub fn bind_device(fd: impl AsFd, name: &str) -> Result<(), KernelError> {
+    option::set_bytes(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, name.as_bytes())
+        .map_err(KernelError::of("bind the socket to interface", name))
+}
+
+/// Bounds the rate at which the kernel paces the socket. `BitRate(u64::MAX)` lifts the bound; the
+/// kernel counts whole bytes per second, at least 1. TCP paces by itself, other sockets need the
+/// `fq` queueing discipline.
+///
+/// # Errors
+/// `EINVAL` before Linux 4.20 for the 64-bit form.
+pub fn set_max_pacing_rate(fd: impl AsFd, rate: BitRate) -> io::Result<()> {
+    let bytes_per_second = match rate.bits_per_second() {
+        u64::MAX => u64::MAX,
+        bits => (bits / 8).max(1),
+    };
+    option::set(fd, libc::SOL_SOCKET, SO_MAX_PACING_RATE, bytes_per_second)
+}
+
+/// The CPU that handled the socket's last received packet; `None` before the first, and always for
+/// a UDP socket that is not connected.
+pub fn incoming_cpu(fd: impl AsFd) -> io::Result<Option<u32>> {
+    let cpu: c_int = option::get(fd, libc::SOL_SOCKET, SO_INCOMING_CPU)?;
+    Ok(u32::try_from(cpu).ok())
+}
+
+/// Lets a listener bind while old connections of its port are still in `TIME_WAIT`.
+pub fn set_reuse_address(fd: impl AsFd, on: bool) -> io::Result<()> {
+    option::set(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, c_int::from(on))
+}
+
+/// Takes the error that waits on the socket, for example how a non-blocking connect ended.
+pub fn pending_error(fd: impl AsFd) -> io::Result<Option<io::Error>> {
+    let error: c_int = option::get(fd, libc::SOL_SOCKET, libc::SO_ERROR)?;
+    Ok((error != 0).then(|| io::Error::from_raw_os_error(error)))
+}
+
+/// A Multipath TCP stream socket, blocking, closed on exec.
+///
+/// # Errors
+/// `EPROTONOSUPPORT` where the kernel is built without it, `ENOPROTOOPT` where it is switched off.
+pub fn mptcp_stream_socket(family: Family) -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+    // SAFETY: no pointer is passed.
+    let fd = check(unsafe { libc::socket(family.number(), kind, libc::IPPROTO_MPTCP) })?;
+    // SAFETY: the descriptor was just made and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Whether this kernel gives out Multipath TCP sockets.
+pub fn is_mptcp_available() -> bool {
+    mptcp_stream_socket(Family::V4)
+        .or_else(|_| mptcp_stream_socket(Family::V6))
+        .is_ok()
+}

@@ -1,0 +1,74 @@
+//! Interfaces, routes and queueing disciplines of a network namespace made for the test. A user
+//! namespace gives an ordinary user the privilege; the test runs itself again inside.
+
+use std::net::IpAddr;
+use std::process::Command;
+
+use linerate_kernel::{counters, namespace, route};
+
+use crate::skipped;
+
+const INSIDE: &str = "LINERATE_TEST_NAMESPACE";
+const SETUP: &str = "ip link add v0 numtxqueues 4 type veth peer name v1 && ip addr add 10.9.0.1/24 dev v0 \
+    && ip link set v0 up && ip link set v1 up && ip route add 10.77.0.0/16 via 10.9.0.2 mtu lock 1300";
+
+#[test]
+fn a_virtual_link_is_told_as_it_is() {
+    if let Some(outside) = std::env::var_os(INSIDE) {
+        assert_ne!(
+            namespace::network_id().unwrap().to_string(),
+            outside.into_string().unwrap()
+        );
+        return link();
+    }
+    let script = format!(
+        "{SETUP} || exit 77; exec \"$0\" --exact namespaced::a_virtual_link_is_told_as_it_is"
+    );
+    let status = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--net", "sh", "-c", &script])
+        .arg(std::env::current_exe().unwrap())
+        .env(INSIDE, namespace::network_id().unwrap().to_string())
+        .output();
+    match status {
+        Ok(output) if output.status.success() => {}
+        Ok(output) if output.status.code() == Some(101) => {
+            panic!("{}", String::from_utf8_lossy(&output.stdout))
+        }
+        other => skipped(&format!("no namespace, or no ip(8): {other:?}")),
+    }
+}
+
+fn link() {
+    let index = route::index_of("v0").unwrap();
+    let facts = route::interface_facts(index).unwrap().unwrap();
+    assert_eq!(
+        (facts.kind.as_deref(), facts.driver.as_deref()),
+        (Some("veth"), Some("veth"))
+    );
+    // veth says 10 Gbit/s whatever it does.
+    assert_eq!(
+        (facts.speed_mbps, facts.mtu, facts.num_tx_queues),
+        (Some(10_000), Some(1500), Some(4))
+    );
+    assert_eq!(facts.mac.unwrap().len(), 17);
+    let own = IpAddr::from([10, 9, 0, 1]);
+    assert_eq!(route::interface_of(own).unwrap(), Some(index));
+    let far = route::to([10, 77, 1, 1].into()).unwrap().unwrap();
+    assert_eq!(
+        (far.interface_index, far.interface_name.as_str()),
+        (index, "v0")
+    );
+    assert_eq!(
+        (far.gateway, far.source),
+        (Some([10, 9, 0, 2].into()), Some(own))
+    );
+    assert_eq!(far.mtu, Some(1300));
+    assert_eq!(route::to([192, 0, 2, 1].into()).unwrap(), None);
+    assert!(counters::interface(index).unwrap().is_some());
+    assert!(
+        counters::qdiscs(index)
+            .unwrap()
+            .iter()
+            .any(|qdisc| qdisc.parent == u32::MAX)
+    );
+}

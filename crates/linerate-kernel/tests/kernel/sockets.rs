@@ -1,0 +1,149 @@
+//! Settings of any socket.
+
+use std::io::ErrorKind;
+use std::net::{Ipv6Addr, SocketAddrV6, TcpListener, TcpStream, UdpSocket};
+
+use linerate_kernel::socket::{self, Family};
+
+use crate::{connection, datagram_pair, skipped, until};
+
+#[test]
+fn bytes_go_in_and_come_out_without_waiting() {
+    let (active, passive) = connection();
+    let mut buffer = [0; 10];
+    assert_eq!(
+        socket::receive(&passive, &mut buffer).unwrap_err().kind(),
+        ErrorKind::WouldBlock
+    );
+    assert_eq!(socket::send(&active, b"linerate").unwrap(), 8);
+    until("it arrived", || {
+        linerate_kernel::tcp::unread(&passive).unwrap() == 8
+    });
+    assert_eq!(socket::receive(&passive, &mut buffer).unwrap(), 8);
+    assert_eq!(&buffer[..8], b"linerate");
+    drop(active);
+    until("the end of data", || {
+        matches!(socket::receive(&passive, &mut buffer), Ok(0))
+    });
+}
+
+#[test]
+fn a_write_to_a_closed_connection_is_an_error_and_no_signal() {
+    let (active, passive) = connection();
+    drop(passive);
+    until("it is refused", || socket::send(&active, &[1]).is_err());
+}
+
+#[test]
+fn buffers_are_granted_doubled() {
+    let (sender, receiver) = datagram_pair();
+    socket::set_send_buffer(&sender, 20_000).unwrap();
+    socket::set_receive_buffer(&receiver, 20_000).unwrap();
+    assert_eq!(socket::send_buffer(&sender).unwrap(), 40_000);
+    assert_eq!(socket::receive_buffer(&receiver).unwrap(), 40_000);
+    assert_eq!(socket::memory(&receiver).unwrap().rcvbuf, 40_000);
+    // More than an int or the sysctl holds: the kernel grants less and says nothing.
+    socket::set_receive_buffer(&receiver, usize::MAX).unwrap();
+    let granted = socket::receive_buffer(&receiver).unwrap();
+    assert!((40_000..usize::MAX).contains(&granted));
+}
+
+#[test]
+fn the_memory_of_what_waits_is_accounted() {
+    let (sender, receiver) = datagram_pair();
+    assert_eq!(socket::memory(&receiver).unwrap().rmem_alloc, 0);
+    sender.send(&[0; 1000]).unwrap();
+    assert!(socket::memory(&receiver).unwrap().rmem_alloc > 1000);
+}
+
+#[test]
+fn the_cpu_of_the_last_packet_is_known_once_one_came() {
+    let (active, passive) = connection();
+    assert!(socket::incoming_cpu(&active).unwrap().is_some());
+    assert!(socket::incoming_cpu(&passive).unwrap().is_some());
+    let (_sender, receiver) = datagram_pair();
+    assert_eq!(socket::incoming_cpu(&receiver).unwrap(), None);
+}
+
+#[test]
+fn marking_and_fragments_for_both_families() {
+    let (sender, receiver) = datagram_pair();
+    assert_eq!(socket::path_mtu(&receiver).unwrap(), None);
+    let mtu = socket::path_mtu(&sender).unwrap().unwrap();
+    socket::set_tos(&sender, 0xb8).unwrap();
+    socket::set_dont_fragment(&sender, Family::V4).unwrap();
+    if mtu < 65_507 {
+        let error = socket::send(&sender, &vec![0; mtu as usize]).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(90), "EMSGSIZE");
+    }
+    let Ok(six) = UdpSocket::bind("[::]:0") else {
+        return skipped("no IPv6");
+    };
+    socket::set_tos(&six, 0xb8).unwrap();
+    socket::set_dont_fragment(&six, Family::V6).unwrap();
+    let port = receiver.local_addr().unwrap().port();
+    six.connect(("::ffff:127.0.0.1", port)).unwrap();
+    assert_eq!(socket::path_mtu(&six).unwrap(), Some(mtu));
+}
+
+#[test]
+fn a_flow_label_can_be_reserved() {
+    let Ok(socket) = UdpSocket::bind("[::1]:0") else {
+        return skipped("no IPv6 loopback");
+    };
+    for label in [0, 1 << 20] {
+        let error = socket::set_flow_label(&socket, Ipv6Addr::LOCALHOST, label).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    }
+    socket::set_flow_label(&socket, Ipv6Addr::LOCALHOST, 0x12345).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    let peer = SocketAddrV6::new(Ipv6Addr::LOCALHOST, port, 0x12345, 0);
+    socket.connect(peer).unwrap();
+    socket.send(b"labelled").unwrap();
+}
+
+#[test]
+fn an_interface_that_does_not_exist_is_named() {
+    let (sender, _receiver) = datagram_pair();
+    let text = socket::bind_device(&sender, "nosuch0")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        text.starts_with("cannot bind the socket to interface nosuch0: "),
+        "{text}"
+    );
+    socket::bind_device(&sender, "lo").unwrap();
+}
+
+#[test]
+fn a_refused_datagram_is_a_pending_error_once() {
+    let (sender, receiver) = datagram_pair();
+    assert!(socket::pending_error(&sender).unwrap().is_none());
+    drop(receiver);
+    sender.send(&[1]).unwrap();
+    let mut pending = None;
+    until("the port is unreachable", || {
+        pending = socket::pending_error(&sender).unwrap();
+        pending.is_some()
+    });
+    assert_eq!(pending.unwrap().kind(), ErrorKind::ConnectionRefused);
+    assert!(socket::pending_error(&sender).unwrap().is_none());
+}
+
+#[test]
+fn a_port_can_be_listened_on_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    socket::set_reuse_address(&listener, true).unwrap();
+}
+
+#[test]
+fn a_multipath_socket_is_a_stream() {
+    if !socket::is_mptcp_available() {
+        return skipped("no MPTCP");
+    }
+    let fd = socket::mptcp_stream_socket(Family::V4).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let stream = TcpStream::from(fd);
+    assert!(stream.peer_addr().is_err());
+    drop(listener);
+}

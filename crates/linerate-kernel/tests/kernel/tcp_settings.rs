@@ -1,0 +1,162 @@
+//! Settings of TCP sockets and the calls that move bytes without copying them.
+
+use std::io::{ErrorKind, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+
+use linerate_kernel::poll::{Interest, PollEntry, wait};
+use linerate_kernel::{socket, tcp};
+use linerate_model::units::{BitRate, Nanos};
+
+use crate::{connection, facts, skipped, until};
+
+#[test]
+fn discarded_bytes_are_counted_and_gone() {
+    let (mut active, passive) = connection();
+    assert_eq!(
+        tcp::discard(&passive, 1 << 20).unwrap_err().kind(),
+        ErrorKind::WouldBlock
+    );
+    active.write_all(&[1; 1000]).unwrap();
+    until("the bytes are there", || {
+        tcp::unread(&passive).unwrap() == 1000
+    });
+    assert_eq!(tcp::discard(&passive, 600).unwrap(), 600);
+    assert_eq!(tcp::unread(&passive).unwrap(), 400);
+    assert_eq!(tcp::discard(&passive, 1 << 20).unwrap(), 400);
+    active.shutdown(Shutdown::Write).unwrap();
+    until("the end of data", || {
+        matches!(tcp::discard(&passive, 1 << 20), Ok(0))
+    });
+    assert_eq!(
+        tcp::discard(&passive, 0).unwrap_err().kind(),
+        ErrorKind::InvalidInput
+    );
+    let (sender, receiver) = crate::datagram_pair();
+    sender.send(&[1; 100]).unwrap();
+    assert!(
+        tcp::discard(&receiver, 100).is_err(),
+        "a datagram would be written to address 0"
+    );
+}
+
+#[test]
+fn every_zero_copy_send_is_completed_and_on_loopback_copied_all_the_same() {
+    let (active, passive) = connection();
+    tcp::enable_zerocopy(&active).unwrap();
+    let data = vec![7; 100_000];
+    let (mut asked, mut seen) = (0, tcp::ZerocopyCompletions::default());
+    until("all is completed", || {
+        if asked < 20 && tcp::send_zerocopy(&active, &data).is_ok() {
+            asked += 1;
+        }
+        while matches!(tcp::discard(&passive, 1 << 20), Ok(1..)) {}
+        let more = tcp::zerocopy_completions(&active).unwrap();
+        seen.completed += more.completed;
+        seen.copied += more.copied;
+        seen.other += more.other;
+        asked == 20 && seen.completed == 20
+    });
+    assert_eq!(
+        seen,
+        tcp::ZerocopyCompletions {
+            completed: 20,
+            copied: 20,
+            other: 0
+        }
+    );
+    assert_eq!(tcp::zerocopy_completions(&active).unwrap().completed, 0);
+}
+
+#[test]
+fn a_waiting_completion_polls_as_error() {
+    let (active, passive) = connection();
+    tcp::enable_zerocopy(&active).unwrap();
+    tcp::send_zerocopy(&active, &[7; 10_000]).unwrap();
+    until("it was received", || {
+        tcp::unread(&passive).unwrap() == 10_000
+    });
+    tcp::discard(&passive, 1 << 20).unwrap();
+    let mut entries = [PollEntry::new(active.as_fd(), Interest::NONE)];
+    assert_eq!(
+        wait(&mut entries, Some(Nanos::from_millis(5000))).unwrap(),
+        1
+    );
+    assert!(entries[0].readiness().error && !entries[0].readiness().hangup);
+}
+
+#[test]
+fn low_water_holds_back_readable() {
+    let (mut active, passive) = connection();
+    tcp::set_low_water(&passive, 2000).unwrap();
+    let readable = || {
+        let mut entries = [PollEntry::new(passive.as_fd(), Interest::READ)];
+        wait(&mut entries, Some(Nanos::ZERO)).unwrap() == 1
+    };
+    active.write_all(&[1; 1999]).unwrap();
+    until("the bytes are there", || {
+        tcp::unread(&passive).unwrap() == 1999
+    });
+    assert!(!readable());
+    active.write_all(&[1; 1]).unwrap();
+    until("the mark is reached", readable);
+}
+
+#[test]
+fn congestion_control_is_chosen_by_name() {
+    let (active, _passive) = connection();
+    let available = tcp::available_congestion().unwrap();
+    assert!(available.contains(&"reno".to_owned()), "{available:?}");
+    tcp::set_congestion(&active, "reno").unwrap();
+    assert_eq!(tcp::congestion(&active).unwrap(), "reno");
+    assert_eq!(tcp::cc_info(&active).unwrap(), None);
+    let error = tcp::set_congestion(&active, "no-such-one").unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.starts_with("cannot set the congestion control no-such-one: "),
+        "{text}"
+    );
+}
+
+#[test]
+fn bbr_tells_its_model() {
+    let (mut active, passive) = connection();
+    if let Err(error) = tcp::set_congestion(&active, "bbr") {
+        return skipped(&error.to_string());
+    }
+    active.write_all(&[1; 10_000]).unwrap();
+    until("it was received", || {
+        tcp::unread(&passive).unwrap() == 10_000
+    });
+    until("it has a model", || {
+        tcp::cc_info(&active).unwrap().unwrap().bandwidth > BitRate(0)
+    });
+    let info = tcp::cc_info(&active).unwrap().unwrap();
+    assert!(info.min_rtt.unwrap() < Nanos::from_millis(1000));
+    assert!(info.pacing_gain > 0.5 && info.pacing_gain < 4.0, "{info:?}");
+}
+
+#[test]
+fn settings_are_taken_and_read_back() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    tcp::set_mss(&listener, 1000).unwrap();
+    let active = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    assert!(tcp::mss(&active).unwrap() <= 1000);
+    assert!(tcp::set_mss(&active, 1).is_err());
+    tcp::set_nodelay(&active, true).unwrap();
+    assert!(active.nodelay().unwrap());
+    tcp::set_user_timeout(&active, Nanos::from_millis(30_000)).unwrap();
+    let second = Nanos::from_millis(1000);
+    tcp::set_keepalive(&active, Nanos::from_millis(10_000), second, 3).unwrap();
+    assert!(tcp::set_keepalive(&active, second, second, 1000).is_err());
+    for (rate, expected) in [(8_000_000, 1_000_000), (1, 1), (u64::MAX, u64::MAX)] {
+        socket::set_max_pacing_rate(&active, BitRate(rate)).unwrap();
+        assert_eq!(facts(&active).max_pacing_rate_bytes_per_s, Some(expected));
+    }
+    // Beyond 32 bits of bytes per second.
+    socket::set_max_pacing_rate(&active, BitRate(100_000_000_000)).unwrap();
+    assert_eq!(
+        facts(&active).max_pacing_rate_bytes_per_s,
+        Some(12_500_000_000)
+    );
+}
