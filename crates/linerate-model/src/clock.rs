@@ -53,7 +53,7 @@ impl ClockOffset {
         let there = i128::from(best.peer_received_ns) - i128::from(best.sent_ns);
         let back = i128::from(best.peer_sent_ns) - i128::from(best.received_ns);
         Some(Self {
-            offset_ns: i64::try_from((there + back) / 2).ok()?,
+            offset_ns: i64::try_from(i128::midpoint(there, back)).ok()?,
             uncertainty_ns: round_trip.div_ceil(2),
             at_ns: best.received_ns,
             exchanges: u32::try_from(exchanges.len()).unwrap_or(u32::MAX),

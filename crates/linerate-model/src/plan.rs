@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::record::Flow;
 use crate::units::{BitRate, Bytes, Nanos};
 
 /// The port of iperf3, and so ours.
@@ -70,6 +71,7 @@ pub enum Family {
 
 /// A test as it will be run: every default filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "a switch of the command line each")]
 pub struct Plan {
     /// The server's name or address, as typed.
     pub host: String,
@@ -354,6 +356,17 @@ impl Plan {
             End::TimeNs(_) => None,
             End::Bytes(bytes) => Some(bytes),
             End::Blocks(blocks) => Some(Bytes(blocks.saturating_mul(self.block_bytes.count()))),
+        }
+    }
+
+    /// Which way the stream opened as number `index` (from 0) goes: in both directions, the client's
+    /// come first.
+    pub const fn flow_of(&self, index: u16) -> Flow {
+        let first_half = index < self.streams;
+        match self.direction {
+            Direction::Send => Flow::ClientToServer,
+            Direction::Both if first_half => Flow::ClientToServer,
+            Direction::Receive | Direction::Both => Flow::ServerToClient,
         }
     }
 

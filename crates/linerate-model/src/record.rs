@@ -384,9 +384,13 @@ pub struct UdpCounts {
     pub unique_omitted: u64,
     /// Highest counter when the omitted part ended.
     pub highest_omitted: u64,
-    /// Dropped at the receiver's socket since it was opened (`SO_RXQ_OVFL`); absent = not known.
+    /// Datagrams dropped at the receiver's socket: those missing between two deliveries across which
+    /// the kernel's count grew; absent = not known. A loss on the path in the same gap counts here too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket_drops: Option<u64>,
+    /// The kernel's own count of these drops (`SO_RXQ_OVFL`). A buffer of merged datagrams counts one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socket_drops_buffers: Option<u64>,
     /// Datagrams that were no data of this test, or shorter than their header.
     pub malformed: u64,
     /// Smoothed interarrival jitter (RFC 3550), ns.

@@ -130,10 +130,10 @@ fn scaled(text: &str, expected: &'static str, base: f64) -> Result<u64, UnitErro
         Some(_) => return Err(fail("its suffix is none of K, M, G, T")),
         None => return Err(fail("it is empty")),
     };
-    if power == 0 {
-        if let Ok(whole) = digits.parse::<u64>() {
-            return Ok(whole);
-        }
+    if power == 0
+        && let Ok(whole) = digits.parse::<u64>()
+    {
+        return Ok(whole);
     }
     if !digits.chars().all(|c| c.is_ascii_digit() || c == '.') {
         return Err(fail(

@@ -1,0 +1,25 @@
+//! The one buffer that every sender of the process writes from.
+//!
+//! Its bytes look random, so that nothing on the way can compress them, and are the same in every run.
+
+use std::sync::OnceLock;
+
+/// Its length: one write of the default size, and the largest `-l`.
+pub(crate) const LENGTH: usize = 1 << 20;
+
+static SHARED: OnceLock<Box<[u8]>> = OnceLock::new();
+
+/// The shared send buffer.
+pub(crate) fn shared() -> &'static [u8] {
+    SHARED.get_or_init(|| {
+        // xorshift64*: fast, and no pattern shorter than the buffer.
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let words = std::iter::repeat_with(|| {
+            state ^= state >> 12;
+            state ^= state << 25;
+            state ^= state >> 27;
+            state.wrapping_mul(0x2545_F491_4F6C_DD1D)
+        });
+        words.take(LENGTH / 8).flat_map(u64::to_le_bytes).collect()
+    })
+}

@@ -1,0 +1,225 @@
+//! After the last byte: the word to the server, the results, both ends' halves, and the record.
+
+use std::sync::Arc;
+
+use linerate_kernel::clock;
+use linerate_model::clock::{ClockOffset, ClockPair};
+use linerate_model::progress::Event;
+use linerate_model::record::{
+    EndRecord, Kind, Note, Outcome, PeerResults, Role, RunRecord, SCHEMA_VERSION, StreamRecord,
+};
+use linerate_model::units::Nanos;
+use linerate_wire::control::ClientEvent;
+
+use crate::control::Turn;
+use crate::half::Before;
+use crate::intervals::Intervals;
+use crate::results;
+use crate::stream::{self, StreamHandle, StreamResult};
+
+use super::{Ending, RECORD_LEAST, RECORD_MOST, RECORD_TIME, RESULTS_PATIENCE, Session};
+
+/// What the server told after the test, as far as it got.
+#[derive(Default)]
+struct FromPeer {
+    results: Option<PeerResults>,
+    half: Option<EndRecord>,
+    clock_after: Option<ClockOffset>,
+}
+
+impl Session<'_> {
+    /// Exchanges what there is to exchange and writes the record, one-sided if it must be.
+    pub(super) fn conclude(mut self, mut ending: Ending, mut intervals: Intervals) -> RunRecord {
+        let mut peer = FromPeer::default();
+        let mut failed = matches!(ending, Ending::Failed(_) | Ending::PeerInterrupted);
+        if !failed && let Err(reason) = self.end_test() {
+            self.miss("the server did not confirm the end of the test", &reason);
+            failed = true;
+        }
+        if failed {
+            self.gate.cut();
+        }
+        let results = self.join();
+        let (records, sockets): (Vec<StreamRecord>, Vec<_>) = results
+            .into_iter()
+            .map(|result| (result.record, result.socket))
+            .unzip();
+        if let Some(interval) = intervals.last(&records) {
+            (self.observe)(&Event::Interval(interval));
+        }
+        let half = self.own_half(records);
+        if !failed {
+            if let Err(reason) = self.exchange_results(&half, &mut peer) {
+                self.miss("the server's results are missing", &reason);
+            }
+        } else if matches!(ending, Ending::PeerInterrupted) {
+            // The server is gone; nothing more can be asked of it.
+            drop(self.link.flush());
+        }
+        drop(sockets);
+        if let (Ending::Planned, Some(error)) = (&ending, all_streams_failed(&half)) {
+            ending = Ending::Failed(error);
+        }
+        self.record(ending, half, peer)
+    }
+
+    fn miss(&mut self, what: &str, reason: &str) {
+        let text = format!("{what}: {reason}; this record holds the client's side only");
+        (self.observe)(&Event::Warning { text: text.clone() });
+        self.notes.push(Note {
+            id: "one-sided".to_owned(),
+            text,
+        });
+    }
+
+    /// Tells what was sent and that the test is over, and waits for the server to be ready for results.
+    fn end_test(&mut self) -> Result<(), String> {
+        if self.extended() {
+            self.link
+                .machine
+                .send_finishing(stream::finishing(&self.streams))
+                .map_err(|error| error.to_string())?;
+        }
+        self.link
+            .machine
+            .end_test()
+            .map_err(|error| error.to_string())?;
+        let until = clock::monotonic().plus(RESULTS_PATIENCE);
+        loop {
+            match self.after(until)? {
+                ClientEvent::ExchangeResults => return Ok(()),
+                event => self.hear_finishing(event),
+            }
+        }
+    }
+
+    /// The next event of the server after the test.
+    fn after(&mut self, until: Nanos) -> Result<ClientEvent, String> {
+        match self.link.turn(&[], until) {
+            Ok(Turn::Event(ClientEvent::ServerError { code, errno })) => {
+                Err(super::refusal(code, errno))
+            }
+            Ok(Turn::Event(ClientEvent::ServerTerminated)) => {
+                Err("the server was stopped".to_owned())
+            }
+            Ok(Turn::Event(event)) => Ok(event),
+            Ok(_) => Err("no answer in time".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Waits for the threads, whose own bounds end them.
+    fn join(&mut self) -> Vec<StreamResult> {
+        self.streams
+            .drain(..)
+            .filter_map(StreamHandle::join)
+            .collect()
+    }
+
+    fn own_half(&mut self, records: Vec<StreamRecord>) -> EndRecord {
+        let start = self.gate.started().unwrap_or_default();
+        let end = self.gate.stopped().unwrap_or(start);
+        let before = self
+            .before
+            .take()
+            .unwrap_or_else(|| Before::read(self.remote.ip()));
+        before.finish(Role::Client, &self.options.software, start, end, records)
+    }
+
+    fn exchange_results(&mut self, half: &EndRecord, peer: &mut FromPeer) -> Result<(), String> {
+        let ours = results::of_streams(&half.streams, half.start_ns, half.end_ns, half.cpu);
+        self.link
+            .machine
+            .send_results(&ours)
+            .map_err(|error| error.to_string())?;
+        let until = clock::monotonic().plus(RESULTS_PATIENCE);
+        loop {
+            match self.after(until)? {
+                ClientEvent::PeerResults(theirs) => {
+                    let theirs = results::from_peer(theirs);
+                    let bytes: u64 = theirs.streams.iter().map(|stream| stream.bytes).sum();
+                    peer.results = Some(theirs);
+                    if self.extended() {
+                        self.exchange_clocks("comparing clocks")
+                            .map_err(|error| error.to_string())?;
+                        peer.clock_after = ClockOffset::estimate(&self.exchanges);
+                        let most = record_bound(bytes, half);
+                        self.link
+                            .machine
+                            .request_end(most)
+                            .map_err(|error| error.to_string())?;
+                    }
+                }
+                ClientEvent::EndRecord(json) => match serde_json::from_slice(&json) {
+                    Ok(half) => peer.half = Some(half),
+                    Err(error) => self.miss(
+                        "the server's half of the record cannot be read",
+                        &error.to_string(),
+                    ),
+                },
+                ClientEvent::DisplayResults => break,
+                _ => {}
+            }
+        }
+        self.link
+            .machine
+            .done()
+            .map_err(|error| error.to_string())?;
+        self.link
+            .flush_until(until)
+            .map_err(|error| error.to_string())
+    }
+
+    fn record(self, ending: Ending, half: EndRecord, peer: FromPeer) -> RunRecord {
+        let clock = self.clock_before.map(|before| ClockPair {
+            before,
+            after: peer.clock_after,
+        });
+        RunRecord {
+            schema_version: SCHEMA_VERSION,
+            kind: Kind::Test,
+            written_by: Role::Client,
+            software: self.options.software.clone(),
+            started_at_unix_ms: self.started_at_unix_ms,
+            plan: Arc::unwrap_or_clone(self.plan),
+            outcome: match ending {
+                Ending::Planned => Outcome::Completed,
+                Ending::Interrupted => Outcome::Interrupted,
+                Ending::PeerInterrupted => Outcome::PeerInterrupted,
+                Ending::Failed(error) => Outcome::Failed { error },
+            },
+            cookie: self.cookie.text().into_owned(),
+            control: self.control,
+            client: Some(half),
+            server: peer.half,
+            peer_results: peer.results,
+            clock,
+            notes: self.notes,
+        }
+    }
+}
+
+/// The peer's half should arrive in a few seconds at the rate that was measured.
+fn record_bound(peer_bytes: u64, half: &EndRecord) -> u64 {
+    let span = half.end_ns.since(half.start_ns).0.max(1);
+    let moved = half
+        .streams
+        .iter()
+        .map(|stream| stream.app_bytes)
+        .sum::<u64>()
+        .max(peer_bytes);
+    let in_time = u128::from(moved) * u128::from(RECORD_TIME.0) / u128::from(span);
+    u64::try_from(in_time)
+        .unwrap_or(RECORD_MOST)
+        .clamp(RECORD_LEAST, RECORD_MOST)
+}
+
+/// A test of which every stream failed has failed, with the first stream's reason.
+fn all_streams_failed(half: &EndRecord) -> Option<String> {
+    let all = half.streams.iter().all(|stream| stream.error.is_some());
+    if all {
+        half.streams.first()?.error.clone()
+    } else {
+        None
+    }
+}

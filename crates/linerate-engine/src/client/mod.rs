@@ -1,0 +1,477 @@
+//! The client: connects, lets the streams go, ends the test and gathers what both ends know.
+
+mod conclude;
+mod streams;
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use linerate_kernel::{clock, tcp, thread};
+use linerate_model::clock::{ClockOffset, Exchange};
+use linerate_model::plan::{End, Plan, Protocol};
+use linerate_model::progress::Event;
+use linerate_model::record::{ControlFacts, Note, RunRecord, Software};
+use linerate_model::units::Nanos;
+use linerate_wire::control::{ClientControl, ClientEvent, Limits};
+use linerate_wire::cookie::Cookie;
+use linerate_wire::extension::Hello;
+
+use crate::auth::{self, Credentials};
+use crate::control::{Link, LinkError, Turn};
+use crate::error::EngineError;
+use crate::gate::Gate;
+use crate::half::Before;
+use crate::intervals::Intervals;
+use crate::negotiation::{self, parameters};
+use crate::stream::{self, StreamHandle};
+use crate::{IPERF3_VERSION, sockets};
+
+/// A silent server before the test: stock ones answer at once, ours may have a queue for UDP streams.
+const PATIENCE: Nanos = Nanos::from_millis(30_000);
+/// A silent server after the test, longer than it may take to drain.
+const RESULTS_PATIENCE: Nanos = Nanos::from_millis(15_000);
+/// A stock server counts what it has read when the end of the test reaches it; give it this long to read.
+const SETTLE: Nanos = Nanos::from_millis(20);
+/// Exchanges of clocks, and the longest time to spend on them.
+const PINGS: u64 = 8;
+const PING_TIME: Nanos = Nanos::from_millis(200);
+/// The peer's half may take this long to arrive, at the rate that was measured.
+const RECORD_TIME: Nanos = Nanos::from_millis(3000);
+/// Bounds of its size.
+const RECORD_LEAST: u64 = 256 << 10;
+const RECORD_MOST: u64 = 64 << 20;
+
+/// What a client is told beside the plan.
+#[derive(Debug, Clone)]
+pub struct ClientOptions {
+    /// How it names itself.
+    pub software: Software,
+    /// For a server that wants to know who asks.
+    pub credentials: Option<Credentials>,
+    /// Offer linerate's extension to the server.
+    pub extended: bool,
+    /// Ask a server for its own report (`--get-server-output`).
+    pub want_server_output: bool,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            software: crate::software(),
+            credentials: None,
+            extended: true,
+            want_server_output: false,
+        }
+    }
+}
+
+/// Runs a test to its end.
+///
+/// `stop` ends it early when it becomes readable; what was measured until then is in the record.
+/// Once streams have run, failures are told in the record's outcome; before, as an error.
+pub fn run(
+    plan: &Plan,
+    options: &ClientOptions,
+    stop: BorrowedFd<'_>,
+    observe: &mut dyn FnMut(&Event),
+) -> Result<RunRecord, EngineError> {
+    plan.check()?;
+    let mut session = Session::connect(plan, options, stop, observe)?;
+    session.agree()?;
+    session.open_streams()?;
+    let (ending, intervals) = session.measure();
+    Ok(session.conclude(ending, intervals))
+}
+
+/// Why the running part ended.
+#[derive(Debug)]
+enum Ending {
+    /// As planned.
+    Planned,
+    /// By the user.
+    Interrupted,
+    /// By the server's user.
+    PeerInterrupted,
+    /// By a failure; the control connection may be gone.
+    Failed(String),
+}
+
+struct Session<'a> {
+    plan: Arc<Plan>,
+    options: &'a ClientOptions,
+    stop: BorrowedFd<'a>,
+    observe: &'a mut dyn FnMut(&Event),
+    link: Link<ClientControl>,
+    cookie: Cookie,
+    control: ControlFacts,
+    remote: std::net::SocketAddr,
+    started_at_unix_ms: u64,
+    hello: Option<Hello>,
+    exchanges: Vec<Exchange>,
+    clock_before: Option<ClockOffset>,
+    notes: Vec<Note>,
+    gate: Arc<Gate>,
+    before: Option<Before>,
+    streams: Vec<StreamHandle>,
+    /// The server said that the test starts before the last UDP stream was answered.
+    started: bool,
+    /// The server told what it had sent.
+    peer_finished: bool,
+}
+
+impl<'a> Session<'a> {
+    fn connect(
+        plan: &Plan,
+        options: &'a ClientOptions,
+        stop: BorrowedFd<'a>,
+        observe: &'a mut dyn FnMut(&Event),
+    ) -> Result<Self, EngineError> {
+        let host = |operation: &str| {
+            let operation = operation.to_owned();
+            move |source| EngineError::Host { operation, source }
+        };
+        let (stream, took) = sockets::connect_control(plan)?;
+        let remote = stream
+            .peer_addr()
+            .map_err(host("asking for the server's address"))?;
+        let mut random = [0_u8; 36];
+        thread::random(&mut random).map_err(host("asking the kernel for random bytes"))?;
+        let cookie = Cookie::from_random(random);
+        let name = format!("{} {}", options.software.name, options.software.version);
+        let mut asked = parameters(plan, &name, IPERF3_VERSION, options.extended);
+        asked.get_server_output = options.want_server_output;
+        if let Some(credentials) = &options.credentials {
+            asked.authtoken = Some(auth::token(credentials, clock::wall())?);
+        }
+        let control = ControlFacts {
+            local: stream
+                .local_addr()
+                .map_or_else(|_| String::new(), |address| address.to_string()),
+            remote: remote.to_string(),
+            peer_software: None,
+            mss_bytes: tcp::mss(&stream).ok(),
+            connect_ns: Some(took),
+        };
+        let machine = ClientControl::new(cookie, asked, Limits::default());
+        Ok(Self {
+            plan: Arc::new(plan.clone()),
+            options,
+            stop,
+            observe,
+            link: Link::opened(stream, machine),
+            cookie,
+            control,
+            remote,
+            started_at_unix_ms: clock::wall().0 / 1_000_000,
+            hello: None,
+            exchanges: Vec::new(),
+            clock_before: None,
+            notes: Vec::new(),
+            gate: Arc::new(Gate::new().map_err(host("making event descriptors"))?),
+            before: None,
+            streams: Vec::new(),
+            started: false,
+            peer_finished: false,
+        })
+    }
+
+    fn extended(&self) -> bool {
+        self.hello.is_some()
+    }
+
+    /// Parameters, hello and clocks, until the server wants the streams.
+    fn agree(&mut self) -> Result<(), EngineError> {
+        let patience = clock::monotonic().plus(PATIENCE);
+        loop {
+            match self.next(patience, "agreeing on the test")? {
+                ClientEvent::CreateStreams => break,
+                ClientEvent::Hello(hello) => {
+                    self.control.peer_software = Some(hello.software.clone());
+                    self.hello = Some(hello);
+                    self.exchange_clocks("comparing clocks")?;
+                    self.clock_before = ClockOffset::estimate(&self.exchanges);
+                    self.link
+                        .machine
+                        .ready()
+                        .map_err(|error| self.protocol(error))?;
+                }
+                _ => {}
+            }
+        }
+        let event = Event::Connected {
+            control: self.control.clone(),
+            cookie: self.cookie.text().into_owned(),
+            at_unix_ms: self.started_at_unix_ms,
+        };
+        (self.observe)(&event);
+        Ok(())
+    }
+
+    /// Some questions and answers on the idle connection.
+    fn exchange_clocks(&mut self, doing: &'static str) -> Result<(), EngineError> {
+        self.exchanges.clear();
+        let until = clock::monotonic().plus(PING_TIME);
+        for n in 0..PINGS {
+            let sent = clock::monotonic();
+            self.link
+                .machine
+                .send_ping(n)
+                .map_err(|error| self.protocol(error))?;
+            loop {
+                match self.next(sent.plus(PATIENCE), doing)? {
+                    ClientEvent::Pong {
+                        n: answered,
+                        received,
+                        sent: answered_at,
+                    } if answered == n => {
+                        self.exchanges.push(Exchange {
+                            sent_ns: sent.0,
+                            peer_received_ns: received.0,
+                            peer_sent_ns: answered_at.0,
+                            received_ns: clock::monotonic().0,
+                        });
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+            if clock::monotonic() >= until {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next event of the server before the test; its refusals are errors.
+    fn next(&mut self, until: Nanos, doing: &'static str) -> Result<ClientEvent, EngineError> {
+        let address = self.remote.to_string();
+        match self.link.turn(&[self.stop], until) {
+            Ok(Turn::Event(ClientEvent::Denied)) => Err(EngineError::Busy { address }),
+            Ok(Turn::Event(ClientEvent::ServerError { code, errno })) => {
+                Err(EngineError::Refused {
+                    address,
+                    reason: refusal(code, errno),
+                    code,
+                })
+            }
+            Ok(Turn::Event(ClientEvent::ServerTerminated)) => Err(EngineError::Refused {
+                address,
+                reason: "the server was stopped".to_owned(),
+                code: 0,
+            }),
+            Ok(Turn::Event(event)) => Ok(event),
+            Ok(Turn::Woken(_)) => {
+                self.link.machine.terminate();
+                drop(self.link.flush());
+                Err(EngineError::StoppedEarly)
+            }
+            Ok(Turn::TimedOut) => {
+                let source = std::io::Error::new(
+                    std::io::ErrorKind::TimedOut,
+                    "the server did not answer in time",
+                );
+                Err(EngineError::Control {
+                    address,
+                    doing,
+                    source,
+                })
+            }
+            Err(error) => Err(self.link_error(error, doing)),
+        }
+    }
+
+    fn link_error(&self, error: LinkError, doing: &'static str) -> EngineError {
+        let address = self.remote.to_string();
+        match error {
+            LinkError::Protocol(source) => EngineError::Protocol { address, source },
+            LinkError::Io(source) => EngineError::Control {
+                address,
+                doing,
+                source,
+            },
+            LinkError::Closed => {
+                let text = if self.options.credentials.is_some() {
+                    "the server closed the connection; newer iperf3 servers do so when they refuse the credentials"
+                } else {
+                    "the server closed the connection"
+                };
+                let source = std::io::Error::new(std::io::ErrorKind::ConnectionAborted, text);
+                EngineError::Control {
+                    address,
+                    doing,
+                    source,
+                }
+            }
+        }
+    }
+
+    fn protocol(&self, source: linerate_wire::error::ProtocolError) -> EngineError {
+        EngineError::Protocol {
+            address: self.remote.to_string(),
+            source,
+        }
+    }
+
+    /// Lets the streams go and follows them until something ends the test.
+    fn measure(&mut self) -> (Ending, Intervals) {
+        let start = self.gate.open();
+        (self.observe)(&Event::Started);
+        let mut intervals = Intervals::new(&self.plan, start, self.streams.len());
+        let ending = self.follow(start, &mut intervals);
+        (self.observe)(&Event::Ending);
+        (self.stop_streams(ending), intervals)
+    }
+
+    fn follow(&mut self, start: Nanos, intervals: &mut Intervals) -> Ending {
+        let end = match self.plan.end {
+            End::TimeNs(span) => start.plus(self.plan.omit_ns).plus(span),
+            End::Bytes(_) | End::Blocks(_) => Nanos(u64::MAX / 2),
+        };
+        loop {
+            let now = clock::monotonic();
+            if let Some(interval) = intervals.take(now, &self.streams) {
+                (self.observe)(&Event::Interval(interval));
+            }
+            if now >= end || self.has_moved_everything() {
+                return Ending::Planned;
+            }
+            if let Some(ending) = self.all_failed() {
+                return ending;
+            }
+            // In reverse from a stock server only the count tells when -n is reached.
+            let counting =
+                matches!(self.plan.end, End::Bytes(_) | End::Blocks(_)) && !self.extended();
+            let look = if counting {
+                now.plus(Nanos::from_millis(10))
+            } else {
+                Nanos(u64::MAX / 2)
+            };
+            let until = end.min(intervals.wake()).min(look);
+            let gate = Arc::clone(&self.gate);
+            match self.link.turn(&[self.stop, gate.news_fd()], until) {
+                Ok(Turn::Woken(0)) => return Ending::Interrupted,
+                Ok(Turn::Woken(_)) => gate.hear(),
+                Ok(Turn::TimedOut) => {}
+                Ok(Turn::Event(ClientEvent::ServerTerminated)) => return Ending::PeerInterrupted,
+                Ok(Turn::Event(ClientEvent::ServerError { code, errno })) => {
+                    return Ending::Failed(format!("the server gave up: {}", refusal(code, errno)));
+                }
+                Ok(Turn::Event(event)) => self.hear_finishing(event),
+                Err(error) => {
+                    return Ending::Failed(self.link_error(error, "the test ran").to_string());
+                }
+            }
+        }
+    }
+
+    fn hear_finishing(&mut self, event: ClientEvent) {
+        if let ClientEvent::Finishing(told) = event {
+            stream::tell_receivers(&self.streams, &told);
+            self.peer_finished = true;
+        }
+    }
+
+    /// Whether a `-n` or `-k` test is complete in every direction.
+    fn has_moved_everything(&self) -> bool {
+        let (Some(target), _) = negotiation::byte_budget(&self.plan, self.extended()) else {
+            return false;
+        };
+        let senders_done = self
+            .streams
+            .iter()
+            .filter(|stream| stream.sends)
+            .all(StreamHandle::is_finished);
+        let mut receivers = self
+            .streams
+            .iter()
+            .filter(|stream| !stream.sends)
+            .peekable();
+        if receivers.peek().is_none() {
+            return senders_done;
+        }
+        if self.extended() && self.plan.protocol == Protocol::Udp {
+            return senders_done && self.peer_finished;
+        }
+        let received: u64 = self
+            .streams
+            .iter()
+            .filter(|stream| !stream.sends)
+            .map(|stream| {
+                let omitted = stream.live.at_omit_end().map_or(0, |figures| figures.bytes);
+                stream.live.latest().bytes.saturating_sub(omitted)
+            })
+            .sum();
+        let counted = !self.extended() && received >= target;
+        senders_done && (counted || receivers.all(StreamHandle::is_finished))
+    }
+
+    /// A test whose streams have all ended before their time has failed.
+    fn all_failed(&self) -> Option<Ending> {
+        let finished = self.gate.finished() >= self.streams.len() as u64;
+        finished.then(|| {
+            Ending::Failed(
+                "every data stream ended before the test did; see the streams' errors".to_owned(),
+            )
+        })
+    }
+
+    /// Senders first, so that what is under way arrives; then the word to the server.
+    fn stop_streams(&mut self, ending: Ending) -> Ending {
+        self.gate.close();
+        if matches!(ending, Ending::Failed(_) | Ending::PeerInterrupted) {
+            self.gate.cut();
+            return ending;
+        }
+        let until = clock::monotonic().plus(RESULTS_PATIENCE);
+        while self
+            .streams
+            .iter()
+            .any(|stream| stream.sends && !stream.is_finished())
+        {
+            let gate = Arc::clone(&self.gate);
+            match self.link.turn(&[gate.news_fd()], until) {
+                Ok(Turn::Woken(_)) => gate.hear(),
+                Ok(Turn::TimedOut) => break,
+                Ok(Turn::Event(event)) => self.hear_finishing(event),
+                Err(error) => {
+                    self.gate.cut();
+                    return Ending::Failed(self.link_error(error, "draining").to_string());
+                }
+            }
+        }
+        if !self.extended() && self.plan.client_sends() {
+            std::thread::sleep(SETTLE.plus(self.round_trip()).as_duration());
+        }
+        ending
+    }
+
+    /// The control connection's smoothed round-trip time.
+    fn round_trip(&self) -> Nanos {
+        let facts = tcp::info(self.link.stream())
+            .ok()
+            .map(|info| linerate_model::tcp_info::TcpFacts::from(&info));
+        Nanos(
+            facts
+                .and_then(|facts| facts.rtt_us)
+                .unwrap_or(0)
+                .saturating_mul(1000),
+        )
+    }
+}
+
+/// What a server's error number means (upstream's `iperf_api.h`).
+fn refusal(code: i32, errno: i32) -> String {
+    let reason = match code {
+        27 => "the rate asked for, or reached, is above its limit",
+        37 => "the duration asked for is above its limit",
+        142 => "it refused the credentials",
+        160 => "the test took longer than it allows",
+        _ => "it gave up",
+    };
+    let errno = if errno == 0 {
+        String::new()
+    } else {
+        format!(", {}", std::io::Error::from_raw_os_error(errno))
+    };
+    format!("{reason} (iperf3 error {code}{errno})")
+}

@@ -1,0 +1,311 @@
+//! Opening the data streams, of TCP by connecting, of UDP by a handshake that survives lost datagrams.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use linerate_kernel::poll::{self, Interest, PollEntry};
+use linerate_kernel::{clock, socket};
+use linerate_model::plan::Protocol;
+use linerate_model::progress::{Event, StreamOpened};
+use linerate_model::record::{Flow, Note};
+use linerate_model::units::Nanos;
+use linerate_wire::control::ClientEvent;
+use linerate_wire::cookie;
+use linerate_wire::udp::{HANDSHAKE_REQUEST, TokenHandshake, is_answer};
+
+use crate::budget::Budget;
+use crate::control::Turn;
+use crate::error::EngineError;
+use crate::half::Before;
+use crate::live::LiveCell;
+use crate::negotiation::{byte_budget, stream_id};
+use crate::sockets;
+use crate::stream::{PeerSent, StreamContext, StreamHandle, StreamSocket};
+
+use super::{PATIENCE, Session};
+
+/// How long an opening datagram may stay unanswered before it is sent again: to a linerate often,
+/// since a repeat is harmless there, to a stock server seldom, since it takes the repeat for data.
+const REPEAT_TO_OURS: Nanos = Nanos::from_millis(250);
+const REPEAT_TO_STOCK: Nanos = Nanos::from_millis(1000);
+/// How long to go on.
+const HANDSHAKE_PATIENCE: Nanos = Nanos::from_millis(10_000);
+
+/// A UDP stream that waits for its answer.
+struct Opening {
+    socket: UdpSocket,
+    request: Vec<u8>,
+    answered: bool,
+    repeats: u32,
+}
+
+impl Session<'_> {
+    /// Opens all streams, starts their threads, and waits until the server starts the test.
+    pub(super) fn open_streams(&mut self) -> Result<(), EngineError> {
+        self.before = Some(Before::read(self.remote.ip()));
+        let sockets = match self.plan.protocol {
+            Protocol::Tcp => self.open_tcp()?,
+            Protocol::Udp => self.open_udp()?,
+        };
+        let opened = sockets
+            .iter()
+            .zip(0_u16..)
+            .map(|((socket, _), index)| self.describe(socket, index))
+            .collect();
+        (self.observe)(&Event::Opened { streams: opened });
+        let (bytes, added) = byte_budget(&self.plan, self.extended());
+        if added > 0 {
+            self.notes.push(Note {
+                id: "datagrams-rounded-up".to_owned(),
+                text: format!(
+                    "UDP moves whole datagrams: {added} bytes were added to what was asked for"
+                ),
+            });
+        }
+        let budget = Arc::new(Budget::new(bytes));
+        let count = sockets.len();
+        for ((socket, repeats), index) in sockets.into_iter().zip(0_u16..) {
+            let context = self.context(index, count, repeats, &budget);
+            let (id, address) = (context.id, self.remote.to_string());
+            let handle =
+                StreamHandle::spawn(context, socket).map_err(|source| EngineError::Stream {
+                    id,
+                    address,
+                    source,
+                });
+            match handle {
+                Ok(handle) => self.streams.push(handle),
+                Err(error) => {
+                    self.gate.cut();
+                    return Err(error);
+                }
+            }
+        }
+        self.wait_for_start()
+    }
+
+    fn wait_for_start(&mut self) -> Result<(), EngineError> {
+        let patience = clock::monotonic().plus(PATIENCE);
+        while !self.started {
+            match self.next(patience, "waiting for the test to start") {
+                Ok(ClientEvent::TestRunning) => self.started = true,
+                Ok(_) => {}
+                Err(error) => {
+                    self.gate.cut();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn context(
+        &self,
+        index: u16,
+        streams: usize,
+        repeats: u32,
+        budget: &Arc<Budget>,
+    ) -> StreamContext {
+        let flow = self.plan.flow_of(index);
+        StreamContext {
+            id: stream_id(index),
+            flow,
+            sends: flow == Flow::ClientToServer,
+            plan: Arc::clone(&self.plan),
+            gate: Arc::clone(&self.gate),
+            budget: Arc::clone(budget),
+            live: Arc::new(LiveCell::default()),
+            peer_extended: self.extended(),
+            streams,
+            cpu: self.plan.client_cpu.map(usize::from),
+            cookie_bytes: if self.plan.protocol == Protocol::Tcp {
+                cookie::COOKIE_BYTES as u64
+            } else {
+                0
+            },
+            active_opener: true,
+            wide_counters: true,
+            round_trip: self.round_trip(),
+            handshake_repeats: repeats,
+            handshake: None,
+            peer_sent: Arc::new(PeerSent::default()),
+        }
+    }
+
+    fn describe(&self, stream: &StreamSocket, index: u16) -> StreamOpened {
+        let flow = self.plan.flow_of(index);
+        crate::stream::describe(stream, stream_id(index), flow, flow == Flow::ClientToServer)
+    }
+
+    fn open_tcp(&mut self) -> Result<Vec<(StreamSocket, u32)>, EngineError> {
+        let mut sockets = Vec::new();
+        for index in 0..self.plan.total_streams() {
+            let stream = sockets::open_tcp(&self.plan, self.remote, index, self.cookie.as_bytes())
+                .map_err(|source| self.stream_error(index, source))?;
+            sockets.push((StreamSocket::Tcp(stream), 0));
+        }
+        Ok(sockets)
+    }
+
+    fn stream_error(&self, index: u16, source: io::Error) -> EngineError {
+        EngineError::Stream {
+            id: stream_id(index),
+            address: self.remote.to_string(),
+            source,
+        }
+    }
+
+    fn open_udp(&mut self) -> Result<Vec<(StreamSocket, u32)>, EngineError> {
+        let token = self.hello.as_ref().and_then(|hello| hello.udp_token);
+        let total = self.plan.total_streams();
+        let mut openings = Vec::new();
+        for index in 0..total {
+            let socket = sockets::open_udp(&self.plan, self.remote, index)
+                .map_err(|source| self.stream_error(index, source))?;
+            let request = match token {
+                Some(token) => TokenHandshake {
+                    token,
+                    stream: index,
+                }
+                .encode()
+                .to_vec(),
+                None => HANDSHAKE_REQUEST.to_vec(),
+            };
+            openings.push(Opening {
+                socket,
+                request,
+                answered: false,
+                repeats: 0,
+            });
+        }
+        if token.is_some() {
+            self.shake_hands(&mut openings, REPEAT_TO_OURS)?;
+        } else {
+            // A stock server takes one stream after the other, and the order gives the ids.
+            for opening in &mut openings {
+                self.shake_hands(std::slice::from_mut(opening), REPEAT_TO_STOCK)?;
+            }
+        }
+        let repeats: u32 = openings.iter().map(|opening| opening.repeats).sum();
+        if repeats > 0 {
+            self.notes.push(Note {
+                id: "udp-handshake-repeated".to_owned(),
+                text: format!(
+                    "{repeats} opening datagrams were lost or late and sent again; a stock server may count each as a lost datagram"
+                ),
+            });
+        }
+        Ok(openings
+            .into_iter()
+            .map(|opening| (StreamSocket::Udp(opening.socket), opening.repeats))
+            .collect())
+    }
+
+    /// Sends the opening datagrams until each is answered, or the server starts the test, which
+    /// proves that it took them all.
+    fn shake_hands(&mut self, openings: &mut [Opening], repeat: Nanos) -> Result<(), EngineError> {
+        let deadline = clock::monotonic().plus(HANDSHAKE_PATIENCE);
+        let mut again = Nanos::ZERO;
+        let mut first = true;
+        loop {
+            let now = clock::monotonic();
+            if openings.iter().all(|opening| opening.answered) || self.started {
+                return Ok(());
+            }
+            if now >= deadline {
+                let text = "the server did not answer its opening datagram; a firewall may pass TCP and drop UDP on this port";
+                return Err(self.stream_error(0, io::Error::new(io::ErrorKind::TimedOut, text)));
+            }
+            if now >= again {
+                for opening in openings.iter_mut().filter(|opening| !opening.answered) {
+                    // A refusal or a full queue is like a loss: it is sent again.
+                    drop(socket::send(opening.socket.as_fd(), &opening.request));
+                    opening.repeats += u32::from(!first);
+                }
+                (again, first) = (now.plus(repeat), false);
+            }
+            self.await_answers(openings, again.min(deadline))?;
+        }
+    }
+
+    fn await_answers(&mut self, openings: &mut [Opening], until: Nanos) -> Result<(), EngineError> {
+        let waiting: Vec<usize> = (0..openings.len())
+            .filter(|index| !openings[*index].answered)
+            .collect();
+        let mut entries: Vec<PollEntry<'_>> = Vec::with_capacity(waiting.len() + 1);
+        let read = Interest {
+            read: true,
+            write: false,
+        };
+        entries.push(PollEntry::new(self.link.stream().as_fd(), read));
+        entries.extend(
+            waiting
+                .iter()
+                .map(|index| PollEntry::new(openings[*index].socket.as_fd(), read)),
+        );
+        let woken = poll::wait(&mut entries, Some(until.since(clock::monotonic())));
+        let control = entries[0].readiness();
+        let ready: Vec<usize> = waiting
+            .iter()
+            .zip(&entries[1..])
+            .filter(|(_, entry)| entry.readiness().readable || entry.readiness().error)
+            .map(|(index, _)| *index)
+            .collect();
+        drop(entries);
+        woken.map_err(|source| EngineError::Host {
+            operation: "waiting for the server".to_owned(),
+            source,
+        })?;
+        for index in ready {
+            let opening = &mut openings[index];
+            let mut answer = [0_u8; 64];
+            match opening.socket.peek(&mut answer) {
+                Ok(length) if is_answer(&answer[..length]) => {
+                    drop(opening.socket.recv(&mut answer));
+                    opening.answered = true;
+                }
+                // Data overtook the answer: the stream stands, and the datagram stays for its receiver.
+                Ok(_) => opening.answered = true,
+                // A refusal that an ICMP message brought; reading it clears it.
+                Err(_) => {}
+            }
+        }
+        if control.readable || control.hangup || control.error {
+            self.hear_while_opening()?;
+        }
+        Ok(())
+    }
+
+    /// Reads what the server has said meanwhile, without waiting.
+    fn hear_while_opening(&mut self) -> Result<(), EngineError> {
+        loop {
+            let soon = clock::monotonic().plus(Nanos(1_000_000));
+            let event = match self.link.turn(&[], soon) {
+                Ok(Turn::Event(event)) => event,
+                Ok(_) => return Ok(()),
+                Err(error) => return Err(self.link_error(error, "opening the streams")),
+            };
+            match event {
+                ClientEvent::TestRunning => self.started = true,
+                ClientEvent::ServerError { code, errno } => {
+                    return Err(EngineError::Refused {
+                        address: self.remote.to_string(),
+                        reason: super::refusal(code, errno),
+                        code,
+                    });
+                }
+                ClientEvent::ServerTerminated | ClientEvent::Denied => {
+                    return Err(EngineError::Busy {
+                        address: self.remote.to_string(),
+                    });
+                }
+                _ => {}
+            }
+            if self.started {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The control connection: a wire machine on one side, a non-blocking socket on the other.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use linerate_kernel::clock;
+use linerate_kernel::poll::{self, Interest, PollEntry};
+use linerate_model::units::Nanos;
+use linerate_wire::control::{ClientControl, ClientEvent, ServerControl, ServerEvent};
+use linerate_wire::error::ProtocolError;
+
+/// A server cannot clamp the segments of a connection that it accepted, so it writes small pieces.
+const PIECE: usize = 536;
+
+/// What the two ends' machines have in common.
+pub(crate) trait Machine {
+    type Event;
+    fn handle_input(&mut self, bytes: &[u8]) -> Result<(), ProtocolError>;
+    fn poll_transmit(&mut self) -> Option<Vec<u8>>;
+    fn poll_event(&mut self) -> Option<Self::Event>;
+}
+
+impl Machine for ClientControl {
+    type Event = ClientEvent;
+    fn handle_input(&mut self, bytes: &[u8]) -> Result<(), ProtocolError> {
+        Self::handle_input(self, bytes)
+    }
+    fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+        Self::poll_transmit(self)
+    }
+    fn poll_event(&mut self) -> Option<ClientEvent> {
+        Self::poll_event(self)
+    }
+}
+
+impl Machine for ServerControl {
+    type Event = ServerEvent;
+    fn handle_input(&mut self, bytes: &[u8]) -> Result<(), ProtocolError> {
+        Self::handle_input(self, bytes)
+    }
+    fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+        Self::poll_transmit(self)
+    }
+    fn poll_event(&mut self) -> Option<ServerEvent> {
+        Self::poll_event(self)
+    }
+}
+
+/// What a turn brought.
+#[derive(Debug)]
+pub(crate) enum Turn<E> {
+    /// The peer said something.
+    Event(E),
+    /// One of the other descriptors became readable: its place in the list.
+    Woken(usize),
+    /// The time is up.
+    TimedOut,
+}
+
+/// Why the control connection is of no more use.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LinkError {
+    #[error("the peer closed the control connection")]
+    Closed,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+}
+
+/// A control connection and its machine.
+#[derive(Debug)]
+pub(crate) struct Link<M> {
+    stream: TcpStream,
+    pub(crate) machine: M,
+    out: Vec<u8>,
+    out_at: usize,
+    pieces: usize,
+    closed: bool,
+}
+
+impl<M: Machine> Link<M> {
+    /// A connection that this end opened, with its segments clamped.
+    pub(crate) const fn opened(stream: TcpStream, machine: M) -> Self {
+        Self {
+            stream,
+            machine,
+            out: Vec::new(),
+            out_at: 0,
+            pieces: usize::MAX,
+            closed: false,
+        }
+    }
+
+    /// A connection that this end accepted.
+    pub(crate) const fn accepted(stream: TcpStream, machine: M) -> Self {
+        Self {
+            stream,
+            machine,
+            out: Vec::new(),
+            out_at: 0,
+            pieces: PIECE,
+            closed: false,
+        }
+    }
+
+    pub(crate) const fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// Writes what is to be written and waits for the peer, for one of `others` or for `until`.
+    pub(crate) fn turn(
+        &mut self,
+        others: &[BorrowedFd<'_>],
+        until: Nanos,
+    ) -> Result<Turn<M::Event>, LinkError> {
+        loop {
+            if let Some(event) = self.machine.poll_event() {
+                return Ok(Turn::Event(event));
+            }
+            if self.closed {
+                return Err(LinkError::Closed);
+            }
+            let pending = self.flush()?;
+            let now = clock::monotonic();
+            if now >= until {
+                return Ok(Turn::TimedOut);
+            }
+            let mut entries = Vec::with_capacity(1 + others.len());
+            entries.push(PollEntry::new(
+                self.stream.as_fd(),
+                Interest {
+                    read: true,
+                    write: pending,
+                },
+            ));
+            entries.extend(others.iter().map(|fd| {
+                PollEntry::new(
+                    *fd,
+                    Interest {
+                        read: true,
+                        write: false,
+                    },
+                )
+            }));
+            if poll::wait(&mut entries, Some(until.since(now)))? == 0 {
+                continue;
+            }
+            let own = entries[0].readiness();
+            let woken = entries[1..]
+                .iter()
+                .position(|entry| entry.readiness().readable);
+            drop(entries);
+            if own.readable || own.hangup || own.error {
+                self.read()?;
+                continue;
+            }
+            if let Some(index) = woken {
+                return Ok(Turn::Woken(index));
+            }
+        }
+    }
+
+    /// Writes as much as goes at once. True = something is left.
+    pub(crate) fn flush(&mut self) -> Result<bool, LinkError> {
+        while let Some(bytes) = self.machine.poll_transmit() {
+            self.out.extend_from_slice(&bytes);
+        }
+        while self.out_at < self.out.len() {
+            let end = self.out.len().min(self.out_at.saturating_add(self.pieces));
+            match self.stream.write(&self.out[self.out_at..end]) {
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
+                Ok(written) => self.out_at += written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.out.clear();
+        self.out_at = 0;
+        Ok(false)
+    }
+
+    /// Writes everything, within a bound; for a last word before closing.
+    pub(crate) fn flush_until(&mut self, until: Nanos) -> Result<(), LinkError> {
+        while self.flush()? {
+            let left = until.since(clock::monotonic());
+            if left == Nanos::ZERO {
+                return Err(io::Error::from(io::ErrorKind::TimedOut).into());
+            }
+            let mut entries = [PollEntry::new(
+                self.stream.as_fd(),
+                Interest {
+                    read: false,
+                    write: true,
+                },
+            )];
+            poll::wait(&mut entries, Some(left))?;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<(), LinkError> {
+        let mut bytes = [0_u8; 16 << 10];
+        match self.stream.read(&mut bytes) {
+            Ok(0) => {
+                self.closed = true;
+                Ok(())
+            }
+            Ok(length) => Ok(self.machine.handle_input(&bytes[..length])?),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What can go wrong before there is anything to report. Once a test runs, a failure is part of its record.
+
+use std::io;
+use std::net::SocketAddr;
+
+use linerate_model::plan::PlanError;
+use linerate_wire::error::ProtocolError;
+
+/// Why a test could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The plan contradicts itself.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The host's name gave no address.
+    #[error("cannot find the address of '{host}': {reason}")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// Why.
+        reason: String,
+    },
+    /// Nobody answered.
+    #[error("cannot connect to {address}: {source}{}", advice(source))]
+    Connect {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The server runs another test and takes one at a time.
+    #[error("the server at {address} is busy running a test; try again later")]
+    Busy {
+        /// The server.
+        address: String,
+    },
+    /// The server refused.
+    #[error("the server at {address} refused the test: {reason}")]
+    Refused {
+        /// The server.
+        address: String,
+        /// Its reason, as far as it says.
+        reason: String,
+        /// iperf3's error number.
+        code: i32,
+    },
+    /// The peer does not speak the protocol.
+    #[error("talking to {address}: {source}")]
+    Protocol {
+        /// The peer.
+        address: String,
+        /// What came.
+        source: ProtocolError,
+    },
+    /// The control connection failed.
+    #[error("the control connection to {address} failed while {doing}: {source}")]
+    Control {
+        /// The peer.
+        address: String,
+        /// What was being done.
+        doing: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// A data stream could not be opened.
+    #[error("cannot open data stream {id} to {address}: {source}")]
+    Stream {
+        /// Its id.
+        id: u32,
+        /// The peer.
+        address: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The user stopped the test before it began.
+    #[error("stopped before the test began")]
+    StoppedEarly,
+    /// Authentication cannot be done.
+    #[error("authentication: {reason}")]
+    Authentication {
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// This host refused something that every test needs.
+    #[error("{operation}: {source}")]
+    Host {
+        /// What was attempted.
+        operation: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+/// What to do about a failed connection.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            "; is `linerate serve` running there, and is the port right (-p)?"
+        }
+        io::ErrorKind::TimedOut => "; a firewall may be dropping the port, or the host is down",
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            "; there is no route to it"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,304 @@
+//! What a host is, and its counters ten times a second while anybody measures.
+//!
+//! One thread a process reads for all tests that run, and ends with the last of them.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use linerate_kernel::counters::{Counters, QdiscCounters};
+use linerate_kernel::{clock, counters, host, route};
+use linerate_model::record::{HostFacts, InterfaceCounters, InterfaceFacts};
+use linerate_model::series::{MAX_ROWS, Series};
+
+/// Between two readings.
+const EVERY: Duration = Duration::from_millis(100);
+/// Protocol counters that are kept over time; of the others only the growth is.
+const KEPT: [&str; 14] = [
+    "Tcp.RetransSegs",
+    "Tcp.InErrs",
+    "TcpExt.TCPTimeouts",
+    "TcpExt.TCPLostRetransmit",
+    "TcpExt.TCPSackRecovery",
+    "TcpExt.TCPSpuriousRTOs",
+    "TcpExt.TCPRcvCollapsed",
+    "TcpExt.PruneCalled",
+    "TcpExt.TCPBacklogDrop",
+    "TcpExt.TCPRcvQDrop",
+    "TcpExt.TCPZeroWindowDrop",
+    "Udp.RcvbufErrors",
+    "Udp.SndbufErrors",
+    "Udp.InErrors",
+];
+
+/// What this host is.
+pub(crate) fn facts() -> HostFacts {
+    let facts = host::facts();
+    HostFacts {
+        hostname: Some(facts.hostname),
+        kernel: Some(facts.kernel_release),
+        architecture: Some(facts.architecture),
+        cpu_model: facts.cpu_model,
+        cpus: facts.cpus_online,
+        memory_bytes: facts.memory_bytes,
+        virtualisation: facts.virtualisation,
+        tcp_rmem: facts.tcp_rmem,
+        tcp_wmem: facts.tcp_wmem,
+        rmem_max: facts.rmem_max,
+        wmem_max: facts.wmem_max,
+        congestion: facts.default_congestion,
+        default_qdisc: facts.default_qdisc,
+    }
+}
+
+/// The interface that packets to `peer` leave by.
+pub(crate) fn interface_to(peer: IpAddr) -> Option<InterfaceFacts> {
+    let route = route::to(peer).ok()??;
+    let facts = route::interface_facts(route.interface_index).ok()??;
+    let root = root_qdisc(route.interface_index);
+    Some(InterfaceFacts {
+        name: facts.name,
+        index: facts.index,
+        mtu_bytes: facts.mtu,
+        kind: facts.kind,
+        driver: facts.driver,
+        speed_mbit_per_s: facts.speed_mbps.map(u64::from),
+        qdisc: root.map(|qdisc| qdisc.kind),
+    })
+}
+
+/// The interface's counters now.
+pub(crate) fn interface_counters(index: u32) -> Option<InterfaceCounters> {
+    let now = counters::interface(index).ok()??;
+    Some(InterfaceCounters {
+        rx_bytes: now.rx_bytes,
+        tx_bytes: now.tx_bytes,
+        rx_packets: now.rx_packets,
+        tx_packets: now.tx_packets,
+        rx_dropped: now.rx_dropped,
+        tx_dropped: now.tx_dropped,
+    })
+}
+
+/// All protocol counters of this network namespace now.
+pub(crate) fn protocol_counters() -> BTreeMap<String, u64> {
+    counters::protocols().unwrap_or_default()
+}
+
+/// The queueing discipline that the interface's packets leave by.
+fn root_qdisc(index: u32) -> Option<QdiscCounters> {
+    counters::qdiscs(index)
+        .ok()?
+        .into_iter()
+        .find(|qdisc| qdisc.parent == ROOT)
+}
+
+/// `TC_H_ROOT`.
+const ROOT: u32 = u32::MAX;
+
+/// Growth of the protocol counters, those that moved.
+pub(crate) fn protocol_growth(
+    before: &BTreeMap<String, u64>,
+    after: &BTreeMap<String, u64>,
+) -> BTreeMap<String, u64> {
+    let growth = after.iter().map(|(name, value)| {
+        (
+            name,
+            value.wrapping_sub(before.get(name).copied().unwrap_or(0)),
+        )
+    });
+    // Gauges can fall; a fall of a counter would be a wrap, which 64 bits do not do.
+    growth
+        .filter(|(_, grown)| *grown > 0 && *grown < u64::MAX / 2)
+        .map(|(name, grown)| (name.clone(), grown))
+        .collect()
+}
+
+/// One reading of everything that all tests share.
+#[derive(Debug, Clone)]
+struct Reading {
+    at_ns: u64,
+    values: Vec<(String, u64)>,
+}
+
+/// Readings of one test. Dropping it ends them.
+#[derive(Debug)]
+pub(crate) struct HostSamples {
+    interface: Option<u32>,
+    rows: Mutex<Vec<Reading>>,
+}
+
+impl HostSamples {
+    /// Begins to read, with the counters of one interface beside those of the host.
+    pub(crate) fn begin(interface: Option<u32>) -> Arc<Self> {
+        let samples = Arc::new(Self {
+            interface,
+            rows: Mutex::new(Vec::new()),
+        });
+        READER.subscribe(&samples);
+        samples
+    }
+
+    /// No readings.
+    pub(crate) fn none() -> Arc<Self> {
+        Arc::new(Self {
+            interface: None,
+            rows: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// All readings so far as columns. A counter that came or went in between is left out.
+    pub(crate) fn series(&self) -> Series {
+        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(first) = rows.first() else {
+            return Series::default();
+        };
+        let same: Vec<&Reading> = rows
+            .iter()
+            .filter(|row| row.values.len() == first.values.len())
+            .collect();
+        let mut series = Series::new(same.iter().map(|row| row.at_ns).collect());
+        for (index, (name, _)) in first.values.iter().enumerate() {
+            if same.iter().all(|row| row.values[index].0 == *name) {
+                let inserted = series.insert(
+                    name.clone(),
+                    same.iter().map(|row| row.values[index].1).collect(),
+                );
+                debug_assert!(inserted.is_ok(), "a value a row");
+            }
+        }
+        series
+    }
+
+    fn keep(&self, shared: &Reading) {
+        let mut reading = shared.clone();
+        if let Some(index) = self.interface {
+            if let Some(now) = interface_counters(index) {
+                let named = [
+                    ("if.rx_bytes", now.rx_bytes),
+                    ("if.tx_bytes", now.tx_bytes),
+                    ("if.rx_packets", now.rx_packets),
+                    ("if.tx_packets", now.tx_packets),
+                    ("if.rx_dropped", now.rx_dropped),
+                    ("if.tx_dropped", now.tx_dropped),
+                ];
+                reading.values.extend(
+                    named
+                        .into_iter()
+                        .map(|(name, value)| (name.to_owned(), value)),
+                );
+            }
+            if let Some(qdisc) = root_qdisc(index) {
+                let named = [
+                    ("qdisc.bytes", qdisc.bytes),
+                    ("qdisc.packets", qdisc.packets),
+                    ("qdisc.drops", u64::from(qdisc.drops)),
+                    ("qdisc.overlimits", u64::from(qdisc.overlimits)),
+                    ("qdisc.backlog_bytes", u64::from(qdisc.backlog_bytes)),
+                ];
+                reading.values.extend(
+                    named
+                        .into_iter()
+                        .map(|(name, value)| (name.to_owned(), value)),
+                );
+            }
+        }
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        if rows.len() < MAX_ROWS / 64 {
+            rows.push(reading);
+        }
+    }
+}
+
+/// The process's one reader.
+struct Reader {
+    state: Mutex<ReaderState>,
+    changed: Condvar,
+}
+
+struct ReaderState {
+    subscribers: Vec<Weak<HostSamples>>,
+    running: bool,
+}
+
+static READER: Reader = Reader {
+    state: Mutex::new(ReaderState {
+        subscribers: Vec::new(),
+        running: false,
+    }),
+    changed: Condvar::new(),
+};
+
+impl Reader {
+    fn subscribe(&'static self, samples: &Arc<HostSamples>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.subscribers.push(Arc::downgrade(samples));
+        if !state.running {
+            let thread = std::thread::Builder::new()
+                .name("host counters".to_owned())
+                .stack_size(256 << 10);
+            // Without the thread the record has no host counters, which it shows by having none.
+            state.running = thread.spawn(|| self.run()).is_ok();
+        }
+        self.changed.notify_all();
+    }
+
+    fn run(&self) {
+        // A host without /proc has no counters: the rows then hold the interface's alone.
+        let mut open = Counters::open().ok();
+        loop {
+            let reading = read(open.as_mut());
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state
+                .subscribers
+                .retain(|subscriber| subscriber.strong_count() > 0);
+            if state.subscribers.is_empty() {
+                state.running = false;
+                return;
+            }
+            let subscribers: Vec<_> = state.subscribers.iter().filter_map(Weak::upgrade).collect();
+            drop(state);
+            for samples in subscribers {
+                samples.keep(&reading);
+            }
+            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(self.changed.wait_timeout(state, EVERY));
+        }
+    }
+}
+
+fn read(open: Option<&mut Counters>) -> Reading {
+    let at_ns = clock::monotonic().0;
+    let mut values = Vec::with_capacity(64);
+    let Some(open) = open else {
+        return Reading { at_ns, values };
+    };
+    for times in open.cpu().unwrap_or_default() {
+        let cpu = times.cpu;
+        values.push((format!("cpu{cpu}.busy_ms"), times.busy()));
+        values.push((format!("cpu{cpu}.softirq_ms"), times.softirq));
+        values.push((format!("cpu{cpu}.steal_ms"), times.steal));
+    }
+    let rows = open.softnet().unwrap_or_default();
+    let total = |of: fn(&counters::Softnet) -> u64| rows.iter().map(of).sum::<u64>();
+    values.push((
+        "softnet.processed".to_owned(),
+        total(|row| u64::from(row.processed)),
+    ));
+    values.push((
+        "softnet.dropped".to_owned(),
+        total(|row| u64::from(row.dropped)),
+    ));
+    values.push((
+        "softnet.time_squeeze".to_owned(),
+        total(|row| u64::from(row.time_squeeze)),
+    ));
+    let protocols = open.protocols().unwrap_or_default();
+    for name in KEPT {
+        if let Some(value) = protocols.get(name) {
+            values.push((name.to_owned(), *value));
+        }
+    }
+    Reading { at_ns, values }
+}

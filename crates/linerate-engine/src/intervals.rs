@@ -1,0 +1,213 @@
+//! Cutting a running test into intervals: each stream's bytes with the stream's own stamps, so that a
+//! rate is bytes over the time in which they moved, and the sum of all intervals is the total.
+
+use linerate_model::plan::{End, Plan};
+use linerate_model::progress::{Interval, StreamInterval, TcpInterval, UdpInterval};
+use linerate_model::record::StreamRecord;
+use linerate_model::units::Nanos;
+
+use crate::live::LiveFigures;
+use crate::stream::StreamHandle;
+
+/// A stream's stamp for a boundary is its first sample after it: give it this long to be taken.
+const GRACE: Nanos = Nanos::from_millis(4);
+
+/// The intervals of a test at one end.
+#[derive(Debug)]
+pub(crate) struct Intervals {
+    start: Nanos,
+    every: Nanos,
+    omit_end: Option<Nanos>,
+    end: Option<Nanos>,
+    boundary: Nanos,
+    last: Vec<LiveFigures>,
+    omitting: bool,
+}
+
+impl Intervals {
+    pub(crate) fn new(plan: &Plan, start: Nanos, streams: usize) -> Self {
+        let omit_end = (plan.omit_ns.0 > 0).then(|| start.plus(plan.omit_ns));
+        let end = match plan.end {
+            End::TimeNs(Nanos(0)) | End::Bytes(_) | End::Blocks(_) => None,
+            End::TimeNs(span) => Some(start.plus(plan.omit_ns).plus(span)),
+        };
+        let first = start.plus(plan.interval_ns);
+        Self {
+            start,
+            every: plan.interval_ns,
+            omit_end,
+            end,
+            boundary: omit_end.map_or(first, |omit| omit.min(first)),
+            last: vec![
+                LiveFigures {
+                    at: start,
+                    ..LiveFigures::default()
+                };
+                streams
+            ],
+            omitting: omit_end.is_some(),
+        }
+    }
+
+    /// When [`Intervals::take`] should be called.
+    pub(crate) fn wake(&self) -> Nanos {
+        self.boundary.plus(GRACE)
+    }
+
+    /// The interval that ended at the last boundary, if one did. The last one before the planned end
+    /// is left to [`Intervals::last`], which sees what draining brought.
+    pub(crate) fn take(&mut self, now: Nanos, streams: &[StreamHandle]) -> Option<Interval> {
+        if now < self.wake() {
+            return None;
+        }
+        let ends_omit = self.omit_end == Some(self.boundary);
+        if !ends_omit && self.end.is_some_and(|end| self.boundary >= end) {
+            self.boundary = Nanos(u64::MAX / 2);
+            return None;
+        }
+        let figures = streams.iter().map(|stream| {
+            let latest = stream.live.latest();
+            if ends_omit {
+                stream.live.at_omit_end().unwrap_or(latest)
+            } else {
+                latest
+            }
+        });
+        let interval = self.cut(
+            figures.collect(),
+            streams
+                .iter()
+                .map(|stream| (stream.id, stream.flow, stream.sends)),
+        );
+        if ends_omit {
+            self.omit_end = None;
+            self.omitting = false;
+            self.boundary = self.boundary.plus(self.every);
+        } else {
+            let behind = now.since(self.boundary).0 / self.every.0.max(1);
+            self.boundary = self
+                .boundary
+                .plus(Nanos(self.every.0.saturating_mul(behind + 1)));
+            if let Some(omit) = self.omit_end {
+                self.boundary = self.boundary.min(omit);
+            }
+        }
+        Some(interval)
+    }
+
+    /// What moved since the last interval, from the streams' final records.
+    pub(crate) fn last(&mut self, records: &[StreamRecord]) -> Option<Interval> {
+        let figures: Vec<LiveFigures> = records.iter().map(final_figures).collect();
+        let moved = figures
+            .iter()
+            .zip(&self.last)
+            .any(|(new, old)| new.bytes > old.bytes);
+        let later = figures.iter().map(|figures| figures.at).max()?
+            > self.last.iter().map(|figures| figures.at).max()?;
+        if !moved && !later {
+            return None;
+        }
+        Some(
+            self.cut(
+                figures,
+                records
+                    .iter()
+                    .map(|record| (record.id, record.flow, record.sends)),
+            ),
+        )
+    }
+
+    fn cut(
+        &mut self,
+        figures: Vec<LiveFigures>,
+        names: impl Iterator<Item = (u32, linerate_model::record::Flow, bool)>,
+    ) -> Interval {
+        let streams: Vec<StreamInterval> = names
+            .zip(figures.iter().zip(&self.last))
+            .map(|((id, flow, sends), (new, old))| StreamInterval {
+                id,
+                flow,
+                sends,
+                from_ns: old.at.since(self.start),
+                to_ns: new.at.max(old.at).since(self.start),
+                bytes: new.bytes.saturating_sub(old.bytes),
+                tcp: new.tcp.filter(|_| sends).map(|tcp| TcpInterval {
+                    retransmits: tcp
+                        .total_retrans
+                        .saturating_sub(old.tcp.map_or(0, |old| old.total_retrans)),
+                    snd_cwnd_bytes: tcp.snd_cwnd_bytes,
+                    snd_wnd_bytes: tcp.snd_wnd_bytes,
+                    rtt_us: tcp.rtt_us,
+                    rttvar_us: tcp.rttvar_us,
+                    pmtu_bytes: tcp.pmtu_bytes,
+                    reord_seen: tcp.reord_seen,
+                }),
+                udp: new.udp.map(|udp| {
+                    let before = old.udp.unwrap_or_default();
+                    UdpInterval {
+                        packets: udp.packets.saturating_sub(before.packets),
+                        lost: udp.lost - before.lost,
+                        out_of_order: udp.out_of_order.saturating_sub(before.out_of_order),
+                        jitter_ns: udp.jitter_ns,
+                    }
+                }),
+            })
+            .collect();
+        let to = streams
+            .iter()
+            .map(|stream| stream.to_ns)
+            .max()
+            .unwrap_or_default();
+        let interval = Interval {
+            from_ns: streams
+                .iter()
+                .map(|stream| stream.from_ns)
+                .min()
+                .unwrap_or_default(),
+            to_ns: to,
+            omitted: self.omitting,
+            left_ns: self.end.map(|end| end.since(self.start).since(to)),
+            streams,
+        };
+        self.last = figures;
+        interval
+    }
+}
+
+/// The figures of a stream that has ended. Its instant is the last byte's, or the last sample's.
+fn final_figures(record: &StreamRecord) -> LiveFigures {
+    let sampled = record.samples.at_ns().last().copied().unwrap_or(0);
+    let tcp = record.tcp.as_ref().map(|facts| crate::live::LiveTcp {
+        total_retrans: facts.total_retrans_packets.unwrap_or(0),
+        snd_cwnd_bytes: facts.snd_cwnd_packets.unwrap_or(0) * facts.snd_mss_bytes.unwrap_or(0),
+        snd_wnd_bytes: facts.snd_wnd_bytes,
+        rtt_us: facts.rtt_us.unwrap_or(0),
+        rttvar_us: facts.rttvar_us.unwrap_or(0),
+        pmtu_bytes: facts.pmtu_bytes.unwrap_or(0),
+        reord_seen: facts.reord_seen,
+    });
+    let udp = record.udp.as_ref().map(|counts| {
+        let packets = if record.sends {
+            counts.sent
+        } else {
+            counts.highest
+        };
+        let missing = if record.sends {
+            0
+        } else {
+            counts.highest.saturating_sub(counts.unique)
+        };
+        crate::live::LiveUdp {
+            packets,
+            lost: i64::try_from(missing).unwrap_or(i64::MAX),
+            out_of_order: counts.reordered,
+            jitter_ns: counts.jitter_ns.unwrap_or(0),
+        }
+    });
+    LiveFigures {
+        at: record.last_byte_ns.unwrap_or(Nanos(sampled)),
+        bytes: record.app_bytes,
+        tcp,
+        udp,
+    }
+}

@@ -1,0 +1,51 @@
+//! Threads that move bytes and sample what the kernel says of them: the client and the server of a
+//! test, over iperf3's wire.
+//!
+//! What it is not: it prints nothing and explains nothing. A test gives a
+//! [`RunRecord`](linerate_model::record::RunRecord) of raw facts; what happens meanwhile goes to an
+//! observer as [`Event`](linerate_model::progress::Event)s.
+//!
+//! ```no_run
+//! use linerate_engine::client::{self, ClientOptions};
+//! use linerate_kernel::event::EventFd;
+//! use linerate_model::plan::Plan;
+//! use std::os::fd::AsFd;
+//!
+//! let stop = EventFd::new()?;
+//! let record = client::run(&Plan::new("192.0.2.1"), &ClientOptions::default(), stop.as_fd(), &mut |_| {})?;
+//! println!("{} streams", record.plan.streams);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod auth;
+mod budget;
+mod buffer;
+pub mod client;
+mod control;
+mod error;
+mod gate;
+mod half;
+mod host;
+mod intervals;
+mod live;
+mod negotiation;
+mod results;
+mod samples;
+pub mod server;
+mod sockets;
+mod stream;
+
+pub use error::EngineError;
+
+use linerate_model::record::Software;
+
+/// This program, as it names itself in records and to its peers.
+pub fn software() -> Software {
+    Software {
+        name: "linerate".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+/// The version of iperf3 whose protocol is spoken, as a client tells it.
+pub const IPERF3_VERSION: &str = "3.21";

@@ -1,0 +1,63 @@
+//! What a stream's thread shows to its controller at each sample: a count and its instant, together.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use linerate_model::units::Nanos;
+
+/// A stream at an instant.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LiveFigures {
+    pub(crate) at: Nanos,
+    pub(crate) bytes: u64,
+    pub(crate) tcp: Option<LiveTcp>,
+    pub(crate) udp: Option<LiveUdp>,
+}
+
+/// The kernel's figures that a line of progress shows.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LiveTcp {
+    pub(crate) total_retrans: u64,
+    pub(crate) snd_cwnd_bytes: u64,
+    pub(crate) snd_wnd_bytes: Option<u64>,
+    pub(crate) rtt_us: u64,
+    pub(crate) rttvar_us: u64,
+    pub(crate) pmtu_bytes: u64,
+    pub(crate) reord_seen: Option<u64>,
+}
+
+/// Datagram counts so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LiveUdp {
+    pub(crate) packets: u64,
+    pub(crate) lost: i64,
+    pub(crate) out_of_order: u64,
+    pub(crate) jitter_ns: u64,
+}
+
+/// The latest figures, and those at the end of the omitted part.
+#[derive(Debug, Default)]
+pub(crate) struct LiveCell(Mutex<(LiveFigures, Option<LiveFigures>)>);
+
+impl LiveCell {
+    pub(crate) fn show(&self, figures: LiveFigures) {
+        self.lock().0 = figures;
+    }
+
+    /// Shows the figures at the very end of the omitted part.
+    pub(crate) fn show_omitted(&self, figures: LiveFigures) {
+        *self.lock() = (figures, Some(figures));
+    }
+
+    pub(crate) fn latest(&self) -> LiveFigures {
+        self.lock().0
+    }
+
+    pub(crate) fn at_omit_end(&self) -> Option<LiveFigures> {
+        self.lock().1
+    }
+
+    /// A thread that panicked while showing leaves figures that are still whole: they are `Copy`.
+    fn lock(&self) -> MutexGuard<'_, (LiveFigures, Option<LiveFigures>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,172 @@
+//! From a plan to iperf3's parameters, and from a peer's parameters to the plan that a server runs.
+
+use linerate_model::plan::{Direction, End, Plan, Protocol};
+use linerate_model::units::{BitRate, Bytes, Nanos};
+use linerate_wire::extension;
+use linerate_wire::parameters::{Extension, Parameters, Protocol as WireProtocol};
+
+/// iperf3's default of `pacing_timer`, µs; micropython's peer wants the key.
+const PACING_TIMER_US: u64 = 1000;
+
+/// What the client says of its plan. `version` is the iperf3 version that it claims to speak.
+pub(crate) fn parameters(plan: &Plan, software: &str, version: &str, extended: bool) -> Parameters {
+    let (time, num, blockcount) = match plan.end {
+        End::TimeNs(span) => (span.0.div_ceil(1_000_000_000), 0, 0),
+        End::Bytes(bytes) => (0, bytes.count(), 0),
+        End::Blocks(blocks) => (0, 0, blocks),
+    };
+    Parameters {
+        protocol: match plan.protocol {
+            Protocol::Tcp => WireProtocol::Tcp,
+            Protocol::Udp => WireProtocol::Udp,
+        },
+        omit: plan.omit_ns.0.div_ceil(1_000_000_000),
+        time,
+        num,
+        blockcount,
+        parallel: u64::from(plan.streams),
+        reverse: plan.direction == Direction::Receive,
+        bidirectional: plan.direction == Direction::Both,
+        mptcp: plan.mptcp,
+        nodelay: plan.nodelay,
+        mss: plan.mss_bytes.map_or(0, u64::from),
+        window: plan.window_bytes.map_or(0, Bytes::count),
+        len: plan.block_bytes.count(),
+        bandwidth: plan.rate_bps.map_or(0, BitRate::bits_per_second),
+        fqrate: plan.kernel_pacing_bps.map_or(0, BitRate::bits_per_second),
+        pacing_timer: PACING_TIMER_US,
+        tos: u64::from(plan.tos),
+        flowlabel: plan.flow_label.map_or(0, u64::from),
+        title: plan.title.clone(),
+        extra_data: plan.extra_data.clone(),
+        congestion: plan.congestion.clone(),
+        server_affinity: plan.server_cpu.map(u64::from),
+        udp_counters_64bit: plan.protocol == Protocol::Udp,
+        zerocopy: plan.zerocopy,
+        dont_fragment: plan.dont_fragment,
+        skip_rx_copy: plan.skip_receive_copy,
+        client_version: Some(version.to_owned()),
+        linerate: extended.then(|| Extension {
+            version: extension::VERSION,
+            software: software.to_owned(),
+            sample_ns: Some(plan.sample_ns.0),
+        }),
+        ..Parameters::default()
+    }
+}
+
+/// The plan that a server runs for a client at `host`.
+pub(crate) fn plan(parameters: &Parameters, host: &str, port: u16, interval: Nanos) -> Plan {
+    let mut plan = Plan::new(host);
+    plan.port = port;
+    plan.protocol = if parameters.protocol == WireProtocol::Udp {
+        Protocol::Udp
+    } else {
+        Protocol::Tcp
+    };
+    plan.mptcp = parameters.mptcp;
+    plan.direction = match (parameters.reverse, parameters.bidirectional) {
+        (_, true) => Direction::Both,
+        (true, false) => Direction::Receive,
+        (false, false) => Direction::Send,
+    };
+    plan.streams = u16::try_from(parameters.parallel).unwrap_or(u16::MAX);
+    plan.end = match (parameters.num, parameters.blockcount) {
+        (0, 0) => End::TimeNs(Nanos(parameters.time.saturating_mul(1_000_000_000))),
+        (0, blocks) => End::Blocks(blocks),
+        (bytes, _) => End::Bytes(Bytes(bytes)),
+    };
+    plan.omit_ns = Nanos(parameters.omit.saturating_mul(1_000_000_000));
+    plan.interval_ns = interval;
+    let sample = parameters
+        .linerate
+        .as_ref()
+        .and_then(|extension| extension.sample_ns);
+    plan.sample_ns = Nanos(sample.unwrap_or(10_000_000).clamp(1_000_000, 1_000_000_000));
+    plan.block_bytes = Bytes(parameters.len);
+    plan.rate_bps = Some(BitRate(parameters.bandwidth)).filter(|rate| rate.0 > 0);
+    plan.kernel_pacing_bps = Some(BitRate(parameters.fqrate)).filter(|rate| rate.0 > 0);
+    plan.window_bytes = Some(Bytes(parameters.window)).filter(|bytes| bytes.0 > 0);
+    plan.mss_bytes = u16::try_from(parameters.mss).ok().filter(|mss| *mss > 0);
+    plan.nodelay = parameters.nodelay;
+    plan.congestion.clone_from(&parameters.congestion);
+    plan.tos = u8::try_from(parameters.tos).unwrap_or(0);
+    plan.flow_label = u32::try_from(parameters.flowlabel)
+        .ok()
+        .filter(|label| *label > 0);
+    plan.zerocopy = parameters.zerocopy;
+    plan.skip_receive_copy = parameters.skip_rx_copy;
+    plan.server_cpu = parameters
+        .server_affinity
+        .and_then(|cpu| u16::try_from(cpu).ok());
+    plan.dont_fragment = parameters.dont_fragment;
+    plan.title.clone_from(&parameters.title);
+    plan.extra_data.clone_from(&parameters.extra_data);
+    plan
+}
+
+/// The positional id of the stream created as number `index`: 1, 3, 4, 5 …
+pub(crate) const fn stream_id(index: u16) -> u32 {
+    if index == 0 { 1 } else { index as u32 + 2 }
+}
+
+/// The bytes a direction's senders may write: `-n` and `-k`, in whole datagrams for UDP.
+///
+/// A datagram carries at least its header, and towards a stock receiver exactly `-l` bytes, so the
+/// last one is rounded up. The second figure is what was added by that.
+pub(crate) fn byte_budget(plan: &Plan, peer_extended: bool) -> (Option<u64>, u64) {
+    let Some(target) = plan.byte_target() else {
+        return (None, 0);
+    };
+    let (target, block) = (target.count(), plan.block_bytes.count().max(1));
+    if plan.protocol == Protocol::Tcp {
+        return (Some(target), 0);
+    }
+    let rest = target % block;
+    let added = match rest {
+        0 => 0,
+        short if !peer_extended => block - short,
+        short => linerate_model::plan::MIN_UDP_BLOCK.saturating_sub(short),
+    };
+    (Some(target + added), added)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_skip_two() {
+        assert_eq!((0..5).map(stream_id).collect::<Vec<_>>(), [1, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn datagrams_are_rounded_up_only_where_they_must() {
+        let mut plan = Plan::new("h");
+        plan.protocol = Protocol::Udp;
+        plan.block_bytes = Bytes(1000);
+        plan.end = End::Bytes(Bytes(10_500));
+        assert_eq!(byte_budget(&plan, true), (Some(10_500), 0));
+        assert_eq!(byte_budget(&plan, false), (Some(11_000), 500));
+        plan.end = End::Bytes(Bytes(10_001));
+        assert_eq!(byte_budget(&plan, true), (Some(10_016), 15));
+    }
+
+    #[test]
+    fn a_plan_survives_the_wire() {
+        let mut plan = Plan::new("h");
+        plan.direction = Direction::Both;
+        plan.streams = 7;
+        plan.window_bytes = Some(Bytes(1 << 20));
+        plan.rate_bps = Some(BitRate(5_000_000));
+        plan.congestion = Some("cubic".to_owned());
+        plan.mss_bytes = Some(1000);
+        let sent = parameters(&plan, "linerate 0", "3.21", true);
+        let (received, warnings) = Parameters::from_json(&sent.to_json()).unwrap();
+        assert!(warnings.is_empty(), "{warnings:?}");
+        assert_eq!(
+            super::plan(&received, "h", plan.port, plan.interval_ns),
+            plan
+        );
+    }
+}

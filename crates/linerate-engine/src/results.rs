@@ -1,0 +1,96 @@
+//! From a stream's record to iperf3's results message, and from the peer's message to its record.
+
+use linerate_model::record::{CpuUse, PeerResults, PeerStream, StreamRecord};
+use linerate_model::units::Nanos;
+use linerate_wire::results::{Results, StreamResult};
+
+/// Our results, for the peer.
+pub(crate) fn of_streams(
+    streams: &[StreamRecord],
+    start: Nanos,
+    end: Nanos,
+    cpu: CpuUse,
+) -> Results {
+    let elapsed = end.since(start).0.max(1) as f64;
+    let percent = |nanos: u64| nanos as f64 * 100.0 / elapsed;
+    let sends_tcp = streams
+        .iter()
+        .any(|stream| stream.sends && stream.tcp.is_some());
+    Results {
+        cpu_util_total: percent(cpu.user_ns + cpu.system_ns),
+        cpu_util_user: percent(cpu.user_ns),
+        cpu_util_system: percent(cpu.system_ns),
+        sender_has_retransmits: if sends_tcp { 1 } else { -1 },
+        congestion_used: streams.iter().find_map(|stream| stream.congestion.clone()),
+        streams: streams
+            .iter()
+            .map(|stream| stream_result(stream, start, end))
+            .collect(),
+        ..Results::default()
+    }
+}
+
+fn stream_result(stream: &StreamRecord, start: Nanos, end: Nanos) -> StreamResult {
+    let begun = stream.omit_until_ns.unwrap_or(start);
+    let udp = stream.udp.clone().unwrap_or_default();
+    let (packets, errors, omitted_packets, omitted_errors) = if stream.sends {
+        (udp.sent, 0, udp.sent_omitted, 0)
+    } else {
+        // Counted to the last datagram that the peer says it sent, where it says so.
+        let sent = udp.peer_sent.unwrap_or(udp.highest);
+        let lost_at_omit = udp.highest_omitted.saturating_sub(udp.unique_omitted);
+        (
+            sent.max(udp.highest),
+            sent.saturating_sub(udp.unique),
+            udp.highest_omitted,
+            lost_at_omit,
+        )
+    };
+    let retransmits = stream
+        .tcp
+        .as_ref()
+        .filter(|_| stream.sends)
+        .and_then(|facts| facts.total_retrans_packets);
+    StreamResult {
+        id: stream.id,
+        bytes: stream.app_bytes - stream.omitted_bytes.min(stream.app_bytes),
+        retransmits: retransmits
+            .and_then(|count| i64::try_from(count).ok())
+            .unwrap_or(-1),
+        jitter_s: udp.jitter_ns.unwrap_or(0) as f64 / 1e9,
+        errors: i64::try_from(errors).unwrap_or(i64::MAX),
+        packets,
+        start_time_s: 0.0,
+        end_time_s: end.since(begun).as_secs_f64(),
+        omitted_errors: Some(i64::try_from(omitted_errors).unwrap_or(i64::MAX)),
+        omitted_packets: Some(omitted_packets),
+    }
+}
+
+/// The peer's results, for the record.
+pub(crate) fn from_peer(results: Results) -> PeerResults {
+    PeerResults {
+        cpu_total_percent: results.cpu_util_total,
+        cpu_user_percent: results.cpu_util_user,
+        cpu_system_percent: results.cpu_util_system,
+        congestion: results.congestion_used,
+        sender_has_retransmits: results.sender_has_retransmits,
+        streams: results.streams.iter().map(peer_stream).collect(),
+        output_text: results.server_output_text,
+        output_json: results.server_output_json.map(|value| value.to_string()),
+    }
+}
+
+fn peer_stream(stream: &StreamResult) -> PeerStream {
+    PeerStream {
+        id: stream.id,
+        bytes: stream.bytes,
+        retransmits: stream.retransmits,
+        jitter_s: stream.jitter_s,
+        errors: stream.errors,
+        packets: stream.packets,
+        end_time_s: stream.end_time_s,
+        omitted_errors: stream.omitted_errors,
+        omitted_packets: stream.omitted_packets,
+    }
+}

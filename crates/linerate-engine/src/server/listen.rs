@@ -1,0 +1,226 @@
+//! The listening sockets, and connections that have not yet said who they are.
+
+use std::io::{self, Read as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+
+use linerate_kernel::{clock, socket, udp};
+use linerate_model::plan::Family;
+use linerate_model::units::Nanos;
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::error::EngineError;
+
+use super::ServerOptions;
+
+/// Connections that the kernel may hold for us.
+const BACKLOG: i32 = 512;
+
+/// All sockets that a server listens on: TCP and UDP, a pair for each family.
+pub(super) struct Listeners {
+    pub(super) tcp: Vec<TcpListener>,
+    pub(super) udp: Vec<UdpListener>,
+}
+
+/// The socket that UDP's opening datagrams come to.
+pub(super) struct UdpListener {
+    pub(super) socket: UdpSocket,
+    pub(super) port: u16,
+}
+
+impl Listeners {
+    pub(super) fn open(options: &ServerOptions) -> Result<Self, EngineError> {
+        if !options.inherited.is_empty() {
+            return Self::inherit(options);
+        }
+        let mut listeners = Self {
+            tcp: Vec::new(),
+            udp: Vec::new(),
+        };
+        let mut port = options.port;
+        let addresses = wanted(options);
+        let alone = addresses.len() == 1;
+        let mut last = None;
+        for address in addresses {
+            match listeners.add(SocketAddr::new(address, port), options) {
+                Ok(bound) => port = bound,
+                // A host without one of the families serves on the other.
+                Err(source) if !alone && is_missing_family(&source) => {
+                    last = Some((address, source));
+                }
+                Err(source) => return Err(cannot_listen(address, port, source)),
+            }
+        }
+        match last {
+            Some((address, source)) if listeners.tcp.is_empty() => {
+                Err(cannot_listen(address, port, source))
+            }
+            _ => Ok(listeners),
+        }
+    }
+
+    fn add(&mut self, address: SocketAddr, options: &ServerOptions) -> io::Result<u16> {
+        let tcp = raw(address, Type::STREAM, options)?;
+        tcp.listen(BACKLOG)?;
+        let tcp = TcpListener::from(tcp);
+        let bound = tcp.local_addr()?;
+        self.udp.push(UdpListener {
+            socket: open_udp(bound, options)?,
+            port: bound.port(),
+        });
+        self.tcp.push(tcp);
+        Ok(bound.port())
+    }
+
+    /// Takes listening TCP sockets that were passed in, and opens the UDP ones beside them.
+    fn inherit(options: &ServerOptions) -> Result<Self, EngineError> {
+        let fail = |source| EngineError::Host {
+            operation: "taking over the sockets that were passed in".to_owned(),
+            source,
+        };
+        let mut listeners = Self {
+            tcp: Vec::new(),
+            udp: Vec::new(),
+        };
+        for passed in &options.inherited {
+            let socket = Socket::from(passed.try_clone().map_err(fail)?);
+            socket.set_nonblocking(true).map_err(fail)?;
+            if socket.r#type().map_err(fail)? == Type::STREAM {
+                let tcp = TcpListener::from(socket);
+                let address = tcp.local_addr().map_err(fail)?;
+                let udp = open_udp(address, options).map_err(fail)?;
+                listeners.udp.push(UdpListener {
+                    socket: udp,
+                    port: address.port(),
+                });
+                listeners.tcp.push(tcp);
+            }
+        }
+        if listeners.tcp.is_empty() {
+            let source = io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "none of them is a TCP socket (ListenStream=)",
+            );
+            return Err(fail(source));
+        }
+        Ok(listeners)
+    }
+
+    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
+        self.tcp
+            .iter()
+            .filter_map(|listener| listener.local_addr().ok())
+            .collect()
+    }
+}
+
+fn wanted(options: &ServerOptions) -> Vec<IpAddr> {
+    match (options.bind, options.family) {
+        (Some(address), _) => vec![address],
+        (None, Family::V4) => vec![Ipv4Addr::UNSPECIFIED.into()],
+        (None, Family::V6) => vec![Ipv6Addr::UNSPECIFIED.into()],
+        (None, Family::Any) => vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()],
+    }
+}
+
+/// `EAFNOSUPPORT`, `EADDRNOTAVAIL`.
+fn is_missing_family(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(97 | 99))
+}
+
+fn cannot_listen(address: IpAddr, port: u16, source: io::Error) -> EngineError {
+    let advice = match source.kind() {
+        io::ErrorKind::AddrInUse => {
+            " (another server, perhaps an iperf3, has the port; choose one with -p)"
+        }
+        io::ErrorKind::PermissionDenied => {
+            " (ports below 1024 need privileges; choose one with -p)"
+        }
+        _ => "",
+    };
+    EngineError::Host {
+        operation: format!("listening on {}{advice}", SocketAddr::new(address, port)),
+        source,
+    }
+}
+
+fn raw(address: SocketAddr, kind: Type, options: &ServerOptions) -> io::Result<Socket> {
+    let raw = Socket::new(Domain::for_address(address), kind, None)?;
+    raw.set_nonblocking(true)?;
+    if address.is_ipv6() {
+        raw.set_only_v6(true)?;
+    }
+    if let Some(device) = &options.bind_device {
+        socket::bind_device(&raw, device)?;
+    }
+    socket::set_reuse_address(&raw, true)?;
+    raw.bind(&SockAddr::from(address))?;
+    Ok(raw)
+}
+
+fn open_udp(address: SocketAddr, options: &ServerOptions) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::from(raw(address, Type::DGRAM, options)?);
+    udp::enable_packet_info(socket.as_fd())?;
+    Ok(socket)
+}
+
+/// A connection that has not yet sent its 37 bytes.
+pub(super) struct Pending {
+    pub(super) stream: TcpStream,
+    pub(super) peer: SocketAddr,
+    pub(super) deadline: Nanos,
+    cookie: [u8; 37],
+    have: usize,
+}
+
+/// What reading brought.
+pub(super) enum Read {
+    Whole([u8; 37]),
+    Partly,
+    Gone,
+}
+
+impl Pending {
+    /// Reads what is there, never more than the cookie: the rest belongs to whoever gets the connection.
+    pub(super) fn read(&mut self) -> Read {
+        while self.have < self.cookie.len() {
+            match self.stream.read(&mut self.cookie[self.have..]) {
+                Ok(0) => return Read::Gone,
+                Ok(bytes) => self.have += bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Read::Partly,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Read::Gone,
+            }
+        }
+        Read::Whole(self.cookie)
+    }
+}
+
+/// Accepts what waits. When too many are on their way, the oldest goes.
+pub(super) fn accept_all(
+    listener: &TcpListener,
+    pending: &mut Vec<Pending>,
+    most: usize,
+    patience: Nanos,
+) {
+    for _ in 0..BACKLOG {
+        // Out of descriptors, or the peer is gone already: the others still wait.
+        let Ok((stream, peer)) = listener.accept() else {
+            return;
+        };
+        if stream.set_nonblocking(true).is_err() {
+            continue;
+        }
+        if pending.len() >= most {
+            pending.remove(0);
+        }
+        let deadline = clock::monotonic().plus(patience);
+        pending.push(Pending {
+            stream,
+            peer,
+            deadline,
+            cookie: [0; 37],
+            have: 0,
+        });
+    }
+}

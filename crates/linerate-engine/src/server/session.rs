@@ -1,0 +1,503 @@
+//! One test of one client, from its parameters to its record.
+
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use linerate_kernel::{clock, socket, tcp, thread};
+use linerate_model::plan::{Direction, Plan, Protocol};
+use linerate_model::progress::Event;
+use linerate_model::record::{ControlFacts, Flow, Kind, Role, RunRecord, SCHEMA_VERSION};
+use linerate_model::tcp_info::TcpFacts;
+use linerate_model::units::Nanos;
+use linerate_wire::control::{Limits, ServerControl, ServerEvent as Said};
+use linerate_wire::cookie::{self, Cookie};
+use linerate_wire::extension::{self, Hello};
+use linerate_wire::parameters::{Parameters, Protocol as WireProtocol};
+use linerate_wire::udp::HANDSHAKE_ANSWER;
+
+use crate::budget::Budget;
+use crate::control::{Link, LinkError, Turn};
+use crate::gate::Gate;
+use crate::half::Before;
+use crate::live::LiveCell;
+use crate::negotiation::{self, byte_budget, stream_id};
+use crate::sockets;
+use crate::stream::{self, PeerSent, StreamContext, StreamHandle, StreamSocket};
+
+use super::limits::{NOT_AUTHENTICATED, UNUSABLE_PARAMETERS};
+use super::running::Running;
+use super::{Arrival, Entry, ServerEvent, Shared};
+
+/// A client that says nothing when it is its turn is let go.
+pub(super) const PATIENCE: Nanos = Nanos::from_millis(15_000);
+/// Waiting for another client at the same address to have opened its UDP streams.
+const TURN_PATIENCE: Nanos = Nanos::from_millis(25_000);
+/// A stock client that did not get the answer to its opening datagram does not ask again.
+pub(super) const ANSWER_AGAIN: Nanos = Nanos::from_millis(300);
+
+/// Why a session ended before there was a record.
+pub(super) enum Refusal {
+    /// The client is told iperf3's error number.
+    Error(i32, String),
+    /// The connection is of no more use, or the client is of no interest.
+    Gone(String),
+}
+
+impl From<LinkError> for Refusal {
+    fn from(error: LinkError) -> Self {
+        Self::Gone(error.to_string())
+    }
+}
+
+impl From<linerate_wire::error::ProtocolError> for Refusal {
+    fn from(error: linerate_wire::error::ProtocolError) -> Self {
+        Self::Gone(error.to_string())
+    }
+}
+
+/// Runs a session to its end; it tells the observer all there is to tell.
+pub(super) fn run(
+    shared: &Shared,
+    entry: &Entry,
+    test: u64,
+    cookie: Cookie,
+    stream: TcpStream,
+    peer: SocketAddr,
+) {
+    let refused = |reason: String| (shared.observe)(ServerEvent::Refused { peer, reason });
+    if let Err(error) = sockets::prepare_control(&stream) {
+        refused(format!("its control connection cannot be used: {error}"));
+        return;
+    }
+    let link = Link::accepted(stream, ServerControl::new(Limits::for_server()));
+    let mut session = Session {
+        shared,
+        entry,
+        test,
+        cookie,
+        peer,
+        link,
+        extended: false,
+        udp_turn: false,
+    };
+    let outcome = session.serve();
+    if session.udp_turn {
+        shared.give_up_udp_turn(entry.peer);
+    }
+    match outcome {
+        Ok(record) => (shared.observe)(ServerEvent::Finished {
+            test,
+            record: Box::new(record),
+        }),
+        Err(Refusal::Error(code, reason)) => {
+            session.link.machine.error(code, 0);
+            drop(
+                session
+                    .link
+                    .flush_until(clock::monotonic().plus(Nanos::from_millis(1000))),
+            );
+            refused(reason);
+        }
+        Err(Refusal::Gone(reason)) => refused(reason),
+    }
+}
+
+pub(super) struct Session<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) entry: &'a Entry,
+    pub(super) test: u64,
+    pub(super) cookie: Cookie,
+    pub(super) peer: SocketAddr,
+    pub(super) link: Link<ServerControl>,
+    pub(super) extended: bool,
+    pub(super) udp_turn: bool,
+}
+
+impl Session<'_> {
+    fn serve(&mut self) -> Result<RunRecord, Refusal> {
+        self.link.machine.ask_parameters()?;
+        let parameters = self.parameters()?;
+        let control = self.control_facts(&parameters);
+        let plan = self.admit(&parameters)?;
+        self.greet(&parameters)?;
+        let started_at_unix_ms = clock::wall().0 / 1_000_000;
+        let event = Event::Connected {
+            control: control.clone(),
+            cookie: self.cookie.text().into_owned(),
+            at_unix_ms: started_at_unix_ms,
+        };
+        self.tell(&event);
+        let mut running = self.open_streams(plan, &parameters)?;
+        running.keep_events = parameters.get_server_output;
+        running.events.push(event);
+        let (ending, mut intervals) = self.measure(&mut running)?;
+        let (outcome, half, results) =
+            self.conclude(&mut running, ending, &mut intervals, &parameters);
+        Ok(RunRecord {
+            schema_version: SCHEMA_VERSION,
+            kind: Kind::Test,
+            written_by: Role::Server,
+            software: self.shared.options.software.clone(),
+            started_at_unix_ms,
+            plan: Plan::clone(&running.plan),
+            outcome,
+            cookie: self.cookie.text().into_owned(),
+            control,
+            client: None,
+            server: Some(half),
+            peer_results: results,
+            clock: None,
+            notes: Vec::new(),
+        })
+    }
+
+    pub(super) fn tell(&self, event: &Event) {
+        (self.shared.observe)(ServerEvent::Progress {
+            test: self.test,
+            event: event.clone(),
+        });
+    }
+
+    fn control_facts(&self, parameters: &Parameters) -> ControlFacts {
+        let stream = self.link.stream();
+        ControlFacts {
+            local: stream
+                .local_addr()
+                .map_or_else(|_| String::new(), |address| address.to_string()),
+            remote: self.peer.to_string(),
+            peer_software: parameters
+                .linerate
+                .as_ref()
+                .map(|extension| extension.software.clone()),
+            mss_bytes: tcp::mss(stream.as_fd()).ok(),
+            connect_ns: None,
+        }
+    }
+
+    /// The client's next word, within a bound.
+    pub(super) fn next(&mut self, until: Nanos) -> Result<Said, Refusal> {
+        match self.link.turn(&[self.shared.terminate.as_fd()], until)? {
+            Turn::Event(said) => Ok(said),
+            Turn::TimedOut => Err(Refusal::Gone(
+                "it said nothing when it was its turn".to_owned(),
+            )),
+            Turn::Woken(_) => {
+                self.link.machine.terminate();
+                drop(self.link.flush());
+                Err(Refusal::Gone("the server was stopped".to_owned()))
+            }
+        }
+    }
+
+    fn parameters(&mut self) -> Result<Parameters, Refusal> {
+        let until = clock::monotonic().plus(PATIENCE);
+        loop {
+            match self.next(until)? {
+                Said::Parameters { parameters, .. } => return Ok(parameters),
+                Said::ClientTerminated => {
+                    return Err(Refusal::Gone("it stopped before the test".to_owned()));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether this client may run this test.
+    fn admit(&mut self, parameters: &Parameters) -> Result<Plan, Refusal> {
+        let unusable = |reason: String| Refusal::Error(UNUSABLE_PARAMETERS, reason);
+        parameters
+            .check()
+            .map_err(|error| unusable(error.to_string()))?;
+        if parameters.protocol == WireProtocol::Sctp {
+            return Err(unusable("it asked for SCTP, which is not built".to_owned()));
+        }
+        let mut user = None;
+        if let Some(verifier) = &self.shared.options.verifier {
+            let token = parameters
+                .authtoken
+                .as_deref()
+                .ok_or("it sent no credentials".to_owned());
+            let verified = token.and_then(|token| verifier.verify(token, clock::wall()));
+            user = Some(verified.map_err(|reason| Refusal::Error(NOT_AUTHENTICATED, reason))?);
+        }
+        let host = self.peer.ip().to_string();
+        let plan = negotiation::plan(
+            parameters,
+            &host,
+            self.peer.port(),
+            self.shared.options.interval,
+        );
+        if let Some((code, reason)) = self.shared.options.limits.refuse(&plan) {
+            return Err(Refusal::Error(code, reason));
+        }
+        (self.shared.observe)(ServerEvent::Accepted {
+            test: self.test,
+            peer: self.peer,
+            user,
+        });
+        Ok(plan)
+    }
+
+    /// Says hello to a linerate and answers its questions about our clock.
+    fn greet(&mut self, parameters: &Parameters) -> Result<(), Refusal> {
+        self.extended = parameters.linerate.is_some();
+        if !self.extended {
+            return Ok(());
+        }
+        let udp_token = (parameters.protocol == WireProtocol::Udp).then(|| {
+            let mut token = [0_u8; 16];
+            thread::random(&mut token).map(|()| token)
+        });
+        let udp_token = udp_token.transpose().map_err(|error| {
+            Refusal::Gone(format!("asking the kernel for random bytes: {error}"))
+        })?;
+        let software = &self.shared.options.software;
+        let hello = Hello {
+            version: extension::VERSION,
+            software: format!("{} {}", software.name, software.version),
+            udp_token,
+        };
+        self.link.machine.send_hello(hello)?;
+        self.entry.lock().token = udp_token;
+        let until = clock::monotonic().plus(PATIENCE);
+        loop {
+            match self.next(until)? {
+                Said::Ready => return Ok(()),
+                Said::Ping { n } => self.pong(n)?,
+                Said::ClientTerminated => {
+                    return Err(Refusal::Gone("it stopped before the test".to_owned()));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn pong(&mut self, n: u64) -> Result<(), Refusal> {
+        let now = clock::monotonic();
+        Ok(self.link.machine.send_pong(n, now, now)?)
+    }
+
+    fn open_streams(&mut self, plan: Plan, parameters: &Parameters) -> Result<Running, Refusal> {
+        let total = plan.total_streams();
+        let before = Before::read(self.peer.ip());
+        let ours = self.extended && plan.protocol == Protocol::Udp;
+        {
+            let mut state = self.entry.lock();
+            match plan.protocol {
+                Protocol::Tcp => state.expected_tcp = usize::from(total),
+                Protocol::Udp if ours => state.expected_ours = total,
+                Protocol::Udp => {}
+            }
+        }
+        if plan.protocol == Protocol::Udp && !ours {
+            self.wait_for_udp_turn()?;
+            self.entry.lock().expected_stock_udp = usize::from(total);
+        }
+        self.link.machine.create_streams()?;
+        let arrivals = self.gather(&plan, ours)?;
+        if self.udp_turn {
+            self.udp_turn = false;
+            self.shared.give_up_udp_turn(self.entry.peer);
+        }
+        self.let_them_stand(plan, parameters, before, arrivals)
+    }
+
+    /// Opening datagrams of stock clients carry no identity: one test at a time for each address.
+    fn wait_for_udp_turn(&mut self) -> Result<(), Refusal> {
+        let until = clock::monotonic().plus(TURN_PATIENCE);
+        while !self.shared.take_udp_turn(self.entry.peer) {
+            let now = clock::monotonic();
+            if now >= until {
+                return Err(Refusal::Gone(
+                    "another client at its address did not finish opening its UDP streams"
+                        .to_owned(),
+                ));
+            }
+            match self.link.turn(
+                &[self.shared.terminate.as_fd()],
+                now.plus(Nanos::from_millis(10)),
+            )? {
+                Turn::TimedOut => {}
+                Turn::Woken(_) | Turn::Event(_) => {
+                    return Err(Refusal::Gone(
+                        "it or the server stopped before the test".to_owned(),
+                    ));
+                }
+            }
+        }
+        self.udp_turn = true;
+        Ok(())
+    }
+
+    /// Waits until all streams have come.
+    fn gather(&mut self, plan: &Plan, ours: bool) -> Result<Vec<Arrival>, Refusal> {
+        let total = usize::from(plan.total_streams());
+        let mut arrivals: Vec<Arrival> = Vec::with_capacity(total);
+        let mut until = clock::monotonic().plus(PATIENCE);
+        let stock_udp = plan.protocol == Protocol::Udp && !ours;
+        while arrivals.len() < total {
+            let wake = if stock_udp {
+                until.min(clock::monotonic().plus(ANSWER_AGAIN))
+            } else {
+                until
+            };
+            let turn = self.link.turn(
+                &[self.entry.news.as_fd(), self.shared.terminate.as_fd()],
+                wake,
+            )?;
+            match turn {
+                Turn::Woken(0) => {
+                    drop(self.entry.news.clear());
+                    while let Some(arrival) = self.entry.next_arrival() {
+                        arrivals.push(arrival);
+                        until = clock::monotonic().plus(PATIENCE);
+                    }
+                }
+                Turn::Woken(_) => {
+                    self.link.machine.terminate();
+                    drop(self.link.flush());
+                    return Err(Refusal::Gone("the server was stopped".to_owned()));
+                }
+                Turn::TimedOut if clock::monotonic() >= until => {
+                    return Err(Refusal::Gone(format!(
+                        "{} of {total} data streams came",
+                        arrivals.len()
+                    )));
+                }
+                Turn::TimedOut => {
+                    // The answer may have been lost, and a stock client does not ask again. A copy
+                    // of it lies unread where the client only sends.
+                    if let (Some(Arrival::Udp(socket, ..)), Direction::Send) =
+                        (arrivals.last(), plan.direction)
+                    {
+                        drop(socket::send(socket.as_fd(), &HANDSHAKE_ANSWER));
+                    }
+                }
+                Turn::Event(Said::ClientTerminated) => {
+                    return Err(Refusal::Gone("it stopped before the test".to_owned()));
+                }
+                Turn::Event(_) => {}
+            }
+        }
+        if ours {
+            arrivals.sort_by_key(|arrival| match arrival {
+                Arrival::Udp(_, place, _) => *place,
+                Arrival::Tcp(_) => None,
+            });
+        }
+        Ok(arrivals)
+    }
+
+    /// Gives every stream its thread.
+    fn let_them_stand(
+        &mut self,
+        plan: Plan,
+        parameters: &Parameters,
+        before: Before,
+        arrivals: Vec<Arrival>,
+    ) -> Result<Running, Refusal> {
+        let no = |what: &str, error: std::io::Error| Refusal::Gone(format!("{what}: {error}"));
+        let gate = Arc::new(Gate::new().map_err(|error| no("making event descriptors", error))?);
+        let plan = Arc::new(plan);
+        let (bytes, _) = byte_budget(&plan, self.extended);
+        // A stock client counts by its own omit timer: what we leave out, it may not.
+        let bytes = bytes.filter(|_| self.extended || plan.omit_ns == Nanos::ZERO);
+        let budget = Arc::new(Budget::new(bytes));
+        let mut running = Running {
+            plan: Arc::clone(&plan),
+            gate: Arc::clone(&gate),
+            streams: Vec::new(),
+            before,
+            answer_again: Vec::new(),
+            events: Vec::new(),
+            keep_events: false,
+        };
+        let (mut opened, count) = (Vec::new(), arrivals.len());
+        for (arrival, index) in arrivals.into_iter().zip(0_u16..) {
+            let flow = plan.flow_of(index);
+            let (socket, handshake) = match arrival {
+                Arrival::Tcp(stream) => (StreamSocket::Tcp(stream), None),
+                Arrival::Udp(stream, _, handshake) => (StreamSocket::Udp(stream), Some(handshake)),
+            };
+            self.prepare(&plan, &socket, flow, &mut running)?;
+            opened.push(stream::describe(
+                &socket,
+                stream_id(index),
+                flow,
+                flow == Flow::ServerToClient,
+            ));
+            let context = StreamContext {
+                id: stream_id(index),
+                flow,
+                sends: flow == Flow::ServerToClient,
+                plan: Arc::clone(&plan),
+                gate: Arc::clone(&gate),
+                budget: Arc::clone(&budget),
+                live: Arc::new(LiveCell::default()),
+                peer_extended: self.extended,
+                streams: count,
+                cpu: plan.server_cpu.map(usize::from),
+                cookie_bytes: if plan.protocol == Protocol::Tcp {
+                    cookie::COOKIE_BYTES as u64
+                } else {
+                    0
+                },
+                active_opener: false,
+                wide_counters: parameters.udp_counters_64bit,
+                round_trip: self.round_trip(),
+                handshake_repeats: 0,
+                handshake,
+                peer_sent: Arc::new(PeerSent::default()),
+            };
+            match StreamHandle::spawn(context, socket) {
+                Ok(handle) => running.streams.push(handle),
+                Err(error) => {
+                    gate.cut();
+                    return Err(no("no thread for a data stream", error));
+                }
+            }
+        }
+        let event = Event::Opened { streams: opened };
+        self.tell(&event);
+        running.events.push(event);
+        Ok(running)
+    }
+
+    fn prepare(
+        &self,
+        plan: &Plan,
+        socket: &StreamSocket,
+        flow: Flow,
+        running: &mut Running,
+    ) -> Result<(), Refusal> {
+        let configured = match socket {
+            StreamSocket::Tcp(stream) => sockets::configure(stream, plan, self.peer),
+            StreamSocket::Udp(stream) => {
+                if !self.extended && flow == Flow::ClientToServer {
+                    running.answer_again.extend(stream.try_clone());
+                }
+                sockets::configure(stream, plan, self.peer)
+            }
+        };
+        configured.map_err(|error| {
+            running.gate.cut();
+            Refusal::Error(
+                UNUSABLE_PARAMETERS,
+                format!("cannot set up a data stream as it asks: {error}"),
+            )
+        })
+    }
+
+    fn round_trip(&self) -> Nanos {
+        let facts = tcp::info(self.link.stream().as_fd())
+            .ok()
+            .map(|info| TcpFacts::from(&info));
+        Nanos(
+            facts
+                .and_then(|facts| facts.rtt_us)
+                .unwrap_or(0)
+                .saturating_mul(1000),
+        )
+    }
+}

@@ -1,0 +1,95 @@
+//! UDP's opening datagrams: each makes a connected socket of its own.
+//!
+//! The datagram is believed only if it comes from the address of a control connection that waits for
+//! it: otherwise one spoofed datagram would make a reverse test flood a third party. A linerate's
+//! carries a token, so several clients behind one address can open their streams at once.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use linerate_kernel::{socket, udp};
+use linerate_wire::udp::{HANDSHAKE_ANSWER, TokenHandshake, is_request};
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use super::listen::UdpListener;
+use super::{Arrival, Entry, Shared};
+
+/// Datagrams that are looked at before others get their turn.
+const MOST: usize = 64;
+/// An opening datagram is 4 or 22 bytes long.
+const LONGEST: usize = 64;
+
+/// Takes all opening datagrams that wait.
+pub(super) fn accept_all(listener: &UdpListener, shared: &Shared) {
+    let mut batch = udp::Receiver::new(MOST, LONGEST);
+    let Ok(count) = batch.receive(listener.socket.as_fd()) else {
+        return;
+    };
+    for index in 0..count {
+        let message = batch.message(index);
+        if let (Some(source), Some(destination), false) =
+            (message.source, message.destination, message.truncated)
+        {
+            let mut local = SocketAddr::new(destination, listener.port);
+            if let (SocketAddr::V6(local), SocketAddr::V6(source)) = (&mut local, source) {
+                // A link-local address means nothing without its interface.
+                local.set_scope_id(source.scope_id());
+            }
+            open(shared, message.data, source, local);
+        }
+    }
+}
+
+fn open(shared: &Shared, datagram: &[u8], source: SocketAddr, local: SocketAddr) {
+    let peer = source.ip().to_canonical();
+    if let Some(handshake) = TokenHandshake::decode(datagram) {
+        if let Some(entry) = find(shared, peer, |entry| {
+            entry.lock().token == Some(handshake.token)
+        }) {
+            let mut state = entry.lock();
+            let new =
+                handshake.stream < state.expected_ours && !state.came.contains(&handshake.stream);
+            if new && let Ok(socket) = connected(local, source) {
+                state.came.push(handshake.stream);
+                drop(socket::send(socket.as_fd(), &HANDSHAKE_ANSWER));
+                entry.bring(
+                    state,
+                    Arrival::Udp(socket, Some(handshake.stream), datagram.to_vec()),
+                );
+            }
+        }
+    } else if is_request(datagram)
+        && let Some(entry) = find(shared, peer, |entry| entry.lock().expected_stock_udp > 0)
+    {
+        let mut state = entry.lock();
+        if let Ok(socket) = connected(local, source) {
+            state.expected_stock_udp = state.expected_stock_udp.saturating_sub(1);
+            drop(socket::send(socket.as_fd(), &HANDSHAKE_ANSWER));
+            entry.bring(state, Arrival::Udp(socket, None, datagram.to_vec()));
+        }
+    }
+}
+
+fn find(shared: &Shared, peer: IpAddr, which: impl Fn(&Entry) -> bool) -> Option<Arc<Entry>> {
+    let sessions = shared.sessions();
+    sessions
+        .by_cookie
+        .values()
+        .find(|entry| entry.peer == peer && which(entry))
+        .cloned()
+}
+
+/// A socket of our port that hears this one peer: the kernel prefers it to the listening one.
+fn connected(local: SocketAddr, peer: SocketAddr) -> io::Result<UdpSocket> {
+    let raw = Socket::new(Domain::for_address(peer), Type::DGRAM, None)?;
+    raw.set_nonblocking(true)?;
+    if peer.is_ipv6() {
+        raw.set_only_v6(true)?;
+    }
+    socket::set_reuse_address(&raw, true)?;
+    raw.bind(&SockAddr::from(local))?;
+    raw.connect(&SockAddr::from(peer))?;
+    Ok(raw.into())
+}

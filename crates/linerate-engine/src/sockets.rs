@@ -1,0 +1,254 @@
+//! Opening sockets as the plan asks.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::os::fd::AsFd;
+
+use linerate_kernel::poll::{self, Interest, PollEntry};
+use linerate_kernel::{clock, socket, tcp, udp};
+use linerate_model::plan::{Family, Plan, Protocol};
+use linerate_model::units::Nanos;
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::error::EngineError;
+
+/// The control connection's segments stay this small, so that its messages still arrive on a path
+/// where large packets vanish. A `TCP_MAXSEG` set before connecting clamps both ends.
+const CONTROL_MSS_V4: u32 = 536;
+/// IPv6 guarantees 1280 bytes (RFC 8200); less 60 bytes of headers and room for a tunnel.
+const CONTROL_MSS_V6: u32 = 1180;
+/// Unacknowledged control data for this long means that the peer is gone.
+const CONTROL_USER_TIMEOUT: Nanos = Nanos::from_millis(20_000);
+
+/// The addresses of a host in the families that the plan allows.
+pub(crate) fn resolve(plan: &Plan) -> Result<Vec<SocketAddr>, EngineError> {
+    let host = plan.host.trim_start_matches('[').trim_end_matches(']');
+    let fail = |reason: String| EngineError::Resolve {
+        host: plan.host.clone(),
+        reason,
+    };
+    let found: Vec<SocketAddr> = (host, plan.port)
+        .to_socket_addrs()
+        .map_err(|error| fail(error.to_string()))?
+        .collect();
+    let wanted: Vec<SocketAddr> = found
+        .into_iter()
+        .filter(|address| match plan.family {
+            Family::Any => true,
+            Family::V4 => address.is_ipv4(),
+            Family::V6 => address.is_ipv6(),
+        })
+        .collect();
+    if wanted.is_empty() {
+        return Err(fail(
+            "it has no address of the family asked for; leave -4 or -6 away".to_owned(),
+        ));
+    }
+    Ok(wanted)
+}
+
+/// Connects the control connection: to the first address that answers.
+pub(crate) fn connect_control(plan: &Plan) -> Result<(TcpStream, Nanos), EngineError> {
+    let deadline = clock::monotonic().plus(plan.connect_timeout_ns);
+    let mut last = None;
+    for address in resolve(plan)? {
+        let began = clock::monotonic();
+        match connect_one(plan, address, deadline) {
+            Ok(stream) => return Ok((stream, clock::monotonic().since(began))),
+            Err(error) => last = Some((address, error)),
+        }
+    }
+    Err(match last {
+        Some((address, source)) => EngineError::Connect { address, source },
+        None => EngineError::Resolve {
+            host: plan.host.clone(),
+            reason: "it has no address".to_owned(),
+        },
+    })
+}
+
+fn connect_one(plan: &Plan, address: SocketAddr, deadline: Nanos) -> io::Result<TcpStream> {
+    let raw = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    let mss = if address.is_ipv4() {
+        CONTROL_MSS_V4
+    } else {
+        CONTROL_MSS_V6
+    };
+    tcp::set_mss(&raw, mss)?;
+    bind_local(&raw, plan, address, 0)?;
+    let stream = connect(raw, address, deadline)?;
+    prepare_control(&stream)?;
+    Ok(stream)
+}
+
+/// What both ends set on a control connection.
+pub(crate) fn prepare_control(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    tcp::set_nodelay(stream, true)?;
+    tcp::set_keepalive(
+        stream,
+        Nanos::from_millis(5000),
+        Nanos::from_millis(5000),
+        3,
+    )?;
+    tcp::set_user_timeout(stream, CONTROL_USER_TIMEOUT)
+}
+
+/// Connects a non-blocking socket within a bound.
+fn connect(raw: Socket, address: SocketAddr, deadline: Nanos) -> io::Result<TcpStream> {
+    raw.set_nonblocking(true)?;
+    match raw.connect(&SockAddr::from(address)) {
+        Ok(()) => return Ok(raw.into()),
+        Err(error) if error.raw_os_error() == Some(EINPROGRESS) => {}
+        Err(error) => return Err(error),
+    }
+    loop {
+        let left = deadline.since(clock::monotonic());
+        if left == Nanos::ZERO {
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "no answer within the time for connecting",
+            ));
+        }
+        let mut entries = [PollEntry::new(
+            raw.as_fd(),
+            Interest {
+                read: false,
+                write: true,
+            },
+        )];
+        if poll::wait(&mut entries, Some(left))? > 0 {
+            break;
+        }
+    }
+    match socket::pending_error(&raw)? {
+        Some(error) => Err(error),
+        None => Ok(raw.into()),
+    }
+}
+
+/// `EINPROGRESS` on Linux.
+const EINPROGRESS: i32 = 115;
+
+fn bind_local(raw: &Socket, plan: &Plan, remote: SocketAddr, port: u16) -> io::Result<()> {
+    if let Some(device) = &plan.bind_device {
+        socket::bind_device(raw, device)?;
+    }
+    let address = match &plan.bind {
+        Some(name) => local_address(name, remote)?,
+        None if port == 0 => return Ok(()),
+        None if remote.is_ipv4() => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        None => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    if port != 0 {
+        socket::set_reuse_address(raw, true)?;
+    }
+    raw.bind(&SockAddr::from(SocketAddr::new(address, port)))
+}
+
+fn local_address(name: &str, remote: SocketAddr) -> io::Result<IpAddr> {
+    let same_family = |address: &SocketAddr| address.is_ipv4() == remote.is_ipv4();
+    let found = (name, 0).to_socket_addrs()?.find(same_family);
+    found.map(|address| address.ip()).ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::AddrNotAvailable,
+            format!("'{name}' has no address of the family of {}", remote.ip()),
+        )
+    })
+}
+
+/// The kernel's name of an address's family.
+const fn family(address: SocketAddr) -> socket::Family {
+    if address.is_ipv4() {
+        socket::Family::V4
+    } else {
+        socket::Family::V6
+    }
+}
+
+/// The local port of data stream `index`, where the plan fixes ports.
+fn client_port(plan: &Plan, index: u16) -> u16 {
+    plan.client_port
+        .map_or(0, |first| first.saturating_add(index))
+}
+
+/// Opens a TCP data stream and writes its cookie.
+pub(crate) fn open_tcp(
+    plan: &Plan,
+    remote: SocketAddr,
+    index: u16,
+    cookie: &[u8],
+) -> io::Result<TcpStream> {
+    let raw = if plan.mptcp {
+        Socket::from(socket::mptcp_stream_socket(family(remote))?)
+    } else {
+        Socket::new(Domain::for_address(remote), Type::STREAM, None)?
+    };
+    configure(&raw, plan, remote)?;
+    bind_local(&raw, plan, remote, client_port(plan, index))?;
+    let stream = connect(
+        raw,
+        remote,
+        clock::monotonic().plus(plan.connect_timeout_ns),
+    )?;
+    // A new connection's send buffer takes 37 bytes at once.
+    let written = socket::send(stream.as_fd(), cookie)?;
+    if written != cookie.len() {
+        return Err(io::Error::new(
+            io::ErrorKind::WriteZero,
+            "the kernel did not take the stream's cookie",
+        ));
+    }
+    Ok(stream)
+}
+
+/// Opens a UDP data stream, connected to the server; the handshake is the caller's.
+pub(crate) fn open_udp(plan: &Plan, remote: SocketAddr, index: u16) -> io::Result<UdpSocket> {
+    let raw = Socket::new(Domain::for_address(remote), Type::DGRAM, None)?;
+    configure(&raw, plan, remote)?;
+    bind_local(&raw, plan, remote, client_port(plan, index))?;
+    raw.connect(&SockAddr::from(remote))?;
+    raw.set_nonblocking(true)?;
+    Ok(raw.into())
+}
+
+/// Sets what the plan asks of a data socket, at either end.
+pub(crate) fn configure(raw: &impl AsFd, plan: &Plan, remote: SocketAddr) -> io::Result<()> {
+    if let Some(window) = plan.window_bytes {
+        let bytes = usize::try_from(window.count()).unwrap_or(usize::MAX);
+        socket::set_send_buffer(raw, bytes)?;
+        socket::set_receive_buffer(raw, bytes)?;
+    }
+    if plan.tos != 0 {
+        socket::set_tos(raw, plan.tos)?;
+    }
+    if let Some(rate) = plan.kernel_pacing_bps {
+        socket::set_max_pacing_rate(raw, rate)?;
+    }
+    if let (Some(label), SocketAddr::V6(remote)) = (plan.flow_label, remote) {
+        socket::set_flow_label(raw, *remote.ip(), label)?;
+    }
+    match plan.protocol {
+        Protocol::Tcp => {
+            if let Some(mss) = plan.mss_bytes {
+                tcp::set_mss(raw, u32::from(mss))?;
+            }
+            if plan.nodelay {
+                tcp::set_nodelay(raw, true)?;
+            }
+            if let Some(name) = &plan.congestion {
+                tcp::set_congestion(raw, name).map_err(|error| {
+                    io::Error::new(error.source.kind(), format!("{error}; net.ipv4.tcp_available_congestion_control lists what this host has"))
+                })?;
+            }
+        }
+        Protocol::Udp => {
+            if plan.dont_fragment {
+                socket::set_dont_fragment(raw, family(remote))?;
+            }
+            // A kernel without merging (before 5.0) or without the counter still measures.
+            drop(udp::enable_gro(raw));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! One thread a stream: it owns the socket, moves the bytes and takes the samples.
+//!
+//! A socket is never touched by another thread while its stream runs: a question from outside would
+//! wait for the socket lock (2 ms at speed). Sockets are non-blocking, and no wait goes past the next
+//! sample, so the cadence holds on a slow path and on a stalled one.
+
+mod recorder;
+mod tcp_receive;
+mod tcp_send;
+mod udp_receive;
+mod udp_send;
+
+use std::net::{TcpStream, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use linerate_kernel::{socket, tcp, thread};
+use linerate_model::plan::Plan;
+use linerate_model::progress::StreamOpened;
+use linerate_model::record::{Flow, StreamRecord};
+use linerate_model::units::Nanos;
+use linerate_wire::extension::{Finishing, FinishingStream};
+
+use crate::budget::Budget;
+use crate::gate::Gate;
+use crate::live::LiveCell;
+
+/// How long a `-t` test's senders wait for the last acknowledgement after the end.
+pub(crate) const DRAIN_BOUND: Nanos = Nanos::from_millis(2000);
+/// How long a server's sender waits for a stock client, which need not read on after the end.
+pub(crate) const STOCK_DRAIN_BOUND: Nanos = Nanos::from_millis(250);
+/// How long a receiver waits for the peer's end of data, which the sender bounds by itself.
+pub(crate) const RECEIVER_DRAIN_BOUND: Nanos = Nanos::from_millis(5000);
+/// How long `-n` and `-k` tests may make no progress while draining.
+pub(crate) const STALL_BOUND: Nanos = Nanos::from_millis(10_000);
+
+/// What a stream's thread is given.
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts of a stream"
+)]
+pub(crate) struct StreamContext {
+    pub(crate) id: u32,
+    pub(crate) flow: Flow,
+    pub(crate) sends: bool,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) live: Arc<LiveCell>,
+    /// The peer is a linerate: ends of data are told in band, counts are told after the test.
+    pub(crate) peer_extended: bool,
+    /// Streams of this test at this end, which share memory.
+    pub(crate) streams: usize,
+    /// CPU to run on.
+    pub(crate) cpu: Option<usize>,
+    /// Cookie bytes written or read on this connection.
+    pub(crate) cookie_bytes: u64,
+    /// This end connected.
+    pub(crate) active_opener: bool,
+    /// 64-bit counters in datagrams.
+    pub(crate) wide_counters: bool,
+    /// Round-trip time of the control connection, for the quiet time of a drain.
+    pub(crate) round_trip: Nanos,
+    /// UDP: repeats of the opening datagram.
+    pub(crate) handshake_repeats: u32,
+    /// UDP, server: the opening datagram that is answered again when it comes again.
+    pub(crate) handshake: Option<Vec<u8>>,
+    /// UDP: what the peer says it sent.
+    pub(crate) peer_sent: Arc<PeerSent>,
+}
+
+/// The number of datagrams that the peer says it sent; unknown at first.
+#[derive(Debug, Default)]
+pub(crate) struct PeerSent(AtomicU64);
+
+impl PeerSent {
+    pub(crate) fn tell(&self, datagrams: u64) {
+        self.0.store(datagrams.saturating_add(1), Ordering::Release);
+    }
+
+    pub(crate) fn told(&self) -> Option<u64> {
+        self.0.load(Ordering::Acquire).checked_sub(1)
+    }
+}
+
+/// A stream's socket.
+#[derive(Debug)]
+pub(crate) enum StreamSocket {
+    Tcp(TcpStream),
+    Udp(UdpSocket),
+}
+
+/// What a stream's thread gives back. The socket stays open until the whole test is over.
+#[derive(Debug)]
+pub(crate) struct StreamResult {
+    pub(crate) record: StreamRecord,
+    pub(crate) socket: Option<StreamSocket>,
+}
+
+/// A stream that runs.
+#[derive(Debug)]
+pub(crate) struct StreamHandle {
+    pub(crate) id: u32,
+    pub(crate) flow: Flow,
+    pub(crate) sends: bool,
+    pub(crate) live: Arc<LiveCell>,
+    pub(crate) peer_sent: Arc<PeerSent>,
+    finished: Arc<AtomicBool>,
+    thread: JoinHandle<StreamResult>,
+}
+
+impl StreamHandle {
+    /// Starts the thread; it waits at the gate.
+    pub(crate) fn spawn(context: StreamContext, socket: StreamSocket) -> std::io::Result<Self> {
+        let (id, flow, sends) = (context.id, context.flow, context.sends);
+        let (live, peer_sent) = (Arc::clone(&context.live), Arc::clone(&context.peer_sent));
+        let finished = Arc::new(AtomicBool::new(false));
+        let finish = Arc::clone(&finished);
+        let thread = std::thread::Builder::new()
+            .name(format!("stream {id}"))
+            .stack_size(256 << 10)
+            .spawn(move || {
+                let result = run(&context, socket);
+                finish.store(true, Ordering::Release);
+                context.gate.report_finished();
+                result
+            })?;
+        Ok(Self {
+            id,
+            flow,
+            sends,
+            live,
+            peer_sent,
+            finished,
+            thread,
+        })
+    }
+
+    /// Whether the stream has nothing more to do; its thread then ends at once.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finished.load(Ordering::Acquire) || self.thread.is_finished()
+    }
+
+    /// Waits for the thread, which the gate bounds. `None` if it panicked.
+    pub(crate) fn join(self) -> Option<StreamResult> {
+        self.thread.join().ok()
+    }
+}
+
+fn run(context: &StreamContext, socket: StreamSocket) -> StreamResult {
+    if let Some(cpu) = context.cpu {
+        // A CPU that is not there is reported by the plan's check on the client; here it is no reason to fail.
+        drop(thread::set_affinity(&[cpu]));
+    }
+    drop(thread::set_timer_slack(Nanos(1)));
+    match (socket, context.sends) {
+        (StreamSocket::Tcp(socket), true) => tcp_send::run(context, socket),
+        (StreamSocket::Tcp(socket), false) => tcp_receive::run(context, socket),
+        (StreamSocket::Udp(socket), true) => udp_send::run(context, socket),
+        (StreamSocket::Udp(socket), false) => udp_receive::run(context, socket),
+    }
+}
+
+/// What can be said of a stream's socket once it stands.
+pub(crate) fn describe(stream: &StreamSocket, id: u32, flow: Flow, sends: bool) -> StreamOpened {
+    let (fd, local, remote) = match stream {
+        StreamSocket::Tcp(stream) => (stream.as_fd(), stream.local_addr(), stream.peer_addr()),
+        StreamSocket::Udp(stream) => (stream.as_fd(), stream.local_addr(), stream.peer_addr()),
+    };
+    let text = |address: std::io::Result<std::net::SocketAddr>| {
+        address.map_or_else(|_| String::new(), |address| address.to_string())
+    };
+    StreamOpened {
+        id,
+        flow,
+        sends,
+        socket: fd.as_raw_fd(),
+        local: text(local),
+        remote: text(remote),
+        mss_bytes: matches!(stream, StreamSocket::Tcp(_))
+            .then(|| tcp::mss(fd).ok())
+            .flatten(),
+        send_buffer_bytes: socket::send_buffer(fd).ok().map(|bytes| bytes as u64),
+        receive_buffer_bytes: socket::receive_buffer(fd).ok().map(|bytes| bytes as u64),
+    }
+}
+
+/// What the senders among `streams` have sent, from the last figures that they showed.
+pub(crate) fn finishing(streams: &[StreamHandle]) -> Finishing {
+    let senders = streams.iter().filter(|stream| stream.sends).map(|stream| {
+        let figures = stream.live.latest();
+        FinishingStream {
+            id: stream.id,
+            bytes: figures.bytes,
+            packets: figures.udp.map_or(0, |udp| udp.packets),
+        }
+    });
+    Finishing {
+        streams: senders.collect(),
+    }
+}
+
+/// Tells the receivers among `streams` what the peer says it sent.
+pub(crate) fn tell_receivers(streams: &[StreamHandle], told: &Finishing) {
+    for told in &told.streams {
+        if let Some(stream) = streams
+            .iter()
+            .find(|stream| stream.id == told.id && !stream.sends)
+        {
+            stream.peer_sent.tell(told.packets);
+        }
+    }
+}

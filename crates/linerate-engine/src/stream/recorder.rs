@@ -1,0 +1,385 @@
+//! The bookkeeping that all four kinds of stream share: bytes, instants, samples, the omitted part.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+
+use linerate_kernel::poll::{self, Interest, PollEntry};
+use linerate_kernel::{clock, socket, tcp};
+use linerate_model::plan::Protocol;
+use linerate_model::record::{CpuUse, StreamRecord, UdpCounts, ZerocopyCounts};
+use linerate_model::series::Series;
+use linerate_model::tcp_info::{FIELDS, Field, TcpFacts, TcpInfo};
+use linerate_model::units::Nanos;
+
+use crate::live::{LiveFigures, LiveTcp, LiveUdp};
+use crate::samples::SampleStore;
+
+use super::StreamContext;
+
+/// Reading the run delay costs a file read: ten times a second is enough.
+const WAIT_EVERY: Nanos = Nanos::from_millis(100);
+/// Columns of every stream, beside the kernel's.
+const COMMON: [&str; 4] = [
+    "app_bytes",
+    "unread_bytes",
+    "thread_cpu_ns",
+    "thread_wait_ns",
+];
+/// Columns of a UDP stream.
+pub(super) const UDP_COLUMNS: [&str; 6] = [
+    "datagrams",
+    "unique",
+    "duplicates",
+    "reordered",
+    "highest",
+    "socket_drops",
+];
+
+/// What a UDP stream tells at a sample, in the order of [`UDP_COLUMNS`], and for the live line.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct UdpSample {
+    pub(super) values: [u64; UDP_COLUMNS.len()],
+    pub(super) live: LiveUdp,
+}
+
+/// A stream's bookkeeping.
+pub(super) struct Recorder<'a> {
+    context: &'a StreamContext,
+    pub(super) bytes: u64,
+    first: Option<Nanos>,
+    last: Option<Nanos>,
+    omit_ends: Option<Nanos>,
+    omitted_until: Option<Nanos>,
+    omitted_bytes: u64,
+    store: SampleStore,
+    fields: Vec<&'static Field>,
+    schedstat: Option<File>,
+    wait_read: Nanos,
+    wait_ns: u64,
+    sampling_ns: u64,
+    pub(super) error: Option<String>,
+    pub(super) drained: bool,
+    pub(super) unread: Option<u64>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn new(context: &'a StreamContext, fd: BorrowedFd<'_>) -> Self {
+        let mut names = COMMON.to_vec();
+        let mut fields = Vec::new();
+        if context.plan.protocol == Protocol::Tcp {
+            if let Ok(info) = tcp::info(fd) {
+                fields = FIELDS
+                    .iter()
+                    .filter(|field| info.value(field).is_some())
+                    .collect();
+                names.extend(fields.iter().map(|field| field.name));
+            }
+        } else {
+            names.extend(UDP_COLUMNS);
+        }
+        Self {
+            context,
+            bytes: 0,
+            first: None,
+            last: None,
+            omit_ends: None,
+            omitted_until: None,
+            omitted_bytes: 0,
+            store: SampleStore::new(names, context.plan.sample_ns, context.streams),
+            fields,
+            schedstat: File::open("/proc/thread-self/schedstat").ok(),
+            wait_read: Nanos::ZERO,
+            wait_ns: 0,
+            sampling_ns: 0,
+            error: None,
+            drained: false,
+            unread: None,
+        }
+    }
+
+    /// Waits at the gate. False = the test was called off before it began.
+    pub(super) fn wait_for_start(&mut self) -> bool {
+        let gate = &self.context.gate;
+        loop {
+            if gate.is_cut() {
+                return false;
+            }
+            if let Some(start) = gate.started() {
+                self.store.begin(start);
+                let omit = self.context.plan.omit_ns;
+                self.omit_ends = (omit.0 > 0).then(|| start.plus(omit));
+                return true;
+            }
+            let mut entries = [PollEntry::new(
+                gate.start_fd(),
+                Interest {
+                    read: true,
+                    write: false,
+                },
+            )];
+            drop(poll::wait(&mut entries, None));
+        }
+    }
+
+    /// Whether the test is in the part that summaries leave out.
+    pub(super) const fn omitting(&self) -> bool {
+        self.omit_ends.is_some()
+    }
+
+    /// Payload moved.
+    pub(super) fn moved(&mut self, now: Nanos, bytes: u64) {
+        self.bytes += bytes;
+        if self.first.is_none() {
+            self.first = Some(now);
+        }
+        self.last = Some(now);
+    }
+
+    /// The latest instant that a wait may last to.
+    pub(super) fn deadline(&self) -> Nanos {
+        self.omit_ends
+            .map_or(self.store.next(), |ends| ends.min(self.store.next()))
+    }
+
+    /// Whether [`Recorder::tick_tcp`] or [`Recorder::tick_udp`] is due.
+    pub(super) fn due(&self, now: Nanos) -> bool {
+        now >= self.deadline()
+    }
+
+    /// Takes a TCP sample and marks the end of the omitted part.
+    pub(super) fn tick_tcp(&mut self, now: Nanos, fd: BorrowedFd<'_>) {
+        let unread = if self.context.sends {
+            0
+        } else {
+            tcp::unread(fd).unwrap_or(0)
+        };
+        let info = tcp::info(fd).ok();
+        let live = info.as_ref().map(live_tcp);
+        let tcp_values = info.as_ref().map(|info| {
+            self.fields
+                .iter()
+                .map(|field| info.value(field).unwrap_or(0))
+        });
+        let values: Option<Vec<u64>> = tcp_values.map(Iterator::collect);
+        self.keep(
+            now,
+            unread,
+            values.as_deref().unwrap_or(&[]),
+            LiveFigures {
+                at: now,
+                bytes: self.bytes,
+                tcp: live,
+                udp: None,
+            },
+        );
+    }
+
+    /// Takes a UDP sample and marks the end of the omitted part.
+    pub(super) fn tick_udp(&mut self, now: Nanos, sample: &UdpSample) {
+        self.keep(
+            now,
+            0,
+            &sample.values,
+            LiveFigures {
+                at: now,
+                bytes: self.bytes,
+                tcp: None,
+                udp: Some(sample.live),
+            },
+        );
+    }
+
+    fn keep(&mut self, now: Nanos, unread: u64, values: &[u64], figures: LiveFigures) {
+        let cpu = clock::thread_cpu().0;
+        if now.since(self.wait_read) >= WAIT_EVERY {
+            self.wait_read = now;
+            self.wait_ns = self.read_wait().unwrap_or(self.wait_ns);
+        }
+        if values.len() + COMMON.len() == self.width() {
+            let common = [self.bytes, unread, cpu, self.wait_ns];
+            self.store
+                .push(now, common.into_iter().chain(values.iter().copied()));
+        }
+        if now >= self.store.next() {
+            self.store.advance(now);
+        }
+        if self.omit_ends.is_some_and(|ends| now >= ends) {
+            self.omit_ends = None;
+            self.omitted_until = Some(now);
+            self.omitted_bytes = self.bytes;
+            self.context.live.show_omitted(figures);
+        } else {
+            self.context.live.show(figures);
+        }
+        self.sampling_ns += clock::monotonic().since(now).0;
+    }
+
+    fn width(&self) -> usize {
+        COMMON.len()
+            + if self.context.plan.protocol == Protocol::Tcp {
+                self.fields.len()
+            } else {
+                UDP_COLUMNS.len()
+            }
+    }
+
+    /// Time that this thread was runnable and did not run: the second figure of schedstat, ns.
+    fn read_wait(&self) -> Option<u64> {
+        let mut text = [0_u8; 64];
+        let length = self.schedstat.as_ref()?.read_at(&mut text, 0).ok()?;
+        std::str::from_utf8(&text[..length])
+            .ok()?
+            .split_ascii_whitespace()
+            .nth(1)?
+            .parse()
+            .ok()
+    }
+
+    /// Waits for `interest` on the socket, for the test's end (or, when it has ended, for the cut),
+    /// or for `until`, and never past the next sample.
+    pub(super) fn wait(&self, fd: BorrowedFd<'_>, interest: Interest, until: Option<Nanos>) {
+        let gate = &self.context.gate;
+        let until = until.map_or(self.deadline(), |until| until.min(self.deadline()));
+        let timeout = until.since(clock::monotonic());
+        let signal = if gate.stopped().is_some() {
+            gate.cut_fd()
+        } else {
+            gate.stop_fd()
+        };
+        let mut entries = [
+            PollEntry::new(
+                signal,
+                Interest {
+                    read: true,
+                    write: false,
+                },
+            ),
+            PollEntry::new(fd, interest),
+        ];
+        let count = if interest.read || interest.write {
+            2
+        } else {
+            1
+        };
+        // A failure to wait is no failure of the stream: the loop's bounds hold all the same.
+        drop(poll::wait(&mut entries[..count], Some(timeout)));
+    }
+
+    /// Notes why the stream ended before its time.
+    pub(super) fn fail(&mut self, doing: &str, error: &io::Error) {
+        if self.error.is_none() {
+            self.error = Some(format!("{doing} on stream {}: {error}", self.context.id));
+        }
+    }
+
+    /// The record of a TCP stream, with the kernel's last word.
+    pub(super) fn finish_tcp(
+        mut self,
+        stream: &std::net::TcpStream,
+        zerocopy: Option<ZerocopyCounts>,
+    ) -> StreamRecord {
+        let fd = stream.as_fd();
+        self.tick_tcp(clock::monotonic(), fd);
+        let facts = tcp::info(fd).ok().as_ref().map(TcpFacts::from);
+        let addresses = (stream.local_addr().ok(), stream.peer_addr().ok());
+        let mut record = self.finish(fd, addresses);
+        record.congestion = tcp::congestion(fd).ok();
+        record.mss_bytes = facts
+            .as_ref()
+            .and_then(|facts| u32::try_from(facts.snd_mss_bytes?).ok());
+        record.path_mtu_bytes = facts
+            .as_ref()
+            .and_then(|facts| u32::try_from(facts.pmtu_bytes?).ok());
+        record.tcp = facts;
+        record.zerocopy = zerocopy;
+        record
+    }
+
+    /// The record of a UDP stream.
+    pub(super) fn finish_udp(
+        mut self,
+        stream: &std::net::UdpSocket,
+        sample: &UdpSample,
+        counts: UdpCounts,
+    ) -> StreamRecord {
+        self.tick_udp(clock::monotonic(), sample);
+        let addresses = (stream.local_addr().ok(), stream.peer_addr().ok());
+        let mut record = self.finish(stream.as_fd(), addresses);
+        record.udp = Some(counts);
+        record
+    }
+
+    fn finish(
+        self,
+        fd: BorrowedFd<'_>,
+        addresses: (Option<std::net::SocketAddr>, Option<std::net::SocketAddr>),
+    ) -> StreamRecord {
+        let text = |address: Option<std::net::SocketAddr>| {
+            address.map_or_else(String::new, |address| address.to_string())
+        };
+        let times = thread_cpu_use();
+        let thinned = self.store.thinned();
+        StreamRecord {
+            id: self.context.id,
+            flow: self.context.flow,
+            sends: self.context.sends,
+            local: text(addresses.0),
+            remote: text(addresses.1),
+            congestion: None,
+            mss_bytes: None,
+            path_mtu_bytes: None,
+            window_asked_bytes: self.context.plan.window_bytes,
+            send_buffer_bytes: socket::send_buffer(fd).ok().map(|bytes| bytes as u64),
+            receive_buffer_bytes: socket::receive_buffer(fd).ok().map(|bytes| bytes as u64),
+            first_byte_ns: self.first,
+            last_byte_ns: self.last,
+            omit_until_ns: self.omitted_until,
+            app_bytes: self.bytes,
+            omitted_bytes: self.omitted_bytes,
+            cookie_bytes: self.context.cookie_bytes,
+            active_opener: self.context.active_opener,
+            unread_bytes: self.unread,
+            drained: self.drained,
+            tcp: None,
+            udp: None,
+            zerocopy: None,
+            cpu: times,
+            samples: if self.store_is_empty() {
+                Series::default()
+            } else {
+                self.store.into_series()
+            },
+            thinned,
+            sampling_ns: self.sampling_ns,
+            error: self.error,
+        }
+    }
+
+    fn store_is_empty(&self) -> bool {
+        self.first.is_none() && self.store.next() == Nanos::ZERO
+    }
+}
+
+/// CPU time of the calling thread.
+fn thread_cpu_use() -> CpuUse {
+    let times = clock::thread_times();
+    CpuUse {
+        user_ns: times.user.0,
+        system_ns: times.system.0,
+    }
+}
+
+fn live_tcp(info: &TcpInfo) -> LiveTcp {
+    let facts = TcpFacts::from(info);
+    LiveTcp {
+        total_retrans: facts.total_retrans_packets.unwrap_or(0),
+        snd_cwnd_bytes: facts.snd_cwnd_packets.unwrap_or(0) * facts.snd_mss_bytes.unwrap_or(0),
+        snd_wnd_bytes: facts.snd_wnd_bytes,
+        rtt_us: facts.rtt_us.unwrap_or(0),
+        rttvar_us: facts.rttvar_us.unwrap_or(0),
+        pmtu_bytes: facts.pmtu_bytes.unwrap_or(0),
+        reord_seen: facts.reord_seen,
+    }
+}

@@ -1,0 +1,114 @@
+//! Receiving over TCP: large reads into a buffer that shrinks as streams grow.
+
+use std::io::ErrorKind;
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use linerate_kernel::poll::Interest;
+use linerate_kernel::{clock, socket, tcp};
+use linerate_model::plan::End;
+use linerate_model::units::Nanos;
+
+use super::recorder::Recorder;
+use super::{RECEIVER_DRAIN_BOUND, STALL_BOUND, StreamContext, StreamResult, StreamSocket};
+
+const READ: Interest = Interest {
+    read: true,
+    write: false,
+};
+/// Read buffers of all streams together.
+const ALL_BUFFERS: usize = 4 << 20;
+/// The largest read: what is copied should still be in the cache.
+const LARGEST_READ: usize = 1 << 20;
+/// The smallest.
+const SMALLEST_READ: usize = 64 << 10;
+/// A stock peer does not say that it has finished: this long without a byte, and two round trips, is taken for it.
+const QUIET: Nanos = Nanos::from_millis(30);
+
+pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
+    let mut recorder = Recorder::new(context, stream.as_fd());
+    if recorder.wait_for_start() {
+        pump(context, stream.as_fd(), &mut recorder);
+    }
+    recorder.unread = tcp::unread(stream.as_fd()).ok();
+    let drained = recorder.drained;
+    let record = recorder.finish_tcp(&stream, None);
+    if drained && context.peer_extended {
+        // Tells the sender that everything was read.
+        drop(stream.shutdown(Shutdown::Write));
+    }
+    StreamResult {
+        record,
+        socket: Some(StreamSocket::Tcp(stream)),
+    }
+}
+
+fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>) {
+    let mut data =
+        vec![0_u8; (ALL_BUFFERS / context.streams.max(1)).clamp(SMALLEST_READ, LARGEST_READ)];
+    let mut drain = Drain::default();
+    while !context.gate.is_cut() {
+        let now = clock::monotonic();
+        if recorder.due(now) {
+            recorder.tick_tcp(now, fd);
+        }
+        if context.gate.stopped().is_some() && drain.is_over(context, now, recorder.bytes) {
+            return;
+        }
+        let read = if context.plan.skip_receive_copy {
+            tcp::discard(fd, data.len())
+        } else {
+            socket::receive(fd, &mut data)
+        };
+        match read {
+            Ok(0) => {
+                recorder.drained = true;
+                return;
+            }
+            Ok(bytes) => recorder.moved(clock::monotonic(), bytes as u64),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                recorder.wait(fd, READ, drain.wake(now));
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => {
+                // A stock sender may reset the connection once the test is over.
+                if context.gate.stopped().is_none() {
+                    recorder.fail("receiving", &error);
+                }
+                return;
+            }
+        }
+    }
+}
+
+/// How long reading goes on after the end of the test.
+#[derive(Default)]
+struct Drain {
+    began: Option<Nanos>,
+    bytes: u64,
+    moved: Nanos,
+}
+
+impl Drain {
+    fn is_over(&mut self, context: &StreamContext, now: Nanos, bytes: u64) -> bool {
+        let began = *self.began.get_or_insert(now);
+        if bytes != self.bytes || self.moved == Nanos::ZERO {
+            (self.bytes, self.moved) = (bytes, now);
+        }
+        let quiet = now.since(self.moved);
+        if !context.peer_extended
+            && quiet > QUIET.plus(Nanos(context.round_trip.0.saturating_mul(2)))
+        {
+            return true;
+        }
+        match context.plan.end {
+            End::TimeNs(_) => now.since(began) > RECEIVER_DRAIN_BOUND,
+            End::Bytes(_) | End::Blocks(_) => quiet > STALL_BOUND,
+        }
+    }
+
+    /// While draining, look again soon.
+    fn wake(&self, now: Nanos) -> Option<Nanos> {
+        self.began.map(|_| now.plus(Nanos::from_millis(5)))
+    }
+}

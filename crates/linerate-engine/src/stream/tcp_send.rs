@@ -1,0 +1,246 @@
+//! Sending over TCP: large non-blocking writes from the one shared buffer.
+
+use std::io::ErrorKind;
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use linerate_kernel::poll::Interest;
+use linerate_kernel::{clock, socket, tcp};
+use linerate_model::plan::{End, Plan};
+use linerate_model::record::ZerocopyCounts;
+use linerate_model::units::Nanos;
+use linerate_wire::pacing::Pacer;
+
+use crate::buffer;
+
+use super::recorder::Recorder;
+use super::{
+    DRAIN_BOUND, STALL_BOUND, STOCK_DRAIN_BOUND, StreamContext, StreamResult, StreamSocket,
+};
+
+const WRITE: Interest = Interest {
+    read: false,
+    write: true,
+};
+const READ: Interest = Interest {
+    read: true,
+    write: false,
+};
+const NOTHING: Interest = Interest {
+    read: false,
+    write: false,
+};
+/// A paced stream writes at most this much of its time at once.
+const PACED_WRITE: Nanos = Nanos::from_millis(1);
+/// A pacer may catch up with this much after the thread was late.
+const PACER_DEBT: Nanos = Nanos::from_millis(2);
+
+pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
+    let mut recorder = Recorder::new(context, stream.as_fd());
+    // Where the kernel has no zero-copy sends, the record shows that none were made.
+    let able = context.plan.zerocopy && tcp::enable_zerocopy(stream.as_fd()).is_ok();
+    let mut zerocopy = able.then(ZerocopyCounts::default);
+    if recorder.wait_for_start() {
+        pump(context, stream.as_fd(), &mut recorder, &mut zerocopy);
+        drain(context, &stream, &mut recorder);
+        read_completions(stream.as_fd(), &mut zerocopy);
+    }
+    let cut_off = context.peer_extended && !recorder.drained;
+    let record = recorder.finish_tcp(&stream, zerocopy);
+    if cut_off {
+        // What was not delivered within the bound is discarded, not left to the network after the test.
+        drop(socket2::SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO)));
+        return StreamResult {
+            record,
+            socket: None,
+        };
+    }
+    StreamResult {
+        record,
+        socket: Some(StreamSocket::Tcp(stream)),
+    }
+}
+
+/// Bytes a call to write.
+fn chunk(plan: &Plan) -> u64 {
+    let block = plan.block_bytes.count();
+    plan.rate_bps.map_or(block, |rate| {
+        let of_time = rate.bits_per_second() / 8 * PACED_WRITE.0 / 1_000_000_000;
+        of_time.clamp(block.min(1448), block)
+    })
+}
+
+fn pump(
+    context: &StreamContext,
+    fd: BorrowedFd<'_>,
+    recorder: &mut Recorder<'_>,
+    zerocopy: &mut Option<ZerocopyCounts>,
+) {
+    let data = buffer::shared();
+    let chunk = chunk(&context.plan).min(data.len() as u64);
+    let mut pacer = context
+        .plan
+        .rate_bps
+        .map(|rate| Pacer::new(rate, PACER_DEBT));
+    let (mut claimed, mut claimed_while_omitting) = (0_u64, false);
+    while context.gate.stopped().is_none() {
+        let now = clock::monotonic();
+        if recorder.due(now) {
+            recorder.tick_tcp(now, fd);
+            read_completions(fd, zerocopy);
+            if claimed_while_omitting && !recorder.omitting() {
+                // What was claimed for the omitted part does not count against the budget.
+                (claimed, claimed_while_omitting) = (0, false);
+            }
+        }
+        if claimed == 0 {
+            if let Some(Err(until)) = pacer.as_mut().map(|pacer| pacer.ready(now, chunk)) {
+                recorder.wait(fd, NOTHING, Some(until));
+                continue;
+            }
+            claimed_while_omitting = recorder.omitting();
+            claimed = if claimed_while_omitting {
+                chunk
+            } else {
+                context.budget.claim(chunk)
+            };
+            if claimed == 0 {
+                return;
+            }
+        }
+        let length = usize::try_from(claimed)
+            .unwrap_or(usize::MAX)
+            .min(data.len());
+        match write(fd, &data[..length], zerocopy) {
+            Ok(written) => {
+                claimed -= written as u64;
+                recorder.moved(clock::monotonic(), written as u64);
+                if claimed > 0 {
+                    recorder.wait(fd, WRITE, None);
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => recorder.wait(fd, WRITE, None),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => {
+                recorder.fail("sending", &error);
+                break;
+            }
+        }
+    }
+    if !claimed_while_omitting {
+        context.budget.give_back(claimed);
+    }
+}
+
+fn write(
+    fd: BorrowedFd<'_>,
+    data: &[u8],
+    zerocopy: &mut Option<ZerocopyCounts>,
+) -> std::io::Result<usize> {
+    if let Some(counts) = zerocopy {
+        match tcp::send_zerocopy(fd, data) {
+            Ok(written) => {
+                counts.asked += 1;
+                return Ok(written);
+            }
+            // No room to account for pinned pages: this one is sent with a copy.
+            Err(error)
+                if error.kind() != ErrorKind::WouldBlock
+                    && error.raw_os_error() == Some(ENOBUFS) =>
+            {
+                read_completions(fd, &mut Some(*counts));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    socket::send(fd, data)
+}
+
+/// `ENOBUFS` on Linux.
+const ENOBUFS: i32 = 105;
+
+fn read_completions(fd: BorrowedFd<'_>, zerocopy: &mut Option<ZerocopyCounts>) {
+    if let Some(counts) = zerocopy
+        && let Ok(completions) = tcp::zerocopy_completions(fd)
+    {
+        counts.completed += completions.completed;
+        counts.copied += completions.copied;
+    }
+}
+
+/// Waits until the peer has everything, within a bound, still sampling.
+fn drain(context: &StreamContext, stream: &TcpStream, recorder: &mut Recorder<'_>) {
+    let fd = stream.as_fd();
+    if recorder.error.is_some() {
+        return;
+    }
+    // The end of data is told in band. Without it a stock iperf3, which reads whole blocks, would wait
+    // ten seconds for the rest of the last one.
+    if stream.shutdown(Shutdown::Write).is_err() {
+        return;
+    }
+    let by_bytes = !matches!(context.plan.end, End::TimeNs(_));
+    let mut progress = (clock::monotonic(), u64::MAX);
+    let mut pause = Nanos(200_000);
+    while !context.gate.is_cut() {
+        let now = clock::monotonic();
+        if recorder.due(now) {
+            recorder.tick_tcp(now, fd);
+        }
+        let left = tcp::unacknowledged(fd).unwrap_or(0);
+        if left < progress.1 {
+            progress = if by_bytes {
+                (now, left)
+            } else {
+                (progress.0, left)
+            };
+        }
+        if left == 0 && (!context.peer_extended || closed_by_peer(fd, recorder)) {
+            recorder.drained = true;
+            return;
+        }
+        let (bound, since) = drain_bound(context, by_bytes, progress.0);
+        if now.since(since) > bound {
+            return;
+        }
+        // The peer closes its side when it has read everything, which wakes us; a stock peer does not.
+        let interest = if context.peer_extended && left == 0 {
+            READ
+        } else {
+            NOTHING
+        };
+        recorder.wait(fd, interest, Some(now.plus(pause)));
+        pause = Nanos((pause.0 * 2).min(5_000_000));
+    }
+}
+
+/// How long to drain, and since when.
+fn drain_bound(context: &StreamContext, by_bytes: bool, progress: Nanos) -> (Nanos, Nanos) {
+    let stopped = context.gate.stopped();
+    match stopped {
+        Some(stopped) if !context.peer_extended && !context.active_opener => {
+            (STOCK_DRAIN_BOUND, stopped)
+        }
+        _ if by_bytes => (STALL_BOUND, progress),
+        _ => (
+            DRAIN_BOUND,
+            stopped.map_or(progress, |stopped| progress.max(stopped)),
+        ),
+    }
+}
+
+/// Whether the receiver read to the end and closed its side in turn.
+fn closed_by_peer(fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>) -> bool {
+    let mut scrap = [0_u8; 64];
+    match socket::receive(fd, &mut scrap) {
+        Ok(0) => true,
+        Ok(_) => false,
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+            false
+        }
+        Err(error) => {
+            recorder.fail("waiting for the peer to read the rest", &error);
+            true
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Receiving over UDP: batches of merged datagrams, each datagram judged by its own counter.
+
+use std::io::ErrorKind;
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use linerate_kernel::poll::Interest;
+use linerate_kernel::{clock, socket, udp};
+use linerate_model::plan::End;
+use linerate_model::record::UdpCounts;
+use linerate_model::units::Nanos;
+use linerate_wire::jitter::Jitter;
+use linerate_wire::sequence::SequenceTracker;
+use linerate_wire::udp::{CounterWidth, DataHeader, HANDSHAKE_ANSWER, extend_counter};
+
+use crate::live::LiveUdp;
+
+use super::recorder::{Recorder, UdpSample};
+use super::{RECEIVER_DRAIN_BOUND, StreamContext, StreamResult, StreamSocket};
+
+const READ: Interest = Interest {
+    read: true,
+    write: false,
+};
+/// Datagrams (or merged ones) a system call.
+const MESSAGES: usize = 8;
+/// The longest datagram, or merged ones.
+const MESSAGE_BYTES: usize = 65_536;
+/// Datagrams in a merged buffer, at most (`UDP_MAX_SEGMENTS`, Linux 6.9; 64 before).
+const MOST_MERGED: u64 = 128;
+/// After the end, this long without a datagram (and two round trips) means that no more will come.
+const QUIET: Nanos = Nanos::from_millis(50);
+/// A `-n` test over a stock sender ends when nothing came for this long: what is missing is lost.
+const STARVED: Nanos = Nanos::from_millis(2000);
+
+pub(super) fn run(context: &StreamContext, stream: UdpSocket) -> StreamResult {
+    let mut recorder = Recorder::new(context, stream.as_fd());
+    let mut receiver = Receiver::new(context);
+    if recorder.wait_for_start() {
+        receiver.pump(context, stream.as_fd(), &mut recorder);
+    }
+    receiver.counts.peer_sent = context.peer_sent.told();
+    receiver.attribute_tail(stream.as_fd());
+    recorder.drained = receiver
+        .counts
+        .peer_sent
+        .is_some_and(|sent| receiver.tracker.unique() >= sent);
+    let sample = receiver.sample();
+    let counts = receiver.final_counts();
+    let record = recorder.finish_udp(&stream, &sample, counts);
+    StreamResult {
+        record,
+        socket: Some(StreamSocket::Udp(stream)),
+    }
+}
+
+struct Receiver {
+    tracker: SequenceTracker,
+    jitter: Jitter,
+    width: CounterWidth,
+    counts: UdpCounts,
+    omitting: bool,
+    /// The kernel's count of drops on the last delivery.
+    drops_seen: u32,
+}
+
+impl Receiver {
+    fn new(context: &StreamContext) -> Self {
+        let counts = UdpCounts {
+            handshake_repeats: context.handshake_repeats,
+            ..UdpCounts::default()
+        };
+        Self {
+            tracker: SequenceTracker::new(),
+            jitter: Jitter::new(),
+            width: CounterWidth::from_parameter(context.wide_counters),
+            counts,
+            omitting: context.plan.omit_ns.0 > 0,
+            drops_seen: 0,
+        }
+    }
+
+    fn pump(&mut self, context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>) {
+        // Without the counter the drops are known at the end only.
+        drop(udp::enable_drop_counter(fd));
+        let mut batch = udp::Receiver::new(MESSAGES, MESSAGE_BYTES);
+        let mut drain = None;
+        let mut heard = clock::monotonic();
+        while !context.gate.is_cut() {
+            let now = clock::monotonic();
+            if recorder.due(now) {
+                recorder.tick_udp(now, &self.sample());
+                self.mark_omitted(recorder);
+            }
+            if context.gate.stopped().is_some() {
+                let began = *drain.get_or_insert(now);
+                if self.is_complete(context, now, began, heard) {
+                    return;
+                }
+            } else if self.is_starved(context, now, heard) {
+                return;
+            }
+            match batch.receive(fd) {
+                Ok(messages) => {
+                    heard = clock::monotonic();
+                    for index in 0..messages {
+                        self.take(context, fd, batch.message(index), heard, recorder);
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let soon = drain.map(|_| now.plus(Nanos::from_millis(5)));
+                    recorder.wait(fd, READ, soon);
+                }
+                // A refusal is the echo of something that we sent, a signal is none of ours.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::Interrupted | ErrorKind::ConnectionRefused
+                    ) => {}
+                Err(error) => {
+                    recorder.fail("receiving datagrams", &error);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        context: &StreamContext,
+        fd: BorrowedFd<'_>,
+        message: udp::Message<'_>,
+        now: Nanos,
+        recorder: &mut Recorder<'_>,
+    ) {
+        let mut drops = Some(message.drops.unwrap_or(0));
+        let mut bytes = 0;
+        let mut run: Option<(u64, u64)> = None;
+        for datagram in message.data.chunks(message.segment.max(1)) {
+            if context.handshake.as_deref() == Some(datagram) {
+                // Our answer was lost: the peer asks again.
+                drop(socket::send(fd, &HANDSHAKE_ANSWER));
+                continue;
+            }
+            let Some(header) = DataHeader::decode(self.width, datagram) else {
+                self.counts.malformed += 1;
+                continue;
+            };
+            let counter = match self.width {
+                CounterWidth::Bits64 => header.counter,
+                CounterWidth::Bits32 => {
+                    extend_counter(low_half(header.counter), self.highest_so_far(run))
+                }
+            };
+            if let Some(drops) = drops.take() {
+                self.attribute(counter, drops);
+            }
+            bytes += datagram.len() as u64;
+            self.jitter.record(header.sent(), now);
+            run = match run {
+                Some((first, count)) if first.checked_add(count) == Some(counter) => {
+                    Some((first, count + 1))
+                }
+                other => {
+                    self.record(other);
+                    Some((counter, 1))
+                }
+            };
+        }
+        self.record(run);
+        if bytes > 0 {
+            recorder.moved(now, bytes);
+        }
+    }
+
+    fn highest_so_far(&self, run: Option<(u64, u64)>) -> u64 {
+        let of_run = run.map_or(0, |(first, count)| first.saturating_add(count - 1));
+        self.tracker.highest().max(of_run)
+    }
+
+    fn record(&mut self, run: Option<(u64, u64)>) {
+        if let Some((first, count)) = run {
+            self.tracker.record_run(first, count);
+        }
+    }
+
+    /// Books what is missing before `first` as dropped here, if the socket dropped since the last
+    /// delivery. The kernel stamps its count on each buffer as it is queued, and counts a buffer of
+    /// merged datagrams once, so the gap tells how many datagrams they were.
+    fn attribute(&mut self, first: u64, drops: u32) {
+        let grown = drops.wrapping_sub(self.drops_seen);
+        self.drops_seen = drops;
+        let buffers = self.counts.socket_drops_buffers.unwrap_or(0) + u64::from(grown);
+        self.counts.socket_drops_buffers = Some(buffers);
+        let gap = first.saturating_sub(self.tracker.highest() + 1);
+        let here = gap.min(u64::from(grown) * MOST_MERGED);
+        self.counts.socket_drops = Some(self.counts.socket_drops.unwrap_or(0) + here);
+    }
+
+    /// What was dropped after the last delivery: the socket itself is asked.
+    fn attribute_tail(&mut self, fd: BorrowedFd<'_>) {
+        let Ok(socket::MemoryInfo { drops, .. }) = socket::memory(fd) else {
+            return;
+        };
+        let sent = self
+            .counts
+            .peer_sent
+            .unwrap_or_else(|| self.tracker.highest());
+        self.attribute(sent.saturating_add(1), drops);
+    }
+
+    fn mark_omitted(&mut self, recorder: &Recorder<'_>) {
+        if self.omitting && !recorder.omitting() {
+            self.omitting = false;
+            self.counts.unique_omitted = self.tracker.unique();
+            self.counts.highest_omitted = self.tracker.highest();
+        }
+    }
+
+    /// Whether everything came that will come.
+    fn is_complete(&self, context: &StreamContext, now: Nanos, began: Nanos, heard: Nanos) -> bool {
+        let quiet =
+            now.since(heard.max(began)) > QUIET.plus(Nanos(context.round_trip.0.saturating_mul(2)));
+        let told = context.peer_sent.told();
+        let all = told.is_some_and(|sent| self.tracker.unique() >= sent);
+        let waiting_to_be_told = context.peer_extended && told.is_none();
+        all || (quiet && !waiting_to_be_told) || now.since(began) > RECEIVER_DRAIN_BOUND
+    }
+
+    /// A `-n` test in reverse from a stock sender, whose last datagrams were lost, never gets its bytes.
+    fn is_starved(&self, context: &StreamContext, now: Nanos, heard: Nanos) -> bool {
+        !matches!(context.plan.end, End::TimeNs(_))
+            && self.tracker.received() > 0
+            && now.since(heard) > STARVED
+    }
+
+    fn sample(&self) -> UdpSample {
+        let counts = self.tracker.counts();
+        let missing = i64::try_from(counts.missing()).unwrap_or(i64::MAX);
+        UdpSample {
+            values: [
+                counts.received,
+                counts.unique,
+                counts.duplicates,
+                counts.reordered,
+                counts.highest,
+                self.counts.socket_drops.unwrap_or(0),
+            ],
+            live: LiveUdp {
+                packets: counts.highest,
+                lost: missing,
+                out_of_order: counts.reordered,
+                jitter_ns: self.jitter.smoothed().0,
+            },
+        }
+    }
+
+    fn final_counts(self) -> UdpCounts {
+        let seen = self.tracker.counts();
+        let distribution = self.jitter.distribution();
+        let transit = distribution
+            .p50()
+            .zip(distribution.p90())
+            .zip(distribution.p99().zip(distribution.max()));
+        UdpCounts {
+            received: seen.received,
+            unique: seen.unique,
+            duplicates: seen.duplicates,
+            reordered: seen.reordered,
+            too_old: seen.too_old,
+            highest: seen.highest,
+            jitter_ns: (seen.received > 1).then(|| self.jitter.smoothed().0),
+            transit_change_ns: transit
+                .map(|((p50, p90), (p99, most))| [p50.0, p90.0, p99.0, most.0]),
+            ..self.counts
+        }
+    }
+}
+
+/// The low 32 bits of a counter.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the low half is what is wanted"
+)]
+const fn low_half(counter: u64) -> u32 {
+    counter as u32
+}

@@ -1,0 +1,222 @@
+//! Sending over UDP: datagrams of exactly the asked length, segmented by the kernel in batches that
+//! never hold more than a millisecond of traffic.
+
+use std::io::{self, ErrorKind};
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use linerate_kernel::poll::Interest;
+use linerate_kernel::{clock, socket, tcp, udp};
+use linerate_model::record::UdpCounts;
+use linerate_model::units::{BitRate, Nanos};
+use linerate_wire::pacing::{Pacer, batch_for};
+use linerate_wire::udp::{CounterWidth, DataHeader};
+
+use crate::buffer;
+use crate::live::LiveUdp;
+
+use super::recorder::{Recorder, UdpSample};
+use super::{DRAIN_BOUND, StreamContext, StreamResult, StreamSocket};
+
+const WRITE: Interest = Interest {
+    read: false,
+    write: true,
+};
+const NOTHING: Interest = Interest {
+    read: false,
+    write: false,
+};
+/// The kernel segments at most this many datagrams of one call (`UDP_MAX_SEGMENTS`, Linux 4.18).
+const MOST_SEGMENTS: usize = 64;
+/// And at most this many bytes.
+const MOST_BYTES: usize = 65_507;
+/// A pacer may catch up with this much after the thread was late.
+const PACER_DEBT: Nanos = Nanos::from_millis(2);
+/// Pause after the kernel refused to send: the reason rarely goes in microseconds.
+const REFUSED_PAUSE: Nanos = Nanos::from_millis(1);
+
+pub(super) fn run(context: &StreamContext, stream: UdpSocket) -> StreamResult {
+    let mut recorder = Recorder::new(context, stream.as_fd());
+    let mut sender = Sender::new(context);
+    if recorder.wait_for_start() {
+        sender.pump(context, stream.as_fd(), &mut recorder);
+        recorder.drained = emptied(context, stream.as_fd());
+    }
+    let sample = sender.sample();
+    let record = recorder.finish_udp(&stream, &sample, sender.counts);
+    StreamResult {
+        record,
+        socket: Some(StreamSocket::Udp(stream)),
+    }
+}
+
+/// Waits until the interface's queue has taken everything, within a bound.
+fn emptied(context: &StreamContext, fd: BorrowedFd<'_>) -> bool {
+    let began = clock::monotonic();
+    while !context.gate.is_cut() && clock::monotonic().since(began) < DRAIN_BOUND {
+        if tcp::unacknowledged(fd).unwrap_or(0) == 0 {
+            return true;
+        }
+        std::thread::sleep(std::time::Duration::from_micros(200));
+    }
+    false
+}
+
+struct Sender {
+    data: Vec<u8>,
+    length: usize,
+    batch: usize,
+    segmented: bool,
+    width: CounterWidth,
+    counts: UdpCounts,
+    pacer: Option<Pacer>,
+}
+
+impl Sender {
+    fn new(context: &StreamContext) -> Self {
+        let length = usize::try_from(context.plan.block_bytes.count())
+            .unwrap_or(MOST_BYTES)
+            .clamp(1, MOST_BYTES);
+        let most = (MOST_BYTES / length).clamp(1, MOST_SEGMENTS);
+        let rate = context.plan.rate_bps;
+        let batch = batch_for(rate.unwrap_or(BitRate(0)), length as u64, most);
+        let mut data = vec![0; batch * length];
+        for datagram in data.chunks_mut(length) {
+            datagram.copy_from_slice(&buffer::shared()[..length]);
+        }
+        Self {
+            data,
+            length,
+            batch,
+            segmented: batch > 1,
+            width: CounterWidth::from_parameter(context.wide_counters),
+            counts: UdpCounts {
+                handshake_repeats: context.handshake_repeats,
+                ..UdpCounts::default()
+            },
+            pacer: rate.map(|rate| Pacer::new(rate, PACER_DEBT)),
+        }
+    }
+
+    fn sample(&self) -> UdpSample {
+        let mut sample = UdpSample {
+            live: LiveUdp {
+                packets: self.counts.sent,
+                ..LiveUdp::default()
+            },
+            ..UdpSample::default()
+        };
+        sample.values[0] = self.counts.sent;
+        sample
+    }
+
+    fn pump(&mut self, context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>) {
+        // Bytes claimed and not yet handed over.
+        let (mut claimed, mut claimed_while_omitting) = (0, false);
+        while context.gate.stopped().is_none() {
+            let now = clock::monotonic();
+            if recorder.due(now) {
+                recorder.tick_udp(now, &self.sample());
+                if !recorder.omitting() && claimed_while_omitting {
+                    (claimed, claimed_while_omitting) = (0, false);
+                    self.counts.sent_omitted = self.counts.sent;
+                }
+            }
+            if claimed == 0 {
+                let wanted = (self.batch * self.length) as u64;
+                if let Some(Err(until)) = self.pacer.as_mut().map(|pacer| pacer.ready(now, wanted))
+                {
+                    recorder.wait(fd, NOTHING, Some(until));
+                    continue;
+                }
+                claimed_while_omitting = recorder.omitting();
+                claimed = if claimed_while_omitting {
+                    wanted
+                } else {
+                    context.budget.claim(wanted)
+                };
+                if claimed == 0 {
+                    return;
+                }
+            }
+            let length = usize::try_from(claimed)
+                .unwrap_or(usize::MAX)
+                .min(self.data.len());
+            match self.send(fd, length, now) {
+                Ok(written) => {
+                    claimed -= written as u64;
+                    recorder.moved(clock::monotonic(), written as u64);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    recorder.wait(fd, WRITE, None);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_passing(&error) => {
+                    self.counts.send_errors += 1;
+                    recorder.wait(fd, NOTHING, Some(now.plus(REFUSED_PAUSE)));
+                }
+                Err(error) => {
+                    recorder.fail("sending datagrams", &error);
+                    break;
+                }
+            }
+        }
+        if !claimed_while_omitting {
+            context.budget.give_back(claimed);
+        }
+    }
+
+    /// Sends the first `length` bytes of the buffer as datagrams; gives back how many bytes were
+    /// taken, which is whole datagrams.
+    fn send(&mut self, fd: BorrowedFd<'_>, length: usize, now: Nanos) -> io::Result<usize> {
+        let length = if self.segmented {
+            length
+        } else {
+            length.min(self.length)
+        };
+        let first = self.counts.sent + 1;
+        let mut counter = first;
+        for datagram in self.data[..length].chunks_mut(self.length) {
+            // A datagram too short for its header cannot be planned: see the engine's rounding of -n.
+            let _ = DataHeader::at(now, counter).encode(self.width, datagram);
+            counter += 1;
+        }
+        let datagrams = counter - first;
+        let sent = if datagrams > 1 {
+            udp::send_segments(
+                fd,
+                &self.data[..length],
+                u16::try_from(self.length).unwrap_or(u16::MAX),
+            )
+        } else {
+            socket::send(fd, &self.data[..length])
+        };
+        match sent {
+            Ok(_) => {
+                self.counts.sent += datagrams;
+                self.counts.largest_batch = self
+                    .counts
+                    .largest_batch
+                    .max(u32::try_from(datagrams).unwrap_or(u32::MAX));
+                Ok(length)
+            }
+            Err(error) if datagrams > 1 && refuses_segmentation(&error) => {
+                // The datagrams are larger than the MTU, or the interface cannot checksum: one by one then.
+                self.segmented = false;
+                self.send(fd, length, now)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// `EIO` (no checksum offload), `EINVAL` and `EMSGSIZE` (a segment longer than the MTU).
+fn refuses_segmentation(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(5 | 22 | 90))
+}
+
+/// What an ICMP message or a full queue tells, and the next send may no longer meet:
+/// `ECONNREFUSED`, `EHOSTUNREACH`, `ENETUNREACH`, `ENETDOWN`, `ENOBUFS`, `EPERM` (a firewall).
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(1 | 100 | 101 | 105 | 111 | 113))
+}
