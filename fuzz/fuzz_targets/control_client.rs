@@ -16,6 +16,7 @@ fuzz_target!(|data: &[u8]| {
     let linerate = (how & 1 == 0).then(|| Extension {
         version: 1,
         software: "fuzz".to_owned(),
+        sample_ns: None,
     });
     let parameters = Parameters {
         linerate,

@@ -36,6 +36,7 @@ mod netlink;
 mod option;
 pub mod poll;
 mod proc_file;
+pub mod process;
 pub mod route;
 mod signal;
 pub mod socket;

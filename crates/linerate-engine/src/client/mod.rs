@@ -3,15 +3,16 @@
 mod conclude;
 mod streams;
 
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use linerate_kernel::{clock, tcp, thread};
 use linerate_model::clock::{ClockOffset, Exchange};
-use linerate_model::plan::{End, Plan, Protocol};
+use linerate_model::plan::{End, MAX_UDP_BLOCK, MIN_UDP_BLOCK, Plan, Protocol};
 use linerate_model::progress::Event;
 use linerate_model::record::{ControlFacts, Note, RunRecord, Software};
-use linerate_model::units::Nanos;
+use linerate_model::units::{Bytes, Nanos};
 use linerate_wire::control::{ClientControl, ClientEvent, Limits};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::extension::Hello;
@@ -24,7 +25,7 @@ use crate::half::Before;
 use crate::intervals::Intervals;
 use crate::negotiation::{self, parameters};
 use crate::stream::{self, StreamHandle};
-use crate::{IPERF3_VERSION, sockets};
+use crate::{IPERF3_VERSION, host, sockets};
 
 /// A silent server before the test: stock ones answer at once, ours may have a queue for UDP streams.
 const PATIENCE: Nanos = Nanos::from_millis(30_000);
@@ -52,6 +53,17 @@ pub struct ClientOptions {
     pub extended: bool,
     /// Ask a server for its own report (`--get-server-output`).
     pub want_server_output: bool,
+    /// Choose the length of datagrams by the path, where the plan has only the default.
+    pub fit_datagrams: Option<DatagramFit>,
+}
+
+/// How to choose the length of datagrams by the MTU of the interface towards the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DatagramFit {
+    /// The plan's length, or less where it would be cut into fragments.
+    NoFragments,
+    /// As much as a TCP segment carries there with timestamps, as iperf3 chooses.
+    Segment,
 }
 
 impl Default for ClientOptions {
@@ -60,6 +72,7 @@ impl Default for ClientOptions {
             software: crate::software(),
             credentials: None,
             extended: true,
+            fit_datagrams: None,
             want_server_output: false,
         }
     }
@@ -81,6 +94,35 @@ pub fn run(
     session.open_streams()?;
     let (ending, intervals) = session.measure();
     Ok(session.conclude(ending, intervals))
+}
+
+/// The plan with datagrams that fit the way to the server.
+fn fit(plan: &Plan, how: Option<DatagramFit>, server: IpAddr) -> Plan {
+    let mut plan = plan.clone();
+    let (Some(how), Protocol::Udp) = (how, plan.protocol) else {
+        return plan;
+    };
+    let interface = host::interface_to(server);
+    let Some(mtu) = interface.and_then(|interface| interface.mtu_bytes) else {
+        return plan;
+    };
+    // IP and UDP, or IP and TCP with timestamps.
+    let headers = match (how, server.is_ipv4()) {
+        (DatagramFit::NoFragments, true) => 20 + 8,
+        (DatagramFit::NoFragments, false) => 40 + 8,
+        (DatagramFit::Segment, true) => 20 + 32,
+        (DatagramFit::Segment, false) => 40 + 32,
+    };
+    let fits = u64::from(mtu)
+        .saturating_sub(headers)
+        .clamp(MIN_UDP_BLOCK, MAX_UDP_BLOCK);
+    let most = if how == DatagramFit::NoFragments {
+        plan.block_bytes.count()
+    } else {
+        MAX_UDP_BLOCK
+    };
+    plan.block_bytes = Bytes(fits.min(most));
+    plan
 }
 
 /// Why the running part ended.
@@ -137,8 +179,9 @@ impl<'a> Session<'a> {
         let mut random = [0_u8; 36];
         thread::random(&mut random).map_err(host("asking the kernel for random bytes"))?;
         let cookie = Cookie::from_random(random);
+        let plan = fit(plan, options.fit_datagrams, remote.ip());
         let name = format!("{} {}", options.software.name, options.software.version);
-        let mut asked = parameters(plan, &name, IPERF3_VERSION, options.extended);
+        let mut asked = parameters(&plan, &name, IPERF3_VERSION, options.extended);
         asked.get_server_output = options.want_server_output;
         if let Some(credentials) = &options.credentials {
             asked.authtoken = Some(auth::token(credentials, clock::wall())?);
@@ -154,7 +197,7 @@ impl<'a> Session<'a> {
         };
         let machine = ClientControl::new(cookie, asked, Limits::default());
         Ok(Self {
-            plan: Arc::new(plan.clone()),
+            plan: Arc::new(plan),
             options,
             stop,
             observe,

@@ -20,9 +20,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use linerate_kernel::clock;
 use linerate_kernel::event::EventFd;
 use linerate_kernel::poll::{self, Interest, PollEntry};
-use linerate_model::plan::{DEFAULT_PORT, Family};
+use linerate_model::plan::{DEFAULT_PORT, Family, Plan};
 use linerate_model::progress::Event;
-use linerate_model::record::{EndRecord, RunRecord, Software};
+use linerate_model::record::{RunRecord, Software};
 use linerate_model::units::Nanos;
 use linerate_wire::cookie::Cookie;
 
@@ -42,7 +42,7 @@ const MOST_PENDING: usize = 512;
 const LEAVE_PATIENCE: Nanos = Nanos::from_millis(10_000);
 
 /// Makes the text that a client asked for with `--get-server-output`.
-pub type ServerOutput = Arc<dyn Fn(&EndRecord, &[Event]) -> String + Send + Sync>;
+pub type ServerOutput = Arc<dyn Fn(&RunRecord, &[Event]) -> String + Send + Sync>;
 
 /// How to serve.
 #[derive(Clone)]
@@ -112,6 +112,8 @@ pub enum ServerEvent {
         peer: SocketAddr,
         /// The user, where authentication is asked for.
         user: Option<String>,
+        /// What it will run.
+        plan: Box<Plan>,
     },
     /// Something that a running test tells.
     Progress {

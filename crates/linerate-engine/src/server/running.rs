@@ -6,10 +6,12 @@ use std::sync::Arc;
 use linerate_kernel::{clock, socket};
 use linerate_model::plan::{End, Plan};
 use linerate_model::progress::Event;
-use linerate_model::record::{EndRecord, Outcome, PeerResults, Role, StreamRecord};
+use linerate_model::record::{
+    ControlFacts, EndRecord, Kind, Outcome, PeerResults, Role, RunRecord, SCHEMA_VERSION,
+    StreamRecord,
+};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_wire::control::ServerEvent as Said;
-use linerate_wire::parameters::Parameters;
 use linerate_wire::udp::HANDSHAKE_ANSWER;
 
 use crate::control::Turn;
@@ -53,7 +55,10 @@ pub(super) struct Running {
     /// Duplicates of a stock client's UDP sockets, to answer again on, and when to.
     pub(super) answer_again: Vec<std::net::UdpSocket>,
     pub(super) events: Vec<Event>,
+    /// The client asked for our report.
     pub(super) keep_events: bool,
+    pub(super) control: ControlFacts,
+    pub(super) started_at_unix_ms: u64,
 }
 
 impl Session<'_> {
@@ -126,14 +131,13 @@ impl Session<'_> {
         }
     }
 
-    /// Drains, exchanges results, and gives back how it ended, our half, and the client's results.
+    /// Drains, exchanges results, and writes the record.
     pub(super) fn conclude(
         &mut self,
         running: &mut Running,
         ending: Ending,
         intervals: &mut Intervals,
-        parameters: &Parameters,
-    ) -> (Outcome, EndRecord, Option<PeerResults>) {
+    ) -> RunRecord {
         running.answer_again.clear();
         running.gate.close();
         let complete = matches!(ending, Ending::TestEnd);
@@ -180,7 +184,7 @@ impl Session<'_> {
         );
         let mut peer = None;
         let exchanged = if complete {
-            self.exchange(running, &half, parameters, &mut peer)
+            self.exchange(running, &half, &mut peer)
         } else {
             Ok(())
         };
@@ -200,7 +204,7 @@ impl Session<'_> {
             (Ending::Stopped, _) => Outcome::Interrupted,
             (Ending::Bound(_, error) | Ending::Lost(error), _) => Outcome::Failed { error },
         };
-        (outcome, half, peer)
+        self.record(running, outcome, half, peer)
     }
 
     /// Our senders end by their own bounds; the link is served meanwhile.
@@ -218,11 +222,35 @@ impl Session<'_> {
         }
     }
 
+    fn record(
+        &self,
+        running: &Running,
+        outcome: Outcome,
+        half: EndRecord,
+        peer_results: Option<PeerResults>,
+    ) -> RunRecord {
+        RunRecord {
+            schema_version: SCHEMA_VERSION,
+            kind: Kind::Test,
+            written_by: Role::Server,
+            software: self.shared.options.software.clone(),
+            started_at_unix_ms: running.started_at_unix_ms,
+            plan: Plan::clone(&running.plan),
+            outcome,
+            cookie: self.cookie.text().into_owned(),
+            control: running.control.clone(),
+            client: None,
+            server: Some(half),
+            peer_results,
+            clock: None,
+            notes: Vec::new(),
+        }
+    }
+
     fn exchange(
         &mut self,
         running: &Running,
         half: &EndRecord,
-        parameters: &Parameters,
         peer: &mut Option<PeerResults>,
     ) -> Result<(), Refusal> {
         self.link.machine.exchange_results()?;
@@ -233,10 +261,11 @@ impl Session<'_> {
                     *peer = Some(results::from_peer(theirs));
                     let mut ours =
                         results::of_streams(&half.streams, half.start_ns, half.end_ns, half.cpu);
-                    if let (true, Some(output)) =
-                        (parameters.get_server_output, &self.shared.options.output)
+                    if let (true, Some(output)) = (running.keep_events, &self.shared.options.output)
                     {
-                        ours.server_output_text = Some(output(half, &running.events));
+                        let so_far =
+                            self.record(running, Outcome::Completed, half.clone(), peer.clone());
+                        ours.server_output_text = Some(output(&so_far, &running.events));
                     }
                     self.link.machine.send_results(&ours)?;
                     if !self.extended {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use linerate_kernel::{clock, socket, tcp, thread};
 use linerate_model::plan::{Direction, Plan, Protocol};
 use linerate_model::progress::Event;
-use linerate_model::record::{ControlFacts, Flow, Kind, Role, RunRecord, SCHEMA_VERSION};
+use linerate_model::record::{ControlFacts, Flow, RunRecord};
 use linerate_model::tcp_info::TcpFacts;
 use linerate_model::units::Nanos;
 use linerate_wire::control::{Limits, ServerControl, ServerEvent as Said};
@@ -130,26 +130,11 @@ impl Session<'_> {
         self.tell(&event);
         let mut running = self.open_streams(plan, &parameters)?;
         running.keep_events = parameters.get_server_output;
+        running.control = control;
+        running.started_at_unix_ms = started_at_unix_ms;
         running.events.push(event);
         let (ending, mut intervals) = self.measure(&mut running)?;
-        let (outcome, half, results) =
-            self.conclude(&mut running, ending, &mut intervals, &parameters);
-        Ok(RunRecord {
-            schema_version: SCHEMA_VERSION,
-            kind: Kind::Test,
-            written_by: Role::Server,
-            software: self.shared.options.software.clone(),
-            started_at_unix_ms,
-            plan: Plan::clone(&running.plan),
-            outcome,
-            cookie: self.cookie.text().into_owned(),
-            control,
-            client: None,
-            server: Some(half),
-            peer_results: results,
-            clock: None,
-            notes: Vec::new(),
-        })
+        Ok(self.conclude(&mut running, ending, &mut intervals))
     }
 
     pub(super) fn tell(&self, event: &Event) {
@@ -235,6 +220,7 @@ impl Session<'_> {
             test: self.test,
             peer: self.peer,
             user,
+            plan: Box::new(plan.clone()),
         });
         Ok(plan)
     }
@@ -412,6 +398,8 @@ impl Session<'_> {
             answer_again: Vec::new(),
             events: Vec::new(),
             keep_events: false,
+            control: ControlFacts::default(),
+            started_at_unix_ms: 0,
         };
         let (mut opened, count) = (Vec::new(), arrivals.len());
         for (arrival, index) in arrivals.into_iter().zip(0_u16..) {

@@ -18,6 +18,10 @@ const INTERRUPTS: [u8; 1] = [State::ClientTerminate.byte()];
 
 /// What a client said.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a handful of events a test, never stored in bulk"
+)]
 pub enum ServerEvent {
     /// What the client asks for; [`Parameters::check`] was not called yet. Where
     /// [`Parameters::linerate`] is set, `send_hello` may answer it.

@@ -22,8 +22,14 @@ fn parameters() -> impl Strategy<Value = Parameters> {
         Just(Protocol::Udp),
         Just(Protocol::Sctp)
     ];
-    let extension = prop::option::of((any::<u32>(), "[ -~]{0,60}"))
-        .prop_map(|o| o.map(|(version, software)| Extension { version, software }));
+    let extension =
+        prop::option::of((any::<u32>(), "[ -~]{0,60}", any::<Option<u64>>())).prop_map(|o| {
+            o.map(|(version, software, sample_ns)| Extension {
+                version,
+                software,
+                sample_ns,
+            })
+        });
     let numbers = any::<([u64; 5], [u64; 12], Option<u64>)>();
     let texts = (text(), text(), text(), text(), text(), text());
     (protocol, numbers, any::<[bool; 12]>(), texts, extension).prop_map(

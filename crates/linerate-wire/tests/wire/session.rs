@@ -23,6 +23,7 @@ pub(crate) fn offer() -> Parameters {
     let linerate = Some(Extension {
         version: 1,
         software: "linerate test".to_owned(),
+        sample_ns: Some(10_000_000),
     });
     Parameters {
         linerate,

@@ -1,0 +1,101 @@
+//! What the program is asked to do, and how it can fail.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use linerate_engine::EngineError;
+
+use crate::arguments::{self, ServeRequest, ShowRequest, TestRequest};
+
+/// One action of the program.
+pub(crate) enum Action {
+    Test(Box<TestRequest>),
+    Serve(Box<ServeRequest>),
+    Show(ShowRequest),
+    Iperf3(Vec<OsString>),
+    /// Help or version.
+    Print(String),
+    /// Arguments that cannot be understood.
+    Refuse(String),
+}
+
+/// Why an action failed. Each kind has its exit code, which docs/reference/options.md lists.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The arguments contradict themselves or cannot be read.
+    Usage(String),
+    /// The test could not be run.
+    Engine(EngineError),
+    /// The test ran and failed on the way; what was measured was reported.
+    Incomplete(String),
+    /// A file could not be read or written.
+    File(String),
+    /// The ledger does not balance; the report says where.
+    Unbalanced(String),
+    /// The message was printed already, in iperf3's words.
+    Said,
+    /// Standard output is gone.
+    Output(std::io::Error),
+}
+
+impl Failure {
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Said => 1,
+            Self::Usage(_) => 2,
+            Self::Engine(_) => 3,
+            Self::Incomplete(_) => 4,
+            Self::File(_) => 5,
+            Self::Unbalanced(_) => 6,
+            // Whoever read our output has enough of it.
+            Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe => 0,
+            Self::Output(_) => 5,
+        })
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Plan(error) => Self::Usage(error.to_string()),
+            error => Self::Engine(error),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Usage(text)
+            | Self::Incomplete(text)
+            | Self::File(text)
+            | Self::Unbalanced(text) => f.write_str(text),
+            Self::Engine(error) => error.fmt(f),
+            Self::Said => Ok(()),
+            Self::Output(error) => write!(f, "cannot write the output: {error}"),
+        }
+    }
+}
+
+/// Finds out what is asked. The binary under the name `iperf3` is iperf3.
+pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
+    let named_iperf3 = arguments.first().is_some_and(|name| {
+        Path::new(name)
+            .file_stem()
+            .is_some_and(|stem| stem == "iperf3")
+    });
+    if named_iperf3 {
+        return Action::Iperf3(arguments.into_iter().skip(1).collect());
+    }
+    if arguments.get(1).is_some_and(|word| word == "iperf3") {
+        return Action::Iperf3(arguments.into_iter().skip(2).collect());
+    }
+    arguments::parse(arguments)
+}

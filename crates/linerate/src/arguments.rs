@@ -1,0 +1,624 @@
+//! The command line, and how it becomes a plan.
+
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use linerate_engine::server::{Network, ServerLimits};
+use linerate_model::plan::{
+    DEFAULT_PORT, DEFAULT_TCP_BLOCK, DEFAULT_UDP_BLOCK, DEFAULT_UDP_RATE, Direction, End, Family,
+    Plan, Protocol,
+};
+use linerate_model::units::{BitRate, Bytes, Nanos};
+
+use crate::action::Action;
+
+/// Measures the throughput between two hosts, says why it is not higher, and never lies about where a
+/// number was measured.
+///
+/// Run `linerate serve` on one host and `linerate test HOST` on the other. `linerate iperf3 …` takes
+/// iperf3's own arguments.
+#[derive(Parser, Debug)]
+#[command(
+    name = "linerate",
+    version,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Measure the path to a host that runs `linerate serve` or `iperf3 -s`
+    Test(Box<TestArguments>),
+    /// Wait for tests, many at once, from linerate and iperf3 clients
+    Serve(Box<ServeArguments>),
+    /// Show a kept record again
+    Show(ShowArguments),
+    /// Take iperf3's own arguments, print what iperf3 prints
+    Iperf3 {
+        /// iperf3's arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+}
+
+/// `linerate test`.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct TestArguments {
+    /// The host: a name or an address
+    host: String,
+    /// The server's port
+    #[arg(short = 'p', long, default_value_t = DEFAULT_PORT)]
+    port: u16,
+    /// Seconds to measure, after the omitted part [default: 10]
+    #[arg(short = 't', long, value_parser = seconds, conflicts_with_all = ["bytes", "blocks"])]
+    time: Option<Nanos>,
+    /// Move exactly this many bytes in each direction (K, M, G of 1024)
+    #[arg(short = 'n', long, conflicts_with = "blocks")]
+    bytes: Option<Bytes>,
+    /// Move exactly this many blocks of -l bytes in each direction (K, M, G of 1024)
+    #[arg(short = 'k', long)]
+    blocks: Option<Bytes>,
+    /// Seconds between two lines of progress
+    #[arg(short = 'i', long, value_parser = seconds, default_value = "1")]
+    interval: Nanos,
+    /// Whole seconds at the beginning that no figure counts. The plateau is found without it
+    #[arg(short = 'O', long, value_name = "SECONDS", default_value_t = 0)]
+    omit: u16,
+    /// Rate of each stream in bit/s (K, M, G of 1000; 0 = unlimited) [default: unlimited, UDP: 1M]
+    #[arg(
+        short = 'b',
+        long = "bitrate",
+        alias = "bandwidth",
+        value_name = "RATE"
+    )]
+    rate: Option<BitRate>,
+    /// Bytes a write, or payload of a datagram [default: TCP 1M, UDP 1460]
+    #[arg(short = 'l', long, value_name = "BYTES")]
+    length: Option<Bytes>,
+    /// Socket buffers of both ends (K, M, G of 1024). Fixes what is otherwise tuned by the kernel
+    #[arg(short = 'w', long, value_name = "BYTES")]
+    window: Option<Bytes>,
+    /// Streams in each direction, 1 to 128
+    #[arg(short = 'P', long, default_value_t = 1)]
+    parallel: u16,
+    /// The server sends, the client receives
+    #[arg(short = 'R', long, conflicts_with = "bidir")]
+    reverse: bool,
+    /// Both directions at once
+    #[arg(long)]
+    bidir: bool,
+    /// UDP instead of TCP
+    #[arg(short = 'u', long)]
+    udp: bool,
+    /// Maximum segment size, bytes
+    #[arg(short = 'M', long = "set-mss", value_name = "BYTES")]
+    mss: Option<u16>,
+    /// Send small segments at once (TCP_NODELAY)
+    #[arg(short = 'N', long)]
+    no_delay: bool,
+    /// Congestion control of the sender: cubic, bbr …
+    #[arg(short = 'C', long, value_name = "NAME")]
+    congestion: Option<String>,
+    /// IP type of service, 0 to 255 (decimal, 0x…, 0…)
+    #[arg(short = 'S', long, value_parser = tos, conflicts_with = "dscp")]
+    tos: Option<u8>,
+    /// DSCP: 0 to 63, or a name such as ef, cs1, af11
+    #[arg(long, value_parser = dscp)]
+    dscp: Option<u8>,
+    /// Local address or name
+    #[arg(short = 'B', long, value_name = "HOST")]
+    bind: Option<String>,
+    /// Local interface (SO_BINDTODEVICE)
+    #[arg(long, value_name = "NAME")]
+    bind_dev: Option<String>,
+    /// First local port of the data streams
+    #[arg(long, value_name = "PORT")]
+    cport: Option<u16>,
+    /// IPv4 only
+    #[arg(short = '4', conflicts_with = "v6")]
+    v4: bool,
+    /// IPv6 only
+    #[arg(short = '6')]
+    v6: bool,
+    /// Send without copying (MSG_ZEROCOPY) where the kernel can
+    #[arg(short = 'Z', long)]
+    zerocopy: bool,
+    /// The receiver lets the kernel discard the payload
+    #[arg(long)]
+    skip_rx_copy: bool,
+    /// IPv6 flow label, 1 to 1048575
+    #[arg(short = 'L', long, value_name = "LABEL")]
+    flowlabel: Option<u32>,
+    /// CPU of the client's streams, and after a comma of the server's
+    #[arg(short = 'A', long, value_name = "N[,M]", value_parser = affinity)]
+    affinity: Option<(u16, Option<u16>)>,
+    /// Multipath TCP
+    #[arg(long)]
+    mptcp: bool,
+    /// Pacing by the kernel, bit/s of each stream
+    #[arg(long, value_name = "RATE")]
+    fq_rate: Option<BitRate>,
+    /// Forbid fragments (UDP over IPv4)
+    #[arg(long)]
+    dont_fragment: bool,
+    /// Between two samples of a stream: 1ms to 1s
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10ms")]
+    sample: Nanos,
+    /// Longest wait for the connection
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
+    connect_timeout: Nanos,
+    /// A title for the record
+    #[arg(short = 'T', long)]
+    title: Option<String>,
+    /// User for a server that asks; the password comes from LINERATE_PASSWORD or IPERF3_PASSWORD
+    #[arg(long, value_name = "NAME", requires = "public_key")]
+    username: Option<String>,
+    /// The server's public key (PEM)
+    #[arg(long = "rsa-public-key-path", value_name = "FILE")]
+    public_key: Option<PathBuf>,
+    /// Pad the credentials as servers older than iperf3 3.17 want it
+    #[arg(long)]
+    use_pkcs1_padding: bool,
+    /// Keep the record in this file
+    #[arg(short = 'o', long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    format: FormatArguments,
+}
+
+#[derive(Args, Debug, Clone, Copy)]
+struct FormatArguments {
+    /// One JSON document
+    #[arg(long, alias = "json-document", conflicts_with = "json_stream")]
+    json: bool,
+    /// One JSON object a line, as things happen
+    #[arg(long)]
+    json_stream: bool,
+}
+
+/// `linerate serve`.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct ServeArguments {
+    /// The port
+    #[arg(short = 'p', long, default_value_t = DEFAULT_PORT)]
+    port: u16,
+    /// Listen on this address only
+    #[arg(short = 'B', long, value_name = "ADDRESS")]
+    bind: Option<IpAddr>,
+    /// Listen on this interface only
+    #[arg(long, value_name = "NAME")]
+    bind_dev: Option<String>,
+    /// IPv4 only
+    #[arg(short = '4', conflicts_with = "v6")]
+    v4: bool,
+    /// IPv6 only
+    #[arg(short = '6')]
+    v6: bool,
+    /// End after one test
+    #[arg(short = '1', long)]
+    one_off: bool,
+    /// Tests at once
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    max_clients: usize,
+    /// Tests at once from one address
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    max_clients_per_address: usize,
+    /// Streams of a test, both directions together
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    max_streams: u16,
+    /// Longest test
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    max_duration: Option<Nanos>,
+    /// Highest rate of a test, all streams together, averaged over 5 s
+    #[arg(long, value_name = "RATE")]
+    max_rate: Option<BitRate>,
+    /// End a test in which nothing moves for this long
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
+    idle_timeout: Nanos,
+    /// Networks that may test, such as 192.0.2.0/24; may be repeated [default: all]
+    #[arg(long, value_name = "NETWORK")]
+    allow: Vec<Network>,
+    /// On SIGTERM, running tests may end within this time
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
+    grace: Nanos,
+    /// Private key (PEM); with it and the users file, clients must authenticate
+    #[arg(long = "rsa-private-key-path", value_name = "FILE", requires = "users")]
+    private_key: Option<PathBuf>,
+    /// Users: lines of user,sha256
+    #[arg(
+        long = "authorized-users-path",
+        value_name = "FILE",
+        requires = "private_key"
+    )]
+    users: Option<PathBuf>,
+    /// Pad credentials as iperf3 before 3.17 does
+    #[arg(long)]
+    use_pkcs1_padding: bool,
+    /// Seconds that a client's clock may differ
+    #[arg(long, value_name = "SECONDS")]
+    time_skew_threshold: Option<u64>,
+    /// Keep a record of each test in this folder
+    #[arg(short = 'o', long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+    /// One JSON object a line, as things happen
+    #[arg(long)]
+    json_stream: bool,
+}
+
+/// `linerate show`.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct ShowArguments {
+    /// The record's file
+    file: PathBuf,
+    /// One JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// How to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Text,
+    Json,
+    JsonStream,
+}
+
+/// A test to run.
+#[derive(Debug)]
+pub(crate) struct TestRequest {
+    pub(crate) plan: Plan,
+    pub(crate) format: Format,
+    pub(crate) output: Option<PathBuf>,
+    pub(crate) user: Option<String>,
+    pub(crate) public_key: Option<PathBuf>,
+    pub(crate) pkcs1: bool,
+    /// `-l` was not given.
+    pub(crate) fit_datagrams: bool,
+}
+
+/// A server to run.
+#[derive(Debug)]
+pub(crate) struct ServeRequest {
+    pub(crate) port: u16,
+    pub(crate) bind: Option<IpAddr>,
+    pub(crate) bind_device: Option<String>,
+    pub(crate) family: Family,
+    pub(crate) one_off: bool,
+    pub(crate) limits: ServerLimits,
+    pub(crate) grace: Nanos,
+    pub(crate) private_key: Option<PathBuf>,
+    pub(crate) users: Option<PathBuf>,
+    pub(crate) pkcs1: bool,
+    pub(crate) skew_seconds: Option<u64>,
+    pub(crate) output: Option<PathBuf>,
+    pub(crate) json_stream: bool,
+}
+
+/// A record to show.
+#[derive(Debug)]
+pub(crate) struct ShowRequest {
+    pub(crate) file: PathBuf,
+    pub(crate) format: Format,
+}
+
+/// Understands the arguments, or says what is wrong with them.
+pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
+    match Cli::try_parse_from(arguments) {
+        Ok(Cli {
+            command: Command::Test(arguments),
+        }) => match arguments.request() {
+            Ok(request) => Action::Test(Box::new(request)),
+            Err(text) => Action::Refuse(text),
+        },
+        Ok(Cli {
+            command: Command::Serve(arguments),
+        }) => Action::Serve(Box::new(arguments.request())),
+        Ok(Cli {
+            command: Command::Show(arguments),
+        }) => Action::Show(ShowRequest {
+            file: arguments.file,
+            format: if arguments.json {
+                Format::Json
+            } else {
+                Format::Text
+            },
+        }),
+        Ok(Cli {
+            command: Command::Iperf3 { arguments },
+        }) => Action::Iperf3(arguments),
+        Err(error) if error.use_stderr() => Action::Refuse(without_prefix(&error.to_string())),
+        Err(error) => Action::Print(error.to_string()),
+    }
+}
+
+/// clap begins its messages with `error: `, and so does our printer.
+fn without_prefix(text: &str) -> String {
+    text.strip_prefix("error: ")
+        .unwrap_or(text)
+        .trim_end()
+        .to_owned()
+}
+
+/// The definition of all options, for the generated reference.
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the reference is generated and checked by a test")
+)]
+pub(crate) fn definition() -> clap::Command {
+    Cli::command()
+}
+
+impl TestArguments {
+    fn request(self) -> Result<TestRequest, String> {
+        let mut plan = Plan::new(self.host);
+        plan.port = self.port;
+        plan.family = family(self.v4, self.v6);
+        plan.protocol = if self.udp {
+            Protocol::Udp
+        } else {
+            Protocol::Tcp
+        };
+        plan.mptcp = self.mptcp;
+        plan.direction = match (self.reverse, self.bidir) {
+            (true, _) => Direction::Receive,
+            (_, true) => Direction::Both,
+            _ => Direction::Send,
+        };
+        plan.streams = self.parallel;
+        plan.end = match (self.time, self.bytes, self.blocks) {
+            (_, Some(bytes), _) => End::Bytes(bytes),
+            (_, _, Some(blocks)) => End::Blocks(blocks.count()),
+            (time, None, None) => End::TimeNs(time.unwrap_or(Nanos::from_millis(10_000))),
+        };
+        plan.omit_ns = Nanos::from_millis(u64::from(self.omit) * 1000);
+        plan.interval_ns = self.interval;
+        plan.sample_ns = self.sample;
+        plan.block_bytes = self.length.unwrap_or(if self.udp {
+            DEFAULT_UDP_BLOCK
+        } else {
+            DEFAULT_TCP_BLOCK
+        });
+        plan.rate_is_default = self.rate.is_none() && self.udp;
+        plan.rate_bps = match self.rate {
+            Some(BitRate(0)) => None,
+            None if self.udp => Some(DEFAULT_UDP_RATE),
+            rate => rate,
+        };
+        plan.kernel_pacing_bps = self.fq_rate.filter(|rate| rate.0 > 0);
+        plan.window_bytes = self.window.filter(|window| window.0 > 0);
+        plan.mss_bytes = self.mss;
+        plan.nodelay = self.no_delay;
+        plan.congestion = self.congestion;
+        plan.tos = self.tos.or(self.dscp.map(|dscp| dscp << 2)).unwrap_or(0);
+        plan.flow_label = self.flowlabel;
+        plan.bind = self.bind;
+        plan.bind_device = self.bind_dev;
+        plan.client_port = self.cport;
+        plan.zerocopy = self.zerocopy;
+        plan.skip_receive_copy = self.skip_rx_copy;
+        plan.client_cpu = self.affinity.map(|(client, _)| client);
+        plan.server_cpu = self.affinity.and_then(|(_, server)| server);
+        plan.dont_fragment = self.dont_fragment;
+        plan.connect_timeout_ns = self.connect_timeout;
+        plan.title = self.title;
+        plan.check().map_err(|error| error.to_string())?;
+        Ok(TestRequest {
+            plan,
+            format: match (self.format.json, self.format.json_stream) {
+                (true, _) => Format::Json,
+                (_, true) => Format::JsonStream,
+                _ => Format::Text,
+            },
+            output: self.output,
+            user: self.username,
+            public_key: self.public_key,
+            pkcs1: self.use_pkcs1_padding,
+            fit_datagrams: self.length.is_none(),
+        })
+    }
+}
+
+impl ServeArguments {
+    fn request(self) -> ServeRequest {
+        ServeRequest {
+            port: self.port,
+            bind: self.bind,
+            bind_device: self.bind_dev,
+            family: family(self.v4, self.v6),
+            one_off: self.one_off,
+            limits: ServerLimits {
+                clients: self.max_clients,
+                clients_per_address: self.max_clients_per_address,
+                streams: self.max_streams,
+                duration: self.max_duration,
+                rate: self.max_rate,
+                idle: self.idle_timeout,
+                allowed: self.allow,
+                ..ServerLimits::default()
+            },
+            grace: self.grace,
+            private_key: self.private_key,
+            users: self.users,
+            pkcs1: self.use_pkcs1_padding,
+            skew_seconds: self.time_skew_threshold,
+            output: self.output,
+            json_stream: self.json_stream,
+        }
+    }
+}
+
+const fn family(v4: bool, v6: bool) -> Family {
+    match (v4, v6) {
+        (true, _) => Family::V4,
+        (_, true) => Family::V6,
+        _ => Family::Any,
+    }
+}
+
+/// A number of seconds, with a fraction if need be.
+fn seconds(text: &str) -> Result<Nanos, String> {
+    match text.trim_end_matches('s').parse::<f64>() {
+        Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(Nanos::from_secs_f64(seconds)),
+        _ => Err("a number of seconds is wanted, such as 10 or 0.5".to_owned()),
+    }
+}
+
+/// A time with its unit: 10ms, 2.5s, 1m; a bare number is seconds.
+fn duration(text: &str) -> Result<Nanos, String> {
+    let (number, scale) = match text {
+        text if text.ends_with("us") => (&text[..text.len() - 2], 1e-6),
+        text if text.ends_with("ms") => (&text[..text.len() - 2], 1e-3),
+        text if text.ends_with('s') => (&text[..text.len() - 1], 1.0),
+        text if text.ends_with('m') => (&text[..text.len() - 1], 60.0),
+        text if text.ends_with('h') => (&text[..text.len() - 1], 3600.0),
+        text => (text, 1.0),
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number.is_finite() && number >= 0.0 => {
+            Ok(Nanos::from_secs_f64(number * scale))
+        }
+        _ => Err("a time is wanted, such as 10ms, 2.5s or 1m".to_owned()),
+    }
+}
+
+/// A byte in decimal, hexadecimal or octal, as iperf3 reads it.
+fn tos(text: &str) -> Result<u8, String> {
+    let parsed = if let Some(hex) = text.strip_prefix("0x").or(text.strip_prefix("0X")) {
+        u8::from_str_radix(hex, 16)
+    } else if text.len() > 1 && text.starts_with('0') {
+        u8::from_str_radix(&text[1..], 8)
+    } else {
+        text.parse()
+    };
+    parsed.map_err(|_| "a number from 0 to 255 is wanted, decimal, 0x… or 0…".to_owned())
+}
+
+/// A DSCP value or its name (RFC 2474, 2597, 3246, 5865).
+fn dscp(text: &str) -> Result<u8, String> {
+    let lower = text.to_ascii_lowercase();
+    let digit = |at: usize| lower.as_bytes().get(at).map(|byte| byte.wrapping_sub(b'0'));
+    match (lower.as_str(), lower.len()) {
+        ("ef", _) => return Ok(46),
+        ("va", _) => return Ok(44),
+        ("le", _) => return Ok(1),
+        (name, 3) if name.starts_with("cs") => {
+            if let Some(class @ 0..=7) = digit(2) {
+                return Ok(class << 3);
+            }
+        }
+        (name, 4) if name.starts_with("af") => {
+            if let (Some(class @ 1..=4), Some(drop @ 1..=3)) = (digit(2), digit(3)) {
+                return Ok(class << 3 | drop << 1);
+            }
+        }
+        _ => {}
+    }
+    match tos(text) {
+        Ok(value) if value < 64 => Ok(value),
+        _ => Err(
+            "a number from 0 to 63 or one of af11 … af43, cs0 … cs7, ef, va, le is wanted"
+                .to_owned(),
+        ),
+    }
+}
+
+/// `n` or `n,m`.
+fn affinity(text: &str) -> Result<(u16, Option<u16>), String> {
+    let wrong = |_| {
+        "CPU numbers are wanted: the client's, or the client's and the server's as in 2,3"
+            .to_owned()
+    };
+    match text.split_once([',', '/']) {
+        Some((client, server)) => Ok((
+            client.parse().map_err(wrong)?,
+            Some(server.parse().map_err(wrong)?),
+        )),
+        None => Ok((text.parse().map_err(wrong)?, None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(line: &str) -> Result<Plan, String> {
+        let words = format!("linerate test {line}");
+        match parse(words.split_whitespace().map(OsString::from).collect()) {
+            Action::Test(request) => Ok(request.plan),
+            Action::Refuse(text) => Err(text),
+            _ => panic!("another action"),
+        }
+    }
+
+    #[test]
+    fn the_definition_holds_together() {
+        definition().debug_assert();
+    }
+
+    #[test]
+    fn iperf3s_letters_mean_the_same() {
+        let plan =
+            plan("h -p 99 -t 2.5 -b 1G -l 64K -w 32M -P 3 -R -M 1400 -N -C cubic --dscp ef -A 0,1")
+                .unwrap();
+        assert_eq!(plan.end, End::TimeNs(Nanos::from_millis(2500)));
+        assert_eq!(plan.rate_bps, Some(BitRate(1_000_000_000)));
+        assert_eq!(plan.window_bytes, Some(Bytes(32 << 20)));
+        assert_eq!(
+            (plan.tos, plan.client_cpu, plan.server_cpu),
+            (184, Some(0), Some(1))
+        );
+        assert_eq!(plan.direction, Direction::Receive);
+    }
+
+    #[test]
+    fn udp_without_a_rate_says_that_the_rate_is_a_default() {
+        let default = plan("h -u").unwrap();
+        assert_eq!(
+            (default.rate_bps, default.rate_is_default),
+            (Some(DEFAULT_UDP_RATE), true)
+        );
+        assert_eq!(plan("h -u -b 0").unwrap().rate_bps, None);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_name() {
+        for (line, names) in [
+            ("h -P 0", "-P"),
+            ("h -t 5 -n 5M", "--bytes"),
+            ("h -n 1X", "1X"),
+            ("h -b 10Q", "10Q"),
+            ("h -R --bidir", "--bidir"),
+            ("h -u -C cubic", "-C"),
+            ("h -t 0", "-t"),
+            ("h -4 -6", "-6"),
+            ("h --sample 1us", "--sample"),
+            ("h -M 10", "-M"),
+        ] {
+            let text = plan(line).unwrap_err();
+            assert!(text.contains(names), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn dscp_names_have_their_values() {
+        for (name, value) in [
+            ("ef", 46),
+            ("cs1", 8),
+            ("af11", 10),
+            ("af43", 38),
+            ("0x2e", 46),
+            ("63", 63),
+        ] {
+            assert_eq!(dscp(name), Ok(value), "{name}");
+        }
+        for wrong in ["64", "af44", "af50", "cs8", "x"] {
+            assert!(dscp(wrong).is_err(), "{wrong}");
+        }
+    }
+}

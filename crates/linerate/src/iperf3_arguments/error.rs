@@ -1,0 +1,100 @@
+//! What is wrong with a command line, in iperf3's own words where it has some.
+
+use std::fmt;
+
+/// What iperf3 prints after every refusal.
+pub(crate) const USAGE_HINT: &str =
+    "Usage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n";
+
+/// A command line that cannot be carried out. The exit code is 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Iperf3ArgumentError {
+    /// No such long option.
+    UnknownLong {
+        /// As typed.
+        name: String,
+    },
+    /// No such letter.
+    UnknownShort {
+        /// As typed.
+        letter: String,
+    },
+    /// An abbreviation that several options begin with.
+    Ambiguous {
+        /// As typed.
+        name: String,
+        /// The options that begin so.
+        possibilities: Vec<&'static str>,
+    },
+    /// A long option without its argument.
+    LongNeedsArgument {
+        /// The option's whole name.
+        name: &'static str,
+    },
+    /// A letter without its argument.
+    ShortNeedsArgument {
+        /// The letter.
+        letter: char,
+    },
+    /// A flag that was given an argument.
+    TakesNoArgument {
+        /// The option's whole name.
+        name: &'static str,
+    },
+    /// A value or a combination that iperf3 refuses, or that cannot be run.
+    Parameter {
+        /// iperf3's text.
+        text: String,
+        /// The option at fault, as typed, where there is one.
+        given: Option<String>,
+    },
+}
+
+impl fmt::Display for Iperf3ArgumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownLong { name } => write!(f, "unrecognized option '--{name}'"),
+            Self::UnknownShort { letter } => write!(f, "invalid option -- '{letter}'"),
+            Self::Ambiguous {
+                name,
+                possibilities,
+            } => {
+                write!(f, "option '--{name}' is ambiguous; possibilities:")?;
+                possibilities
+                    .iter()
+                    .try_for_each(|possibility| write!(f, " '--{possibility}'"))
+            }
+            Self::LongNeedsArgument { name } => write!(f, "option '--{name}' requires an argument"),
+            Self::ShortNeedsArgument { letter } => {
+                write!(f, "option requires an argument -- '{letter}'")
+            }
+            Self::TakesNoArgument { name } => {
+                write!(f, "option '--{name}' doesn't allow an argument")
+            }
+            Self::Parameter { text, .. } => write!(f, "parameter error - {text}"),
+        }
+    }
+}
+
+impl std::error::Error for Iperf3ArgumentError {}
+
+impl Iperf3ArgumentError {
+    /// A refusal that concerns the command line as a whole.
+    pub(super) fn parameter(text: impl Into<String>) -> Self {
+        Self::Parameter {
+            text: text.into(),
+            given: None,
+        }
+    }
+
+    /// All that goes to stderr: the message, what was given, and the hint.
+    pub(crate) fn report(&self) -> String {
+        let given = match self {
+            Self::Parameter {
+                given: Some(given), ..
+            } => format!("  given: {given}\n"),
+            _ => String::new(),
+        };
+        format!("iperf3: {self}\n{given}\n{USAGE_HINT}")
+    }
+}

@@ -1,0 +1,138 @@
+//! iperf3's ways of reading numbers: they take what stands at the beginning and pass over the rest.
+//!
+//! The rest is handed back, so that the user can be told. Where there is no number at all, iperf3
+//! reads a zero (and runs for ever on `-t abc`); here that is refused.
+
+/// A number at the beginning of a text, and what follows it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Leading<'a, T> {
+    /// The number.
+    pub(super) number: T,
+    /// What was not read.
+    pub(super) rest: &'a str,
+}
+
+fn digits(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_digit).count()
+}
+
+/// The sign's length: 0 or 1.
+fn sign(text: &str) -> usize {
+    usize::from(text.starts_with(['+', '-']))
+}
+
+/// As `atoi`: a whole decimal number.
+pub(super) fn whole(text: &str) -> Option<Leading<'_, i64>> {
+    let text = text.trim_start();
+    let end = sign(text) + digits(&text[sign(text)..]);
+    let number = text[..end].parse().ok()?;
+    Some(Leading {
+        number,
+        rest: &text[end..],
+    })
+}
+
+/// As `strtol` with base 0: decimal, `0x` hexadecimal or `0` octal.
+pub(super) fn any_base(text: &str) -> Option<Leading<'_, i64>> {
+    let text = text.trim_start();
+    let body = &text[sign(text)..];
+    let (radix, prefix) = match body.as_bytes() {
+        [b'0', b'x' | b'X', digit, ..] if digit.is_ascii_hexdigit() => (16, 2),
+        [b'0', ..] => (8, 0),
+        _ => (10, 0),
+    };
+    let length = body[prefix..]
+        .chars()
+        .take_while(|c| c.is_digit(radix))
+        .count();
+    let magnitude = i64::from_str_radix(&body[prefix..prefix + length], radix).ok()?;
+    let number = if text.starts_with('-') {
+        -magnitude
+    } else {
+        magnitude
+    };
+    Some(Leading {
+        number,
+        rest: &body[prefix + length..],
+    })
+}
+
+/// As `atof`: a decimal number with fraction and exponent, `.3` too.
+pub(super) fn decimal(text: &str) -> Option<Leading<'_, f64>> {
+    let text = text.trim_start();
+    let mut end = sign(text);
+    end += digits(&text[end..]);
+    if text[end..].starts_with('.') {
+        end += 1 + digits(&text[end + 1..]);
+    }
+    if text[end..].starts_with(['e', 'E']) {
+        let exponent = end + 1 + sign(&text[end + 1..]);
+        if digits(&text[exponent..]) > 0 {
+            end = exponent + digits(&text[exponent..]);
+        }
+    }
+    let number = text[..end]
+        .parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite())?;
+    Some(Leading {
+        number,
+        rest: &text[end..],
+    })
+}
+
+/// A size (`base` 1024) or rate (`base` 1000) with at most one of K, M, G, T.
+pub(super) fn amount(text: &str, base: u32) -> Option<Leading<'_, u64>> {
+    let Leading { number, rest } = decimal(text)?;
+    let power = match rest.chars().next() {
+        None => 0,
+        Some('k' | 'K') => 1,
+        Some('m' | 'M') => 2,
+        Some('g' | 'G') => 3,
+        Some('t' | 'T') => 4,
+        Some(_) => return None,
+    };
+    let value = number * f64::from(base).powi(power);
+    if !(0.0..9.2e18).contains(&value) {
+        return None;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "within the bounds checked above; iperf3 truncates too"
+    )]
+    let number = value as u64;
+    Some(Leading {
+        number,
+        rest: rest.get(1..).unwrap_or(""),
+    })
+}
+
+/// A DSCP name, or its number from 0 to 63; the answer is the type-of-service byte.
+pub(super) fn dscp(text: &str) -> Option<u8> {
+    let name = text.to_ascii_lowercase();
+    let class = |text: &str| {
+        text.parse::<u8>()
+            .ok()
+            .filter(|number| text.len() == 1 && *number < 8)
+    };
+    match name.as_str() {
+        "ef" => return Some(46 << 2),
+        "va" => return Some(44 << 2),
+        "lowdelay" => return Some(0x10),
+        "throughput" => return Some(0x08),
+        "reliability" => return Some(0x04),
+        _ => {}
+    }
+    if let Some(selector) = name.strip_prefix("cs").and_then(class) {
+        return Some(selector << 5);
+    }
+    // RFC 2597: afxy is 8x + 2y.
+    if let Some([x @ b'1'..=b'4', y @ b'1'..=b'3']) = name.strip_prefix("af").map(str::as_bytes) {
+        return Some(((x - b'0') * 8 + (y - b'0') * 2) << 2);
+    }
+    let Leading { number, rest } = any_base(text)?;
+    u8::try_from(number)
+        .ok()
+        .filter(|number| *number < 64 && rest.is_empty())
+        .map(|number| number << 2)
+}

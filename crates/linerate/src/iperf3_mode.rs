@@ -1,0 +1,225 @@
+//! `linerate iperf3 …`, or the binary under the name `iperf3`: iperf3's arguments, lines, documents
+//! and exit codes around our engine.
+
+mod output;
+mod server;
+
+use std::ffi::OsString;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+
+use linerate_engine::auth::{Credentials, Padding};
+use linerate_engine::client::{self, ClientOptions, DatagramFit};
+use linerate_kernel::host;
+use linerate_model::progress::Event;
+use linerate_model::record::{Outcome, Role};
+use linerate_report::iperf3::{Iperf3Settings, Json, Text, error_line};
+
+use crate::action::Failure;
+use crate::iperf3_arguments::{self, Iperf3Action, Iperf3Client, Iperf3Common};
+use crate::printer::Printer;
+use crate::signals;
+
+use output::Output;
+
+/// Does what iperf3 would do.
+pub(crate) fn run(arguments: Vec<OsString>, printer: &mut Printer) -> Result<(), Failure> {
+    match iperf3_arguments::parse(arguments) {
+        Err(error) => {
+            printer.tell(error.report().trim_end());
+            Err(Failure::Said)
+        }
+        Ok(Iperf3Action::Help) => Ok(printer.print(&iperf3_arguments::help_text())?),
+        Ok(Iperf3Action::Version) => {
+            let text = iperf3_arguments::version_text(env!("CARGO_PKG_VERSION"), &system());
+            Ok(printer.print(&text)?)
+        }
+        Ok(Iperf3Action::Client(request)) => run_client(&request, printer),
+        Ok(Iperf3Action::Server(request)) => server::run(&request, printer),
+    }
+}
+
+/// The system as `uname -srnvm` prints it.
+fn system() -> String {
+    let facts = host::facts();
+    let version = std::fs::read_to_string("/proc/sys/kernel/version").unwrap_or_default();
+    format!(
+        "Linux {} {} {} {}",
+        facts.hostname,
+        facts.kernel_release,
+        version.trim(),
+        facts.architecture
+    )
+}
+
+/// What both roles tell the user before anything else.
+fn warn(common: &Iperf3Common, printer: &Printer) {
+    for warning in &common.warnings {
+        printer.tell(&format!("warning: {warning}"));
+    }
+    for (set, option) in [
+        (common.send_timeout_ms.is_some(), "--snd-timeout"),
+        (common.control_keepalive.is_some(), "--cntl-ka"),
+    ] {
+        if set {
+            printer.tell(&format!(
+                "warning: {option} has no effect: dead peers are noticed within 20 s without it"
+            ));
+        }
+    }
+}
+
+/// What is not built is refused by its name, before anything else is done.
+fn refuse_unbuilt(common: &Iperf3Common, printer: &Printer) -> Result<(), Failure> {
+    if common.file.is_some() {
+        printer.tell("iperf3: parameter error - -F (transmitting or receiving a file) is not built into linerate");
+        return Err(Failure::Said);
+    }
+    Ok(())
+}
+
+fn fail(printer: &Printer, text: &str) -> Failure {
+    printer.tell(&format!("iperf3: error - {text}"));
+    Failure::Said
+}
+
+fn settings(role: Role, common: &Iperf3Common) -> Iperf3Settings {
+    Iperf3Settings {
+        system_info: system(),
+        format: common.format,
+        verbose: common.verbose,
+        json_stream: common.json_stream,
+        json_stream_full: common.json_stream_full,
+        without_intervals: common.without_intervals,
+        ..Iperf3Settings::new(role)
+    }
+}
+
+fn padding(common: &Iperf3Common) -> Padding {
+    if common.use_pkcs1_padding {
+        Padding::Pkcs1
+    } else {
+        Padding::Oaep
+    }
+}
+
+fn read(path: &Path, what: &str, printer: &Printer) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| {
+        fail(
+            printer,
+            &format!("cannot read {what} {}: {error}", path.display()),
+        )
+    })
+}
+
+fn credentials(request: &Iperf3Client, printer: &Printer) -> Result<Option<Credentials>, Failure> {
+    let (Some(user), Some(key)) = (&request.username, &request.rsa_public_key_path) else {
+        return Ok(None);
+    };
+    let password = std::env::var("IPERF3_PASSWORD").map_err(|_| {
+        fail(
+            printer,
+            "a password is needed for --username; put it in the environment as IPERF3_PASSWORD",
+        )
+    })?;
+    let public_key_pem = read(key, "the public key", printer)?;
+    Ok(Some(Credentials {
+        user: user.clone(),
+        password,
+        public_key_pem,
+        padding: padding(&request.common),
+    }))
+}
+
+fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> {
+    let common = &request.common;
+    refuse_unbuilt(common, printer)?;
+    warn(common, printer);
+    let signals = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
+    let output = Output::open(common, printer)?;
+    let options = ClientOptions {
+        credentials: credentials(request, printer)?,
+        want_server_output: request.get_server_output,
+        fit_datagrams: (!request.length_given).then_some(DatagramFit::Segment),
+        ..ClientOptions::default()
+    };
+    let settings = Iperf3Settings {
+        title: request.plan.title.clone(),
+        length_given: request.length_given,
+        endless: request.endless,
+        gsro: request.gsro,
+        get_server_output: request.get_server_output,
+        ..settings(Role::Client, common)
+    };
+    let mut shown = Shown::new(common.json, settings, request);
+    output.lines(&shown.begin())?;
+    let mut lost = None;
+    let run = client::run(&request.plan, &options, signals[0].as_fd(), &mut |event| {
+        if let Err(error) = output.lines(&shown.event(event)) {
+            lost.get_or_insert(error);
+        }
+    });
+    match run {
+        Ok(record) => {
+            output.lines(&shown.end(&record))?;
+            if let (Some(line), false) = (error_line(&record), common.json) {
+                printer.tell(&line);
+            }
+            lost.map_or(Ok(()), |error| Err(Failure::Output(error)))?;
+            match record.outcome {
+                Outcome::Completed | Outcome::Interrupted => Ok(()),
+                Outcome::PeerInterrupted | Outcome::Failed { .. } => Err(Failure::Said),
+            }
+        }
+        Err(error) if common.json => {
+            output.lines(&shown.failed(&error.to_string()))?;
+            Err(Failure::Said)
+        }
+        Err(error) => Err(fail(printer, &error.to_string())),
+    }
+}
+
+/// A run in iperf3's text or in its JSON.
+enum Shown {
+    Text(Box<Text>),
+    Json(Box<Json>),
+}
+
+impl Shown {
+    fn new(json: bool, settings: Iperf3Settings, request: &Iperf3Client) -> Self {
+        let plan = Some(request.plan.clone());
+        if json {
+            Self::Json(Box::new(Json::new(settings, plan)))
+        } else {
+            Self::Text(Box::new(Text::new(settings, plan)))
+        }
+    }
+
+    fn begin(&self) -> Vec<String> {
+        match self {
+            Self::Text(text) => text.begin(),
+            Self::Json(_) => Vec::new(),
+        }
+    }
+
+    fn event(&mut self, event: &Event) -> Vec<String> {
+        match self {
+            Self::Text(text) => text.event(event),
+            Self::Json(json) => json.event(event),
+        }
+    }
+
+    fn end(&mut self, record: &linerate_model::record::RunRecord) -> Vec<String> {
+        match self {
+            Self::Text(text) => text.end(record),
+            Self::Json(json) => json.end(record),
+        }
+    }
+
+    fn failed(&mut self, error: &str) -> Vec<String> {
+        match self {
+            Self::Text(_) => Vec::new(),
+            Self::Json(json) => json.failed(error),
+        }
+    }
+}

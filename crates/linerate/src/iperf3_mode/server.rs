@@ -1,0 +1,224 @@
+//! `iperf3 -s`: our server, talking as iperf3's does. It takes many clients at once; the lines of each
+//! test are its own.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, ToSocketAddrs as _};
+use std::os::fd::AsFd as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use linerate_engine::auth::Verifier;
+use linerate_engine::server::{Server, ServerEvent, ServerLimits, ServerOptions, ServerOutput};
+use linerate_kernel::process;
+use linerate_model::plan::Plan;
+use linerate_model::record::Role;
+use linerate_model::units::Nanos;
+use linerate_report::iperf3::{Iperf3Settings, Json, Text, error_line};
+
+use crate::action::Failure;
+use crate::iperf3_arguments::Iperf3Server;
+use crate::printer::Printer;
+use crate::signals;
+
+use super::output::Output;
+use super::{fail, padding, read, refuse_unbuilt, settings, warn};
+
+/// Serves until it is stopped.
+pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failure> {
+    let common = &request.common;
+    refuse_unbuilt(common, printer)?;
+    warn(common, printer);
+    let verifier = verifier(request, printer)?;
+    if request.daemon {
+        process::go_to_background()
+            .map_err(|error| fail(printer, &format!("unable to become a daemon: {error}")))?;
+    }
+    if let Some(path) = &common.pidfile {
+        std::fs::write(path, format!("{}\0", std::process::id())).map_err(|error| {
+            fail(
+                printer,
+                &format!("unable to write PID file {}: {error}", path.display()),
+            )
+        })?;
+    }
+    let signals = signals::take(&[&[signals::TERMINATE], &[signals::INTERRUPT]])?;
+    let settings = settings(Role::Server, common);
+    let options = ServerOptions {
+        port: request.port,
+        bind: request
+            .bind
+            .as_deref()
+            .map(|name| address(name, printer))
+            .transpose()?,
+        bind_device: request.bind_device.clone(),
+        family: request.family,
+        one_off: request.one_off,
+        limits: limits(request),
+        verifier,
+        interval: request.interval_ns,
+        output: Some(server_output(settings.clone())),
+        grace: Nanos::ZERO,
+        ..ServerOptions::default()
+    };
+    let teller = Arc::new(Teller {
+        output: Output::open(common, printer)?,
+        settings,
+        json: common.json,
+        port: request.port,
+        tests: Mutex::default(),
+    });
+    teller.listening(1);
+    let tell = Arc::clone(&teller);
+    let server =
+        Server::bind(options, Arc::new(move |event| tell.tell(event))).map_err(|error| {
+            fail(
+                printer,
+                &format!("unable to start listener for connections: {error}"),
+            )
+        })?;
+    let served = server.run(signals[0].as_fd(), signals[1].as_fd());
+    if let Some(path) = &common.pidfile {
+        drop(std::fs::remove_file(path));
+    }
+    served.map_err(|error| fail(printer, &error.to_string()))
+}
+
+fn address(name: &str, printer: &Printer) -> Result<IpAddr, Failure> {
+    let found = (name, 0)
+        .to_socket_addrs()
+        .map_err(|error| fail(printer, &format!("cannot bind to '{name}': {error}")))?;
+    let first = found.map(|address| address.ip()).next();
+    first.ok_or_else(|| {
+        fail(
+            printer,
+            &format!("cannot bind to '{name}': it has no address"),
+        )
+    })
+}
+
+fn limits(request: &Iperf3Server) -> ServerLimits {
+    let seconds = |count: u32| Nanos::from_millis(u64::from(count) * 1000);
+    let defaults = ServerLimits::default();
+    ServerLimits {
+        duration: request.max_duration_s.map(seconds),
+        rate: request.bitrate_limit.map(|limit| limit.rate),
+        rate_window: request
+            .bitrate_limit
+            .map_or(defaults.rate_window, |limit| limit.averaged_over),
+        idle: request.idle_timeout_s.map_or(defaults.idle, seconds),
+        ..defaults
+    }
+}
+
+fn verifier(request: &Iperf3Server, printer: &Printer) -> Result<Option<Arc<Verifier>>, Failure> {
+    let (Some(key), Some(users)) = (
+        &request.rsa_private_key_path,
+        &request.authorized_users_path,
+    ) else {
+        return Ok(None);
+    };
+    let key = read(key, "the private key", printer)?;
+    let users = read(users, "the users file", printer)?;
+    let skew = Some(u64::from(request.time_skew_threshold_s));
+    let (verifier, warnings) = Verifier::new(&key, &users, padding(&request.common), skew)
+        .map_err(|error| fail(printer, &error.to_string()))?;
+    for warning in warnings {
+        printer.tell(&format!("warning: {warning}"));
+    }
+    Ok(Some(Arc::new(verifier)))
+}
+
+/// The text that a client gets for `--get-server-output`.
+fn server_output(settings: Iperf3Settings) -> ServerOutput {
+    Arc::new(move |run, events| {
+        let mut text = Text::new(settings.clone(), Some(run.plan.clone()));
+        let mut lines: Vec<String> = text.begin();
+        for event in events {
+            lines.extend(text.event(event));
+        }
+        lines.extend(text.end(run));
+        lines.push(String::new());
+        lines.join("\n")
+    })
+}
+
+/// The tests that run, and how each is shown.
+struct Teller {
+    output: Output,
+    settings: Iperf3Settings,
+    json: bool,
+    port: u16,
+    tests: Mutex<HashMap<u64, (Text, Json)>>,
+}
+
+impl Teller {
+    fn listening(&self, test: u64) {
+        if !self.json {
+            self.write(&Text::listening(self.port, test));
+        }
+    }
+
+    fn tell(&self, event: ServerEvent) {
+        match event {
+            ServerEvent::Accepted { test, plan, .. } => {
+                drop(self.shown(test, Some(*plan), |_, _| Vec::new()))
+            }
+            ServerEvent::Progress { test, event } => {
+                let lines = self.shown(test, None, |text, json| {
+                    if self.json {
+                        json.event(&event)
+                    } else {
+                        text.event(&event)
+                    }
+                });
+                self.write(&lines);
+            }
+            ServerEvent::Finished { test, record } => {
+                let mut lines = self.shown(test, None, |text, json| {
+                    if self.json {
+                        json.end(&record)
+                    } else {
+                        text.end(&record)
+                    }
+                });
+                if let (Some(line), false) = (error_line(&record), self.json) {
+                    lines.push(line);
+                }
+                self.write(&lines);
+                self.tests
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .remove(&test);
+                self.listening(test + 1);
+            }
+            ServerEvent::Refused { peer, reason } => {
+                if self.json {
+                    let mut json = Json::new(self.settings.clone(), None);
+                    self.write(&json.failed(&format!("{peer}: {reason}")));
+                } else {
+                    self.write(&[format!("iperf3: error - {peer}: {reason}")]);
+                }
+            }
+        }
+    }
+
+    fn shown(
+        &self,
+        test: u64,
+        plan: Option<Plan>,
+        show: impl FnOnce(&mut Text, &mut Json) -> Vec<String>,
+    ) -> Vec<String> {
+        let mut tests = self.tests.lock().unwrap_or_else(PoisonError::into_inner);
+        let (text, json) = tests.entry(test).or_insert_with(|| {
+            (
+                Text::new(self.settings.clone(), plan.clone()),
+                Json::new(self.settings.clone(), plan),
+            )
+        });
+        show(text, json)
+    }
+
+    /// A server whose output nobody reads any more goes on serving.
+    fn write(&self, lines: &[String]) {
+        drop(self.output.lines(lines));
+    }
+}

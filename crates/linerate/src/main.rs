@@ -1,0 +1,39 @@
+//! `linerate`: measure the throughput between hosts and say why it is not higher.
+//!
+//! Arguments become one action, an action one call into a library, its result goes through the one
+//! printer, and only this file chooses exit codes.
+
+mod action;
+mod arguments;
+mod iperf3_arguments;
+mod iperf3_mode;
+mod printer;
+mod serve;
+mod show;
+mod signals;
+mod test;
+
+use std::process::ExitCode;
+
+use action::{Action, Failure};
+use printer::Printer;
+
+fn main() -> ExitCode {
+    let mut printer = Printer::new();
+    let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    let outcome = match action::parse(arguments) {
+        Action::Test(request) => test::run(&request, &mut printer),
+        Action::Serve(request) => serve::run(*request, &printer),
+        Action::Show(request) => show::run(&request, &mut printer),
+        Action::Iperf3(arguments) => iperf3_mode::run(arguments, &mut printer),
+        Action::Print(text) => printer.print(&text).map_err(Failure::from),
+        Action::Refuse(text) => Err(Failure::Usage(text)),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            printer.complain(&failure);
+            failure.exit_code()
+        }
+    }
+}

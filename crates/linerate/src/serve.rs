@@ -1,0 +1,154 @@
+//! `linerate serve`: one line for each test, or one JSON object for each event.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use linerate_engine::auth::{Padding, Verifier};
+use linerate_engine::server::{Server, ServerEvent, ServerOptions};
+use linerate_explain::explain;
+use linerate_kernel::activation;
+use linerate_model::evidence::Evidence;
+use linerate_model::record::RunRecord;
+use linerate_report::view::RunView;
+use linerate_report::{stream, text};
+
+use crate::action::Failure;
+use crate::arguments::ServeRequest;
+use crate::printer::Printer;
+use crate::signals;
+use crate::test::Keep;
+
+/// Serves until it is stopped.
+pub(crate) fn run(request: ServeRequest, printer: &Printer) -> Result<(), Failure> {
+    let signals = signals::take(&[&[signals::TERMINATE], &[signals::INTERRUPT]])?;
+    if let Some(folder) = &request.output {
+        let usable = std::fs::create_dir_all(folder);
+        usable.map_err(|error| {
+            Failure::File(format!(
+                "cannot keep records in {}: {error}",
+                folder.display()
+            ))
+        })?;
+    }
+    let verifier = verifier(&request, printer)?;
+    let json_stream = request.json_stream;
+    let folder = request.output.clone();
+    let options = ServerOptions {
+        port: request.port,
+        bind: request.bind,
+        bind_device: request.bind_device,
+        family: request.family,
+        inherited: activation::sockets().into_iter().map(Arc::new).collect(),
+        one_off: request.one_off,
+        limits: request.limits,
+        verifier,
+        grace: request.grace,
+        ..ServerOptions::default()
+    };
+    let teller = Teller {
+        printer: Printer::new(),
+        json_stream,
+        folder,
+    };
+    let server = Server::bind(options, Arc::new(move |event| teller.tell(&event)))?;
+    for address in server.addresses() {
+        let line = if json_stream {
+            serde_json::json!({ "event": "listening", "address": address.to_string() }).to_string()
+        } else {
+            format!("listening on {address}, TCP and UDP")
+        };
+        printer.line(&line)?;
+    }
+    Ok(server.run(signals[0].as_fd(), signals[1].as_fd())?)
+}
+
+fn verifier(request: &ServeRequest, printer: &Printer) -> Result<Option<Arc<Verifier>>, Failure> {
+    let (Some(key), Some(users)) = (&request.private_key, &request.users) else {
+        return Ok(None);
+    };
+    let read = |path: &PathBuf| {
+        std::fs::read_to_string(path)
+            .map_err(|error| Failure::File(format!("reading {}: {error}", path.display())))
+    };
+    let padding = if request.pkcs1 {
+        Padding::Pkcs1
+    } else {
+        Padding::Oaep
+    };
+    let (verifier, warnings) =
+        Verifier::new(&read(key)?, &read(users)?, padding, request.skew_seconds)?;
+    for warning in warnings {
+        printer.tell(&format!(
+            "linerate: warning: {}: {warning}",
+            users.display()
+        ));
+    }
+    Ok(Some(Arc::new(verifier)))
+}
+
+/// Tells what the server's threads tell.
+struct Teller {
+    printer: Printer,
+    json_stream: bool,
+    folder: Option<PathBuf>,
+}
+
+impl Teller {
+    fn tell(&self, event: &ServerEvent) {
+        let written = match event {
+            ServerEvent::Accepted { test, peer, user, .. } => self.line(|| {
+                let user = user.as_ref().map_or(String::new(), |user| format!(", user {user}"));
+                format!("test {test}: from {peer}{user}")
+            }, || serde_json::json!({ "event": "accepted", "test": test, "peer": peer.to_string(), "user": user })),
+            ServerEvent::Refused { peer, reason } => self.line(
+                || format!("refused {peer}: {reason}"),
+                || serde_json::json!({ "event": "refused", "peer": peer.to_string(), "reason": reason }),
+            ),
+            ServerEvent::Progress { test, event } if self.json_stream => {
+                let value: serde_json::Value = serde_json::from_str(&stream::line(event)).unwrap_or_default();
+                self.printer.line(&serde_json::json!({ "event": "progress", "test": test, "of": value }).to_string())
+            }
+            ServerEvent::Progress { .. } => Ok(()),
+            ServerEvent::Finished { test, record } => self.finished(*test, record),
+        };
+        // A server whose output nobody reads any more goes on serving.
+        drop(written);
+    }
+
+    fn line(
+        &self,
+        text: impl FnOnce() -> String,
+        json: impl FnOnce() -> serde_json::Value,
+    ) -> io::Result<()> {
+        let line = if self.json_stream {
+            json().to_string()
+        } else {
+            text()
+        };
+        self.printer.line(&line)
+    }
+
+    fn finished(&self, test: u64, record: &RunRecord) -> io::Result<()> {
+        if let Some(folder) = &self.folder {
+            let path = folder.join(format!("{}-{test}.json", record.started_at_unix_ms));
+            if let Err(failure) = Keep::open(&path).and_then(|mut keep| keep.write(record)) {
+                self.printer
+                    .tell(&format!("linerate: error: test {test}: {failure}"));
+            }
+        }
+        let evidence = Evidence::of(record);
+        let findings = explain(&evidence);
+        let view = RunView::of(record, &findings);
+        if self.json_stream {
+            let value: serde_json::Value =
+                serde_json::from_str(&stream::end_line(&view, record)).unwrap_or_default();
+            return self.printer.line(
+                &serde_json::json!({ "event": "finished", "test": test, "of": value }).to_string(),
+            );
+        }
+        self.printer
+            .line(&format!("test {test}: {}", text::one_line(&view)))
+    }
+}

@@ -1,0 +1,19 @@
+//! `linerate show`: a kept record, as it was reported when it was measured.
+
+use linerate_model::record::RunRecord;
+use linerate_report::record;
+
+use crate::action::Failure;
+use crate::arguments::ShowRequest;
+use crate::printer::Printer;
+use crate::test;
+
+/// Shows the record.
+pub(crate) fn run(request: &ShowRequest, printer: &mut Printer) -> Result<(), Failure> {
+    let path = request.file.display();
+    let bytes = std::fs::read(&request.file)
+        .map_err(|error| Failure::File(format!("cannot read {path}: {error}")))?;
+    let run: RunRecord =
+        record::from_json(&bytes).map_err(|error| Failure::File(format!("{path}: {error}")))?;
+    test::show(&run, request.format, printer)
+}
