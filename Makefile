@@ -1,0 +1,33 @@
+# Two commands do all the set-up: `make try` and `make test`.
+
+PROFILE ?= release
+LINERATE = target/$(PROFILE)/linerate
+
+.PHONY: build try test deps check fuzz bench
+
+build:
+	cargo build --profile $(PROFILE) --locked -p linerate
+
+# Measures a slow path between two hosts made on this machine. No root.
+try: build
+	scripts/try.sh $(LINERATE)
+
+# Installs what the tests need (as root) and runs them all.
+# IPERF3_NEW=/path/to/iperf3 runs the matrix with that iperf3 too.
+test: deps check
+	cargo test --workspace --locked --profile fast --no-fail-fast
+
+check:
+	cargo fmt --all --check
+	cargo clippy --workspace --locked --all-targets --profile fast -- -D warnings
+
+deps:
+	scripts/test-deps.sh
+
+# Runs every fuzz target for FUZZ_SECONDS; needs nightly Rust and cargo-fuzz.
+fuzz:
+	scripts/fuzz.sh $(or $(FUZZ_SECONDS),600)
+
+# Side by side against peers; writes docs/performance.md.
+bench: build
+	bench/run.sh $(LINERATE)

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Installs the programs that tests need. Where it cannot, it says what is missing and how to get it;
+# the tests that need it then say that they were skipped.
+set -u
+packages=()
+need() { command -v "$1" >/dev/null 2>&1 || packages+=("$2"); }
+need iperf3 iperf3
+need ip iproute2
+need unshare util-linux
+need tc iproute2
+need openssl openssl
+[ ${#packages[@]} -eq 0 ] && exit 0
+mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
+line="apt-get install -y ${packages[*]}"
+if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+    echo "test-deps: missing: ${packages[*]}; as root: $line" >&2
+    exit 0
+fi
+echo "test-deps: $line"
+apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${packages[@]}" >/dev/null
