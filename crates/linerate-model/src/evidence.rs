@@ -9,6 +9,9 @@ use crate::units::Nanos;
 /// A grid of rates has at most this many points.
 const GRID_POINTS: u64 = 1000;
 
+/// The ramp has ended at this share of the plateau's rate.
+const REACHED: f64 = 0.95;
+
 /// Where a rate was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
@@ -190,11 +193,15 @@ impl DirectionEvidence {
             .stream_bytes
             .iter()
             .fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes));
-        let last = streams
-            .iter()
-            .filter_map(|stream| stream.last_byte_ns)
-            .max()
-            .map_or(to, |at| at.0);
+        let moved = |stream: &&StreamRecord| {
+            let written = stream.last_byte_ns.map(|at| at.0);
+            if acknowledged {
+                acknowledged_at(stream).max(written)
+            } else {
+                written
+            }
+        };
+        let last = streams.iter().filter_map(moved).max().unwrap_or(to);
         evidence.span_ns = last.saturating_sub(from);
         evidence.budget = evidence.time_budget(record, source.role);
         evidence.path = evidence.path_figures(record, source.role);
@@ -207,10 +214,22 @@ impl DirectionEvidence {
         (self.span_ns > 0).then(|| self.bytes as f64 * 8e9 / self.span_ns as f64)
     }
 
-    /// From the first byte to the plateau, ns; `None` where the run is not steady.
+    /// From the first byte until the rate (the mean of five steps of the grid) first came up to 95 % of the
+    /// plateau's, ns; at most to where the plateau was cut. `None` where the run is not steady.
+    ///
+    /// Where the plateau was cut is no ramp by itself: MSER-5 also cuts off a beginning that is merely more
+    /// restless than the rest.
     pub fn ramp_ns(&self) -> Option<u64> {
         let plateau = self.plateau.filter(|plateau| plateau.unsteady.is_none())?;
-        Some(plateau.from as u64 * self.grid_step_ns)
+        let enough = REACHED * plateau.estimate.mean;
+        let batches = self.rates_bps.chunks_exact(statistics::BATCH);
+        let reached = batches
+            .map(statistics::mean)
+            .position(|rate| rate >= enough);
+        let steps = reached.map_or(plateau.from, |batch| {
+            (batch * statistics::BATCH).min(plateau.from)
+        });
+        Some((steps as u64).saturating_mul(self.grid_step_ns))
     }
 
     /// Begin and end of the plateau, ns on the measuring end's clock.
@@ -444,6 +463,15 @@ fn counted(stream: &StreamRecord, flow: Flow, acknowledged: bool) -> u64 {
             .saturating_sub(stream.omitted_bytes)
             .min(app)
     })
+}
+
+/// When the last acknowledgement was seen, but for that of the FIN: what was written last is then
+/// delivered.
+fn acknowledged_at(stream: &StreamRecord) -> Option<u64> {
+    let column = stream.samples.column("bytes_acked")?;
+    let all = column.last()?.saturating_sub(1);
+    let row = column.partition_point(|acked| *acked < all);
+    stream.samples.at_ns().get(row).copied()
 }
 
 /// A cumulative count between samples, by linear interpolation; asked in order of time.

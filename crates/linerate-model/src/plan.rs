@@ -71,7 +71,10 @@ pub enum Family {
 
 /// A test as it will be run: every default filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "a switch of the command line each")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a switch of the command line each"
+)]
 pub struct Plan {
     /// The server's name or address, as typed.
     pub host: String,

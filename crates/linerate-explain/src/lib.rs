@@ -1,0 +1,94 @@
+//! Why a run was not faster: rules that turn the evidence of a record into findings.
+//!
+//! The first finding is the answer, the verdict; what follows is worth knowing. A healthy run gets
+//! one finding and no alarm: a false alarm is the worst fault of a rule. Where the peer or the
+//! kernel does not say enough, the answer is `cannot-tell`, with the reason and with what would
+//! decide it. Thresholds stand as constants in the rules' files, each with its reason.
+//!
+//! What it is not: it touches no host, runs no second test and guesses no cause that the record
+//! does not show. A finding's `next` names the run that would confirm or refute it.
+//!
+//! ```
+//! use linerate_model::{evidence::Evidence, fixture, plan::Plan};
+//!
+//! let traffic = fixture::Traffic {
+//!     receive_window: 0.83,
+//!     receive_window_bytes: 217_088,
+//!     in_flight_bytes: 215_000,
+//!     rate_bps: 143e6,
+//!     rtt_us: 12_000,
+//!     min_rtt_us: 11_900,
+//!     ..Default::default()
+//! };
+//! let record = fixture::run(&Plan::new("server"), &traffic);
+//! let findings = linerate_explain::explain(&Evidence::of(&record));
+//! assert_eq!(findings[0].id, "receive-window");
+//! ```
+
+mod case;
+mod command;
+mod limit;
+mod rules;
+mod words;
+
+use linerate_model::evidence::Evidence;
+use linerate_model::finding::{Figure, Finding, Severity};
+
+use crate::case::Case;
+
+/// What the evidence says, the verdict first.
+pub fn explain(evidence: &Evidence<'_>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = evidence
+        .directions
+        .iter()
+        .map(|direction| Case::new(evidence, direction))
+        .flat_map(|case| {
+            rules::RULES
+                .iter()
+                .filter_map(move |rule| rule(&case))
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    findings.sort_by_key(rank);
+    findings
+}
+
+/// What is said first: figures that cannot be trusted, then what stopped the run, then what limited
+/// it, then what is healthy, then what is merely worth knowing.
+fn rank(finding: &Finding) -> (u8, u32) {
+    let class = match (finding.id.as_str(), finding.severity) {
+        (_, Severity::Fault) => 0,
+        ("stall", _) => 1,
+        (_, Severity::Limit) => 2,
+        ("unstable", _) => 3,
+        (_, Severity::Healthy) => 4,
+        ("cannot-tell", _) => 5,
+        (_, Severity::Note) => 6,
+    };
+    (class, u32::MAX - parts_per_million(finding))
+}
+
+/// What a finding about datagrams took from what was asked for: of two, the larger one is the answer.
+fn parts_per_million(finding: &Finding) -> u32 {
+    let figure = |name: &str| {
+        let named = |figure: &&Figure| figure.name == name;
+        finding
+            .figures
+            .iter()
+            .find(named)
+            .map(|figure| figure.value)
+    };
+    let (part, whole) = match finding.id.as_str() {
+        "udp-sender-short" => {
+            let (asked, sent) = (figure(words::RATE_ASKED), figure(words::RATE_SENT));
+            (asked.zip(sent).map(|(asked, sent)| asked - sent), asked)
+        }
+        "udp-receiver-drop" => (figure(words::DROPPED), figure(words::DATAGRAMS)),
+        "udp-path-loss" => (figure(words::LOST), figure(words::DATAGRAMS)),
+        _ => return 0,
+    };
+    let share = part
+        .zip(whole)
+        .map_or(0.0, |(part, whole)| part / whole.max(1.0));
+    u32::try_from(words::whole(share * 1e6)).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,281 @@
+//! What limited a direction: the one decision that the rules share.
+//!
+//! The largest share of the time budget decides. A cause other than the network is named from a fifth of
+//! the time on where the bytes in flight or the size of the buffer confirm it: the network's share is only
+//! what the other clocks leave over, and they stop between two segments. Then these corrections, each a
+//! false alarm that the kernel's clocks alone would raise:
+//!
+//! - a rate that was asked for and reached is no limit of anything;
+//! - behind a standing queue a window or a buffer only bounds the queue: the path is the limit;
+//! - a large window that the bytes in flight never fill does not limit, however its clock ticks;
+//! - bytes in flight that stand at the send buffer mean the send buffer, although its clock stops
+//!   whenever an acknowledgement frees space (0 to 7 % seen where nothing else limited);
+//! - a thread that computes all the time is the limit wherever the bytes seem to wait, unless a queue
+//!   stands between two hosts.
+
+use linerate_model::plan::Plan;
+
+use crate::case::Case;
+
+/// A rate counts as reached from this share of what was asked on.
+pub(crate) const REACHED: f64 = 0.97;
+/// A thread computes all the time from this share of a core on.
+pub(crate) const CPU_FULL: f64 = 0.95;
+/// A queue stands where the mean round trip is this many times the least …
+const QUEUE_RATIO: f64 = 1.25;
+/// … and longer by this much between two hosts, µs …
+const QUEUE_BETWEEN_HOSTS_US: f64 = 100.0;
+/// … or by this much on one host, where scheduling alone makes the round trip waver, µs.
+const QUEUE_ON_ONE_HOST_US: f64 = 1000.0;
+/// Behind a queue that makes the round trip this many times the least, a window bounds only the queue.
+const BLOATED_RATIO: f64 = 1.5;
+/// A window of fewer segments can meet a delayed ACK, which looks like a queue.
+const FEW_SEGMENTS: f64 = 16.0;
+/// Windows and buffers below this are believed to limit whenever their clock says so, bytes.
+const SMALL: f64 = 262_144.0;
+/// A cause that is confirmed is named over a network that took longer, from this share of the time on.
+const NAMED: f64 = 0.20;
+/// In flight at this share of the send buffer, it is full (its size is counted with overhead).
+const BUFFER_FULL: f64 = 0.5;
+/// In flight below this share of the other bounds, they do not limit.
+const WELL_BELOW: f64 = 0.7;
+
+/// What limited a direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// The rate that was asked for.
+    Asked,
+    /// The sending thread computes all the time.
+    SenderCpu,
+    /// The receiving thread computes all the time.
+    ReceiverCpu,
+    /// The sending application had nothing to send.
+    Application,
+    /// The send buffer.
+    SendBuffer,
+    /// The receive window.
+    ReceiveWindow,
+    /// The receive window, because the receiving application did not read.
+    ReceiverApplication,
+    /// Congestion window, recovery, the path.
+    Network,
+}
+
+impl Limit {
+    /// `None` where the record does not tell.
+    pub(crate) fn of(case: &Case<'_>) -> Option<Self> {
+        case.rate().filter(|rate| *rate > 0.0)?;
+        if reached(case) {
+            return Some(Self::Asked);
+        }
+        if case.udp() {
+            return (case.asked().is_none()).then(|| cpu(case).unwrap_or(Self::Network));
+        }
+        let waits = waits_at(case);
+        let queue_between_hosts =
+            waits == Some(Self::Network) && standing_queue_us(case).is_some() && !case.one_host();
+        if queue_between_hosts {
+            waits
+        } else {
+            cpu(case).or(waits)
+        }
+    }
+}
+
+/// Whether the rate that was asked for was reached.
+fn reached(case: &Case<'_>) -> bool {
+    let (Some(asked), Some(rate)) = (case.asked(), case.rate()) else {
+        return false;
+    };
+    let sent = if case.udp() {
+        case.sent_bps().unwrap_or(rate)
+    } else {
+        rate
+    };
+    let rate = sent.max(case.direction.whole_run_bps().unwrap_or(0.0));
+    rate >= REACHED * asked
+}
+
+/// The end whose threads compute all the time.
+fn cpu(case: &Case<'_>) -> Option<Limit> {
+    let flow = case.direction.flow;
+    let sender = case.cpu_share(flow.sender()).unwrap_or(0.0);
+    let receiver = case.cpu_share(flow.receiver()).unwrap_or(0.0);
+    if sender.max(receiver) < CPU_FULL {
+        return None;
+    }
+    Some(if sender >= receiver {
+        Limit::SenderCpu
+    } else {
+        Limit::ReceiverCpu
+    })
+}
+
+/// Where the bytes waited.
+fn waits_at(case: &Case<'_>) -> Option<Limit> {
+    let Some(budget) = case.budget() else {
+        // The receiver alone can still show that it did not read.
+        return unread_fills_window(case, own_window(case)).then_some(Limit::ReceiverApplication);
+    };
+    let named = [
+        (budget.receive_window, Limit::ReceiveWindow),
+        (budget.send_buffer, Limit::SendBuffer),
+        (budget.application, Limit::Application),
+    ];
+    let (share, cause) = named
+        .into_iter()
+        .reduce(|a, b| if b.0 > a.0 { b } else { a })?;
+    let named = share > budget.network || (share >= NAMED && confirmed(case, cause));
+    let largest = if named { cause } else { Limit::Network };
+    Some(match largest {
+        Limit::ReceiveWindow => receive_window(case),
+        Limit::SendBuffer
+            if bloated(
+                case,
+                case.path().send_buffer_bytes.map(|bytes| bytes as f64),
+            ) =>
+        {
+            Limit::Network
+        }
+        Limit::SendBuffer
+            if case.one_host()
+                && !small(case.path().send_buffer_bytes.map(|bytes| bytes as f64)) =>
+        {
+            Limit::Network
+        }
+        Limit::Network if stands_at_send_buffer(case) => Limit::SendBuffer,
+        other => other,
+    })
+}
+
+/// Whether more than a clock speaks for a cause that took less time than the network.
+fn confirmed(case: &Case<'_>, cause: Limit) -> bool {
+    let path = case.path();
+    let fills = |bound: Option<f64>, share: f64| {
+        bound
+            .zip(path.in_flight_bytes)
+            .is_some_and(|(bound, flight)| flight >= share * bound)
+    };
+    let buffer = path.send_buffer_bytes.map(|bytes| bytes as f64);
+    match cause {
+        Limit::ReceiveWindow => {
+            small(path.receive_window_bytes) || fills(path.receive_window_bytes, WELL_BELOW)
+        }
+        Limit::SendBuffer => small(buffer) || fills(buffer, BUFFER_FULL),
+        Limit::Application => !case.one_host() && standing_queue_us(case).is_none(),
+        _ => false,
+    }
+}
+
+fn receive_window(case: &Case<'_>) -> Limit {
+    let path = case.path();
+    if unread_fills_window(case, path.receive_window_bytes) {
+        return Limit::ReceiverApplication;
+    }
+    let window = path.receive_window_bytes;
+    let never_filled = window
+        .zip(path.in_flight_bytes)
+        .is_some_and(|(window, flight)| flight < 0.5 * window);
+    let ceiling = ceiling_bps(case);
+    let far_below = ceiling
+        .zip(case.rate())
+        .is_some_and(|(ceiling, rate)| rate < ceiling / 4.0);
+    if bloated(case, window) || (!small(window) && never_filled && far_below) {
+        return Limit::Network;
+    }
+    Limit::ReceiveWindow
+}
+
+/// At least as much lay unread as the window was open; a small buffer is full whenever it is looked at,
+/// and says nothing of the one who empties it.
+fn unread_fills_window(case: &Case<'_>, window: Option<f64>) -> bool {
+    let streams = f64::from(case.plan().streams.max(1));
+    let unread = case.direction.unread_bytes.map(|bytes| bytes / streams);
+    unread
+        .zip(window)
+        .is_some_and(|(unread, window)| unread >= SMALL && unread >= window)
+}
+
+/// What the receiver itself advertises, bytes: the last sample of its first stream.
+fn own_window(case: &Case<'_>) -> Option<f64> {
+    let stream = case.receiver()?.streams_of(case.direction.flow).next()?;
+    stream
+        .samples
+        .last("rcv_wnd_bytes")
+        .map(|bytes| bytes as f64)
+}
+
+/// Whether a queue stands that is deeper than what a window of `bound` bytes would need without it.
+fn bloated(case: &Case<'_>, bound: Option<f64>) -> bool {
+    let Some((mean, least)) = case.round_trips() else {
+        return false;
+    };
+    let segments = bound
+        .zip(case.path().mss_bytes)
+        .map(|(bytes, mss)| bytes / mss.max(1) as f64);
+    standing_queue_us(case).is_some_and(|queue| queue >= QUEUE_ON_ONE_HOST_US)
+        && mean >= BLOATED_RATIO * least
+        && segments.is_none_or(|segments| segments >= FEW_SEGMENTS)
+}
+
+fn small(bound: Option<f64>) -> bool {
+    bound.is_some_and(|bytes| bytes < SMALL)
+}
+
+/// Bytes in flight stand at the send buffer, below every other bound, and nothing waits unsent.
+fn stands_at_send_buffer(case: &Case<'_>) -> bool {
+    let path = case.path();
+    let figures = (
+        path.in_flight_bytes,
+        path.congestion_window_bytes,
+        path.receive_window_bytes,
+        path.send_buffer_bytes,
+    );
+    let (Some(flight), Some(congestion), Some(window), Some(buffer)) = figures else {
+        return false;
+    };
+    let unsent = path.notsent_bytes.unwrap_or(f64::INFINITY);
+    flight < WELL_BELOW * congestion
+        && flight < WELL_BELOW * window
+        && flight >= BUFFER_FULL * buffer as f64
+        && unsent < 0.1 * flight
+        && !bloated(case, Some(buffer as f64))
+}
+
+/// How much longer than the least the round trips were over the plateau, where that is a queue, µs.
+pub(crate) fn standing_queue_us(case: &Case<'_>) -> Option<f64> {
+    let (mean, least) = case.round_trips()?;
+    let floor = if case.one_host() {
+        QUEUE_ON_ONE_HOST_US
+    } else {
+        QUEUE_BETWEEN_HOSTS_US
+    };
+    (mean >= QUEUE_RATIO * least && mean - least >= floor).then_some(mean - least)
+}
+
+/// The most that the receive windows carry: window / round-trip time of each stream, bit/s.
+pub(crate) fn ceiling_bps(case: &Case<'_>) -> Option<f64> {
+    let path = case.path();
+    let (window, rtt) = path
+        .receive_window_bytes
+        .zip(path.rtt_us.filter(|rtt| *rtt > 0.0))?;
+    Some(window * 8e6 / rtt * f64::from(case.plan().streams))
+}
+
+/// A buffer that does not limit: twice the bandwidth-delay product of each stream (of the link where it
+/// is known, else of the rate) and at least twice what there is, as a power of two of at least 1 MiB.
+pub(crate) fn enough_bytes(case: &Case<'_>, now: Option<f64>) -> Option<u64> {
+    let rtt = case.path().rtt_us?;
+    let bandwidth =
+        case.rate()?.max(case.link_bps().unwrap_or(0.0)) / f64::from(case.plan().streams.max(1));
+    let need = (2.0 * bandwidth * rtt / 8e6).max(2.0 * now.unwrap_or(0.0));
+    let mib = crate::words::whole((need / 1_048_576.0).ceil())
+        .clamp(1, 1024)
+        .next_power_of_two();
+    Some(mib << 20)
+}
+
+/// The same test without buffers asked for.
+pub(crate) fn autotuned(plan: &mut Plan) {
+    plan.window_bytes = None;
+}

@@ -1,0 +1,50 @@
+//! `network-loss`: repeats held the congestion window down, and no queue stood that would explain them.
+//!
+//! Network-limited between two hosts, no standing queue, and at least 1 segment in 10,000 sent again
+//! (propose). It does not tell random loss from a policer, and says so.
+
+use linerate_model::finding::{Finding, Severity};
+
+use crate::case::Case;
+use crate::rules;
+use crate::words;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    if !rules::loss_explains(case) {
+        return None;
+    }
+    let share = case.budget()?.network;
+    let path = case.path();
+    let (again, all) = path.retransmits.zip(path.data_segments)?;
+    let rtt = case.round_trips().map_or_else(
+        || "RTT not known".to_owned(),
+        |(mean, least)| {
+            format!(
+                "RTT {}, at least {}",
+                words::micros(mean),
+                words::micros(least)
+            )
+        },
+    );
+    let sentence = format!(
+        "Loss without a queue held it {} of the time: {} of {} segments were sent again ({}; {rtt}): \
+         random loss, a shallow queue or a policer",
+        words::percent(share),
+        words::count(again),
+        words::count(all),
+        words::percent(case.repeated_share()?)
+    );
+    let streams = case.plan().streams.saturating_mul(4).min(128);
+    case.finding("network-loss", Severity::Limit, sentence)
+        .share(share)
+        .figures([
+            case.sender_figure("network share of the plateau", Some(share)),
+            case.sender_figure("segments sent again", Some(again as f64)),
+            case.sender_figure("segments sent", Some(all as f64)),
+            case.sender_figure("rtt mean, µs", path.rtt_us),
+            case.sender_figure("rtt least, µs", path.min_rtt_us),
+            case.rate_figure(),
+        ])
+        .next(case.again(|plan| plan.streams = streams))
+        .done()
+}

@@ -1,0 +1,110 @@
+//! `path-full`: the path carried what it can; the rate is the answer.
+//!
+//! Network-limited, and one of: the rate is at least 90 % of what the slower interface carries; a queue
+//! stands (mean round trip at least 1.25 times the least and 0.1 ms longer; 1 ms on one host); BBR, which
+//! keeps queues short, without repeats; both ends on one host. UDP as fast as it goes: nothing lost.
+
+use linerate_model::finding::{Finding, Severity};
+
+use crate::case::{Case, capital};
+use crate::limit::{self, Limit};
+use crate::rules;
+use crate::words;
+
+/// A link is full from this share of its speed on: framing and headers take 5 % at MTU 1500.
+const LINK_FULL: f64 = 0.90;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    if case.limit != Some(Limit::Network) {
+        return None;
+    }
+    let rate = case.rate()?;
+    let path = case.path();
+    let sentence = sentence(case, rate)?;
+    let draft = case
+        .finding("path-full", Severity::Healthy, sentence)
+        .figures([
+            case.rate_figure(),
+            case.sender_figure("rtt mean, µs", path.rtt_us),
+            case.sender_figure("rtt least, µs", path.min_rtt_us),
+            case.sender_figure("share of the segments sent again", case.repeated_share()),
+            case.sender_figure(
+                "network share of the plateau",
+                case.budget().map(|budget| budget.network),
+            ),
+            case.sender_figure("slower interface, bit/s", case.link_bps()),
+        ]);
+    match case.budget() {
+        Some(budget) => draft.share(budget.network).done(),
+        None => draft.done(),
+    }
+}
+
+fn sentence(case: &Case<'_>, rate: f64) -> Option<String> {
+    let says = words::rate(rate);
+    if let Some(link) = case.link_bps().filter(|link| rate >= LINK_FULL * link) {
+        return Some(format!(
+            "The link is full: {says} of payload on an interface of {}",
+            words::rate(link)
+        ));
+    }
+    if case.udp() {
+        return nothing_lost(case).then(|| {
+            format!(
+                "{} was sent as fast as {} could, and nothing was lost",
+                says,
+                case.sending_host()
+            )
+        });
+    }
+    if let (Some(queue), Some((mean, least))) = (limit::standing_queue_us(case), case.round_trips())
+    {
+        let queue = format!(
+            "a queue of {} stands in it (RTT {}, least {})",
+            words::micros(queue),
+            words::micros(mean),
+            words::micros(least)
+        );
+        // The mean of an unsteady run is no level that the path carries.
+        return Some(if unsteady(case) {
+            format!("The path is full: {queue}")
+        } else {
+            format!("The path is full at {says}: {queue}")
+        });
+    }
+    if case.one_host() {
+        return Some(format!(
+            "Both ends are on one host, which moved {says} between them; no network was measured"
+        ));
+    }
+    let bbr = case
+        .sender()?
+        .streams_of(case.direction.flow)
+        .all(|stream| {
+            stream
+                .congestion
+                .as_deref()
+                .is_some_and(|name| name.starts_with("bbr"))
+        });
+    (bbr && !rules::loss_explains(case)).then(|| {
+        format!(
+            "{}'s BBR took the path for full at {says}; it keeps the queue short, so none shows",
+            capital(&case.sending_host())
+        )
+    })
+}
+
+fn unsteady(case: &Case<'_>) -> bool {
+    case.direction
+        .plateau
+        .is_some_and(|plateau| plateau.unsteady.is_some())
+}
+
+fn nothing_lost(case: &Case<'_>) -> bool {
+    case.direction
+        .ledger
+        .total
+        .datagrams
+        .as_ref()
+        .is_some_and(|counts| counts.lost == Some(0))
+}

@@ -1,0 +1,62 @@
+//! `rate-capped`: the rate that was asked for was reached, so it is no measure of the path.
+//!
+//! At least 97 % of the rate asked for, by the sender for UDP, by what arrived for TCP.
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::plan::Protocol;
+
+use crate::case::Case;
+use crate::limit::Limit;
+use crate::words;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    if case.limit != Some(Limit::Asked) {
+        return None;
+    }
+    let asked = case.asked()?;
+    let plan = case.plan();
+    let streams = if plan.streams > 1 {
+        format!(" by {} streams together", plan.streams)
+    } else {
+        String::new()
+    };
+    let sentence = if plan.rate_is_default {
+        format!(
+            "The test asked for no more than the default of 1 Mbit/s a stream and reached it{streams}; \
+             that says nothing of what the path can carry: 1 Mbit/s is the default, -b 0 is unlimited"
+        )
+    } else {
+        format!(
+            "The {} that were asked for were reached{streams}; what the path can carry beyond was not tried",
+            words::rate(asked)
+        )
+    };
+    let udp = plan.protocol == Protocol::Udp;
+    let next = case.again(|plan| {
+        plan.rate_bps = None;
+        plan.rate_is_default = false;
+        plan.kernel_pacing_bps = None;
+    });
+    let draft = case
+        .finding("rate-capped", Severity::Healthy, sentence)
+        .figures([
+            case.sender_figure(words::RATE_ASKED, Some(asked)),
+            case.sender_figure(words::RATE_SENT, case.sent_bps()),
+            case.rate_figure(),
+        ]);
+    // After a loss the next step is not more of the same.
+    let lossless = !udp
+        || case
+            .direction
+            .ledger
+            .total
+            .datagrams
+            .as_ref()
+            .and_then(|counts| counts.lost)
+            .is_none_or(|lost| lost == 0);
+    if lossless {
+        draft.next(next).done()
+    } else {
+        draft.done()
+    }
+}

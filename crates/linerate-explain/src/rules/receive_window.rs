@@ -1,0 +1,148 @@
+//! `receive-window`: the receiver's window held the sender back.
+//!
+//! First cause: its share of the time budget is the largest, or at least 20 % and the bytes in flight
+//! fill 70 % of the window or the window is below 256 KiB; no standing queue explains it, and the receiver
+//! had read what it got. A note: at least 20 % beside another cause.
+
+use std::fmt::Write as _;
+
+use linerate_model::finding::Finding;
+use linerate_model::units::Bytes;
+
+use crate::case::{Case, Draft, capital};
+use crate::command;
+use crate::limit::{self, Limit};
+use crate::rules;
+use crate::words;
+
+/// At this share of the most that autotuning may give, it gave all.
+const AT_THE_BOUND: f64 = 0.8;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    let share = case.budget()?.receive_window;
+    let severity = rules::weight(case, Limit::ReceiveWindow, share)?;
+    let path = case.path();
+    let draft = case
+        .finding("receive-window", severity, sentence(case, share))
+        .share(share)
+        .figures([
+            case.sender_figure("rwnd_limited share of the plateau", Some(share)),
+            case.sender_figure("snd_wnd median, bytes", path.receive_window_bytes),
+            case.sender_figure("rtt mean, µs", path.rtt_us),
+            case.sender_figure("rtt least, µs", path.min_rtt_us),
+            case.sender_figure("ceiling window / rtt, bit/s", limit::ceiling_bps(case)),
+            case.receiver_figure("unread median, bytes", case.direction.unread_bytes),
+            case.rate_figure(),
+        ]);
+    advise(case, draft).done()
+}
+
+fn sentence(case: &Case<'_>, share: f64) -> String {
+    let path = case.path();
+    let mut text = format!(
+        "{}'s receive window held it {} of the time",
+        capital(&case.receiving_host()),
+        words::percent(share)
+    );
+    if let (Some(window), Some(rtt)) = (path.receive_window_bytes, path.rtt_us) {
+        let each = if case.plan().streams > 1 {
+            " for each stream"
+        } else {
+            ""
+        };
+        // Round trips of microseconds waver more than their samples tell: a ceiling that was passed is none.
+        let ceiling = limit::ceiling_bps(case)
+            .filter(|ceiling| case.rate().is_some_and(|rate| *ceiling >= rate))
+            .map_or_else(String::new, |ceiling| {
+                format!(": at most {}", words::rate(ceiling))
+            });
+        let _ = write!(
+            text,
+            " (median {}{each}, RTT {}{ceiling})",
+            words::size(window),
+            words::micros(rtt)
+        );
+    }
+    if let Some(asked) = case.plan().window_bytes {
+        let _ = write!(text, "; the limit is -w {}", command::size(asked));
+    } else if autotuning_bound(case).is_some() {
+        text += "; autotuning gave all that tcp_rmem allows";
+    }
+    if case.receiver().is_none() {
+        let _ = write!(
+            text,
+            "; whether {} read too slowly cannot be told: a stock iperf3 does not say",
+            case.receiving_host()
+        );
+    }
+    text
+}
+
+/// The third value of `tcp_rmem`, where the window has come up to it (half of it is payload).
+fn autotuning_bound(case: &Case<'_>) -> Option<u64> {
+    let most = case.receiver()?.host.tcp_rmem?[2];
+    let window = case.path().receive_window_bytes?;
+    (case.plan().window_bytes.is_none() && window >= AT_THE_BOUND * most as f64 / 2.0)
+        .then_some(most)
+}
+
+fn advise(case: &Case<'_>, draft: Draft) -> Draft {
+    let flow = case.direction.flow;
+    let Some(enough) = limit::enough_bytes(case, case.path().receive_window_bytes) else {
+        return draft;
+    };
+    if case.plan().window_bytes.is_some() {
+        if !autotuning_reaches(case) {
+            return ask_for(case, draft, enough);
+        }
+        let value = "none: autotuning goes further".to_owned();
+        return draft
+            .remedy(flow.receiver(), "-w", value)
+            .next(case.again(limit::autotuned));
+    }
+    match autotuning_bound(case) {
+        Some(_) => {
+            let now = case.receiver().and_then(|end| end.host.tcp_rmem);
+            let value = rules::three_values(now, enough);
+            ask_for(
+                case,
+                draft.remedy(flow.receiver(), "net.ipv4.tcp_rmem", value),
+                enough,
+            )
+        }
+        None => ask_for(case, draft, enough),
+    }
+}
+
+/// Whether autotuning may give the receiver more than the window that was asked for.
+fn autotuning_reaches(case: &Case<'_>) -> bool {
+    let asked = case.plan().window_bytes.map_or(0, Bytes::count);
+    case.receiver()
+        .and_then(|end| end.host.tcp_rmem)
+        .is_none_or(|[_, _, most]| most / 2 > asked)
+}
+
+/// `-w`, where both hosts would grant it; else more streams, each with a window of its own.
+fn ask_for(case: &Case<'_>, draft: Draft, bytes: u64) -> Draft {
+    let refused = [
+        case.receiver().and_then(|end| end.host.rmem_max),
+        case.sender().and_then(|end| end.host.wmem_max),
+    ]
+    .into_iter()
+    .flatten()
+    .any(|most| most < bytes);
+    if refused {
+        let streams = case.plan().streams.saturating_mul(4).min(32);
+        return draft.next(case.again(|plan| plan.streams = streams));
+    }
+    let draft = if case.plan().window_bytes.is_some() {
+        draft.remedy(
+            case.direction.flow.receiver(),
+            "-w",
+            command::size(Bytes(bytes)),
+        )
+    } else {
+        draft
+    };
+    draft.next(case.again(|plan| plan.window_bytes = Some(Bytes(bytes))))
+}

@@ -1,0 +1,47 @@
+//! `receiver-application`: the receive window was closed because the receiver did not read.
+//!
+//! First cause: the receive window's share is the largest and, over the plateau, at least 256 KiB
+//! lay unread and at least as much as the window was open. With a stock sender the receiver's own queue alone can show it.
+
+use linerate_model::finding::{Finding, Severity};
+
+use crate::case::{Case, capital};
+use crate::limit::Limit;
+use crate::words;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    if case.limit != Some(Limit::ReceiverApplication) {
+        return None;
+    }
+    let unread = case.direction.unread_bytes?;
+    let share = case.budget().map(|budget| budget.receive_window);
+    let held = share.map_or_else(String::new, |share| {
+        format!(
+            ", so its receive window held the sender {} of the time",
+            words::percent(share)
+        )
+    });
+    let sentence = format!(
+        "{}'s application read too slowly: {} lay unread in its socket (median){held}",
+        capital(&case.receiving_host()),
+        words::size(unread)
+    );
+    let mut draft = case
+        .finding("receiver-application", Severity::Limit, sentence)
+        .figures([
+            case.sender_figure("rwnd_limited share of the plateau", share),
+            case.receiver_figure("unread median, bytes", Some(unread)),
+            case.sender_figure("snd_wnd median, bytes", case.path().receive_window_bytes),
+            case.receiver_figure(
+                "CPU share of the receiving threads",
+                case.cpu_share(case.direction.flow.receiver()),
+            ),
+        ]);
+    if let Some(share) = share {
+        draft = draft.share(share);
+    }
+    if !case.plan().skip_receive_copy {
+        draft = draft.next(case.again(|plan| plan.skip_receive_copy = true));
+    }
+    draft.done()
+}

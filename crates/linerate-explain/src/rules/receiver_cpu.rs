@@ -1,0 +1,41 @@
+//! `receiver-cpu`: the receiving threads compute all the time.
+//!
+//! At least 95 % of a core for each thread of the direction on average, or 95 % of all the host's cores
+//! together, and no queue that stands between two hosts.
+
+use linerate_model::finding::{Finding, Severity};
+
+use crate::case::{Case, capital};
+use crate::limit::Limit;
+use crate::words;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    if case.limit != Some(Limit::ReceiverCpu) {
+        return None;
+    }
+    let share = case.cpu_share(case.direction.flow.receiver())?;
+    let (rate, host) = (words::rate(case.rate()?), case.receiving_host());
+    let (severity, sentence) = if case.one_host() {
+        let text = format!(
+            "Both ends are on one host, and its CPU is the limit: the receiving thread computes {} of the time at {rate}; no network was measured",
+            words::percent(share)
+        );
+        (Severity::Healthy, text)
+    } else {
+        let text = format!(
+            "{}'s CPU is the limit: its receiving thread computes {} of the time at {rate}",
+            capital(&host),
+            words::percent(share)
+        );
+        (Severity::Limit, text)
+    };
+    let draft = case.finding("receiver-cpu", severity, sentence).figures([
+        case.receiver_figure("CPU share of the receiving threads", Some(share)),
+        case.sender_figure(
+            "CPU share of the sending threads",
+            case.cpu_share(case.direction.flow.sender()),
+        ),
+        case.rate_figure(),
+    ]);
+    super::another_thread(case, draft, case.receiver()).done()
+}

@@ -1,0 +1,100 @@
+//! `send-buffer`: the sender's own buffer held it back.
+//!
+//! First cause: its share of the time budget is the largest, or at least 20 % and the buffer is below
+//! 256 KiB or half filled by bytes in flight; or bytes in flight stand at half of the
+//! buffer or more (its size is counted with overhead) while they stay below 70 % of the congestion
+//! window and of the receive window and nothing waits unsent. A note: at least 20 % beside another cause.
+
+use std::fmt::Write as _;
+
+use linerate_model::finding::Finding;
+use linerate_model::units::Bytes;
+
+use crate::case::{Case, Draft, capital};
+use crate::command;
+use crate::limit::{self, Limit};
+use crate::rules;
+use crate::words;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    let budget = case.budget()?;
+    let severity = rules::weight(case, Limit::SendBuffer, budget.send_buffer)?;
+    let path = case.path();
+    let by_clock = budget.send_buffer >= budget.network;
+    // While bytes in flight stand at the buffer, its clock stops at each acknowledgement.
+    let share = if by_clock || case.limit != Some(Limit::SendBuffer) {
+        budget.send_buffer
+    } else {
+        budget.send_buffer + budget.network
+    };
+    let mut sentence = format!(
+        "{}'s send buffer held it {} of the time",
+        capital(&case.sending_host()),
+        words::percent(share)
+    );
+    if let (Some(flight), Some(buffer), Some(rtt)) =
+        (path.in_flight_bytes, path.send_buffer_bytes, path.rtt_us)
+    {
+        let _ = write!(
+            sentence,
+            " ({} in flight of a buffer of {}, RTT {})",
+            words::size(flight),
+            words::size(buffer as f64),
+            words::micros(rtt)
+        );
+    }
+    if let Some(asked) = case.plan().window_bytes {
+        let _ = write!(sentence, "; the limit is -w {}", command::size(asked));
+    }
+    let draft = case
+        .finding("send-buffer", severity, sentence)
+        .share(share)
+        .figures([
+            case.sender_figure(
+                "sndbuf_limited share of the plateau",
+                Some(budget.send_buffer),
+            ),
+            case.sender_figure("in flight median, bytes", path.in_flight_bytes),
+            case.sender_figure(
+                "congestion window median, bytes",
+                path.congestion_window_bytes,
+            ),
+            case.sender_figure("snd_wnd median, bytes", path.receive_window_bytes),
+            case.sender_figure(
+                "send buffer, bytes",
+                path.send_buffer_bytes.map(|bytes| bytes as f64),
+            ),
+            case.sender_figure("rtt mean, µs", path.rtt_us),
+            case.rate_figure(),
+        ]);
+    advise(case, draft).done()
+}
+
+fn advise(case: &Case<'_>, draft: Draft) -> Draft {
+    let sender = case.direction.flow.sender();
+    let Some(enough) = limit::enough_bytes(case, case.path().in_flight_bytes) else {
+        return draft;
+    };
+    let host = case.sender().map(|end| &end.host);
+    let asked = case.plan().window_bytes.map(Bytes::count);
+    let autotuning = host.and_then(|host| host.tcp_wmem).map(|[_, _, most]| most);
+    if asked.is_some() && autotuning.is_none_or(|most| most / 2 > asked.unwrap_or(0)) {
+        return draft
+            .remedy(sender, "-w", "none: autotuning goes further".to_owned())
+            .next(case.again(limit::autotuned));
+    }
+    let value = rules::three_values(host.and_then(|host| host.tcp_wmem), enough);
+    let draft = draft.remedy(sender, "net.ipv4.tcp_wmem", value);
+    let refused = [
+        host.and_then(|host| host.wmem_max),
+        case.receiver().and_then(|end| end.host.rmem_max),
+    ]
+    .into_iter()
+    .flatten()
+    .any(|most| most < enough);
+    if refused {
+        let streams = case.plan().streams.saturating_mul(4).min(32);
+        return draft.next(case.again(|plan| plan.streams = streams));
+    }
+    draft.next(case.again(|plan| plan.window_bytes = Some(Bytes(enough))))
+}

@@ -1,0 +1,50 @@
+//! `sender-application`: the sending kernel had nothing to send.
+//!
+//! First cause: the time outside of `busy_time` is the largest share, or at least 20 % between two hosts
+//! without a standing queue, and the sending threads did not
+//! compute all the time (else `sender-cpu`). A note: at least 20 % beside another cause.
+
+use linerate_model::finding::Finding;
+use linerate_model::plan::DEFAULT_TCP_BLOCK;
+
+use crate::case::{Case, capital};
+use crate::limit::Limit;
+use crate::rules;
+use crate::words;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    let share = case.budget()?.application;
+    let severity = rules::weight(case, Limit::Application, share)?;
+    let cpu = case.cpu_share(case.direction.flow.sender());
+    let spent = cpu.map_or_else(String::new, |cpu| {
+        format!(
+            ", and its threads computed only {} of it: something held them back",
+            words::percent(cpu)
+        )
+    });
+    let sentence = format!(
+        "{}'s application gave its kernel nothing to send {} of the time{spent}",
+        capital(&case.sending_host()),
+        words::percent(share)
+    );
+    let small = case.plan().block_bytes.count() < 131_072;
+    let next = case.again(|plan| {
+        if small {
+            plan.block_bytes = DEFAULT_TCP_BLOCK;
+        } else {
+            plan.streams = plan.streams.saturating_mul(2).min(128);
+        }
+    });
+    case.finding("sender-application", severity, sentence)
+        .share(share)
+        .figures([
+            case.sender_figure(
+                "time without data outstanding, share of the plateau",
+                Some(share),
+            ),
+            case.sender_figure("CPU share of the sending threads", cpu),
+            case.rate_figure(),
+        ])
+        .next(next)
+        .done()
+}

@@ -1,0 +1,96 @@
+//! `stall`: no byte came through for more than a second while the test ran.
+//!
+//! Longest gap over 1 s where the direction is measured, also before the first and after the last byte;
+//! not where a block at the rate asked for takes that long.
+
+use linerate_model::evidence::Place;
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::record::EndRecord;
+use linerate_model::units::{BitRate, Nanos};
+
+use crate::case::Case;
+use crate::words;
+
+/// A gap of this length is a stall, ns.
+const LONG_NS: u64 = 1_000_000_000;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    let direction = case.direction;
+    let (end, place) = match direction.measured_at {
+        Place::ReceivingApplication => (case.receiver()?, "arrived at the receiving application"),
+        Place::Acknowledged => (case.sender()?, "was acknowledged"),
+        Place::SendingApplication => (case.sender()?, "was sent"),
+    };
+    let (from, to) = longest_gap(case, end)?;
+    let long = to - from;
+    let expected = case.plan().rate_bps.map_or(Nanos::ZERO, |rate| {
+        BitRate(rate.0).time_for(case.plan().block_bytes)
+    });
+    if long <= LONG_NS || long <= expected.0.saturating_mul(2) {
+        return None;
+    }
+    let run = end.end_ns.since(end.start_ns).0.max(1);
+    let share = long as f64 / run as f64;
+    let sentence = format!(
+        "Nothing {place} for {}, from {} to {} of the run",
+        words::seconds(long),
+        words::seconds(from),
+        words::seconds(to)
+    );
+    let mut finding = case
+        .finding("stall", Severity::Limit, sentence)
+        .share(share)
+        .figures([
+            case.receiver_figure("longest time without a byte, ns", Some(long as f64)),
+            case.sender_figure("retransmission timeouts", timeouts(case)),
+        ])
+        .next(case.again(|_| {}))
+        .done()?;
+    finding.span_ns = Some([from, to]);
+    Some(finding)
+}
+
+/// The longest time without a byte, ns since the start.
+fn longest_gap(case: &Case<'_>, end: &EndRecord) -> Option<(u64, u64)> {
+    let direction = case.direction;
+    let start = end.start_ns.0;
+    let since = |at: u64| at.saturating_sub(start);
+    let streams: Vec<_> = end.streams_of(direction.flow).collect();
+    let first = streams
+        .iter()
+        .filter_map(|stream| stream.first_byte_ns)
+        .min()?
+        .0;
+    let last = streams
+        .iter()
+        .filter_map(|stream| stream.last_byte_ns)
+        .max()?
+        .0;
+    let mut gaps = vec![(0, since(first)), (since(last), since(end.end_ns.0))];
+    let mut begun: Option<usize> = None;
+    for (point, rate) in direction.rates_bps.iter().chain([&1.0]).enumerate() {
+        match (begun, *rate <= 0.0) {
+            (None, true) => begun = Some(point),
+            (Some(from), false) => {
+                let at = |point: usize| {
+                    let into = (point as u64).saturating_mul(direction.grid_step_ns);
+                    since(direction.grid_from_ns.saturating_add(into))
+                };
+                gaps.push((at(from), at(point)));
+                begun = None;
+            }
+            _ => {}
+        }
+    }
+    gaps.into_iter()
+        .filter(|(from, to)| to > from)
+        .max_by_key(|(from, to)| to - from)
+}
+
+fn timeouts(case: &Case<'_>) -> Option<f64> {
+    let streams = case.sender()?.streams_of(case.direction.flow);
+    let counts: Option<Vec<u64>> = streams
+        .map(|stream| stream.tcp.as_ref()?.total_rto)
+        .collect();
+    counts.map(|counts| counts.iter().sum::<u64>() as f64)
+}

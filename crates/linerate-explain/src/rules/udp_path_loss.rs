@@ -1,0 +1,77 @@
+//! `udp-path-loss`: datagrams did not reach the receiver's socket.
+//!
+//! A limit from 0.1 % on, a note below (propose). Where the receiver does not tell what its socket
+//! dropped, the loss is not put on the path.
+
+use linerate_model::finding::{Finding, Severity};
+
+use crate::case::Case;
+use crate::command;
+use crate::words;
+use linerate_model::units::BitRate;
+
+/// From this share of the datagrams on a loss is more than noise.
+const MATTERS: f64 = 1e-3;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    let counts = case.direction.ledger.total.datagrams.as_ref()?;
+    let sent = counts.sent.filter(|sent| *sent > 0)?;
+    let known = counts.path_lost;
+    let lost = known.or(counts.lost).filter(|lost| *lost > 0)?;
+    let share = lost as f64 / sent as f64;
+    let numbers = format!(
+        "{} of {} datagrams ({})",
+        words::count(lost),
+        words::count(sent),
+        words::percent(share)
+    );
+    let sentence = if known.is_some() {
+        format!(
+            "{numbers} were lost on the path, before {}'s socket",
+            case.receiving_host()
+        )
+    } else {
+        let who = case.receiving_host();
+        let why = if case.receiver().is_none() {
+            "a stock iperf3 does not say what its socket dropped"
+        } else {
+            "its kernel does not say what the socket dropped"
+        };
+        format!("{numbers} were lost, on the path or in {who}'s socket: {why}")
+    };
+    let severity = if share >= MATTERS {
+        Severity::Limit
+    } else {
+        Severity::Note
+    };
+    let draft = case.finding("udp-path-loss", severity, sentence).figures([
+        case.sender_figure(words::DATAGRAMS, Some(sent as f64)),
+        case.receiver_figure(words::LOST, Some(lost as f64)),
+        case.receiver_figure(
+            "datagrams delivered",
+            counts.delivered.map(|count| count as f64),
+        ),
+        case.receiver_figure(
+            words::DROPPED,
+            counts.socket_dropped.map(|count| count as f64),
+        ),
+        case.sender_figure(words::RATE_SENT, case.sent_bps()),
+    ]);
+    let delivered = counts.delivered? as f64 / sent as f64;
+    match case
+        .sent_bps()
+        .filter(|_| severity == Severity::Limit && delivered > 0.0)
+    {
+        Some(bps) => {
+            let each =
+                command::round_rate(0.9 * bps * delivered / f64::from(case.plan().streams.max(1)));
+            draft
+                .next(case.again(|plan| {
+                    plan.rate_bps = Some(BitRate(each));
+                    plan.rate_is_default = false;
+                }))
+                .done()
+        }
+        None => draft.done(),
+    }
+}

@@ -1,0 +1,54 @@
+//! `udp-sender-short`: the sender did not send what was asked for, so the path was never asked.
+//!
+//! Less than 97 % of the rate asked for, by the sender's own count.
+
+use linerate_model::finding::{Finding, Severity};
+
+use crate::case::{Case, capital};
+use crate::limit::{CPU_FULL, REACHED};
+use crate::words;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    if !case.udp() {
+        return None;
+    }
+    let (asked, sent) = case.asked().zip(case.sent_bps())?;
+    if sent <= 0.0 || sent >= REACHED * asked {
+        return None;
+    }
+    let cpu = case.cpu_share(case.direction.flow.sender());
+    let why = match cpu {
+        None => "whether its CPU held it cannot be told".to_owned(),
+        Some(cpu) if cpu >= CPU_FULL => format!(
+            "its sending thread computes {} of the time",
+            words::percent(cpu)
+        ),
+        Some(cpu) => format!(
+            "its CPU did not hold it ({} of a core a thread): its socket, queue or interface took no more",
+            words::percent(cpu)
+        ),
+    };
+    let sentence = format!(
+        "{} sent {} of the {} asked for ({}); {why}; the path was never asked for more",
+        capital(&case.sending_host()),
+        words::rate(sent),
+        words::rate(asked),
+        words::percent(sent / asked)
+    );
+    let draft = case
+        .finding("udp-sender-short", Severity::Limit, sentence)
+        .figures([
+            case.sender_figure(words::RATE_ASKED, Some(asked)),
+            case.sender_figure(words::RATE_SENT, Some(sent)),
+            case.sender_figure("CPU share of the sending threads", cpu),
+        ]);
+    let streams = case.plan().streams;
+    let more = streams.saturating_mul(2).min(128);
+    let split = case.again(|plan| {
+        plan.streams = more;
+        plan.rate_bps = plan.rate_bps.map(|rate| {
+            linerate_model::units::BitRate(rate.0 * u64::from(streams) / u64::from(more))
+        });
+    });
+    draft.next(split).done()
+}

@@ -1,0 +1,55 @@
+//! `unstable`: no single figure describes the run.
+//!
+//! The plateau's own judgement (`statistics::plateau`): it begins in the second half, or its halves
+//! differ by more than 10 % and more than their intervals explain. Not said of a rate that was asked for.
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::plan::End;
+use linerate_model::statistics::{Unsteady, mean};
+use linerate_model::units::Nanos;
+
+use crate::case::Case;
+use crate::limit::Limit;
+use crate::words;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    let plateau = case.direction.plateau?;
+    let reason = plateau
+        .unsteady
+        .filter(|reason| *reason != Unsteady::TooShort)?;
+    if case.limit == Some(Limit::Asked) || plateau.estimate.mean <= 0.0 {
+        return None;
+    }
+    let rates = case.direction.rates_bps.get(plateau.from..)?;
+    let (first, second) = rates.split_at(rates.len() / 2);
+    let (first, second) = (mean(first), mean(second));
+    let sentence = format!(
+        "Not steady: {} ({}, then {}); one figure does not describe this run",
+        reason.reason(),
+        words::rate(first),
+        words::rate(second)
+    );
+    let draft = case.finding("unstable", Severity::Note, sentence).figures([
+        case.rate_figure()
+            .map(|figure| linerate_model::finding::Figure {
+                name: "first half of the plateau, bit/s".to_owned(),
+                value: first,
+                ..figure
+            }),
+        case.rate_figure()
+            .map(|figure| linerate_model::finding::Figure {
+                name: "second half of the plateau, bit/s".to_owned(),
+                value: second,
+                ..figure
+            }),
+    ]);
+    let longer = Nanos::from_millis(
+        (case.direction.span_ns / 1_000_000_000)
+            .saturating_mul(3)
+            .clamp(30, 600)
+            * 1000,
+    );
+    draft
+        .next(case.again(|plan| plan.end = End::TimeNs(longer)))
+        .done()
+}

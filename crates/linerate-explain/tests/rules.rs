@@ -1,0 +1,993 @@
+//! Each rule against made-up runs: the case it is for, the near miss, and the missing figure.
+
+use linerate_model::evidence::Evidence;
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::fixture::{self, Traffic};
+use linerate_model::plan::{DEFAULT_UDP_BLOCK, DEFAULT_UDP_RATE, Direction, Plan, Protocol};
+use linerate_model::record::{EndRecord, Outcome, Role, RunRecord};
+use linerate_model::series::Series;
+use linerate_model::units::{BitRate, Bytes, Nanos};
+
+fn explain(record: &RunRecord) -> Vec<Finding> {
+    linerate_explain::explain(&Evidence::of(record))
+}
+
+fn tcp() -> Plan {
+    Plan::new("server")
+}
+
+fn udp(rate: u64) -> Plan {
+    Plan {
+        protocol: Protocol::Udp,
+        block_bytes: DEFAULT_UDP_BLOCK,
+        rate_bps: (rate > 0).then_some(BitRate(rate)),
+        ..tcp()
+    }
+}
+
+fn ids(record: &RunRecord) -> Vec<String> {
+    explain(record)
+        .into_iter()
+        .map(|finding| finding.id)
+        .collect()
+}
+
+fn verdict(plan: &Plan, traffic: &Traffic) -> Finding {
+    explain(&fixture::run(plan, traffic)).remove(0)
+}
+
+/// A 1 Gbit/s-or-more path of 12 ms, held by a small window of the receiver.
+fn window_limited() -> Traffic {
+    Traffic {
+        rate_bps: 143e6,
+        receive_window: 0.83,
+        receive_window_bytes: 217_088,
+        in_flight_bytes: 215_000,
+        congestion_window_bytes: 4_000_000,
+        rtt_us: 12_000,
+        min_rtt_us: 11_900,
+        retransmits: 0,
+        ..Traffic::default()
+    }
+}
+
+/// A path of 40 ms without queue and without loss, 1 Gbit/s reached.
+fn quiet() -> Traffic {
+    Traffic {
+        rate_bps: 900e6,
+        rtt_us: 40_300,
+        min_rtt_us: 40_000,
+        retransmits: 0,
+        receive_window_bytes: 20_000_000,
+        congestion_window_bytes: 4_600_000,
+        in_flight_bytes: 4_550_000,
+        send_buffer_bytes: 40_000_000,
+        ..Traffic::default()
+    }
+}
+
+fn one_host() -> Traffic {
+    Traffic {
+        rate_bps: 40e9,
+        rtt_us: 80,
+        min_rtt_us: 20,
+        retransmits: 0,
+        in_flight_bytes: 400_000,
+        one_host: true,
+        ..Traffic::default()
+    }
+}
+
+#[test]
+fn a_healthy_path_is_full_and_nothing_alarms() {
+    for direction in [Direction::Send, Direction::Receive, Direction::Both] {
+        for streams in [1, 8] {
+            let plan = Plan {
+                direction,
+                streams,
+                ..tcp()
+            };
+            let findings = explain(&fixture::run(&plan, &Traffic::default()));
+            assert_eq!(
+                findings.len(),
+                plan.total_streams() as usize / streams as usize,
+                "{findings:#?}"
+            );
+            assert!(
+                findings
+                    .iter()
+                    .all(|finding| finding.id == "path-full"
+                        && finding.severity == Severity::Healthy)
+            );
+        }
+    }
+    let sentence = verdict(&tcp(), &Traffic::default()).sentence;
+    assert_eq!(
+        sentence,
+        "The path is full at 95.4 Mbit/s: a queue of 30.9 ms stands in it (RTT 41.0 ms, least 10.1 ms)"
+    );
+}
+
+#[test]
+fn a_small_receive_window_is_named_with_its_ceiling_and_the_next_command() {
+    let finding = verdict(&tcp(), &window_limited());
+    assert_eq!(
+        finding.sentence,
+        "The server (beta)'s receive window held it 83 % of the time (median 212 KiB, RTT 12.0 ms: at most 145 Mbit/s)"
+    );
+    assert_eq!(
+        finding.share_of_time.map(|share| (share * 100.0).round()),
+        Some(83.0)
+    );
+    // Both hosts refuse -w 1M (rmem_max), so streams are the counter-test.
+    assert_eq!(finding.next.as_deref(), Some("linerate test server -P 4"));
+
+    let mut record = fixture::run(&tcp(), &window_limited());
+    record.server.as_mut().unwrap().host.rmem_max = Some(1 << 26);
+    record.client.as_mut().unwrap().host.wmem_max = None;
+    assert_eq!(
+        explain(&record)[0].next.as_deref(),
+        Some("linerate test server -w 1M")
+    );
+    record
+        .server
+        .as_mut()
+        .unwrap()
+        .interface
+        .as_mut()
+        .unwrap()
+        .kind = None;
+    record
+        .server
+        .as_mut()
+        .unwrap()
+        .interface
+        .as_mut()
+        .unwrap()
+        .speed_mbit_per_s = Some(10_000);
+    assert_eq!(
+        explain(&record)[0].next.as_deref(),
+        Some("linerate test server -w 32M")
+    );
+}
+
+#[test]
+fn a_window_that_was_asked_for_is_said_to_be_the_limit() {
+    let plan = Plan {
+        window_bytes: Some(Bytes(262_144)),
+        direction: Direction::Receive,
+        ..tcp()
+    };
+    let finding = verdict(&plan, &window_limited());
+    assert_eq!(finding.id, "receive-window");
+    assert!(
+        finding
+            .sentence
+            .starts_with("The client (alpha)'s receive window"),
+        "{}",
+        finding.sentence
+    );
+    assert!(
+        finding.sentence.ends_with("; the limit is -w 256K"),
+        "{}",
+        finding.sentence
+    );
+    assert_eq!(finding.remedy.as_ref().unwrap().host, Role::Client);
+    assert_eq!(finding.next.as_deref(), Some("linerate test server -R"));
+}
+
+#[test]
+fn autotuning_at_its_bound_names_the_sysctl() {
+    let traffic = Traffic {
+        rate_bps: 620e6,
+        receive_window: 0.95,
+        receive_window_bytes: 3_100_000,
+        in_flight_bytes: 3_090_000,
+        rtt_us: 40_000,
+        min_rtt_us: 39_900,
+        congestion_window_bytes: 9_000_000,
+        ..Traffic::default()
+    };
+    let finding = verdict(&tcp(), &traffic);
+    assert!(
+        finding
+            .sentence
+            .ends_with("autotuning gave all that tcp_rmem allows"),
+        "{}",
+        finding.sentence
+    );
+    let remedy = finding.remedy.unwrap();
+    assert_eq!(
+        (remedy.setting.as_str(), remedy.value.as_str()),
+        ("net.ipv4.tcp_rmem", "4096 131072 16777216")
+    );
+}
+
+#[test]
+fn behind_a_standing_queue_the_window_is_not_the_limit() {
+    let traffic = Traffic {
+        receive_window: 0.9,
+        receive_window_bytes: 490_000,
+        rtt_us: 41_000,
+        min_rtt_us: 10_100,
+        ..Traffic::default()
+    };
+    assert_eq!(ids(&fixture::run(&tcp(), &traffic)), ["path-full"]);
+    // A window of a few segments meets delayed ACKs, which are no queue.
+    let tiny = Traffic {
+        receive_window_bytes: 8000,
+        in_flight_bytes: 7000,
+        rate_bps: 2e6,
+        ..traffic
+    };
+    assert_eq!(verdict(&tcp(), &tiny).id, "receive-window");
+}
+
+#[test]
+fn the_windows_autotuning_lag_is_a_near_miss() {
+    let traffic = Traffic {
+        receive_window: 0.19,
+        ..quiet()
+    };
+    assert_eq!(ids(&fixture::run(&tcp(), &traffic)), ["cannot-tell"]);
+    let noted = explain(&fixture::run(
+        &tcp(),
+        &Traffic {
+            receive_window: 0.3,
+            ..quiet()
+        },
+    ));
+    let note = noted
+        .iter()
+        .find(|finding| finding.id == "receive-window")
+        .unwrap();
+    assert_eq!(note.severity, Severity::Note);
+    assert_eq!(noted[0].id, "cannot-tell");
+}
+
+#[test]
+fn a_stock_receiver_leaves_its_application_in_the_dark() {
+    let record = fixture::against_stock(fixture::run(&tcp(), &window_limited()), Role::Server);
+    let finding = &explain(&record)[0];
+    assert_eq!(finding.id, "receive-window");
+    assert!(
+        finding.sentence.contains("a stock iperf3 does not say"),
+        "{}",
+        finding.sentence
+    );
+}
+
+#[test]
+fn a_slow_reader_is_told_from_a_small_window() {
+    let traffic = Traffic {
+        unread_bytes: 2_900_000,
+        receive_window_bytes: 40_000,
+        ..window_limited()
+    };
+    let finding = verdict(&tcp(), &traffic);
+    assert_eq!(finding.id, "receiver-application");
+    assert_eq!(
+        finding.sentence,
+        "The server (beta)'s application read too slowly: 2.77 MiB lay unread in its socket (median), \
+         so its receive window held the sender 83 % of the time"
+    );
+    let near = Traffic {
+        unread_bytes: 20_000,
+        receive_window_bytes: 217_088,
+        ..window_limited()
+    };
+    assert_eq!(verdict(&tcp(), &near).id, "receive-window");
+    // The receiver alone shows it too, in front of a stock sender.
+    let plan = Plan {
+        direction: Direction::Receive,
+        ..tcp()
+    };
+    let record = fixture::against_stock(fixture::run(&plan, &traffic), Role::Server);
+    assert_eq!(explain(&record)[0].id, "receiver-application");
+}
+
+#[test]
+fn a_send_buffer_is_found_by_its_clock_and_by_the_bytes_in_flight() {
+    let by_clock = Traffic {
+        send_buffer: 0.7,
+        send_buffer_bytes: 200_000,
+        in_flight_bytes: 190_000,
+        rate_bps: 38e6,
+        ..quiet()
+    };
+    let finding = verdict(&tcp(), &by_clock);
+    assert_eq!(finding.id, "send-buffer");
+    assert!(
+        finding
+            .sentence
+            .starts_with("The client (alpha)'s send buffer held it 70 % of the time"),
+        "{}",
+        finding.sentence
+    );
+
+    // The clock says 4 %; in flight stands at the buffer, far below congestion window and receive window.
+    let standing = Traffic {
+        send_buffer: 0.04,
+        send_buffer_bytes: 1_048_576,
+        in_flight_bytes: 900_000,
+        notsent_bytes: 0,
+        rate_bps: 180e6,
+        congestion_window_bytes: 5_000_000,
+        ..quiet()
+    };
+    let finding = verdict(&tcp(), &standing);
+    assert_eq!(finding.id, "send-buffer");
+    assert_eq!(
+        finding.share_of_time.map(|share| (share * 100.0).round()),
+        Some(100.0)
+    );
+    assert_ne!(
+        verdict(
+            &tcp(),
+            &Traffic {
+                notsent_bytes: 800_000,
+                ..standing.clone()
+            }
+        )
+        .id,
+        "send-buffer"
+    );
+    assert_ne!(
+        verdict(
+            &tcp(),
+            &Traffic {
+                congestion_window_bytes: 950_000,
+                ..standing
+            }
+        )
+        .id,
+        "send-buffer"
+    );
+}
+
+#[test]
+fn a_sender_with_nothing_to_send_is_told_from_one_that_computes() {
+    let idle = Traffic {
+        application: 0.6,
+        sender_cpu: 0.2,
+        ..quiet()
+    };
+    let finding = verdict(&tcp(), &idle);
+    assert_eq!(finding.id, "sender-application");
+    assert_eq!(
+        finding.sentence,
+        "The client (alpha)'s application gave its kernel nothing to send 60 % of the time, \
+         and its threads computed only 20 % of it: something held them back"
+    );
+    let busy = Traffic {
+        sender_cpu: 0.98,
+        ..idle
+    };
+    assert_eq!(verdict(&tcp(), &busy).id, "sender-cpu");
+    assert_eq!(verdict(&tcp(), &busy).severity, Severity::Limit);
+    assert_eq!(
+        verdict(
+            &tcp(),
+            &Traffic {
+                receiver_cpu: 0.99,
+                ..quiet()
+            }
+        )
+        .id,
+        "receiver-cpu"
+    );
+    // A queue between two hosts is the path's, whatever the threads do.
+    assert_eq!(
+        verdict(
+            &tcp(),
+            &Traffic {
+                sender_cpu: 0.99,
+                ..Traffic::default()
+            }
+        )
+        .id,
+        "path-full"
+    );
+}
+
+#[test]
+fn one_host_is_never_called_a_network() {
+    for (traffic, id) in [
+        (
+            Traffic {
+                sender_cpu: 0.99,
+                ..one_host()
+            },
+            "sender-cpu",
+        ),
+        (
+            Traffic {
+                receiver_cpu: 0.97,
+                receive_window: 0.6,
+                ..one_host()
+            },
+            "receiver-cpu",
+        ),
+        (one_host(), "path-full"),
+        (
+            Traffic {
+                receive_window: 0.7,
+                ..one_host()
+            },
+            "path-full",
+        ),
+        (
+            Traffic {
+                send_buffer: 0.7,
+                ..one_host()
+            },
+            "path-full",
+        ),
+    ] {
+        let findings = explain(&fixture::run(&tcp(), &traffic));
+        assert_eq!(findings.len(), 1, "{findings:#?}");
+        assert_eq!(
+            (findings[0].id.as_str(), findings[0].severity),
+            (id, Severity::Healthy)
+        );
+        assert!(findings[0].sentence.contains("no network was measured"));
+    }
+    // A window that really is small is still named, also where the rest of the time is the larger part
+    // (-w 8K between two namespaces, as measured).
+    let small = Traffic {
+        receive_window: 0.39,
+        application: 0.13,
+        receive_window_bytes: 12_288,
+        in_flight_bytes: 13_032,
+        unread_bytes: 12_288,
+        rate_bps: 2.57e9,
+        ..one_host()
+    };
+    assert_eq!(verdict(&tcp(), &small).id, "receive-window");
+}
+
+#[test]
+fn loss_without_a_queue_is_not_a_full_path() {
+    let traffic = Traffic {
+        retransmits: 400,
+        rate_bps: 60e6,
+        ..quiet()
+    };
+    let finding = verdict(&tcp(), &traffic);
+    assert_eq!(finding.id, "network-loss");
+    assert_eq!(
+        finding.sentence,
+        "Loss without a queue held it 100 % of the time: 400 of 51,944 segments were sent again \
+         (0.77 %; RTT 40.3 ms, at least 40.0 ms): random loss, a shallow queue or a policer"
+    );
+    assert_eq!(finding.next.as_deref(), Some("linerate test server -P 4"));
+    assert_eq!(
+        verdict(
+            &tcp(),
+            &Traffic {
+                retransmits: 2,
+                ..traffic
+            }
+        )
+        .id,
+        "cannot-tell"
+    );
+}
+
+#[test]
+fn a_link_at_its_speed_is_full() {
+    let mut record = fixture::run(
+        &tcp(),
+        &Traffic {
+            rate_bps: 941e6,
+            link_mbit_per_s: Some(1000),
+            ..quiet()
+        },
+    );
+    for end in [
+        record.client.as_mut().unwrap(),
+        record.server.as_mut().unwrap(),
+    ] {
+        end.interface.as_mut().unwrap().kind = None;
+    }
+    assert_eq!(
+        explain(&record)[0].sentence,
+        "The link is full: 941 Mbit/s of payload on an interface of 1.00 Gbit/s"
+    );
+    // The speed of a veth is made up.
+    record
+        .client
+        .as_mut()
+        .unwrap()
+        .interface
+        .as_mut()
+        .unwrap()
+        .kind = Some("veth".to_owned());
+    record
+        .server
+        .as_mut()
+        .unwrap()
+        .interface
+        .as_mut()
+        .unwrap()
+        .kind = Some("veth".to_owned());
+    assert_eq!(explain(&record)[0].id, "cannot-tell");
+}
+
+#[test]
+fn bbr_fills_a_path_without_a_queue() {
+    let plan = Plan {
+        congestion: Some("bbr".to_owned()),
+        ..tcp()
+    };
+    assert_eq!(verdict(&plan, &quiet()).id, "path-full");
+}
+
+#[test]
+fn a_rate_that_was_asked_for_is_no_limit() {
+    let plan = Plan {
+        rate_bps: Some(BitRate(50_000_000)),
+        ..tcp()
+    };
+    let traffic = Traffic {
+        rate_bps: 50e6,
+        application: 0.8,
+        ..Traffic::default()
+    };
+    let findings = explain(&fixture::run(&plan, &traffic));
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert_eq!(findings[0].id, "rate-capped");
+    assert_eq!(findings[0].next.as_deref(), Some("linerate test server"));
+    let short = Traffic {
+        rate_bps: 47e6,
+        ..traffic
+    };
+    assert_eq!(verdict(&plan, &short).id, "sender-application");
+}
+
+#[test]
+fn the_default_rate_of_udp_is_said_as_such() {
+    let plan = Plan {
+        rate_is_default: true,
+        ..udp(DEFAULT_UDP_RATE.0)
+    };
+    let findings = explain(&fixture::run(
+        &plan,
+        &Traffic {
+            rate_bps: 1e6,
+            ..Traffic::default()
+        },
+    ));
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert_eq!(findings[0].id, "rate-capped");
+    assert!(
+        findings[0]
+            .sentence
+            .ends_with("1 Mbit/s is the default, -b 0 is unlimited")
+    );
+    assert_eq!(
+        findings[0].next.as_deref(),
+        Some("linerate test server -u -b 0")
+    );
+}
+
+#[test]
+fn datagrams_dropped_in_the_socket_are_never_put_on_the_path() {
+    let traffic = Traffic {
+        rate_bps: 100e6,
+        socket_dropped: 9000,
+        ..Traffic::default()
+    };
+    let findings = explain(&fixture::run(&udp(100_000_000), &traffic));
+    assert_eq!(findings[0].id, "udp-receiver-drop");
+    assert!(
+        findings[0]
+            .sentence
+            .contains("dropped in the receiver's socket")
+    );
+    assert!(findings.iter().all(|finding| finding.id != "udp-path-loss"));
+    assert_eq!(
+        findings[0].remedy.as_ref().unwrap().setting,
+        "net.core.rmem_max"
+    );
+
+    let both = Traffic {
+        path_lost: 300,
+        ..traffic
+    };
+    let record = fixture::run(&udp(100_000_000), &both);
+    assert_eq!(
+        ids(&record),
+        ["udp-receiver-drop", "udp-path-loss", "rate-capped"]
+    );
+    let loss = explain(&record)[1].sentence.clone();
+    assert!(
+        loss.contains("were lost on the path, before the server (beta)'s socket"),
+        "{loss}"
+    );
+}
+
+#[test]
+fn loss_that_a_stock_receiver_tells_is_not_split() {
+    let traffic = Traffic {
+        rate_bps: 100e6,
+        path_lost: 2000,
+        ..Traffic::default()
+    };
+    let record = fixture::against_stock(fixture::run(&udp(100_000_000), &traffic), Role::Server);
+    let finding = &explain(&record)[0];
+    assert_eq!(finding.id, "udp-path-loss");
+    assert!(finding.sentence.ends_with(
+        "on the path or in the server's socket: a stock iperf3 does not say what its socket dropped"
+    ));
+    assert_eq!(
+        finding.next.as_deref(),
+        Some("linerate test server -u -b 87M")
+    );
+}
+
+#[test]
+fn a_few_lost_datagrams_are_a_note() {
+    let traffic = Traffic {
+        rate_bps: 100e6,
+        path_lost: 3,
+        ..Traffic::default()
+    };
+    let findings = explain(&fixture::run(&udp(100_000_000), &traffic));
+    assert_eq!(findings[0].id, "rate-capped");
+    assert_eq!(
+        (findings[1].id.as_str(), findings[1].severity),
+        ("udp-path-loss", Severity::Note)
+    );
+}
+
+#[test]
+fn a_sender_that_falls_short_is_no_path() {
+    let traffic = Traffic {
+        rate_bps: 809e6,
+        path_lost: 20,
+        sender_cpu: 0.99,
+        ..Traffic::default()
+    };
+    let finding = verdict(&udp(4_000_000_000), &traffic);
+    assert_eq!(finding.id, "udp-sender-short");
+    assert_eq!(
+        finding.sentence,
+        "The client (alpha) sent 805 Mbit/s of the 4.00 Gbit/s asked for (20 %); \
+         its sending thread computes 99 % of the time; the path was never asked for more"
+    );
+    let enough = Traffic {
+        rate_bps: 3.9e9,
+        ..Traffic::default()
+    };
+    assert_eq!(verdict(&udp(4_000_000_000), &enough).id, "rate-capped");
+}
+
+#[test]
+fn udp_without_a_rate_names_the_sending_cpu_or_the_first_queue() {
+    let traffic = Traffic {
+        rate_bps: 5e9,
+        sender_cpu: 0.99,
+        ..Traffic::default()
+    };
+    assert_eq!(verdict(&udp(0), &traffic).id, "sender-cpu");
+    assert_eq!(
+        verdict(
+            &udp(0),
+            &Traffic {
+                sender_cpu: 0.5,
+                ..traffic
+            }
+        )
+        .id,
+        "path-full"
+    );
+}
+
+#[test]
+fn two_levels_are_not_a_mean() {
+    let traffic = Traffic {
+        levels: vec![(6.5, 0.25)],
+        ..Traffic::default()
+    };
+    let findings = explain(&fixture::run(&tcp(), &traffic));
+    assert_eq!(findings[0].id, "unstable");
+    assert!(
+        findings[0]
+            .sentence
+            .contains("one figure does not describe this run"),
+        "{}",
+        findings[0].sentence
+    );
+    let wavering = Traffic {
+        levels: vec![(6.5, 0.97)],
+        ..Traffic::default()
+    };
+    assert_eq!(ids(&fixture::run(&tcp(), &wavering)), ["path-full"]);
+}
+
+#[test]
+fn a_long_ramp_hides_the_plateau() {
+    let findings = explain(&fixture::run(
+        &tcp(),
+        &Traffic {
+            ramp_s: 4.0,
+            ..Traffic::default()
+        },
+    ));
+    assert_eq!(findings[0].id, "path-full");
+    assert_eq!(findings[1].id, "slow-start");
+    assert!(
+        findings[1].sentence.contains("hides the plateau (95."),
+        "{}",
+        findings[1].sentence
+    );
+    assert_eq!(
+        ids(&fixture::run(
+            &tcp(),
+            &Traffic {
+                ramp_s: 0.9,
+                ..Traffic::default()
+            }
+        )),
+        ["path-full"]
+    );
+}
+
+#[test]
+fn a_stall_is_said_with_its_place_in_the_run() {
+    let record = fixture::run(
+        &tcp(),
+        &Traffic {
+            levels: vec![(3.0, 0.0), (5.0, 1.0)],
+            ..Traffic::default()
+        },
+    );
+    let stall = &explain(&record)[0];
+    assert_eq!(stall.id, "stall");
+    assert_eq!(
+        stall.sentence,
+        "Nothing arrived at the receiving application for 2.00 s, from 3.00 s to 5.00 s of the run"
+    );
+    assert_eq!(stall.span_ns, Some([3_000_000_000, 5_000_000_000]));
+    let short = Traffic {
+        levels: vec![(3.0, 0.0), (3.9, 1.0)],
+        ..Traffic::default()
+    };
+    assert!(!ids(&fixture::run(&tcp(), &short)).contains(&"stall".to_owned()));
+}
+
+#[test]
+fn a_path_that_dies_has_stalled_to_the_end() {
+    let mut record = fixture::run(
+        &tcp(),
+        &Traffic {
+            levels: vec![(7.0, 0.0)],
+            ..Traffic::default()
+        },
+    );
+    let end = record.server.as_mut().unwrap();
+    end.streams[0].last_byte_ns = Some(end.start_ns.plus(Nanos::from_millis(7000)));
+    let stall = &explain(&record)[0];
+    assert!(
+        stall
+            .sentence
+            .ends_with("for 3.00 s, from 7.00 s to 10.0 s of the run"),
+        "{}",
+        stall.sentence
+    );
+}
+
+#[test]
+fn slow_blocks_at_the_rate_asked_for_are_no_stall() {
+    let plan = Plan {
+        rate_bps: Some(BitRate(4_000_000)),
+        ..tcp()
+    };
+    let record = fixture::run(
+        &plan,
+        &Traffic {
+            rate_bps: 4e6,
+            levels: vec![(3.0, 0.0), (5.0, 1.0)],
+            ..Traffic::default()
+        },
+    );
+    assert!(!ids(&record).contains(&"stall".to_owned()));
+}
+
+#[test]
+fn a_ledger_that_does_not_balance_comes_first() {
+    let mut record = fixture::run(&tcp(), &window_limited());
+    record.server.as_mut().unwrap().streams[0].app_bytes -= 1_000_000;
+    let findings = explain(&record);
+    assert_eq!(
+        (findings[0].id.as_str(), findings[0].severity),
+        ("ledger-imbalance", Severity::Fault)
+    );
+    assert!(
+        findings[0]
+            .sentence
+            .contains("1,000,000 apart; trust the receiving application's"),
+        "{}",
+        findings[0].sentence
+    );
+    assert_eq!(findings[1].id, "receive-window");
+}
+
+#[test]
+fn an_interface_that_counts_less_is_only_a_note() {
+    let mut record = fixture::run(&tcp(), &Traffic::default());
+    let pair = record
+        .client
+        .as_mut()
+        .unwrap()
+        .interface_counters
+        .as_mut()
+        .unwrap();
+    pair.after.tx_bytes = pair.before.tx_bytes + 5;
+    let findings = explain(&record);
+    assert_eq!(findings[0].id, "path-full");
+    assert_eq!(
+        (findings[1].id.as_str(), findings[1].severity),
+        ("ledger-imbalance", Severity::Note)
+    );
+}
+
+#[test]
+fn a_stock_sender_cannot_be_explained_and_the_reason_is_said() {
+    let plan = Plan {
+        direction: Direction::Receive,
+        ..tcp()
+    };
+    let record = fixture::against_stock(fixture::run(&plan, &Traffic::default()), Role::Server);
+    let finding = &explain(&record)[0];
+    assert_eq!(finding.id, "cannot-tell");
+    assert!(
+        finding.sentence.contains("the sender is a stock iperf3"),
+        "{}",
+        finding.sentence
+    );
+    assert_eq!(
+        finding.next.as_deref(),
+        Some("linerate serve # on the server, instead of iperf3")
+    );
+}
+
+#[test]
+fn an_old_kernel_is_said_to_be_the_reason() {
+    let mut record = fixture::run(&tcp(), &Traffic::default());
+    let stream = &mut record.client.as_mut().unwrap().streams[0];
+    let mut old = Series::new(stream.samples.at_ns().to_vec());
+    old.insert(
+        "app_bytes",
+        stream.samples.column("app_bytes").unwrap().to_vec(),
+    )
+    .unwrap();
+    stream.samples = old;
+    let finding = &explain(&record)[0];
+    assert_eq!(finding.id, "cannot-tell");
+    assert!(
+        finding.sentence.contains("Linux 4.10"),
+        "{}",
+        finding.sentence
+    );
+}
+
+#[test]
+fn a_run_too_short_to_tell_says_so() {
+    let mut record = fixture::run(
+        &tcp(),
+        &Traffic {
+            seconds: 0.05,
+            ramp_s: 0.0,
+            ..Traffic::default()
+        },
+    );
+    for end in [
+        record.client.as_mut().unwrap(),
+        record.server.as_mut().unwrap(),
+    ] {
+        shorten(end);
+    }
+    let finding = &explain(&record)[0];
+    assert_eq!(finding.id, "cannot-tell");
+    assert!(
+        finding.sentence.contains("too short"),
+        "{}",
+        finding.sentence
+    );
+}
+
+fn shorten(end: &mut EndRecord) {
+    for stream in &mut end.streams {
+        stream.samples = stream.samples.thinned(100);
+        stream.last_byte_ns = stream.first_byte_ns.map(|at| at.plus(Nanos(4_000_000)));
+    }
+}
+
+#[test]
+fn nothing_measured_is_a_fault_and_not_a_zero() {
+    let mut record = fixture::run(&tcp(), &Traffic::default());
+    record.client = None;
+    record.server = None;
+    record.outcome = Outcome::Failed {
+        error: "connect to 192.0.2.2:5201: connection refused".to_owned(),
+    };
+    let finding = &explain(&record)[0];
+    assert_eq!(finding.severity, Severity::Fault);
+    assert_eq!(
+        finding.sentence,
+        "Nothing was measured: connect to 192.0.2.2:5201: connection refused"
+    );
+}
+
+#[test]
+fn each_direction_has_its_own_verdict() {
+    let plan = Plan {
+        direction: Direction::Both,
+        ..tcp()
+    };
+    let mut record = fixture::run(&plan, &Traffic::default());
+    let other = fixture::run(&plan, &window_limited());
+    for (end, from) in [
+        (record.client.as_mut().unwrap(), other.client.unwrap()),
+        (record.server.as_mut().unwrap(), other.server.unwrap()),
+    ] {
+        end.streams[1] = from.streams[1].clone();
+        end.interface_counters = from.interface_counters;
+    }
+    assert_eq!(ids(&record), ["receive-window", "path-full"]);
+    let findings = explain(&record);
+    assert!(
+        findings[0]
+            .sentence
+            .starts_with("The client (alpha)'s receive window"),
+        "{}",
+        findings[0].sentence
+    );
+    assert_eq!(
+        findings[0].next.as_deref(),
+        Some("linerate test server --bidir -P 4")
+    );
+}
+
+#[test]
+fn no_figure_is_infinite() {
+    for traffic in [Traffic::default(), window_limited(), quiet(), one_host()] {
+        for finding in explain(&fixture::run(&tcp(), &traffic)) {
+            assert!(
+                finding
+                    .figures
+                    .iter()
+                    .all(|figure| figure.value.is_finite()),
+                "{finding:#?}"
+            );
+            assert!(finding.sentence.len() < 300, "{}", finding.sentence);
+        }
+    }
+}
+
+#[test]
+fn of_two_losses_of_datagrams_the_larger_is_the_answer() {
+    // 95 % sent, 15 % dropped, as measured with -w 4K at 3 Gbit/s.
+    let traffic = Traffic {
+        rate_bps: 2.87e9,
+        ramp_s: 0.0,
+        socket_dropped: 360_000,
+        ..Traffic::default()
+    };
+    assert_eq!(
+        ids(&fixture::run(&udp(3_000_000_000), &traffic)),
+        ["udp-receiver-drop", "udp-sender-short"]
+    );
+    let short = Traffic {
+        socket_dropped: 20_000,
+        ..traffic
+    };
+    assert_eq!(verdict(&udp(3_000_000_000), &short).id, "udp-sender-short");
+    let path = Traffic {
+        path_lost: 200_000,
+        ..short
+    };
+    assert_eq!(verdict(&udp(3_000_000_000), &path).id, "udp-path-loss");
+}

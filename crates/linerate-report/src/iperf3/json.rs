@@ -1,0 +1,313 @@
+//! iperf3's `-J` document and its `--json-stream` lines.
+
+use linerate_model::plan::{Direction, Plan, Protocol};
+use linerate_model::progress::{Event, Interval};
+use linerate_model::record::{Flow, RunRecord};
+use serde::Serialize as _;
+use serde_json::{Map, Value, json};
+
+use super::json_start::Start;
+use super::summary::Summary;
+use super::timeline::{Shown, ShownStream, Span, Timeline, lost_percent};
+use super::{Iperf3Settings, error_text, json_end};
+
+/// The JSON of one test. Whatever happens, what it gives out is valid JSON.
+#[derive(Debug, Clone)]
+pub struct Json {
+    settings: Iperf3Settings,
+    timeline: Timeline,
+    start: Start,
+    intervals: Vec<Value>,
+}
+
+impl Json {
+    /// For a test. A client knows its plan; a server tells it with [`Self::set_plan`] once it has it.
+    pub fn new(settings: Iperf3Settings, plan: Option<Plan>) -> Self {
+        Self {
+            settings,
+            timeline: Timeline::new(plan),
+            start: Start::default(),
+            intervals: Vec::new(),
+        }
+    }
+
+    /// The plan in force, as soon as it is known: before [`Event::Opened`] at the latest.
+    pub fn set_plan(&mut self, plan: &Plan) {
+        self.timeline.set_plan(plan);
+    }
+
+    /// Takes an event in; the lines are those of `--json-stream`, none without it.
+    pub fn event(&mut self, event: &Event) -> Vec<String> {
+        match event {
+            Event::Connected {
+                control,
+                cookie,
+                at_unix_ms,
+            } => {
+                self.start.connected(control, cookie, *at_unix_ms);
+                Vec::new()
+            }
+            Event::Opened { streams } => {
+                self.timeline.open(streams);
+                Vec::new()
+            }
+            Event::Started => {
+                self.start.started();
+                if self.settings.json_stream {
+                    vec![line("start", &self.start_value())]
+                } else {
+                    Vec::new()
+                }
+            }
+            Event::Interval(interval) => self.interval(interval),
+            Event::Ending | Event::Warning { .. } => Vec::new(),
+        }
+    }
+
+    /// The end of a test that has a record.
+    pub fn end(&mut self, record: &RunRecord) -> Vec<String> {
+        self.timeline.set_plan(&record.plan);
+        let end = json_end::value(
+            &self.settings,
+            &self.timeline,
+            &Summary::new(record, &self.timeline),
+        );
+        let mut rest = Map::new();
+        let texts = [
+            ("title", &record.plan.title),
+            ("extra_data", &record.plan.extra_data),
+        ];
+        for (key, text) in texts {
+            if let Some(text) = text {
+                rest.insert(key.to_owned(), json!(text));
+            }
+        }
+        if let Some(peer) = record
+            .peer_results
+            .as_ref()
+            .filter(|_| self.settings.get_server_output)
+        {
+            if let Some(text) = &peer.output_json {
+                // A peer's JSON that is none is still worth showing.
+                let (key, value) = match serde_json::from_str(text) {
+                    Ok(value) => ("server_output_json", value),
+                    Err(_) => ("server_output_text", json!(text)),
+                };
+                insert(&mut rest, key, value);
+            }
+            if let Some(text) = &peer.output_text {
+                insert(&mut rest, "server_output_text", json!(text));
+            }
+        }
+        if let Some(error) = error_text(record) {
+            rest.insert("error".to_owned(), json!(error));
+        }
+        self.finish(end, rest)
+    }
+
+    /// The end of a test that came to nothing: `error` is what could not be done and why.
+    pub fn failed(&mut self, error: &str) -> Vec<String> {
+        let mut rest = Map::new();
+        for (key, text) in self.texts() {
+            rest.insert(key.to_owned(), json!(text));
+        }
+        rest.insert("error".to_owned(), json!(error));
+        self.finish(json!({}), rest)
+    }
+
+    fn texts(&self) -> Vec<(&'static str, String)> {
+        let plan = self.timeline.plan();
+        [("title", plan.title), ("extra_data", plan.extra_data)]
+            .into_iter()
+            .filter_map(|(key, text)| Some((key, text?)))
+            .collect()
+    }
+
+    fn start_value(&self) -> Value {
+        self.start.value(&self.settings, &self.timeline)
+    }
+
+    fn interval(&mut self, interval: &Interval) -> Vec<String> {
+        let Some(shown) = self.timeline.book(interval) else {
+            return Vec::new();
+        };
+        let value = interval_value(&self.timeline.plan(), &shown);
+        let lines = if self.settings.json_stream {
+            vec![line("interval", &value)]
+        } else {
+            Vec::new()
+        };
+        // A stream of lines may run for weeks: its intervals are kept only when they are wanted again.
+        if !self.settings.json_stream || self.settings.json_stream_full {
+            self.intervals.push(value);
+        }
+        lines
+    }
+
+    fn finish(&mut self, end: Value, rest: Map<String, Value>) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.settings.json_stream {
+            for event in ["error", "server_output_json", "server_output_text"] {
+                lines.extend(rest.get(event).map(|value| line(event, value)));
+            }
+            lines.push(line("end", &end));
+        }
+        if !self.settings.json_stream || self.settings.json_stream_full {
+            let mut document = Map::new();
+            document.insert("start".to_owned(), self.start_value());
+            document.insert(
+                "intervals".to_owned(),
+                Value::Array(std::mem::take(&mut self.intervals)),
+            );
+            document.insert("end".to_owned(), end);
+            document.extend(rest);
+            lines.push(pretty(&Value::Object(document)));
+        }
+        lines
+    }
+}
+
+fn line(event: &str, data: &Value) -> String {
+    json!({"event": event, "data": data}).to_string()
+}
+
+/// Indented by tabs, as iperf3's.
+fn pretty(value: &Value) -> String {
+    let mut bytes = Vec::new();
+    let formatter = serde_json::ser::PrettyFormatter::with_indent(b"\t");
+    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
+    match value.serialize(&mut serializer) {
+        Ok(()) => String::from_utf8_lossy(&bytes).into_owned(),
+        // Writing a `Value` into memory cannot fail; were it to, the plain form says the same.
+        Err(_) => value.to_string(),
+    }
+}
+
+/// A number as iperf3 writes it: whole ones without a fraction.
+pub(super) fn number(value: f64) -> Value {
+    if !value.is_finite() {
+        return json!(0);
+    }
+    if value.fract() == 0.0 && value.abs() < 9e15 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "whole and within the bounds just checked"
+        )]
+        return json!(value as i64);
+    }
+    json!(value)
+}
+
+/// What each direction is called: in a test of both, the server's is the reverse one.
+pub(super) fn named(plan: &Plan, name: &str, flow: Flow) -> String {
+    let reverse = plan.direction == Direction::Both && flow == Flow::ServerToClient;
+    if reverse {
+        format!("{name}_bidir_reverse")
+    } else {
+        name.to_owned()
+    }
+}
+
+/// The object's first keys.
+pub(super) fn head(span: Span, bytes: u64, rate: f64) -> Map<String, Value> {
+    let mut object = Map::new();
+    insert(&mut object, "start", number(span.start));
+    insert(&mut object, "end", number(span.end));
+    insert(&mut object, "seconds", number(span.seconds));
+    insert(&mut object, "bytes", json!(bytes));
+    insert(&mut object, "bits_per_second", number(rate * 8.0));
+    object
+}
+
+/// Adds a key.
+pub(super) fn insert(object: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
+    object.insert(key.to_owned(), value.into());
+}
+
+/// What the kernel does not tell is -1, as iperf3 has it.
+pub(super) fn or_unknown(value: Option<u64>) -> Value {
+    value.map_or_else(|| json!(-1), |value| json!(value))
+}
+
+fn interval_value(plan: &Plan, shown: &Shown) -> Value {
+    let mut interval = Map::new();
+    let mut streams = Vec::new();
+    for flow in super::flows(plan) {
+        streams.extend(
+            shown
+                .of(*flow)
+                .map(|stream| stream_value(plan, stream, shown.omitted)),
+        );
+    }
+    interval.insert("streams".to_owned(), Value::Array(streams));
+    for flow in super::flows(plan) {
+        if shown.of(*flow).next().is_some() {
+            interval.insert(named(plan, "sum", *flow), sum_value(plan, shown, *flow));
+        }
+    }
+    Value::Object(interval)
+}
+
+fn stream_value(plan: &Plan, stream: &ShownStream, omitted: bool) -> Value {
+    let moved = stream.moved;
+    let mut object = Map::new();
+    insert(&mut object, "socket", stream.socket);
+    object.extend(head(
+        stream.span,
+        moved.bytes,
+        stream.span.rate(moved.bytes),
+    ));
+    if let Some(tcp) = moved.tcp.filter(|_| plan.protocol == Protocol::Tcp) {
+        insert(&mut object, "retransmits", tcp.retransmits);
+        insert(&mut object, "snd_cwnd", tcp.snd_cwnd_bytes);
+        insert(&mut object, "snd_wnd", or_unknown(tcp.snd_wnd_bytes));
+        insert(&mut object, "rtt", tcp.rtt_us);
+        insert(&mut object, "rttvar", tcp.rttvar_us);
+        insert(&mut object, "pmtu", tcp.pmtu_bytes);
+        insert(&mut object, "reorder", or_unknown(tcp.reord_seen));
+    }
+    if plan.protocol == Protocol::Udp {
+        let udp = moved.udp.unwrap_or_default();
+        datagrams(
+            &mut object,
+            moved.sends,
+            udp.packets,
+            udp.lost,
+            udp.jitter_ns as f64 / 1e6,
+        );
+    }
+    insert(&mut object, "omitted", omitted);
+    insert(&mut object, "sender", moved.sends);
+    Value::Object(object)
+}
+
+fn sum_value(plan: &Plan, shown: &Shown, flow: Flow) -> Value {
+    let (span, sum) = (shown.span(flow), shown.sum(flow));
+    let mut object = head(span, sum.bytes, span.rate(sum.bytes));
+    if let Some(retransmits) = sum.retransmits.filter(|_| plan.protocol == Protocol::Tcp) {
+        insert(&mut object, "retransmits", retransmits);
+    }
+    if plan.protocol == Protocol::Udp {
+        datagrams(&mut object, sum.sends, sum.packets, sum.lost, sum.jitter_ms);
+    }
+    insert(&mut object, "omitted", shown.omitted);
+    insert(&mut object, "sender", sum.sends);
+    Value::Object(object)
+}
+
+fn datagrams(
+    object: &mut Map<String, Value>,
+    sends: bool,
+    packets: u64,
+    lost: i64,
+    jitter_ms: f64,
+) {
+    if sends {
+        insert(object, "packets", packets);
+        return;
+    }
+    insert(object, "jitter_ms", number(jitter_ms));
+    insert(object, "lost_packets", lost);
+    insert(object, "packets", packets);
+    insert(object, "lost_percent", number(lost_percent(lost, packets)));
+}

@@ -1,0 +1,336 @@
+//! Every key of iperf3's documents is in ours, with the same type, and no other.
+
+use std::collections::BTreeSet;
+
+use linerate_model::fixture::Traffic;
+use linerate_model::plan::{Direction, End, Plan};
+use linerate_model::record::{PeerResults, Role};
+use linerate_model::units::{BitRate, Bytes};
+use serde_json::Value;
+
+use super::stage::{
+    document, events, json_lines, plan, pointed, record, settings, udp_plan, with_omit,
+};
+use crate::iperf3::{Iperf3Settings, Json};
+
+macro_rules! captured {
+    ($name:literal) => {
+        include_str!(concat!("../../../tests/captured/", $name, ".json"))
+    };
+}
+
+/// The paths of a document with the type at each; an array's elements share one path.
+fn tree(path: &str, value: &Value, into: &mut BTreeSet<String>) {
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(elements) => {
+            for element in elements {
+                tree(&format!("{path}[]"), element, into);
+            }
+            "array"
+        }
+        Value::Object(object) => {
+            for (key, value) in object {
+                tree(&format!("{path}.{key}"), value, into);
+            }
+            "object"
+        }
+    };
+    into.insert(format!("{path}: {kind}"));
+}
+
+fn compare(name: &str, theirs: &str, ours: &Value, only_ours: &[&str]) {
+    let (mut expected, mut found) = (BTreeSet::new(), BTreeSet::new());
+    tree("", &serde_json::from_str(theirs).unwrap(), &mut expected);
+    tree("", ours, &mut found);
+    let missing: Vec<_> = expected.difference(&found).collect();
+    let added: Vec<_> = found
+        .difference(&expected)
+        .filter(|path| !only_ours.contains(&path.as_str()))
+        .collect();
+    assert!(
+        missing.is_empty() && added.is_empty(),
+        "{name}: missing {missing:#?}, added {added:#?}"
+    );
+    for path in only_ours {
+        assert!(
+            found.contains(*path),
+            "{name}: {path} is listed as ours and is not there"
+        );
+    }
+}
+
+fn two(plan: Plan) -> Plan {
+    Plan { streams: 2, ..plan }
+}
+
+#[test]
+fn a_clients_documents_have_iperf3s_keys_and_types() {
+    let both = Direction::Both;
+    let back = Direction::Receive;
+    let cases = [
+        ("tcp", captured!("tcp.client"), plan()),
+        (
+            "tcp -R",
+            captured!("tcp_reverse.client"),
+            pointed(plan(), back),
+        ),
+        (
+            "tcp --bidir",
+            captured!("tcp_bidir.client"),
+            pointed(plan(), both),
+        ),
+        ("tcp -P 2", captured!("tcp_p2.client"), two(plan())),
+        (
+            "tcp -P 2 --bidir",
+            captured!("tcp_p2_bidir.client"),
+            two(pointed(plan(), both)),
+        ),
+        ("tcp -O 1", captured!("tcp_omit.client"), with_omit(plan())),
+        (
+            "tcp -n 5M",
+            captured!("tcp_bytes.client"),
+            Plan {
+                end: End::Bytes(Bytes(5 << 20)),
+                ..plan()
+            },
+        ),
+        ("udp", captured!("udp.client"), udp_plan()),
+        (
+            "udp -R",
+            captured!("udp_reverse.client"),
+            pointed(udp_plan(), back),
+        ),
+        (
+            "udp --bidir",
+            captured!("udp_bidir.client"),
+            pointed(udp_plan(), both),
+        ),
+        ("udp -P 2", captured!("udp_p2.client"), two(udp_plan())),
+        (
+            "udp -O 1",
+            captured!("udp_omit.client"),
+            with_omit(udp_plan()),
+        ),
+    ];
+    for (name, theirs, plan) in cases {
+        compare(
+            name,
+            theirs,
+            &document(&record(&plan, Role::Client, Traffic::default())),
+            &[],
+        );
+        let stock = linerate_model::fixture::against_stock(
+            record(&plan, Role::Client, Traffic::default()),
+            Role::Server,
+        );
+        compare(
+            &format!("{name} with a stock server"),
+            theirs,
+            &document(&stock),
+            &[],
+        );
+    }
+}
+
+#[test]
+fn options_that_show_have_iperf3s_keys_and_types() {
+    let asked = Plan {
+        mss_bytes: Some(1000),
+        rate_bps: Some(BitRate(10_000_000)),
+        window_bytes: Some(Bytes(256 << 10)),
+        kernel_pacing_bps: Some(BitRate(20_000_000)),
+        ..plan()
+    };
+    let asked = document(&record(&asked, Role::Client, Traffic::default()));
+    compare("rate", captured!("tcp_rate.client"), &asked, &[]);
+    let titled = Plan {
+        title: Some("hello".to_owned()),
+        extra_data: Some("more".to_owned()),
+        ..plan()
+    };
+    let titled = document(&record(&titled, Role::Client, Traffic::default()));
+    compare("title", captured!("tcp_title.client"), &titled, &[]);
+
+    let mut told = record(&plan(), Role::Client, Traffic::default());
+    told.peer_results = Some(PeerResults {
+        output_text: Some("text".to_owned()),
+        ..PeerResults::default()
+    });
+    let settings = Iperf3Settings {
+        get_server_output: true,
+        ..settings(&told)
+    };
+    let ours = serde_json::from_str(&json_lines(settings, &told)[0]).unwrap();
+    compare(
+        "server output",
+        captured!("tcp_server_output.client"),
+        &ours,
+        &[],
+    );
+}
+
+/// iperf3's server prints before the client's results have come, so it has zeros for the client's side
+/// and no retransmits. Ours prints when it knows; these are the keys that it has more for that.
+#[test]
+fn a_servers_documents_have_iperf3s_keys_and_types() {
+    let sender = [
+        ".end.streams[].sender.retransmits: number",
+        ".end.streams[].sender.reorder: number",
+        ".end.streams[].sender.max_snd_cwnd: number",
+        ".end.streams[].sender.max_snd_wnd: number",
+        ".end.streams[].sender.max_rtt: number",
+        ".end.streams[].sender.min_rtt: number",
+        ".end.streams[].sender.mean_rtt: number",
+        ".end.sum_sent.retransmits: number",
+        ".end.sender_tcp_congestion: string",
+    ];
+    let receiver = [".end.receiver_tcp_congestion: string"];
+    let in_bidir = [
+        ".end.sum_sent.retransmits: number",
+        ".end.receiver_tcp_congestion: string",
+    ];
+    let cases: [(&str, &str, Plan, &[&str]); 5] = [
+        ("tcp", captured!("tcp.server"), plan(), &sender),
+        (
+            "tcp -R",
+            captured!("tcp_reverse.server"),
+            pointed(plan(), Direction::Receive),
+            &receiver,
+        ),
+        (
+            "tcp --bidir",
+            captured!("tcp_bidir.server"),
+            pointed(plan(), Direction::Both),
+            &in_bidir,
+        ),
+        ("udp", captured!("udp.server"), udp_plan(), &[]),
+        (
+            "udp -R",
+            captured!("udp_reverse.server"),
+            pointed(udp_plan(), Direction::Receive),
+            &[],
+        ),
+    ];
+    for (name, theirs, plan, only_ours) in cases {
+        compare(
+            name,
+            theirs,
+            &document(&record(&plan, Role::Server, Traffic::default())),
+            only_ours,
+        );
+    }
+}
+
+#[test]
+fn keys_come_in_iperf3s_order() {
+    let theirs: Value = serde_json::from_str(captured!("tcp.client")).unwrap();
+    let ours = document(&record(&plan(), Role::Client, Traffic::default()));
+    for pointer in [
+        "",
+        "/start",
+        "/start/test_start",
+        "/intervals/0/streams/0",
+        "/intervals/0/sum",
+        "/end",
+        "/end/streams/0/sender",
+    ] {
+        let keys = |document: &Value| -> Vec<String> {
+            document
+                .pointer(pointer)
+                .and_then(Value::as_object)
+                .unwrap()
+                .keys()
+                .cloned()
+                .collect()
+        };
+        assert_eq!(keys(&ours), keys(&theirs), "{pointer}");
+    }
+}
+
+#[test]
+fn a_failure_is_iperf3s_document_of_a_failure() {
+    let record = record(&plan(), Role::Client, Traffic::default());
+    let mut json = Json::new(settings(&record), Some(plan()));
+    let text = "unable to connect to server: \"refused\"\n";
+    let lines = json.failed(text);
+    let ours: Value = serde_json::from_str(&lines[0]).unwrap();
+    compare("refused", captured!("refused.client"), &ours, &[]);
+    assert_eq!(ours["error"], text);
+
+    let streaming = Iperf3Settings {
+        json_stream: true,
+        ..settings(&record)
+    };
+    let lines = Json::new(streaming, None).failed("no");
+    assert_eq!(
+        lines,
+        [
+            r#"{"event":"error","data":"no"}"#,
+            r#"{"event":"end","data":{}}"#
+        ]
+    );
+}
+
+#[test]
+fn a_stream_of_lines_has_the_documents_parts() {
+    let record = record(&plan(), Role::Client, Traffic::default());
+    let whole = document(&record);
+    let streaming = Iperf3Settings {
+        json_stream: true,
+        ..settings(&record)
+    };
+    let lines = json_lines(streaming.clone(), &record);
+    let parsed: Vec<Value> = lines
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let names: Vec<_> = parsed
+        .iter()
+        .map(|line| line["event"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["start", "interval", "interval", "end"]);
+    assert_eq!(parsed[0]["data"], whole["start"]);
+    assert_eq!(parsed[1]["data"], whole["intervals"][0]);
+    assert_eq!(parsed[3]["data"], whole["end"]);
+
+    let full = json_lines(
+        Iperf3Settings {
+            json_stream_full: true,
+            ..streaming
+        },
+        &record,
+    );
+    assert_eq!(full.len(), 5);
+    assert_eq!(serde_json::from_str::<Value>(&full[4]).unwrap(), whole);
+}
+
+#[test]
+fn a_server_without_a_plan_still_has_a_document() {
+    let record = record(
+        &pointed(udp_plan(), Direction::Both),
+        Role::Server,
+        Traffic::default(),
+    );
+    let mut json = Json::new(
+        Iperf3Settings {
+            json_stream: true,
+            ..settings(&record)
+        },
+        None,
+    );
+    let lines: Vec<_> = events(&record)
+        .iter()
+        .flat_map(|event| json.event(event))
+        .collect();
+    let start: Value = serde_json::from_str(&lines[0]).unwrap();
+    assert_eq!(start["data"]["test_start"]["protocol"], "UDP");
+    assert_eq!(start["data"]["test_start"]["bidir"], 1);
+    // What it cannot know it does not say.
+    assert!(start["data"]["test_start"].get("duration").is_none());
+    assert!(start["data"].get("target_bitrate").is_none());
+    assert_eq!(start["data"]["accepted_connection"]["port"], 5201);
+}

@@ -1,0 +1,88 @@
+//! The report as one JSON document.
+//!
+//! Each member of the document stands on a line of its own. What is not known is `null` or absent,
+//! never 0; no number is infinite. Amounts are bytes, rates bit/s, times ns unless a key says otherwise.
+//! For a bidirectional test the figures at the top of `summary` are sums over its `directions`.
+
+use linerate_model::record::{EndRecord, RunRecord};
+use serde_json::{Map, Value, json};
+
+use crate::view::{DirectionView, RunView};
+
+/// The whole document, without a newline at its end.
+pub fn document(view: &RunView, record: &RunRecord) -> String {
+    let members = members(view, record);
+    let mut text = String::from("{");
+    for (number, (key, value)) in members.iter().enumerate() {
+        text.push_str(if number == 0 { "\n  " } else { ",\n  " });
+        text.push_str(&Value::from(key.as_str()).to_string());
+        text.push_str(": ");
+        text.push_str(&value.to_string());
+    }
+    text.push_str("\n}");
+    text
+}
+
+/// The document's members, in order.
+pub(crate) fn members(view: &RunView, record: &RunRecord) -> Map<String, Value> {
+    let mut summary = value(&view.summary);
+    if let Value::Object(summary) = &mut summary {
+        summary.insert("directions".to_owned(), value(&view.directions));
+    }
+    let mut members = Map::new();
+    for (key, value) in [
+        ("schema_version", value(&view.schema_version)),
+        ("kind", value(&view.kind)),
+        ("software", value(&view.software)),
+        ("written_by", value(&view.written_by)),
+        ("started_at_unix_ms", value(&view.started_at_unix_ms)),
+        ("cookie", value(&record.cookie)),
+        ("plan", value(&view.plan)),
+        ("outcome", value(&view.outcome)),
+        ("control", value(&view.control)),
+        ("client", value(&view.client)),
+        ("server", value(&view.server)),
+        ("summary", summary),
+        ("time_budget", view.directions.iter().map(budget).collect()),
+        ("findings", value(&view.findings)),
+        ("ledger", value(&view.ledger)),
+        ("streams", value(&view.streams)),
+        ("intervals", value(&view.intervals)),
+        ("clock", value(&view.clock)),
+        ("notes", value(&view.notes)),
+        ("peer_results", value(&record.peer_results)),
+        (
+            "samples",
+            json!({ "client": record.client.as_ref().map(samples), "server": record.server.as_ref().map(samples) }),
+        ),
+    ] {
+        members.insert(key.to_owned(), value);
+    }
+    members
+}
+
+/// A value as JSON; what cannot be told is null. (Keys are strings throughout, so nothing is lost.)
+pub(crate) fn value(of: &impl serde::Serialize) -> Value {
+    serde_json::to_value(of).unwrap_or(Value::Null)
+}
+
+fn budget(direction: &DirectionView) -> Value {
+    match (&direction.time_budget, &direction.time_budget_unknown) {
+        (Some(budget), _) => {
+            let mut budget = value(budget);
+            budget["flow"] = value(&direction.flow);
+            budget
+        }
+        (None, reason) => json!({ "flow": direction.flow, "unknown": reason }),
+    }
+}
+
+/// An end's series, as the record has them.
+fn samples(end: &EndRecord) -> Value {
+    let streams: Vec<Value> = end
+        .streams
+        .iter()
+        .map(|stream| json!({ "id": stream.id, "flow": stream.flow, "sends": stream.sends, "thinned": stream.thinned, "series": stream.samples }))
+        .collect();
+    json!({ "start_ns": end.start_ns, "end_ns": end.end_ns, "streams": streams, "counters": end.counters })
+}

@@ -1,0 +1,28 @@
+//! One view of a run, shown as text, as JSON, as lines of progress; and the record as a file.
+//!
+//! [`view::RunView`] carries every figure that any of the formats shows, so that they cannot
+//! disagree and so that a browser has nothing to compute. A figure that is not known is absent, never
+//! zero; every rate says where it was measured.
+//!
+//! What it is not: it measures nothing, explains nothing (findings come in as an argument) and prints
+//! nothing: functions return strings and bytes.
+//!
+//! ```
+//! use linerate_model::{fixture, plan::Plan};
+//! use linerate_report::{json, text, view::RunView};
+//!
+//! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());
+//! let view = RunView::of(&record, &[]);
+//! assert!(text::report(&view).contains("Goodput"));
+//! assert!(json::document(&view, &record).starts_with("{"));
+//! ```
+
+pub mod iperf3;
+pub mod json;
+pub mod progress;
+pub mod record;
+pub mod reference;
+pub mod stream;
+pub mod text;
+pub mod view;
+mod words;

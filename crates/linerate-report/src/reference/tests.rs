@@ -1,0 +1,135 @@
+//! The tables against a record that has every field.
+
+use std::collections::BTreeSet;
+
+use linerate_model::fixture::{self, Traffic};
+use linerate_model::plan::{End, Plan};
+use linerate_model::record::{
+    Note, Outcome, PeerResults, PeerStream, RunRecord, UdpCounts, ZerocopyCounts,
+};
+use linerate_model::tcp_info::{LENGTH, TcpFacts, TcpInfo};
+use linerate_model::units::{BitRate, Bytes, Nanos};
+use serde_json::Value;
+
+use super::documented;
+
+/// Every optional field filled in; what excludes each other stands in several records.
+fn whole() -> [RunRecord; 3] {
+    let plan = Plan {
+        rate_bps: Some(BitRate(1)),
+        kernel_pacing_bps: Some(BitRate(1)),
+        window_bytes: Some(Bytes(1)),
+        mss_bytes: Some(1),
+        congestion: Some("cubic".to_owned()),
+        flow_label: Some(1),
+        bind: Some("::1".to_owned()),
+        bind_device: Some("eth0".to_owned()),
+        client_port: Some(1),
+        client_cpu: Some(0),
+        server_cpu: Some(0),
+        title: Some("t".to_owned()),
+        extra_data: Some("x".to_owned()),
+        omit_ns: Nanos(1_000_000_000),
+        ..Plan::new("server")
+    };
+    let mut record = fixture::run(
+        &plan,
+        &Traffic {
+            link_mbit_per_s: Some(1),
+            ..Traffic::default()
+        },
+    );
+    for end in [
+        record.client.as_mut().unwrap(),
+        record.server.as_mut().unwrap(),
+    ] {
+        let stream = &mut end.streams[0];
+        stream.tcp = Some(TcpFacts::from(&TcpInfo::new([1; LENGTH], LENGTH)));
+        stream.udp = Some(UdpCounts {
+            socket_drops: Some(0),
+            jitter_ns: Some(0),
+            transit_change_ns: Some([0; 4]),
+            peer_sent: Some(0),
+            ..UdpCounts::default()
+        });
+        stream.zerocopy = Some(ZerocopyCounts::default());
+        stream.unread_bytes = Some(0);
+        stream.error = Some("e".to_owned());
+    }
+    record.peer_results = Some(PeerResults {
+        congestion: Some("cubic".to_owned()),
+        streams: vec![PeerStream {
+            omitted_errors: Some(0),
+            omitted_packets: Some(0),
+            ..PeerStream::default()
+        }],
+        output_text: Some(String::new()),
+        output_json: Some(String::new()),
+        ..PeerResults::default()
+    });
+    record.notes.push(Note {
+        id: "n".to_owned(),
+        text: "t".to_owned(),
+    });
+    let mut bytes = record.clone();
+    bytes.plan.end = End::Bytes(Bytes(1));
+    bytes.outcome = Outcome::Failed {
+        error: "e".to_owned(),
+    };
+    let mut blocks = record.clone();
+    blocks.plan.end = End::Blocks(1);
+    [record, bytes, blocks]
+}
+
+/// The paths of a value: names of maps whose keys are data become `*`, series' steps are leaves.
+fn paths(path: &str, value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(_) if path.rsplit('.').next() == Some("steps") => {
+            found.insert(path.to_owned());
+        }
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| paths(&format!("{path}[]"), item, found)),
+        Value::Object(members) => {
+            let by_data = matches!(path.rsplit('.').next(), Some("columns" | "protocol_growth"));
+            for (name, inner) in members {
+                let name = if by_data { "*" } else { name };
+                let dot = if path.is_empty() { "" } else { "." };
+                paths(&format!("{path}{dot}{name}"), inner, found);
+            }
+        }
+        _ => {
+            found.insert(path.to_owned());
+        }
+    }
+}
+
+#[test]
+fn every_field_of_a_record_is_documented_and_nothing_else() {
+    let mut found = BTreeSet::new();
+    for record in whole() {
+        paths("", &serde_json::to_value(record).unwrap(), &mut found);
+    }
+    let documented: Vec<String> = documented();
+    let unique: BTreeSet<String> = documented.iter().cloned().collect();
+    assert_eq!(unique.len(), documented.len(), "a path is documented twice");
+    let missing: Vec<_> = found.difference(&unique).collect();
+    let surplus: Vec<_> = unique.difference(&found).collect();
+    assert!(
+        missing.is_empty() && surplus.is_empty(),
+        "not documented: {missing:#?}\nno such field: {surplus:#?}"
+    );
+}
+
+#[test]
+fn every_kernel_field_with_an_amount_has_a_unit() {
+    for (name, unit) in [
+        ("rtt_us", "µs"),
+        ("bytes_acked", "bytes"),
+        ("data_segs_out", "segments"),
+        ("pacing_rate_bytes_per_s", "bytes/s"),
+        ("state", "-"),
+    ] {
+        assert_eq!(super::unit_of(name), unit);
+    }
+}

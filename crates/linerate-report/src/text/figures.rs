@@ -1,0 +1,206 @@
+//! Rates, loss, delay, time and CPU.
+
+use linerate_model::plan::Protocol;
+use linerate_model::record::Role;
+use linerate_model::units::{Bytes, Nanos};
+
+use super::layout::{self, Page};
+use super::way;
+use crate::view::{CpuView, DirectionView, Figures, MeasuredAt, RunView};
+use crate::words;
+
+pub(super) fn write(page: &mut Page, view: &RunView) {
+    if !view.client.known && !view.server.known {
+        return;
+    }
+    let several = view.directions.len() > 1;
+    for direction in &view.directions {
+        if several {
+            page.line(&layout::capital(way(direction.flow)));
+        }
+        of_direction(page, view, direction);
+    }
+    if several
+        && let (Some(rate), Some(bytes)) =
+            (view.summary.figures.goodput_bps, view.summary.figures.bytes)
+    {
+        page.line("Both directions");
+        page.entry(
+            "Goodput",
+            &format!("{} together, {}", words::rate(rate), amount(bytes)),
+        );
+    }
+    let cpu: Vec<String> = [
+        (Role::Client, &view.summary.cpu.client),
+        (Role::Server, &view.summary.cpu.server),
+    ]
+    .into_iter()
+    .filter_map(|(role, used)| Some(format!("{} {}", layout::role(role), cpu(used.as_ref()?))))
+    .collect();
+    if !cpu.is_empty() {
+        page.entry("CPU", &cpu.join(", "));
+    }
+}
+
+fn of_direction(page: &mut Page, view: &RunView, direction: &DirectionView) {
+    let figures = &direction.figures;
+    page.entry("Goodput", &goodput(figures));
+    if let Some(whole) = whole_run(figures) {
+        page.entry("Whole run", &whole);
+    }
+    if view.plan.protocol == Protocol::Udp {
+        if let Some(sent) = sent(view, figures) {
+            page.entry("Sent", &sent);
+        }
+        if let Some(jitter) = direction.jitter_ns {
+            page.entry("Jitter", &format!("{} (RFC 3550, smoothed)", Nanos(jitter)));
+        }
+        return;
+    }
+    let told = !view.end(direction.flow.sender()).known && figures.retransmits.is_some();
+    page.entry(
+        "Retransmits",
+        &repeats(
+            figures,
+            if told {
+                ", as the stock sender says"
+            } else {
+                ""
+            },
+        ),
+    );
+    page.entry("Time", &time(direction));
+}
+
+fn goodput(figures: &Figures) -> String {
+    let Some(rate) = figures.goodput_bps else {
+        return match figures.measured_at {
+            Some(MeasuredAt::SendingApplication) => {
+                "not known: only the sender was measured, and what is sent is not delivered"
+                    .to_owned()
+            }
+            _ => "not known: nothing was measured".to_owned(),
+        };
+    };
+    let interval = figures.goodput_low_bps.zip(figures.goodput_high_bps);
+    let known = interval.map_or_else(String::new, |(low, high)| {
+        format!(" (95 % interval {})", words::rates(low, high))
+    });
+    let place = match figures.measured_at {
+        Some(MeasuredAt::ReceivingApplication) => " at the receiving application",
+        Some(MeasuredAt::ReceivingApplicationToldByPeer) => {
+            " by the total that the stock receiver told"
+        }
+        Some(MeasuredAt::SendingKernelAcknowledged) => {
+            " acknowledged, at the sending kernel (a stock receiver tells no samples)"
+        }
+        Some(MeasuredAt::SendingApplication) | None => "",
+    };
+    let unsteady = match (&figures.unsteady_reason, figures.steady) {
+        (Some(reason), Some(false)) => format!("; not steady: {reason}"),
+        (Some(reason), _) => format!("; {reason}"),
+        (None, _) => String::new(),
+    };
+    format!("{}{known}{place}{unsteady}", words::rate(rate))
+}
+
+fn whole_run(figures: &Figures) -> Option<String> {
+    let (bytes, span) = figures.bytes.zip(figures.span_ns)?;
+    let rate = figures
+        .whole_run_bps
+        .map_or_else(String::new, |rate| format!("{}, ", words::rate(rate)));
+    let ramp = match figures.ramp_ns {
+        Some(0) => ", no ramp".to_owned(),
+        Some(ramp) => format!(", ramp {}", words::seconds(ramp)),
+        None => String::new(),
+    };
+    Some(format!(
+        "{rate}{} in {}{ramp}",
+        amount(bytes),
+        words::seconds(span)
+    ))
+}
+
+fn amount(bytes: u64) -> String {
+    if bytes < 1024 {
+        return Bytes(bytes).to_string();
+    }
+    format!("{} ({} bytes)", Bytes(bytes), words::count(bytes))
+}
+
+fn sent(view: &RunView, figures: &Figures) -> Option<String> {
+    let sent = words::rate(figures.sent_bps?);
+    let asked = view
+        .plan
+        .rate_bps
+        .map(|rate| rate.0.saturating_mul(u64::from(view.plan.streams)));
+    Some(match asked {
+        Some(asked) => format!(
+            "{sent} by the sending application, {} asked for",
+            words::rate(asked)
+        ),
+        None => format!("{sent} by the sending application, no limit asked for"),
+    })
+}
+
+fn repeats(figures: &Figures, told: &str) -> String {
+    let repeats = match (
+        figures.retransmits,
+        figures.segments,
+        figures.retransmit_share,
+    ) {
+        (Some(again), Some(all), Some(share)) => {
+            format!(
+                "{} of {} segments ({})",
+                words::count(again),
+                words::count(all),
+                words::percent(share)
+            )
+        }
+        (Some(again), _, _) => format!("{} segments{told}", words::count(again)),
+        (None, _, _) => "not known".to_owned(),
+    };
+    match (figures.rtt_us, figures.min_rtt_us) {
+        (Some(mean), Some(least)) => format!(
+            "{repeats}; RTT mean {}, least {}",
+            words::micros(mean),
+            words::micros(least)
+        ),
+        (Some(mean), None) => format!("{repeats}; RTT mean {}", words::micros(mean)),
+        (None, _) => format!("{repeats}; RTT not known"),
+    }
+}
+
+fn time(direction: &DirectionView) -> String {
+    match (&direction.time_budget, &direction.time_budget_unknown) {
+        (Some(budget), _) => format!(
+            "application {}, send buffer {}, receive window {}, network {} of the plateau",
+            words::time_share(budget.application),
+            words::time_share(budget.send_buffer),
+            words::time_share(budget.receive_window),
+            words::time_share(budget.network)
+        ),
+        (None, Some(reason)) => format!("not known: {reason}"),
+        (None, None) => "not known".to_owned(),
+    }
+}
+
+fn cpu(used: &CpuView) -> String {
+    let share = used
+        .core_share
+        .map(|share| format!("{} of a core", words::percent(share)));
+    let told = if used.told_by_peer {
+        ", as it says"
+    } else {
+        ""
+    };
+    match (used.seconds_per_gigabyte, share) {
+        (Some(each), Some(share)) => format!(
+            "{} s/GB ({share}{told})",
+            linerate_model::units::three_digits(each)
+        ),
+        (Some(each), None) => format!("{} s/GB", linerate_model::units::three_digits(each)),
+        (None, Some(share)) => format!("{share}{told}"),
+        (None, None) => "not known".to_owned(),
+    }
+}

@@ -1,0 +1,188 @@
+//! Who measured what, between which hosts, with which settings.
+
+use linerate_model::plan::{Direction, End, Plan, Protocol};
+use linerate_model::record::{Outcome, Role};
+use linerate_model::units::{Bytes, Nanos};
+
+use super::layout::{self, Page};
+use crate::view::{DirectionView, RunView};
+use crate::words::{self, plain};
+
+pub(super) fn write(page: &mut Page, view: &RunView) {
+    let title = view
+        .plan
+        .title
+        .as_deref()
+        .map_or_else(String::new, |title| format!("{}: ", plain(title)));
+    page.wrapped("", &format!("{title}{}", test(&view.plan)));
+    for role in [Role::Client, Role::Server] {
+        page.wrapped(&format!("  {}  ", layout::role(role)), &host(view, role));
+    }
+    if let Some(direction) = view.directions.first() {
+        let line = transport(view, direction);
+        if !line.is_empty() {
+            page.wrapped("  ", &line);
+        }
+    }
+    if !view.client.known && !view.server.known {
+        // The verdict says it.
+        return;
+    }
+    let span = view
+        .summary
+        .figures
+        .span_ns
+        .map_or_else(String::new, |span| {
+            format!(" after {}", words::seconds(span))
+        });
+    match &view.outcome {
+        Outcome::Completed => {}
+        Outcome::Interrupted => page.entry(
+            "Stopped",
+            &format!("by the user of this end{span}; what was measured until then:"),
+        ),
+        Outcome::PeerInterrupted => page.entry(
+            "Stopped",
+            &format!("by the peer's user{span}; what was measured until then:"),
+        ),
+        Outcome::Failed { error } => page.entry(
+            "Failed",
+            &format!("{}{span}; what was measured until then:", plain(error)),
+        ),
+    }
+}
+
+/// `TCP, client to server, 4 streams, 10 s`.
+fn test(plan: &Plan) -> String {
+    let mut text = vec![match (plan.protocol, plan.mptcp) {
+        (Protocol::Tcp, true) => "Multipath TCP".to_owned(),
+        (Protocol::Tcp, false) => "TCP".to_owned(),
+        (Protocol::Udp, _) => format!(
+            "UDP, datagrams of {} B",
+            words::count(plan.block_bytes.count())
+        ),
+    }];
+    text.push(
+        match plan.direction {
+            Direction::Send => "client to server",
+            Direction::Receive => "server to client",
+            Direction::Both => "both directions at once",
+        }
+        .to_owned(),
+    );
+    let each = if plan.direction == Direction::Both {
+        " each way"
+    } else {
+        ""
+    };
+    text.push(format!(
+        "{} stream{}{each}",
+        plan.streams,
+        if plan.streams == 1 { "" } else { "s" }
+    ));
+    text.push(match plan.end {
+        End::TimeNs(span) => duration(span),
+        End::Bytes(bytes) => format!("{} bytes", words::count(bytes.count())),
+        End::Blocks(blocks) => format!("{} blocks of {}", words::count(blocks), plan.block_bytes),
+    });
+    if plan.omit_ns.0 > 0 {
+        text.push(format!("the first {} omitted", duration(plan.omit_ns)));
+    }
+    if let Some(rate) = plan.rate_bps {
+        let default = if plan.rate_is_default {
+            ", the default"
+        } else {
+            ""
+        };
+        text.push(format!(
+            "{rate} asked for{default}{}",
+            if plan.streams > 1 {
+                " (each stream)"
+            } else {
+                ""
+            }
+        ));
+    }
+    if let Some(rate) = plan.kernel_pacing_bps {
+        text.push(format!("paced by the kernel to {rate}"));
+    }
+    text.join(", ")
+}
+
+fn duration(span: Nanos) -> String {
+    format!("{} s", span.as_secs_f64())
+}
+
+fn host(view: &RunView, role: Role) -> String {
+    let end = view.end(role);
+    let name = end
+        .host
+        .hostname
+        .as_deref()
+        .map_or_else(String::new, |name| format!("{} at ", plain(name)));
+    let mut text = vec![
+        format!("{name}{}", plain(&end.address)),
+        plain(&end.software),
+    ];
+    if let Some(kernel) = &end.host.kernel {
+        let machine = end
+            .host
+            .architecture
+            .as_deref()
+            .map_or_else(String::new, |machine| format!(" {}", plain(machine)));
+        text.push(format!("Linux {}{machine}", plain(kernel)));
+    }
+    if let Some(cpus) = end.host.cpus {
+        text.push(format!("{cpus} CPU{}", if cpus == 1 { "" } else { "s" }));
+    }
+    if let Some(interface) = &end.interface {
+        let mtu = interface
+            .mtu_bytes
+            .map_or_else(String::new, |mtu| format!(" MTU {mtu}"));
+        text.push(format!("{}{mtu}", plain(&interface.name)));
+    }
+    if !end.known && view.end(other(role)).known {
+        text.push("tells nothing of its host".to_owned());
+    }
+    text.join(", ")
+}
+
+fn other(role: Role) -> Role {
+    match role {
+        Role::Client => Role::Server,
+        Role::Server => Role::Client,
+    }
+}
+
+/// `cubic, MSS 1448 B, path MTU 1500 B, send buffer 2.50 MiB, receive buffer 6.00 MiB (autotuned)`.
+fn transport(view: &RunView, direction: &DirectionView) -> String {
+    let mut text: Vec<String> = Vec::new();
+    if view.plan.protocol == Protocol::Tcp {
+        let congestion: Vec<String> = direction
+            .congestion
+            .iter()
+            .map(|name| plain(name))
+            .collect();
+        text.extend((!congestion.is_empty()).then(|| congestion.join(" and ")));
+        text.extend(direction.mss_bytes.map(|mss| format!("MSS {mss} B")));
+    }
+    text.extend(
+        direction
+            .path_mtu_bytes
+            .map(|mtu| format!("path MTU {mtu} B")),
+    );
+    let asked = match view.plan.window_bytes {
+        Some(window) => format!(" ({window} asked for with -w)"),
+        None if view.plan.protocol == Protocol::Tcp => " (autotuned)".to_owned(),
+        None => String::new(),
+    };
+    let sender = direction
+        .send_buffer_bytes
+        .map(|bytes| format!("send buffer {}", Bytes(bytes)));
+    let receiver = direction
+        .receive_buffer_bytes
+        .map(|bytes| format!("receive buffer {}", Bytes(bytes)));
+    let buffers: Vec<String> = [sender, receiver].into_iter().flatten().collect();
+    text.extend((!buffers.is_empty()).then(|| format!("{}{asked}", buffers.join(", "))));
+    text.join(", ")
+}

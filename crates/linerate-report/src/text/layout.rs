@@ -1,0 +1,100 @@
+//! Lines, labels and wrapping.
+
+use linerate_model::record::Role;
+
+/// The widest line, in characters.
+const WIDTH: usize = 100;
+/// Where the text after a label begins.
+const INDENT: usize = 12;
+
+/// A page being written.
+#[derive(Default)]
+pub(super) struct Page {
+    text: String,
+}
+
+impl Page {
+    /// A line as it stands.
+    pub(super) fn line(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// An empty line, but never two.
+    pub(super) fn gap(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+    }
+
+    /// A label and its text, wrapped between words.
+    pub(super) fn entry(&mut self, label: &str, text: &str) {
+        self.wrapped(&format!("{label:<INDENT$}"), text);
+    }
+
+    /// Text behind `head`, wrapped with as much indentation.
+    pub(super) fn wrapped(&mut self, head: &str, text: &str) {
+        let indent = head.chars().count();
+        let (mut line, mut used) = (head.to_owned(), indent);
+        let mut fresh = true;
+        for word in text.split(' ') {
+            let length = word.chars().count();
+            if !fresh && used + 1 + length > WIDTH {
+                self.line(&line);
+                line = " ".repeat(indent);
+                used = indent;
+                fresh = true;
+            }
+            if !fresh {
+                line.push(' ');
+                used += 1;
+            }
+            line.push_str(word);
+            used += length;
+            fresh = false;
+        }
+        self.line(&line);
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.text
+    }
+}
+
+/// `client`, `server`.
+pub(super) fn role(role: Role) -> &'static str {
+    match role {
+        Role::Client => "client",
+        Role::Server => "server",
+    }
+}
+
+/// With a large first letter.
+pub(super) fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(chars).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_text_wraps_under_itself() {
+        let mut page = Page::default();
+        page.entry("Label", &"word ".repeat(40));
+        let text = page.finish();
+        assert!(
+            text.lines().all(|line| line.chars().count() <= WIDTH),
+            "{text}"
+        );
+        assert!(
+            text.lines()
+                .nth(1)
+                .is_some_and(|line| line.starts_with("            word")),
+            "{text}"
+        );
+    }
+}

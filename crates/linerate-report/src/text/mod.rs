@@ -1,0 +1,112 @@
+//! The final report for people: at most 100 columns wide, about 30 lines for one stream.
+//!
+//! The verdict comes first, then the figures it is about, then the book. Every rate says where it was
+//! measured; what a stock peer does not tell is said to be unknown, and why.
+
+mod book;
+mod figures;
+mod header;
+mod layout;
+mod line;
+mod streams;
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::record::Flow;
+
+use crate::view::RunView;
+use crate::words;
+use layout::Page;
+
+/// The report; streams are listed only where their books are broken.
+pub fn report(view: &RunView) -> String {
+    page(view, false)
+}
+
+/// The report with every stream's own figures.
+pub fn detailed(view: &RunView) -> String {
+    page(view, true)
+}
+
+/// The run in one line, for a server's log.
+pub fn one_line(view: &RunView) -> String {
+    line::one_line(view)
+}
+
+fn page(view: &RunView, each_stream: bool) -> String {
+    let mut page = Page::default();
+    header::write(&mut page, view);
+    page.gap();
+    verdict(&mut page, view);
+    page.gap();
+    figures::write(&mut page, view);
+    if each_stream {
+        page.gap();
+        streams::write(&mut page, view);
+    }
+    page.gap();
+    book::write(&mut page, view);
+    notes(&mut page, view);
+    page.finish()
+}
+
+fn verdict(page: &mut Page, view: &RunView) {
+    let several = view.directions.len() > 1;
+    let verdicts: Vec<usize> = view
+        .directions
+        .iter()
+        .filter_map(|direction| direction.verdict)
+        .collect();
+    for (number, finding) in view.findings.iter().enumerate() {
+        let label = match finding.severity {
+            Severity::Fault => "FAULT",
+            _ if verdicts.contains(&number) => "Verdict",
+            Severity::Limit => "Also",
+            Severity::Healthy | Severity::Note => "Note",
+        };
+        page.entry(label, &sentence(finding, several));
+    }
+    if view.findings.is_empty() {
+        page.entry("Verdict", "none was asked for");
+    }
+}
+
+fn sentence(finding: &Finding, several: bool) -> String {
+    let direction = match finding.flow {
+        Some(flow) if several => format!("{}: ", layout::capital(way(flow))),
+        _ => String::new(),
+    };
+    let next = finding.next.as_ref().map_or_else(String::new, |next| {
+        format!("; next: `{}`", words::plain(next))
+    });
+    // An option of linerate stands in the next command.
+    let setting = finding
+        .remedy
+        .as_ref()
+        .filter(|remedy| !remedy.setting.starts_with('-'));
+    let remedy = setting.map_or_else(String::new, |remedy| {
+        format!(
+            "; on the {}: {} = {}",
+            layout::role(remedy.host),
+            words::plain(&remedy.setting),
+            words::plain(&remedy.value)
+        )
+    });
+    format!(
+        "{direction}{}{remedy}{next}",
+        words::plain(&finding.sentence)
+    )
+}
+
+/// `client to server`.
+fn way(flow: Flow) -> &'static str {
+    match flow {
+        Flow::ClientToServer => "client to server",
+        Flow::ServerToClient => "server to client",
+    }
+}
+
+fn notes(page: &mut Page, view: &RunView) {
+    for note in &view.notes {
+        page.entry("Note", &words::plain(&note.text));
+    }
+}

@@ -1,0 +1,352 @@
+//! The figures of one direction.
+
+use linerate_model::evidence::{DirectionEvidence, Place};
+use linerate_model::finding::Finding;
+use linerate_model::ledger::DatagramEntry;
+use linerate_model::plan::Protocol;
+use linerate_model::record::{Flow, PeerStream, RunRecord, StreamRecord};
+use linerate_model::units::{Bytes, Nanos};
+use serde::Serialize;
+
+use crate::words;
+
+/// Where a rate was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MeasuredAt {
+    /// By the receiving application: goodput proper.
+    ReceivingApplication,
+    /// By the receiving application of a stock peer, which told its totals: no interval of confidence.
+    ReceivingApplicationToldByPeer,
+    /// By the sending kernel, from acknowledgements.
+    SendingKernelAcknowledged,
+    /// By the sending application: not delivery, hence no goodput.
+    SendingApplication,
+}
+
+/// Rates and amounts of a direction, or of all together. What is not known is absent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// Rate of the plateau, bit/s; of the whole run where there is no plateau (`steady` is then false).
+    pub goodput_bps: Option<u64>,
+    /// Lower end of its 95 % interval of confidence.
+    pub goodput_low_bps: Option<u64>,
+    /// Upper end.
+    pub goodput_high_bps: Option<u64>,
+    /// Bytes over span, ramp included.
+    pub whole_run_bps: Option<u64>,
+    /// Rate at which the sending application sent, bit/s.
+    pub sent_bps: Option<u64>,
+    /// Payload without the omitted part, bytes.
+    pub bytes: Option<u64>,
+    /// Time that it took, from the first byte (or the end of the omitted part) to the last.
+    pub span_ns: Option<u64>,
+    /// From the first byte to the plateau.
+    pub ramp_ns: Option<u64>,
+    /// Whether there is a plateau; absent where that cannot be known.
+    pub steady: Option<bool>,
+    /// Why not, or why it cannot be known.
+    pub unsteady_reason: Option<String>,
+    /// Where goodput, whole-run rate and bytes were measured.
+    pub measured_at: Option<MeasuredAt>,
+    /// Segments sent again (TCP), the omitted part included.
+    pub retransmits: Option<u64>,
+    /// Segments with data sent, repeats included.
+    pub segments: Option<u64>,
+    /// Retransmits / segments, 0 to 1.
+    pub retransmit_share: Option<f64>,
+    /// Mean of the smoothed round-trip time over the plateau, µs.
+    pub rtt_us: Option<f64>,
+    /// Least round-trip time of the run, µs.
+    pub min_rtt_us: Option<f64>,
+}
+
+/// One direction.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DirectionView {
+    /// Which.
+    pub flow: Flow,
+    /// Streams that it had.
+    pub streams: usize,
+    /// Its rates and amounts.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// Where the sender's time went; absent where it cannot be known.
+    pub time_budget: Option<BudgetView>,
+    /// Why it cannot.
+    pub time_budget_unknown: Option<String>,
+    /// Datagrams (UDP).
+    pub datagrams: Option<DatagramEntry>,
+    /// Lost / sent, 0 to 1 (UDP).
+    pub loss_share: Option<f64>,
+    /// Largest smoothed jitter of its streams (RFC 3550), ns (UDP).
+    pub jitter_ns: Option<u64>,
+    /// Congestion control in use at the sender; several where its streams differ.
+    pub congestion: Vec<String>,
+    /// Maximum segment size at the sender, bytes.
+    pub mss_bytes: Option<u64>,
+    /// Path MTU that the sender's kernel believes in, bytes.
+    pub path_mtu_bytes: Option<u32>,
+    /// Socket buffers asked for, bytes.
+    pub window_asked_bytes: Option<Bytes>,
+    /// Send buffer granted at the sender, bytes, one stream.
+    pub send_buffer_bytes: Option<u64>,
+    /// Receive buffer granted at the receiver, bytes, one stream.
+    pub receive_buffer_bytes: Option<u64>,
+    /// Median of the receive window over the plateau, bytes, one stream.
+    pub receive_window_bytes: Option<u64>,
+    /// Median of the congestion window over the plateau, bytes, one stream.
+    pub congestion_window_bytes: Option<u64>,
+    /// Index of its first finding in `findings`.
+    pub verdict: Option<usize>,
+}
+
+/// Where the sender's time went over the plateau; shares of 0 to 1 that add to one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct BudgetView {
+    /// Nothing to send.
+    pub application: f64,
+    /// Limited by the send buffer.
+    pub send_buffer: f64,
+    /// Limited by the receive window.
+    pub receive_window: f64,
+    /// Limited by the congestion window, in recovery: the path.
+    pub network: f64,
+    /// The samples that it rests on, ns since the sender was let go.
+    pub span_ns: [u64; 2],
+}
+
+impl DirectionView {
+    pub(super) fn of(
+        record: &RunRecord,
+        evidence: &DirectionEvidence,
+        findings: &[Finding],
+    ) -> Self {
+        let flow = evidence.flow;
+        let sender: Vec<&StreamRecord> = record
+            .end(flow.sender())
+            .map_or_else(Vec::new, |end| end.streams_of(flow).collect());
+        let receiver: Vec<&StreamRecord> = record
+            .end(flow.receiver())
+            .map_or_else(Vec::new, |end| end.streams_of(flow).collect());
+        let known = if sender.is_empty() {
+            &receiver
+        } else {
+            &sender
+        };
+        let path = evidence.path.unwrap_or_default();
+        let datagrams = evidence.ledger.total.datagrams.clone();
+        let loss = datagrams
+            .as_ref()
+            .and_then(|counts| counts.lost.zip(counts.sent.filter(|sent| *sent > 0)));
+        let mut congestion: Vec<String> = sender
+            .iter()
+            .filter_map(|stream| stream.congestion.clone())
+            .collect();
+        if let Some(told) = record.peer_results.as_ref().filter(|_| sender.is_empty()) {
+            congestion.extend(told.congestion.clone());
+        }
+        congestion.sort_unstable();
+        congestion.dedup();
+        Self {
+            flow,
+            streams: known.len(),
+            figures: figures(record, evidence),
+            time_budget: budget(record, evidence),
+            time_budget_unknown: evidence.budget.as_ref().err().cloned(),
+            loss_share: loss.map(|(lost, sent)| lost as f64 / sent as f64),
+            datagrams,
+            jitter_ns: jitter(record, &receiver, flow),
+            congestion,
+            mss_bytes: path.mss_bytes.or_else(|| {
+                known
+                    .iter()
+                    .filter_map(|stream| stream.mss_bytes)
+                    .max()
+                    .map(u64::from)
+            }),
+            path_mtu_bytes: known
+                .iter()
+                .filter_map(|stream| stream.path_mtu_bytes)
+                .max(),
+            window_asked_bytes: record.plan.window_bytes,
+            send_buffer_bytes: sender
+                .iter()
+                .filter_map(|stream| stream.send_buffer_bytes)
+                .max(),
+            receive_buffer_bytes: receiver
+                .iter()
+                .filter_map(|stream| stream.receive_buffer_bytes)
+                .max(),
+            receive_window_bytes: path.receive_window_bytes.map(words::whole),
+            congestion_window_bytes: path.congestion_window_bytes.map(words::whole),
+            verdict: findings
+                .iter()
+                .position(|finding| finding.flow.is_none_or(|of| of == flow)),
+        }
+    }
+}
+
+fn figures(record: &RunRecord, evidence: &DirectionEvidence) -> Figures {
+    let flow = evidence.flow;
+    if record.end(flow.receiver()).is_none() && record.end(flow.sender()).is_none() {
+        return Figures::default();
+    }
+    let path = evidence.path.unwrap_or_default();
+    let mut figures = Figures {
+        whole_run_bps: evidence.whole_run_bps().map(words::whole),
+        sent_bps: sent_bps(record, flow),
+        bytes: Some(evidence.bytes),
+        span_ns: (evidence.span_ns > 0).then_some(evidence.span_ns),
+        retransmits: path.retransmits.or_else(|| told_retransmits(record, flow)),
+        segments: path.data_segments,
+        rtt_us: path.rtt_us,
+        min_rtt_us: path.min_rtt_us,
+        ..Figures::default()
+    };
+    figures.retransmit_share = figures
+        .retransmits
+        .zip(figures.segments.filter(|all| *all > 0))
+        .map(|(again, all)| again as f64 / all as f64);
+    figures.measured_at = Some(match evidence.measured_at {
+        Place::ReceivingApplication => MeasuredAt::ReceivingApplication,
+        Place::Acknowledged => MeasuredAt::SendingKernelAcknowledged,
+        Place::SendingApplication => MeasuredAt::SendingApplication,
+    });
+    if evidence.measured_at == Place::SendingApplication {
+        return delivered_as_told(record, evidence, figures);
+    }
+    let plateau = evidence.plateau;
+    figures.steady = figures
+        .whole_run_bps
+        .map(|_| plateau.is_some_and(|plateau| plateau.unsteady.is_none()));
+    figures.unsteady_reason = match plateau {
+        Some(plateau) => plateau.unsteady.map(|reason| reason.reason().to_owned()),
+        None => figures.whole_run_bps.map(|_| {
+            linerate_model::statistics::Unsteady::TooShort
+                .reason()
+                .to_owned()
+        }),
+    };
+    figures.ramp_ns = evidence.ramp_ns();
+    let estimate = plateau.map(|plateau| plateau.estimate);
+    figures.goodput_bps = estimate
+        .map(|estimate| words::whole(estimate.mean))
+        .or(figures.whole_run_bps);
+    // An interval without an upper end is none.
+    if let Some(estimate) = estimate.filter(|estimate| estimate.high.is_finite()) {
+        figures.goodput_low_bps = Some(words::whole(estimate.low));
+        figures.goodput_high_bps = Some(words::whole(estimate.high));
+    }
+    figures
+}
+
+/// UDP towards a stock peer: what was sent is no goodput; the peer's own totals are.
+fn delivered_as_told(
+    record: &RunRecord,
+    evidence: &DirectionEvidence,
+    mut figures: Figures,
+) -> Figures {
+    let told: Option<Vec<&PeerStream>> = evidence
+        .stream_bytes
+        .iter()
+        .map(|(id, _)| told(record, *id))
+        .collect();
+    let Some(told) = told.filter(|told| !told.is_empty()) else {
+        figures.whole_run_bps = None;
+        return figures;
+    };
+    let bytes = told
+        .iter()
+        .fold(0_u64, |sum, stream| sum.saturating_add(stream.bytes));
+    let span = told
+        .iter()
+        .map(|stream| Nanos::from_secs_f64(stream.end_time_s).0)
+        .max()
+        .unwrap_or(0);
+    let rate = linerate_model::units::BitRate::of(Bytes(bytes), Nanos(span)).map(|rate| rate.0);
+    Figures {
+        goodput_bps: rate,
+        whole_run_bps: rate,
+        bytes: Some(bytes),
+        span_ns: (span > 0).then_some(span),
+        steady: None,
+        unsteady_reason: Some(
+            "a stock peer tells only its total: no plateau, no interval of confidence".to_owned(),
+        ),
+        measured_at: Some(MeasuredAt::ReceivingApplicationToldByPeer),
+        ..figures
+    }
+}
+
+pub(super) fn told(record: &RunRecord, id: u32) -> Option<&PeerStream> {
+    record
+        .peer_results
+        .as_ref()?
+        .streams
+        .iter()
+        .find(|stream| stream.id == id)
+}
+
+/// A stock sender's own count of its retransmits, where it has one.
+fn told_retransmits(record: &RunRecord, flow: Flow) -> Option<u64> {
+    let results = record
+        .peer_results
+        .as_ref()
+        .filter(|results| results.sender_has_retransmits == 1)?;
+    if record.plan.protocol == Protocol::Udp || record.end(flow.sender()).is_some() {
+        return None;
+    }
+    let ids = record
+        .end(flow.receiver())?
+        .streams_of(flow)
+        .map(|stream| stream.id);
+    ids.map(|id| {
+        let stream = results.streams.iter().find(|stream| stream.id == id)?;
+        u64::try_from(stream.retransmits).ok()
+    })
+    .sum()
+}
+
+fn sent_bps(record: &RunRecord, flow: Flow) -> Option<u64> {
+    let end = record.end(flow.sender())?;
+    let span = end
+        .end_ns
+        .since(end.start_ns)
+        .0
+        .saturating_sub(record.plan.omit_ns.0);
+    let bytes = end.streams_of(flow).fold(0_u64, |sum, stream| {
+        sum.saturating_add(stream.app_bytes.saturating_sub(stream.omitted_bytes))
+    });
+    linerate_model::units::BitRate::of(Bytes(bytes), Nanos(span)).map(|rate| rate.0)
+}
+
+fn budget(record: &RunRecord, evidence: &DirectionEvidence) -> Option<BudgetView> {
+    let budget = evidence.budget.as_ref().ok()?;
+    let start = record.end(evidence.flow.sender())?.start_ns.0;
+    Some(BudgetView {
+        application: words::finite(budget.application)?,
+        send_buffer: words::finite(budget.send_buffer)?,
+        receive_window: words::finite(budget.receive_window)?,
+        network: words::finite(budget.network)?,
+        span_ns: budget.span_ns.map(|at| at.saturating_sub(start)),
+    })
+}
+
+fn jitter(record: &RunRecord, receiver: &[&StreamRecord], flow: Flow) -> Option<u64> {
+    if record.plan.protocol != Protocol::Udp {
+        return None;
+    }
+    if !receiver.is_empty() {
+        return receiver
+            .iter()
+            .filter_map(|stream| stream.udp.as_ref()?.jitter_ns)
+            .max();
+    }
+    let ids = record
+        .end(flow.sender())?
+        .streams_of(flow)
+        .map(|stream| stream.id);
+    ids.filter_map(|id| Some(Nanos::from_secs_f64(told(record, id)?.jitter_s).0))
+        .max()
+}

@@ -1,0 +1,150 @@
+//! The one view that every format shows.
+
+mod direction;
+mod end;
+mod intervals;
+mod stream;
+mod summary;
+
+use linerate_model::clock::ClockPair;
+use linerate_model::evidence::Evidence;
+use linerate_model::finding::Finding;
+use linerate_model::ledger::DirectionLedger;
+use linerate_model::plan::Plan;
+use linerate_model::record::{Kind, Note, Outcome, Role, RunRecord, Software};
+use linerate_model::units::Nanos;
+use serde::Serialize;
+
+pub use direction::{BudgetView, DirectionView, Figures, MeasuredAt};
+pub use end::{CpuView, EndView};
+pub use intervals::{IntervalView, StreamIntervalView};
+pub use stream::{StreamEndView, StreamView};
+pub use summary::SummaryView;
+
+/// A run as it is shown. Times in ns, amounts in bytes, rates in bit/s unless a name says otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunView {
+    /// Schema version of the record.
+    pub schema_version: u32,
+    /// Kind of the record.
+    pub kind: Kind,
+    /// The end that wrote it.
+    pub written_by: Role,
+    /// The writer.
+    pub software: Software,
+    /// Wall-clock label of the start, ms since 1970-01-01 UTC.
+    pub started_at_unix_ms: u64,
+    /// The plan in force, its title included.
+    pub plan: Plan,
+    /// How the run ended.
+    pub outcome: Outcome,
+    /// The control connection.
+    pub control: ControlView,
+    /// The client.
+    pub client: EndView,
+    /// The server.
+    pub server: EndView,
+    /// The run's figures in one place: the sum over the directions.
+    pub summary: SummaryView,
+    /// Each direction.
+    pub directions: Vec<DirectionView>,
+    /// What was found, the verdict first.
+    pub findings: Vec<Finding>,
+    /// The book.
+    pub ledger: LedgerView,
+    /// Each stream, both ends side by side.
+    pub streams: Vec<StreamView>,
+    /// What moved when, at the plan's interval.
+    pub intervals: Vec<IntervalView>,
+    /// The server's monotonic clock minus the client's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockPair>,
+    /// Remarks on how the run went.
+    pub notes: Vec<Note>,
+}
+
+/// The control connection.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ControlView {
+    /// The writer's address and port.
+    pub local: String,
+    /// The peer's address and port.
+    pub remote: String,
+    /// Time that it took to open.
+    pub connect_ns: Option<Nanos>,
+    /// Its maximum segment size, bytes.
+    pub mss_bytes: Option<u32>,
+}
+
+/// The book and how it came out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LedgerView {
+    /// Whether every equation that could be tested holds; absent where none could be.
+    pub balanced: Option<bool>,
+    /// Equations that could be tested.
+    pub equations: usize,
+    /// Of them, those that hold.
+    pub hold: usize,
+    /// The pages.
+    pub directions: Vec<DirectionLedger>,
+}
+
+impl RunView {
+    /// The view of a record and of what was found in it.
+    pub fn of(record: &RunRecord, findings: &[Finding]) -> Self {
+        let evidence = Evidence::of(record);
+        let directions: Vec<DirectionView> = evidence
+            .directions
+            .iter()
+            .map(|direction| DirectionView::of(record, direction, findings))
+            .collect();
+        Self {
+            schema_version: record.schema_version,
+            kind: record.kind,
+            written_by: record.written_by,
+            software: record.software.clone(),
+            started_at_unix_ms: record.started_at_unix_ms,
+            plan: record.plan.clone(),
+            outcome: record.outcome.clone(),
+            control: ControlView {
+                local: record.control.local.clone(),
+                remote: record.control.remote.clone(),
+                connect_ns: record.control.connect_ns,
+                mss_bytes: record.control.mss_bytes,
+            },
+            client: EndView::of(record, Role::Client),
+            server: EndView::of(record, Role::Server),
+            summary: SummaryView::of(record, &directions),
+            findings: findings.to_vec(),
+            ledger: LedgerView::of(&evidence),
+            streams: stream::views(record, &evidence),
+            intervals: intervals::views(record, &evidence),
+            clock: record.clock,
+            notes: record.notes.clone(),
+            directions,
+        }
+    }
+
+    /// An end.
+    pub fn end(&self, role: Role) -> &EndView {
+        match role {
+            Role::Client => &self.client,
+            Role::Server => &self.server,
+        }
+    }
+}
+
+impl LedgerView {
+    fn of(evidence: &Evidence<'_>) -> Self {
+        let directions = evidence.ledger.directions.clone();
+        let checks = || directions.iter().flat_map(|direction| &direction.checks);
+        let equations = checks().count();
+        let hold = checks().filter(|check| check.holds).count();
+        Self {
+            balanced: (equations > 0).then_some(hold == equations),
+            equations,
+            hold,
+            directions,
+        }
+    }
+}

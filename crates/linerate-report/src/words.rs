@@ -1,0 +1,133 @@
+//! Figures and strangers' strings as reports spell them.
+
+use linerate_model::units::{BitRate, Nanos};
+
+/// A share of 0 to 1 in percent: `83 %`, `4.2 %`, `0.26 %`.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent <= 0.0 {
+        "0 %".to_owned()
+    } else if percent >= 9.95 {
+        format!("{percent:.0} %")
+    } else if percent >= 0.995 {
+        format!("{percent:.1} %")
+    } else {
+        let digits = (1.0 - percent.log10().floor()).clamp(1.0, 9.0);
+        format!("{percent:.*} %", places(digits))
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a small number of digits")]
+fn places(digits: f64) -> usize {
+    digits as usize
+}
+
+/// A share of time, in whole percent that say `<1 %` rather than hide.
+pub(crate) fn time_share(share: f64) -> String {
+    if share > 0.0 && share < 0.005 {
+        "<1 %".to_owned()
+    } else {
+        format!("{:.0} %", share * 100.0)
+    }
+}
+
+/// A rate: `95.3 Mbit/s`.
+pub(crate) fn rate(bps: u64) -> String {
+    BitRate(bps).to_string()
+}
+
+/// Two ends of an interval of rates in the unit of the upper one, with as many digits as tell them
+/// apart, at most six: `95.2 to 95.4 Mbit/s`, `941.48 to 941.52 Mbit/s`.
+pub(crate) fn rates(low: u64, high: u64) -> String {
+    let units = [
+        ("Tbit/s", 1e12),
+        ("Gbit/s", 1e9),
+        ("Mbit/s", 1e6),
+        ("kbit/s", 1e3),
+    ];
+    let shown = rate(high);
+    let (unit, scale) = units
+        .into_iter()
+        .find(|(unit, _)| shown.ends_with(unit))
+        .unwrap_or(("bit/s", 1.0));
+    let (low, high) = (low as f64 / scale, high as f64 / scale);
+    let before = high.max(1.0).log10().floor();
+    let mut pair = (String::new(), String::new());
+    for digits in [3.0, 4.0, 5.0, 6.0_f64] {
+        let places = places((digits - 1.0 - before).max(0.0));
+        pair = (format!("{low:.places$}"), format!("{high:.places$}"));
+        if pair.0 != pair.1 {
+            break;
+        }
+    }
+    format!("{} to {} {unit}", pair.0, pair.1)
+}
+
+/// A time in seconds with two decimals: `10.02 s`.
+pub(crate) fn seconds(ns: u64) -> String {
+    format!("{:.2} s", Nanos(ns).as_secs_f64())
+}
+
+/// A time in microseconds: `12.0 ms`.
+pub(crate) fn micros(us: f64) -> String {
+    Nanos(whole(us * 1e3)).to_string()
+}
+
+/// A count with separators: `82,213`.
+pub(crate) fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The nearest whole number, zero for what is negative or no number.
+#[expect(clippy::cast_possible_truncation, reason = "float casts saturate")]
+pub(crate) fn whole(value: f64) -> u64 {
+    value.round().max(0.0) as u64
+}
+
+/// A string from outside without control characters: nobody's host name moves a reader's cursor.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
+/// A number that JSON can hold.
+pub(crate) fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_of_rates_has_one_unit() {
+        assert_eq!(rates(952_000_000, 1_020_000_000), "0.95 to 1.02 Gbit/s");
+        assert_eq!(rates(95_200_000, 95_400_000), "95.2 to 95.4 Mbit/s");
+        assert_eq!(rates(0, 12), "0.0 to 12.0 bit/s");
+        assert_eq!(rates(941_480_000, 941_520_000), "941 to 942 Mbit/s");
+        assert_eq!(rates(941_480_000, 941_490_000), "941.48 to 941.49 Mbit/s");
+        assert_eq!(rates(7, 7), "7.00000 to 7.00000 bit/s");
+    }
+
+    #[test]
+    fn small_shares_do_not_vanish() {
+        assert_eq!(percent(0.0014), "0.14 %");
+        assert_eq!(percent(0.000_000_15), "0.000015 %");
+        assert_eq!(time_share(0.001), "<1 %");
+        assert_eq!(time_share(0.0), "0 %");
+    }
+
+    #[test]
+    fn a_stranger_s_escape_sequence_stays_a_character() {
+        assert_eq!(plain("a\x1b[2Jb\n"), "a\u{fffd}[2Jb\u{fffd}");
+    }
+}

@@ -1,0 +1,7 @@
+//! Reports of made-up runs against checked-in files, and what the formats promise.
+
+mod document;
+mod kept;
+mod live;
+mod runs;
+mod texts;
