@@ -15,6 +15,7 @@ pub(crate) struct Gate {
     started_ns: AtomicU64,
     stop: EventFd,
     stopped_ns: AtomicU64,
+    peer_stopped_ns: AtomicU64,
     cut: EventFd,
     cutting: AtomicBool,
     /// Raised by a stream thread that has something to tell its controller.
@@ -29,6 +30,7 @@ impl Gate {
             started_ns: AtomicU64::new(0),
             stop: EventFd::new()?,
             stopped_ns: AtomicU64::new(0),
+            peer_stopped_ns: AtomicU64::new(0),
             cut: EventFd::new()?,
             cutting: AtomicBool::new(false),
             news: EventFd::new()?,
@@ -52,6 +54,17 @@ impl Gate {
             .compare_exchange(0, now.0, Ordering::AcqRel, Ordering::Acquire);
         raise(&self.stop);
         Nanos(first.map_or_else(|earlier| earlier, |_| now.0))
+    }
+
+    /// The peer has said that it writes no more.
+    pub(crate) fn peer_has_stopped(&self) {
+        self.peer_stopped_ns
+            .store(clock::monotonic().0, Ordering::Release);
+    }
+
+    /// When the peer said so.
+    pub(crate) fn peer_stopped(&self) -> Option<Nanos> {
+        Some(Nanos(self.peer_stopped_ns.load(Ordering::Acquire))).filter(|at| at.0 > 0)
     }
 
     /// Ends draining as well: every thread returns with what it has.

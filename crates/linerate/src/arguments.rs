@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use linerate_engine::server::{Network, ServerLimits};
 use linerate_model::plan::{
     DEFAULT_PORT, DEFAULT_TCP_BLOCK, DEFAULT_UDP_BLOCK, DEFAULT_UDP_RATE, Direction, End, Family,
@@ -345,15 +345,6 @@ fn without_prefix(text: &str) -> String {
         .to_owned()
 }
 
-/// The definition of all options, for the generated reference.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the reference is generated and checked by a test")
-)]
-pub(crate) fn definition() -> clap::Command {
-    Cli::command()
-}
-
 impl TestArguments {
     fn request(self) -> Result<TestRequest, String> {
         let mut plan = Plan::new(self.host);
@@ -544,8 +535,12 @@ fn affinity(text: &str) -> Result<(u16, Option<u16>), String> {
 }
 
 #[cfg(test)]
+mod reference;
+
+#[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory as _;
 
     fn plan(line: &str) -> Result<Plan, String> {
         let words = format!("linerate test {line}");
@@ -558,7 +553,7 @@ mod tests {
 
     #[test]
     fn the_definition_holds_together() {
-        definition().debug_assert();
+        Cli::command().debug_assert();
     }
 
     #[test]

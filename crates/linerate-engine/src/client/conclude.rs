@@ -8,6 +8,7 @@ use linerate_model::progress::Event;
 use linerate_model::record::{
     EndRecord, Kind, Note, Outcome, PeerResults, Role, RunRecord, SCHEMA_VERSION, StreamRecord,
 };
+use linerate_model::series::MAX_CELLS;
 use linerate_model::units::Nanos;
 use linerate_wire::control::ClientEvent;
 
@@ -38,6 +39,8 @@ impl Session<'_> {
         }
         if failed {
             self.gate.cut();
+        } else {
+            self.gate.peer_has_stopped();
         }
         let results = self.join();
         let (records, sockets): (Vec<StreamRecord>, Vec<_>) = results
@@ -150,12 +153,11 @@ impl Session<'_> {
                             .map_err(|error| error.to_string())?;
                     }
                 }
-                ClientEvent::EndRecord(json) => match serde_json::from_slice(&json) {
+                ClientEvent::EndRecord(json) => match read_half(&json) {
                     Ok(half) => peer.half = Some(half),
-                    Err(error) => self.miss(
-                        "the server's half of the record cannot be read",
-                        &error.to_string(),
-                    ),
+                    Err(reason) => {
+                        self.miss("the server's half of the record cannot be read", &reason);
+                    }
                 },
                 ClientEvent::DisplayResults => break,
                 _ => {}
@@ -197,6 +199,19 @@ impl Session<'_> {
             notes: self.notes,
         }
     }
+}
+
+/// Reads the server's half, unless its samples would fill the memory.
+fn read_half(json: &[u8]) -> Result<EndRecord, String> {
+    let told = |error: serde_json::Error| error.to_string();
+    let cells =
+        EndRecord::cells_of(&mut serde_json::Deserializer::from_slice(json)).map_err(told)?;
+    if cells > MAX_CELLS {
+        return Err(format!(
+            "its samples have {cells} values, more than the {MAX_CELLS} that are accepted"
+        ));
+    }
+    serde_json::from_slice(json).map_err(told)
 }
 
 /// The peer's half should arrive in a few seconds at the rate that was measured.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use linerate_kernel::{clock, tcp, thread};
 use linerate_model::clock::{ClockOffset, Exchange};
-use linerate_model::plan::{End, MAX_UDP_BLOCK, MIN_UDP_BLOCK, Plan, Protocol};
+use linerate_model::plan::{Direction, End, MAX_UDP_BLOCK, MIN_UDP_BLOCK, Plan, Protocol};
 use linerate_model::progress::Event;
 use linerate_model::record::{ControlFacts, Note, RunRecord, Software};
 use linerate_model::units::{Bytes, Nanos};
@@ -33,6 +33,8 @@ const PATIENCE: Nanos = Nanos::from_millis(30_000);
 const RESULTS_PATIENCE: Nanos = Nanos::from_millis(15_000);
 /// A stock server counts what it has read when the end of the test reaches it; give it this long to read.
 const SETTLE: Nanos = Nanos::from_millis(20);
+/// One that sends as well, often in the same thread, needs longer.
+const SETTLE_BOTH: Nanos = Nanos::from_millis(150);
 /// Exchanges of clocks, and the longest time to spend on them.
 const PINGS: u64 = 8;
 const PING_TIME: Nanos = Nanos::from_millis(200);
@@ -483,7 +485,11 @@ impl<'a> Session<'a> {
             }
         }
         if !self.extended() && self.plan.client_sends() {
-            std::thread::sleep(SETTLE.plus(self.round_trip()).as_duration());
+            let settle = match self.plan.direction {
+                Direction::Both => SETTLE_BOTH,
+                Direction::Send | Direction::Receive => SETTLE,
+            };
+            std::thread::sleep(settle.plus(self.round_trip()).as_duration());
         }
         ending
     }

@@ -141,7 +141,9 @@ impl Session<'_> {
         running.answer_again.clear();
         running.gate.close();
         let complete = matches!(ending, Ending::TestEnd);
-        if !complete {
+        if complete {
+            running.gate.peer_has_stopped();
+        } else {
             running.gate.cut();
         }
         match &ending {

@@ -12,6 +12,7 @@ use linerate_model::record::{CpuUse, StreamRecord, UdpCounts, ZerocopyCounts};
 use linerate_model::series::Series;
 use linerate_model::tcp_info::{FIELDS, Field, TcpFacts, TcpInfo};
 use linerate_model::units::Nanos;
+use socket2::{SockAddr, SockRef};
 
 use crate::live::{LiveFigures, LiveTcp, LiveUdp};
 use crate::samples::SampleStore;
@@ -47,6 +48,9 @@ pub(super) struct UdpSample {
 /// A stream's bookkeeping.
 pub(super) struct Recorder<'a> {
     context: &'a StreamContext,
+    /// The socket's addresses: a connection that has ended does not know them any more.
+    local: String,
+    remote: String,
     pub(super) bytes: u64,
     first: Option<Nanos>,
     last: Option<Nanos>,
@@ -79,8 +83,11 @@ impl<'a> Recorder<'a> {
         } else {
             names.extend(UDP_COLUMNS);
         }
+        let socket = SockRef::from(&fd);
         Self {
             context,
+            local: address(socket.local_addr()),
+            remote: address(socket.peer_addr()),
             bytes: 0,
             first: None,
             last: None,
@@ -283,8 +290,7 @@ impl<'a> Recorder<'a> {
         let fd = stream.as_fd();
         self.tick_tcp(clock::monotonic(), fd);
         let facts = tcp::info(fd).ok().as_ref().map(TcpFacts::from);
-        let addresses = (stream.local_addr().ok(), stream.peer_addr().ok());
-        let mut record = self.finish(fd, addresses);
+        let mut record = self.finish(fd);
         record.congestion = tcp::congestion(fd).ok();
         record.mss_bytes = facts
             .as_ref()
@@ -305,28 +311,21 @@ impl<'a> Recorder<'a> {
         counts: UdpCounts,
     ) -> StreamRecord {
         self.tick_udp(clock::monotonic(), sample);
-        let addresses = (stream.local_addr().ok(), stream.peer_addr().ok());
-        let mut record = self.finish(stream.as_fd(), addresses);
+        let mut record = self.finish(stream.as_fd());
         record.udp = Some(counts);
         record
     }
 
-    fn finish(
-        self,
-        fd: BorrowedFd<'_>,
-        addresses: (Option<std::net::SocketAddr>, Option<std::net::SocketAddr>),
-    ) -> StreamRecord {
-        let text = |address: Option<std::net::SocketAddr>| {
-            address.map_or_else(String::new, |address| address.to_string())
-        };
+    fn finish(self, fd: BorrowedFd<'_>) -> StreamRecord {
         let times = thread_cpu_use();
         let thinned = self.store.thinned();
+        let empty = self.store_is_empty();
         StreamRecord {
             id: self.context.id,
             flow: self.context.flow,
             sends: self.context.sends,
-            local: text(addresses.0),
-            remote: text(addresses.1),
+            local: self.local,
+            remote: self.remote,
             congestion: None,
             mss_bytes: None,
             path_mtu_bytes: None,
@@ -346,7 +345,7 @@ impl<'a> Recorder<'a> {
             udp: None,
             zerocopy: None,
             cpu: times,
-            samples: if self.store_is_empty() {
+            samples: if empty {
                 Series::default()
             } else {
                 self.store.into_series()
@@ -360,6 +359,12 @@ impl<'a> Recorder<'a> {
     fn store_is_empty(&self) -> bool {
         self.first.is_none() && self.store.next() == Nanos::ZERO
     }
+}
+
+/// An address and port as text; empty where there is none.
+fn address(address: io::Result<SockAddr>) -> String {
+    let address = address.ok().and_then(|address| address.as_socket());
+    address.map_or_else(String::new, |address| address.to_string())
 }
 
 /// CPU time of the calling thread.

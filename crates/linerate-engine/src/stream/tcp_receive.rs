@@ -22,7 +22,8 @@ const ALL_BUFFERS: usize = 4 << 20;
 const LARGEST_READ: usize = 1 << 20;
 /// The smallest.
 const SMALLEST_READ: usize = 64 << 10;
-/// A stock peer does not say that it has finished: this long without a byte, and two round trips, is taken for it.
+/// A stock peer does not close its side when it has stopped: this long without a byte after it said that
+/// it had, and two round trips, means that nothing more is under way.
 const QUIET: Nanos = Nanos::from_millis(30);
 
 pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
@@ -97,9 +98,12 @@ impl Drain {
         }
         let quiet = now.since(self.moved);
         if !context.peer_extended
-            && quiet > QUIET.plus(Nanos(context.round_trip.0.saturating_mul(2)))
+            && let Some(stopped) = context.gate.peer_stopped()
         {
-            return true;
+            let bound = QUIET.plus(Nanos(context.round_trip.0.saturating_mul(2)));
+            if quiet > bound && now.since(stopped) > bound {
+                return true;
+            }
         }
         match context.plan.end {
             End::TimeNs(_) => now.since(began) > RECEIVER_DRAIN_BOUND,

@@ -23,7 +23,7 @@ const READ: Interest = Interest {
     write: false,
 };
 /// Datagrams (or merged ones) a system call.
-const MESSAGES: usize = 8;
+const MESSAGES: usize = 4;
 /// The longest datagram, or merged ones.
 const MESSAGE_BYTES: usize = 65_536;
 /// Datagrams in a merged buffer, at most (`UDP_MAX_SEGMENTS`, Linux 6.9; 64 before).

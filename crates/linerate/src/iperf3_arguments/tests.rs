@@ -3,6 +3,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use linerate_model::plan::{Direction, End, Family, Protocol};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
+use super::error::USAGE_HINT;
 use super::*;
 
 fn read(line: &str) -> Result<Iperf3Action, Iperf3ArgumentError> {

@@ -1,0 +1,125 @@
+//! docs/reference/options.md is made from the definition of the options, and checked against it.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::{Arg, Command, CommandFactory as _};
+
+use super::Cli;
+
+const HEAD: &str = "# Options
+
+Made from the program's own definition (`cargo test -p linerate -- --ignored write_the_option_reference`).
+Sizes take K, M, G, T of 1024, rates of 1000. `linerate iperf3 …` takes iperf3's options instead: see
+[iperf3.md](../iperf3.md).
+
+Options that iperf3 has too bear iperf3's letters and mean the same.
+";
+
+const TAIL: &str = "
+## Environment
+
+| variable | meaning |
+|---|---|
+| `LINERATE_PASSWORD`, `IPERF3_PASSWORD` | password for `--username`, the first one before the second |
+| `COLUMNS` | width of the terminal for the line of progress (100 where it is not set) |
+| `LISTEN_FDS`, `LISTEN_PID` | sockets passed in by systemd (`sd_listen_fds(3)`) |
+
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | done; a test that you stopped with Ctrl-C is done too |
+| 1 | iperf3 mode: failed |
+| 2 | the arguments cannot be understood, or contradict themselves |
+| 3 | the test could not be run: no such host, refused, wrong peer |
+| 4 | the test ran and failed on the way; what was measured is in the report |
+| 5 | a file could not be read or written |
+| 6 | the ledger does not balance; the report says where |
+";
+
+fn usage(option: &Arg) -> String {
+    let mut names = Vec::new();
+    names.extend(option.get_short().map(|short| format!("-{short}")));
+    names.extend(option.get_long().map(|long| format!("--{long}")));
+    let value = option.get_action().takes_values().then(|| {
+        let names = option.get_value_names().unwrap_or_default();
+        names
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(" ")
+    });
+    match (names.is_empty(), value) {
+        (true, value) => value.unwrap_or_default(),
+        (false, Some(value)) => format!("{} {value}", names.join(", ")),
+        (false, None) => names.join(", "),
+    }
+}
+
+fn section(out: &mut String, command: &Command) {
+    let about = command
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let _ = write!(
+        out,
+        "\n## linerate {}\n\n{about}.\n\n| option | meaning | default |\n|---|---|---|\n",
+        command.get_name()
+    );
+    for option in command
+        .get_arguments()
+        .filter(|option| !option.is_hide_set())
+    {
+        let help = option
+            .get_help()
+            .map(ToString::to_string)
+            .unwrap_or_default()
+            .replace('|', "\\|");
+        let defaults: Vec<_> = option
+            .get_default_values()
+            .iter()
+            .map(|value| value.to_string_lossy().into_owned())
+            .collect();
+        let default = if option.get_action().takes_values() {
+            defaults.join(" ")
+        } else {
+            String::new()
+        };
+        let _ = writeln!(out, "| `{}` | {help} | {default} |", usage(option));
+    }
+}
+
+fn markdown() -> String {
+    let mut command = Cli::command();
+    command.build();
+    let mut out = HEAD.to_owned();
+    for sub in command
+        .get_subcommands()
+        .filter(|sub| sub.get_name() != "iperf3")
+    {
+        section(&mut out, sub);
+    }
+    out.push_str(TAIL);
+    out
+}
+
+fn path() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/options.md")
+}
+
+#[test]
+fn the_option_reference_is_up_to_date() {
+    let written = std::fs::read_to_string(path()).unwrap();
+    assert_eq!(
+        written,
+        markdown(),
+        "run `cargo test -p linerate -- --ignored write_the_option_reference`"
+    );
+}
+
+#[test]
+#[ignore = "writes docs/reference/options.md"]
+fn write_the_option_reference() {
+    std::fs::write(path(), markdown()).unwrap();
+}
