@@ -132,7 +132,7 @@ impl Session<'_> {
         running.keep_events = parameters.get_server_output;
         running.control = control;
         running.started_at_unix_ms = started_at_unix_ms;
-        running.events.push(event);
+        running.events.insert(0, event);
         let (ending, mut intervals) = self.measure(&mut running)?;
         Ok(self.conclude(&mut running, ending, &mut intervals))
     }
