@@ -19,10 +19,21 @@ const SIGNAL_LENGTH: usize = size_of::<libc::signalfd_siginfo>();
 /// # Errors
 /// `EINVAL` for a number that is no signal.
 pub fn block_signals(signals: &[i32]) -> io::Result<()> {
+    change_mask(libc::SIG_BLOCK, signals)
+}
+
+/// Lets these signals act on the calling thread again, at once if one is pending.
+///
+/// # Errors
+/// `EINVAL` for a number that is no signal.
+pub fn unblock_signals(signals: &[i32]) -> io::Result<()> {
+    change_mask(libc::SIG_UNBLOCK, signals)
+}
+
+fn change_mask(how: libc::c_int, signals: &[i32]) -> io::Result<()> {
     let set = set_of(signals)?;
     // SAFETY: the set lives through the call; the old set is not asked for.
-    let result =
-        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+    let result = unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) };
     if result == 0 {
         Ok(())
     } else {

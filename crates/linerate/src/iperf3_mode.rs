@@ -155,6 +155,9 @@ fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> 
     output.lines(&shown.begin())?;
     let mut lost = None;
     let run = client::run(&request.plan, &options, signals[0].as_fd(), &mut |event| {
+        if matches!(event, Event::Ending) {
+            signals::release(&signals[0], &[signals::INTERRUPT]);
+        }
         if let Err(error) = output.lines(&shown.event(event)) {
             lost.get_or_insert(error);
         }

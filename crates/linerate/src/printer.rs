@@ -79,11 +79,7 @@ impl Printer {
     }
 }
 
-/// Columns of the terminal, as far as it says.
+/// Columns of the terminal.
 pub(crate) fn columns() -> usize {
-    std::env::var("COLUMNS")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .filter(|columns| *columns >= 40)
-        .unwrap_or(100)
+    terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0).max(20))
 }

@@ -1,6 +1,6 @@
 //! SIGINT and SIGTERM as descriptors that can be polled.
 
-use linerate_kernel::thread::{SignalFd, block_signals, ignore_sigpipe};
+use linerate_kernel::thread::{SignalFd, block_signals, ignore_sigpipe, unblock_signals};
 
 use crate::action::Failure;
 
@@ -20,4 +20,12 @@ pub(crate) fn take(groups: &[&[i32]]) -> Result<Vec<SignalFd>, Failure> {
         .iter()
         .map(|group| SignalFd::new(group).map_err(fail))
         .collect()
+}
+
+/// Gives the signals back their usual effect: the first one was heard, a second one ends the program at
+/// once.
+pub(crate) fn release(fd: &SignalFd, group: &[i32]) {
+    while let Ok(Some(_)) = fd.read() {}
+    // Where they stay blocked, draining's own bounds still end the program in seconds.
+    drop(unblock_signals(group));
 }

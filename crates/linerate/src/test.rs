@@ -32,7 +32,10 @@ pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Fa
     let mut keep = request.output.as_deref().map(Keep::open).transpose()?;
     let mut live = Live::new(request, printer);
     let record = client::run(&request.plan, &options, signals[0].as_fd(), &mut |event| {
-        live.show(event)
+        if matches!(event, Event::Ending) {
+            signals::release(&signals[0], &[signals::INTERRUPT]);
+        }
+        live.show(event);
     })?;
     let lost = live.failed.take();
     let kept = keep.as_mut().map_or(Ok(()), |keep| keep.write(&record));

@@ -22,8 +22,9 @@ const READ: Interest = Interest {
     read: true,
     write: false,
 };
-/// Datagrams (or merged ones) a system call.
+/// Datagrams (or merged ones) a system call, and of all streams of a test together.
 const MESSAGES: usize = 4;
+const ALL_MESSAGES: usize = 64;
 /// The longest datagram, or merged ones.
 const MESSAGE_BYTES: usize = 65_536;
 /// Datagrams in a merged buffer, at most (`UDP_MAX_SEGMENTS`, Linux 6.9; 64 before).
@@ -83,7 +84,10 @@ impl Receiver {
     fn pump(&mut self, context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>) {
         // Without the counter the drops are known at the end only.
         drop(udp::enable_drop_counter(fd));
-        let mut batch = udp::Receiver::new(MESSAGES, MESSAGE_BYTES);
+        let mut batch = udp::Receiver::new(
+            (ALL_MESSAGES / context.streams.max(1)).clamp(1, MESSAGES),
+            MESSAGE_BYTES,
+        );
         let mut drain = None;
         let mut heard = clock::monotonic();
         while !context.gate.is_cut() {

@@ -22,7 +22,6 @@ const TAIL: &str = "
 | variable | meaning |
 |---|---|
 | `LINERATE_PASSWORD`, `IPERF3_PASSWORD` | password for `--username`, the first one before the second |
-| `COLUMNS` | width of the terminal for the line of progress (100 where it is not set) |
 | `LISTEN_FDS`, `LISTEN_PID` | sockets passed in by systemd (`sd_listen_fds(3)`) |
 
 ## Exit codes
