@@ -1,5 +1,8 @@
 //! The process as a whole: going to the background, and local time for labels.
-#![expect(unsafe_code, reason = "daemon, localtime_r and strftime are C")]
+#![expect(
+    unsafe_code,
+    reason = "daemon, rlimits, localtime_r and strftime are C"
+)]
 
 use std::ffi::CString;
 use std::io;
@@ -21,6 +24,25 @@ pub fn go_to_background() -> io::Result<()> {
     } else {
         Err(io::Error::last_os_error())
     }
+}
+
+/// Raises the number of descriptors that this process may have to what its host allows it
+/// (`RLIMIT_NOFILE`, soft to hard), and gives back that number.
+pub fn raise_descriptor_limit() -> io::Result<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the pointer is to a live value of the right type.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: as above.
+    if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(limit.rlim_cur)
 }
 
 /// An instant of the wall clock in the local time zone, in a format of `strftime(3)`. Empty where the
@@ -49,6 +71,13 @@ pub fn local_label(wall: Nanos, format: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_limit_is_raised_to_what_is_allowed() {
+        let raised = raise_descriptor_limit().unwrap();
+        assert!(raised >= 3);
+        assert_eq!(raise_descriptor_limit().unwrap(), raised);
+    }
 
     #[test]
     fn labels_follow_their_format() {

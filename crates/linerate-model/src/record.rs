@@ -348,7 +348,7 @@ pub struct StreamRecord {
     /// 1 = every sample was kept; n = memory was bounded by keeping every n-th.
     #[serde(default = "one")]
     pub thinned: u32,
-    /// Time spent taking samples, ns.
+    /// CPU time spent taking samples, ns.
     #[serde(default)]
     pub sampling_ns: u64,
     /// What ended this stream before its time.

@@ -143,6 +143,10 @@ impl Series {
 
 /// What is looked at before the rest is believed.
 #[derive(Deserialize)]
+#[expect(
+    clippy::zero_sized_map_values,
+    reason = "serde skips a map's values, not a set's"
+)]
 struct Head {
     rows: u64,
     #[serde(default)]

@@ -3,6 +3,7 @@
 use std::io::{self, Read as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use linerate_kernel::{clock, socket, udp};
 use linerate_model::plan::Family;
@@ -15,6 +16,12 @@ use super::ServerOptions;
 
 /// Connections that the kernel may hold for us.
 const BACKLOG: i32 = 512;
+
+/// `EMFILE` and `ENFILE` on Linux.
+const EMFILE: i32 = 24;
+const ENFILE: i32 = 23;
+/// How long to leave waiting connections alone when there is no descriptor for them.
+const NO_DESCRIPTORS_PAUSE: Duration = Duration::from_millis(10);
 
 /// All sockets that a server listens on: TCP and UDP, a pair for each family.
 pub(super) struct Listeners {
@@ -204,9 +211,15 @@ pub(super) fn accept_all(
     patience: Nanos,
 ) {
     for _ in 0..BACKLOG {
-        // Out of descriptors, or the peer is gone already: the others still wait.
-        let Ok((stream, peer)) = listener.accept() else {
-            return;
+        let (stream, peer) = match listener.accept() {
+            Ok(accepted) => accepted,
+            // No descriptors: the connections still wait, and asking again at once would only spin.
+            Err(error) if matches!(error.raw_os_error(), Some(EMFILE | ENFILE)) => {
+                std::thread::sleep(NO_DESCRIPTORS_PAUSE);
+                return;
+            }
+            // Nobody waits any more, or the peer is gone already.
+            Err(_) => return,
         };
         if stream.set_nonblocking(true).is_err() {
             continue;

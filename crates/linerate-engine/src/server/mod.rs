@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use linerate_kernel::clock;
 use linerate_kernel::event::EventFd;
 use linerate_kernel::poll::{self, Interest, PollEntry};
+use linerate_kernel::process;
 use linerate_model::plan::{DEFAULT_PORT, Family, Plan};
 use linerate_model::progress::Event;
 use linerate_model::record::{RunRecord, Software};
@@ -245,6 +246,8 @@ pub struct Server {
 impl Server {
     /// Opens the sockets.
     pub fn bind(options: ServerOptions, observe: Observer) -> Result<Self, EngineError> {
+        // Where it cannot be raised, fewer clients fit, and those that do not are told so.
+        drop(process::raise_descriptor_limit());
         let listeners = Listeners::open(&options)?;
         let event = || {
             EventFd::new().map_err(|source| EngineError::Host {

@@ -157,6 +157,7 @@ impl<'a> Recorder<'a> {
 
     /// Takes a TCP sample and marks the end of the omitted part.
     pub(super) fn tick_tcp(&mut self, now: Nanos, fd: BorrowedFd<'_>) {
+        let began = clock::thread_cpu();
         let unread = if self.context.sends {
             0
         } else {
@@ -171,7 +172,7 @@ impl<'a> Recorder<'a> {
         });
         let values: Option<Vec<u64>> = tcp_values.map(Iterator::collect);
         self.keep(
-            now,
+            (now, began),
             unread,
             values.as_deref().unwrap_or(&[]),
             LiveFigures {
@@ -186,7 +187,7 @@ impl<'a> Recorder<'a> {
     /// Takes a UDP sample and marks the end of the omitted part.
     pub(super) fn tick_udp(&mut self, now: Nanos, sample: &UdpSample) {
         self.keep(
-            now,
+            (now, clock::thread_cpu()),
             0,
             &sample.values,
             LiveFigures {
@@ -198,14 +199,20 @@ impl<'a> Recorder<'a> {
         );
     }
 
-    fn keep(&mut self, now: Nanos, unread: u64, values: &[u64], figures: LiveFigures) {
-        let cpu = clock::thread_cpu().0;
+    /// Keeps a sample that was begun at an instant and at a point of this thread's CPU time.
+    fn keep(
+        &mut self,
+        (now, began): (Nanos, Nanos),
+        unread: u64,
+        values: &[u64],
+        figures: LiveFigures,
+    ) {
         if now.since(self.wait_read) >= WAIT_EVERY {
             self.wait_read = now;
             self.wait_ns = self.read_wait().unwrap_or(self.wait_ns);
         }
         if values.len() + COMMON.len() == self.width() {
-            let common = [self.bytes, unread, cpu, self.wait_ns];
+            let common = [self.bytes, unread, began.0, self.wait_ns];
             self.store
                 .push(now, common.into_iter().chain(values.iter().copied()));
         }
@@ -220,7 +227,8 @@ impl<'a> Recorder<'a> {
         } else {
             self.context.live.show(figures);
         }
-        self.sampling_ns += clock::monotonic().since(now).0;
+        // CPU time: an interrupt or another thread in between is no cost of sampling.
+        self.sampling_ns += clock::thread_cpu().since(began).0;
     }
 
     fn width(&self) -> usize {
