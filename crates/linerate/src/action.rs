@@ -42,15 +42,14 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
+            // Whoever read our output has enough of it.
+            Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe => 0,
             Self::Said => 1,
             Self::Usage(_) => 2,
             Self::Engine(_) => 3,
             Self::Incomplete(_) => 4,
-            Self::File(_) => 5,
+            Self::File(_) | Self::Output(_) => 5,
             Self::Unbalanced(_) => 6,
-            // Whoever read our output has enough of it.
-            Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe => 0,
-            Self::Output(_) => 5,
         })
     }
 }

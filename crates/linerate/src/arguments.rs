@@ -1,4 +1,5 @@
 //! The command line, and how it becomes a plan.
+#![expect(clippy::doc_markdown, reason = "these comments are the help texts")]
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -49,6 +50,10 @@ enum Command {
 
 /// `linerate test`.
 #[derive(Args, Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a switch of the command line each"
+)]
 pub(crate) struct TestArguments {
     /// The host: a name or an address
     host: String,
@@ -184,6 +189,10 @@ struct FormatArguments {
 
 /// `linerate serve`.
 #[derive(Args, Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a switch of the command line each"
+)]
 pub(crate) struct ServeArguments {
     /// The port
     #[arg(short = 'p', long, default_value_t = DEFAULT_PORT)]

@@ -95,11 +95,21 @@ impl Listeners {
             if socket.r#type().map_err(fail)? == Type::STREAM {
                 let tcp = TcpListener::from(socket);
                 let address = tcp.local_addr().map_err(fail)?;
-                let udp = open_udp(address, options).map_err(fail)?;
-                listeners.udp.push(UdpListener {
-                    socket: udp,
-                    port: address.port(),
-                });
+                let mut beside = vec![address];
+                if address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) {
+                    // It may take IPv4 too, and our UDP sockets have one family each.
+                    beside.push(SocketAddr::new(
+                        Ipv4Addr::UNSPECIFIED.into(),
+                        address.port(),
+                    ));
+                }
+                for address in beside {
+                    let socket = open_udp(address, options).map_err(fail)?;
+                    listeners.udp.push(UdpListener {
+                        socket,
+                        port: address.port(),
+                    });
+                }
                 listeners.tcp.push(tcp);
             }
         }

@@ -49,10 +49,12 @@ impl Output {
         let stamp = self.timestamps.as_ref().map_or_else(String::new, |format| {
             process::local_label(clock::wall(), format)
         });
-        let text: String = lines
-            .iter()
-            .map(|line| format!("{stamp}{line}\n"))
-            .collect();
+        let mut text = String::new();
+        for line in lines {
+            text.push_str(&stamp);
+            text.push_str(line);
+            text.push('\n');
+        }
         match &self.log {
             Some(log) => log
                 .lock()

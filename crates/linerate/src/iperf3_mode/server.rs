@@ -160,7 +160,7 @@ impl Teller {
     fn tell(&self, event: ServerEvent) {
         match event {
             ServerEvent::Accepted { test, plan, .. } => {
-                drop(self.shown(test, Some(*plan), |_, _| Vec::new()))
+                self.shown(test, Some(*plan), |_, _| Vec::new());
             }
             ServerEvent::Progress { test, event } => {
                 let lines = self.shown(test, None, |text, json| {
