@@ -31,3 +31,4 @@ fuzz:
 # Side by side against peers; writes docs/performance.md.
 bench: build
 	bench/run.sh $(LINERATE)
+	bench/sampling.sh $(LINERATE)
