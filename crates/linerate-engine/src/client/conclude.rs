@@ -34,7 +34,9 @@ impl Session<'_> {
         let mut peer = FromPeer::default();
         let mut failed = matches!(ending, Ending::Failed(_) | Ending::PeerInterrupted);
         if !failed && let Err(reason) = self.end_test() {
-            self.miss("the server did not confirm the end of the test", &reason);
+            let what = "the server did not confirm the end of the test";
+            self.miss(what, &reason);
+            ending = ending.or_failed(what, &reason);
             failed = true;
         }
         if failed {
@@ -53,7 +55,11 @@ impl Session<'_> {
         let half = self.own_half(records);
         if !failed {
             if let Err(reason) = self.exchange_results(&half, &mut peer) {
-                self.miss("the server's results are missing", &reason);
+                let what = "the server's results are missing";
+                self.miss(what, &reason);
+                if peer.results.is_none() {
+                    ending = ending.or_failed(what, &reason);
+                }
             }
         } else if matches!(ending, Ending::PeerInterrupted) {
             // The server is gone; nothing more can be asked of it.

@@ -140,6 +140,16 @@ enum Ending {
     Failed(String),
 }
 
+impl Ending {
+    /// What would have ended as planned has failed; other reasons stay.
+    fn or_failed(self, what: &str, reason: &str) -> Self {
+        match self {
+            Self::Planned => Self::Failed(format!("{what}: {reason}")),
+            other => other,
+        }
+    }
+}
+
 struct Session<'a> {
     plan: Arc<Plan>,
     options: &'a ClientOptions,

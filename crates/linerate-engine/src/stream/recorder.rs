@@ -21,6 +21,8 @@ use super::StreamContext;
 
 /// Reading the run delay costs a file read: ten times a second is enough.
 const WAIT_EVERY: Nanos = Nanos::from_millis(100);
+/// The controller looks at intervals of 10 ms and more.
+const SHOW_EVERY: Nanos = Nanos::from_millis(9);
 /// Columns of every stream, beside the kernel's.
 const COMMON: [&str; 4] = [
     "app_bytes",
@@ -59,6 +61,10 @@ pub(super) struct Recorder<'a> {
     omitted_bytes: u64,
     store: SampleStore,
     fields: Vec<&'static Field>,
+    /// The sample that is being taken, kept for its memory.
+    values: Vec<u64>,
+    shown: Nanos,
+    finishing: bool,
     schedstat: Option<File>,
     wait_read: Nanos,
     wait_ns: u64,
@@ -95,7 +101,10 @@ impl<'a> Recorder<'a> {
             omitted_until: None,
             omitted_bytes: 0,
             store: SampleStore::new(names, context.plan.sample_ns, context.streams),
+            values: Vec::with_capacity(fields.len().max(UDP_COLUMNS.len())),
             fields,
+            shown: Nanos::ZERO,
+            finishing: false,
             schedstat: File::open("/proc/thread-self/schedstat").ok(),
             wait_read: Nanos::ZERO,
             wait_ns: 0,
@@ -164,70 +173,80 @@ impl<'a> Recorder<'a> {
             tcp::unread(fd).unwrap_or(0)
         };
         let info = tcp::info(fd).ok();
-        let live = info.as_ref().map(live_tcp);
-        let tcp_values = info.as_ref().map(|info| {
-            self.fields
+        self.values.clear();
+        if let Some(info) = &info {
+            let values = self
+                .fields
                 .iter()
-                .map(|field| info.value(field).unwrap_or(0))
-        });
-        let values: Option<Vec<u64>> = tcp_values.map(Iterator::collect);
-        self.keep(
-            (now, began),
-            unread,
-            values.as_deref().unwrap_or(&[]),
-            LiveFigures {
+                .map(|field| info.value(field).unwrap_or(0));
+            self.values.extend(values);
+        }
+        self.keep((now, began), unread);
+        if self.is_worth_showing(now) {
+            let tcp = info.as_ref().map(live_tcp);
+            self.show(LiveFigures {
                 at: now,
                 bytes: self.bytes,
-                tcp: live,
+                tcp,
                 udp: None,
-            },
-        );
+            });
+        }
+        self.book_sampling(began);
     }
 
     /// Takes a UDP sample and marks the end of the omitted part.
     pub(super) fn tick_udp(&mut self, now: Nanos, sample: &UdpSample) {
-        self.keep(
-            (now, clock::thread_cpu()),
-            0,
-            &sample.values,
-            LiveFigures {
+        let began = clock::thread_cpu();
+        self.values.clear();
+        self.values.extend(sample.values);
+        self.keep((now, began), 0);
+        if self.is_worth_showing(now) {
+            self.show(LiveFigures {
                 at: now,
                 bytes: self.bytes,
                 tcp: None,
                 udp: Some(sample.live),
-            },
-        );
+            });
+        }
+        self.book_sampling(began);
     }
 
     /// Keeps a sample that was begun at an instant and at a point of this thread's CPU time.
-    fn keep(
-        &mut self,
-        (now, began): (Nanos, Nanos),
-        unread: u64,
-        values: &[u64],
-        figures: LiveFigures,
-    ) {
+    fn keep(&mut self, (now, began): (Nanos, Nanos), unread: u64) {
         if now.since(self.wait_read) >= WAIT_EVERY {
             self.wait_read = now;
             self.wait_ns = self.read_wait().unwrap_or(self.wait_ns);
         }
-        if values.len() + COMMON.len() == self.width() {
+        if self.values.len() + COMMON.len() == self.width() {
             let common = [self.bytes, unread, began.0, self.wait_ns];
             self.store
-                .push(now, common.into_iter().chain(values.iter().copied()));
+                .push(now, common.into_iter().chain(self.values.iter().copied()));
         }
         if now >= self.store.next() {
             self.store.advance(now);
         }
-        if self.omit_ends.is_some_and(|ends| now >= ends) {
+    }
+
+    /// Nobody looks more often than this, but the end of the omitted part and of the stream count exactly.
+    fn is_worth_showing(&self, now: Nanos) -> bool {
+        let omit_is_over = self.omit_ends.is_some_and(|ends| now >= ends);
+        now.since(self.shown) >= SHOW_EVERY || omit_is_over || self.finishing
+    }
+
+    fn show(&mut self, figures: LiveFigures) {
+        self.shown = figures.at;
+        if self.omit_ends.is_some_and(|ends| figures.at >= ends) {
             self.omit_ends = None;
-            self.omitted_until = Some(now);
+            self.omitted_until = Some(figures.at);
             self.omitted_bytes = self.bytes;
             self.context.live.show_omitted(figures);
         } else {
             self.context.live.show(figures);
         }
-        // CPU time: an interrupt or another thread in between is no cost of sampling.
+    }
+
+    /// CPU time: an interrupt's or another thread's time in between is no cost of sampling.
+    fn book_sampling(&mut self, began: Nanos) {
         self.sampling_ns += clock::thread_cpu().since(began).0;
     }
 
@@ -296,6 +315,7 @@ impl<'a> Recorder<'a> {
         zerocopy: Option<ZerocopyCounts>,
     ) -> StreamRecord {
         let fd = stream.as_fd();
+        self.finishing = true;
         self.tick_tcp(clock::monotonic(), fd);
         let facts = tcp::info(fd).ok().as_ref().map(TcpFacts::from);
         let mut record = self.finish(fd);
@@ -318,6 +338,7 @@ impl<'a> Recorder<'a> {
         sample: &UdpSample,
         counts: UdpCounts,
     ) -> StreamRecord {
+        self.finishing = true;
         self.tick_udp(clock::monotonic(), sample);
         let mut record = self.finish(stream.as_fd());
         record.udp = Some(counts);
