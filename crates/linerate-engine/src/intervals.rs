@@ -6,7 +6,7 @@ use linerate_model::progress::{Interval, StreamInterval, TcpInterval, UdpInterva
 use linerate_model::record::StreamRecord;
 use linerate_model::units::Nanos;
 
-use crate::live::LiveFigures;
+use crate::live::{LiveFigures, LiveTcp, LiveUdp};
 use crate::stream::StreamHandle;
 
 /// A stream's stamp for a boundary is its first sample after it: give it this long to be taken.
@@ -177,15 +177,7 @@ impl Intervals {
 /// The figures of a stream that has ended. Its instant is the last byte's, or the last sample's.
 fn final_figures(record: &StreamRecord) -> LiveFigures {
     let sampled = record.samples.at_ns().last().copied().unwrap_or(0);
-    let tcp = record.tcp.as_ref().map(|facts| crate::live::LiveTcp {
-        total_retrans: facts.total_retrans_packets.unwrap_or(0),
-        snd_cwnd_bytes: facts.snd_cwnd_packets.unwrap_or(0) * facts.snd_mss_bytes.unwrap_or(0),
-        snd_wnd_bytes: facts.snd_wnd_bytes,
-        rtt_us: facts.rtt_us.unwrap_or(0),
-        rttvar_us: facts.rttvar_us.unwrap_or(0),
-        pmtu_bytes: facts.pmtu_bytes.unwrap_or(0),
-        reord_seen: facts.reord_seen,
-    });
+    let tcp = record.tcp.as_ref().map(LiveTcp::from);
     let udp = record.udp.as_ref().map(|counts| {
         let packets = if record.sends {
             counts.sent
@@ -197,7 +189,7 @@ fn final_figures(record: &StreamRecord) -> LiveFigures {
         } else {
             counts.highest.saturating_sub(counts.unique)
         };
-        crate::live::LiveUdp {
+        LiveUdp {
             packets,
             lost: i64::try_from(missing).unwrap_or(i64::MAX),
             out_of_order: counts.reordered,

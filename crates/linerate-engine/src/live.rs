@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use linerate_model::tcp_info::TcpFacts;
 use linerate_model::units::Nanos;
 
 /// A stream at an instant.
@@ -23,6 +24,21 @@ pub(crate) struct LiveTcp {
     pub(crate) rttvar_us: u64,
     pub(crate) pmtu_bytes: u64,
     pub(crate) reord_seen: Option<u64>,
+}
+
+impl From<&TcpFacts> for LiveTcp {
+    fn from(facts: &TcpFacts) -> Self {
+        let segments = facts.snd_cwnd_packets.unwrap_or(0);
+        Self {
+            total_retrans: facts.total_retrans_packets.unwrap_or(0),
+            snd_cwnd_bytes: segments * facts.snd_mss_bytes.unwrap_or(0),
+            snd_wnd_bytes: facts.snd_wnd_bytes,
+            rtt_us: facts.rtt_us.unwrap_or(0),
+            rttvar_us: facts.rttvar_us.unwrap_or(0),
+            pmtu_bytes: facts.pmtu_bytes.unwrap_or(0),
+            reord_seen: facts.reord_seen,
+        }
+    }
 }
 
 /// Datagram counts so far.

@@ -1,6 +1,7 @@
 //! Figures as sentences spell them, with their units.
 
 use linerate_model::units::{BitRate, Bytes, Nanos, three_digits};
+pub(crate) use linerate_model::units::{grouped as count, whole};
 
 /// Name of a figure: the rate asked for, all streams of a direction.
 pub(crate) const RATE_ASKED: &str = "rate asked for, bit/s";
@@ -46,25 +47,6 @@ pub(crate) fn micros(us: f64) -> String {
 /// A time in nanoseconds, in seconds: `2.10 s`.
 pub(crate) fn seconds(ns: u64) -> String {
     format!("{} s", three_digits(Nanos(ns).as_secs_f64()))
-}
-
-/// A count with separators: `82,213`.
-pub(crate) fn count(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// The nearest whole number, zero for what is negative or no number.
-#[expect(clippy::cast_possible_truncation, reason = "float casts saturate")]
-pub(crate) fn whole(value: f64) -> u64 {
-    value.round().max(0.0) as u64
 }
 
 #[expect(

@@ -181,6 +181,25 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
+/// A count with separators: `82,213`.
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The nearest whole number, zero for what is negative or no number.
+#[expect(clippy::cast_possible_truncation, reason = "float casts saturate")]
+pub fn whole(value: f64) -> u64 {
+    value.round().max(0.0) as u64
+}
+
 /// `value` with the largest of `units` (each `base` times the one before) that leaves it at least 1.
 fn prefixed(value: u64, base: f64, units: &[&str]) -> String {
     let mut scaled = value as f64;
@@ -244,6 +263,18 @@ mod tests {
         assert_eq!(
             "18446744073709551615".parse::<Bytes>().unwrap(),
             Bytes(u64::MAX)
+        );
+    }
+
+    #[test]
+    fn counts_are_grouped_and_rounded() {
+        assert_eq!(
+            [0, 999, 1000, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "1,234,567"]
+        );
+        assert_eq!(
+            [1.5, -3.0, f64::NAN, f64::INFINITY].map(whole),
+            [2, 0, 0, u64::MAX]
         );
     }
 

@@ -1,6 +1,7 @@
 //! Figures and strangers' strings as reports spell them.
 
 use linerate_model::units::{BitRate, Nanos};
+pub(crate) use linerate_model::units::{grouped as count, whole};
 
 /// A share of 0 to 1 in percent: `83 %`, `4.2 %`, `0.26 %`.
 pub(crate) fn percent(share: f64) -> String {
@@ -71,25 +72,6 @@ pub(crate) fn seconds(ns: u64) -> String {
 /// A time in microseconds: `12.0 ms`.
 pub(crate) fn micros(us: f64) -> String {
     Nanos(whole(us * 1e3)).to_string()
-}
-
-/// A count with separators: `82,213`.
-pub(crate) fn count(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// The nearest whole number, zero for what is negative or no number.
-#[expect(clippy::cast_possible_truncation, reason = "float casts saturate")]
-pub(crate) fn whole(value: f64) -> u64 {
-    value.round().max(0.0) as u64
 }
 
 /// A string from outside without control characters: nobody's host name moves a reader's cursor.

@@ -10,7 +10,7 @@ use linerate_kernel::{clock, socket, tcp};
 use linerate_model::plan::Protocol;
 use linerate_model::record::{CpuUse, StreamRecord, UdpCounts, ZerocopyCounts};
 use linerate_model::series::Series;
-use linerate_model::tcp_info::{FIELDS, Field, TcpFacts, TcpInfo};
+use linerate_model::tcp_info::{FIELDS, Field, TcpFacts};
 use linerate_model::units::Nanos;
 use socket2::{SockAddr, SockRef};
 
@@ -183,7 +183,9 @@ impl<'a> Recorder<'a> {
         }
         self.keep((now, began), unread);
         if self.is_worth_showing(now) {
-            let tcp = info.as_ref().map(live_tcp);
+            let tcp = info
+                .as_ref()
+                .map(|info| LiveTcp::from(&TcpFacts::from(info)));
             self.show(LiveFigures {
                 at: now,
                 bytes: self.bytes,
@@ -402,18 +404,5 @@ fn thread_cpu_use() -> CpuUse {
     CpuUse {
         user_ns: times.user.0,
         system_ns: times.system.0,
-    }
-}
-
-fn live_tcp(info: &TcpInfo) -> LiveTcp {
-    let facts = TcpFacts::from(info);
-    LiveTcp {
-        total_retrans: facts.total_retrans_packets.unwrap_or(0),
-        snd_cwnd_bytes: facts.snd_cwnd_packets.unwrap_or(0) * facts.snd_mss_bytes.unwrap_or(0),
-        snd_wnd_bytes: facts.snd_wnd_bytes,
-        rtt_us: facts.rtt_us.unwrap_or(0),
-        rttvar_us: facts.rttvar_us.unwrap_or(0),
-        pmtu_bytes: facts.pmtu_bytes.unwrap_or(0),
-        reord_seen: facts.reord_seen,
     }
 }
