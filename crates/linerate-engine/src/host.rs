@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use linerate_kernel::counters::{Counters, QdiscCounters};
-use linerate_kernel::{clock, counters, host, route};
+use linerate_kernel::{clock, counters, host, namespace, route};
 use linerate_model::record::{HostFacts, InterfaceCounters, InterfaceFacts};
 use linerate_model::series::{MAX_ROWS, Series};
 
@@ -39,6 +39,8 @@ pub(crate) fn facts() -> HostFacts {
         hostname: Some(facts.hostname),
         kernel: Some(facts.kernel_release),
         architecture: Some(facts.architecture),
+        boot_id: facts.boot_id,
+        network_namespace: namespace::network_id().ok(),
         cpu_model: facts.cpu_model,
         cpus: facts.cpus_online,
         memory_bytes: facts.memory_bytes,

@@ -17,6 +17,8 @@ pub struct HostFacts {
     pub kernel_release: String,
     /// The machine's architecture: `x86_64`, `aarch64`.
     pub architecture: String,
+    /// The kernel's random id of this boot (/proc/sys/kernel/random/boot_id).
+    pub boot_id: Option<String>,
     /// The first CPU's model; `None` where /proc/cpuinfo does not name one (most of ARM).
     pub cpu_model: Option<String>,
     /// CPUs online, allowed to this process or not.
@@ -49,6 +51,7 @@ pub fn facts() -> HostFacts {
         hostname,
         kernel_release,
         architecture,
+        boot_id: word("/proc/sys/kernel/random/boot_id"),
         cpu_model: cpu_model(&cpuinfo),
         cpus_online: cpus_online(),
         memory_bytes: memory_bytes(&meminfo),

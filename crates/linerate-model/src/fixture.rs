@@ -276,6 +276,8 @@ fn host(name: &str) -> HostFacts {
         hostname: Some(name.to_owned()),
         kernel: Some("6.18.5".to_owned()),
         architecture: Some("x86_64".to_owned()),
+        boot_id: Some(format!("boot of {name}")),
+        network_namespace: Some(4_026_531_840),
         cpu_model: Some("Example CPU".to_owned()),
         cpus: Some(8),
         memory_bytes: Some(16 << 30),

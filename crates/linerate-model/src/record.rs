@@ -190,6 +190,12 @@ pub struct HostFacts {
     /// Machine architecture.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub architecture: Option<String>,
+    /// The kernel's random id of this boot: equal at both ends = one machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
+    /// Inode of the network namespace: equal at both ends of one machine = no network between them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_namespace: Option<u64>,
     /// Processor model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_model: Option<String>,

@@ -16,6 +16,18 @@ pub(super) const ROWS: &[Row] = &[
     row("host.hostname", "-", HOST, "Its name."),
     row("host.kernel", "-", HOST, "Kernel release, as `uname -r`."),
     row("host.architecture", "-", HOST, "Machine architecture."),
+    row(
+        "host.boot_id",
+        "-",
+        HOST,
+        "The kernel's random id of this boot: equal at both ends = one machine.",
+    ),
+    row(
+        "host.network_namespace",
+        "-",
+        HOST,
+        "Inode of the network namespace: equal at both ends of one machine = no network between them.",
+    ),
     row("host.cpu_model", "-", HOST, "Processor model."),
     row("host.cpus", "processors", HOST, "Processors online."),
     row("host.memory_bytes", "bytes", HOST, "Memory."),
