@@ -96,8 +96,9 @@ impl Intervals {
     }
 
     /// What moved since the last interval, from the streams' final records.
-    pub(crate) fn last(&mut self, records: &[StreamRecord]) -> Option<Interval> {
-        let figures: Vec<LiveFigures> = records.iter().map(final_figures).collect();
+    pub(crate) fn last(&mut self, records: &[StreamRecord], stopped: Nanos) -> Option<Interval> {
+        let finals = records.iter().map(|record| final_figures(record, stopped));
+        let figures: Vec<LiveFigures> = finals.collect();
         let moved = figures
             .iter()
             .zip(&self.last)
@@ -174,9 +175,9 @@ impl Intervals {
     }
 }
 
-/// The figures of a stream that has ended. Its instant is the last byte's, or the last sample's.
-fn final_figures(record: &StreamRecord) -> LiveFigures {
-    let sampled = record.samples.at_ns().last().copied().unwrap_or(0);
+/// The figures of a stream that has ended. Its instant is the last byte's or the end of the test,
+/// whichever came later: a silence at the end belongs to the interval.
+fn final_figures(record: &StreamRecord, stopped: Nanos) -> LiveFigures {
     let tcp = record.tcp.as_ref().map(LiveTcp::from);
     let udp = record.udp.as_ref().map(|counts| {
         let packets = if record.sends {
@@ -197,7 +198,9 @@ fn final_figures(record: &StreamRecord) -> LiveFigures {
         }
     });
     LiveFigures {
-        at: record.last_byte_ns.unwrap_or(Nanos(sampled)),
+        at: record
+            .last_byte_ns
+            .map_or(stopped, |last| last.max(stopped)),
         bytes: record.app_bytes,
         tcp,
         udp,

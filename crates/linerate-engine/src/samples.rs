@@ -38,9 +38,9 @@ impl SampleStore {
         }
     }
 
-    /// Begins the cadence at `start`.
+    /// Begins the cadence at `start`, where the first sample is due: before the first byte.
     pub(crate) fn begin(&mut self, start: Nanos) {
-        self.next = start.plus(self.every);
+        self.next = start;
     }
 
     /// When the next sample is due.
@@ -163,6 +163,8 @@ mod tests {
     fn a_late_sample_does_not_shift_the_grid() {
         let mut store = SampleStore::new(vec![], Nanos(10), 1);
         store.begin(Nanos(100));
+        assert_eq!(store.next(), Nanos(100));
+        store.advance(Nanos(101));
         assert_eq!(store.next(), Nanos(110));
         store.advance(Nanos(137));
         assert_eq!(store.next(), Nanos(140));

@@ -147,7 +147,18 @@ fn bind_local(raw: &Socket, plan: &Plan, remote: SocketAddr, port: u16) -> io::R
     if port != 0 {
         socket::set_reuse_address(raw, true)?;
     }
-    raw.bind(&SockAddr::from(SocketAddr::new(address, port)))
+    let local = SocketAddr::new(address, port);
+    raw.bind(&SockAddr::from(local)).map_err(|error| {
+        let advice = if error.kind() == io::ErrorKind::AddrNotAvailable {
+            "; no interface of this host has it (-B)"
+        } else {
+            ""
+        };
+        io::Error::new(
+            error.kind(),
+            format!("the local address {local} cannot be used: {error}{advice}"),
+        )
+    })
 }
 
 fn local_address(name: &str, remote: SocketAddr) -> io::Result<IpAddr> {

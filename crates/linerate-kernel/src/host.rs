@@ -17,7 +17,7 @@ pub struct HostFacts {
     pub kernel_release: String,
     /// The machine's architecture: `x86_64`, `aarch64`.
     pub architecture: String,
-    /// The kernel's random id of this boot (/proc/sys/kernel/random/boot_id).
+    /// The kernel's random id of this boot (`/proc/sys/kernel/random/boot_id`).
     pub boot_id: Option<String>,
     /// The first CPU's model; `None` where /proc/cpuinfo does not name one (most of ARM).
     pub cpu_model: Option<String>,

@@ -421,11 +421,19 @@ impl DirectionEvidence {
     }
 }
 
-/// From the first byte, or the end of the omitted part, to the last byte or the end of the test,
-/// whichever came first: draining afterwards is no part of the plateau.
+/// From the start of the test at the measuring end, or the end of the omitted part, to the last byte or
+/// the end of the test, whichever came first: draining afterwards is no part of the plateau.
 fn span(end: &EndRecord, streams: &[&StreamRecord]) -> Option<(u64, u64)> {
-    let begun = |stream: &&StreamRecord| stream.omit_until_ns.or(stream.first_byte_ns);
-    let from = streams.iter().filter_map(begun).min()?.0;
+    let first = streams
+        .iter()
+        .filter_map(|stream| stream.first_byte_ns)
+        .min()?;
+    let omitted = streams
+        .iter()
+        .filter_map(|stream| stream.omit_until_ns)
+        .min();
+    // A byte before the start would be a record's slip; its own instant is then the better one.
+    let from = omitted.unwrap_or(end.start_ns.min(first)).0;
     let last = streams
         .iter()
         .filter_map(|stream| stream.last_byte_ns)

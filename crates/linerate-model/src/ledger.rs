@@ -4,6 +4,9 @@
 //!
 //! - written + cookie = `bytes_sent` − `bytes_retrans` + `notsent` (a FIN that waits behind unsent data
 //!   counts one in `notsent`, `write_seq − snd_nxt`)
+//!   Where a queue or device of the sending host refused segments, `bytes_sent` counts each of them for
+//!   every try, and `bytes_retrans` none (`__tcp_transmit_skb` counts before it hands over): what is
+//!   too much by that has its own row, and "sent once" below is without it
 //! - `bytes_acked` = `bytes_sent` − `bytes_retrans` + SYN + FIN, once all is acknowledged (an active
 //!   opener's SYN counts one, a passive opener's none; the FIN counts one)
 //! - `bytes_received` = cookie + read + unread + FIN
@@ -78,6 +81,9 @@ pub struct Entry {
     /// Sending kernel: sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_retrans: Option<u64>,
+    /// Sending kernel: in `bytes_sent`, but refused by a queue or device of its own host and tried anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<u64>,
     /// Sending kernel: still unsent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notsent: Option<u64>,
@@ -251,6 +257,12 @@ impl DirectionLedger {
     }
 
     fn say_what_is_missing(&mut self, record: &RunRecord, flow: Flow) {
+        if record.plan.mptcp {
+            self.unknown.push(
+                "the kernels' byte counts: Multipath TCP keeps them for each subflow, and a subflow may be gone before the connection is"
+                    .to_owned(),
+            );
+        }
         for role in [flow.sender(), flow.receiver()] {
             let side = if role == flow.sender() {
                 "sending"
@@ -262,9 +274,13 @@ impl DirectionLedger {
                     Role::Client => "client",
                     Role::Server => "server",
                 };
-                self.unknown.push(format!(
-                    "the {side} kernel and interface: the {who} is a stock iperf3, whose results carry only its application's count"
-                ));
+                let why = if record.control.peer_software.is_some() {
+                    "'s half of the record did not arrive"
+                } else {
+                    " is a stock iperf3, whose results carry only its application's count"
+                };
+                self.unknown
+                    .push(format!("the {side} kernel and interface: the {who}{why}"));
             }
         }
     }
@@ -349,6 +365,7 @@ fn tcp_entry(
         cookie,
         bytes_sent: out.and_then(|facts| facts.bytes_sent),
         bytes_retrans: out.and_then(|facts| facts.bytes_retrans),
+        refused: None,
         notsent: out.and_then(|facts| facts.notsent_bytes),
         bytes_acked: out.and_then(|facts| facts.bytes_acked),
         in_flight: None,
@@ -370,28 +387,47 @@ fn tcp_entry(
         .bytes_sent
         .zip(entry.bytes_retrans)
         .map(|(all, again)| all.saturating_sub(again));
-    entry.in_flight = once
-        .zip(arrived)
-        .and_then(|(sent, arrived)| sent.checked_sub(arrived));
-
     let unsent = entry
         .notsent
         .zip(out)
         .map(|(bytes, facts)| bytes.saturating_sub(fin_waiting(bytes, facts)));
+    if let (Some(stream), Some(once), Some(unsent)) = (sent, once, unsent)
+        && record.end(flow.sender()).is_some_and(refuses_locally)
+    {
+        let taken = stream.app_bytes.saturating_add(cookie);
+        entry.refused = once
+            .saturating_add(unsent)
+            .checked_sub(taken)
+            .filter(|bytes| *bytes > 0);
+    }
+    let once = once.map(|bytes| bytes.saturating_sub(entry.refused.unwrap_or(0)));
+    entry.in_flight = once
+        .zip(arrived)
+        .and_then(|(sent, arrived)| sent.checked_sub(arrived));
+    if let (None, Some(stream), Some(once), Some(acked)) = (arrived, sent, once, entry.bytes_acked)
+        && !stream.drained
+    {
+        // The receiving kernel is not known: what it did not acknowledge may be on its way still.
+        let acknowledged = acked.saturating_sub(u64::from(stream.active_opener));
+        entry.in_flight = once.checked_sub(acknowledged);
+    }
+
     if let (Some(stream), Some(once), Some(unsent)) = (sent, once, unsent) {
         let (left, right) = (
             stream.app_bytes.saturating_add(cookie),
             once.saturating_add(unsent),
         );
-        let trust = "the sending kernel's: it counts what TCP took over";
-        checks.push(check(
-            "written + cookie = bytes_sent − bytes_retrans + notsent",
-            Some(id),
-            left,
-            right,
-            left == right,
-            trust,
-        ));
+        let trust = if left > right {
+            "the sending kernel's: it counts what TCP took over"
+        } else {
+            "the sending application's: the kernel counts a segment that its own host refuses as sent, and again when it is sent"
+        };
+        let equation = if entry.refused.is_some() {
+            "written + cookie = bytes_sent − bytes_retrans − refused + notsent"
+        } else {
+            "written + cookie = bytes_sent − bytes_retrans + notsent"
+        };
+        checks.push(check(equation, Some(id), left, right, left == right, trust));
     }
     let drained = sent.filter(|stream| stream.drained);
     if let (Some(stream), Some(facts), Some(once), Some(acked)) =
@@ -498,6 +534,14 @@ fn one_sided_check(
         holds,
         "the receiving application's: delivered is delivered",
     ));
+}
+
+/// Whether a queue or device of this end's host dropped anything meanwhile.
+fn refuses_locally(end: &EndRecord) -> bool {
+    let device = end
+        .interface_counters
+        .is_some_and(|pair| pair.after.tx_dropped > pair.before.tx_dropped);
+    device || end.counters.growth("qdisc.drops") > Some(0)
 }
 
 /// One where `bytes_received` counts the peer's FIN.
@@ -629,6 +673,10 @@ fn sum(entries: &[Entry]) -> Entry {
             .fold(0, |sum, entry| sum.saturating_add(entry.cookie)),
         bytes_sent: add(entries, |entry| entry.bytes_sent),
         bytes_retrans: add(entries, |entry| entry.bytes_retrans),
+        refused: entries
+            .iter()
+            .filter_map(|entry| entry.refused)
+            .reduce(u64::saturating_add),
         notsent: add(entries, |entry| entry.notsent),
         bytes_acked: add(entries, |entry| entry.bytes_acked),
         in_flight: add(entries, |entry| entry.in_flight),

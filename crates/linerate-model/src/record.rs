@@ -157,7 +157,7 @@ pub struct EndRecord {
     /// Its streams: of both directions, in the order of their ids.
     pub streams: Vec<StreamRecord>,
     /// Host counters about ten times a second: `cpu0.busy_ms`, `softnet.dropped`, `if.tx_bytes`,
-    /// `qdisc.drops`, `Tcp.RetransSegs`, `thread.<name>.run_ns` …
+    /// `qdisc.drops`, `Tcp.RetransSegs` …
     #[serde(default)]
     pub counters: Series,
     /// The interface's counters before the first and after the last byte.

@@ -49,7 +49,7 @@ impl Session<'_> {
             .into_iter()
             .map(|result| (result.record, result.socket))
             .unzip();
-        if let Some(interval) = intervals.last(&records) {
+        if let Some(interval) = intervals.last(&records, self.gate.stopped().unwrap_or_default()) {
             (self.observe)(&Event::Interval(interval));
         }
         let half = self.own_half(records);

@@ -167,7 +167,8 @@ impl Session<'_> {
             .filter_map(StreamHandle::join)
             .map(|result| (result.record, result.socket))
             .unzip();
-        if let Some(interval) = intervals.last(&records) {
+        if let Some(interval) = intervals.last(&records, running.gate.stopped().unwrap_or_default())
+        {
             let event = Event::Interval(interval);
             self.tell(&event);
             if running.keep_events {

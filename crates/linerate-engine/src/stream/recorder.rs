@@ -78,16 +78,15 @@ impl<'a> Recorder<'a> {
     pub(super) fn new(context: &'a StreamContext, fd: BorrowedFd<'_>) -> Self {
         let mut names = COMMON.to_vec();
         let mut fields = Vec::new();
-        if context.plan.protocol == Protocol::Tcp {
-            if let Ok(info) = tcp::info(fd) {
-                fields = FIELDS
-                    .iter()
-                    .filter(|field| info.value(field).is_some())
-                    .collect();
-                names.extend(fields.iter().map(|field| field.name));
-            }
-        } else {
+        if context.plan.protocol == Protocol::Udp {
             names.extend(UDP_COLUMNS);
+        } else if let (false, Ok(info)) = (context.plan.mptcp, tcp::info(fd)) {
+            // (An MPTCP socket answers for one of its subflows, which may end before the connection does.)
+            fields = FIELDS
+                .iter()
+                .filter(|field| info.value(field).is_some())
+                .collect();
+            names.extend(fields.iter().map(|field| field.name));
         }
         let socket = SockRef::from(&fd);
         Self {
@@ -319,7 +318,11 @@ impl<'a> Recorder<'a> {
         let fd = stream.as_fd();
         self.finishing = true;
         self.tick_tcp(clock::monotonic(), fd);
-        let facts = tcp::info(fd).ok().as_ref().map(TcpFacts::from);
+        let facts = (!self.context.plan.mptcp)
+            .then(|| tcp::info(fd).ok())
+            .flatten()
+            .as_ref()
+            .map(TcpFacts::from);
         let mut record = self.finish(fd);
         record.congestion = tcp::congestion(fd).ok();
         record.mss_bytes = facts

@@ -63,6 +63,8 @@ struct Receiver {
     omitting: bool,
     /// The kernel's count of drops on the last delivery.
     drops_seen: u32,
+    /// The last send stamp that was looked at.
+    last_stamp: Option<Nanos>,
 }
 
 impl Receiver {
@@ -78,6 +80,7 @@ impl Receiver {
             counts,
             omitting: context.plan.omit_ns.0 > 0,
             drops_seen: 0,
+            last_stamp: None,
         }
     }
 
@@ -160,7 +163,12 @@ impl Receiver {
                 self.attribute(counter, drops);
             }
             bytes += datagram.len() as u64;
-            self.jitter.record(header.sent(), now);
+            if self.last_stamp != Some(header.sent()) {
+                // Datagrams of one batch left at one instant: their differences would be zeros by
+                // construction, and drown those of the path.
+                self.last_stamp = Some(header.sent());
+                self.jitter.record(header.sent(), now);
+            }
             run = match run {
                 Some((first, count)) if first.checked_add(count) == Some(counter) => {
                     Some((first, count + 1))

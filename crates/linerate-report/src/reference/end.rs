@@ -389,7 +389,7 @@ pub(super) const ROWS: &[Row] = &[
         "streams[].sampling_ns",
         "ns",
         APP,
-        "Time spent taking samples.",
+        "CPU time spent taking samples.",
     ),
     row(
         "streams[].error",
@@ -401,7 +401,7 @@ pub(super) const ROWS: &[Row] = &[
         "counters",
         "-",
         HOST,
-        "A series, about ten times a second: `cpu0.busy_ms`, `softnet.dropped`, `if.tx_bytes`, `qdisc.drops`, `Tcp.RetransSegs`, `thread.<name>.run_ns` …",
+        "A series, about ten times a second: `cpu0.busy_ms`, `softnet.dropped`, `if.tx_bytes`, `qdisc.drops`, `Tcp.RetransSegs` …",
     ),
     row(
         "interface_counters.before.rx_bytes",

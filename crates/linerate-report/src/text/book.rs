@@ -34,7 +34,7 @@ struct Place {
     always: bool,
 }
 
-const TCP: [Place; 12] = [
+const TCP: [Place; 13] = [
     Place {
         name: "sending application wrote",
         of: |column| column.entry.written,
@@ -54,6 +54,11 @@ const TCP: [Place; 12] = [
         name: "  of it sent again",
         of: |column| column.entry.bytes_retrans,
         always: true,
+    },
+    Place {
+        name: "  of it refused by its own host",
+        of: |column| column.entry.refused,
+        always: false,
     },
     Place {
         name: "  not yet sent",

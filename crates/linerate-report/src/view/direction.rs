@@ -264,6 +264,12 @@ fn delivered_as_told(
         .map(|stream| Nanos::from_secs_f64(stream.end_time_s).0)
         .max()
         .unwrap_or(0);
+    // The peer's time runs on until it hears of the end: what was sent took no longer than sending did.
+    let span = if evidence.span_ns > 0 {
+        span.min(evidence.span_ns)
+    } else {
+        span
+    };
     let rate = linerate_model::units::BitRate::of(Bytes(bytes), Nanos(span)).map(|rate| rate.0);
     Figures {
         goodput_bps: rate,
