@@ -20,6 +20,9 @@ pub struct Pacer {
     debt: u128,
     /// When the next bytes are due, in nanoseconds × bit/s; `None` before the first call.
     due: Option<u128>,
+    /// Whether lateness is made good at no more than twice the rate, and not before when then.
+    gentle: bool,
+    earliest: u128,
 }
 
 impl Pacer {
@@ -30,6 +33,17 @@ impl Pacer {
             rate,
             debt: rate * u128::from(max_debt.0),
             due: None,
+            gentle: false,
+            earliest: 0,
+        }
+    }
+
+    /// A pacer that makes lateness good at no more than twice the rate, so that a late thread shows as
+    /// a little more traffic for a little while and never as a burst.
+    pub fn gentle(rate: BitRate, max_debt: Nanos) -> Self {
+        Self {
+            gentle: true,
+            ..Self::new(rate, max_debt)
         }
     }
 
@@ -42,12 +56,17 @@ impl Pacer {
         // Both factors fit 64 bits, so the product fits.
         let now = self.rate * u128::from(now.0);
         let due = self.due.unwrap_or(now).max(now.saturating_sub(self.debt));
-        if due > now {
+        let from = due.max(self.earliest);
+        if from > now {
             return Err(Nanos(
-                u64::try_from(due.div_ceil(self.rate)).unwrap_or(u64::MAX),
+                u64::try_from(from.div_ceil(self.rate)).unwrap_or(u64::MAX),
             ));
         }
-        self.due = Some(due.saturating_add(u128::from(bytes) * BYTE));
+        let cost = u128::from(bytes) * BYTE;
+        self.due = Some(due.saturating_add(cost));
+        if self.gentle {
+            self.earliest = now.saturating_add(cost / 2);
+        }
         Ok(())
     }
 }
@@ -115,6 +134,30 @@ mod tests {
             }
         }
         assert_eq!(sent, 3 * 999 + 1);
+    }
+
+    #[test]
+    fn a_gentle_pacer_never_goes_beyond_twice_the_rate() {
+        let mut pacer = Pacer::gentle(BitRate(8_000_000), Nanos::from_millis(20));
+        assert_eq!(pacer.ready(Nanos(0), 1000), Ok(()));
+        let late = 5 * SECOND;
+        let (mut now, mut sent) = (late, 0);
+        while now < late + 100_000_000 {
+            match pacer.ready(Nanos(now), 1000) {
+                Ok(()) => sent += 1,
+                Err(until) => {
+                    assert!(
+                        until.0 - now >= 500_000,
+                        "half of a millisecond between two"
+                    );
+                    now = until.0;
+                }
+            }
+        }
+        assert!(
+            (100 + 20..=100 + 22).contains(&sent),
+            "{sent} in 100 ms, 20 of them made good"
+        );
     }
 
     #[test]

@@ -32,8 +32,8 @@ const NOTHING: Interest = Interest {
 };
 /// A paced stream writes at most this much of its time at once.
 const PACED_WRITE: Nanos = Nanos::from_millis(1);
-/// A pacer may catch up with this much after the thread was late.
-const PACER_DEBT: Nanos = Nanos::from_millis(2);
+/// So much lateness of the thread is made good; what is older, after a stall, is given up.
+const PACER_DEBT: Nanos = Nanos::from_millis(20);
 
 pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     let mut recorder = Recorder::new(context, stream.as_fd());
@@ -81,7 +81,7 @@ fn pump(
     let mut pacer = context
         .plan
         .rate_bps
-        .map(|rate| Pacer::new(rate, PACER_DEBT));
+        .map(|rate| Pacer::gentle(rate, PACER_DEBT));
     let (mut claimed, mut claimed_while_omitting) = (0_u64, false);
     while context.gate.stopped().is_none() {
         let now = clock::monotonic();

@@ -30,8 +30,8 @@ const NOTHING: Interest = Interest {
 const MOST_SEGMENTS: usize = 64;
 /// And at most this many bytes.
 const MOST_BYTES: usize = 65_507;
-/// A pacer may catch up with this much after the thread was late.
-const PACER_DEBT: Nanos = Nanos::from_millis(2);
+/// So much lateness of the thread is made good; what is older, after a stall, is given up.
+const PACER_DEBT: Nanos = Nanos::from_millis(20);
 /// Pause after the kernel refused to send: the reason rarely goes in microseconds.
 const REFUSED_PAUSE: Nanos = Nanos::from_millis(1);
 
@@ -94,7 +94,7 @@ impl Sender {
                 handshake_repeats: context.handshake_repeats,
                 ..UdpCounts::default()
             },
-            pacer: rate.map(|rate| Pacer::new(rate, PACER_DEBT)),
+            pacer: rate.map(|rate| Pacer::gentle(rate, PACER_DEBT)),
         }
     }
 
