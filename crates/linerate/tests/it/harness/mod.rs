@@ -1,0 +1,186 @@
+//! What all tests use: processes that end with the test, folders, waiting for a condition.
+
+mod hosts;
+mod process;
+pub(crate) mod raw;
+mod server;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use linerate_model::ledger::Check;
+use linerate_model::record::RunRecord;
+use serde_json::Value;
+
+pub(crate) use hosts::{Host, Hosts};
+pub(crate) use process::{Done, Running, linerate, run, start, start_with};
+pub(crate) use server::{Server, free_port};
+
+/// The binary under test.
+pub(crate) const LINERATE: &str = env!("CARGO_BIN_EXE_linerate");
+/// Debian's iperf3.
+pub(crate) const IPERF3: &str = "iperf3";
+/// No client that does as planned takes longer.
+pub(crate) const LONG: Duration = Duration::from_secs(90);
+
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// Keeps all other tests away while this one measures.
+pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// For tests that others do not disturb.
+pub(crate) fn beside() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Says that something was not tested. The test harness keeps what is printed to itself; this it does not.
+pub(crate) fn skipped(what: &str, why: &str) {
+    drop(writeln!(std::io::stderr(), "skipped: {what}: {why}"));
+}
+
+/// Says a figure, for whoever reads the log.
+pub(crate) fn say(text: &str) {
+    drop(writeln!(std::io::stderr(), "{text}"));
+}
+
+/// Whether a program is there.
+pub(crate) fn has(program: &str) -> bool {
+    std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    })
+}
+
+/// Debian's iperf3, or the word that it is not there.
+pub(crate) fn iperf3(what: &str) -> Option<&'static str> {
+    let there = has(IPERF3);
+    if !there {
+        skipped(what, "iperf3 is not installed (apt-get install iperf3)");
+    }
+    there.then_some(IPERF3)
+}
+
+/// The newest iperf3, where the caller named it.
+pub(crate) fn newest(what: &str) -> Option<String> {
+    let path = std::env::var("IPERF3_NEW")
+        .ok()
+        .filter(|path| !path.is_empty());
+    if path.is_none() {
+        skipped(what, "IPERF3_NEW does not name the newest iperf3");
+    }
+    path
+}
+
+/// Waits until something holds; false when it does not in time.
+pub(crate) fn wait_until(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + limit;
+    loop {
+        if holds() {
+            return true;
+        }
+        if Instant::now() >= end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A folder that ends with the test.
+#[derive(Debug)]
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!(
+            "linerate-it-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a file.
+    pub(crate) fn with(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.file(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// The records in it, in the order of their names.
+    pub(crate) fn records(&self) -> Vec<RunRecord> {
+        let mut files: Vec<PathBuf> = std::fs::read_dir(&self.0)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|end| end == "json"))
+            .collect();
+        files.sort();
+        files.iter().map(|path| record(path)).collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+/// Reads a record.
+pub(crate) fn record(path: &Path) -> RunRecord {
+    let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    linerate_report::record::from_json(&bytes).unwrap()
+}
+
+/// A number in a document, by its JSON pointer.
+#[track_caller]
+pub(crate) fn number(document: &Value, pointer: &str) -> u64 {
+    let found = document.pointer(pointer);
+    found
+        .and_then(Value::as_u64)
+        .unwrap_or_else(|| panic!("{pointer} is {found:?}"))
+}
+
+/// The ids of the findings, in their order.
+pub(crate) fn findings(document: &Value) -> Vec<String> {
+    document["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// The equations of all directions.
+pub(crate) fn checks(document: &Value) -> Vec<Check> {
+    document["ledger"]["directions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|page| serde_json::from_value::<Vec<Check>>(page["checks"].clone()).unwrap())
+        .collect()
+}
+
+/// The ledger holds, and says so.
+#[track_caller]
+pub(crate) fn assert_balanced(document: &Value, what: &str) {
+    let broken: Vec<Check> = checks(document)
+        .into_iter()
+        .filter(|check| !check.holds)
+        .collect();
+    assert!(broken.is_empty(), "{what}: {broken:?}");
+    assert_eq!(document["ledger"]["balanced"], true, "{what}");
+}

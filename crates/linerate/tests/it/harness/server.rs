@@ -1,0 +1,109 @@
+//! Servers, ours and iperf3's, each on a port of its own.
+
+use std::net::TcpListener;
+use std::process::Command;
+use std::time::Duration;
+
+use super::{Done, LINERATE, Running, start, wait_until};
+
+/// A server that listens.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) process: Running,
+    pub(crate) port: u16,
+}
+
+/// A port that nobody listens on now.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+impl Server {
+    /// `linerate serve` on a port that the kernel chooses.
+    pub(crate) fn linerate(words: &[&str]) -> Self {
+        let mut command = Command::new(LINERATE);
+        command.args(["serve", "-p", "0"]).args(words);
+        Self::announced(&mut command)
+    }
+
+    /// A server of ours that says where it listens.
+    #[track_caller]
+    pub(crate) fn announced(command: &mut Command) -> Self {
+        Self::heard(start(command))
+    }
+
+    /// A server of ours that was started.
+    #[track_caller]
+    pub(crate) fn heard(mut process: Running) -> Self {
+        let mut port = None;
+        wait_until(Duration::from_secs(20), || {
+            port = process.out().lines().find_map(port_of);
+            port.is_some() || process.ended()
+        });
+        let port =
+            port.unwrap_or_else(|| panic!("no server: {}{}", process.out(), process.error()));
+        Self { process, port }
+    }
+
+    /// Something that takes `-s -p PORT`; it listens when the kernel says so.
+    pub(crate) fn iperf3(command: &mut Command) -> Self {
+        let port = free_port();
+        let mut process = start(command.args(["-s", "-p", &port.to_string()]));
+        let pid = process.pid();
+        let there = wait_until(Duration::from_secs(20), || {
+            listens(pid, port) || process.ended()
+        });
+        assert!(
+            there && !process.ended(),
+            "{command:?}: {}{}",
+            process.out(),
+            process.error()
+        );
+        Self { process, port }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// The address to give to a client as two words.
+    pub(crate) fn at(&self) -> String {
+        format!("127.0.0.1 -p {}", self.port)
+    }
+
+    /// A client of ours for this server, over IPv4.
+    pub(crate) fn client(&self, words: &str) -> Command {
+        super::linerate(&format!("test {} {words}", self.at()))
+    }
+
+    /// The end of a server that ends by itself.
+    #[track_caller]
+    pub(crate) fn ends(self) -> Done {
+        self.process.wait(Duration::from_secs(30))
+    }
+}
+
+fn port_of(line: &str) -> Option<u16> {
+    let address = match line.strip_prefix("listening on ") {
+        Some(text) => text.split(',').next()?,
+        None => line
+            .split_once("\"listening\",\"address\":\"")?
+            .1
+            .strip_suffix("\"}")?,
+    };
+    address.rsplit(':').next()?.parse().ok()
+}
+
+/// Whether a port listens in the process's network namespace.
+fn listens(pid: u32, port: u16) -> bool {
+    ["tcp", "tcp6"].iter().any(|table| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
+        text.lines().skip(1).any(|line| {
+            let mut fields = line.split_whitespace();
+            let local = fields.nth(1).unwrap_or_default();
+            let state = fields.nth(1).unwrap_or_default();
+            local.ends_with(&format!(":{port:04X}")) && state == "0A"
+        })
+    })
+}

@@ -1,0 +1,30 @@
+//! The binary against itself and against iperf3, on loopback and in network namespaces.
+//!
+//! Tests that measure hold [`harness::alone`]; the others hold [`harness::beside`]. What a machine cannot
+//! run says `skipped:` and why on standard error. Everything that is started ends by its own id, also
+//! after a panic, and namespaces live only as long as the processes in them.
+
+#[cfg(test)]
+mod auth;
+#[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod clocks;
+#[cfg(test)]
+mod dropin;
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod ipv6;
+#[cfg(test)]
+mod ledger;
+#[cfg(test)]
+mod matrix;
+#[cfg(test)]
+mod record;
+#[cfg(test)]
+mod sampling;
+#[cfg(test)]
+mod server;
+#[cfg(test)]
+mod verdict;
