@@ -116,22 +116,35 @@ impl<'a> Case<'a> {
         (all > 0).then(|| again as f64 / all as f64)
     }
 
-    /// Whether both ends are the same host, as far as their names tell.
+    /// Whether both ends ran on one machine, in one network namespace or in two: they share its CPUs.
+    /// Names decide nothing: many hosts are called the same.
     pub(crate) fn one_host(&self) -> bool {
+        let boot = |end: &'a EndRecord| end.host.boot_id.as_deref();
+        let boots = self
+            .sender()
+            .and_then(boot)
+            .zip(self.receiver().and_then(boot));
+        boots.map_or_else(|| self.over_loopback(), |(a, b)| a == b)
+    }
+
+    /// Whether nothing but this machine's own stack lay between the ends.
+    pub(crate) fn without_network(&self) -> bool {
+        let space = |end: &EndRecord| end.host.network_namespace;
+        let spaces = self
+            .sender()
+            .and_then(space)
+            .zip(self.receiver().and_then(space));
+        let one_space = spaces.is_none_or(|(a, b)| a == b);
+        self.over_loopback() || (self.one_host() && one_space)
+    }
+
+    fn over_loopback(&self) -> bool {
         let loopback = |end: &EndRecord| {
             end.interface
                 .as_ref()
                 .is_some_and(|interface| interface.name == "lo")
         };
-        if self.sender().is_some_and(loopback) || self.receiver().is_some_and(loopback) {
-            return true;
-        }
-        let name =
-            |end: &'a EndRecord| end.host.hostname.as_deref().filter(|name| !name.is_empty());
-        self.sender()
-            .and_then(name)
-            .zip(self.receiver().and_then(name))
-            .is_some_and(|(a, b)| a == b)
+        self.sender().is_some_and(loopback) || self.receiver().is_some_and(loopback)
     }
 
     /// The slower of both ends' interfaces, bit/s; virtual ones have no speed.
@@ -171,6 +184,24 @@ impl<'a> Case<'a> {
             .cpus
             .map_or(0.0, |cpus| all / elapsed / f64::from(cpus.max(1)));
         Some((statistics::mean(&threads) / elapsed).max(host))
+    }
+
+    /// Share of the run in which an end's threads of this direction could have run and waited for a
+    /// CPU (the kernel's run delay), on average.
+    pub(crate) fn cpu_wait_share(&self, role: Role) -> Option<f64> {
+        let end = self.record().end(role)?;
+        let elapsed = end.end_ns.since(end.start_ns).0 as f64;
+        let waits: Option<Vec<f64>> = end
+            .streams_of(self.direction.flow)
+            .map(|stream| {
+                stream
+                    .samples
+                    .growth("thread_wait_ns")
+                    .map(|wait| wait as f64)
+            })
+            .collect();
+        let waits = waits.filter(|waits| !waits.is_empty() && elapsed > 0.0)?;
+        Some(statistics::mean(&waits) / elapsed)
     }
 
     /// An end with its host's name: `the server (beta)`.

@@ -16,6 +16,7 @@
 use linerate_model::plan::Plan;
 
 use crate::case::Case;
+use crate::rules;
 
 /// A rate counts as reached from this share of what was asked on.
 pub(crate) const REACHED: f64 = 0.97;
@@ -99,8 +100,12 @@ fn reached(case: &Case<'_>) -> bool {
 /// The end whose threads compute all the time.
 fn cpu(case: &Case<'_>) -> Option<Limit> {
     let flow = case.direction.flow;
-    let sender = case.cpu_share(flow.sender()).unwrap_or(0.0);
-    let receiver = case.cpu_share(flow.receiver()).unwrap_or(0.0);
+    // A thread that could run and had to wait for a CPU is held by the CPU as well.
+    let held = |role| {
+        let computes = case.cpu_share(role).unwrap_or(0.0);
+        computes + case.cpu_wait_share(role).unwrap_or(0.0)
+    };
+    let (sender, receiver) = (held(flow.sender()), held(flow.receiver()));
     if sender.max(receiver) < CPU_FULL {
         return None;
     }
@@ -144,6 +149,10 @@ fn waits_at(case: &Case<'_>) -> Option<Limit> {
             Limit::Network
         }
         Limit::Network if stands_at_send_buffer(case) => Limit::SendBuffer,
+        // A paced sender idles by design, and what it missed may be a stall's; on one machine both ends
+        // idle while the other computes.
+        Limit::Application if case.asked().is_some() && rules::stalled(case) => return None,
+        Limit::Application if case.one_host() => Limit::Network,
         other => other,
     })
 }

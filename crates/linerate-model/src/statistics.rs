@@ -112,8 +112,10 @@ pub fn plateau(samples: &[f64]) -> Option<Plateau> {
     };
     let mut cut = cut;
     if cut * 2 > samples.len() {
-        let (before, after) = (mean(&samples[..cut]), mean(&samples[cut..]));
-        if (before - after).abs() > HALVES_MAY_DIFFER * after {
+        let (before, after) = (estimate(&samples[..cut]), estimate(&samples[cut..]));
+        let difference = (before.mean - after.mean).abs();
+        let explained = (before.high - before.mean) + (after.high - after.mean);
+        if difference > HALVES_MAY_DIFFER * after.mean && difference > explained {
             return Some(whole(Unsteady::LateSettling));
         }
         cut = mser5_within(samples, samples.len() / 2).unwrap_or(0);

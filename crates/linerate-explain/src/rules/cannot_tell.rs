@@ -12,7 +12,7 @@ use crate::rules;
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    if case.direction.bytes == 0 {
+    if case.direction.bytes == 0 && case.direction.ledger.total.read.unwrap_or(0) == 0 {
         let why = match &case.record().outcome {
             Outcome::Failed { error } => format!(": {error}"),
             _ => String::new(),

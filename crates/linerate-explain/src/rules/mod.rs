@@ -108,3 +108,8 @@ fn three_values(now: Option<[u64; 3]>, bytes: u64) -> String {
         None => format!("(the first two as they are) {most}"),
     }
 }
+
+/// Whether a stall shows; asked before the limit is known, on which a stall does not depend.
+pub(crate) fn stalled(case: &Case<'_>) -> bool {
+    stall::judge(case).is_some()
+}

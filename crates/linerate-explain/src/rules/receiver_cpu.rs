@@ -15,17 +15,27 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     }
     let share = case.cpu_share(case.direction.flow.receiver())?;
     let (rate, host) = (words::rate(case.rate()?), case.receiving_host());
-    let (severity, sentence) = if case.one_host() {
+    let waited = case
+        .cpu_wait_share(case.direction.flow.receiver())
+        .filter(|share| *share >= 0.05);
+    let waited = waited.map_or_else(String::new, |share| {
+        format!(" and waits for a CPU {}", words::percent(share))
+    });
+    let computes = format!("{} of the time{waited}, at {rate}", words::percent(share));
+    let (severity, sentence) = if case.without_network() {
         let text = format!(
-            "Both ends are on one host, and its CPU is the limit: the receiving thread computes {} of the time at {rate}; no network was measured",
-            words::percent(share)
+            "Both ends are on one host, and its CPU is the limit: the receiving thread computes {computes}; no network was measured"
+        );
+        (Severity::Healthy, text)
+    } else if case.one_host() {
+        let text = format!(
+            "Both ends share one machine's CPUs, and they are the limit: the receiving thread computes {computes}"
         );
         (Severity::Healthy, text)
     } else {
         let text = format!(
-            "{}'s CPU is the limit: its receiving thread computes {} of the time at {rate}",
-            capital(&host),
-            words::percent(share)
+            "{}'s CPU is the limit: its receiving thread computes {computes}",
+            capital(&host)
         );
         (Severity::Limit, text)
     };

@@ -1,11 +1,12 @@
 //! `stall`: no byte came through for more than a second while the test ran.
 //!
 //! Longest gap over 1 s where the direction is measured, also before the first and after the last byte;
+//! a time in which the stream's own thread took no sample counts too (the process did not run);
 //! not where a block at the rate asked for takes that long.
 
 use linerate_model::evidence::Place;
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::record::EndRecord;
+use linerate_model::record::{EndRecord, StreamRecord};
 use linerate_model::units::{BitRate, Nanos};
 
 use crate::case::Case;
@@ -67,6 +68,12 @@ fn longest_gap(case: &Case<'_>, end: &EndRecord) -> Option<(u64, u64)> {
         .max()?
         .0;
     let mut gaps = vec![(0, since(first)), (since(last), since(end.end_ns.0))];
+    gaps.extend(
+        streams
+            .iter()
+            .filter_map(|stream| silence(case, stream))
+            .map(|(from, to)| (since(from), since(to))),
+    );
     let mut begun: Option<usize> = None;
     for (point, rate) in direction.rates_bps.iter().chain([&1.0]).enumerate() {
         match (begun, *rate <= 0.0) {
@@ -85,6 +92,20 @@ fn longest_gap(case: &Case<'_>, end: &EndRecord) -> Option<(u64, u64)> {
     gaps.into_iter()
         .filter(|(from, to)| to > from)
         .max_by_key(|(from, to)| to - from)
+}
+
+/// The longest time in which the thread that owns the stream took no sample, where that is longer than
+/// its cadence explains: it did not run, and what moved meanwhile was not seen moving.
+fn silence(case: &Case<'_>, stream: &StreamRecord) -> Option<(u64, u64)> {
+    let pairs = stream.samples.at_ns().windows(2);
+    let longest = pairs.max_by_key(|pair| pair[1].saturating_sub(pair[0]))?;
+    let cadence = case
+        .plan()
+        .sample_ns
+        .0
+        .saturating_mul(u64::from(stream.thinned.max(1)));
+    let long = longest[1].saturating_sub(longest[0]);
+    (long > LONG_NS.saturating_add(cadence)).then_some((longest[0], longest[1]))
 }
 
 fn timeouts(case: &Case<'_>) -> Option<f64> {

@@ -54,12 +54,14 @@ fn cadence_holds(what: &str, mut test: impl FnMut() -> RunRecord) {
     panic!("{what}: 99th percentiles of the gaps, ms: {tried:?}");
 }
 
+/// With reno: in bbr's timer the kernel sends what was due whenever a call lets go of the socket, so that a
+/// sample's call does the stream's own work, and its time is not the sample's.
 #[test]
 fn sampling_at_1_khz_takes_less_than_a_hundredth_of_the_time() {
     let _alone = alone();
     let server = Server::linerate(&[]);
     let mut tried = Vec::new();
-    for words in ["", "-R", "-u -b 1G"] {
+    for words in ["-C reno", "-C reno -R", "-u -b 1G"] {
         let best = (0..TRIES)
             .map(|_| {
                 let folder = Folder::new();

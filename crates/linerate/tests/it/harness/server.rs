@@ -63,6 +63,15 @@ impl Server {
         Self { process, port }
     }
 
+    /// Waits until the server has told something so many times.
+    #[track_caller]
+    pub(crate) fn tells(&self, what: &str, times: usize) {
+        let told = wait_until(Duration::from_secs(20), || {
+            self.process.out().matches(what).count() == times
+        });
+        assert!(told, "not {times} times '{what}':\n{}", self.process.out());
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.process.pid()
     }
