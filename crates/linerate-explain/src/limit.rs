@@ -70,7 +70,7 @@ impl Limit {
             return Some(Self::Asked);
         }
         if case.udp() {
-            return (case.asked().is_none()).then(|| cpu(case).unwrap_or(Self::Network));
+            return (case.asked().is_none()).then(|| cpu(case, true).unwrap_or(Self::Network));
         }
         let waits = waits_at(case);
         let queue_between_hosts =
@@ -78,7 +78,9 @@ impl Limit {
         if queue_between_hosts {
             waits
         } else {
-            cpu(case).or(waits)
+            // Waiting for a CPU explains what neither a window nor a buffer does.
+            let idle = matches!(waits, None | Some(Self::Network | Self::Application));
+            cpu(case, idle).or(waits)
         }
     }
 }
@@ -97,13 +99,14 @@ fn reached(case: &Case<'_>) -> bool {
     rate >= REACHED * asked
 }
 
-/// The end whose threads compute all the time.
-fn cpu(case: &Case<'_>) -> Option<Limit> {
+/// The end whose threads compute all the time, or, where that counts, wait for a CPU for the rest of it.
+fn cpu(case: &Case<'_>, waiting_counts: bool) -> Option<Limit> {
     let flow = case.direction.flow;
     // A thread that could run and had to wait for a CPU is held by the CPU as well.
     let held = |role| {
         let computes = case.cpu_share(role).unwrap_or(0.0);
-        computes + case.cpu_wait_share(role).unwrap_or(0.0)
+        let waits = case.cpu_wait_share(role).filter(|_| waiting_counts);
+        computes + waits.unwrap_or(0.0)
     };
     let (sender, receiver) = (held(flow.sender()), held(flow.receiver()));
     if sender.max(receiver) < CPU_FULL {

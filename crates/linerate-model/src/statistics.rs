@@ -112,10 +112,10 @@ pub fn plateau(samples: &[f64]) -> Option<Plateau> {
     };
     let mut cut = cut;
     if cut * 2 > samples.len() {
-        let (before, after) = (estimate(&samples[..cut]), estimate(&samples[cut..]));
-        let difference = (before.mean - after.mean).abs();
-        let explained = (before.high - before.mean) + (after.high - after.mean);
-        if difference > HALVES_MAY_DIFFER * after.mean && difference > explained {
+        let (before, after) = (&samples[..cut], &samples[cut..]);
+        let difference = (mean(before) - mean(after)).abs();
+        let explained = 2.0 * (standard_error(before) + standard_error(after));
+        if difference > HALVES_MAY_DIFFER * mean(after) && difference > explained {
             return Some(whole(Unsteady::LateSettling));
         }
         cut = mser5_within(samples, samples.len() / 2).unwrap_or(0);
@@ -182,6 +182,16 @@ pub fn mean(values: &[f64]) -> f64 {
     } else {
         values.iter().sum::<f64>() / values.len() as f64
     }
+}
+
+/// Standard error of the mean of independent samples.
+fn standard_error(samples: &[f64]) -> f64 {
+    let (average, count) = (mean(samples), samples.len() as f64);
+    let squares: f64 = samples
+        .iter()
+        .map(|sample| (sample - average).powi(2))
+        .sum();
+    (squares / (count - 1.0).max(1.0) / count.max(1.0)).sqrt()
 }
 
 /// 1 + 2 Σ ρ(k), summed up to the first lag that is five times the sum so far (Sokal).

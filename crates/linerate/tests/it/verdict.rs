@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::harness::{Host, Hosts, LONG, alone, checks, findings, number, run, skipped};
 
-/// These paths have no delay to speak of. There bbr paces what the window would allow, and the kernel's clocks
-/// share the time between the two; reno waits for the window alone.
+/// Below, round trips are short. There bbr paces what the window would allow, and the kernel's clocks share the
+/// time between the two; reno waits for the window alone.
 const RENO: &str = "-C reno";
 
 /// The findings of a test of three seconds over TCP.
@@ -25,15 +25,17 @@ fn verdict(hosts: &Hosts, words: &str) -> Vec<String> {
     found
 }
 
-/// Makes the receive buffers of a host's TCP small; false where its sysctls cannot be set.
-fn small_buffers(host: &Host, what: &str) -> bool {
-    match host.sysctl("net.ipv4.tcp_rmem", "4096 8192 8192") {
-        Ok(()) => true,
-        Err(why) => {
-            skipped(what, &format!("net.ipv4.tcp_rmem cannot be set: {why}"));
-            false
-        }
+/// Makes the receive buffers of a host's TCP small, and its acknowledgements wait a quarter of a millisecond for
+/// their turn; false where its sysctls cannot be set.
+fn small_buffers(host: &Host, device: &str, what: &str) -> bool {
+    if let Err(why) = host.sysctl("net.ipv4.tcp_rmem", "4096 65536 65536") {
+        skipped(what, &format!("net.ipv4.tcp_rmem cannot be set: {why}"));
+        return false;
     }
+    host.tc(&format!(
+        "qdisc add dev {device} root tbf rate 2mbit burst 2kb latency 1s"
+    ));
+    true
 }
 
 #[test]
@@ -43,7 +45,7 @@ fn a_small_receive_buffer_is_the_receive_window() {
     let Some(hosts) = Hosts::new(what) else {
         return;
     };
-    if small_buffers(&hosts.b, what) {
+    if small_buffers(&hosts.b, "b0", what) {
         let found = verdict(&hosts, RENO);
         assert_eq!(found[0], "receive-window", "{found:?}");
         assert!(!found.iter().any(|id| id == "path-full"), "{found:?}");
@@ -57,9 +59,10 @@ fn a_small_receive_buffer_at_the_client_is_the_receive_window_in_reverse() {
     let Some(hosts) = Hosts::new(what) else {
         return;
     };
-    if small_buffers(&hosts.a, what) {
+    if small_buffers(&hosts.a, "a0", what) {
         let found = verdict(&hosts, &format!("-R {RENO}"));
         assert_eq!(found[0], "receive-window", "{found:?}");
+        assert!(!found.iter().any(|id| id == "path-full"), "{found:?}");
     }
 }
 
