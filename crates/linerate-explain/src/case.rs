@@ -12,6 +12,10 @@ use crate::limit::Limit;
 /// Kinds of interface whose speed is made up.
 const VIRTUAL: [&str; 6] = ["veth", "loopback", "tun", "bridge", "dummy", "macvlan"];
 
+/// Two network namespaces of one machine with a round trip below this have no path between them that
+/// would delay anything, µs.
+const NEXT_DOOR_US: f64 = 1000.0;
+
 /// A direction and the run that it belongs to.
 #[derive(Clone)]
 pub(crate) struct Case<'a> {
@@ -69,17 +73,24 @@ impl<'a> Case<'a> {
         Some(each.bits_per_second() as f64 * f64::from(self.plan().streams))
     }
 
-    /// The rate at which the sending application sent, bit/s.
+    /// The rate at which the sending application sent, bit/s: what it wrote from its first byte to its last,
+    /// and one interval between two blocks, since n blocks take n intervals at the rate asked for.
     pub(crate) fn sent_bps(&self) -> Option<f64> {
         let flow = self.direction.flow;
         if let Some(end) = self.sender() {
-            let omitted = self.plan().omit_ns.0;
-            let span = end.end_ns.since(end.start_ns).0.saturating_sub(omitted);
             let bytes: f64 = end
                 .streams_of(flow)
                 .map(|stream| stream.app_bytes.saturating_sub(stream.omitted_bytes) as f64)
                 .sum();
-            return (span > 0).then(|| bytes * 8e9 / span as f64);
+            let begin = |stream: &StreamRecord| stream.omit_until_ns.or(stream.first_byte_ns);
+            let from = end.streams_of(flow).filter_map(begin).min()?;
+            let to = end
+                .streams_of(flow)
+                .filter_map(|stream| stream.last_byte_ns)
+                .max()?;
+            let span = to.since(from).0 as f64;
+            let span = span + self.block_interval_ns(bytes, span);
+            return (span > 0.0).then(|| bytes * 8e9 / span);
         }
         let told = &self.record().peer_results.as_ref()?.streams;
         let ids: Vec<u32> = self
@@ -92,6 +103,22 @@ impl<'a> Case<'a> {
             (stream.end_time_s > 0.0).then(|| stream.bytes as f64 * 8.0 / stream.end_time_s)
         };
         ids.iter().map(rate).sum()
+    }
+
+    /// Time between two blocks of a stream, ns: at the rate asked for, else as they were sent.
+    fn block_interval_ns(&self, bytes: f64, span_ns: f64) -> f64 {
+        let plan = self.plan();
+        let block = plan.block_bytes.count() as f64;
+        let streams = f64::from(plan.streams.max(1));
+        if let Some(asked) = self.asked().filter(|asked| *asked > 0.0) {
+            return block * 8e9 * streams / asked;
+        }
+        let blocks = bytes / block.max(1.0) / streams;
+        if blocks >= 2.0 {
+            span_ns / (blocks - 1.0)
+        } else {
+            0.0
+        }
     }
 
     pub(crate) fn budget(&self) -> Option<&'a TimeBudget> {
@@ -117,25 +144,46 @@ impl<'a> Case<'a> {
     }
 
     /// Whether both ends ran on one machine, in one network namespace or in two: they share its CPUs.
-    /// Names decide nothing: many hosts are called the same.
+    /// Names decide nothing: many hosts are called the same. Where a boot is not known, the loopback
+    /// interface or a stream from an address to itself shows it.
     pub(crate) fn one_host(&self) -> bool {
-        let boot = |end: &'a EndRecord| end.host.boot_id.as_deref();
+        let boot = |end: &'a EndRecord| end.host.boot_id.as_deref().filter(|id| !id.is_empty());
         let boots = self
             .sender()
             .and_then(boot)
             .zip(self.receiver().and_then(boot));
-        boots.map_or_else(|| self.over_loopback(), |(a, b)| a == b)
+        boots.map_or_else(|| self.over_loopback() || self.to_itself(), |(a, b)| a == b)
     }
 
-    /// Whether nothing but this machine's own stack lay between the ends.
+    /// Whether nothing but this machine's own stack lay between the ends: one machine and one network
+    /// namespace. Loopback alone does not show it where more is known: a forwarder may hide behind it.
     pub(crate) fn without_network(&self) -> bool {
         let space = |end: &EndRecord| end.host.network_namespace;
         let spaces = self
             .sender()
             .and_then(space)
             .zip(self.receiver().and_then(space));
-        let one_space = spaces.is_none_or(|(a, b)| a == b);
-        self.over_loopback() || (self.one_host() && one_space)
+        self.one_host() && spaces.map_or_else(|| self.over_loopback(), |(a, b)| a == b)
+    }
+
+    /// Whether the ends are so close on one machine that scheduling alone decides what their kernels' clocks
+    /// show: no network, or two network namespaces without a delay between them.
+    pub(crate) fn next_door(&self) -> bool {
+        let near = |rtt: f64| rtt < NEXT_DOOR_US;
+        self.without_network() || (self.one_host() && self.path().min_rtt_us.is_none_or(near))
+    }
+
+    /// Whether a stream goes from an address to the same address.
+    fn to_itself(&self) -> bool {
+        let host = |address: &'a str| address.rsplit_once(':').map(|(host, _)| host);
+        let same = |stream: &'a StreamRecord| {
+            host(&stream.local)
+                .is_some_and(|local| !local.is_empty() && host(&stream.remote) == Some(local))
+        };
+        [self.sender(), self.receiver()]
+            .into_iter()
+            .flatten()
+            .any(|end| end.streams_of(self.direction.flow).any(same))
     }
 
     fn over_loopback(&self) -> bool {
@@ -186,22 +234,25 @@ impl<'a> Case<'a> {
         Some((statistics::mean(&threads) / elapsed).max(host))
     }
 
-    /// Share of the run in which an end's threads of this direction could have run and waited for a
-    /// CPU (the kernel's run delay), on average.
-    pub(crate) fn cpu_wait_share(&self, role: Role) -> Option<f64> {
+    /// How an end's threads of this direction spent the run, on average. `None` where the kernel did not
+    /// tell how long they waited for a CPU (its run delay).
+    pub(crate) fn threads(&self, role: Role) -> Option<Threads> {
         let end = self.record().end(role)?;
-        let elapsed = end.end_ns.since(end.start_ns).0 as f64;
-        let waits: Option<Vec<f64>> = end
-            .streams_of(self.direction.flow)
-            .map(|stream| {
-                stream
-                    .samples
-                    .growth("thread_wait_ns")
-                    .map(|wait| wait as f64)
-            })
-            .collect();
-        let waits = waits.filter(|waits| !waits.is_empty() && elapsed > 0.0)?;
-        Some(statistics::mean(&waits) / elapsed)
+        let one = |stream: &StreamRecord| {
+            let at = stream.samples.at_ns();
+            let elapsed = at.last()?.saturating_sub(*at.first()?);
+            let share = |name: &str| {
+                let growth = stream.samples.growth(name)?;
+                (elapsed > 0).then(|| growth as f64 / elapsed as f64)
+            };
+            Some((share("thread_cpu_ns")?, share("thread_wait_ns")?))
+        };
+        let all: Option<Vec<(f64, f64)>> = end.streams_of(self.direction.flow).map(one).collect();
+        let (computes, waits): (Vec<f64>, Vec<f64>) = all?.into_iter().unzip();
+        (!computes.is_empty()).then(|| Threads {
+            computes: statistics::mean(&computes),
+            waits: statistics::mean(&waits),
+        })
     }
 
     /// An end with its host's name: `the server (beta)`.
@@ -298,6 +349,22 @@ impl<'a> Case<'a> {
                 .plateau_span_ns()?
                 .map(|at| at.saturating_sub(start)),
         )
+    }
+}
+
+/// How threads spent their time, shares of 0 to 1.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Threads {
+    /// On a CPU.
+    pub(crate) computes: f64,
+    /// Ready to run, and none was free.
+    pub(crate) waits: f64,
+}
+
+impl Threads {
+    /// Whether they waited for a CPU so long that it is worth a word.
+    pub(crate) fn waited(&self) -> bool {
+        self.waits >= 0.05
     }
 }
 

@@ -10,8 +10,12 @@
 //! - a large window that the bytes in flight never fill does not limit, however its clock ticks;
 //! - bytes in flight that stand at the send buffer mean the send buffer, although its clock stops
 //!   whenever an acknowledgement frees space (0 to 7 % seen where nothing else limited);
-//! - a thread that computes all the time is the limit wherever the bytes seem to wait, unless a queue
-//!   stands between two hosts.
+//! - on a link that is full neither a window nor a buffer is the limit;
+//! - a sender with a rate asked for idles by design: its application limits only where it wrote less than
+//!   that rate, and no stall explains it;
+//! - on one machine the application is never the limit: each end idles while the other computes;
+//! - a thread that computes or waits for a CPU all the time is the limit wherever the bytes seem to wait,
+//!   unless a queue stands between two hosts.
 
 use linerate_model::plan::Plan;
 
@@ -20,6 +24,8 @@ use crate::rules;
 
 /// A rate counts as reached from this share of what was asked on.
 pub(crate) const REACHED: f64 = 0.97;
+/// A link is full from this share of its speed on: framing and headers take 5 % at MTU 1500.
+const LINK_FULL: f64 = 0.90;
 /// A thread computes all the time from this share of a core on.
 pub(crate) const CPU_FULL: f64 = 0.95;
 /// A queue stands where the mean round trip is this many times the least …
@@ -90,13 +96,27 @@ fn reached(case: &Case<'_>) -> bool {
     let (Some(asked), Some(rate)) = (case.asked(), case.rate()) else {
         return false;
     };
-    let sent = if case.udp() {
+    let rate = if case.udp() {
+        // The figure that `udp-sender-short` judges by: never both.
         case.sent_bps().unwrap_or(rate)
     } else {
-        rate
+        rate.max(case.direction.whole_run_bps().unwrap_or(0.0))
     };
-    let rate = sent.max(case.direction.whole_run_bps().unwrap_or(0.0));
     rate >= REACHED * asked
+}
+
+/// Whether less was written than the rate asked for allows; false where it is not known.
+pub(crate) fn wrote_less(case: &Case<'_>) -> bool {
+    case.asked()
+        .zip(case.sent_bps())
+        .is_some_and(|(asked, sent)| sent < REACHED * asked)
+}
+
+/// Whether the slower interface carries all that it can.
+pub(crate) fn link_full(case: &Case<'_>) -> bool {
+    case.link_bps()
+        .zip(case.rate())
+        .is_some_and(|(link, rate)| rate >= LINK_FULL * link)
 }
 
 /// The end whose threads compute all the time, or, where that counts, wait for a CPU for the rest of it.
@@ -104,9 +124,11 @@ fn cpu(case: &Case<'_>, waiting_counts: bool) -> Option<Limit> {
     let flow = case.direction.flow;
     // A thread that could run and had to wait for a CPU is held by the CPU as well.
     let held = |role| {
-        let computes = case.cpu_share(role).unwrap_or(0.0);
-        let waits = case.cpu_wait_share(role).filter(|_| waiting_counts);
-        computes + waits.unwrap_or(0.0)
+        let threads = case
+            .threads(role)
+            .filter(|_| waiting_counts)
+            .map_or(0.0, |threads| threads.computes + threads.waits);
+        threads.max(case.cpu_share(role).unwrap_or(0.0))
     };
     let (sender, receiver) = (held(flow.sender()), held(flow.receiver()));
     if sender.max(receiver) < CPU_FULL {
@@ -121,6 +143,10 @@ fn cpu(case: &Case<'_>, waiting_counts: bool) -> Option<Limit> {
 
 /// Where the bytes waited.
 fn waits_at(case: &Case<'_>) -> Option<Limit> {
+    if link_full(case) {
+        // A window or a buffer then only bounds what waits in front of the link.
+        return Some(Limit::Network);
+    }
     let Some(budget) = case.budget() else {
         // The receiver alone can still show that it did not read.
         return unread_fills_window(case, own_window(case)).then_some(Limit::ReceiverApplication);
@@ -146,7 +172,7 @@ fn waits_at(case: &Case<'_>) -> Option<Limit> {
             Limit::Network
         }
         Limit::SendBuffer
-            if case.one_host()
+            if case.next_door()
                 && !small(case.path().send_buffer_bytes.map(|bytes| bytes as f64)) =>
         {
             Limit::Network
@@ -154,7 +180,11 @@ fn waits_at(case: &Case<'_>) -> Option<Limit> {
         Limit::Network if stands_at_send_buffer(case) => Limit::SendBuffer,
         // A paced sender idles by design, and what it missed may be a stall's; on one machine both ends
         // idle while the other computes.
-        Limit::Application if case.asked().is_some() && rules::stalled(case) => return None,
+        Limit::Application
+            if case.asked().is_some() && (!wrote_less(case) || rules::stalled(case)) =>
+        {
+            return None;
+        }
         Limit::Application if case.one_host() => Limit::Network,
         other => other,
     })

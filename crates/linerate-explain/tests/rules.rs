@@ -1,5 +1,7 @@
 //! Each rule against made-up runs: the case it is for, the near miss, and the missing figure.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use linerate_model::evidence::Evidence;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::fixture::{self, Traffic};
@@ -990,4 +992,443 @@ fn of_two_losses_of_datagrams_the_larger_is_the_answer() {
         ..short
     };
     assert_eq!(verdict(&udp(3_000_000_000), &path).id, "udp-path-loss");
+}
+
+/// Two network namespaces of one machine, whose names say nothing.
+fn namespaces(plan: &Plan, traffic: &Traffic) -> RunRecord {
+    let here = Traffic {
+        one_host: true,
+        ..traffic.clone()
+    };
+    let mut record = fixture::run(plan, &here);
+    let host = &mut record.server.as_mut().unwrap().host;
+    host.network_namespace = Some(7);
+    host.hostname = Some("beta".to_owned());
+    record
+}
+
+fn both_ends(record: &mut RunRecord) -> [&mut EndRecord; 2] {
+    [
+        record.client.as_mut().unwrap(),
+        record.server.as_mut().unwrap(),
+    ]
+}
+
+/// Books how the threads of an end spent their time, %.
+fn thread_times(end: &mut EndRecord, computes: u64, waits: u64) {
+    for stream in &mut end.streams {
+        let at = stream.samples.at_ns().to_vec();
+        for (name, share) in [("thread_cpu_ns", computes), ("thread_wait_ns", waits)] {
+            let of = |instant: &u64| (instant - at[0]) * share / 100;
+            let column = at.iter().map(of).collect();
+            stream.samples.insert(name, column).unwrap();
+        }
+    }
+}
+
+/// Takes the rows between two instants out of a stream's samples, seconds since the start.
+fn silence(end: &mut EndRecord, stream: usize, from: u64, to: u64) {
+    let start = end.start_ns.0;
+    let samples = &mut end.streams[stream].samples;
+    let kept: Vec<usize> = (0..samples.len())
+        .filter(|row| {
+            let since = samples.at_ns()[*row] - start;
+            since <= from * 1_000_000_000 || since >= to * 1_000_000_000
+        })
+        .collect();
+    let pick = |values: &[u64]| kept.iter().map(|row| values[*row]).collect::<Vec<u64>>();
+    let mut thin = Series::new(pick(samples.at_ns()));
+    for name in samples.names() {
+        thin.insert(name, pick(samples.column(name).unwrap()))
+            .unwrap();
+    }
+    *samples = thin;
+}
+
+#[test]
+fn equal_names_are_not_one_machine() {
+    let mut record = fixture::run(&tcp(), &quiet());
+    record.server.as_mut().unwrap().host.hostname = Some("alpha".to_owned());
+    assert_eq!(ids(&record), ["cannot-tell"]);
+    // Without boots the loopback interface shows it; with them it does not.
+    for end in both_ends(&mut record) {
+        end.interface.as_mut().unwrap().name = "lo".to_owned();
+    }
+    assert!(!explain(&record)[0].sentence.contains("no network"));
+    for end in both_ends(&mut record) {
+        end.host.boot_id = None;
+        end.host.network_namespace = None;
+    }
+    assert!(
+        explain(&record)[0]
+            .sentence
+            .contains("no network was measured")
+    );
+    // A stream from an address to itself shows one machine, but nothing of its namespaces.
+    for end in both_ends(&mut record) {
+        end.interface.as_mut().unwrap().name = "eth0".to_owned();
+        for stream in &mut end.streams {
+            stream.remote = stream.local.clone();
+        }
+    }
+    let findings = explain(&record);
+    assert!(
+        !findings[0].sentence.contains("no network"),
+        "{findings:#?}"
+    );
+    assert!(!findings[0].sentence.contains("alpha"), "{findings:#?}");
+}
+
+#[test]
+fn two_namespaces_of_one_machine_are_a_path() {
+    let findings = explain(&namespaces(&tcp(), &Traffic::default()));
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert_eq!(findings[0].id, "path-full");
+    assert!(findings[0].sentence.contains("a queue of 30.9 ms stands"));
+
+    let lossy = Traffic {
+        retransmits: 400,
+        rate_bps: 60e6,
+        ..quiet()
+    };
+    assert_eq!(ids(&namespaces(&tcp(), &lossy)), ["network-loss"]);
+
+    for (traffic, id, part) in [
+        (one_host(), "path-full", "two network namespaces"),
+        (
+            Traffic {
+                sender_cpu: 0.99,
+                ..one_host()
+            },
+            "sender-cpu",
+            "share one machine's CPUs",
+        ),
+        (
+            Traffic {
+                receiver_cpu: 0.99,
+                ..one_host()
+            },
+            "receiver-cpu",
+            "share one machine's CPUs",
+        ),
+    ] {
+        let findings = explain(&namespaces(&tcp(), &traffic));
+        assert_eq!(findings.len(), 1, "{findings:#?}");
+        assert_eq!(
+            (findings[0].id.as_str(), findings[0].severity),
+            (id, Severity::Healthy)
+        );
+        let sentence = &findings[0].sentence;
+        assert!(sentence.contains(part), "{sentence}");
+        assert!(!sentence.contains("no network was measured"), "{sentence}");
+    }
+}
+
+#[test]
+fn a_thread_that_waits_for_a_cpu_is_not_an_idle_application() {
+    // -P 8 over loopback on two busy cores, as measured.
+    let busy = Traffic {
+        application: 0.59,
+        sender_cpu: 0.1,
+        receiver_cpu: 0.1,
+        ..one_host()
+    };
+    let plan = Plan {
+        streams: 8,
+        ..tcp()
+    };
+    assert_eq!(ids(&fixture::run(&plan, &busy)), ["path-full"]);
+    let mut record = fixture::run(&plan, &busy);
+    thread_times(record.client.as_mut().unwrap(), 30, 68);
+    let findings = explain(&record);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert_eq!(findings[0].id, "sender-cpu");
+    assert!(
+        findings[0].sentence.contains(
+            "the sending thread computes 30 % of the time and waited for a CPU 68 % of the time"
+        ),
+        "{}",
+        findings[0].sentence
+    );
+    let mut record = fixture::run(&plan, &busy);
+    thread_times(record.server.as_mut().unwrap(), 30, 68);
+    assert_eq!(ids(&record), ["receiver-cpu"]);
+    let mut record = fixture::run(&plan, &busy);
+    thread_times(record.client.as_mut().unwrap(), 30, 60);
+    assert_eq!(ids(&record), ["path-full"]);
+    // What all threads fill of the host's cores and what each waits are not added up.
+    let mut record = fixture::run(
+        &plan,
+        &Traffic {
+            sender_cpu: 0.5,
+            ..busy
+        },
+    );
+    let end = record.client.as_mut().unwrap();
+    end.host.cpus = Some(8);
+    thread_times(end, 10, 50);
+    assert_eq!(ids(&record), ["path-full"]);
+}
+
+#[test]
+fn a_paced_sender_idles_by_design() {
+    for direction in [Direction::Send, Direction::Receive] {
+        let plan = Plan {
+            rate_bps: Some(BitRate(50_000_000)),
+            direction,
+            ..tcp()
+        };
+        // The rate was written, and less arrived.
+        let traffic = Traffic {
+            rate_bps: 47e6,
+            application: 0.8,
+            ..quiet()
+        };
+        let mut record = fixture::run(&plan, &traffic);
+        let sender = match direction {
+            Direction::Receive => record.server.as_mut(),
+            _ => record.client.as_mut(),
+        };
+        sender.unwrap().streams[0].app_bytes = 62_500_000;
+        let findings = explain(&record);
+        assert!(
+            findings
+                .iter()
+                .all(|finding| finding.id != "sender-application"),
+            "{findings:#?}"
+        );
+        assert!(
+            findings.iter().any(|finding| finding.id == "cannot-tell"
+                && finding.sentence.contains("50.0 Mbit/s asked for")),
+            "{findings:#?}"
+        );
+        // A stall explains what was not written.
+        let stalled = Traffic {
+            levels: vec![(3.0, 0.0), (5.0, 1.0)],
+            rate_bps: 50e6,
+            ..traffic
+        };
+        let found = ids(&fixture::run(&plan, &stalled));
+        assert_eq!(found[0], "stall");
+        assert!(
+            !found.contains(&"sender-application".to_owned()),
+            "{found:?}"
+        );
+        // Nor is idling a note beside another cause.
+        let window = Traffic {
+            rate_bps: 20e6,
+            application: 0.3,
+            receive_window: 0.65,
+            ..window_limited()
+        };
+        let found = ids(&fixture::run(&plan, &window));
+        assert!(
+            !found.contains(&"sender-application".to_owned()),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_gap_between_samples_is_a_stopped_process() {
+    let mut record = fixture::run(&tcp(), &Traffic::default());
+    silence(record.server.as_mut().unwrap(), 0, 3, 5);
+    let stall = &explain(&record)[0];
+    assert_eq!(stall.id, "stall");
+    assert_eq!(
+        stall.sentence,
+        "On the server (beta) the receiving process did not run for 2.00 s, from 3.00 s to 5.00 s of the run"
+    );
+    // The sender's gap is not at the measuring end.
+    let mut record = fixture::run(&tcp(), &Traffic::default());
+    silence(record.client.as_mut().unwrap(), 0, 3, 5);
+    assert!(!ids(&record).contains(&"stall".to_owned()));
+    // One thread of two is not the process.
+    let two = Plan {
+        streams: 2,
+        ..tcp()
+    };
+    let mut record = fixture::run(&two, &Traffic::default());
+    silence(record.server.as_mut().unwrap(), 0, 3, 5);
+    assert!(
+        explain(&record)[0]
+            .sentence
+            .contains("the receiving thread of stream 1 did not run"),
+    );
+    // At a second a sample, two seconds are no more than a late one.
+    let slow = Plan {
+        sample_ns: Nanos(1_000_000_000),
+        ..tcp()
+    };
+    let mut record = fixture::run(&slow, &Traffic::default());
+    silence(record.server.as_mut().unwrap(), 0, 3, 5);
+    assert!(!ids(&record).contains(&"stall".to_owned()));
+    // However slow the blocks that were asked for: samples are taken all the same.
+    let rare = Plan {
+        rate_bps: Some(BitRate(4_000_000)),
+        ..tcp()
+    };
+    let mut record = fixture::run(
+        &rare,
+        &Traffic {
+            rate_bps: 4e6,
+            ..Traffic::default()
+        },
+    );
+    silence(record.server.as_mut().unwrap(), 0, 3, 5);
+    assert_eq!(ids(&record)[0], "stall");
+}
+
+#[test]
+fn a_late_settling_is_said_with_the_levels_around_the_cut() {
+    let findings = explain(&fixture::run(
+        &tcp(),
+        &Traffic {
+            levels: vec![(0.0, 0.5), (7.0, 1.0)],
+            ..Traffic::default()
+        },
+    ));
+    assert_eq!(findings[0].id, "unstable");
+    assert!(
+        findings[0].sentence.contains("(47.") && findings[0].sentence.contains("then 95."),
+        "{}",
+        findings[0].sentence
+    );
+}
+
+/// A short UDP test: so many datagrams of 1460 bytes at 1 Mbit/s.
+fn few_datagrams(count: u64, every_ns: u64) -> RunRecord {
+    let plan = udp(1_000_000);
+    let bits = (count * 1460 * 8) as f64;
+    let seconds = (count * every_ns) as f64 / 1e9;
+    let mut record = fixture::run(
+        &plan,
+        &Traffic {
+            rate_bps: bits / seconds,
+            seconds,
+            ramp_s: 0.0,
+            noise: 0.0,
+            ..Traffic::default()
+        },
+    );
+    for end in both_ends(&mut record) {
+        let start = end.start_ns;
+        let stream = &mut end.streams[0];
+        stream.last_byte_ns = Some(start.plus(Nanos((count - 1) * every_ns)));
+        stream.app_bytes = count * 1460;
+        let counts = stream.udp.as_mut().unwrap();
+        if stream.sends {
+            counts.sent = count;
+        } else {
+            counts.received = count;
+            counts.unique = count;
+            counts.highest = count;
+            counts.peer_sent = Some(count);
+        }
+        // The control connection takes its time.
+        end.end_ns = end.end_ns.plus(Nanos::from_millis(15));
+    }
+    record
+}
+
+#[test]
+fn short_udp_runs_do_not_contradict_themselves() {
+    // -u -n 10K -b 1M: seven datagrams, one each 11.68 ms.
+    assert_eq!(ids(&few_datagrams(7, 11_680_000)), ["rate-capped"]);
+    // Too few to say that they came too slowly.
+    let findings = explain(&few_datagrams(7, 14_000_000));
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert_eq!(
+        (findings[0].id.as_str(), findings[0].severity),
+        ("cannot-tell", Severity::Note)
+    );
+    assert_eq!(ids(&few_datagrams(40, 14_000_000)), ["udp-sender-short"]);
+}
+
+#[test]
+fn a_linerate_whose_half_is_missing_is_no_stock_iperf3() {
+    let missing = |plan: &Plan, traffic: &Traffic| {
+        let mut record = fixture::against_stock(fixture::run(plan, traffic), Role::Server);
+        record.control.peer_software = Some("linerate 0.1.0".to_owned());
+        record
+    };
+    let back = Plan {
+        direction: Direction::Receive,
+        ..tcp()
+    };
+    let lost = Traffic {
+        rate_bps: 100e6,
+        path_lost: 2000,
+        ..Traffic::default()
+    };
+    for record in [
+        missing(&tcp(), &window_limited()),
+        missing(&back, &Traffic::default()),
+        missing(&udp(100_000_000), &lost),
+    ] {
+        let finding = &explain(&record)[0];
+        assert!(
+            finding
+                .sentence
+                .contains("its half of the record did not arrive"),
+            "{}",
+            finding.sentence
+        );
+        let next = finding.next.clone().unwrap_or_default();
+        assert!(!finding.sentence.contains("iperf3"), "{}", finding.sentence);
+        assert!(!next.contains("iperf3"), "{next}");
+    }
+}
+
+#[test]
+fn what_arrived_was_not_nothing() {
+    let mut record = fixture::run(&tcp(), &Traffic::default());
+    for end in both_ends(&mut record) {
+        for stream in &mut end.streams {
+            stream.last_byte_ns = stream.first_byte_ns;
+        }
+    }
+    let findings = explain(&record);
+    let finding = findings
+        .iter()
+        .find(|finding| finding.id == "cannot-tell")
+        .unwrap();
+    assert_eq!(finding.severity, Severity::Note);
+    assert!(finding.sentence.contains("arrived"), "{}", finding.sentence);
+    assert!(
+        findings
+            .iter()
+            .all(|finding| finding.severity != Severity::Fault
+                && !finding
+                    .sentence
+                    .to_lowercase()
+                    .contains("nothing was measured")),
+        "{findings:#?}"
+    );
+}
+
+#[test]
+fn a_full_link_comes_before_the_windows() {
+    let traffic = Traffic {
+        rate_bps: 941e6,
+        link_mbit_per_s: Some(1000),
+        receive_window: 0.8,
+        receive_window_bytes: 3_000_000,
+        in_flight_bytes: 2_900_000,
+        retransmits: 2000,
+        ..quiet()
+    };
+    let real = |traffic: &Traffic| {
+        let mut record = fixture::run(&tcp(), traffic);
+        for end in both_ends(&mut record) {
+            end.interface.as_mut().unwrap().kind = None;
+        }
+        record
+    };
+    assert_eq!(ids(&real(&traffic)), ["path-full"]);
+    let below = Traffic {
+        rate_bps: 850e6,
+        ..traffic
+    };
+    assert_eq!(ids(&real(&below))[0], "receive-window");
 }

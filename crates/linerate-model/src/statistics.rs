@@ -15,6 +15,9 @@
 pub const BATCH: usize = 5;
 /// The least number of samples that a mean is computed from.
 pub const LEAST_SAMPLES: usize = 10;
+/// A cut that leaves fewer batches than this is not considered: at the end of a flat run a few batches
+/// are alike by chance.
+const LEAST_BATCHES: f64 = 5.0;
 /// Two halves of a plateau may differ by this share of the mean.
 pub const HALVES_MAY_DIFFER: f64 = 0.10;
 
@@ -81,7 +84,7 @@ fn mser5_within(samples: &[f64], most: usize) -> Option<usize> {
         sum += batch;
         squares += batch * batch;
         let left = (batches.len() - cut) as f64;
-        if left < 2.0 || cut * BATCH > most {
+        if cut > 0 && (left < LEAST_BATCHES || cut * BATCH > most) {
             continue;
         }
         let spread = (squares - sum * sum / left).max(0.0);
@@ -296,6 +299,32 @@ mod tests {
         let plateau = plateau(&samples).unwrap();
         assert_eq!(plateau.unsteady, None);
         assert!((25..=45).contains(&plateau.from), "{}", plateau.from);
+    }
+
+    #[test]
+    fn a_flat_run_is_not_cut_near_its_end() {
+        for seed in 0..200_u64 {
+            let mut samples: Vec<f64> = noise(seed * 31 + 7)
+                .skip(20)
+                .take(200)
+                .map(|n| 22.2 + n)
+                .collect();
+            // Four batches that happen to be quite alike, a shade higher.
+            for sample in &mut samples[180..] {
+                *sample = 22.3;
+            }
+            let cut = mser5(&samples).unwrap();
+            assert!(samples.len() - cut >= 5 * BATCH, "seed {seed}: {cut}");
+            let plateau = plateau(&samples).unwrap();
+            assert_eq!(plateau.unsteady, None, "seed {seed}");
+            assert!((plateau.estimate.mean - 22.2).abs() < 0.2, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn few_batches_are_not_cut_at_all() {
+        let samples: Vec<f64> = (0..20).map(|i| if i < 5 { 50.0 } else { 100.0 }).collect();
+        assert_eq!(mser5(&samples), Some(0));
     }
 
     #[test]

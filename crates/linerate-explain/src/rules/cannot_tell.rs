@@ -2,7 +2,7 @@
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::{End, Protocol};
-use linerate_model::record::Outcome;
+use linerate_model::record::{EndRecord, Outcome};
 use linerate_model::statistics::Unsteady;
 use linerate_model::units::Nanos;
 
@@ -12,21 +12,25 @@ use crate::rules;
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    if case.direction.bytes == 0 && case.direction.ledger.total.read.unwrap_or(0) == 0 {
+    if case.direction.bytes == 0 {
         let why = match &case.record().outcome {
             Outcome::Failed { error } => format!(": {error}"),
             _ => String::new(),
         };
-        return case
-            .finding(
-                "cannot-tell",
-                Severity::Fault,
-                format!("Nothing was measured{why}"),
-            )
-            .done();
+        let (severity, sentence) = match delivered(case) {
+            0 => (Severity::Fault, format!("Nothing was measured{why}")),
+            bytes => (
+                Severity::Note,
+                format!(
+                    "{} arrived, too little in the measured time to tell a rate{why}",
+                    words::size(bytes as f64)
+                ),
+            ),
+        };
+        return case.finding("cannot-tell", severity, sentence).done();
     }
     match case.limit {
-        None if case.udp() => None,
+        None if case.udp() => too_few(case),
         None => without_budget(case),
         Some(Limit::Network) => unexplained(case),
         Some(_) => None,
@@ -40,8 +44,16 @@ fn without_budget(case: &Case<'_>) -> Option<Finding> {
         .is_none_or(|plateau| plateau.unsteady == Some(Unsteady::TooShort));
     let mut reason = match &case.direction.budget {
         Err(reason) => reason.clone(),
-        Ok(_) => return None,
+        Ok(_) => return paced(case),
     };
+    let linerate = case.record().control.peer_software.is_some();
+    if case.sender().is_none() && linerate {
+        reason = format!(
+            "of {}, {}",
+            case.sending_host(),
+            rules::half_is_missing(case)
+        );
+    }
     if too_short && case.sender().is_some() {
         Unsteady::TooShort.reason().clone_into(&mut reason);
     }
@@ -52,12 +64,80 @@ fn without_budget(case: &Case<'_>) -> Option<Finding> {
     );
     let host = |host: &str| format!("linerate serve # on {host}, instead of iperf3");
     match case.sender() {
+        None if linerate => draft.next(case.again(|_| {})).done(),
         None => draft.next(host(&case.sending_host())).done(),
         Some(_) if too_short => draft
             .next(case.again(|plan| plan.end = End::TimeNs(Nanos::from_millis(10_000))))
             .done(),
         Some(_) => draft.done(),
     }
+}
+
+/// What arrived, by any of the places that count it, bytes. The kernels' counts hold cookie, SYN and FIN too.
+fn delivered(case: &Case<'_>) -> u64 {
+    let total = &case.direction.ledger.total;
+    let around = total
+        .cookie
+        .saturating_add(2 * u64::from(case.plan().streams));
+    let kernel = total.bytes_received.max(total.bytes_acked).unwrap_or(0);
+    let flow = case.direction.flow;
+    let told = |end: &EndRecord| {
+        let results = case.record().peer_results.as_ref()?;
+        let ids = end.streams_of(flow).map(|stream| stream.id);
+        let bytes = ids.filter_map(|id| results.streams.iter().find(|told| told.id == id));
+        Some(bytes.map(|told| told.bytes).sum())
+    };
+    let peer = match (case.sender(), case.receiver()) {
+        (Some(end), None) => told(end).unwrap_or(0),
+        _ => 0,
+    };
+    let datagrams = total
+        .datagrams
+        .as_ref()
+        .and_then(|counts| counts.delivered)
+        .unwrap_or(0)
+        .saturating_mul(case.plan().block_bytes.count());
+    kernel
+        .saturating_sub(around)
+        .max(total.read.unwrap_or(0))
+        .max(peer)
+        .max(datagrams)
+}
+
+/// A rate that was asked for, was written, and did not all arrive in time.
+fn paced(case: &Case<'_>) -> Option<Finding> {
+    let (asked, rate) = case.asked().zip(case.rate())?;
+    if rules::stalled(case) {
+        return None;
+    }
+    let sent = case.sent_bps().map_or_else(String::new, |sent| {
+        format!(" {} wrote {}, and", case.sending_host(), words::rate(sent))
+    });
+    let sentence = format!(
+        "Of the {} asked for,{sent} {} arrived; what is missing cannot be told apart from pacing",
+        words::rate(asked),
+        words::rate(rate)
+    );
+    case.finding("cannot-tell", Severity::Note, sentence)
+        .figures([
+            case.sender_figure(words::RATE_ASKED, Some(asked)),
+            case.sender_figure(words::RATE_SENT, case.sent_bps()),
+            case.rate_figure(),
+        ])
+        .done()
+}
+
+/// So few datagrams that neither a reached rate nor a missed one shows.
+fn too_few(case: &Case<'_>) -> Option<Finding> {
+    let sent = case.direction.ledger.total.datagrams.as_ref()?.sent?;
+    if rules::sender_is_short(case) {
+        return None;
+    }
+    let sentence = format!(
+        "{} datagrams are too few to tell whether the rate asked for was reached",
+        words::count(sent)
+    );
+    case.finding("cannot-tell", Severity::Note, sentence).done()
 }
 
 /// Network-limited, and neither a queue nor loss nor a CPU shows.

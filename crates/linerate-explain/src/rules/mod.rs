@@ -19,10 +19,11 @@ mod udp_sender_short;
 mod unstable;
 
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::record::EndRecord;
+use linerate_model::record::{EndRecord, Role};
 
-use crate::case::{Case, Draft};
+use crate::case::{Case, Draft, Threads};
 use crate::limit::{self, Limit};
+use crate::words;
 
 /// A rule.
 pub(crate) type Rule = fn(&Case<'_>) -> Option<Finding>;
@@ -57,18 +58,55 @@ fn weight(case: &Case<'_>, cause: Limit, share: f64) -> Option<Severity> {
     match case.limit {
         Some(limit) if limit == cause => Some(Severity::Limit),
         Some(Limit::ReceiveWindow | Limit::SendBuffer | Limit::Application)
-            if share >= WORTH_A_NOTE && !case.one_host() =>
+            if share >= WORTH_A_NOTE && !case.next_door() && !idles(case, cause) =>
         {
             Some(Severity::Note)
         }
         Some(Limit::Network)
             if share >= WORTH_A_NOTE
-                && !case.one_host()
+                && !case.next_door()
+                && !idles(case, cause)
+                && !limit::link_full(case)
                 && limit::standing_queue_us(case).is_none() =>
         {
             Some(Severity::Note)
         }
         _ => None,
+    }
+}
+
+/// Whether idling is no cause: a sender with a rate asked for idles by design, and so does each end of one
+/// machine while the other computes.
+fn idles(case: &Case<'_>, cause: Limit) -> bool {
+    cause == Limit::Application && (case.asked().is_some() || case.one_host())
+}
+
+/// How the threads of an end spent the time: `computes 99 % of the time`.
+fn computes(case: &Case<'_>, role: Role) -> Option<String> {
+    Some(match case.threads(role).filter(Threads::waited) {
+        Some(threads) => format!(
+            "computes {} of the time and waited for a CPU {} of the time",
+            words::percent(threads.computes),
+            words::percent(threads.waits)
+        ),
+        None => format!(
+            "computes {} of the time",
+            words::percent(case.cpu_share(role)?)
+        ),
+    })
+}
+
+/// The run delay of an end's threads.
+fn waits(case: &Case<'_>, role: Role) -> Option<f64> {
+    case.threads(role).map(|threads| threads.waits)
+}
+
+/// Why an end's half of the record is not there.
+fn half_is_missing(case: &Case<'_>) -> &'static str {
+    if case.record().control.peer_software.is_some() {
+        "its half of the record did not arrive"
+    } else {
+        "a stock iperf3 does not say"
     }
 }
 
@@ -78,7 +116,8 @@ fn weight(case: &Case<'_>, cause: Limit, share: f64) -> Option<Severity> {
 fn loss_explains(case: &Case<'_>) -> bool {
     case.limit == Some(Limit::Network)
         && !case.udp()
-        && !case.one_host()
+        && !case.without_network()
+        && !limit::link_full(case)
         && limit::standing_queue_us(case).is_none()
         && case.repeated_share().is_some_and(|share| share >= 1e-4)
 }
@@ -86,6 +125,11 @@ fn loss_explains(case: &Case<'_>) -> bool {
 /// Whether `path-full` speaks.
 fn path_is_full(case: &Case<'_>) -> bool {
     path_full::judge(case).is_some()
+}
+
+/// Whether `udp-sender-short` speaks.
+fn sender_is_short(case: &Case<'_>) -> bool {
+    udp_sender_short::judge(case).is_some()
 }
 
 /// One more stream is one more thread, where the host has a core for it.

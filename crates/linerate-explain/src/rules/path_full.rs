@@ -2,7 +2,7 @@
 //!
 //! Network-limited, and one of: the rate is at least 90 % of what the slower interface carries; a queue
 //! stands (mean round trip at least 1.25 times the least and 0.1 ms longer; 1 ms on one host); BBR, which
-//! keeps queues short, without repeats; both ends on one host. UDP as fast as it goes: nothing lost.
+//! keeps queues short, without repeats; both ends on one machine, without a delay between them. UDP as fast as it goes: nothing lost.
 
 use linerate_model::finding::{Finding, Severity};
 
@@ -10,9 +10,6 @@ use crate::case::{Case, capital};
 use crate::limit::{self, Limit};
 use crate::rules;
 use crate::words;
-
-/// A link is full from this share of its speed on: framing and headers take 5 % at MTU 1500.
-const LINK_FULL: f64 = 0.90;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if case.limit != Some(Limit::Network) {
@@ -42,7 +39,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 
 fn sentence(case: &Case<'_>, rate: f64) -> Option<String> {
     let says = words::rate(rate);
-    if let Some(link) = case.link_bps().filter(|link| rate >= LINK_FULL * link) {
+    if let Some(link) = case.link_bps().filter(|_| limit::link_full(case)) {
         return Some(format!(
             "The link is full: {says} of payload on an interface of {}",
             words::rate(link)
@@ -72,9 +69,15 @@ fn sentence(case: &Case<'_>, rate: f64) -> Option<String> {
             format!("The path is full at {says}: {queue}")
         });
     }
-    if case.one_host() {
+    if case.without_network() {
         return Some(format!(
             "Both ends are on one host, which moved {says} between them; no network was measured"
+        ));
+    }
+    if case.next_door() && !rules::loss_explains(case) {
+        return Some(format!(
+            "Both ends are on one machine, in two network namespaces, and share its CPUs: {says} went between \
+             them, without a queue and without loss that would explain it"
         ));
     }
     let bbr = case

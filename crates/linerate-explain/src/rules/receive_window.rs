@@ -71,8 +71,9 @@ fn sentence(case: &Case<'_>, share: f64) -> String {
     if case.receiver().is_none() {
         let _ = write!(
             text,
-            "; whether {} read too slowly cannot be told: a stock iperf3 does not say",
-            case.receiving_host()
+            "; whether {} read too slowly cannot be told: {}",
+            case.receiving_host(),
+            rules::half_is_missing(case)
         );
     }
     text

@@ -2,12 +2,13 @@
 //!
 //! First cause: the time outside of `busy_time` is the largest share, or at least 20 % between two hosts
 //! without a standing queue, and the sending threads did not
-//! compute all the time (else `sender-cpu`). A note: at least 20 % beside another cause.
+//! compute or wait for a CPU all the time (else `sender-cpu`). With a rate asked for: less was written than
+//! that rate, and no stall explains it. Never on one machine. A note: at least 20 % beside another cause.
 
 use linerate_model::finding::Finding;
 use linerate_model::plan::DEFAULT_TCP_BLOCK;
 
-use crate::case::{Case, capital};
+use crate::case::{Case, Threads, capital};
 use crate::limit::Limit;
 use crate::rules;
 use crate::words;
@@ -16,9 +17,18 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let share = case.budget()?.application;
     let severity = rules::weight(case, Limit::Application, share)?;
     let cpu = case.cpu_share(case.direction.flow.sender());
+    let waited = case
+        .threads(case.direction.flow.sender())
+        .filter(Threads::waited)
+        .map_or_else(String::new, |threads| {
+            format!(
+                " and waited for a CPU {} of it",
+                words::percent(threads.waits)
+            )
+        });
     let spent = cpu.map_or_else(String::new, |cpu| {
         format!(
-            ", and its threads computed only {} of it: something held them back",
+            ", and its threads computed only {} of it{waited}: something held them back",
             words::percent(cpu)
         )
     });

@@ -1,13 +1,13 @@
 //! `stall`: no byte came through for more than a second while the test ran.
 //!
 //! Longest gap over 1 s where the direction is measured, also before the first and after the last byte;
-//! a time in which the stream's own thread took no sample counts too (the process did not run);
-//! not where a block at the rate asked for takes that long.
+//! not where a block at the rate asked for takes that long. A time in which a stream's own thread took no
+//! sample counts too: the process did not run, and what moved meanwhile was not seen moving.
 
 use linerate_model::evidence::Place;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::{EndRecord, StreamRecord};
-use linerate_model::units::{BitRate, Nanos};
+use linerate_model::units::BitRate;
 
 use crate::case::Case;
 use crate::words;
@@ -22,27 +22,27 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         Place::Acknowledged => (case.sender()?, "was acknowledged"),
         Place::SendingApplication => (case.sender()?, "was sent"),
     };
-    let (from, to) = longest_gap(case, end)?;
+    let Gap { from, to, stopped } = longest_gap(case, end)?;
     let long = to - from;
-    let expected = case.plan().rate_bps.map_or(Nanos::ZERO, |rate| {
-        BitRate(rate.0).time_for(case.plan().block_bytes)
-    });
-    if long <= LONG_NS || long <= expected.0.saturating_mul(2) {
-        return None;
-    }
     let run = end.end_ns.since(end.start_ns).0.max(1);
     let share = long as f64 / run as f64;
+    let what = stopped.map_or_else(|| format!("Nothing {place}"), |stopped| stopped.words(case));
     let sentence = format!(
-        "Nothing {place} for {}, from {} to {} of the run",
+        "{what} for {}, from {} to {} of the run",
         words::seconds(long),
         words::seconds(from),
         words::seconds(to)
     );
+    let name = if stopped.is_some() {
+        "longest time without a sample, ns"
+    } else {
+        "longest time without a byte, ns"
+    };
     let mut finding = case
         .finding("stall", Severity::Limit, sentence)
         .share(share)
         .figures([
-            case.receiver_figure("longest time without a byte, ns", Some(long as f64)),
+            case.receiver_figure(name, Some(long as f64)),
             case.sender_figure("retransmission timeouts", timeouts(case)),
         ])
         .next(case.again(|_| {}))
@@ -51,8 +51,42 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     Some(finding)
 }
 
-/// The longest time without a byte, ns since the start.
-fn longest_gap(case: &Case<'_>, end: &EndRecord) -> Option<(u64, u64)> {
+/// A time in which nothing moved, ns since the start.
+struct Gap {
+    from: u64,
+    to: u64,
+    /// What did not run, where that is the reason.
+    stopped: Option<Stopped>,
+}
+
+/// What did not run at the measuring end.
+#[derive(Clone, Copy)]
+enum Stopped {
+    /// All its threads of the direction.
+    Process,
+    /// The thread of this stream.
+    Thread(u32),
+}
+
+impl Stopped {
+    fn words(self, case: &Case<'_>) -> String {
+        let receiving = case.direction.measured_at == Place::ReceivingApplication;
+        let (kind, host) = if receiving {
+            ("receiving", case.receiving_host())
+        } else {
+            ("sending", case.sending_host())
+        };
+        match self {
+            Self::Process => format!("On {host} the {kind} process did not run"),
+            Self::Thread(id) => {
+                format!("On {host} the {kind} thread of stream {id} did not run")
+            }
+        }
+    }
+}
+
+/// The longest time in which nothing moved that counts as a stall.
+fn longest_gap(case: &Case<'_>, end: &EndRecord) -> Option<Gap> {
     let direction = case.direction;
     let start = end.start_ns.0;
     let since = |at: u64| at.saturating_sub(start);
@@ -68,12 +102,6 @@ fn longest_gap(case: &Case<'_>, end: &EndRecord) -> Option<(u64, u64)> {
         .max()?
         .0;
     let mut gaps = vec![(0, since(first)), (since(last), since(end.end_ns.0))];
-    gaps.extend(
-        streams
-            .iter()
-            .filter_map(|stream| silence(case, stream))
-            .map(|(from, to)| (since(from), since(to))),
-    );
     let mut begun: Option<usize> = None;
     for (point, rate) in direction.rates_bps.iter().chain([&1.0]).enumerate() {
         match (begun, *rate <= 0.0) {
@@ -89,9 +117,48 @@ fn longest_gap(case: &Case<'_>, end: &EndRecord) -> Option<(u64, u64)> {
             _ => {}
         }
     }
-    gaps.into_iter()
-        .filter(|(from, to)| to > from)
-        .max_by_key(|(from, to)| to - from)
+    let expected = case.plan().rate_bps.map_or(0, |rate| {
+        let block = BitRate(rate.0).time_for(case.plan().block_bytes);
+        block.0.saturating_mul(2)
+    });
+    let without_bytes = gaps
+        .into_iter()
+        .filter(|(from, to)| to.saturating_sub(*from) > LONG_NS.max(expected))
+        .map(|(from, to)| Gap {
+            from,
+            to,
+            stopped: None,
+        });
+    // Of two of one length the last is taken: that which knows the reason.
+    let stopped = streams.iter().filter_map(|stream| {
+        let (from, to) = silence(case, stream)?;
+        let stopped = if all_silent(case, &streams, from, to) {
+            Stopped::Process
+        } else {
+            Stopped::Thread(stream.id)
+        };
+        Some(Gap {
+            from: since(from),
+            to: since(to),
+            stopped: Some(stopped),
+        })
+    });
+    without_bytes
+        .chain(stopped)
+        .max_by_key(|gap| gap.to.saturating_sub(gap.from))
+}
+
+/// Whether every stream's thread was silent for most of that time.
+fn all_silent(case: &Case<'_>, streams: &[&StreamRecord], from: u64, to: u64) -> bool {
+    let overlaps = |stream: &&StreamRecord| {
+        silence(case, stream).is_some_and(|(begin, end)| {
+            end.min(to).saturating_sub(begin.max(from)) > (to - from) / 2
+        })
+    };
+    streams
+        .iter()
+        .filter(|stream| stream.samples.len() > 1)
+        .all(overlaps)
 }
 
 /// The longest time in which the thread that owns the stream took no sample, where that is longer than

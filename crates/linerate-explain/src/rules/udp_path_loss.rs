@@ -32,7 +32,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         )
     } else {
         let who = case.receiving_host();
-        let why = if case.receiver().is_none() {
+        let linerate = case.record().control.peer_software.is_some();
+        let why = if case.receiver().is_none() && linerate {
+            "its half of the record did not arrive"
+        } else if case.receiver().is_none() {
             "a stock iperf3 does not say what its socket dropped"
         } else {
             "its kernel does not say what the socket dropped"

@@ -1,12 +1,15 @@
 //! `udp-sender-short`: the sender did not send what was asked for, so the path was never asked.
 //!
-//! Less than 97 % of the rate asked for, by the sender's own count.
+//! Less than 97 % of the rate asked for, by the sender's own count, of at least 20 datagrams.
 
 use linerate_model::finding::{Finding, Severity};
 
-use crate::case::{Case, capital};
+use crate::case::{Case, Threads, capital};
 use crate::limit::{CPU_FULL, REACHED};
 use crate::words;
+
+/// Fewer datagrams than this are too few to tell a rate from.
+const LEAST_DATAGRAMS: u64 = 20;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if !case.udp() {
@@ -16,8 +19,17 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if sent <= 0.0 || sent >= REACHED * asked {
         return None;
     }
+    let few = |count: u64| count < LEAST_DATAGRAMS;
+    if counts(case).is_some_and(few) {
+        return None;
+    }
     let cpu = case.cpu_share(case.direction.flow.sender());
+    let sender = case.direction.flow.sender();
     let why = match cpu {
+        _ if case.threads(sender).as_ref().is_some_and(Threads::waited) => format!(
+            "its sending thread {}",
+            super::computes(case, sender).unwrap_or_default()
+        ),
         None => "whether its CPU held it cannot be told".to_owned(),
         Some(cpu) if cpu >= CPU_FULL => format!(
             "its sending thread computes {} of the time",
@@ -51,4 +63,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         });
     });
     draft.next(split).done()
+}
+
+/// Datagrams that were sent.
+fn counts(case: &Case<'_>) -> Option<u64> {
+    case.direction.ledger.total.datagrams.as_ref()?.sent
 }

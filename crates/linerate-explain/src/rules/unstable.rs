@@ -1,11 +1,11 @@
 //! `unstable`: no single figure describes the run.
 //!
-//! The plateau's own judgement (`statistics::plateau`): it begins in the second half, or its halves
-//! differ by more than 10 % and more than their intervals explain. Not said of a rate that was asked for.
+//! The plateau's own judgement (`statistics::plateau`): it begins in the second half, or its halves differ;
+//! either way by more than 10 % and more than their intervals explain. Not said of a rate that was asked for.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
-use linerate_model::statistics::{Unsteady, mean};
+use linerate_model::statistics::{Unsteady, mean, mser5};
 use linerate_model::units::Nanos;
 
 use crate::case::Case;
@@ -20,8 +20,20 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if case.limit == Some(Limit::Asked) || plateau.estimate.mean <= 0.0 {
         return None;
     }
-    let rates = case.direction.rates_bps.get(plateau.from..)?;
-    let (first, second) = rates.split_at(rates.len() / 2);
+    let rates = &case.direction.rates_bps;
+    // The two parts that the judgement compared.
+    let (rates, cut, names) = if reason == Unsteady::LateSettling {
+        let names = ["before it settled, bit/s", "after it settled, bit/s"];
+        (rates.as_slice(), mser5(rates)?, names)
+    } else {
+        let names = [
+            "first half of the plateau, bit/s",
+            "second half of the plateau, bit/s",
+        ];
+        let rest = rates.get(plateau.from..)?;
+        (rest, rest.len() / 2, names)
+    };
+    let (first, second) = rates.split_at(cut);
     let (first, second) = (mean(first), mean(second));
     let sentence = format!(
         "Not steady: {} ({}, then {}); one figure does not describe this run",
@@ -32,13 +44,13 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let draft = case.finding("unstable", Severity::Note, sentence).figures([
         case.rate_figure()
             .map(|figure| linerate_model::finding::Figure {
-                name: "first half of the plateau, bit/s".to_owned(),
+                name: names[0].to_owned(),
                 value: first,
                 ..figure
             }),
         case.rate_figure()
             .map(|figure| linerate_model::finding::Figure {
-                name: "second half of the plateau, bit/s".to_owned(),
+                name: names[1].to_owned(),
                 value: second,
                 ..figure
             }),
