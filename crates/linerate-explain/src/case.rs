@@ -143,6 +143,19 @@ impl<'a> Case<'a> {
         (all > 0).then(|| again as f64 / all as f64)
     }
 
+    /// Segments that were sent again although they had arrived; none where the kernel does not tell.
+    pub(crate) fn needless(&self) -> u64 {
+        let path = self.path();
+        let again = path.retransmits.unwrap_or(0);
+        path.received_twice.unwrap_or(0).min(again)
+    }
+
+    /// Share of the segments that was lost, as far as the receiver tells: sent again and not for nothing.
+    pub(crate) fn lost_share(&self) -> Option<f64> {
+        let (again, all) = self.path().retransmits.zip(self.path().data_segments)?;
+        (all > 0).then(|| again.saturating_sub(self.needless()) as f64 / all as f64)
+    }
+
     /// Whether both ends ran on one machine, in one network namespace or in two: they share its CPUs.
     /// Names decide nothing: many hosts are called the same. Where a boot is not known, the loopback
     /// interface or a stream from an address to itself shows it.

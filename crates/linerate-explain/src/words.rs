@@ -4,6 +4,7 @@ use linerate_model::units::{BitRate, Bytes, Nanos, three_digits};
 pub(crate) use linerate_model::units::{grouped as count, whole};
 
 /// Name of a figure: the rate asked for, all streams of a direction.
+pub(crate) const RECEIVED_TWICE: &str = "segments reported as received twice (DSACK)";
 pub(crate) const RATE_ASKED: &str = "rate asked for, bit/s";
 /// Name of a figure: the rate of the sending application.
 pub(crate) const RATE_SENT: &str = "rate sent, bit/s";

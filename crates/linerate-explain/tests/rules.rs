@@ -449,6 +449,48 @@ fn one_host_is_never_called_a_network() {
 }
 
 #[test]
+fn segments_that_arrived_twice_were_not_lost() {
+    let overtaken = Traffic {
+        retransmits: 400,
+        received_twice: 372,
+        rate_bps: 60e6,
+        ..quiet()
+    };
+    let finding = verdict(&tcp(), &overtaken);
+    assert_eq!(finding.id, "reordering");
+    assert_eq!(
+        finding.sentence,
+        "Segments overtook one another and the sender took that for loss, 100 % of the time: 400 of 51,944 \
+         segments were sent again (0.77 %), and 372 of those had arrived already: packets of one stream take \
+         several ways (a balancer by packet, bonded links, several queues)"
+    );
+    assert_eq!(
+        finding.next.as_deref(),
+        Some("linerate test server -u -b 60M")
+    );
+    // Some loss is always repaired twice: it stays loss, and its sentence says how much was needless.
+    let lost = Traffic {
+        received_twice: 40,
+        ..overtaken.clone()
+    };
+    let finding = verdict(&tcp(), &lost);
+    assert_eq!(finding.id, "network-loss");
+    assert!(
+        finding
+            .sentence
+            .contains("400 of 51,944 segments were sent again, 40 of them for nothing (0.77 %"),
+        "{}",
+        finding.sentence
+    );
+    // A standing queue explains what was sent again before any of this.
+    let queue = Traffic {
+        received_twice: 21,
+        ..Traffic::default()
+    };
+    assert_eq!(verdict(&tcp(), &queue).id, "path-full");
+}
+
+#[test]
 fn loss_without_a_queue_is_not_a_full_path() {
     let traffic = Traffic {
         retransmits: 400,

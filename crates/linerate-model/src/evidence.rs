@@ -89,6 +89,9 @@ pub struct PathFigures {
     pub min_rtt_us: Option<f64>,
     /// Segments sent again in the whole run.
     pub retransmits: Option<u64>,
+    /// Segments that the receiver reported as received twice (DSACK, RFC 2883) in the whole run: sent again
+    /// without need. At most `retransmits` of them were; a path that duplicates adds to it.
+    pub received_twice: Option<u64>,
     /// Segments that carried data in the whole run.
     pub data_segments: Option<u64>,
     /// Median peer's receive window, bytes, one stream.
@@ -402,6 +405,7 @@ impl DirectionEvidence {
             rtt_us: (!rtt.is_empty()).then(|| statistics::mean(&rtt)),
             min_rtt_us: least.map(|rtt| *rtt as f64),
             retransmits: total("total_retrans_packets"),
+            received_twice: total("dsack_dups_packets"),
             data_segments: total("data_segs_out"),
             receive_window_bytes: statistics::median(&gather(&|rows| rows.values("snd_wnd_bytes"))),
             congestion_window_bytes: statistics::median(&gather(&|rows| {

@@ -67,6 +67,8 @@ pub struct Traffic {
     pub receive_buffer_bytes: u64,
     /// Segments sent again, each stream.
     pub retransmits: u64,
+    /// Of them reported as received twice, each stream.
+    pub received_twice: u64,
     /// CPU time of each sending thread, share of the run.
     pub sender_cpu: f64,
     /// CPU time of each receiving thread, share of the run.
@@ -107,6 +109,7 @@ impl Default for Traffic {
             send_buffer_bytes: 2_626_560,
             receive_buffer_bytes: 6_291_456,
             retransmits: 21,
+            received_twice: 0,
             sender_cpu: 0.03,
             receiver_cpu: 0.05,
             one_host: false,
@@ -495,6 +498,7 @@ fn tcp_samples(traffic: &Traffic, stream: &StreamRecord, at_ns: Vec<u64>, curve:
             ("unacked_packets", true) => flat(traffic.in_flight_bytes / mss),
             ("notsent_bytes", true) => flat(traffic.notsent_bytes),
             ("total_retrans_packets", true) => along(traffic.retransmits),
+            ("dsack_dups_packets", true) => along(traffic.received_twice),
             ("data_segs_out", true) => along(total / mss + traffic.retransmits),
             ("bytes_sent" | "bytes_acked", true) | ("bytes_received", false) => curve.to_vec(),
             ("state", _) => flat(1),

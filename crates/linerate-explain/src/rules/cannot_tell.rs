@@ -142,7 +142,7 @@ fn too_few(case: &Case<'_>) -> Option<Finding> {
 
 /// Network-limited, and neither a queue nor loss nor a CPU shows.
 fn unexplained(case: &Case<'_>) -> Option<Finding> {
-    if rules::loss_explains(case) || rules::path_is_full(case) {
+    if rules::repeats_held_it(case) || rules::path_is_full(case) {
         return None;
     }
     if case.plan().protocol == Protocol::Udp {

@@ -8,6 +8,7 @@ mod rate_capped;
 mod receive_window;
 mod receiver_application;
 mod receiver_cpu;
+mod reordering;
 mod send_buffer;
 mod sender_application;
 mod sender_cpu;
@@ -29,7 +30,7 @@ use crate::words;
 pub(crate) type Rule = fn(&Case<'_>) -> Option<Finding>;
 
 /// All rules. Their order decides between findings of equal rank.
-pub(crate) const RULES: [Rule; 17] = [
+pub(crate) const RULES: [Rule; 18] = [
     ledger_imbalance::judge,
     stall::judge,
     udp_sender_short::judge,
@@ -41,6 +42,7 @@ pub(crate) const RULES: [Rule; 17] = [
     receive_window::judge,
     send_buffer::judge,
     sender_application::judge,
+    reordering::judge,
     network_loss::judge,
     unstable::judge,
     rate_capped::judge,
@@ -110,16 +112,34 @@ fn half_is_missing(case: &Case<'_>) -> &'static str {
     }
 }
 
-/// Whether a path without a queue repeated so much that loss explains its rate.
-///
-/// From 1 segment in 10,000 on (propose): below, CUBIC at 10 ms still reaches gigabits.
-fn loss_explains(case: &Case<'_>) -> bool {
+/// From this share of the segments on, sent again, a rate is held down: 1 in 10,000 (propose); below,
+/// CUBIC at 10 ms still reaches gigabits.
+const REPEATS_MATTER: f64 = 1e-4;
+
+/// Whether a path without a queue held a rate down by what it made the sender repeat.
+fn repeats_explain(case: &Case<'_>, share: Option<f64>) -> bool {
     case.limit == Some(Limit::Network)
         && !case.udp()
         && !case.without_network()
         && !limit::link_full(case)
         && limit::standing_queue_us(case).is_none()
-        && case.repeated_share().is_some_and(|share| share >= 1e-4)
+        && share.is_some_and(|share| share >= REPEATS_MATTER)
+}
+
+/// Whether a path without a queue lost so much that loss explains its rate.
+fn loss_explains(case: &Case<'_>) -> bool {
+    repeats_explain(case, case.lost_share()) && !reordering_explains(case)
+}
+
+/// Whether most of what was sent again had arrived: the segments overtook one another.
+fn reordering_explains(case: &Case<'_>) -> bool {
+    let again = case.path().retransmits.unwrap_or(0);
+    repeats_explain(case, case.repeated_share()) && case.needless().saturating_mul(2) >= again
+}
+
+/// Whether what the sender repeated, for good reason or not, explains its rate.
+fn repeats_held_it(case: &Case<'_>) -> bool {
+    loss_explains(case) || reordering_explains(case)
 }
 
 /// Whether `path-full` speaks.

@@ -1,7 +1,7 @@
 //! `network-loss`: repeats held the congestion window down, and no queue stood that would explain them.
 //!
 //! Network-limited between two hosts, no standing queue, and at least 1 segment in 10,000 sent again
-//! (propose). It does not tell random loss from a policer, and says so.
+//! (propose) that had not arrived already (else `reordering`). It does not tell random loss from a policer, and says so.
 
 use linerate_model::finding::{Finding, Severity};
 
@@ -26,8 +26,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             )
         },
     );
+    let needless = match case.needless() {
+        0 => String::new(),
+        needless => format!(", {} of them for nothing", words::count(needless)),
+    };
     let sentence = format!(
-        "Loss without a queue held it {} of the time: {} of {} segments were sent again ({}; {rtt}): \
+        "Loss without a queue held it {} of the time: {} of {} segments were sent again{needless} ({}; {rtt}): \
          random loss, a shallow queue or a policer",
         words::percent(share),
         words::count(again),
@@ -40,6 +44,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .figures([
             case.sender_figure("network share of the plateau", Some(share)),
             case.sender_figure("segments sent again", Some(again as f64)),
+            case.sender_figure(
+                words::RECEIVED_TWICE,
+                case.path().received_twice.map(|n| n as f64),
+            ),
             case.sender_figure("segments sent", Some(all as f64)),
             case.sender_figure("rtt mean, µs", path.rtt_us),
             case.sender_figure("rtt least, µs", path.min_rtt_us),

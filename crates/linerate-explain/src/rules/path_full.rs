@@ -74,7 +74,7 @@ fn sentence(case: &Case<'_>, rate: f64) -> Option<String> {
             "Both ends are on one host, which moved {says} between them; no network was measured"
         ));
     }
-    if case.next_door() && !rules::loss_explains(case) {
+    if case.next_door() && !rules::repeats_held_it(case) {
         return Some(format!(
             "Both ends are on one machine, in two network namespaces, and share its CPUs: {says} went between \
              them, without a queue and without loss that would explain it"
@@ -89,7 +89,7 @@ fn sentence(case: &Case<'_>, rate: f64) -> Option<String> {
                 .as_deref()
                 .is_some_and(|name| name.starts_with("bbr"))
         });
-    (bbr && !rules::loss_explains(case)).then(|| {
+    (bbr && !rules::repeats_held_it(case)).then(|| {
         format!(
             "{}'s BBR took the path for full at {says}; it keeps the queue short, so none shows",
             capital(&case.sending_host())

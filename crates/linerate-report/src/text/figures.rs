@@ -150,8 +150,14 @@ fn repeats(figures: &Figures, told: &str) -> String {
         figures.retransmit_share,
     ) {
         (Some(again), Some(all), Some(share)) => {
+            let needless = match figures.received_twice {
+                Some(twice) if twice > 0 => {
+                    format!(", {} of them needless", words::count(twice.min(again)))
+                }
+                _ => String::new(),
+            };
             format!(
-                "{} of {} segments ({})",
+                "{} of {} segments ({}){needless}",
                 words::count(again),
                 words::count(all),
                 words::percent(share)

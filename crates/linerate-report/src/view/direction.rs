@@ -51,6 +51,8 @@ pub struct Figures {
     pub measured_at: Option<MeasuredAt>,
     /// Segments sent again (TCP), the omitted part included.
     pub retransmits: Option<u64>,
+    /// Of them reported by the receiver as received twice (DSACK, RFC 2883), so that they were needless (TCP).
+    pub received_twice: Option<u64>,
     /// Segments with data sent, repeats included.
     pub segments: Option<u64>,
     /// Retransmits / segments, 0 to 1.
@@ -199,6 +201,7 @@ fn figures(record: &RunRecord, evidence: &DirectionEvidence) -> Figures {
         bytes: Some(evidence.bytes),
         span_ns: (evidence.span_ns > 0).then_some(evidence.span_ns),
         retransmits: path.retransmits.or_else(|| told_retransmits(record, flow)),
+        received_twice: path.received_twice,
         segments: path.data_segments,
         rtt_us: path.rtt_us,
         min_rtt_us: path.min_rtt_us,

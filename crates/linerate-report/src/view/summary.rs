@@ -100,6 +100,7 @@ fn sum(directions: &[DirectionView]) -> Figures {
             .find_map(|figures| figures.unsteady_reason.clone()),
         measured_at: if places.len() == 1 { places[0] } else { None },
         retransmits,
+        received_twice: add(|figures| figures.received_twice),
         segments,
         retransmit_share: retransmits
             .zip(segments.filter(|all| *all > 0))
