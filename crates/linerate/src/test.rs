@@ -110,37 +110,51 @@ fn credentials(request: &TestRequest) -> Result<Option<Credentials>, Failure> {
 /// second file, so that an older record is replaced whole or not at all.
 pub(crate) struct Keep {
     path: std::path::PathBuf,
-    temporary: std::path::PathBuf,
+    /// Where a regular file grows until it is whole; none where the path is a device or a pipe, which is
+    /// written as it stands: renaming over it would replace it.
+    temporary: Option<std::path::PathBuf>,
     file: File,
 }
 
 impl Keep {
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
-        let mut name = path
-            .file_name()
-            .map(std::ffi::OsStr::to_os_string)
-            .unwrap_or_default();
-        name.push(format!(".{}.part", std::process::id()));
-        let temporary = path.with_file_name(name);
-        let file = File::create(&temporary).map_err(|error| {
+        let failed = |error: std::io::Error| {
             Failure::File(format!(
                 "cannot keep the record in {}: {error}",
                 path.display()
             ))
-        })?;
+        };
+        // A link is followed, so that it still is one afterwards.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let special = std::fs::metadata(&path).is_ok_and(|there| !there.is_file());
+        let (file, temporary) = if special {
+            let file = File::options().write(true).open(&path).map_err(failed)?;
+            (file, None)
+        } else {
+            let mut name = path
+                .file_name()
+                .map(std::ffi::OsStr::to_os_string)
+                .unwrap_or_default();
+            name.push(format!(".{}.part", std::process::id()));
+            let temporary = path.with_file_name(name);
+            let file = File::create(&temporary).map_err(failed)?;
+            (file, Some(temporary))
+        };
         Ok(Self {
-            path: path.to_path_buf(),
+            path,
             temporary,
             file,
         })
     }
 
     pub(crate) fn write(&mut self, run: &RunRecord) -> Result<(), Failure> {
-        let written = self
-            .file
-            .write_all(&record::to_json(run))
-            .and_then(|()| self.file.sync_all())
-            .and_then(|()| std::fs::rename(&self.temporary, &self.path));
+        let written = self.file.write_all(&record::to_json(run)).and_then(|()| {
+            let Some(temporary) = &self.temporary else {
+                return Ok(());
+            };
+            self.file.sync_all()?;
+            std::fs::rename(temporary, &self.path)
+        });
         written.map_err(|error| {
             Failure::File(format!(
                 "cannot keep the record in {}: {error}; the report on standard output is complete, and --json there holds all samples",
@@ -152,8 +166,10 @@ impl Keep {
 
 impl Drop for Keep {
     fn drop(&mut self) {
-        // Gone already where the record was written.
-        drop(std::fs::remove_file(&self.temporary));
+        if let Some(temporary) = &self.temporary {
+            // Gone already where the record was written.
+            drop(std::fs::remove_file(temporary));
+        }
     }
 }
 

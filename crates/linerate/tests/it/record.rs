@@ -199,6 +199,34 @@ fn a_full_disk_loses_the_record_but_not_the_report() {
 }
 
 #[test]
+fn a_record_into_a_device_or_through_a_link_replaces_neither() {
+    let _beside = beside();
+    let server = Server::linerate(&[]);
+    let folder = Folder::new();
+    let (device, link) = (folder.file("device"), folder.file("link"));
+    let kept = folder.with("kept.json", "an older record");
+    std::os::unix::fs::symlink("/dev/full", &device).unwrap();
+    std::os::unix::fs::symlink(&kept, &link).unwrap();
+
+    let done = run(server.client("-n 1M -o").arg(&device), LONG).expect(5);
+    assert!(
+        done.error.contains("/dev/full: No space left"),
+        "{}",
+        done.error
+    );
+    assert!(report_of(&done.out).contains("Goodput"), "{}", done.out);
+    run(server.client("-n 1M -o").arg(&link), LONG).expect(0);
+    for each in [&device, &link] {
+        assert!(each.symlink_metadata().unwrap().is_symlink(), "{each:?}");
+    }
+    let shown = run(linerate("show").arg(&kept), LONG).expect(0);
+    assert!(shown.out.contains("Goodput"), "{}", shown.out);
+
+    let piped = run(&mut server.client("-n 1M -o /dev/stdout"), LONG).expect(0);
+    assert!(piped.out.contains("\"schema_version\""), "{}", piped.out);
+}
+
+#[test]
 fn every_line_of_a_stream_of_events_is_an_object() {
     let _beside = beside();
     let folder = Folder::new();
