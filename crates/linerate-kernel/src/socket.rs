@@ -57,6 +57,66 @@ pub fn send(fd: impl AsFd, data: &[u8]) -> io::Result<usize> {
     send_flags(fd, data, flags)
 }
 
+/// Hands `length` bytes to the kernel as [`send`] does, `pattern` over and over: one call moves much and
+/// touches little of the cache. At most [`MOST_PARTS`] times the pattern go in one call.
+///
+/// # Errors
+/// As [`send`]; `InvalidInput` for an empty pattern.
+pub fn send_repeated(fd: impl AsFd, pattern: &[u8], length: usize) -> io::Result<usize> {
+    let part = libc::iovec {
+        iov_base: pattern.as_ptr().cast_mut().cast(),
+        iov_len: pattern.len(),
+    };
+    let mut parts = [part; MOST_PARTS];
+    let header = repeated(&mut parts, pattern.len(), length)?;
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the header points to `parts`, whose elements point to `pattern`; both outlive the call, and the
+    // kernel only reads them.
+    check_size(unsafe { libc::sendmsg(fd.as_fd().as_raw_fd(), &raw const header, flags) })
+}
+
+/// Takes up to `length` bytes from the kernel as [`receive`] does, and drops them: each part of the length of
+/// `scratch` overwrites the one before, so that the copies stay in the cache. At most [`MOST_PARTS`] times
+/// `scratch` come in one call.
+///
+/// # Errors
+/// As [`receive`]; `InvalidInput` for an empty `scratch`.
+pub fn receive_over(fd: impl AsFd, scratch: &mut [u8], length: usize) -> io::Result<usize> {
+    let part = libc::iovec {
+        iov_base: scratch.as_mut_ptr().cast(),
+        iov_len: scratch.len(),
+    };
+    let mut parts = [part; MOST_PARTS];
+    let mut header = repeated(&mut parts, scratch.len(), length)?;
+    // SAFETY: the header points to `parts`, whose elements point to `scratch`; both outlive the call. That the
+    // parts lie over one another is fine: the kernel writes them one after the other, each within its length.
+    check_size(unsafe {
+        libc::recvmsg(fd.as_fd().as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT)
+    })
+}
+
+/// Parts of one [`send_repeated`] or [`receive_over`], at most.
+pub const MOST_PARTS: usize = 32;
+
+/// A header for `length` bytes in parts of `part` bytes, the last one cut short.
+fn repeated(
+    parts: &mut [libc::iovec; MOST_PARTS],
+    part: usize,
+    length: usize,
+) -> io::Result<libc::msghdr> {
+    if part == 0 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let length = length.min(part * MOST_PARTS);
+    let count = length.div_ceil(part).max(1);
+    parts[count - 1].iov_len = length - (count - 1) * part;
+    // SAFETY: a msghdr of zeros is valid: null pointers with zero lengths.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_iov = parts.as_mut_ptr();
+    header.msg_iovlen = count as _;
+    Ok(header)
+}
+
 /// `send` with other flags.
 pub(crate) fn send_flags(fd: impl AsFd, data: &[u8], flags: c_int) -> io::Result<usize> {
     // SAFETY: the kernel reads at most the length given, which is the slice's.

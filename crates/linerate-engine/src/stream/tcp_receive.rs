@@ -1,4 +1,4 @@
-//! Receiving over TCP: large reads into a buffer that shrinks as streams grow.
+//! Receiving over TCP: large reads that shrink as streams grow, into a buffer that stays in the cache.
 
 use std::io::ErrorKind;
 use std::net::{Shutdown, TcpStream};
@@ -16,9 +16,11 @@ const READ: Interest = Interest {
     read: true,
     write: false,
 };
-/// Read buffers of all streams together.
-const ALL_BUFFERS: usize = 4 << 20;
-/// The largest read: what is copied should still be in the cache.
+/// What a read copies to: small enough to stay in the cache, since nothing looks at it.
+const SCRATCH: usize = 32 << 10;
+/// The largest read of all streams together.
+const ALL_READS: usize = 4 << 20;
+/// The largest read of one.
 const LARGEST_READ: usize = 1 << 20;
 /// The smallest.
 const SMALLEST_READ: usize = 64 << 10;
@@ -45,8 +47,8 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
 }
 
 fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>) {
-    let mut data =
-        vec![0_u8; (ALL_BUFFERS / context.streams.max(1)).clamp(SMALLEST_READ, LARGEST_READ)];
+    let mut scratch = vec![0_u8; SCRATCH];
+    let most = (ALL_READS / context.streams.max(1)).clamp(SMALLEST_READ, LARGEST_READ);
     let mut drain = Drain::default();
     while !context.gate.is_cut() {
         let now = clock::monotonic();
@@ -57,9 +59,9 @@ fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>
             return;
         }
         let read = if context.plan.skip_receive_copy {
-            tcp::discard(fd, data.len())
+            tcp::discard(fd, most)
         } else {
-            socket::receive(fd, &mut data)
+            socket::receive_over(fd, &mut scratch, most)
         };
         match read {
             Ok(0) => {

@@ -111,7 +111,7 @@ fn pump(
         let length = usize::try_from(claimed)
             .unwrap_or(usize::MAX)
             .min(data.len());
-        match write(fd, &data[..length], zerocopy) {
+        match write(fd, data, length, zerocopy) {
             Ok(written) => {
                 claimed -= written as u64;
                 recorder.moved(clock::monotonic(), written as u64);
@@ -135,10 +135,11 @@ fn pump(
 fn write(
     fd: BorrowedFd<'_>,
     data: &[u8],
+    length: usize,
     zerocopy: &mut Option<ZerocopyCounts>,
 ) -> std::io::Result<usize> {
     if let Some(counts) = zerocopy {
-        match tcp::send_zerocopy(fd, data) {
+        match tcp::send_zerocopy(fd, &data[..length]) {
             Ok(written) => {
                 counts.asked += 1;
                 return Ok(written);
@@ -153,7 +154,7 @@ fn write(
             Err(error) => return Err(error),
         }
     }
-    socket::send(fd, data)
+    socket::send_repeated(fd, &data[..buffer::PATTERN], length)
 }
 
 /// `ENOBUFS` on Linux.

@@ -28,6 +28,63 @@ fn bytes_go_in_and_come_out_without_waiting() {
 }
 
 #[test]
+fn a_pattern_is_repeated_to_the_length_and_no_further() {
+    let (active, passive) = connection();
+    let pattern: Vec<u8> = (0..10).collect();
+    for (length, sent) in [(25, 25), (10, 10), (3, 3), (1000, 10 * socket::MOST_PARTS)] {
+        assert_eq!(
+            socket::send_repeated(&active, &pattern, length).unwrap(),
+            sent
+        );
+        until("it arrived", || {
+            linerate_kernel::tcp::unread(&passive).unwrap() == sent as u64
+        });
+        let mut all = vec![0; sent + 1];
+        assert_eq!(socket::receive(&passive, &mut all).unwrap(), sent);
+        let expected: Vec<u8> = pattern.iter().copied().cycle().take(sent).collect();
+        assert_eq!(&all[..sent], expected);
+    }
+    assert_eq!(
+        socket::send_repeated(&active, &[], 1).unwrap_err().kind(),
+        ErrorKind::InvalidInput
+    );
+}
+
+#[test]
+fn what_is_received_over_a_scratch_stays_within_it() {
+    let (active, passive) = connection();
+    // Guards on both sides of the scratch.
+    let mut memory = [0xEE_u8; 12];
+    assert_eq!(
+        socket::receive_over(&passive, &mut memory[4..8], 9)
+            .unwrap_err()
+            .kind(),
+        ErrorKind::WouldBlock
+    );
+    let sent: Vec<u8> = (1..=20).collect();
+    assert_eq!(socket::send(&active, &sent).unwrap(), 20);
+    until("it arrived", || {
+        linerate_kernel::tcp::unread(&passive).unwrap() == 20
+    });
+    // Nine bytes in parts of four: the ninth lies over the first.
+    assert_eq!(
+        socket::receive_over(&passive, &mut memory[4..8], 9).unwrap(),
+        9
+    );
+    assert_eq!(memory[..4], [0xEE; 4]);
+    assert_eq!(memory[4..8], [9, 6, 7, 8]);
+    assert_eq!(memory[8..], [0xEE; 4]);
+    assert_eq!(
+        socket::receive_over(&passive, &mut memory[4..8], 100).unwrap(),
+        11
+    );
+    drop(active);
+    until("the end of data", || {
+        matches!(socket::receive_over(&passive, &mut memory[4..8], 9), Ok(0))
+    });
+}
+
+#[test]
 fn a_write_to_a_closed_connection_is_an_error_and_no_signal() {
     let (active, passive) = connection();
     drop(passive);
