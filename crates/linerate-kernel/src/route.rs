@@ -24,6 +24,7 @@ const RTA_PREFSRC: u16 = 7;
 const RTA_METRICS: u16 = 8;
 const RTA_VIA: u16 = 18;
 const RTAX_MTU: u16 = 2;
+const RTAX_CC_ALGO: u16 = 16;
 // include/uapi/linux/if_addr.h, if_link.h
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
@@ -53,6 +54,8 @@ pub struct Route {
     pub source: Option<IpAddr>,
     /// The route's MTU, bytes, where one is set or was learned; else the interface's bounds it.
     pub mtu: Option<u32>,
+    /// The congestion control that connections over this route take (`congctl`); `None` = the host's.
+    pub congestion: Option<String>,
 }
 
 /// What is known of an interface. Sizes in bytes.
@@ -180,6 +183,7 @@ fn parse_route(body: &[u8]) -> Option<Route> {
         mtu: attribute(metrics, RTAX_MTU)
             .and_then(|raw| word(raw, 0))
             .filter(|mtu| *mtu > 0),
+        congestion: attribute(metrics, RTAX_CC_ALGO).map(text),
     })
 }
 

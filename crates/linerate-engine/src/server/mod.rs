@@ -4,6 +4,7 @@
 //! data streams to the test that waits for them, and answers UDP's opening datagrams, but only those
 //! that come from the address of a control connection. Everything that waits for a peer has a bound.
 
+mod congestion;
 mod limits;
 mod listen;
 mod running;
@@ -32,6 +33,7 @@ use crate::error::EngineError;
 
 pub use limits::{Network, NetworkError, ServerLimits};
 
+use congestion::AcceptedCongestion;
 use limits::Occupancy;
 use listen::{Listeners, Pending};
 
@@ -191,6 +193,7 @@ impl Entry {
 pub(crate) struct Shared {
     pub(crate) options: ServerOptions,
     pub(crate) observe: Observer,
+    congestion: AcceptedCongestion,
     pub(crate) terminate: EventFd,
     sessions: Mutex<Sessions>,
     left: EventFd,
@@ -258,6 +261,7 @@ impl Server {
         let shared = Shared {
             options,
             observe,
+            congestion: AcceptedCongestion::of(&listeners.tcp),
             terminate: event()?,
             sessions: Mutex::new(Sessions::default()),
             left: event()?,

@@ -66,7 +66,9 @@ pub(super) fn run(
     peer: SocketAddr,
 ) {
     let refused = |reason: String| (shared.observe)(ServerEvent::Refused { peer, reason });
-    if let Err(error) = sockets::prepare_control(&stream) {
+    let prepared = sockets::prepare_control(&stream)
+        .and_then(|()| shared.congestion.settle(&stream, peer, None));
+    if let Err(error) = prepared {
         refused(format!("its control connection cannot be used: {error}"));
         return;
     }
@@ -460,7 +462,11 @@ impl Session<'_> {
         running: &mut Running,
     ) -> Result<(), Refusal> {
         let configured = match socket {
-            StreamSocket::Tcp(stream) => sockets::configure(stream, plan, self.peer),
+            StreamSocket::Tcp(stream) => {
+                let asked = plan.congestion.as_deref();
+                let settled = self.shared.congestion.settle(stream, self.peer, asked);
+                settled.and_then(|()| sockets::configure(stream, plan, self.peer))
+            }
             StreamSocket::Udp(stream) => {
                 if !self.extended && flow == Flow::ClientToServer {
                     running.answer_again.extend(stream.try_clone());

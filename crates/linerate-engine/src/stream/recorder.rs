@@ -115,7 +115,11 @@ impl<'a> Recorder<'a> {
     }
 
     /// Waits at the gate. False = the test was called off before it began.
-    pub(super) fn wait_for_start(&mut self) -> bool {
+    ///
+    /// A receiver gives its socket as `first`: what arrives there says that the peer has begun, and opens
+    /// the gate for all. The word on the control connection comes later, and a window that fills until then
+    /// spoils the ramp.
+    pub(super) fn wait_for_start(&mut self, first: Option<BorrowedFd<'_>>) -> bool {
         let gate = &self.context.gate;
         loop {
             if gate.is_cut() {
@@ -127,14 +131,14 @@ impl<'a> Recorder<'a> {
                 self.omit_ends = (omit.0 > 0).then(|| start.plus(omit));
                 return true;
             }
-            let mut entries = [PollEntry::new(
-                gate.start_fd(),
-                Interest {
-                    read: true,
-                    write: false,
-                },
-            )];
-            drop(poll::wait(&mut entries, None));
+            let mut entries = [
+                PollEntry::new(gate.start_fd(), Interest::READ),
+                PollEntry::new(first.unwrap_or_else(|| gate.start_fd()), Interest::READ),
+            ];
+            let waited = poll::wait(&mut entries, None);
+            if waited.is_ok() && first.is_some() && entries[1].readiness().readable {
+                gate.open();
+            }
         }
     }
 

@@ -30,7 +30,9 @@ const QUIET: Nanos = Nanos::from_millis(30);
 
 pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     let mut recorder = Recorder::new(context, stream.as_fd());
-    if recorder.wait_for_start() {
+    // A server's streams begin at its own word; a client's where the server's first byte arrives.
+    let first = context.active_opener.then(|| stream.as_fd());
+    if recorder.wait_for_start(first) {
         pump(context, stream.as_fd(), &mut recorder);
     }
     recorder.unread = tcp::unread(stream.as_fd()).ok();

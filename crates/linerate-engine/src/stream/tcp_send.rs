@@ -40,7 +40,7 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     // Where the kernel has no zero-copy sends, the record shows that none were made.
     let able = context.plan.zerocopy && tcp::enable_zerocopy(stream.as_fd()).is_ok();
     let mut zerocopy = able.then(ZerocopyCounts::default);
-    if recorder.wait_for_start() {
+    if recorder.wait_for_start(None) {
         pump(context, stream.as_fd(), &mut recorder, &mut zerocopy);
         drain(context, &stream, &mut recorder);
         read_completions(stream.as_fd(), &mut zerocopy);

@@ -37,7 +37,7 @@ const STARVED: Nanos = Nanos::from_millis(2000);
 pub(super) fn run(context: &StreamContext, stream: UdpSocket) -> StreamResult {
     let mut recorder = Recorder::new(context, stream.as_fd());
     let mut receiver = Receiver::new(context);
-    if recorder.wait_for_start() {
+    if recorder.wait_for_start(None) {
         receiver.pump(context, stream.as_fd(), &mut recorder);
     }
     receiver.counts.peer_sent = context.peer_sent.told();

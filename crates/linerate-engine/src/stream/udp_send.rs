@@ -38,7 +38,7 @@ const REFUSED_PAUSE: Nanos = Nanos::from_millis(1);
 pub(super) fn run(context: &StreamContext, stream: UdpSocket) -> StreamResult {
     let mut recorder = Recorder::new(context, stream.as_fd());
     let mut sender = Sender::new(context);
-    if recorder.wait_for_start() {
+    if recorder.wait_for_start(None) {
         sender.pump(context, stream.as_fd(), &mut recorder);
         recorder.drained = emptied(context, stream.as_fd());
     }
