@@ -126,7 +126,8 @@ for path in "loopback 127.0.0.1" "veth,_MTU_1500 192.0.2.2"; do
     cell "$name, TCP, iperf3 with 1 MiB writes" "$address" "-C cubic" "-C cubic -l 1M"
     cell "$name, TCP, reverse" "$address" "-R -C cubic" "-R -C cubic"
     cell "$name, TCP, 2 streams" "$address" "-P 2 -C cubic" "-P 2 -C cubic"
-    cell "$name, UDP, 1460-byte datagrams" "$address" "-u -b 0 -l 1460" "-u -b 0 -l 1460"
+    cell "$name, UDP, 1460-byte datagrams" "$address" "-u -b 0" "-u -b 0 -l 1460"
+    cell "$name, UDP, iperf3 with --gsro" "$address" "-u -b 0" "-u -b 0 -l 1460 --gsro"
 done
 
 {
