@@ -28,6 +28,7 @@
 mod case;
 mod command;
 mod limit;
+mod response;
 mod rules;
 mod words;
 

@@ -482,6 +482,25 @@ fn segments_that_arrived_twice_were_not_lost() {
         "{}",
         finding.sentence
     );
+    // So few at so short a round trip hold nobody down.
+    let few = Traffic {
+        retransmits: 14,
+        received_twice: 14,
+        rate_bps: 950e6,
+        rtt_us: 83,
+        min_rtt_us: 40,
+        seconds: 1.0,
+        ..quiet()
+    };
+    assert!(!ids(&fixture::run(&tcp(), &few)).contains(&"reordering".to_owned()));
+    let slow = Traffic {
+        rate_bps: 950e6,
+        retransmits: 1400,
+        received_twice: 1400,
+        ..few
+    };
+    assert!(!ids(&fixture::run(&tcp(), &slow)).contains(&"network-loss".to_owned()));
+    assert_eq!(verdict(&tcp(), &slow).id, "reordering");
     // A standing queue explains what was sent again before any of this.
     let queue = Traffic {
         received_twice: 21,

@@ -24,6 +24,7 @@ use linerate_model::record::{EndRecord, Role};
 
 use crate::case::{Case, Draft, Threads};
 use crate::limit::{self, Limit};
+use crate::response;
 use crate::words;
 
 /// A rule.
@@ -116,6 +117,27 @@ fn half_is_missing(case: &Case<'_>) -> &'static str {
 /// CUBIC at 10 ms still reaches gigabits.
 const REPEATS_MATTER: f64 = 1e-4;
 
+/// A rate that the response function puts this many times higher was not held down by repeats: the function
+/// takes each repeat for a loss event of its own and the mean round trip, and is good to a factor of 2.
+const OUT_OF_REACH: f64 = 4.0;
+
+/// Whether as many repeats would hold the congestion control down to about this rate. Where the kernel does
+/// not tell what that takes, they may.
+fn in_reach(case: &Case<'_>, share: f64) -> bool {
+    let path = case.path();
+    let known = || {
+        let stream = case.sender()?.streams_of(case.direction.flow).next()?;
+        let one = response::rate(
+            stream.congestion.as_deref()?,
+            path.mss_bytes? as f64,
+            path.rtt_us.filter(|rtt| *rtt > 0.0)? / 1e6,
+            share,
+        );
+        Some(one * f64::from(case.plan().streams.max(1)) <= OUT_OF_REACH * case.rate()?)
+    };
+    known().unwrap_or(true)
+}
+
 /// Whether a path without a queue held a rate down by what it made the sender repeat.
 fn repeats_explain(case: &Case<'_>, share: Option<f64>) -> bool {
     case.limit == Some(Limit::Network)
@@ -123,7 +145,7 @@ fn repeats_explain(case: &Case<'_>, share: Option<f64>) -> bool {
         && !case.without_network()
         && !limit::link_full(case)
         && limit::standing_queue_us(case).is_none()
-        && share.is_some_and(|share| share >= REPEATS_MATTER)
+        && share.is_some_and(|share| share >= REPEATS_MATTER && in_reach(case, share))
 }
 
 /// Whether a path without a queue lost so much that loss explains its rate.

@@ -1,7 +1,8 @@
 //! `network-loss`: repeats held the congestion window down, and no queue stood that would explain them.
 //!
 //! Network-limited between two hosts, no standing queue, and at least 1 segment in 10,000 sent again
-//! (propose) that had not arrived already (else `reordering`). It does not tell random loss from a policer, and says so.
+//! (propose) that had not arrived already (else `reordering`), so many that the congestion control's response
+//! function gives about this rate. It does not tell random loss from a policer, and says so.
 
 use linerate_model::finding::{Finding, Severity};
 

@@ -2,7 +2,7 @@
 //!
 //! Network-limited, no standing queue, at least 1 segment in 10,000 sent again (propose), and at least half
 //! of those were reported as received twice (DSACK, RFC 2883; the kernel's `dsack_dups`, since 4.19): they
-//! had not been lost. Where the kernel does not count them the rule is silent and `network-loss` speaks.
+//! had not been lost; so many that the congestion control's response function gives about this rate. Where the kernel does not count them the rule is silent and `network-loss` speaks.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, Protocol};
