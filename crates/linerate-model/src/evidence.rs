@@ -316,9 +316,13 @@ impl DirectionEvidence {
             return Err("UDP has no windows: the kernel keeps no such clocks for it".to_owned());
         }
         let role = self.flow.sender();
-        let end = record.end(role).ok_or(
-            "the sender is a stock iperf3, whose results do not carry its kernel's clocks",
-        )?;
+        let end = record
+            .end(role)
+            .ok_or(if record.control.peer_software.is_some() {
+                "the sender's half of the record, with its kernel's clocks, did not arrive"
+            } else {
+                "the sender is a stock iperf3, whose results do not carry its kernel's clocks"
+            })?;
         let span = self
             .plateau_on(record, measured_by, role)
             .ok_or("no plateau on the sender's clock")?;

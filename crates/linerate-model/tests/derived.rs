@@ -276,3 +276,23 @@ fn what_is_acknowledged_takes_until_the_acknowledgement() {
     let evidence = Evidence::of(&record);
     assert_eq!(evidence.directions[0].span_ns, 10_000_000_000);
 }
+
+#[test]
+fn a_stock_senders_count_may_miss_the_write_in_which_it_was_stopped() {
+    let back = Plan {
+        direction: Direction::Receive,
+        ..plan()
+    };
+    let block = back.block_bytes.count();
+    let told = |missed: i64| {
+        let mut record =
+            fixture::against_stock(fixture::run(&back, &Traffic::default()), Role::Server);
+        let bytes = &mut record.peer_results.as_mut().unwrap().streams[0].bytes;
+        *bytes = bytes.checked_add_signed(-missed).unwrap();
+        Ledger::of(&record).balanced()
+    };
+    let block = i64::try_from(block).unwrap();
+    assert!(told(0) && told(1) && told(block));
+    assert!(!told(block + 1), "more than one write is a fault");
+    assert!(!told(-1), "drained, and still less than was written");
+}

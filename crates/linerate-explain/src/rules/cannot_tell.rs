@@ -47,13 +47,6 @@ fn without_budget(case: &Case<'_>) -> Option<Finding> {
         Ok(_) => return paced(case),
     };
     let linerate = case.record().control.peer_software.is_some();
-    if case.sender().is_none() && linerate {
-        reason = format!(
-            "of {}, {}",
-            case.sending_host(),
-            rules::half_is_missing(case)
-        );
-    }
     if too_short && case.sender().is_some() {
         Unsteady::TooShort.reason().clone_into(&mut reason);
     }
