@@ -13,6 +13,27 @@ use linerate_model::units::BitRate;
 /// From this share of the datagrams on a loss is more than noise.
 const MATTERS: f64 = 1e-3;
 
+/// How often the path's first queue, the sender's own, dropped meanwhile, whosever packets they were; it
+/// counts a batch that segmentation offload would cut as one.
+fn own_queue(case: &Case<'_>) -> String {
+    let drops = || {
+        let end = case.sender()?;
+        let drops = end
+            .counters
+            .growth("qdisc.drops")
+            .filter(|drops| *drops > 0)?;
+        let interface = end.interface.as_ref()?;
+        Some(format!(
+            "; the queue of {}'s own interface {} dropped meanwhile, {} times (a batch of \
+             datagrams counts once)",
+            case.sending_host(),
+            interface.name,
+            words::count(drops)
+        ))
+    };
+    drops().unwrap_or_default()
+}
+
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let counts = case.direction.ledger.total.datagrams.as_ref()?;
     let sent = counts.sent.filter(|sent| *sent > 0)?;
@@ -27,8 +48,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     );
     let sentence = if known.is_some() {
         format!(
-            "{numbers} were lost on the path, before {}'s socket",
-            case.receiving_host()
+            "{numbers} were lost on the path, before {}'s socket{}",
+            case.receiving_host(),
+            own_queue(case)
         )
     } else {
         let who = case.receiving_host();
