@@ -1,14 +1,20 @@
-//! The process as a whole: going to the background, and local time for labels.
+//! The process as a whole and its children: going to the background, children that do not outlive it,
+//! and local time for labels.
 #![expect(
     unsafe_code,
-    reason = "daemon, rlimits, localtime_r and strftime are C"
+    reason = "daemon, rlimits, prctl, pidfds, localtime_r and strftime are C"
 )]
 
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command};
 
 use linerate_model::units::Nanos;
+
+use crate::option::check;
 
 /// The longest label that [`local_label`] makes, bytes.
 const LONGEST_LABEL: usize = 256;
@@ -24,6 +30,133 @@ pub fn go_to_background() -> io::Result<()> {
     } else {
         Err(io::Error::last_os_error())
     }
+}
+
+/// Where and how a child runs.
+#[derive(Debug, Clone, Default)]
+pub struct ChildSettings<'a> {
+    /// The network namespace that it starts in; `None`: ours.
+    pub namespace: Option<BorrowedFd<'a>>,
+    /// The CPU that it is held to.
+    pub cpu: Option<usize>,
+    /// Added to its niceness, 0 to 19.
+    pub nice: i32,
+}
+
+/// Starts a child that the kernel kills when the calling thread ends, however that comes about.
+///
+/// # Errors
+/// Those of starting it; those of `setns` where its namespace cannot be entered.
+pub fn spawn_bound(command: &mut Command, settings: &ChildSettings<'_>) -> io::Result<Child> {
+    let namespace = settings.namespace.map(|fd| fd.as_raw_fd());
+    let nice = settings.nice;
+    let cpu = settings.cpu;
+    let parent = std::process::id().cast_signed();
+    // SAFETY: between fork and exec only system calls are made, nothing is allocated; the namespace's
+    // descriptor is borrowed until the child has started.
+    unsafe {
+        command.pre_exec(move || {
+            if let Some(fd) = namespace {
+                check(libc::setns(fd, libc::CLONE_NEWNET))?;
+            }
+            if let Some(cpu) = cpu {
+                let mut mask: libc::cpu_set_t = std::mem::zeroed();
+                libc::CPU_SET(cpu, &mut mask);
+                check(libc::sched_setaffinity(
+                    0,
+                    size_of::<libc::cpu_set_t>(),
+                    &raw const mask,
+                ))?;
+            }
+            if nice != 0 {
+                check(libc::setpriority(libc::PRIO_PROCESS, 0, nice))?;
+            }
+            let killed = libc::SIGKILL as libc::c_ulong;
+            check(libc::prctl(libc::PR_SET_PDEATHSIG, killed))?;
+            // The parent may have ended before the line above.
+            if libc::getppid() == parent {
+                Ok(())
+            } else {
+                Err(io::Error::from_raw_os_error(libc::ESRCH))
+            }
+        })
+    };
+    command.spawn()
+}
+
+/// A process as a descriptor, readable once it has ended: its number may then belong to another.
+#[derive(Debug)]
+pub struct PidFd {
+    fd: OwnedFd,
+}
+
+impl PidFd {
+    /// The process of this number. Linux 5.3.
+    ///
+    /// # Errors
+    /// `ESRCH` where there is none.
+    pub fn open(pid: u32) -> io::Result<Self> {
+        let pid = libc::pid_t::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: no pointer is passed.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+        let fd = check(libc::c_int::try_from(fd).unwrap_or(-1))?;
+        // SAFETY: the descriptor was just made and belongs to nobody else.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Self { fd })
+    }
+
+    /// Sends it a signal; one that has ended is no error.
+    ///
+    /// # Errors
+    /// `EPERM` where it is another user's.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
+        let null = std::ptr::null::<libc::siginfo_t>();
+        // SAFETY: a null pointer asks for the kernel's own siginfo.
+        let sent = unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.fd.as_raw_fd(),
+                signal,
+                null,
+                0,
+            )
+        };
+        match check(libc::c_int::try_from(sent).unwrap_or(-1)) {
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+            other => other.map(drop),
+        }
+    }
+}
+
+impl AsFd for PidFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Adds to the calling thread's niceness, 0 to 19: the more, the smaller its share of a contended CPU.
+///
+/// # Errors
+/// None is known.
+pub fn be_nicer(by: i32) -> io::Result<()> {
+    // SAFETY: no pointer is passed; 0 is the calling thread.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, by) }).map(drop)
+}
+
+/// Has the kernel kill this process when the thread that started it ends.
+///
+/// # Errors
+/// None is known.
+pub fn end_with_parent() -> io::Result<()> {
+    let killed = libc::c_ulong::from(libc::SIGKILL.unsigned_abs());
+    // SAFETY: no pointer is passed.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, killed) }).map(drop)
+}
+
+/// The effective user.
+pub fn user() -> u32 {
+    // SAFETY: it takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
 }
 
 /// Raises the number of descriptors that this process may have to what its host allows it
@@ -77,6 +210,26 @@ mod tests {
         let raised = raise_descriptor_limit().unwrap();
         assert!(raised >= 3);
         assert_eq!(raise_descriptor_limit().unwrap(), raised);
+    }
+
+    #[test]
+    fn a_child_ends_with_the_thread_that_started_it() {
+        let mut child = std::thread::spawn(|| {
+            spawn_bound(Command::new("sleep").arg("60"), &ChildSettings::default()).unwrap()
+        })
+        .join()
+        .unwrap();
+        let fd = PidFd::open(child.id());
+        // Killed by the kernel, not by us.
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()),
+            Some(9)
+        );
+        // It may have been gone before it was opened; if not, it is known as ended now.
+        if let Ok(fd) = fd {
+            fd.signal(15).unwrap();
+        }
+        assert!(PidFd::open(u32::MAX).is_err());
     }
 
     #[test]
