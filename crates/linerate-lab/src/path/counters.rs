@@ -72,6 +72,16 @@ impl Drops {
             bytes: sum.bytes + part.bytes,
         })
     }
+
+    pub(super) fn book(&mut self, cause: Cause, packet: &Packet) {
+        match cause {
+            Cause::Queue => self.queue.book(packet),
+            Cause::Policer => self.policer.book(packet),
+            Cause::Loss => self.loss.book(packet),
+            Cause::Codel => self.codel.book(packet),
+            Cause::TooBig => self.too_big.book(packet),
+        }
+    }
 }
 
 /// What became of one class of traffic. At any time offered = delivered + dropped + held.

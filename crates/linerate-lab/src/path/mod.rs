@@ -10,10 +10,16 @@
 //! of the caller's choice. A machine woken late still computes every instant from when things were due,
 //! so lateness does not add up; [`Verdict::due`] lets the caller see its own.
 
+mod codel;
 mod counters;
 mod direction;
+mod link;
+mod loss;
 mod packet;
+mod policer;
+mod random;
 mod settings;
+mod wire;
 
 pub use counters::{ClassCounters, Counters, Drops, Tally};
 pub use direction::Direction;
