@@ -351,6 +351,25 @@ fn parse(body: &[u8]) -> Option<QueuedPacket<'_>> {
     })
 }
 
+/// Packets that the kernel dropped before these queues' listener heard of them, in the calling thread's
+/// network namespace: the queue was full, or the listener's buffer was. `None` where the kernel does not
+/// say (`/proc/net/netfilter/nfnetlink_queue`), or a queue has no listener any more.
+pub fn dropped(queues: &[u16]) -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/net/netfilter/nfnetlink_queue").ok()?;
+    queues.iter().map(|queue| dropped_in(&text, *queue)).sum()
+}
+
+/// A line a queue: number, listener, packets waiting, copy mode, copied bytes, dropped by the queue, dropped
+/// by the listener's buffer, last number, 1.
+fn dropped_in(text: &str, queue: u16) -> Option<u64> {
+    let fields = text
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .find(|fields| fields.first().and_then(|field| field.parse().ok()) == Some(queue))?;
+    let count = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    Some(count(5)? + count(6)?)
+}
+
 /// A socket that sends IP packets as they are given, with their headers, from the calling thread's
 /// network namespace: past the rules for forwarded packets.
 #[derive(Debug)]
@@ -445,6 +464,16 @@ mod tests {
         let body = told(None, 0);
         let packet = parse(&body).unwrap();
         assert_eq!((packet.length, packet.is_large), (64, false));
+    }
+
+    #[test]
+    fn drops_are_summed_by_queue() {
+        let text = "    0  18437     0 2    68     3     4     1000  1\n    1  18437     0 2    68     0     1       10  1\n";
+        assert_eq!(dropped_in(text, 0), Some(7));
+        assert_eq!(dropped_in(text, 1), Some(1));
+        assert_eq!(dropped_in(text, 2), None);
+        assert_eq!(dropped_in("0 1 2", 0), None);
+        assert_eq!(dropped(&[9]), None);
     }
 
     #[test]

@@ -23,4 +23,5 @@
 //! ```
 
 pub mod path;
+pub mod runner;
 pub mod scenario;

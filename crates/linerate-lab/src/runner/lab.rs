@@ -1,0 +1,294 @@
+//! A path that is up.
+
+use std::collections::BTreeMap;
+
+use linerate_kernel::forward_rules::{self, QueueBy, ToQueue};
+use linerate_kernel::namespace;
+use linerate_kernel::{link, thread};
+use linerate_model::units::{BitRate, Nanos};
+use serde::Serialize;
+
+use super::engine::{Engine, EngineSettings, Progress, QUEUES};
+use super::error::LabError;
+use super::host::{self, Host};
+use super::in_force::HostInForce;
+use crate::scenario::{HostSpec, Mode, Scenario, Way};
+
+/// More than this cannot be decided packet by packet on two cores.
+const MOST_BY_PACKET: BitRate = BitRate(2_000_000_000);
+/// A lab whose packets leave later than this, one in a hundred, is itself what was measured.
+const TOO_LATE: Nanos = Nanos::from_millis(1);
+
+/// How the process was set apart from the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// In a user namespace of its own: it has no right over anything outside.
+    UserNamespace,
+    /// In a network namespace of its own, as root.
+    NetworkNamespace,
+}
+
+/// Sets the process apart: from here on its network is an empty one of its own, the router's. To be called
+/// while the process has one thread.
+///
+/// # Errors
+/// [`LabError::Namespaces`].
+pub fn isolate() -> Result<Isolation, LabError> {
+    let source = match namespace::own_user() {
+        Ok(()) => return Ok(Isolation::UserNamespace),
+        Err(source) => source,
+    };
+    if namespace::is_root() && namespace::own_network().is_ok() {
+        return Ok(Isolation::NetworkNamespace);
+    }
+    Err(LabError::Namespaces { source })
+}
+
+/// What was really in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InForce {
+    /// What carried the packets.
+    pub engine: &'static str,
+    /// How packets came into the queue: `nf_tables` or `nf_tables, x_tables' NFQUEUE`.
+    pub queued_by: &'static str,
+    /// Packet by packet or in bulk.
+    pub mode: Mode,
+    /// How the lab is set apart from the machine.
+    pub isolation: Isolation,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// The CPU that the engine stays on.
+    pub engine_cpu: Option<usize>,
+    /// Each host.
+    pub hosts: BTreeMap<String, HostInForce>,
+}
+
+/// What a lab did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LabReport {
+    /// What was really in force.
+    pub in_force: InForce,
+    /// What the path did.
+    pub path: Progress,
+    /// Packets that the kernel dropped before the engine heard of them.
+    pub kernel_dropped: Option<u64>,
+    /// Why the lab itself may have been the bottleneck; empty where it was not.
+    pub bottleneck: Vec<String>,
+}
+
+/// A path, up.
+#[derive(Debug)]
+pub struct Lab {
+    hosts: Vec<Host>,
+    engine: Engine,
+    in_force: InForce,
+    warnings: Vec<String>,
+}
+
+impl Lab {
+    /// Brings it up. [`isolate`] has been called.
+    ///
+    /// # Errors
+    /// Each names what was tried, on which host, and what to do.
+    pub fn up(scenario: &Scenario, isolation: Isolation) -> Result<Self, LabError> {
+        let mode = scenario.resolved_mode();
+        set_up_router()?;
+        let specs = specs(scenario);
+        let hosts = specs
+            .iter()
+            .zip(1..)
+            .map(|((name, spec), number)| Host::make(name, number, spec, mode))
+            .collect::<Result<Vec<_>, _>>()?;
+        let queued_by = send_to_queues(&hosts)?;
+        let cpus = thread::affinity().unwrap_or_default();
+        let settings = EngineSettings {
+            forward: &scenario.path.forward,
+            back: &scenario.path.back,
+            seed: scenario.seed,
+            mode,
+            cross: hosts.iter().skip(2).map(|host| host.port).collect(),
+            mtu: [scenario.sender.mtu, scenario.receiver.mtu],
+            cpu: cpus.last().copied(),
+        };
+        let engine = Engine::start(&settings).map_err(|source| LabError::Queue { source })?;
+        let in_force = InForce {
+            engine: "NFQUEUE",
+            queued_by,
+            mode,
+            isolation,
+            seed: scenario.seed,
+            engine_cpu: settings.cpu,
+            hosts: hosts
+                .iter()
+                .zip(&specs)
+                .map(|(host, (_, spec))| Ok((host.name().to_owned(), host.in_force(spec)?)))
+                .collect::<Result<_, LabError>>()?,
+        };
+        Ok(Self {
+            warnings: too_fast(scenario, mode),
+            hosts,
+            engine,
+            in_force,
+        })
+    }
+
+    /// A host by its name.
+    ///
+    /// # Errors
+    /// [`LabError::Host`].
+    pub fn host(&self, name: &str) -> Result<&Host, LabError> {
+        let found = self.hosts.iter().find(|host| host.name() == name);
+        found.ok_or_else(|| LabError::Host {
+            name: name.to_owned(),
+            hosts: self
+                .hosts
+                .iter()
+                .map(Host::name)
+                .collect::<Vec<_>>()
+                .join(", "),
+        })
+    }
+
+    /// All hosts: sender, receiver, then those of competing traffic.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// What is really in force.
+    pub const fn in_force(&self) -> &InForce {
+        &self.in_force
+    }
+
+    /// The test begins: changes of the path count from now.
+    pub fn begin(&self) {
+        self.engine.begin();
+    }
+
+    /// What the path did so far.
+    pub fn progress(&self) -> Progress {
+        self.engine.progress()
+    }
+
+    /// Whether the engine goes on.
+    pub fn is_running(&self) -> bool {
+        self.engine.is_running()
+    }
+
+    /// Stops the path and says what it did.
+    ///
+    /// # Errors
+    /// [`LabError::Work`] where the engine had failed on the way.
+    pub fn down(mut self) -> Result<LabReport, LabError> {
+        let kernel_dropped = linerate_kernel::packet_queue::dropped(&QUEUES);
+        let path = self
+            .engine
+            .stop()
+            .map_err(LabError::work("go on with", "the path"))?;
+        let mut bottleneck = self.warnings;
+        bottleneck.extend(lagging(&path, kernel_dropped));
+        Ok(LabReport {
+            in_force: self.in_force,
+            path,
+            kernel_dropped,
+            bottleneck,
+        })
+    }
+}
+
+/// Names and settings of the hosts, those of competing traffic only where there is some.
+fn specs(scenario: &Scenario) -> Vec<(&'static str, HostSpec)> {
+    let mut specs = vec![
+        ("sender", scenario.sender.clone()),
+        ("receiver", scenario.receiver.clone()),
+    ];
+    if !scenario.path.cross.is_empty() {
+        specs.push(("cross-sender", HostSpec::default()));
+        specs.push(("cross-receiver", HostSpec::default()));
+    }
+    specs
+}
+
+fn set_up_router() -> Result<(), LabError> {
+    let place = "router";
+    link::bring_up("lo").map_err(LabError::network(place))?;
+    host::set(place, "net.ipv4.ip_forward", "1")?;
+    host::set(place, "net.ipv6.conf.all.forwarding", "1")
+}
+
+/// Odd hosts (the first, the third) send forward, even ones back.
+fn send_to_queues(hosts: &[Host]) -> Result<&'static str, LabError> {
+    let rules: Vec<ToQueue> = hosts
+        .iter()
+        .zip(QUEUES.into_iter().cycle())
+        .map(|(host, queue)| ToQueue {
+            interface: host.port,
+            queue,
+        })
+        .collect();
+    match forward_rules::queue_forwarded(&rules) {
+        Ok(QueueBy::Tables) => Ok("nf_tables"),
+        Ok(QueueBy::Compat) => Ok("nf_tables, x_tables' NFQUEUE"),
+        Err(source) => Err(LabError::Queue { source }),
+    }
+}
+
+fn too_fast(scenario: &Scenario, mode: Mode) -> Vec<String> {
+    let rate = |way: Way| {
+        scenario
+            .path
+            .direction(way)
+            .settings
+            .bottleneck
+            .map(|link| link.rate)
+    };
+    let asked = [Way::Forward, Way::Back].into_iter().filter_map(rate).max();
+    match asked {
+        Some(asked) if mode == Mode::Packet && asked > MOST_BY_PACKET => vec![format!(
+            "the path's rate of {asked} is more than packets can be decided on one by one (about {MOST_BY_PACKET}); mode = \"bulk\" carries more"
+        )],
+        _ => Vec::new(),
+    }
+}
+
+fn lagging(path: &Progress, kernel_dropped: Option<u64>) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for (name, passed) in [("forward", &path.forward), ("back", &path.back)] {
+        let late = passed.lateness;
+        if late.p99 > TOO_LATE {
+            reasons.push(format!(
+                "of the packets {name}, one in a hundred left more than {} late, one at most {}",
+                late.p99, late.most
+            ));
+        }
+        if passed.not_injected > 0 {
+            reasons.push(format!(
+                "{} copies or answers of packets {name} could not be sent",
+                passed.not_injected
+            ));
+        }
+    }
+    let unheard = kernel_dropped.unwrap_or(0).max(path.overruns);
+    if unheard > 0 {
+        reasons.push(format!(
+            "the kernel dropped {unheard} packets before the path heard of them"
+        ));
+    }
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lab_that_lags_says_so() {
+        assert!(lagging(&Progress::default(), Some(0)).is_empty());
+        let mut path = Progress::default();
+        path.back.lateness.p99 = Nanos::from_millis(3);
+        let reasons = lagging(&path, Some(12));
+        assert_eq!(reasons.len(), 2);
+        assert!(reasons[0].contains("packets back") && reasons[0].contains("3.00 ms"));
+        assert!(reasons[1].contains("12 packets"));
+    }
+}
