@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use linerate_model::units::{BitRate, Nanos};
 use serde::Serialize;
 
-use super::error::ScenarioError;
 use crate::path::DirectionSpec;
 
 /// The congestion control of both hosts where a scenario names none.
@@ -34,30 +33,6 @@ pub struct Scenario {
     pub test: TestSpec,
     /// What is expected; empty where the file says nothing.
     pub expect: Expect,
-}
-
-impl Scenario {
-    /// Reads the text of a scenario; `file` is only for the messages.
-    ///
-    /// # Errors
-    /// Everything that is wrong with the text, named with its line.
-    pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
-        let _ = text;
-        Err(ScenarioError::Syntax {
-            file: file.to_owned(),
-            line: 1,
-            reason: "not readable yet".to_owned(),
-        })
-    }
-
-    /// How packets are to be decided: as asked, or where `auto`, packet by packet where the scenario needs
-    /// that and in bulk otherwise.
-    pub fn resolved_mode(&self) -> Mode {
-        match self.mode {
-            ModeWish::Packet | ModeWish::Auto => Mode::Packet,
-            ModeWish::Bulk => Mode::Bulk,
-        }
-    }
 }
 
 /// How packets shall be decided.
