@@ -32,13 +32,16 @@ pub fn go_to_background() -> io::Result<()> {
     }
 }
 
+/// CPUs in a `cpu_set_t`.
+const MOST_CPUS: usize = 8 * size_of::<libc::cpu_set_t>();
+
 /// Where and how a child runs.
 #[derive(Debug, Clone, Default)]
 pub struct ChildSettings<'a> {
     /// The network namespace that it starts in; `None`: ours.
     pub namespace: Option<BorrowedFd<'a>>,
-    /// The CPU that it is held to.
-    pub cpu: Option<usize>,
+    /// The CPUs that it is held to; empty: ours. Up to 1024 are understood.
+    pub cpus: Vec<usize>,
     /// Added to its niceness, 0 to 19.
     pub nice: i32,
 }
@@ -50,7 +53,7 @@ pub struct ChildSettings<'a> {
 pub fn spawn_bound(command: &mut Command, settings: &ChildSettings<'_>) -> io::Result<Child> {
     let namespace = settings.namespace.map(|fd| fd.as_raw_fd());
     let nice = settings.nice;
-    let cpu = settings.cpu;
+    let cpus = settings.cpus.clone();
     let parent = std::process::id().cast_signed();
     // SAFETY: between fork and exec only system calls are made, nothing is allocated; the namespace's
     // descriptor is borrowed until the child has started.
@@ -59,9 +62,11 @@ pub fn spawn_bound(command: &mut Command, settings: &ChildSettings<'_>) -> io::R
             if let Some(fd) = namespace {
                 check(libc::setns(fd, libc::CLONE_NEWNET))?;
             }
-            if let Some(cpu) = cpu {
+            if !cpus.is_empty() {
                 let mut mask: libc::cpu_set_t = std::mem::zeroed();
-                libc::CPU_SET(cpu, &mut mask);
+                for cpu in cpus.iter().filter(|cpu| **cpu < MOST_CPUS) {
+                    libc::CPU_SET(*cpu, &mut mask);
+                }
                 check(libc::sched_setaffinity(
                     0,
                     size_of::<libc::cpu_set_t>(),

@@ -14,6 +14,7 @@ use linerate_model::plan::{
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::action::Action;
+use crate::lab::arguments::LabArguments;
 
 /// Measures the throughput between two hosts, says why it is not higher, and never lies about where a
 /// number was measured.
@@ -40,6 +41,8 @@ enum Command {
     Serve(Box<ServeArguments>),
     /// Show a kept record again
     Show(ShowArguments),
+    /// Make wide-area paths on this machine, and test across them
+    Lab(Box<LabArguments>),
     /// Take iperf3's own arguments, print what iperf3 prints
     Iperf3 {
         /// iperf3's arguments
@@ -338,6 +341,9 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
                 Format::Text
             },
         }),
+        Ok(Cli {
+            command: Command::Lab(arguments),
+        }) => Action::Lab(arguments),
         Ok(Cli {
             command: Command::Iperf3 { arguments },
         }) => Action::Iperf3(arguments),

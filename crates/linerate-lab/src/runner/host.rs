@@ -28,6 +28,8 @@ pub struct Host {
     name: String,
     namespace: NetworkNamespace,
     number: u8,
+    /// CPUs of its programs.
+    cpus: Vec<usize>,
     /// Index of the router's interface towards it.
     pub(super) port: u32,
 }
@@ -35,12 +37,13 @@ pub struct Host {
 impl Host {
     /// Makes it, its link to the router, and its settings. The calling thread is in the router's namespace.
     ///
-    /// `number` tells its network, 1 to 63.
+    /// `number` tells its network, 1 to 63; its programs stay on `cpus`.
     pub(super) fn make(
         name: &str,
         number: u8,
         spec: &HostSpec,
         mode: Mode,
+        cpus: &[usize],
     ) -> Result<Self, LabError> {
         let namespace = NetworkNamespace::make()
             .map_err(LabError::work("make a network namespace for", name))?;
@@ -61,6 +64,7 @@ impl Host {
             name: name.to_owned(),
             namespace,
             number,
+            cpus: cpus.to_vec(),
             port: 0,
         };
         host.set_up_link(&port, 1, mode).map_err(&failed)?;
@@ -111,10 +115,13 @@ impl Host {
     ) -> Result<Child, LabError> {
         use std::os::fd::AsFd as _;
         let program = command.get_program().to_string_lossy().into_owned();
-        let settings = ChildSettings {
+        let mut settings = ChildSettings {
             namespace: Some(self.namespace.as_fd()),
             ..settings.clone()
         };
+        if settings.cpus.is_empty() {
+            settings.cpus.clone_from(&self.cpus);
+        }
         process::spawn_bound(command, &settings).map_err(LabError::work("start", program))
     }
 

@@ -95,13 +95,18 @@ impl Lab {
         let mode = scenario.resolved_mode();
         set_up_router()?;
         let specs = specs(scenario);
+        let cpus = thread::affinity().unwrap_or_default();
+        // The last one is the engine's alone, where there are two.
+        let programs = match cpus.as_slice() {
+            [others @ .., _] if !others.is_empty() => others,
+            all => all,
+        };
         let hosts = specs
             .iter()
             .zip(1..)
-            .map(|((name, spec), number)| Host::make(name, number, spec, mode))
+            .map(|((name, spec), number)| Host::make(name, number, spec, mode, programs))
             .collect::<Result<Vec<_>, _>>()?;
         let queued_by = send_to_queues(&hosts)?;
-        let cpus = thread::affinity().unwrap_or_default();
         let settings = EngineSettings {
             forward: &scenario.path.forward,
             back: &scenario.path.back,
