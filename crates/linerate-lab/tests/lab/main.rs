@@ -1,5 +1,8 @@
 //! The path on virtual time, and the scenario files.
 
+mod course;
 mod messages;
 mod presets;
+mod properties;
 mod reading;
+mod tables;
