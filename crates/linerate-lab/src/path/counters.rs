@@ -103,6 +103,10 @@ pub struct ClassCounters {
     pub overtaken: Tally,
     /// Of those delivered: larger than the path takes, but allowed to be cut.
     pub fragmented: Tally,
+    /// The shortest time from arrival to delivery, where anything was delivered.
+    pub transit_min: Option<Nanos>,
+    /// The longest time from arrival to delivery.
+    pub transit_max: Nanos,
     /// Packets that passed the bottleneck after waiting for it, however shortly.
     pub queued: u64,
     /// Time that all packets together waited for the bottleneck.

@@ -275,6 +275,13 @@ impl Direction {
         let class = self.counters.class(packet);
         class.held.unbook(packet);
         class.delivered.book(packet);
+        let transit = due.since(held.arrived);
+        class.transit_min = Some(
+            class
+                .transit_min
+                .map_or(transit, |least| least.min(transit)),
+        );
+        class.transit_max = class.transit_max.max(transit);
         for (happened, tally) in [
             (fate == Fate::DeliverMarked, &mut class.marked),
             (matches!(fate, Fate::Duplicate(_)), &mut class.duplicated),

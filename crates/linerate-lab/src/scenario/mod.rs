@@ -3,6 +3,8 @@
 //! [`Scenario::parse`] reads the text of such a file into types that cannot be wrong; what is wrong in the
 //! text is named with its line. [`keys`] defines every key once, [`PRESETS`] are paths that many have.
 //!
+//! [`Scenario::claims`] says what a path is to do, [`Scenario::check_claims`] whether it did.
+//!
 //! What it is not: it opens no file and makes no path.
 //!
 //! ```
@@ -17,6 +19,7 @@
 //! ```
 
 mod amount;
+mod claims;
 mod consistency;
 mod error;
 pub mod keys;
@@ -27,6 +30,7 @@ mod read_path;
 mod reader;
 mod types;
 
+pub use claims::{Checked, Claim, Standing};
 pub use consistency::PACKET_MODE_LIMIT;
 pub use error::ScenarioError;
 pub use presets::{PRESETS, Preset};

@@ -1,5 +1,6 @@
 //! The path on virtual time, and the scenario files.
 
+mod claims;
 mod course;
 mod messages;
 mod presets;
