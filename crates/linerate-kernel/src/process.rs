@@ -89,6 +89,16 @@ pub fn spawn_bound(command: &mut Command, settings: &ChildSettings<'_>) -> io::R
     command.spawn()
 }
 
+/// Starts a child in a session of its own: no terminal's signal reaches it, and it outlives us.
+///
+/// # Errors
+/// Those of starting it.
+pub fn spawn_detached(command: &mut Command) -> io::Result<Child> {
+    // SAFETY: between fork and exec one system call is made.
+    unsafe { command.pre_exec(|| check(libc::setsid()).map(drop)) };
+    command.spawn()
+}
+
 /// A process as a descriptor, readable once it has ended: its number may then belong to another.
 #[derive(Debug)]
 pub struct PidFd {
@@ -148,14 +158,17 @@ pub fn be_nicer(by: i32) -> io::Result<()> {
     check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, by) }).map(drop)
 }
 
-/// Has the kernel kill this process when the thread that started it ends.
-///
-/// # Errors
-/// None is known.
-pub fn end_with_parent() -> io::Result<()> {
-    let killed = libc::c_ulong::from(libc::SIGKILL.unsigned_abs());
-    // SAFETY: no pointer is passed.
-    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, killed) }).map(drop)
+/// When a process was started, in ticks since boot: with its number it names it for good. `None` where
+/// there is none (`/proc/PID/stat`, the field `starttime`).
+pub fn start_ticks(pid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything, also brackets and blanks; 20 fields on from its end, the state first.
+    text.rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(19)?
+        .parse()
+        .ok()
 }
 
 /// The effective user.
@@ -235,6 +248,13 @@ mod tests {
             fd.signal(15).unwrap();
         }
         assert!(PidFd::open(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn a_process_has_a_start() {
+        let own = start_ticks(std::process::id()).unwrap();
+        assert!(own > 0);
+        assert_eq!(start_ticks(u32::MAX), None);
     }
 
     #[test]

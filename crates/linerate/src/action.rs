@@ -37,7 +37,7 @@ pub(crate) enum Failure {
     Unbalanced(String),
     /// A lab could not be had, or failed on the way.
     Lab(String),
-    /// A program that was run in a lab failed, with this exit code.
+    /// A program that was run in a lab failed, with this exit code; it may have said why itself.
     Inner { code: u8, why: String },
     /// A comparison did not come out as expected; the output says where.
     Missed(String),

@@ -57,6 +57,8 @@ pub struct Passed {
 /// Both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Progress {
+    /// When this was so, on the monotonic clock.
+    pub at: Nanos,
     /// Sender to receiver.
     pub forward: Passed,
     /// Receiver to sender.
@@ -342,6 +344,7 @@ impl Work {
             not_injected: lane.injected.failed,
         };
         *self.shared.progress() = Progress {
+            at: clock::monotonic(),
             forward: passed(&self.lanes[0]),
             back: passed(&self.lanes[1]),
             overruns: self.queue.overruns(),

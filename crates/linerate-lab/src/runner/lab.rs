@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 
 use linerate_kernel::forward_rules::{self, QueueBy, ToQueue};
-use linerate_kernel::namespace;
+use linerate_kernel::counters::{self, CpuCounters};
+use linerate_kernel::namespace::{self, NetworkNamespace};
 use linerate_kernel::{link, thread};
-use linerate_model::units::{BitRate, Nanos};
+use linerate_model::units::Nanos;
 use serde::Serialize;
 
 use super::engine::{Engine, EngineSettings, Progress, QUEUES};
 use super::error::LabError;
 use super::host::{self, Host};
 use super::in_force::HostInForce;
-use crate::scenario::{HostSpec, Mode, Scenario, Way};
+use crate::scenario::{HostSpec, Mode, PACKET_MODE_LIMIT, Scenario, Way};
 
-/// More than this cannot be decided packet by packet on two cores.
-const MOST_BY_PACKET: BitRate = BitRate(2_000_000_000);
 /// A lab whose packets leave later than this, one in a hundred, is itself what was measured.
 const TOO_LATE: Nanos = Nanos::from_millis(1);
 
@@ -73,6 +72,8 @@ pub struct LabReport {
     pub path: Progress,
     /// Packets that the kernel dropped before the engine heard of them.
     pub kernel_dropped: Option<u64>,
+    /// Share of the machine's CPU time that its hypervisor gave to others meanwhile; `None` where unknown.
+    pub stolen: Option<f64>,
     /// Why the lab itself may have been the bottleneck; empty where it was not.
     pub bottleneck: Vec<String>,
 }
@@ -84,15 +85,21 @@ pub struct Lab {
     engine: Engine,
     in_force: InForce,
     warnings: Vec<String>,
+    /// CPU time of the machine at the start: stolen, and all.
+    cpu: Option<[u64; 2]>,
 }
 
 impl Lab {
-    /// Brings it up. [`isolate`] has been called.
+    /// Brings it up. [`isolate`] has been called. The calling thread is then in the router's namespace, a
+    /// new one; a lab that it brought up before must be down.
     ///
     /// # Errors
     /// Each names what was tried, on which host, and what to do.
     pub fn up(scenario: &Scenario, isolation: Isolation) -> Result<Self, LabError> {
         let mode = scenario.resolved_mode();
+        NetworkNamespace::make()
+            .and_then(|router| router.enter())
+            .map_err(LabError::work("make a network namespace for", "the router"))?;
         set_up_router()?;
         let specs = specs(scenario);
         let cpus = thread::affinity().unwrap_or_default();
@@ -135,6 +142,7 @@ impl Lab {
             hosts,
             engine,
             in_force,
+            cpu: machine_cpu(),
         })
     }
 
@@ -190,12 +198,14 @@ impl Lab {
             .engine
             .stop()
             .map_err(LabError::work("go on with", "the path"))?;
+        let stolen = stolen(self.cpu, machine_cpu());
         let mut bottleneck = self.warnings;
-        bottleneck.extend(lagging(&path, kernel_dropped));
+        bottleneck.extend(lagging(&path, kernel_dropped, stolen));
         Ok(LabReport {
             in_force: self.in_force,
             path,
             kernel_dropped,
+            stolen,
             bottleneck,
         })
     }
@@ -249,21 +259,36 @@ fn too_fast(scenario: &Scenario, mode: Mode) -> Vec<String> {
     };
     let asked = [Way::Forward, Way::Back].into_iter().filter_map(rate).max();
     match asked {
-        Some(asked) if mode == Mode::Packet && asked > MOST_BY_PACKET => vec![format!(
-            "the path's rate of {asked} is more than packets can be decided on one by one (about {MOST_BY_PACKET}); mode = \"bulk\" carries more"
+        Some(asked) if mode == Mode::Packet && asked > PACKET_MODE_LIMIT => vec![format!(
+            "the path's rate of {asked} is more than packets can be decided on one by one (about {PACKET_MODE_LIMIT}); mode = \"bulk\" carries more"
         )],
         _ => Vec::new(),
     }
 }
 
-fn lagging(path: &Progress, kernel_dropped: Option<u64>) -> Vec<String> {
+/// Milliseconds of all CPUs: stolen by the hypervisor, and all.
+fn machine_cpu() -> Option<[u64; 2]> {
+    let cpus = counters::cpu().ok()?;
+    let stolen = cpus.iter().map(|cpu| cpu.steal).sum();
+    Some([stolen, cpus.iter().map(CpuCounters::total).sum()])
+}
+
+fn stolen(before: Option<[u64; 2]>, after: Option<[u64; 2]>) -> Option<f64> {
+    let (before, after) = (before?, after?);
+    let all = after[1].checked_sub(before[1]).filter(|all| *all > 0)?;
+    Some(after[0].saturating_sub(before[0]) as f64 / all as f64)
+}
+
+fn lagging(path: &Progress, kernel_dropped: Option<u64>, stolen: Option<f64>) -> Vec<String> {
     let mut reasons = Vec::new();
     for (name, passed) in [("forward", &path.forward), ("back", &path.back)] {
         let late = passed.lateness;
         if late.p99 > TOO_LATE {
             reasons.push(format!(
-                "of the packets {name}, one in a hundred left more than {} late, one at most {}",
-                late.p99, late.most
+                "of the packets {name}, one in a hundred left more than {} late, the latest {}{}",
+                late.p99,
+                late.most,
+                stolen_words(stolen)
             ));
         }
         if passed.not_injected > 0 {
@@ -282,18 +307,29 @@ fn lagging(path: &Progress, kernel_dropped: Option<u64>) -> Vec<String> {
     reasons
 }
 
+fn stolen_words(stolen: Option<f64>) -> String {
+    match stolen {
+        Some(share) if share > 0.005 => format!(
+            "; the hypervisor gave {:.1} % of this machine's CPU time to others meanwhile",
+            100.0 * share
+        ),
+        _ => String::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_lab_that_lags_says_so() {
-        assert!(lagging(&Progress::default(), Some(0)).is_empty());
+        assert!(lagging(&Progress::default(), Some(0), None).is_empty());
         let mut path = Progress::default();
         path.back.lateness.p99 = Nanos::from_millis(3);
-        let reasons = lagging(&path, Some(12));
+        let reasons = lagging(&path, Some(12), Some(0.1));
         assert_eq!(reasons.len(), 2);
         assert!(reasons[0].contains("packets back") && reasons[0].contains("3.00 ms"));
+        assert!(reasons[0].contains("10.0 %"));
         assert!(reasons[1].contains("12 packets"));
     }
 }

@@ -22,6 +22,7 @@ mod ip;
 mod lab;
 mod lane;
 mod lateness;
+mod probe;
 mod share;
 
 pub use engine::{Passed, Progress};
@@ -30,4 +31,5 @@ pub use host::Host;
 pub use in_force::HostInForce;
 pub use lab::{InForce, Isolation, Lab, LabReport, isolate};
 pub use lateness::Lateness;
+pub use probe::{Probes, one_way};
 pub use share::CpuShare;

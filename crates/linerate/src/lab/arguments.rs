@@ -1,5 +1,4 @@
 //! The command line of `linerate lab`.
-#![expect(clippy::doc_markdown, reason = "these comments are the help texts")]
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -4,6 +4,9 @@ pub(crate) mod arguments;
 mod cross;
 mod programs;
 mod run;
+mod selfcheck;
+mod standing;
+mod state;
 mod text;
 
 use std::ffi::OsString;
@@ -36,6 +39,12 @@ pub(crate) fn run(arguments: LabArguments, printer: &Printer) -> Result<(), Fail
     match arguments.command {
         LabCommand::Run(arguments) => run_one(arguments, printer),
         LabCommand::Presets(arguments) => presets(&arguments, printer),
+        LabCommand::Up(arguments) => standing::up(&arguments, printer),
+        LabCommand::Hold { name } => standing::hold(&name, printer),
+        LabCommand::Exec(arguments) => standing::exec(&arguments),
+        LabCommand::List(arguments) => standing::list(&arguments, printer),
+        LabCommand::Down(arguments) => standing::down(&arguments, printer),
+        LabCommand::Selfcheck(arguments) => selfcheck::run(&arguments, printer),
         _ => Err(Failure::Usage("not yet".to_owned())),
     }
 }
@@ -88,10 +97,16 @@ fn take_signals() -> Result<SignalFd, Failure> {
 
 /// A file, or a preset where there is no such file.
 fn scenario(asked: &str) -> Result<Scenario, Failure> {
+    let (label, text) = scenario_text(asked)?;
+    Ok(Scenario::parse(&label, &text)?)
+}
+
+/// Where it is from, and its text.
+fn scenario_text(asked: &str) -> Result<(String, String), Failure> {
     if let Some(preset) = Preset::named(asked)
         && !Path::new(asked).exists()
     {
-        return Ok(preset.scenario()?);
+        return Ok((asked.to_owned(), preset.text.to_owned()));
     }
     let text = std::fs::read_to_string(asked).map_err(|error| {
         let hint = match Preset::nearest(asked) {
@@ -100,7 +115,7 @@ fn scenario(asked: &str) -> Result<Scenario, Failure> {
         };
         Failure::File(format!("cannot read the scenario {asked}: {error}{hint}"))
     })?;
-    Ok(Scenario::parse(asked, &text)?)
+    Ok((asked.to_owned(), text))
 }
 
 fn presets(arguments: &PresetsArguments, printer: &Printer) -> Result<(), Failure> {

@@ -53,7 +53,7 @@ impl Program {
 /// `linerate serve` on a host, listening.
 #[derive(Debug)]
 pub(super) struct Serving {
-    _program: Program,
+    program: Program,
     /// Raised once the first test's streams run.
     pub(super) started: Arc<EventFd>,
     begun: Arc<AtomicBool>,
@@ -91,7 +91,7 @@ impl Serving {
         let (event, flag) = (Arc::clone(&started), Arc::clone(&begun));
         let reader = std::thread::spawn(move || listen(out, &event, &flag));
         Ok(Self {
-            _program: program,
+            program: program,
             started,
             begun,
             reader: Some(reader),
@@ -106,7 +106,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        drop(self._program.child.kill());
+        drop(self.program.child.kill());
         if let Some(reader) = self.reader.take() {
             // It ends with the pipe.
             drop(reader.join());

@@ -1,0 +1,257 @@
+//! `linerate lab selfcheck`: what was asked of the lab, and what it made of it.
+//!
+//! Delay is measured with probes from host to host, on the one clock that both have; rate from what the
+//! path let pass while its queue stood; loss at the receiver; and one CUBIC flow under loss against the
+//! model of Mathis (CCR 27(3), 1997) with C = 1.22, where CUBIC keeps to its Reno-friendly region (RFC 9438,
+//! section 4.3).
+
+use linerate_kernel::process::ChildSettings;
+use linerate_kernel::{clock, poll};
+use linerate_lab::path::Counters;
+use linerate_lab::runner::{self, Isolation, Lab, Probes, Progress};
+use linerate_lab::scenario::Scenario;
+use linerate_model::units::{BitRate, Nanos};
+use serde::Serialize;
+
+use super::arguments::SelfcheckArguments;
+use super::programs::{Program, Serving, linerate};
+use super::run::{self, RunOptions};
+use super::take_signals;
+use crate::action::Failure;
+use crate::printer::Printer;
+use linerate_kernel::thread::SignalFd;
+
+/// One thing that was asked for.
+#[derive(Debug, Clone, Serialize)]
+struct Check {
+    name: &'static str,
+    asked: f64,
+    achieved: f64,
+    unit: &'static str,
+    /// The achieved may lie between these.
+    least: f64,
+    most: f64,
+    holds: bool,
+    /// What else was seen.
+    note: String,
+}
+
+impl Check {
+    fn new(name: &'static str, unit: &'static str, asked: f64, achieved: f64, bounds: [f64; 2]) -> Self {
+        Self {
+            name,
+            asked,
+            achieved,
+            unit,
+            least: bounds[0],
+            most: bounds[1],
+            holds: achieved >= bounds[0] && achieved <= bounds[1],
+            note: String::new(),
+        }
+    }
+
+    fn with(mut self, note: String) -> Self {
+        self.note = note;
+        self
+    }
+}
+
+/// Runs all checks.
+pub(super) fn run(arguments: &SelfcheckArguments, printer: &Printer) -> Result<(), Failure> {
+    let signals = take_signals()?;
+    let isolation = runner::isolate()?;
+    let checks: [(&str, fn(Isolation, &SignalFd) -> Result<Vec<Check>, Failure>); 5] = [
+        ("delay of an idle path, 2 s", idle),
+        ("delay under 1 Gbit/s packet by packet, 6 s", saturated),
+        ("rate of a shaped path, 6 s", rate),
+        ("loss, 6 s", loss),
+        ("a CUBIC flow under loss, 22 s", cubic),
+    ];
+    let mut all = Vec::new();
+    for (what, check) in checks {
+        printer.tell(&format!("checking {what} …"));
+        all.extend(check(isolation, &signals)?);
+        if let Ok(Some(_)) = signals.read() {
+            return Err(Failure::Lab("stopped by a signal".to_owned()));
+        }
+    }
+    if arguments.json {
+        printer.line(&serde_json::json!({ "checks": all }).to_string())?;
+    } else {
+        printer.print(&table(&all))?;
+    }
+    let missed = all.iter().filter(|check| !check.holds).count();
+    if missed > 0 {
+        return Err(Failure::Missed(format!("{missed} of {} checks do not hold", all.len())));
+    }
+    Ok(())
+}
+
+fn table(checks: &[Check]) -> String {
+    let mut out = format!(
+        "{:<34} {:>10} {:>10} {:>22}  {}\n",
+        "", "asked", "achieved", "wanted", "holds"
+    );
+    for check in checks {
+        let wanted = format!("{:.4} to {:.4}", check.least, check.most);
+        let holds = if check.holds { "yes" } else { "NO" };
+        let what = format!("{}, {}", check.name, check.unit);
+        out.push_str(&format!(
+            "{what:<34} {:>10.4} {:>10.4} {wanted:>22}  {holds}{}{}\n",
+            check.asked,
+            check.achieved,
+            if check.note.is_empty() { "" } else { "; " },
+            check.note
+        ));
+    }
+    out
+}
+
+fn scenario(text: &str) -> Result<Scenario, Failure> {
+    Ok(Scenario::parse("selfcheck", &format!("name = \"selfcheck\"\nabout = \"a check\"\n{text}"))?)
+}
+
+/// The value that this share of all is not above, ms.
+fn quantile_ms(times: &mut [Nanos], share: f64) -> f64 {
+    times.sort_unstable();
+    let last = times.len().saturating_sub(1);
+    let place = linerate_model::units::whole(last as f64 * share);
+    let place = usize::try_from(place).unwrap_or(last).min(last);
+    times.get(place).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3)
+}
+
+fn idle(isolation: Isolation, _: &SignalFd) -> Result<Vec<Check>, Failure> {
+    let lab = Lab::up(&scenario("mode = \"packet\"\n[path]\nrtt = \"20ms\"\n")?, isolation)?;
+    let probes = Probes {
+        count: 200,
+        interval: Nanos::from_millis(10),
+    };
+    let mut forward = runner::one_way(&lab, "sender", "receiver", probes)?;
+    let lost = probes.count - forward.len();
+    let median = quantile_ms(&mut forward, 0.5);
+    let note = format!("99 %: {:.3} ms, {lost} lost", quantile_ms(&mut forward, 0.99));
+    lab.down()?;
+    Ok(vec![Check::new("idle delay", "ms", 10.0, median, [10.0, 10.3]).with(note)])
+}
+
+/// No bottleneck, so that nothing but the lab itself can delay a packet beyond its path.
+fn saturated(isolation: Isolation, _: &SignalFd) -> Result<Vec<Check>, Failure> {
+    let text = "mode = \"packet\"\n[path]\nrtt = \"20ms\"\n[sender]\ntcp_wmem = \"4096 16384 33554432\"\n";
+    let lab = Lab::up(&scenario(text)?, isolation)?;
+    let receiver = lab.host("receiver")?;
+    let serving = Serving::start(receiver, &[])?;
+    let address = receiver.address(linerate_lab::scenario::Family::Ipv4).to_string();
+    let mut command = linerate(["test", &address, "-t", "5", "-b", "950M", "--json"]);
+    command.stdout(std::process::Stdio::null());
+    let program = Program::start(lab.host("sender")?, &mut command, &ChildSettings::default())?;
+    wait_for(&serving)?;
+    rest(Nanos::from_millis(1000))?;
+    let before = lab.progress();
+    let probes = Probes {
+        count: 1500,
+        interval: Nanos::from_millis(2),
+    };
+    let mut times = runner::one_way(&lab, "sender", "receiver", probes)?;
+    let after = lab.progress();
+    drop((program, serving));
+    let carried = rate_between(&before, &after, |counters| counters.ours.delivered.bytes);
+    let late = lab.down()?.path.forward.lateness.p99;
+    let p99 = quantile_ms(&mut times, 0.99);
+    let note = format!(
+        "carried {carried} of IP meanwhile, {} of {} probes; the engine's own lateness, 99 %: {late}",
+        times.len(),
+        probes.count
+    );
+    Ok(vec![Check::new("delay at 1 Gbit/s, 99 %", "ms", 10.0, p99, [10.0, 11.0]).with(note)])
+}
+
+fn rate(isolation: Isolation, _: &SignalFd) -> Result<Vec<Check>, Failure> {
+    let text = "mode = \"packet\"\n[path]\nrate = \"500M\"\nrtt = \"10ms\"\nqueue = \"2x\"\n";
+    let lab = Lab::up(&scenario(text)?, isolation)?;
+    let receiver = lab.host("receiver")?;
+    let serving = Serving::start(receiver, &[])?;
+    let address = receiver.address(linerate_lab::scenario::Family::Ipv4).to_string();
+    let mut command = linerate(["test", &address, "-t", "5", "-P", "2", "--json"]);
+    command.stdout(std::process::Stdio::null());
+    let program = Program::start(lab.host("sender")?, &mut command, &ChildSettings::default())?;
+    wait_for(&serving)?;
+    rest(Nanos::from_millis(1500))?;
+    let before = lab.progress();
+    rest(Nanos::from_millis(3000))?;
+    let after = lab.progress();
+    drop((program, serving));
+    lab.down()?;
+    // As the path counts it: IP bytes and 38 a packet.
+    let achieved = rate_between(&before, &after, |counters| {
+        counters.ours.delivered.bytes + 38 * counters.ours.delivered.segments
+    });
+    let achieved = achieved.0 as f64 / 1e6;
+    Ok(vec![Check::new("rate of a shaped path", "Mbit/s", 500.0, achieved, [495.0, 505.0])])
+}
+
+fn loss(isolation: Isolation, signals: &SignalFd) -> Result<Vec<Check>, Failure> {
+    let text = "mode = \"packet\"\nseed = 11\n[path]\nrtt = \"10ms\"\nloss = 0.01\n[test]\nargs = \"-u -b 40M -l 1400 -t 5\"\n";
+    let options = RunOptions {
+        document: true,
+        ..RunOptions::default()
+    };
+    let ran = run::run(&scenario(text)?, isolation, &options, signals)?;
+    let forward = &ran.lab.path.forward.counters;
+    let (sent, lost) = (forward.ours.offered.segments as f64, forward.ours.dropped.loss.segments as f64);
+    let achieved = lost / sent.max(1.0);
+    // 99 % of the binomial distribution.
+    let half = 2.576 * (0.01 * 0.99 / sent.max(1.0)).sqrt();
+    let note = format!("{lost} of {sent} packets");
+    Ok(vec![Check::new("loss", "share", 0.01, achieved, [0.01 - half, 0.01 + half]).with(note)])
+}
+
+fn cubic(isolation: Isolation, signals: &SignalFd) -> Result<Vec<Check>, Failure> {
+    let (odds, rtt) = (0.002, 0.020);
+    let text = "mode = \"packet\"\nseed = 5\n[path]\nrtt = \"20ms\"\nloss = 0.002\n[test]\nargs = \"-t 20 -O 1\"\n";
+    let options = RunOptions {
+        document: true,
+        ..RunOptions::default()
+    };
+    let ran = run::run(&scenario(text)?, isolation, &options, signals)?;
+    let document: serde_json::Value = serde_json::from_slice(&ran.document).unwrap_or_default();
+    let whole = whole_rate(&document).ok_or_else(|| Failure::Lab(format!("the test under loss came to no figure: {}", ran.complaint)))?;
+    let model = 1448.0 * 8.0 / rtt * 1.22 / f64::sqrt(odds) / 1e6;
+    let hits = ran.lab.path.forward.counters.loss_hits;
+    let note = format!("{hits} losses, cubic on the route: {}", ran.lab.in_force.hosts["sender"].route_congestion);
+    let bounds = [0.75 * model, 1.25 * model];
+    Ok(vec![Check::new("one CUBIC flow under loss", "Mbit/s", model, whole / 1e6, bounds).with(note)])
+}
+
+/// Goodput of the whole run without the omitted part, bit/s.
+fn whole_rate(document: &serde_json::Value) -> Option<f64> {
+    document.pointer("/summary/whole_run_bps")?.as_f64()
+}
+
+fn rate_between(before: &Progress, after: &Progress, bytes: fn(&Counters) -> u64) -> BitRate {
+    let moved = bytes(&after.forward.counters).saturating_sub(bytes(&before.forward.counters));
+    let span = after.at.since(before.at);
+    BitRate::of(linerate_model::units::Bytes(moved), span).unwrap_or_default()
+}
+
+/// Waits until the test's streams run.
+fn wait_for(serving: &Serving) -> Result<(), Failure> {
+    use linerate_kernel::poll::{Interest, PollEntry};
+    use std::os::fd::AsFd as _;
+    let mut entries = [PollEntry::new(serving.started.as_fd(), Interest::READ)];
+    match poll::wait(&mut entries, Some(Nanos::from_millis(10_000))) {
+        Ok(1..) => Ok(()),
+        _ => Err(Failure::Lab("the test did not begin within 10 s".to_owned())),
+    }
+}
+
+/// Lets time pass, for a measurement that takes that long.
+fn rest(span: Nanos) -> Result<(), Failure> {
+    let end = clock::monotonic().plus(span);
+    loop {
+        let left = end.since(clock::monotonic());
+        if left == Nanos::ZERO {
+            return Ok(());
+        }
+        poll::wait(&mut [], Some(left)).map_err(|error| Failure::Lab(format!("cannot wait: {error}")))?;
+    }
+}
