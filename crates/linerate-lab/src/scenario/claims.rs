@@ -34,6 +34,8 @@ const IN_THE_HOSTS: [&str; 9] = [
 pub enum Claim {
     /// Nothing arrives before the delay is over.
     Delays,
+    /// The delay wavers.
+    Wavers,
     /// The bottleneck is filled: packets wait.
     Fills,
     /// The wire loses as much as its model says.
@@ -137,6 +139,10 @@ impl Scenario {
         [
             (any(|settings| settings.delay > Nanos::ZERO), Claim::Delays),
             (
+                data && any(|settings| settings.jitter > Nanos::ZERO),
+                Claim::Wavers,
+            ),
+            (
                 data && any(|settings| settings.bottleneck.is_some()) && expects(&FULL),
                 Claim::Fills,
             ),
@@ -185,6 +191,7 @@ impl Scenario {
         let happened = |part: u64, what: &str| (shown(part > 0), of(part, what));
         match claim {
             Claim::Delays => self.check_delay(way, ours),
+            Claim::Wavers => self.check_wavering(way, ours),
             Claim::Fills => self.check_filling(way, ours),
             Claim::Loses => self.check_loss(way, counters),
             Claim::Polices => happened(ours.dropped.policer.packets, "dropped by the policer"),
@@ -233,6 +240,17 @@ impl Scenario {
         };
         let evidence = format!("{took} at least, {} at most", ours.transit_max);
         (shown(took >= least), evidence)
+    }
+
+    /// The longest way took at least half of the jitter longer than the delay.
+    fn check_wavering(&self, way: Way, ours: &ClassCounters) -> (Standing, String) {
+        let settings = self.path.direction(way).settings;
+        let long = settings.delay.plus(Nanos(settings.jitter.0 / 2));
+        let evidence = format!(
+            "{} at most, of a delay of {}",
+            ours.transit_max, settings.delay
+        );
+        (shown(ours.transit_max >= long), evidence)
     }
 
     fn check_filling(&self, way: Way, ours: &ClassCounters) -> (Standing, String) {

@@ -38,6 +38,7 @@ fn standing(scenario: &Scenario, claim: Claim, forward: &Counters) -> Standing {
 fn what_a_path_does_is_shown_and_what_it_does_not_is_refuted() {
     for (text, claim) in [
         ("[path]\nrtt = \"20ms\"", Claim::Delays),
+        ("[path]\nrtt = \"4ms\"\njitter = \"10ms\"", Claim::Wavers),
         (
             "[path]\nrate = \"10M\"\n[expect]\ntop = \"path-full\"",
             Claim::Fills,

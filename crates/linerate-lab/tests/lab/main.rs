@@ -6,4 +6,5 @@ mod messages;
 mod presets;
 mod properties;
 mod reading;
+mod scenarios;
 mod tables;
