@@ -1,9 +1,10 @@
-//! The engine by packet queues: a thread in the router's namespace that hears of each packet, asks the
-//! path what becomes of it, and says so to the kernel when its time has come.
+//! The engine by packet queues: a thread for each direction in the router's namespace that hears of each
+//! packet, asks the path what becomes of it, and says so to the kernel when its time has come.
 //!
-//! The thread stays on one CPU. What it lets go is received by the far host within its own turn, on that
-//! CPU; from two CPUs in turn, packets would overtake each other. A turn takes in and lets go a bounded
-//! number, so that neither waits for long.
+//! A thread stays on one CPU. What it lets go is received by the far host within its own turn, on that CPU,
+//! and so is what that host sends at once in answer; from two CPUs in turn, packets would overtake each
+//! other. So the two directions share the work of both hosts' kernels between two CPUs. A turn takes in and
+//! lets go a bounded number, so that neither waits for long.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -38,6 +39,10 @@ const FIRST_BYTES: u32 = 128;
 const ALL_BYTES: u32 = 65_000;
 /// Between two looks at a lab that nobody asks.
 const REFRESH: Nanos = Nanos::from_millis(100);
+/// A thread that has slept for long wakes late, by as much as its CPU needs to come back from idling. After
+/// a wait of at least this, it wakes before the time and stays awake; on a busy path it does not.
+const LONG_WAIT: Nanos = Nanos::from_millis(1);
+const EARLY: Nanos = Nanos(80_000);
 /// A turn on the CPU, so that the thread is let in soon after it wakes.
 const TURN: Nanos = Nanos(100_000);
 
@@ -52,24 +57,24 @@ pub struct Passed {
     pub injected: u64,
     /// Copies and answers that the kernel refused to send.
     pub not_injected: u64,
-}
-
-/// Both directions.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Progress {
-    /// When this was so, on the monotonic clock.
-    pub at: Nanos,
-    /// Sender to receiver.
-    pub forward: Passed,
-    /// Receiver to sender.
-    pub back: Passed,
     /// Times that the kernel could not tell of a packet, because the engine did not listen fast enough: such
     /// packets are lost without the path's having decided so.
     pub overruns: u64,
     /// Verdicts that came too late for their packet.
     pub refused: u64,
-    /// CPU time of the engine's thread: with the far hosts' receiving, which happens within it.
+    /// CPU time of the direction's thread: with the far host's receiving, which happens within it.
     pub cpu: Nanos,
+    /// When this was so, on the monotonic clock.
+    pub at: Nanos,
+}
+
+/// Both directions.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Progress {
+    /// Sender to receiver.
+    pub forward: Passed,
+    /// Receiver to sender.
+    pub back: Passed,
 }
 
 impl Progress {
@@ -93,36 +98,112 @@ pub(super) struct EngineSettings<'a> {
     pub(super) cross: Vec<u32>,
     /// MTU of the links of sender and receiver, bytes.
     pub(super) mtu: [u32; 2],
-    pub(super) cpu: Option<usize>,
+    /// The CPUs of the threads, forward and back; absent: any.
+    pub(super) cpus: [Option<usize>; 2],
 }
 
 /// The queues of the two directions.
 pub(super) const QUEUES: [u16; 2] = [0, 1];
 
-/// The running thread.
+/// The running threads.
 #[derive(Debug)]
 pub(super) struct Engine {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<io::Result<()>>>,
+    threads: Vec<Thread>,
 }
 
+#[derive(Debug)]
+struct Thread {
+    shared: Arc<Shared>,
+    handle: Option<JoinHandle<io::Result<()>>>,
+}
+
+/// What a thread is told, and tells.
 #[derive(Debug)]
 struct Shared {
     begin: AtomicBool,
     stop: AtomicBool,
     wake: EventFd,
-    progress: Mutex<Progress>,
+    passed: Mutex<Passed>,
 }
 
 impl Shared {
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    fn passed(&self) -> MutexGuard<'_, Passed> {
+        self.passed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Engine {
     /// Binds the queues and starts. The calling thread is in the router's namespace.
     pub(super) fn start(settings: &EngineSettings<'_>) -> Result<Self, KernelError> {
+        let threads = [Way::Forward, Way::Back].into_iter();
+        threads
+            .map(|way| Thread::start(settings, way))
+            .collect::<Result<_, _>>()
+            .map(|threads| Self { threads })
+    }
+
+    /// The test begins: the times of changes count from now.
+    pub(super) fn begin(&self) {
+        for thread in &self.threads {
+            thread.shared.begin.store(true, Ordering::Release);
+            drop(thread.shared.wake.raise());
+        }
+    }
+
+    /// What it did, a tenth of a second ago at most.
+    pub(super) fn progress(&self) -> Progress {
+        let passed = |at: usize| self.threads.get(at).map(|thread| *thread.shared.passed());
+        Progress {
+            forward: passed(0).unwrap_or_default(),
+            back: passed(1).unwrap_or_default(),
+        }
+    }
+
+    /// Whether it goes on; it ends by itself only by an error.
+    pub(super) fn is_running(&self) -> bool {
+        let mut handles = self.threads.iter().map(|thread| thread.handle.as_ref());
+        handles.all(|handle| handle.is_some_and(|handle| !handle.is_finished()))
+    }
+
+    /// Ends it, and says all that it did. Packets that wait are dropped with their queue.
+    pub(super) fn stop(&mut self) -> io::Result<Progress> {
+        for thread in &self.threads {
+            thread.shared.stop.store(true, Ordering::Release);
+            drop(thread.shared.wake.raise());
+        }
+        let mut ended = Ok(());
+        for handle in self
+            .threads
+            .iter_mut()
+            .filter_map(|thread| thread.handle.take())
+        {
+            match handle.join() {
+                Ok(result) => ended = ended.and(result),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        ended.map(|()| self.progress())
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Its error was for whoever asked.
+        drop(self.stop());
+    }
+}
+
+impl Thread {
+    fn start(settings: &EngineSettings<'_>, way: Way) -> Result<Self, KernelError> {
+        let (at, name, spec) = match way {
+            Way::Forward => (0, "path forward", settings.forward),
+            Way::Back => (1, "path back", settings.back),
+        };
+        let failed = |source| KernelError {
+            operation: "start",
+            object: "the lab's engine".to_owned(),
+            source,
+        };
         let copied = copied(settings);
         let options = QueueOptions {
             copied,
@@ -130,44 +211,35 @@ impl Engine {
             longest: LONGEST,
             receive_buffer: BUFFER,
         };
-        let queue = PacketQueue::open(&QUEUES, options)?;
-        let raw = RawSender::open()?;
         let kept = if copied > FIRST_BYTES || answers(settings) {
             copied as usize
         } else {
             0
         };
-        let failed = |source| KernelError {
-            operation: "start",
-            object: "the lab's engine".to_owned(),
-            source,
-        };
         let shared = Arc::new(Shared {
             begin: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             wake: EventFd::new().map_err(failed)?,
-            progress: Mutex::default(),
+            passed: Mutex::default(),
         });
-        let lane = |at: usize, spec: &DirectionSpec| {
-            // Each direction its own dice.
-            let seed = settings.seed.wrapping_mul(2).wrapping_add(at as u64);
-            Lane::new(
+        // Each direction its own dice.
+        let seed = settings.seed.wrapping_mul(2).wrapping_add(at as u64);
+        let mut work = Work {
+            queue: PacketQueue::open(&[QUEUES[at]], options)?,
+            raw: RawSender::open()?,
+            lane: Lane::new(
                 QUEUES[at],
                 Direction::new(spec, seed),
                 settings.mtu[at],
                 kept,
-            )
-        };
-        let mut work = Work {
-            queue,
-            raw,
-            lanes: [lane(0, settings.forward), lane(1, settings.back)],
+            ),
             cross: settings.cross.clone(),
             shared: Arc::clone(&shared),
+            awake: false,
         };
-        let cpu = settings.cpu;
-        let thread = std::thread::Builder::new()
-            .name("path".to_owned())
+        let cpu = settings.cpus[at];
+        let handle = std::thread::Builder::new()
+            .name(name.to_owned())
             .spawn(move || {
                 if let Some(cpu) = cpu {
                     // Where a cpuset forbids it, lateness and overtaking will show.
@@ -180,45 +252,8 @@ impl Engine {
             .map_err(failed)?;
         Ok(Self {
             shared,
-            thread: Some(thread),
+            handle: Some(handle),
         })
-    }
-
-    /// The test begins: the times of changes count from now.
-    pub(super) fn begin(&self) {
-        self.shared.begin.store(true, Ordering::Release);
-        drop(self.shared.wake.raise());
-    }
-
-    /// What it did, a tenth of a second ago at most.
-    pub(super) fn progress(&self) -> Progress {
-        *self.shared.progress()
-    }
-
-    /// Whether it goes on; it ends by itself only by an error.
-    pub(super) fn is_running(&self) -> bool {
-        self.thread
-            .as_ref()
-            .is_some_and(|thread| !thread.is_finished())
-    }
-
-    /// Ends it, and says all that it did. Packets that wait are dropped with their queue.
-    pub(super) fn stop(&mut self) -> io::Result<Progress> {
-        self.shared.stop.store(true, Ordering::Release);
-        drop(self.shared.wake.raise());
-        let ended = self.thread.take().map(JoinHandle::join);
-        match ended {
-            Some(Ok(result)) => result.map(|()| self.progress()),
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => Ok(self.progress()),
-        }
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        // Its error was for whoever asked.
-        drop(self.stop());
     }
 }
 
@@ -253,13 +288,15 @@ fn answers(settings: &EngineSettings<'_>) -> bool {
     all_settings(settings).any(|settings| settings.max_packet.is_some_and(|limit| limit.icmp))
 }
 
-/// What the thread has.
+/// What a thread has.
 struct Work {
     queue: PacketQueue,
     raw: RawSender,
-    lanes: [Lane; 2],
+    lane: Lane,
     cross: Vec<u32>,
     shared: Arc<Shared>,
+    /// It woke early, and what it woke for is not due yet.
+    awake: bool,
 }
 
 impl Work {
@@ -270,10 +307,7 @@ impl Work {
             if !begun && self.shared.begin.load(Ordering::Acquire) {
                 begun = true;
                 drop(self.shared.wake.clear());
-                let now = clock::monotonic();
-                for lane in &mut self.lanes {
-                    lane.direction.begin(now);
-                }
+                self.lane.direction.begin(clock::monotonic());
             }
             let more = self.turn()?;
             let now = clock::monotonic();
@@ -291,25 +325,21 @@ impl Work {
 
     /// Takes in and lets go; whether there may be more of either.
     fn turn(&mut self) -> io::Result<bool> {
-        let mut more = self.take_in()?;
-        for lane in &mut self.lanes {
-            more |= lane.decide(clock::monotonic(), BURST, &mut self.queue, &self.raw)?;
-            lane.hand_over(&mut self.queue)?;
-            lane.book(clock::monotonic());
-        }
-        Ok(more)
+        let came = self.take_in()?;
+        let now = clock::monotonic();
+        let due = self.lane.decide(now, BURST, &mut self.queue, &self.raw)?;
+        self.lane.hand_over(&mut self.queue)?;
+        self.lane.book(clock::monotonic());
+        Ok(came || due)
     }
 
     fn take_in(&mut self) -> io::Result<bool> {
         for _ in 0..BATCHES {
             let mut now = None;
-            let (lanes, cross) = (&mut self.lanes, &self.cross);
+            let (lane, cross) = (&mut self.lane, &self.cross);
             let came = self.queue.receive(|packet| {
                 let now = *now.get_or_insert_with(clock::monotonic);
-                let is_cross = cross.contains(&packet.interface);
-                if let Some(lane) = lanes.iter_mut().find(|lane| lane.queue == packet.queue) {
-                    lane.arrive(now, &packet, is_cross);
-                }
+                lane.arrive(now, &packet, cross.contains(&packet.interface));
             })?;
             if came == 0 {
                 return Ok(false);
@@ -319,16 +349,14 @@ impl Work {
     }
 
     /// Waits for a packet, for the next that is due, or for a word from outside.
-    fn wait(&self, now: Nanos) -> io::Result<()> {
-        let due = self
-            .lanes
-            .iter()
-            .filter_map(|lane| lane.direction.poll_timeout())
-            .min();
+    fn wait(&mut self, now: Nanos) -> io::Result<()> {
+        let due = self.lane.direction.poll_timeout();
         let span = due.map_or(REFRESH, |due| due.since(now).min(REFRESH));
-        if span == Nanos::ZERO {
+        if span == Nanos::ZERO || (self.awake && span <= EARLY) {
             return Ok(());
         }
+        self.awake = span >= LONG_WAIT;
+        let span = if self.awake { span.since(EARLY) } else { span };
         let mut entries = [
             PollEntry::new(self.queue.as_fd(), Interest::READ),
             PollEntry::new(self.shared.wake.as_fd(), Interest::READ),
@@ -337,19 +365,15 @@ impl Work {
     }
 
     fn tell(&self) {
-        let passed = |lane: &Lane| Passed {
-            counters: *lane.direction.counters(),
-            lateness: lane.lateness.summary(),
-            injected: lane.injected.sent,
-            not_injected: lane.injected.failed,
-        };
-        *self.shared.progress() = Progress {
-            at: clock::monotonic(),
-            forward: passed(&self.lanes[0]),
-            back: passed(&self.lanes[1]),
+        *self.shared.passed() = Passed {
+            counters: *self.lane.direction.counters(),
+            lateness: self.lane.lateness.summary(),
+            injected: self.lane.injected.sent,
+            not_injected: self.lane.injected.failed,
             overruns: self.queue.overruns(),
             refused: self.queue.refused(),
             cpu: clock::thread_cpu(),
+            at: clock::monotonic(),
         };
     }
 }

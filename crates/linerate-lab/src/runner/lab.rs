@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use linerate_kernel::forward_rules::{self, QueueBy, ToQueue};
 use linerate_kernel::counters::{self, CpuCounters};
+use linerate_kernel::forward_rules::{self, QueueBy, ToQueue};
 use linerate_kernel::namespace::{self, NetworkNamespace};
 use linerate_kernel::{link, thread};
 use linerate_model::units::Nanos;
@@ -57,8 +57,8 @@ pub struct InForce {
     pub isolation: Isolation,
     /// The seed of everything random.
     pub seed: u64,
-    /// The CPU that the engine stays on.
-    pub engine_cpu: Option<usize>,
+    /// The CPUs that the engine's two threads stay on, forward and back.
+    pub engine_cpus: [Option<usize>; 2],
     /// Each host.
     pub hosts: BTreeMap<String, HostInForce>,
 }
@@ -103,15 +103,11 @@ impl Lab {
         set_up_router()?;
         let specs = specs(scenario);
         let cpus = thread::affinity().unwrap_or_default();
-        // The last one is the engine's alone, where there are two.
-        let programs = match cpus.as_slice() {
-            [others @ .., _] if !others.is_empty() => others,
-            all => all,
-        };
+        let (programs, engine) = share_out(&cpus);
         let hosts = specs
             .iter()
             .zip(1..)
-            .map(|((name, spec), number)| Host::make(name, number, spec, mode, programs))
+            .map(|((name, spec), number)| Host::make(name, number, spec, mode, &programs))
             .collect::<Result<Vec<_>, _>>()?;
         let queued_by = send_to_queues(&hosts)?;
         let settings = EngineSettings {
@@ -121,7 +117,7 @@ impl Lab {
             mode,
             cross: hosts.iter().skip(2).map(|host| host.port).collect(),
             mtu: [scenario.sender.mtu, scenario.receiver.mtu],
-            cpu: cpus.last().copied(),
+            cpus: engine,
         };
         let engine = Engine::start(&settings).map_err(|source| LabError::Queue { source })?;
         let in_force = InForce {
@@ -130,7 +126,7 @@ impl Lab {
             mode,
             isolation,
             seed: scenario.seed,
-            engine_cpu: settings.cpu,
+            engine_cpus: settings.cpus,
             hosts: hosts
                 .iter()
                 .zip(&specs)
@@ -208,6 +204,18 @@ impl Lab {
             stolen,
             bottleneck,
         })
+    }
+}
+
+/// CPUs for the programs on the hosts, and for the engine's two threads. With four or more, the engine has
+/// two of its own; with fewer, the programs share them.
+fn share_out(cpus: &[usize]) -> (Vec<usize>, [Option<usize>; 2]) {
+    match cpus {
+        [others @ .., back, forward] if others.len() >= 2 => {
+            (others.to_vec(), [Some(*forward), Some(*back)])
+        }
+        [.., back, forward] => (cpus.to_vec(), [Some(*forward), Some(*back)]),
+        _ => (cpus.to_vec(), [cpus.first().copied(); 2]),
     }
 }
 
@@ -298,7 +306,8 @@ fn lagging(path: &Progress, kernel_dropped: Option<u64>, stolen: Option<f64>) ->
             ));
         }
     }
-    let unheard = kernel_dropped.unwrap_or(0).max(path.overruns);
+    let overruns = path.forward.overruns + path.back.overruns;
+    let unheard = kernel_dropped.unwrap_or(0).max(overruns);
     if unheard > 0 {
         reasons.push(format!(
             "the kernel dropped {unheard} packets before the path heard of them"
@@ -320,6 +329,14 @@ fn stolen_words(stolen: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_engine_has_cpus_of_its_own_where_there_are_four() {
+        assert_eq!(share_out(&[0, 1, 2, 3]), (vec![0, 1], [Some(3), Some(2)]));
+        assert_eq!(share_out(&[4, 6]), (vec![4, 6], [Some(6), Some(4)]));
+        assert_eq!(share_out(&[5]), (vec![5], [Some(5), Some(5)]));
+        assert_eq!(share_out(&[]), (vec![], [None, None]));
+    }
 
     #[test]
     fn a_lab_that_lags_says_so() {

@@ -37,7 +37,9 @@ pub fn one_way(lab: &Lab, from: &str, to: &str, probes: Probes) -> Result<Vec<Na
     };
     let (sender, receiver) = (bind(from)?, bind(to)?);
     let target = receiver.local_addr().map_err(failed())?;
-    receiver.set_read_timeout(Some(PATIENCE)).map_err(failed())?;
+    receiver
+        .set_read_timeout(Some(PATIENCE))
+        .map_err(failed())?;
     std::thread::scope(|scope| {
         let listening = scope.spawn(|| receive(&receiver, probes.count));
         let begin = clock::monotonic();
@@ -48,7 +50,9 @@ pub fn one_way(lab: &Lab, from: &str, to: &str, probes: Probes) -> Result<Vec<Na
                 poll::wait(&mut [], Some(span)).map_err(failed())?;
             }
             let now = clock::monotonic();
-            sender.send_to(&now.0.to_be_bytes(), target).map_err(failed())?;
+            sender
+                .send_to(&now.0.to_be_bytes(), target)
+                .map_err(failed())?;
         }
         Ok(listening.join().unwrap_or_default())
     })

@@ -6,7 +6,7 @@
 //! section 4.3).
 
 use linerate_kernel::process::ChildSettings;
-use linerate_kernel::{clock, poll};
+use linerate_kernel::{clock, counters, poll};
 use linerate_lab::path::Counters;
 use linerate_lab::runner::{self, Isolation, Lab, Probes, Progress};
 use linerate_lab::scenario::Scenario;
@@ -20,6 +20,11 @@ use super::take_signals;
 use crate::action::Failure;
 use crate::printer::Printer;
 use linerate_kernel::thread::SignalFd;
+
+/// A check is made at most so often.
+const ATTEMPTS: u32 = 4;
+/// Stolen CPU time that is worth another attempt, ms.
+const STOLEN: u64 = 20;
 
 /// One thing that was asked for.
 #[derive(Debug, Clone, Serialize)]
@@ -37,7 +42,13 @@ struct Check {
 }
 
 impl Check {
-    fn new(name: &'static str, unit: &'static str, asked: f64, achieved: f64, bounds: [f64; 2]) -> Self {
+    fn new(
+        name: &'static str,
+        unit: &'static str,
+        asked: f64,
+        achieved: f64,
+        bounds: [f64; 2],
+    ) -> Self {
         Self {
             name,
             asked,
@@ -60,7 +71,7 @@ impl Check {
 pub(super) fn run(arguments: &SelfcheckArguments, printer: &Printer) -> Result<(), Failure> {
     let signals = take_signals()?;
     let isolation = runner::isolate()?;
-    let checks: [(&str, fn(Isolation, &SignalFd) -> Result<Vec<Check>, Failure>); 5] = [
+    let checks: [(&str, fn(Isolation, &SignalFd) -> Result<Check, Failure>); 5] = [
         ("delay of an idle path, 2 s", idle),
         ("delay under 1 Gbit/s packet by packet, 6 s", saturated),
         ("rate of a shaped path, 6 s", rate),
@@ -70,7 +81,7 @@ pub(super) fn run(arguments: &SelfcheckArguments, printer: &Printer) -> Result<(
     let mut all = Vec::new();
     for (what, check) in checks {
         printer.tell(&format!("checking {what} …"));
-        all.extend(check(isolation, &signals)?);
+        all.push(patiently(check, isolation, &signals, printer)?);
         if let Ok(Some(_)) = signals.read() {
             return Err(Failure::Lab("stopped by a signal".to_owned()));
         }
@@ -82,9 +93,40 @@ pub(super) fn run(arguments: &SelfcheckArguments, printer: &Printer) -> Result<(
     }
     let missed = all.iter().filter(|check| !check.holds).count();
     if missed > 0 {
-        return Err(Failure::Missed(format!("{missed} of {} checks do not hold", all.len())));
+        return Err(Failure::Missed(format!(
+            "{missed} of {} checks do not hold",
+            all.len()
+        )));
     }
     Ok(())
+}
+
+/// A hypervisor that gives the CPUs to others for tens of milliseconds delays what a lab lets go: no fault of
+/// the lab's, and over in a while. So a check that does not hold while CPU time is stolen is made again.
+fn patiently(
+    check: fn(Isolation, &SignalFd) -> Result<Check, Failure>,
+    isolation: Isolation,
+    signals: &SignalFd,
+    printer: &Printer,
+) -> Result<Check, Failure> {
+    for attempt in 1..ATTEMPTS {
+        let before = stolen_time();
+        let result = check(isolation, signals)?;
+        let stolen = stolen_time().saturating_sub(before);
+        if result.holds || stolen < STOLEN {
+            return Ok(result);
+        }
+        printer.tell(&format!(
+            "{} does not hold ({:.3} {}), and the hypervisor gave {stolen} ms of this machine's CPU time to others meanwhile: attempt {} of {ATTEMPTS} …",
+            result.name, result.achieved, result.unit, attempt + 1
+        ));
+    }
+    check(isolation, signals)
+}
+
+/// CPU time that went to other machines since this one started, ms.
+fn stolen_time() -> u64 {
+    counters::cpu().map_or(0, |cpus| cpus.iter().map(|cpu| cpu.steal).sum())
 }
 
 fn table(checks: &[Check]) -> String {
@@ -108,7 +150,10 @@ fn table(checks: &[Check]) -> String {
 }
 
 fn scenario(text: &str) -> Result<Scenario, Failure> {
-    Ok(Scenario::parse("selfcheck", &format!("name = \"selfcheck\"\nabout = \"a check\"\n{text}"))?)
+    Ok(Scenario::parse(
+        "selfcheck",
+        &format!("name = \"selfcheck\"\nabout = \"a check\"\n{text}"),
+    )?)
 }
 
 /// The value that this share of all is not above, ms.
@@ -117,11 +162,16 @@ fn quantile_ms(times: &mut [Nanos], share: f64) -> f64 {
     let last = times.len().saturating_sub(1);
     let place = linerate_model::units::whole(last as f64 * share);
     let place = usize::try_from(place).unwrap_or(last).min(last);
-    times.get(place).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3)
+    times
+        .get(place)
+        .map_or(f64::NAN, |time| time.as_secs_f64() * 1e3)
 }
 
-fn idle(isolation: Isolation, _: &SignalFd) -> Result<Vec<Check>, Failure> {
-    let lab = Lab::up(&scenario("mode = \"packet\"\n[path]\nrtt = \"20ms\"\n")?, isolation)?;
+fn idle(isolation: Isolation, _: &SignalFd) -> Result<Check, Failure> {
+    let lab = Lab::up(
+        &scenario("mode = \"packet\"\n[path]\nrtt = \"20ms\"\n")?,
+        isolation,
+    )?;
     let probes = Probes {
         count: 200,
         interval: Nanos::from_millis(10),
@@ -129,19 +179,25 @@ fn idle(isolation: Isolation, _: &SignalFd) -> Result<Vec<Check>, Failure> {
     let mut forward = runner::one_way(&lab, "sender", "receiver", probes)?;
     let lost = probes.count - forward.len();
     let median = quantile_ms(&mut forward, 0.5);
-    let note = format!("99 %: {:.3} ms, {lost} lost", quantile_ms(&mut forward, 0.99));
+    let note = format!(
+        "99 %: {:.3} ms, {lost} lost",
+        quantile_ms(&mut forward, 0.99)
+    );
     lab.down()?;
-    Ok(vec![Check::new("idle delay", "ms", 10.0, median, [10.0, 10.3]).with(note)])
+    Ok(Check::new("idle delay", "ms", 10.0, median, [10.0, 10.3]).with(note))
 }
 
 /// No bottleneck, so that nothing but the lab itself can delay a packet beyond its path.
-fn saturated(isolation: Isolation, _: &SignalFd) -> Result<Vec<Check>, Failure> {
-    let text = "mode = \"packet\"\n[path]\nrtt = \"20ms\"\n[sender]\ntcp_wmem = \"4096 16384 33554432\"\n";
+fn saturated(isolation: Isolation, _: &SignalFd) -> Result<Check, Failure> {
+    let text =
+        "mode = \"packet\"\n[path]\nrtt = \"20ms\"\n[sender]\ntcp_wmem = \"4096 16384 33554432\"\n";
     let lab = Lab::up(&scenario(text)?, isolation)?;
     let receiver = lab.host("receiver")?;
     let serving = Serving::start(receiver, &[])?;
-    let address = receiver.address(linerate_lab::scenario::Family::Ipv4).to_string();
-    let mut command = linerate(["test", &address, "-t", "5", "-b", "950M", "--json"]);
+    let address = receiver
+        .address(linerate_lab::scenario::Family::Ipv4)
+        .to_string();
+    let mut command = linerate(["test", &address, "-t", "5", "--fq-rate", "950M", "--json"]);
     command.stdout(std::process::Stdio::null());
     let program = Program::start(lab.host("sender")?, &mut command, &ChildSettings::default())?;
     wait_for(&serving)?;
@@ -155,23 +211,30 @@ fn saturated(isolation: Isolation, _: &SignalFd) -> Result<Vec<Check>, Failure> 
     let after = lab.progress();
     drop((program, serving));
     let carried = rate_between(&before, &after, |counters| counters.ours.delivered.bytes);
-    let late = lab.down()?.path.forward.lateness.p99;
+    let report = lab.down()?;
+    let late = report.path.forward.lateness.p99;
+    let stolen = report.stolen.map_or(String::new(), |share| {
+        format!("; {:.1} % of CPU time stolen", 100.0 * share)
+    });
     let p99 = quantile_ms(&mut times, 0.99);
     let note = format!(
-        "carried {carried} of IP meanwhile, {} of {} probes; the engine's own lateness, 99 %: {late}",
+        "carried {carried} of IP meanwhile, {} of {} probes; the engine's own lateness, 99 %: {late}{stolen}",
         times.len(),
         probes.count
     );
-    Ok(vec![Check::new("delay at 1 Gbit/s, 99 %", "ms", 10.0, p99, [10.0, 11.0]).with(note)])
+    Ok(Check::new("delay at 1 Gbit/s, 99 %", "ms", 10.0, p99, [10.0, 11.0]).with(note))
 }
 
-fn rate(isolation: Isolation, _: &SignalFd) -> Result<Vec<Check>, Failure> {
-    let text = "mode = \"packet\"\n[path]\nrate = \"500M\"\nrtt = \"10ms\"\nqueue = \"2x\"\n";
+fn rate(isolation: Isolation, _: &SignalFd) -> Result<Check, Failure> {
+    let text = "mode = \"packet\"\n[path]\nrate = \"200M\"\nrtt = \"10ms\"\n";
     let lab = Lab::up(&scenario(text)?, isolation)?;
     let receiver = lab.host("receiver")?;
     let serving = Serving::start(receiver, &[])?;
-    let address = receiver.address(linerate_lab::scenario::Family::Ipv4).to_string();
-    let mut command = linerate(["test", &address, "-t", "5", "-P", "2", "--json"]);
+    let address = receiver
+        .address(linerate_lab::scenario::Family::Ipv4)
+        .to_string();
+    // More than the path takes, so that its queue always stands.
+    let mut command = linerate(["test", &address, "-t", "5", "-u", "-b", "220M", "--json"]);
     command.stdout(std::process::Stdio::null());
     let program = Program::start(lab.host("sender")?, &mut command, &ChildSettings::default())?;
     wait_for(&serving)?;
@@ -186,10 +249,16 @@ fn rate(isolation: Isolation, _: &SignalFd) -> Result<Vec<Check>, Failure> {
         counters.ours.delivered.bytes + 38 * counters.ours.delivered.segments
     });
     let achieved = achieved.0 as f64 / 1e6;
-    Ok(vec![Check::new("rate of a shaped path", "Mbit/s", 500.0, achieved, [495.0, 505.0])])
+    Ok(Check::new(
+        "rate of a shaped path",
+        "Mbit/s",
+        200.0,
+        achieved,
+        [198.0, 202.0],
+    ))
 }
 
-fn loss(isolation: Isolation, signals: &SignalFd) -> Result<Vec<Check>, Failure> {
+fn loss(isolation: Isolation, signals: &SignalFd) -> Result<Check, Failure> {
     let text = "mode = \"packet\"\nseed = 11\n[path]\nrtt = \"10ms\"\nloss = 0.01\n[test]\nargs = \"-u -b 40M -l 1400 -t 5\"\n";
     let options = RunOptions {
         document: true,
@@ -197,15 +266,18 @@ fn loss(isolation: Isolation, signals: &SignalFd) -> Result<Vec<Check>, Failure>
     };
     let ran = run::run(&scenario(text)?, isolation, &options, signals)?;
     let forward = &ran.lab.path.forward.counters;
-    let (sent, lost) = (forward.ours.offered.segments as f64, forward.ours.dropped.loss.segments as f64);
+    let (sent, lost) = (
+        forward.ours.offered.segments as f64,
+        forward.ours.dropped.loss.segments as f64,
+    );
     let achieved = lost / sent.max(1.0);
     // 99 % of the binomial distribution.
     let half = 2.576 * (0.01 * 0.99 / sent.max(1.0)).sqrt();
     let note = format!("{lost} of {sent} packets");
-    Ok(vec![Check::new("loss", "share", 0.01, achieved, [0.01 - half, 0.01 + half]).with(note)])
+    Ok(Check::new("loss", "share", 0.01, achieved, [0.01 - half, 0.01 + half]).with(note))
 }
 
-fn cubic(isolation: Isolation, signals: &SignalFd) -> Result<Vec<Check>, Failure> {
+fn cubic(isolation: Isolation, signals: &SignalFd) -> Result<Check, Failure> {
     let (odds, rtt) = (0.002, 0.020);
     let text = "mode = \"packet\"\nseed = 5\n[path]\nrtt = \"20ms\"\nloss = 0.002\n[test]\nargs = \"-t 20 -O 1\"\n";
     let options = RunOptions {
@@ -214,12 +286,27 @@ fn cubic(isolation: Isolation, signals: &SignalFd) -> Result<Vec<Check>, Failure
     };
     let ran = run::run(&scenario(text)?, isolation, &options, signals)?;
     let document: serde_json::Value = serde_json::from_slice(&ran.document).unwrap_or_default();
-    let whole = whole_rate(&document).ok_or_else(|| Failure::Lab(format!("the test under loss came to no figure: {}", ran.complaint)))?;
+    let whole = whole_rate(&document).ok_or_else(|| {
+        Failure::Lab(format!(
+            "the test under loss came to no figure: {}",
+            ran.complaint
+        ))
+    })?;
     let model = 1448.0 * 8.0 / rtt * 1.22 / f64::sqrt(odds) / 1e6;
     let hits = ran.lab.path.forward.counters.loss_hits;
-    let note = format!("{hits} losses, cubic on the route: {}", ran.lab.in_force.hosts["sender"].route_congestion);
+    let note = format!(
+        "{hits} losses, cubic on the route: {}",
+        ran.lab.in_force.hosts["sender"].route_congestion
+    );
     let bounds = [0.75 * model, 1.25 * model];
-    Ok(vec![Check::new("one CUBIC flow under loss", "Mbit/s", model, whole / 1e6, bounds).with(note)])
+    Ok(Check::new(
+        "one CUBIC flow under loss",
+        "Mbit/s",
+        model,
+        whole / 1e6,
+        bounds,
+    )
+    .with(note))
 }
 
 /// Goodput of the whole run without the omitted part, bit/s.
@@ -229,7 +316,7 @@ fn whole_rate(document: &serde_json::Value) -> Option<f64> {
 
 fn rate_between(before: &Progress, after: &Progress, bytes: fn(&Counters) -> u64) -> BitRate {
     let moved = bytes(&after.forward.counters).saturating_sub(bytes(&before.forward.counters));
-    let span = after.at.since(before.at);
+    let span = after.forward.at.since(before.forward.at);
     BitRate::of(linerate_model::units::Bytes(moved), span).unwrap_or_default()
 }
 
@@ -240,7 +327,9 @@ fn wait_for(serving: &Serving) -> Result<(), Failure> {
     let mut entries = [PollEntry::new(serving.started.as_fd(), Interest::READ)];
     match poll::wait(&mut entries, Some(Nanos::from_millis(10_000))) {
         Ok(1..) => Ok(()),
-        _ => Err(Failure::Lab("the test did not begin within 10 s".to_owned())),
+        _ => Err(Failure::Lab(
+            "the test did not begin within 10 s".to_owned(),
+        )),
     }
 }
 
@@ -252,6 +341,7 @@ fn rest(span: Nanos) -> Result<(), Failure> {
         if left == Nanos::ZERO {
             return Ok(());
         }
-        poll::wait(&mut [], Some(left)).map_err(|error| Failure::Lab(format!("cannot wait: {error}")))?;
+        poll::wait(&mut [], Some(left))
+            .map_err(|error| Failure::Lab(format!("cannot wait: {error}")))?;
     }
 }

@@ -260,8 +260,12 @@ fn text_of(arguments: &UpArguments) -> String {
         ("loss", arguments.loss.map(|loss| format!("{loss:?}"))),
     ];
     let lines = |pairs: &[(&str, Option<String>)]| {
-        let given = pairs.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
-        let lines: Vec<String> = given.map(|(key, value)| format!("{key} = {value}\n")).collect();
+        let given = pairs
+            .iter()
+            .filter_map(|(key, value)| Some((key, value.as_ref()?)));
+        let lines: Vec<String> = given
+            .map(|(key, value)| format!("{key} = {value}\n"))
+            .collect();
         lines.concat()
     };
     format!("{}[path]\n{}", lines(&top), lines(&path))
