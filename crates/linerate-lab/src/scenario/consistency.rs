@@ -47,15 +47,19 @@ impl Scenario {
 }
 
 impl TestSpec {
-    /// How long the test measures; `None` where an amount of data ends it.
+    /// How long the test takes, with what it omits; `None` where an amount of data ends it.
     pub fn duration(&self) -> Option<Nanos> {
         let amounts = ["-n", "--bytes", "-k", "--blocks"];
         if amounts.iter().any(|option| self.option(option).is_some()) {
             return None;
         }
-        let typed = self.option("-t").or_else(|| self.option("--time"));
-        let seconds = typed.and_then(|text| text.trim_end_matches('s').parse::<f64>().ok());
-        Some(seconds.map_or(DEFAULT_DURATION, Nanos::from_secs_f64))
+        let seconds = |short, long| {
+            let typed = self.option(short).or_else(|| self.option(long))?;
+            let seconds = typed.trim_end_matches('s').parse::<f64>().ok()?;
+            Some(Nanos::from_secs_f64(seconds))
+        };
+        let measured = seconds("-t", "--time").unwrap_or(DEFAULT_DURATION);
+        Some(measured.plus(seconds("-O", "--omit").unwrap_or_default()))
     }
 
     /// Which way the test's data goes.
@@ -213,7 +217,7 @@ fn times(scenario: &Scenario) -> Verdict {
     let late = changes.chain(crosses).find(|(_, at)| *at >= end);
     late.map_or(Ok(()), |(key, at)| {
         Err(format!(
-            "{key} = {at}: the test has ended by then (it measures for {end}, see [test] args)"
+            "{key} = {at}: the test has ended by then (it takes {end}, see [test] args)"
         ))
     })
 }

@@ -6,5 +6,6 @@ mod messages;
 mod presets;
 mod properties;
 mod reading;
+mod reference;
 mod scenarios;
 mod tables;

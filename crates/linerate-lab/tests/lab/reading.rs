@@ -221,6 +221,8 @@ fn arguments_are_split_as_a_shell_would() {
     );
     assert_eq!(scenario.test.duration(), Some(Nanos::from_millis(5000)));
     assert_eq!(scenario.test.ways(), [Way::Back]);
+    let omitting = read("[test]\nargs = \"-t 5 -O 2\"");
+    assert_eq!(omitting.test.duration(), Some(Nanos::from_millis(7000)));
     let listed = read("[test]\nargs = [\"-n\", \"1G\", \"--bidir\"]");
     assert_eq!(listed.test.duration(), None);
     assert_eq!(listed.test.ways(), [Way::Forward, Way::Back]);
