@@ -30,7 +30,11 @@ impl<'a> CrossTraffic<'a> {
         let mut servers = Vec::new();
         for way in [Way::Forward, Way::Back] {
             if cross.iter().any(|each| each.way == way) {
-                servers.push(Serving::start(lab.host(ends(way)[1])?, &[])?);
+                servers.push(Serving::start(
+                    lab.host(ends(way)[1])?,
+                    &[],
+                    &ChildSettings::default(),
+                )?);
             }
         }
         let mut waiting: Vec<&Cross> = cross.iter().collect();

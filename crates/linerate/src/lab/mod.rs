@@ -2,6 +2,7 @@
 
 pub(crate) mod arguments;
 mod cross;
+mod grade;
 mod programs;
 mod run;
 mod selfcheck;
@@ -45,7 +46,7 @@ pub(crate) fn run(arguments: LabArguments, printer: &Printer) -> Result<(), Fail
         LabCommand::List(arguments) => standing::list(&arguments, printer),
         LabCommand::Down(arguments) => standing::down(&arguments, printer),
         LabCommand::Selfcheck(arguments) => selfcheck::run(&arguments, printer),
-        _ => Err(Failure::Usage("not yet".to_owned())),
+        LabCommand::Grade(arguments) => grade::run(&arguments, printer),
     }
 }
 

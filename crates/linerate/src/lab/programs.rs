@@ -62,13 +62,17 @@ pub(super) struct Serving {
 
 impl Serving {
     /// Starts it and waits until it listens.
-    pub(super) fn start(host: &Host, more: &[String]) -> Result<Self, Failure> {
+    pub(super) fn start(
+        host: &Host,
+        more: &[String],
+        settings: &ChildSettings<'_>,
+    ) -> Result<Self, Failure> {
         let mut command = linerate(["serve", "--json-stream"]);
         command
             .args(more)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut program = Program::start(host, &mut command, &ChildSettings::default())?;
+        let mut program = Program::start(host, &mut command, settings)?;
         let failed = |why: &str| {
             Failure::Lab(format!(
                 "`linerate serve` on the lab's {} did not start: {why}",

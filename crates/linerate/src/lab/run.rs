@@ -50,12 +50,17 @@ pub(super) fn run(
 ) -> Result<Ran, Failure> {
     let lab = Lab::up(scenario, isolation)?;
     let receiver = lab.host("receiver")?;
-    let serving = Serving::start(receiver, &server_arguments(scenario))?;
+    let shares = [
+        occupy(scenario.sender.cpu, 0)?,
+        occupy(scenario.receiver.cpu, 1)?,
+    ];
+    let [testing, serving] = shares.each_ref().map(|share| {
+        share
+            .as_ref()
+            .map_or_else(ChildSettings::default, CpuShare::settings)
+    });
+    let serving = Serving::start(receiver, &server_arguments(scenario), &serving)?;
     let mut cross = CrossTraffic::prepare(&lab, scenario)?;
-    let share = occupy(scenario)?;
-    let settings = share
-        .as_ref()
-        .map_or_else(ChildSettings::default, CpuShare::settings);
     let mut command = linerate(test_arguments(
         scenario,
         &receiver.address(scenario.family).to_string(),
@@ -67,11 +72,11 @@ pub(super) fn run(
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
     }
-    let mut program = Program::start(lab.host("sender")?, &mut command, &settings)?;
+    let mut program = Program::start(lab.host("sender")?, &mut command, &testing)?;
     let output = Output::read(&mut program);
     let waited = wait(&mut program, &lab, &serving, &mut cross, signals);
     cross.stop();
-    drop((share, cross, serving));
+    drop((shares, cross, serving));
     let status = waited?;
     let (document, complaint) = output.whole();
     Ok(Ran {
@@ -168,13 +173,13 @@ impl Output {
     }
 }
 
-fn occupy(scenario: &Scenario) -> Result<Option<CpuShare>, Failure> {
-    let Some(share) = scenario.sender.cpu else {
+/// Makes a share of a CPU, one CPU for each host where there are several.
+fn occupy(share: Option<f64>, host: usize) -> Result<Option<CpuShare>, Failure> {
+    let Some(share) = share else {
         return Ok(None);
     };
-    // The engine has the last one.
     let cpus = thread::affinity().unwrap_or_default();
-    let cpu = cpus.first().copied().unwrap_or(0);
+    let cpu = cpus.get(host % cpus.len().max(1)).copied().unwrap_or(0);
     Ok(Some(CpuShare::occupy(cpu, share)?))
 }
 

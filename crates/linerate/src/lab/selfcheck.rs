@@ -193,7 +193,7 @@ fn saturated(isolation: Isolation, _: &SignalFd) -> Result<Check, Failure> {
         "mode = \"packet\"\n[path]\nrtt = \"20ms\"\n[sender]\ntcp_wmem = \"4096 16384 33554432\"\n";
     let lab = Lab::up(&scenario(text)?, isolation)?;
     let receiver = lab.host("receiver")?;
-    let serving = Serving::start(receiver, &[])?;
+    let serving = Serving::start(receiver, &[], &ChildSettings::default())?;
     let address = receiver
         .address(linerate_lab::scenario::Family::Ipv4)
         .to_string();
@@ -229,7 +229,7 @@ fn rate(isolation: Isolation, _: &SignalFd) -> Result<Check, Failure> {
     let text = "mode = \"packet\"\n[path]\nrate = \"200M\"\nrtt = \"10ms\"\n";
     let lab = Lab::up(&scenario(text)?, isolation)?;
     let receiver = lab.host("receiver")?;
-    let serving = Serving::start(receiver, &[])?;
+    let serving = Serving::start(receiver, &[], &ChildSettings::default())?;
     let address = receiver
         .address(linerate_lab::scenario::Family::Ipv4)
         .to_string();
