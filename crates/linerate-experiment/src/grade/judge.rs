@@ -16,6 +16,8 @@ pub enum Standing {
     Passed,
     /// All that could be judged is as expected; for the first finding there is no rule yet.
     NoRule,
+    /// Something is not as expected, but the lab itself was disturbed: nothing is shown.
+    Disturbed,
     /// Something is not as expected.
     Missed,
 }
@@ -24,7 +26,18 @@ impl Standing {
     /// What follows from what was remarked.
     pub(super) fn of(remarks: &[Remark]) -> Self {
         let each = remarks.iter().map(Remark::standing);
-        each.max().unwrap_or(Self::Passed)
+        let worst = each.max().unwrap_or(Self::Passed);
+        // A path that did something else is wrong however late it was.
+        let surely =
+            |remark: &Remark| matches!(remark, Remark::Path { .. } | Remark::Failed { .. });
+        let disturbed = remarks
+            .iter()
+            .any(|remark| matches!(remark, Remark::Lab { .. }));
+        if worst == Self::Missed && disturbed && !remarks.iter().any(surely) {
+            Self::Disturbed
+        } else {
+            worst
+        }
     }
 }
 

@@ -67,6 +67,7 @@ fn marks(row: &Row) -> String {
     let mark = |run: &Run| match run.standing {
         Standing::Passed => '✓',
         Standing::NoRule => '·',
+        Standing::Disturbed => '?',
         Standing::Missed => '✗',
     };
     row.runs.iter().map(mark).collect()
@@ -136,7 +137,7 @@ fn confusion(report: &Report) -> String {
         for run in &row.runs {
             let unruled =
                 |remark: &Remark| matches!(remark, Remark::NoRule { .. } | Remark::Failed { .. });
-            if run.remarks.iter().any(unruled) {
+            if run.standing == Standing::Disturbed || run.remarks.iter().any(unruled) {
                 continue;
             }
             let found = first(run).to_owned();
@@ -177,11 +178,13 @@ fn summary(report: &Report) -> String {
     let runs = || report.rows.iter().flat_map(|row| &row.runs);
     let count = |standing| runs().filter(|run| run.standing == standing).count();
     format!(
-        "{} runs of {} scenarios: {} as expected (✓), {} as far as there are rules (·), {} missed (✗)\n",
+        "{} runs of {} scenarios: {} as expected (✓), {} as far as there are rules (·), \
+         {} disturbed (?), {} missed (✗)\n",
         runs().count(),
         report.rows.len(),
         count(Standing::Passed),
         count(Standing::NoRule),
+        count(Standing::Disturbed),
         count(Standing::Missed)
     )
 }

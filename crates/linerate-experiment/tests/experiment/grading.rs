@@ -242,7 +242,7 @@ expected \\ found  path-full  receive-window
 path-full         2          .
 receive-window    1          2
 
-9 runs of 3 scenarios: 4 as expected (✓), 3 as far as there are rules (·), 2 missed (✗)
+9 runs of 3 scenarios: 4 as expected (✓), 3 as far as there are rules (·), 0 disturbed (?), 2 missed (✗)
 "
     );
     assert!(Report::default().text().contains("0 runs of 0 scenarios"));
@@ -261,4 +261,54 @@ fn the_document_is_a_list_of_names_and_runs() {
     assert_eq!(run["mode"], "packet");
     assert_eq!(run["standing"], "missed");
     assert_eq!(run["remarks"][0]["kind"], "wrong_first");
+}
+
+#[test]
+fn a_disturbed_run_is_made_again_and_decides_nothing() {
+    let scenarios = [scenario("healthy", "top = \"path-full\"")];
+    let late = |findings: &[&str]| Observed {
+        bottleneck: vec!["8 ms late".to_owned()],
+        ..found(findings)
+    };
+    // The third attempt is undisturbed.
+    let mut attempts = 0;
+    let calm = grade::run(
+        &scenarios,
+        1,
+        |_, _| {
+            attempts += 1;
+            Ok(if attempts < 3 {
+                late(&["stall"])
+            } else {
+                found(&["path-full"])
+            })
+        },
+        |_| (),
+    );
+    assert_eq!(
+        (attempts, calm.rows[0].runs[0].standing),
+        (3, Standing::Passed)
+    );
+    // It never is: neither passed nor missed, and not green.
+    let mut attempts = 0;
+    let never = grade::run(
+        &scenarios,
+        1,
+        |_, _| {
+            attempts += 1;
+            Ok(late(&["stall"]))
+        },
+        |_| (),
+    );
+    assert_eq!(
+        (attempts, never.rows[0].runs[0].standing),
+        (3, Standing::Disturbed)
+    );
+    assert!(!never.passed());
+    assert!(never.text().contains("1 disturbed (?), 0 missed"));
+    // As expected all the same: nothing to repeat.
+    assert_eq!(
+        judged("top = \"path-full\"", late(&["path-full"])).0,
+        Standing::Passed
+    );
 }

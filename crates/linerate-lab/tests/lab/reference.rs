@@ -14,7 +14,7 @@ const HEAD: &str = "# Scenarios
 
 A scenario is a TOML file that describes a lab: a path between two hosts, the test on it, and what is expected of it.
 This page is made from the program's own definition (`cargo test -p linerate-lab -- --ignored write_the_scenario_reference`).
-How to use one: [the guide](../guides/lab.md). Sixty of them: [scenarios/](../../scenarios).
+How to use one: [the guide](../guides/lab.md). More than sixty of them: [scenarios/](../../scenarios).
 
 A key that is not listed here is refused, with its line and the nearest key that is.
 
