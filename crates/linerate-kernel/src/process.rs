@@ -159,16 +159,20 @@ pub fn be_nicer(by: i32) -> io::Result<()> {
 }
 
 /// When a process was started, in ticks since boot: with its number it names it for good. `None` where
-/// there is none (`/proc/PID/stat`, the field `starttime`).
+/// there is none, or it has ended and only waits for its parent (`/proc/PID/stat`, the fields `state` and
+/// `starttime`).
 pub fn start_ticks(pid: u32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold anything, also brackets and blanks; 20 fields on from its end, the state first.
-    text.rsplit_once(')')?
-        .1
-        .split_whitespace()
-        .nth(19)?
-        .parse()
-        .ok()
+    start_ticks_in(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn start_ticks_in(stat: &str) -> Option<u64> {
+    // The name may hold anything, also brackets and blanks.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
 }
 
 /// The effective user.
@@ -255,6 +259,11 @@ mod tests {
         let own = start_ticks(std::process::id()).unwrap();
         assert!(own > 0);
         assert_eq!(start_ticks(u32::MAX), None);
+        let stat =
+            |state| format!("7 (a) b) {state} 1 7 7 0 -1 4 0 0 0 0 3 4 0 0 20 0 1 0 4711 9 9");
+        assert_eq!(start_ticks_in(&stat("S")), Some(4711));
+        assert_eq!(start_ticks_in(&stat("Z")), None);
+        assert_eq!(start_ticks_in("7 (a"), None);
     }
 
     #[test]

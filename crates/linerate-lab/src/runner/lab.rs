@@ -15,8 +15,10 @@ use super::host::{self, Host};
 use super::in_force::HostInForce;
 use crate::scenario::{HostSpec, Mode, PACKET_MODE_LIMIT, Scenario, Way};
 
-/// A lab whose packets leave later than this, one in a hundred, is itself what was measured.
+/// A lab of which one packet in a hundred leaves later than this, and than this share of the round trip, may
+/// itself be what was measured.
 const TOO_LATE: Nanos = Nanos::from_millis(1);
+const LATE_SHARE: u64 = 20;
 
 /// How the process was set apart from the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -85,6 +87,8 @@ pub struct Lab {
     engine: Engine,
     in_force: InForce,
     warnings: Vec<String>,
+    /// As long as this may one packet in a hundred be late.
+    tolerance: Nanos,
     /// CPU time of the machine at the start: stolen, and all.
     cpu: Option<[u64; 2]>,
 }
@@ -135,6 +139,7 @@ impl Lab {
         };
         Ok(Self {
             warnings: too_fast(scenario, mode),
+            tolerance: TOO_LATE.max(Nanos(scenario.path.rtt().0 / LATE_SHARE)),
             hosts,
             engine,
             in_force,
@@ -196,7 +201,7 @@ impl Lab {
             .map_err(LabError::work("go on with", "the path"))?;
         let stolen = stolen(self.cpu, machine_cpu());
         let mut bottleneck = self.warnings;
-        bottleneck.extend(lagging(&path, kernel_dropped, stolen));
+        bottleneck.extend(lagging(&path, self.tolerance, kernel_dropped, stolen));
         Ok(LabReport {
             in_force: self.in_force,
             path,
@@ -287,11 +292,16 @@ fn stolen(before: Option<[u64; 2]>, after: Option<[u64; 2]>) -> Option<f64> {
     Some(after[0].saturating_sub(before[0]) as f64 / all as f64)
 }
 
-fn lagging(path: &Progress, kernel_dropped: Option<u64>, stolen: Option<f64>) -> Vec<String> {
+fn lagging(
+    path: &Progress,
+    tolerance: Nanos,
+    kernel_dropped: Option<u64>,
+    stolen: Option<f64>,
+) -> Vec<String> {
     let mut reasons = Vec::new();
     for (name, passed) in [("forward", &path.forward), ("back", &path.back)] {
         let late = passed.lateness;
-        if late.p99 > TOO_LATE {
+        if late.p99 > tolerance {
             reasons.push(format!(
                 "of the packets {name}, one in a hundred left more than {} late, the latest {}{}",
                 late.p99,
@@ -340,10 +350,10 @@ mod tests {
 
     #[test]
     fn a_lab_that_lags_says_so() {
-        assert!(lagging(&Progress::default(), Some(0), None).is_empty());
+        assert!(lagging(&Progress::default(), TOO_LATE, Some(0), None).is_empty());
         let mut path = Progress::default();
         path.back.lateness.p99 = Nanos::from_millis(3);
-        let reasons = lagging(&path, Some(12), Some(0.1));
+        let reasons = lagging(&path, TOO_LATE, Some(12), Some(0.1));
         assert_eq!(reasons.len(), 2);
         assert!(reasons[0].contains("packets back") && reasons[0].contains("3.00 ms"));
         assert!(reasons[0].contains("10.0 %"));

@@ -95,7 +95,7 @@ impl Serving {
         let (event, flag) = (Arc::clone(&started), Arc::clone(&begun));
         let reader = std::thread::spawn(move || listen(out, &event, &flag));
         Ok(Self {
-            program: program,
+            program,
             started,
             begun,
             reader: Some(reader),

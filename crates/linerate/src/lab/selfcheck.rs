@@ -5,6 +5,8 @@
 //! model of Mathis (CCR 27(3), 1997) with C = 1.22, where CUBIC keeps to its Reno-friendly region (RFC 9438,
 //! section 4.3).
 
+use std::fmt::Write as _;
+
 use linerate_kernel::process::ChildSettings;
 use linerate_kernel::{clock, counters, poll};
 use linerate_lab::path::Counters;
@@ -41,6 +43,9 @@ struct Check {
     note: String,
 }
 
+/// Makes one check.
+type Measure = fn(Isolation, &SignalFd) -> Result<Check, Failure>;
+
 impl Check {
     fn new(
         name: &'static str,
@@ -71,7 +76,7 @@ impl Check {
 pub(super) fn run(arguments: &SelfcheckArguments, printer: &Printer) -> Result<(), Failure> {
     let signals = take_signals()?;
     let isolation = runner::isolate()?;
-    let checks: [(&str, fn(Isolation, &SignalFd) -> Result<Check, Failure>); 5] = [
+    let checks: [(&str, Measure); 5] = [
         ("delay of an idle path, 2 s", idle),
         ("delay under 1 Gbit/s packet by packet, 6 s", saturated),
         ("rate of a shaped path, 6 s", rate),
@@ -104,7 +109,7 @@ pub(super) fn run(arguments: &SelfcheckArguments, printer: &Printer) -> Result<(
 /// A hypervisor that gives the CPUs to others for tens of milliseconds delays what a lab lets go: no fault of
 /// the lab's, and over in a while. So a check that does not hold while CPU time is stolen is made again.
 fn patiently(
-    check: fn(Isolation, &SignalFd) -> Result<Check, Failure>,
+    check: Measure,
     isolation: Isolation,
     signals: &SignalFd,
     printer: &Printer,
@@ -138,13 +143,14 @@ fn table(checks: &[Check]) -> String {
         let wanted = format!("{:.4} to {:.4}", check.least, check.most);
         let holds = if check.holds { "yes" } else { "NO" };
         let what = format!("{}, {}", check.name, check.unit);
-        out.push_str(&format!(
-            "{what:<34} {:>10.4} {:>10.4} {wanted:>22}  {holds}{}{}\n",
+        let note = &check.note;
+        let _ = writeln!(
+            out,
+            "{what:<34} {:>10.4} {:>10.4} {wanted:>22}  {holds}{}{note}",
             check.asked,
             check.achieved,
-            if check.note.is_empty() { "" } else { "; " },
-            check.note
-        ));
+            if note.is_empty() { "" } else { "; " },
+        );
     }
     out
 }
