@@ -44,6 +44,8 @@ impl Ord for Flight {
 #[derive(Debug, Clone)]
 pub(super) struct Wire {
     seed: u64,
+    /// When the first packet was sent: jitter counts from there, so that a run does not depend on the epoch.
+    origin: Option<Nanos>,
     ordered: VecDeque<Flight>,
     last_due: Nanos,
     slow: BinaryHeap<Reverse<Flight>>,
@@ -53,6 +55,7 @@ impl Wire {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             seed,
+            origin: None,
             ordered: VecDeque::new(),
             last_due: Nanos::ZERO,
             slow: BinaryHeap::new(),
@@ -67,7 +70,8 @@ impl Wire {
         held: Held,
         extra: Option<Nanos>,
     ) {
-        let jitter = jitter_at(self.seed, settings.jitter, now);
+        let origin = *self.origin.get_or_insert(now);
+        let jitter = jitter_at(self.seed, settings.jitter, now.since(origin));
         let due = now.plus(settings.delay).plus(jitter);
         if let Some(extra) = extra {
             let due = due.plus(extra);
@@ -103,7 +107,7 @@ impl Wire {
     }
 }
 
-/// The extra delay at `now`: between random values, each of which only its place in time decides.
+/// The extra delay at `now` since the first packet: between random values, each of which only its place in time decides.
 fn jitter_at(seed: u64, jitter: Nanos, now: Nanos) -> Nanos {
     if jitter == Nanos::ZERO {
         return Nanos::ZERO;

@@ -216,6 +216,26 @@ proptest! {
         prop_assert_eq!(late.poll_timeout(), None);
     }
 
+    /// The epoch that the caller chose changes nothing: all instants move with it.
+    #[test]
+    fn the_epoch_does_not_matter(spec in spec(), load in load(), epoch in 0..1_000_000_000_000_u64) {
+        let early = run(&spec, &load, |_| ());
+        let mut late = Course::of(Direction::new(&spec, 9));
+        let mut now = Nanos(epoch);
+        late.direction.begin(now);
+        for ((gap, packet), id) in load.iter().zip(0..) {
+            now = now.plus(Nanos(gap * 1000));
+            late.offer(now, Packet { id, ..*packet });
+        }
+        late.finish();
+        let moved: Vec<Verdict> = early
+            .verdicts
+            .iter()
+            .map(|verdict| Verdict { due: verdict.due.plus(Nanos(epoch)), ..*verdict })
+            .collect();
+        prop_assert_eq!(late.verdicts, moved);
+    }
+
     /// The bottleneck never carries more than its rate: over the whole run no more than the rate allows
     /// between the first arrival and the last departure.
     #[test]
