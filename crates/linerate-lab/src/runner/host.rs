@@ -89,6 +89,11 @@ impl Host {
         self.side(family, 2)
     }
 
+    /// The CPUs that its programs are held to, so that its packets keep their order; empty: any.
+    pub fn cpus(&self) -> &[usize] {
+        &self.cpus
+    }
+
     /// Does something inside, on a thread of its own.
     pub(super) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
         self.namespace

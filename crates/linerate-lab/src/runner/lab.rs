@@ -74,6 +74,10 @@ pub struct LabReport {
     pub path: Progress,
     /// Packets that the kernel dropped before the engine heard of them.
     pub kernel_dropped: Option<u64>,
+    /// Packets that the whole machine dropped between two interfaces of a CPU meanwhile
+    /// (`net.core.netdev_max_backlog`); `None` where unknown. A lab's own, unless the machine has a network
+    /// of its own that is as busy.
+    pub backlog_dropped: Option<u64>,
     /// Share of the machine's CPU time that its hypervisor gave to others meanwhile; `None` where unknown.
     pub stolen: Option<f64>,
     /// Why the lab itself may have been the bottleneck; empty where it was not.
@@ -91,6 +95,8 @@ pub struct Lab {
     tolerance: Nanos,
     /// CPU time of the machine at the start: stolen, and all.
     cpu: Option<[u64; 2]>,
+    /// What the machine had dropped before.
+    backlog_dropped: Option<u64>,
 }
 
 impl Lab {
@@ -107,11 +113,12 @@ impl Lab {
         set_up_router()?;
         let specs = specs(scenario);
         let cpus = thread::affinity().unwrap_or_default();
-        let (programs, engine) = share_out(&cpus);
+        let engine = share_out(&cpus);
         let hosts = specs
             .iter()
             .zip(1..)
-            .map(|((name, spec), number)| Host::make(name, number, spec, mode, &programs))
+            .zip(home_cpus(engine).into_iter().cycle())
+            .map(|(((name, spec), number), cpus)| Host::make(name, number, spec, mode, &cpus))
             .collect::<Result<Vec<_>, _>>()?;
         let queued_by = send_to_queues(&hosts)?;
         let settings = EngineSettings {
@@ -144,6 +151,7 @@ impl Lab {
             engine,
             in_force,
             cpu: machine_cpu(),
+            backlog_dropped: backlog_dropped(),
         })
     }
 
@@ -200,28 +208,39 @@ impl Lab {
             .stop()
             .map_err(LabError::work("go on with", "the path"))?;
         let stolen = stolen(self.cpu, machine_cpu());
+        let backlog = backlog_dropped().zip(self.backlog_dropped);
+        let backlog_dropped = backlog.map(|(after, before)| after.saturating_sub(before));
         let mut bottleneck = self.warnings;
         bottleneck.extend(lagging(&path, self.tolerance, kernel_dropped, stolen));
+        if let Some(dropped) = backlog_dropped.filter(|dropped| *dropped > 0) {
+            bottleneck.push(format!(
+                "the machine dropped {dropped} packets between two interfaces (net.core.netdev_max_backlog)"
+            ));
+        }
         Ok(LabReport {
             in_force: self.in_force,
             path,
             kernel_dropped,
+            backlog_dropped,
             stolen,
             bottleneck,
         })
     }
 }
 
-/// CPUs for the programs on the hosts, and for the engine's two threads. With four or more, the engine has
-/// two of its own; with fewer, the programs share them.
-fn share_out(cpus: &[usize]) -> (Vec<usize>, [Option<usize>; 2]) {
+/// CPUs for the engine's two threads, forward and back.
+fn share_out(cpus: &[usize]) -> [Option<usize>; 2] {
     match cpus {
-        [others @ .., back, forward] if others.len() >= 2 => {
-            (others.to_vec(), [Some(*forward), Some(*back)])
-        }
-        [.., back, forward] => (cpus.to_vec(), [Some(*forward), Some(*back)]),
-        _ => (cpus.to_vec(), [cpus.first().copied(); 2]),
+        [.., back, forward] => [Some(*forward), Some(*back)],
+        _ => [cpus.first().copied(); 2],
     }
+}
+
+/// CPUs of the programs on hosts that send forward and on those that send back. A host's kernel works on the
+/// CPU of the thread that lets packets go to it: its programs stay there too, or what they send would
+/// overtake, or be overtaken by, what the kernel sends for them when an acknowledgement comes.
+fn home_cpus([forward, back]: [Option<usize>; 2]) -> [Vec<usize>; 2] {
+    [back.into_iter().collect(), forward.into_iter().collect()]
 }
 
 /// Names and settings of the hosts, those of competing traffic only where there is some.
@@ -286,6 +305,11 @@ fn machine_cpu() -> Option<[u64; 2]> {
     Some([stolen, cpus.iter().map(CpuCounters::total).sum()])
 }
 
+fn backlog_dropped() -> Option<u64> {
+    let cpus = counters::softnet().ok()?;
+    Some(cpus.iter().map(|cpu| u64::from(cpu.dropped)).sum())
+}
+
 fn stolen(before: Option<[u64; 2]>, after: Option<[u64; 2]>) -> Option<f64> {
     let (before, after) = (before?, after?);
     let all = after[1].checked_sub(before[1]).filter(|all| *all > 0)?;
@@ -341,11 +365,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_engine_has_cpus_of_its_own_where_there_are_four() {
-        assert_eq!(share_out(&[0, 1, 2, 3]), (vec![0, 1], [Some(3), Some(2)]));
-        assert_eq!(share_out(&[4, 6]), (vec![4, 6], [Some(6), Some(4)]));
-        assert_eq!(share_out(&[5]), (vec![5], [Some(5), Some(5)]));
-        assert_eq!(share_out(&[]), (vec![], [None, None]));
+    fn each_host_has_the_cpu_that_its_packets_come_from() {
+        assert_eq!(share_out(&[0, 1, 2, 3]), [Some(3), Some(2)]);
+        assert_eq!(home_cpus([Some(3), Some(2)]), [vec![2], vec![3]]);
+        assert_eq!(share_out(&[5]), [Some(5), Some(5)]);
+        assert_eq!(share_out(&[]), [None, None]);
     }
 
     #[test]

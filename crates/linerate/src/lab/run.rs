@@ -7,8 +7,8 @@ use std::process::{ExitStatus, Stdio};
 use linerate_kernel::clock;
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::process::{ChildSettings, PidFd};
-use linerate_kernel::thread::{self, SignalFd};
-use linerate_lab::runner::{CpuShare, Isolation, Lab, LabReport};
+use linerate_kernel::thread::SignalFd;
+use linerate_lab::runner::{CpuShare, Host, Isolation, Lab, LabReport};
 use linerate_lab::scenario::{Family, Scenario};
 use linerate_model::units::Nanos;
 
@@ -51,8 +51,8 @@ pub(super) fn run(
     let lab = Lab::up(scenario, isolation)?;
     let receiver = lab.host("receiver")?;
     let shares = [
-        occupy(scenario.sender.cpu, 0)?,
-        occupy(scenario.receiver.cpu, 1)?,
+        occupy(lab.host("sender")?, scenario.sender.cpu)?,
+        occupy(receiver, scenario.receiver.cpu)?,
     ];
     let [testing, serving] = shares.each_ref().map(|share| {
         share
@@ -173,14 +173,12 @@ impl Output {
     }
 }
 
-/// Makes a share of a CPU, one CPU for each host where there are several.
-fn occupy(share: Option<f64>, host: usize) -> Result<Option<CpuShare>, Failure> {
-    let Some(share) = share else {
-        return Ok(None);
-    };
-    let cpus = thread::affinity().unwrap_or_default();
-    let cpu = cpus.get(host % cpus.len().max(1)).copied().unwrap_or(0);
-    Ok(Some(CpuShare::occupy(cpu, share)?))
+/// Makes a share of a host's CPU.
+fn occupy(host: &Host, share: Option<f64>) -> Result<Option<CpuShare>, Failure> {
+    let cpu = host.cpus().first().copied().unwrap_or(0);
+    Ok(share
+        .map(|share| CpuShare::occupy(cpu, share))
+        .transpose()?)
 }
 
 fn server_arguments(scenario: &Scenario) -> Vec<String> {

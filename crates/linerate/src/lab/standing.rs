@@ -123,6 +123,7 @@ pub(super) fn exec(arguments: &ExecArguments) -> Result<(), Failure> {
     let signals = take_signals()?;
     let settings = ChildSettings {
         namespace: Some(network.as_fd()),
+        cpus: host.cpus.clone(),
         ..ChildSettings::default()
     };
     let mut command = Command::new(program);

@@ -39,6 +39,8 @@ pub(super) struct HeldHost {
     pub(super) ipv6: String,
     /// A file that is its network namespace.
     pub(super) namespace: PathBuf,
+    /// The CPUs of its programs.
+    pub(super) cpus: Vec<usize>,
 }
 
 impl Held {
@@ -50,6 +52,7 @@ impl Held {
             ipv4: host.address(Family::Ipv4).to_string(),
             ipv6: host.address(Family::Ipv6).to_string(),
             namespace: host.namespace_file(),
+            cpus: host.cpus().to_vec(),
         };
         Self {
             name: name.to_owned(),

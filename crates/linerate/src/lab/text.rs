@@ -45,7 +45,10 @@ pub(super) fn report(scenario: &Scenario, lab: &LabReport) -> String {
         out.push_str("The lab kept pace with what it was asked for.\n");
     }
     for reason in &lab.bottleneck {
-        let _ = writeln!(out, "The lab itself may have been the bottleneck: {reason}.");
+        let _ = writeln!(
+            out,
+            "The lab itself may have been the bottleneck: {reason}."
+        );
     }
     out
 }

@@ -300,6 +300,9 @@ fn namespaces() -> BTreeSet<String> {
         .collect()
 }
 
+/// Nothing is left.
+const NOTHING: [String; 0] = [];
+
 /// Kills a lab at some moment; what is left of it a second later.
 fn kill_after(moment: Duration) -> Vec<String> {
     let before = namespaces();
@@ -342,11 +345,7 @@ fn a_killed_lab_leaves_nothing() {
     }
     let host = Machine::now();
     for moment in moments(5) {
-        assert_eq!(
-            kill_after(moment),
-            [String::new(); 0],
-            "killed after {moment:?}"
-        );
+        assert_eq!(kill_after(moment), NOTHING, "killed after {moment:?}");
     }
     host.assert_untouched();
 }
@@ -357,11 +356,7 @@ fn fifty_killed_labs_leave_nothing() {
     let _alone = alone();
     let host = Machine::now();
     for moment in moments(50) {
-        assert_eq!(
-            kill_after(moment),
-            [String::new(); 0],
-            "killed after {moment:?}"
-        );
+        assert_eq!(kill_after(moment), NOTHING, "killed after {moment:?}");
     }
     host.assert_untouched();
     say("50 labs were killed, and nothing was left of them");
