@@ -3,12 +3,12 @@
 PROFILE ?= release
 LINERATE = target/$(PROFILE)/linerate
 
-.PHONY: build try test deps check fuzz bench
+.PHONY: build try test deps check grade kill selfcheck fuzz bench
 
 build:
 	cargo build --profile $(PROFILE) --locked -p linerate
 
-# Measures a slow path between two hosts made on this machine. No root.
+# Measures a path of 1 Gbit/s and 60 ms between two hosts made on this machine. No root.
 try: build
 	scripts/try.sh $(LINERATE)
 
@@ -16,6 +16,19 @@ try: build
 # IPERF3_NEW=/path/to/iperf3 runs the matrix with that iperf3 too.
 test: deps check
 	cargo test --workspace --locked --profile fast --no-fail-fast
+
+# Runs all scenarios and holds the findings against what they expect: tens of minutes.
+# RUNS=3 runs each with three seeds.
+grade: build
+	$(LINERATE) lab grade scenarios --runs $(or $(RUNS),1)
+
+# What the lab makes against what it was asked for: two minutes.
+selfcheck: build
+	$(LINERATE) lab selfcheck
+
+# Kills 50 labs at random moments and looks for what is left.
+kill:
+	cargo test -p linerate --locked --profile fast --test it -- --ignored fifty_killed_labs_leave_nothing
 
 check:
 	cargo fmt --all --check

@@ -46,12 +46,17 @@ pub fn explain(evidence: &Evidence<'_>) -> Vec<Finding> {
         .flat_map(|case| {
             rules::RULES
                 .iter()
-                .filter_map(move |rule| rule(&case))
+                .filter_map(move |(_, rule)| rule(&case))
                 .collect::<Vec<_>>()
         })
         .collect();
     findings.sort_by_key(rank);
     findings
+}
+
+/// The ids of all findings that there are rules for.
+pub fn rule_ids() -> impl Iterator<Item = &'static str> {
+    rules::RULES.iter().map(|(id, _)| *id)
 }
 
 /// What is said first: figures that cannot be trusted, then what stopped the run, then what limited

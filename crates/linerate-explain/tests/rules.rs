@@ -11,7 +11,12 @@ use linerate_model::series::Series;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 fn explain(record: &RunRecord) -> Vec<Finding> {
-    linerate_explain::explain(&Evidence::of(record))
+    let findings = linerate_explain::explain(&Evidence::of(record));
+    for finding in &findings {
+        let known = linerate_explain::rule_ids().any(|id| id == finding.id);
+        assert!(known, "{} is not among the ids of the rules", finding.id);
+    }
+    findings
 }
 
 fn tcp() -> Plan {

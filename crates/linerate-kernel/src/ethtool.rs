@@ -1,15 +1,19 @@
 #![expect(unsafe_code, reason = "ioctl takes pointers to pointers")]
-//! The few facts of a device that ethtool alone knows, asked in the calling thread's network namespace.
+//! The few facts and switches of a device that ethtool alone knows, in the calling thread's network namespace.
 //!
 //! Not from /sys/class/net: a sysfs mounted in another namespace shows that namespace's devices.
 
+use std::io;
 use std::os::fd::AsRawFd;
 
 use crate::address::array;
+use crate::option::check;
 
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
+const ETHTOOL_STSO: u32 = 0x1f;
+const ETHTOOL_SGRO: u32 = 0x2c;
 /// Bytes of `struct ethtool_drvinfo`: the driver's name is the 32 bytes behind the command.
 const DRIVER_LENGTH: usize = 196;
 /// Bytes of `struct ethtool_link_settings` before the masks, and its longest: 3 masks of 127 words.
@@ -44,22 +48,37 @@ pub(crate) fn speed_mbps(name: &str) -> Option<u32> {
     (speed != 0 && speed != u32::MAX).then_some(speed)
 }
 
+/// Switches TSO and GRO. GSO, which cuts what the stack made large before it reaches the device, stays.
+pub(crate) fn set_offloads(name: &str, on: bool) -> io::Result<()> {
+    for command in [ETHTOOL_STSO, ETHTOOL_SGRO] {
+        // struct ethtool_value: the command and its value.
+        let mut request = [0_u8; 8];
+        request[..4].copy_from_slice(&command.to_ne_bytes());
+        request[4..].copy_from_slice(&u32::from(on).to_ne_bytes());
+        call(name, &mut request)?;
+    }
+    Ok(())
+}
+
 fn ask<const N: usize>(name: &str, request: &mut [u8; N]) -> Option<()> {
-    let socket = std::net::UdpSocket::bind("0.0.0.0:0")
-        .or_else(|_| std::net::UdpSocket::bind("[::]:0"))
-        .ok()?;
+    call(name, request).ok()
+}
+
+fn call<const N: usize>(name: &str, request: &mut [u8; N]) -> io::Result<()> {
+    let socket =
+        std::net::UdpSocket::bind("0.0.0.0:0").or_else(|_| std::net::UdpSocket::bind("[::]:0"))?;
     // SAFETY: an ifreq of zeros is valid: a name and a union of plain data.
     let mut interface: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= interface.ifr_name.len() {
-        return None;
+        return Err(io::ErrorKind::InvalidInput.into());
     }
     for (to, from) in interface.ifr_name.iter_mut().zip(name.bytes()) {
         *to = libc::c_char::from_ne_bytes([from]);
     }
     interface.ifr_ifru.ifru_data = request.as_mut_ptr().cast();
-    // SAFETY: the ifreq points to `request`; for the two commands above the kernel reads and writes
-    // at most the length of the structure that the command names (for link settings with the number
-    // of mask words that the request names), and both buffers are that long.
+    // SAFETY: the ifreq points to `request`; for the commands above the kernel reads and writes at most
+    // the length of the structure that the command names (for link settings with the number of mask
+    // words that the request names), and each buffer is that long.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut interface) };
-    (result == 0).then_some(())
+    check(result).map(drop)
 }

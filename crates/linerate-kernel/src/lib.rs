@@ -4,7 +4,7 @@
 //! What it is not: it decides nothing, prints nothing, keeps no history and starts no thread. A
 //! function is one question to the kernel or one setting. What this kernel does not know is `None`,
 //! never 0. Nothing here blocks except [`poll::wait`], for as long as its caller says, and the
-//! netlink questions of [`route`] and [`counters`], for at most a second.
+//! netlink questions of [`route`], [`counters`], [`link`] and [`forward_rules`], for at most a second.
 //!
 //! It is the only room with `unsafe`; the modules that need it say so in their first line.
 //!
@@ -30,10 +30,13 @@ pub mod counters;
 mod error;
 mod ethtool;
 pub mod event;
+pub mod forward_rules;
 pub mod host;
+pub mod link;
 pub mod namespace;
 mod netlink;
 mod option;
+pub mod packet_queue;
 pub mod poll;
 mod proc_file;
 pub mod process;

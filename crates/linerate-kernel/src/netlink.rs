@@ -2,7 +2,7 @@
     unsafe_code,
     reason = "a netlink socket is made and addressed by raw calls"
 )]
-//! Questions to rtnetlink: one request, its answers, their attributes.
+//! Questions and orders over netlink: one request, its answers, their attributes.
 //!
 //! Written here and not taken from the netlink-packet crates: those decode a whole message into
 //! types and refuse it whole where a kernel newer than the crate sends one attribute in a new shape.
@@ -29,11 +29,16 @@ const MOST_PIECES: usize = 10_000;
 const NLMSG_NOOP: u16 = 1;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
-const NLM_F_REQUEST: u16 = 1;
+pub(crate) const NLM_F_REQUEST: u16 = 1;
 const NLM_F_MULTI: u16 = 2;
+const NLM_F_ACK: u16 = 4;
+/// Fail where the object is there already; make it where it is not.
+pub(crate) const EXCLUSIVE: u16 = 0x200;
+pub(crate) const CREATE: u16 = 0x400;
 const NLM_F_DUMP: u16 = 0x300;
 /// Bits of an attribute's type that are no type: nested, byte order.
 const ATTRIBUTE_TYPE: u16 = 0x3fff;
+const NESTED: u16 = 0x8000;
 
 /// One object or all of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,11 +57,16 @@ pub(crate) struct Netlink {
 }
 
 impl Netlink {
-    /// A socket in the calling thread's network namespace; it stays there.
+    /// A socket to rtnetlink in the calling thread's network namespace; it stays there.
     pub(crate) fn open() -> io::Result<Self> {
+        Self::open_to(libc::NETLINK_ROUTE)
+    }
+
+    /// The same to another part of the kernel: `NETLINK_NETFILTER` …
+    pub(crate) fn open_to(protocol: libc::c_int) -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         // SAFETY: no pointer is passed.
-        let fd = check(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) })?;
+        let fd = check(unsafe { libc::socket(libc::AF_NETLINK, kind, protocol) })?;
         // SAFETY: the descriptor was just made and belongs to nobody else.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         option::set(&fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, PATIENCE)?;
@@ -66,6 +76,11 @@ impl Netlink {
             request: Vec::new(),
             answer: vec![0; ROOM],
         })
+    }
+
+    /// The socket, for a conversation that goes on by itself.
+    pub(crate) fn into_fd(self) -> OwnedFd {
+        self.fd
     }
 
     /// Sends a request of type `kind` and hands the body of each answer to `take`.
@@ -101,17 +116,48 @@ impl Netlink {
         Err(io::ErrorKind::InvalidData.into())
     }
 
+    /// Gives orders, all in one piece, and waits until the kernel has said of each that it is done. With
+    /// none done before it, nfnetlink's batches are all or nothing.
+    ///
+    /// Errors: the kernel's for the first that it refuses; `WouldBlock` after a second without an answer.
+    pub(crate) fn order(&mut self, orders: &[Order]) -> io::Result<()> {
+        let first = self.sequence.wrapping_add(1);
+        self.request.clear();
+        for order in orders {
+            self.sequence = self.sequence.wrapping_add(1);
+            let flags = NLM_F_REQUEST | order.flags | if order.answered { NLM_F_ACK } else { 0 };
+            push_message(
+                &mut self.request,
+                order.kind,
+                flags,
+                self.sequence,
+                &order.body,
+            )?;
+        }
+        crate::socket::send_flags(&self.fd, &self.request, 0)?;
+        let mut missing = orders.iter().filter(|order| order.answered).count();
+        for _ in 0..MOST_PIECES {
+            if missing == 0 {
+                return Ok(());
+            }
+            let length = self.receive()?;
+            for message in messages(&self.answer[..length]) {
+                let ours = self.sequence.wrapping_sub(message.sequence)
+                    <= self.sequence.wrapping_sub(first);
+                if ours && message.kind == NLMSG_ERROR {
+                    error_of(message.body)?;
+                    missing = missing.saturating_sub(1);
+                }
+            }
+        }
+        Err(io::ErrorKind::InvalidData.into())
+    }
+
     fn send(&mut self, kind: u16, ask: Ask, body: &[u8]) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
-        let length = u32::try_from(HEADER + body.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let flags = NLM_F_REQUEST | if ask == Ask::All { NLM_F_DUMP } else { 0 };
         self.request.clear();
-        self.request.extend(length.to_ne_bytes());
-        self.request.extend(kind.to_ne_bytes());
-        self.request.extend(flags.to_ne_bytes());
-        self.request.extend(self.sequence.to_ne_bytes());
-        self.request.extend([0; 4]);
-        self.request.extend(body);
+        push_message(&mut self.request, kind, flags, self.sequence, body)?;
         // An unconnected netlink socket sends to the kernel.
         crate::socket::send_flags(&self.fd, &self.request, 0).map(drop)
     }
@@ -137,6 +183,36 @@ impl Netlink {
     }
 }
 
+/// Something that the kernel shall change.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(crate) kind: u16,
+    /// [`CREATE`], [`EXCLUSIVE`].
+    pub(crate) flags: u16,
+    /// Whether the kernel answers it: all but the brackets of a batch.
+    pub(crate) answered: bool,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Appends a message with its header.
+pub(crate) fn push_message(
+    to: &mut Vec<u8>,
+    kind: u16,
+    flags: u16,
+    sequence: u32,
+    body: &[u8],
+) -> io::Result<()> {
+    let length = u32::try_from(HEADER + body.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    to.extend(length.to_ne_bytes());
+    to.extend(kind.to_ne_bytes());
+    to.extend(flags.to_ne_bytes());
+    to.extend(sequence.to_ne_bytes());
+    to.extend([0; 4]);
+    to.extend(body);
+    to.resize(to.len().next_multiple_of(4), 0);
+    Ok(())
+}
+
 /// The object is not there: no such device, no route.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     let absent = [
@@ -151,14 +227,16 @@ pub(crate) fn is_absent(error: &io::Error) -> bool {
         .is_some_and(|code| absent.contains(&code))
 }
 
-struct Received<'a> {
-    kind: u16,
+/// A message from the kernel.
+pub(crate) struct Received<'a> {
+    pub(crate) kind: u16,
     flags: u16,
     sequence: u32,
-    body: &'a [u8],
+    pub(crate) body: &'a [u8],
 }
 
-fn messages(bytes: &[u8]) -> impl Iterator<Item = Received<'_>> {
+/// The messages in a piece; it ends at the first that is cut off.
+pub(crate) fn messages(bytes: &[u8]) -> impl Iterator<Item = Received<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let length = usize::try_from(u32::from_ne_bytes(array(rest, 0)?)).ok()?;
@@ -209,6 +287,15 @@ pub(crate) fn push_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
 
+/// Appends an attribute that holds others, which `fill` appends.
+pub(crate) fn push_nested(body: &mut Vec<u8>, kind: u16, fill: impl FnOnce(&mut Vec<u8>)) {
+    let start = body.len();
+    push_attribute(body, kind | NESTED, &[]);
+    fill(body);
+    let length = u16::try_from(body.len() - start).unwrap_or(u16::MAX);
+    body[start..start + 2].copy_from_slice(&length.to_ne_bytes());
+}
+
 /// A word at `at`.
 pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_ne_bytes)
@@ -233,6 +320,15 @@ mod tests {
         assert_eq!(text(attribute(&body, 3).unwrap()), "veth0");
         assert_eq!(word(attribute(&body, 4).unwrap(), 0), Some(1500));
         assert_eq!(attribute(&body, 5), None);
+    }
+
+    #[test]
+    fn attributes_hold_others() {
+        let mut body = Vec::new();
+        push_nested(&mut body, 4, |body| push_attribute(body, 1, b"queue"));
+        let inner = attribute(&body, 4).unwrap();
+        assert_eq!(attribute(inner, 1), Some(b"queue".as_slice()));
+        assert_eq!(body.len(), 4 + 12);
     }
 
     #[test]

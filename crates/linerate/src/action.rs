@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use linerate_engine::EngineError;
 
 use crate::arguments::{self, ServeRequest, ShowRequest, TestRequest};
+use crate::lab::arguments::LabArguments;
 
 /// One action of the program.
 pub(crate) enum Action {
@@ -14,6 +15,7 @@ pub(crate) enum Action {
     Serve(Box<ServeRequest>),
     Show(ShowRequest),
     Iperf3(Vec<OsString>),
+    Lab(Box<LabArguments>),
     /// Help or version.
     Print(String),
     /// Arguments that cannot be understood.
@@ -33,6 +35,12 @@ pub(crate) enum Failure {
     File(String),
     /// The ledger does not balance; the report says where.
     Unbalanced(String),
+    /// A lab could not be had, or failed on the way.
+    Lab(String),
+    /// A program that was run in a lab failed, with this exit code; it may have said why itself.
+    Inner { code: u8, why: String },
+    /// A comparison did not come out as expected; the output says where.
+    Missed(String),
     /// The message was printed already, in iperf3's words.
     Said,
     /// Standard output is gone.
@@ -44,9 +52,10 @@ impl Failure {
         ExitCode::from(match self {
             // Whoever read our output has enough of it.
             Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe => 0,
-            Self::Said => 1,
+            Self::Said | Self::Missed(_) => 1,
+            Self::Inner { code, .. } => *code,
             Self::Usage(_) => 2,
-            Self::Engine(_) => 3,
+            Self::Engine(_) | Self::Lab(_) => 3,
             Self::Incomplete(_) => 4,
             Self::File(_) | Self::Output(_) => 5,
             Self::Unbalanced(_) => 6,
@@ -75,7 +84,10 @@ impl std::fmt::Display for Failure {
             Self::Usage(text)
             | Self::Incomplete(text)
             | Self::File(text)
-            | Self::Unbalanced(text) => f.write_str(text),
+            | Self::Unbalanced(text)
+            | Self::Lab(text)
+            | Self::Missed(text)
+            | Self::Inner { why: text, .. } => f.write_str(text),
             Self::Engine(error) => error.fmt(f),
             Self::Said => Ok(()),
             Self::Output(error) => write!(f, "cannot write the output: {error}"),

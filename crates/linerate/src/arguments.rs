@@ -14,6 +14,7 @@ use linerate_model::plan::{
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::action::Action;
+use crate::lab::arguments::LabArguments;
 
 /// Measures the throughput between two hosts, says why it is not higher, and never lies about where a
 /// number was measured.
@@ -35,11 +36,14 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Measure the path to a host that runs `linerate serve` or `iperf3 -s`
+    #[command(args_override_self = true)]
     Test(Box<TestArguments>),
     /// Wait for tests, many at once, from linerate and iperf3 clients
     Serve(Box<ServeArguments>),
     /// Show a kept record again
     Show(ShowArguments),
+    /// Make wide-area paths on this machine, and test across them
+    Lab(Box<LabArguments>),
     /// Take iperf3's own arguments, print what iperf3 prints
     Iperf3 {
         /// iperf3's arguments
@@ -252,6 +256,9 @@ pub(crate) struct ServeArguments {
     /// Seconds that a client's clock may differ
     #[arg(long, value_name = "SECONDS")]
     time_skew_threshold: Option<u64>,
+    /// Read no faster than this, all TCP streams of a test together: a slow application, for a lab
+    #[arg(long, value_name = "RATE", hide = true)]
+    read_rate: Option<BitRate>,
     /// Keep a record of each test in this folder
     #[arg(short = 'o', long, value_name = "FOLDER")]
     output: Option<PathBuf>,
@@ -301,6 +308,7 @@ pub(crate) struct ServeRequest {
     pub(crate) one_off: bool,
     pub(crate) limits: ServerLimits,
     pub(crate) grace: Nanos,
+    pub(crate) read_rate: Option<BitRate>,
     pub(crate) private_key: Option<PathBuf>,
     pub(crate) users: Option<PathBuf>,
     pub(crate) pkcs1: bool,
@@ -338,6 +346,9 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
                 Format::Text
             },
         }),
+        Ok(Cli {
+            command: Command::Lab(arguments),
+        }) => Action::Lab(arguments),
         Ok(Cli {
             command: Command::Iperf3 { arguments },
         }) => Action::Iperf3(arguments),
@@ -443,6 +454,7 @@ impl ServeArguments {
                 ..ServerLimits::default()
             },
             grace: self.grace,
+            read_rate: self.read_rate.filter(|rate| rate.0 > 0),
             private_key: self.private_key,
             users: self.users,
             pkcs1: self.use_pkcs1_padding,

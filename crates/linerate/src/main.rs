@@ -7,6 +7,7 @@ mod action;
 mod arguments;
 mod iperf3_arguments;
 mod iperf3_mode;
+mod lab;
 mod printer;
 mod serve;
 mod show;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Action::Serve(request) => serve::run(*request, &printer),
         Action::Show(request) => show::run(&request, &mut printer),
         Action::Iperf3(arguments) => iperf3_mode::run(arguments, &mut printer),
+        Action::Lab(arguments) => lab::run(*arguments, &printer),
         Action::Print(text) => printer.print(&text).map_err(Failure::from),
         Action::Refuse(text) => Err(Failure::Usage(text)),
     };

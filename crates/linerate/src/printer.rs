@@ -63,6 +63,7 @@ impl Printer {
     /// Says why the program failed.
     pub(crate) fn complain(&self, failure: &Failure) {
         let silent = matches!(failure, Failure::Said)
+            || matches!(failure, Failure::Inner { why, .. } if why.is_empty())
             || matches!(failure, Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe);
         if !silent {
             self.tell(&format!("linerate: error: {failure}"));

@@ -45,6 +45,7 @@ pub(crate) fn run(request: ServeRequest, printer: &Printer) -> Result<(), Failur
         limits: request.limits,
         verifier,
         grace: request.grace,
+        read_rate: request.read_rate,
         ..ServerOptions::default()
     };
     let teller = Teller {

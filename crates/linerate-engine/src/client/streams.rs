@@ -120,6 +120,7 @@ impl Session<'_> {
             peer_extended: self.extended(),
             streams,
             cpu: self.plan.client_cpu.map(usize::from),
+            read_rate: None,
             cookie_bytes: if self.plan.protocol == Protocol::Tcp {
                 cookie::COOKIE_BYTES as u64
             } else {

@@ -25,7 +25,7 @@ use linerate_kernel::process;
 use linerate_model::plan::{DEFAULT_PORT, Family, Plan};
 use linerate_model::progress::Event;
 use linerate_model::record::{RunRecord, Software};
-use linerate_model::units::Nanos;
+use linerate_model::units::{BitRate, Nanos};
 use linerate_wire::cookie::Cookie;
 
 use crate::auth::Verifier;
@@ -74,6 +74,9 @@ pub struct ServerOptions {
     pub grace: Nanos,
     /// For clients that ask for the server's report.
     pub output: Option<ServerOutput>,
+    /// All TCP streams of a test together are read no faster than this: an application that is slow on
+    /// purpose.
+    pub read_rate: Option<BitRate>,
 }
 
 impl std::fmt::Debug for ServerOptions {
@@ -100,6 +103,7 @@ impl Default for ServerOptions {
             interval: Nanos::from_millis(1000),
             grace: Nanos::from_millis(10_000),
             output: None,
+            read_rate: None,
         }
     }
 }

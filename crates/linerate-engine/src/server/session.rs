@@ -9,7 +9,7 @@ use linerate_model::plan::{Direction, Plan, Protocol};
 use linerate_model::progress::Event;
 use linerate_model::record::{ControlFacts, Flow, RunRecord};
 use linerate_model::tcp_info::TcpFacts;
-use linerate_model::units::Nanos;
+use linerate_model::units::{BitRate, Nanos};
 use linerate_wire::control::{Limits, ServerControl, ServerEvent as Said};
 use linerate_wire::cookie::{self, Cookie};
 use linerate_wire::extension::{self, Hello};
@@ -428,6 +428,7 @@ impl Session<'_> {
                 peer_extended: self.extended,
                 streams: count,
                 cpu: plan.server_cpu.map(usize::from),
+                read_rate: self.read_rate(count),
                 cookie_bytes: if plan.protocol == Protocol::Tcp {
                     cookie::COOKIE_BYTES as u64
                 } else {
@@ -481,6 +482,12 @@ impl Session<'_> {
                 format!("cannot set up a data stream as it asks: {error}"),
             )
         })
+    }
+
+    /// A slow application's rate for each of `streams`.
+    fn read_rate(&self, streams: usize) -> Option<BitRate> {
+        let all = self.shared.options.read_rate?;
+        Some(BitRate((all.0 / streams.max(1) as u64).max(1)))
     }
 
     fn round_trip(&self) -> Nanos {

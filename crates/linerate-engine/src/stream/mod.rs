@@ -20,7 +20,7 @@ use linerate_kernel::{socket, tcp, thread};
 use linerate_model::plan::Plan;
 use linerate_model::progress::StreamOpened;
 use linerate_model::record::{Flow, StreamRecord};
-use linerate_model::units::Nanos;
+use linerate_model::units::{BitRate, Nanos};
 use linerate_wire::extension::{Finishing, FinishingStream};
 
 use crate::budget::Budget;
@@ -56,6 +56,8 @@ pub(crate) struct StreamContext {
     pub(crate) streams: usize,
     /// CPU to run on.
     pub(crate) cpu: Option<usize>,
+    /// TCP: this end reads no faster, for a test with a slow application.
+    pub(crate) read_rate: Option<BitRate>,
     /// Cookie bytes written or read on this connection.
     pub(crate) cookie_bytes: u64,
     /// This end connected.

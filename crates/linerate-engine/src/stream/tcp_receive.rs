@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use linerate_kernel::poll::Interest;
 use linerate_kernel::{clock, socket, tcp};
 use linerate_model::plan::End;
-use linerate_model::units::Nanos;
+use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use super::recorder::Recorder;
 use super::{RECEIVER_DRAIN_BOUND, STALL_BOUND, StreamContext, StreamResult, StreamSocket};
@@ -50,8 +50,14 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
 
 fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>) {
     let mut scratch = vec![0_u8; SCRATCH];
-    let most = (ALL_READS / context.streams.max(1)).clamp(SMALLEST_READ, LARGEST_READ);
+    let largest = if context.read_rate.is_some() {
+        SMALLEST_READ
+    } else {
+        LARGEST_READ
+    };
+    let most = (ALL_READS / context.streams.max(1)).clamp(SMALLEST_READ, largest);
     let mut drain = Drain::default();
+    let mut slowness = Slowness::default();
     while !context.gate.is_cut() {
         let now = clock::monotonic();
         if recorder.due(now) {
@@ -59,6 +65,10 @@ fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>
         }
         if context.gate.stopped().is_some() && drain.is_over(context, now, recorder.bytes) {
             return;
+        }
+        if now < slowness.next {
+            recorder.wait(fd, Interest::NONE, Some(slowness.next));
+            continue;
         }
         let read = if context.plan.skip_receive_copy {
             tcp::discard(fd, most)
@@ -70,7 +80,10 @@ fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>
                 recorder.drained = true;
                 return;
             }
-            Ok(bytes) => recorder.moved(clock::monotonic(), bytes as u64),
+            Ok(bytes) => {
+                slowness.read(context.read_rate, now, bytes as u64);
+                recorder.moved(clock::monotonic(), bytes as u64);
+            }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 recorder.wait(fd, READ, drain.wake(now));
             }
@@ -82,6 +95,21 @@ fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>
                 }
                 return;
             }
+        }
+    }
+}
+
+/// An application that reads no faster than it is told to: it leaves the rest to the socket's buffer.
+#[derive(Default)]
+struct Slowness {
+    next: Nanos,
+}
+
+impl Slowness {
+    /// After a read, the next one may come when the rate has paid for it; time that was not used is lost.
+    fn read(&mut self, rate: Option<BitRate>, now: Nanos, bytes: u64) {
+        if let Some(rate) = rate {
+            self.next = self.next.max(now).plus(rate.time_for(Bytes(bytes)));
         }
     }
 }
@@ -118,5 +146,23 @@ impl Drain {
     /// While draining, look again soon.
     fn wake(&self, now: Nanos) -> Option<Nanos> {
         self.began.map(|_| now.plus(Nanos::from_millis(5)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_reader_keeps_to_its_rate_and_saves_nothing_up() {
+        let rate = Some(BitRate(8_000_000));
+        let mut slowness = Slowness::default();
+        slowness.read(rate, Nanos(1_000_000), 1000);
+        assert_eq!(slowness.next, Nanos(2_000_000));
+        // Late by 5 ms: the next one is not sooner for it.
+        slowness.read(rate, Nanos(7_000_000), 1000);
+        assert_eq!(slowness.next, Nanos(8_000_000));
+        slowness.read(None, Nanos(7_000_000), 1000);
+        assert_eq!(slowness.next, Nanos(8_000_000));
     }
 }

@@ -30,26 +30,26 @@ use crate::words;
 /// A rule.
 pub(crate) type Rule = fn(&Case<'_>) -> Option<Finding>;
 
-/// All rules. Their order decides between findings of equal rank.
-pub(crate) const RULES: [Rule; 18] = [
-    ledger_imbalance::judge,
-    stall::judge,
-    udp_sender_short::judge,
-    udp_receiver_drop::judge,
-    udp_path_loss::judge,
-    sender_cpu::judge,
-    receiver_cpu::judge,
-    receiver_application::judge,
-    receive_window::judge,
-    send_buffer::judge,
-    sender_application::judge,
-    reordering::judge,
-    network_loss::judge,
-    unstable::judge,
-    rate_capped::judge,
-    path_full::judge,
-    cannot_tell::judge,
-    slow_start::judge,
+/// All rules, each with the id of its findings. Their order decides between findings of equal rank.
+pub(crate) const RULES: [(&str, Rule); 18] = [
+    ("ledger-imbalance", ledger_imbalance::judge),
+    ("stall", stall::judge),
+    ("udp-sender-short", udp_sender_short::judge),
+    ("udp-receiver-drop", udp_receiver_drop::judge),
+    ("udp-path-loss", udp_path_loss::judge),
+    ("sender-cpu", sender_cpu::judge),
+    ("receiver-cpu", receiver_cpu::judge),
+    ("receiver-application", receiver_application::judge),
+    ("receive-window", receive_window::judge),
+    ("send-buffer", send_buffer::judge),
+    ("sender-application", sender_application::judge),
+    ("reordering", reordering::judge),
+    ("network-loss", network_loss::judge),
+    ("unstable", unstable::judge),
+    ("rate-capped", rate_capped::judge),
+    ("path-full", path_full::judge),
+    ("cannot-tell", cannot_tell::judge),
+    ("slow-start", slow_start::judge),
 ];
 
 /// A cause that is not the first one is worth a note from this share of the time on.

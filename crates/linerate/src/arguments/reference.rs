@@ -22,6 +22,7 @@ const TAIL: &str = "
 | variable | meaning |
 |---|---|
 | `LINERATE_PASSWORD`, `IPERF3_PASSWORD` | password for `--username`, the first one before the second |
+| `XDG_RUNTIME_DIR` | where `lab up` notes the paths that are up; else `/tmp/linerate-lab-UID` |
 | `LISTEN_FDS`, `LISTEN_PID` | sockets passed in by systemd (`sd_listen_fds(3)`) |
 
 ## Exit codes
@@ -29,12 +30,14 @@ const TAIL: &str = "
 | code | meaning |
 |---|---|
 | 0 | done; a test that you stopped with Ctrl-C is done too |
-| 1 | iperf3 mode: failed |
+| 1 | iperf3 mode: failed; `lab selfcheck`, `lab grade`: something is not as it should be |
 | 2 | the arguments cannot be understood, or contradict themselves |
-| 3 | the test could not be run: no such host, refused, wrong peer |
+| 3 | the test could not be run: no such host, refused, wrong peer; a lab could not be had |
 | 4 | the test ran and failed on the way; what was measured is in the report |
 | 5 | a file could not be read or written |
 | 6 | the ledger does not balance; the report says where |
+
+`lab run` ends with the code of the `linerate test` in it, `lab exec` with that of its command.
 ";
 
 fn usage(option: &Arg) -> String {
@@ -56,14 +59,21 @@ fn usage(option: &Arg) -> String {
     }
 }
 
-fn section(out: &mut String, command: &Command) {
+fn section(out: &mut String, command: &Command, under: &str) {
+    if command.has_subcommands() {
+        let under = format!("{under} {}", command.get_name());
+        for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+            section(out, sub, &under);
+        }
+        return;
+    }
     let about = command
         .get_about()
         .map(ToString::to_string)
         .unwrap_or_default();
     let _ = write!(
         out,
-        "\n## linerate {}\n\n{about}.\n\n| option | meaning | default |\n|---|---|---|\n",
+        "\n## {under} {}\n\n{about}.\n\n| option | meaning | default |\n|---|---|---|\n",
         command.get_name()
     );
     for option in command
@@ -97,7 +107,7 @@ fn markdown() -> String {
         .get_subcommands()
         .filter(|sub| sub.get_name() != "iperf3")
     {
-        section(&mut out, sub);
+        section(&mut out, sub, "linerate");
     }
     out.push_str(TAIL);
     out

@@ -17,6 +17,8 @@ mod harness;
 #[cfg(test)]
 mod ipv6;
 #[cfg(test)]
+mod lab;
+#[cfg(test)]
 mod ledger;
 #[cfg(test)]
 mod matrix;

@@ -1,0 +1,166 @@
+//! Scenarios held against what they expect.
+//!
+//! A run passes when its first finding is an expected one, what must stand beside it does, nothing stands
+//! there that was not allowed, goodput lies in its range, and the path's own counters show that it did what
+//! the scenario says. Findings that no rule can make yet are not judged and said so.
+
+mod judge;
+mod table;
+
+use linerate_lab::scenario::{Checked, Scenario};
+use serde::Serialize;
+
+pub use judge::{Remark, Standing};
+
+/// A run that the machine disturbed is made at most so often.
+const ATTEMPTS: u32 = 3;
+
+/// What one run gave.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Observed {
+    /// Seed of everything random on the path.
+    pub seed: u64,
+    /// Ids of the findings, the first one first.
+    pub findings: Vec<String>,
+    /// Goodput at the receiving application, bits per second; `None` where nothing arrived.
+    pub goodput_bps: Option<f64>,
+    /// What carried the packets.
+    pub engine: String,
+    /// `packet` or `bulk`.
+    pub mode: String,
+    /// What the path's counters say of the scenario's claims.
+    pub claims: Vec<Checked>,
+    /// Why the lab itself may have been the bottleneck; empty where it was not.
+    pub bottleneck: Vec<String>,
+}
+
+/// One run, judged.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Run {
+    /// What it gave.
+    #[serde(flatten)]
+    pub observed: Observed,
+    /// How it stands.
+    pub standing: Standing,
+    /// What is to be said about it.
+    pub remarks: Vec<Remark>,
+}
+
+/// A scenario and its runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The scenario's name.
+    pub name: String,
+    /// Acceptable first findings.
+    pub expected: Vec<String>,
+    /// Its runs, in the order in which they were made.
+    pub runs: Vec<Run>,
+}
+
+/// All scenarios; as JSON a list of rows.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(transparent)]
+pub struct Report {
+    /// In the order in which they were handed in.
+    pub rows: Vec<Row>,
+}
+
+/// What is about to be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step<'a> {
+    /// How many runs were made before, of all scenarios.
+    pub done: usize,
+    /// How many there will be.
+    pub of: usize,
+    /// The scenario's name.
+    pub name: &'a str,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// Runs each scenario `runs` times with different seeds and judges them.
+///
+/// The scenarios take turns: one round of all, then the next. So a machine that changes meanwhile changes
+/// for all alike. A run that misses while the lab itself was disturbed is made again, with the same seed, up to
+/// three times in all. `run` makes one run with a seed, or says why it could not; `before` hears of each run to
+/// come.
+pub fn run(
+    scenarios: &[Scenario],
+    runs: u32,
+    mut run: impl FnMut(&Scenario, u64) -> Result<Observed, String>,
+    mut before: impl FnMut(Step<'_>),
+) -> Report {
+    let mut report = Report {
+        rows: scenarios.iter().map(Row::new).collect(),
+    };
+    let of = scenarios.len() * runs as usize;
+    let mut done = 0;
+    for round in 0..u64::from(runs) {
+        for (scenario, row) in scenarios.iter().zip(&mut report.rows) {
+            let seed = scenario.seed.wrapping_add(round);
+            before(Step {
+                done,
+                of,
+                name: &scenario.name,
+                seed,
+            });
+            let mut made = Run::of(scenario, seed, run(scenario, seed));
+            for _ in 1..ATTEMPTS {
+                if made.standing != Standing::Disturbed {
+                    break;
+                }
+                made = Run::of(scenario, seed, run(scenario, seed));
+            }
+            row.runs.push(made);
+            done += 1;
+        }
+    }
+    report
+}
+
+impl Row {
+    fn new(scenario: &Scenario) -> Self {
+        Self {
+            name: scenario.name.clone(),
+            expected: scenario.expect.top.clone(),
+            runs: Vec::new(),
+        }
+    }
+}
+
+impl Run {
+    /// Judges what a run gave.
+    pub fn of(scenario: &Scenario, seed: u64, outcome: Result<Observed, String>) -> Self {
+        let (observed, remarks) = match outcome {
+            Ok(observed) => {
+                let remarks = judge::remarks(&scenario.expect, &observed);
+                (observed, remarks)
+            }
+            Err(why) => {
+                let observed = Observed {
+                    seed,
+                    ..Observed::default()
+                };
+                (observed, vec![Remark::Failed { why }])
+            }
+        };
+        Self {
+            observed,
+            standing: Standing::of(&remarks),
+            remarks,
+        }
+    }
+}
+
+impl Report {
+    /// Whether no run missed and none was left undecided by a disturbed lab.
+    pub fn passed(&self) -> bool {
+        let mut runs = self.rows.iter().flat_map(|row| &row.runs);
+        runs.all(|run| matches!(run.standing, Standing::Passed | Standing::NoRule))
+    }
+
+    /// As text: a row a scenario, what is to be said of it, the confusion table, and a summary.
+    pub fn text(&self) -> String {
+        table::text(self)
+    }
+}

@@ -1,0 +1,190 @@
+//! The grades as text.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use linerate_model::units::{BitRate, whole};
+
+use super::{Remark, Report, Row, Run, Standing};
+
+/// What stands where nothing was found.
+const NOTHING: &str = "(nothing)";
+
+pub(super) fn text(report: &Report) -> String {
+    let mut text = rows(report);
+    text.push('\n');
+    text.push_str(&confusion(report));
+    text.push('\n');
+    text.push_str(&summary(report));
+    text
+}
+
+/// Columns as wide as their widest cell.
+fn aligned(table: &[Vec<String>]) -> String {
+    let columns = table.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = table.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in table {
+        let cells = row.iter().zip(&widths);
+        let line: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
+        let _ = writeln!(text, "{}", line.join("  ").trim_end());
+    }
+    text
+}
+
+fn rows(report: &Report) -> String {
+    let head = ["scenario", "runs", "first finding", "goodput"];
+    let mut table = vec![head.map(str::to_owned).to_vec()];
+    let mut text = String::new();
+    for row in &report.rows {
+        table.push(vec![
+            row.name.clone(),
+            marks(row),
+            firsts(row),
+            goodput(row),
+        ]);
+    }
+    let lines = aligned(&table);
+    let mut lines = lines.lines();
+    let _ = writeln!(text, "{}", lines.next().unwrap_or_default());
+    for (line, row) in lines.zip(&report.rows) {
+        let _ = writeln!(text, "{line}");
+        for remark in remarks(row) {
+            let _ = writeln!(text, "    {remark}");
+        }
+    }
+    text
+}
+
+/// A sign a run: passed, no rule yet, missed.
+fn marks(row: &Row) -> String {
+    let mark = |run: &Run| match run.standing {
+        Standing::Passed => '✓',
+        Standing::NoRule => '·',
+        Standing::Disturbed => '?',
+        Standing::Missed => '✗',
+    };
+    row.runs.iter().map(mark).collect()
+}
+
+fn first(run: &Run) -> &str {
+    run.observed
+        .findings
+        .first()
+        .map_or(NOTHING, String::as_str)
+}
+
+/// The first findings, each once, the most frequent one first.
+fn firsts(row: &Row) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for run in &row.runs {
+        *counts.entry(first(run)).or_default() += 1;
+    }
+    let mut names: Vec<_> = counts.into_iter().collect();
+    names.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let names: Vec<_> = names.into_iter().map(|(name, _)| name).collect();
+    names.join(", ")
+}
+
+/// From the least to the most of the runs.
+fn goodput(row: &Row) -> String {
+    let all: Vec<f64> = row
+        .runs
+        .iter()
+        .filter_map(|run| run.observed.goodput_bps)
+        .collect();
+    let rate = |bps: f64| BitRate(whole(bps)).to_string();
+    let least = all.iter().copied().reduce(f64::min).map(rate);
+    let most = all.iter().copied().reduce(f64::max).map(rate);
+    match least.zip(most) {
+        Some((least, most)) if least == most => least,
+        Some((least, most)) => format!("{least} to {most}"),
+        None => "none".to_owned(),
+    }
+}
+
+/// What was remarked of a row, each once, with how often where not always.
+fn remarks(row: &Row) -> Vec<String> {
+    let mut seen: Vec<(String, usize)> = Vec::new();
+    for remark in row.runs.iter().flat_map(|run| &run.remarks) {
+        let words = remark.to_string();
+        match seen.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, count)) => *count += 1,
+            None => seen.push((words, 1)),
+        }
+    }
+    let runs = row.runs.len();
+    let say = |(words, count): (String, usize)| {
+        if count == runs {
+            words
+        } else {
+            format!("{count} of {runs}: {words}")
+        }
+    };
+    seen.into_iter().map(say).collect()
+}
+
+/// Expected against found, of the runs whose expected finding has a rule.
+fn confusion(report: &Report) -> String {
+    let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for row in report.rows.iter().filter(|row| !row.expected.is_empty()) {
+        for run in &row.runs {
+            let unruled =
+                |remark: &Remark| matches!(remark, Remark::NoRule { .. } | Remark::Failed { .. });
+            if run.standing == Standing::Disturbed || run.remarks.iter().any(unruled) {
+                continue;
+            }
+            let found = first(run).to_owned();
+            // One of several acceptable ones counts as itself.
+            let expected = if row.expected.contains(&found) {
+                found.clone()
+            } else {
+                row.expected[0].clone()
+            };
+            *counts.entry((expected, found)).or_default() += 1;
+        }
+    }
+    if counts.is_empty() {
+        return "No run's first finding could be judged.\n".to_owned();
+    }
+    let expected: BTreeSet<&String> = counts.keys().map(|(expected, _)| expected).collect();
+    let found: BTreeSet<&String> = counts.keys().map(|(_, found)| found).collect();
+    let mut table = vec![
+        std::iter::once("expected \\ found".to_owned())
+            .chain(found.iter().map(|id| (*id).clone()))
+            .collect::<Vec<_>>(),
+    ];
+    for row in expected {
+        let cell = |column: &&String| {
+            let count = counts.get(&(row.clone(), (*column).clone()));
+            count.map_or(".".to_owned(), usize::to_string)
+        };
+        table.push(
+            std::iter::once(row.clone())
+                .chain(found.iter().map(cell))
+                .collect(),
+        );
+    }
+    aligned(&table)
+}
+
+fn summary(report: &Report) -> String {
+    let runs = || report.rows.iter().flat_map(|row| &row.runs);
+    let count = |standing| runs().filter(|run| run.standing == standing).count();
+    format!(
+        "{} runs of {} scenarios: {} as expected (✓), {} as far as there are rules (·), \
+         {} disturbed (?), {} missed (✗)\n",
+        runs().count(),
+        report.rows.len(),
+        count(Standing::Passed),
+        count(Standing::NoRule),
+        count(Standing::Disturbed),
+        count(Standing::Missed)
+    )
+}

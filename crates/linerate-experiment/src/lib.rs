@@ -1,0 +1,20 @@
+//! Questions that take more than one run.
+//!
+//! [`grade`] runs scenarios of the lab again and again and holds what was found against what they expect.
+//!
+//! What it is not: it makes no path and starts no program. Whoever asks hands in how to run one thing once.
+//!
+//! ```
+//! use linerate_experiment::grade::{self, Observed};
+//! use linerate_lab::scenario::Scenario;
+//!
+//! let text = "name = \"full\"\n[path]\nrate = \"100M\"\n[expect]\ntop = \"path-full\"\ngoodput = \"85M..95M\"";
+//! let scenarios = [Scenario::parse("full.toml", text).unwrap()];
+//! let run = |_: &Scenario, seed| {
+//!     Ok(Observed { seed, findings: vec!["path-full".to_owned()], goodput_bps: Some(94e6), ..Observed::default() })
+//! };
+//! let report = grade::run(&scenarios, 3, run, |_| ());
+//! assert!(report.passed());
+//! ```
+
+pub mod grade;

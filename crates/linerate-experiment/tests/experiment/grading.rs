@@ -1,0 +1,314 @@
+//! Runs held against what was expected.
+
+use linerate_experiment::grade::{self, Observed, Remark, Report, Standing};
+use linerate_lab::scenario::{self, Checked, Claim, Scenario, Way};
+
+fn scenario(name: &str, expect: &str) -> Scenario {
+    let text = format!("name = \"{name}\"\nseed = 5\n[expect]\n{expect}");
+    Scenario::parse("x.toml", &text).expect("the text is right")
+}
+
+fn found(findings: &[&str]) -> Observed {
+    Observed {
+        findings: findings.iter().map(|id| (*id).to_owned()).collect(),
+        goodput_bps: Some(100e6),
+        engine: "NFQUEUE".to_owned(),
+        mode: "packet".to_owned(),
+        ..Observed::default()
+    }
+}
+
+/// One run of a scenario that expects this.
+fn judged(expect: &str, observed: Observed) -> (Standing, Vec<String>) {
+    let run = grade::Run::of(&scenario("one", expect), 5, Ok(observed));
+    (
+        run.standing,
+        run.remarks.iter().map(ToString::to_string).collect(),
+    )
+}
+
+#[test]
+fn what_is_expected_passes_and_all_else_is_said() {
+    let cases: [(&str, &[&str], Standing, &[&str]); 12] = [
+        ("top = \"path-full\"", &["path-full"], Standing::Passed, &[]),
+        (
+            "top = [\"stall\", \"path-full\"]",
+            &["path-full", "stall"],
+            Standing::Passed,
+            &[],
+        ),
+        (
+            "top = \"path-full\"",
+            &["stall"],
+            Standing::Missed,
+            &["first is stall instead of path-full"],
+        ),
+        (
+            "top = \"path-full\"",
+            &[],
+            Standing::Missed,
+            &["first is nothing instead of path-full"],
+        ),
+        (
+            "top = \"path-full\"",
+            &["path-full", "unstable"],
+            Standing::Missed,
+            &["unstable was not expected"],
+        ),
+        (
+            "top = \"path-full\"\nalso = [\"unstable\"]",
+            &["path-full", "unstable"],
+            Standing::Passed,
+            &[],
+        ),
+        (
+            "top = \"path-full\"\nwith = [\"slow-start\"]",
+            &["path-full"],
+            Standing::Missed,
+            &["slow-start is absent"],
+        ),
+        (
+            "top = \"path-full\"\nwith = [\"slow-start\"]",
+            &["path-full", "slow-start"],
+            Standing::Passed,
+            &[],
+        ),
+        (
+            "never = [\"stall\"]",
+            &["path-full", "stall"],
+            Standing::Missed,
+            &["stall must not appear"],
+        ),
+        // Nobody can find a policer yet, so neither its absence nor what stands in its place is judged.
+        (
+            "top = \"policer\"",
+            &["network-loss", "unstable"],
+            Standing::NoRule,
+            &["no rule yet for policer"],
+        ),
+        (
+            "top = \"policer\"\nnever = [\"path-full\"]",
+            &["path-full"],
+            Standing::Missed,
+            &["path-full must not appear", "no rule yet for policer"],
+        ),
+        (
+            "top = \"path-full\"\nwith = [\"bufferbloat\"]",
+            &["path-full"],
+            Standing::NoRule,
+            &["no rule yet for bufferbloat"],
+        ),
+    ];
+    for (expect, findings, standing, remarks) in cases {
+        let remarks: Vec<String> = remarks.iter().map(|remark| (*remark).to_owned()).collect();
+        assert_eq!(
+            judged(expect, found(findings)),
+            (standing, remarks),
+            "{expect} {findings:?}"
+        );
+    }
+}
+
+#[test]
+fn goodput_is_held_against_its_range() {
+    let range = |goodput_bps| {
+        let observed = Observed {
+            goodput_bps,
+            ..found(&["path-full"])
+        };
+        judged("top = \"path-full\"\ngoodput = \"90M..95M\"", observed)
+    };
+    assert_eq!(range(Some(94.1e6)), (Standing::Passed, vec![]));
+    let (standing, remarks) = range(Some(60e6));
+    assert_eq!(standing, Standing::Missed);
+    assert_eq!(
+        remarks,
+        ["goodput of 60.0 Mbit/s is not within 90.0 Mbit/s to 95.0 Mbit/s"]
+    );
+    assert_eq!(
+        range(None).1,
+        ["no goodput, where 90.0 Mbit/s to 95.0 Mbit/s were expected"]
+    );
+    let nothing = Observed {
+        goodput_bps: None,
+        ..found(&["stall"])
+    };
+    assert_eq!(
+        judged("top = \"stall\"\ngoodput = \"0..95M\"", nothing).0,
+        Standing::Passed
+    );
+}
+
+#[test]
+fn a_path_that_did_something_else_misses() {
+    let claim = |standing| {
+        let observed = Observed {
+            claims: vec![Checked {
+                way: Way::Forward,
+                claim: Claim::Loses,
+                standing,
+                evidence: "0 of 9 segments".to_owned(),
+            }],
+            ..found(&["path-full"])
+        };
+        judged("top = \"path-full\"", observed)
+    };
+    assert_eq!(claim(scenario::Standing::Shown), (Standing::Passed, vec![]));
+    let (standing, remarks) = claim(scenario::Standing::Refuted);
+    assert_eq!(standing, Standing::Missed);
+    assert_eq!(
+        remarks,
+        ["the path did not do as it should: Forward Loses: 0 of 9 segments"]
+    );
+    assert_eq!(claim(scenario::Standing::TooFew).0, Standing::Passed);
+}
+
+/// Three scenarios, three runs each, of which one fails and one goes wrong.
+fn report() -> (Report, Vec<String>) {
+    let scenarios = [
+        scenario("healthy", "top = \"path-full\"\ngoodput = \"90M..110M\""),
+        scenario("window", "top = \"receive-window\""),
+        scenario("policed", "top = \"policer\""),
+    ];
+    let mut order = Vec::new();
+    let run = |scenario: &Scenario, seed| match (scenario.name.as_str(), seed) {
+        ("healthy", 6) => Err("no such path".to_owned()),
+        ("window", 7) => Ok(Observed {
+            seed,
+            ..found(&["path-full"])
+        }),
+        ("window", _) => Ok(Observed {
+            seed,
+            ..found(&["receive-window"])
+        }),
+        ("policed", _) => Ok(Observed {
+            seed,
+            ..found(&["network-loss"])
+        }),
+        _ => Ok(Observed {
+            seed,
+            ..found(&["path-full"])
+        }),
+    };
+    let report = grade::run(&scenarios, 3, run, |step| {
+        order.push(format!(
+            "{}/{} {} {}",
+            step.done, step.of, step.name, step.seed
+        ));
+    });
+    (report, order)
+}
+
+#[test]
+fn scenarios_take_turns_with_a_new_seed_each_round() {
+    let (report, order) = report();
+    assert_eq!(
+        order[..4],
+        [
+            "0/9 healthy 5",
+            "1/9 window 5",
+            "2/9 policed 5",
+            "3/9 healthy 6"
+        ]
+    );
+    assert_eq!(order.len(), 9);
+    assert!(!report.passed());
+    let seeds: Vec<u64> = report.rows[0]
+        .runs
+        .iter()
+        .map(|run| run.observed.seed)
+        .collect();
+    assert_eq!(seeds, [5, 6, 7]);
+    assert!(matches!(
+        report.rows[0].runs[1].remarks[..],
+        [Remark::Failed { .. }]
+    ));
+}
+
+#[test]
+fn the_table_has_a_row_each_and_the_confusion() {
+    assert_eq!(
+        report().0.text(),
+        "\
+scenario  runs  first finding              goodput
+healthy   ✓✗✓   path-full, (nothing)       100 Mbit/s
+    1 of 3: the run failed: no such path
+window    ✓✓✗   receive-window, path-full  100 Mbit/s
+    1 of 3: first is path-full instead of receive-window
+policed   ···   network-loss               100 Mbit/s
+    no rule yet for policer
+
+expected \\ found  path-full  receive-window
+path-full         2          .
+receive-window    1          2
+
+9 runs of 3 scenarios: 4 as expected (✓), 3 as far as there are rules (·), 0 disturbed (?), 2 missed (✗)
+"
+    );
+    assert!(Report::default().text().contains("0 runs of 0 scenarios"));
+}
+
+#[test]
+fn the_document_is_a_list_of_names_and_runs() {
+    let document = serde_json::to_value(report().0).expect("it can be written");
+    let row = &document[1];
+    assert_eq!(row["name"], "window");
+    let run = &row["runs"][2];
+    assert_eq!(run["seed"], 7);
+    assert_eq!(run["findings"], serde_json::json!(["path-full"]));
+    assert_eq!(run["goodput_bps"], 100e6);
+    assert_eq!(run["engine"], "NFQUEUE");
+    assert_eq!(run["mode"], "packet");
+    assert_eq!(run["standing"], "missed");
+    assert_eq!(run["remarks"][0]["kind"], "wrong_first");
+}
+
+#[test]
+fn a_disturbed_run_is_made_again_and_decides_nothing() {
+    let scenarios = [scenario("healthy", "top = \"path-full\"")];
+    let late = |findings: &[&str]| Observed {
+        bottleneck: vec!["8 ms late".to_owned()],
+        ..found(findings)
+    };
+    // The third attempt is undisturbed.
+    let mut attempts = 0;
+    let calm = grade::run(
+        &scenarios,
+        1,
+        |_, _| {
+            attempts += 1;
+            Ok(if attempts < 3 {
+                late(&["stall"])
+            } else {
+                found(&["path-full"])
+            })
+        },
+        |_| (),
+    );
+    assert_eq!(
+        (attempts, calm.rows[0].runs[0].standing),
+        (3, Standing::Passed)
+    );
+    // It never is: neither passed nor missed, and not green.
+    let mut attempts = 0;
+    let never = grade::run(
+        &scenarios,
+        1,
+        |_, _| {
+            attempts += 1;
+            Ok(late(&["stall"]))
+        },
+        |_| (),
+    );
+    assert_eq!(
+        (attempts, never.rows[0].runs[0].standing),
+        (3, Standing::Disturbed)
+    );
+    assert!(!never.passed());
+    assert!(never.text().contains("1 disturbed (?), 0 missed"));
+    // As expected all the same: nothing to repeat.
+    assert_eq!(
+        judged("top = \"path-full\"", late(&["path-full"])).0,
+        Standing::Passed
+    );
+}

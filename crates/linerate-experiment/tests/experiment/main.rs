@@ -1,0 +1,3 @@
+//! Questions of more than one run, answered with runs that are made up.
+
+mod grading;

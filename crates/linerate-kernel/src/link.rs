@@ -1,0 +1,216 @@
+//! Making links, addresses and routes, in the calling thread's network namespace.
+//!
+//! Meant for namespaces of one's own ([`crate::namespace`]): nothing here asks whether a name is taken
+//! by something that matters, the kernel refuses it (`EEXIST`).
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd};
+
+use crate::KernelError;
+use crate::address::octets;
+use crate::ethtool;
+use crate::namespace::NetworkNamespace;
+use crate::netlink::{CREATE, EXCLUSIVE, Netlink, Order, push_attribute, push_nested};
+use crate::route;
+
+const RTM_NEWLINK: u16 = 16;
+const RTM_NEWADDR: u16 = 20;
+const RTM_NEWROUTE: u16 = 24;
+// include/uapi/linux/if_link.h, if_addr.h, rtnetlink.h, veth.h
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_NET_NS_FD: u16 = 28;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const VETH_INFO_PEER: u16 = 1;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+const IFA_FLAGS: u16 = 8;
+/// No detection of a duplicate: a tentative address could not be used for a second.
+const IFA_F_NODAD: u32 = 2;
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
+const RTA_METRICS: u16 = 8;
+const RTAX_CC_ALGO: u16 = 16;
+const RT_TABLE_MAIN: u8 = 254;
+const RTPROT_STATIC: u8 = 4;
+const RTN_UNICAST: u8 = 1;
+/// Bytes of `struct ifinfomsg`.
+const LINK_HEADER: usize = 16;
+
+/// One end of a veth pair.
+#[derive(Debug, Clone, Copy)]
+pub struct VethEnd<'a> {
+    /// Its name, 1 to 15 bytes.
+    pub name: &'a str,
+    /// The namespace that it is made in.
+    pub namespace: &'a NetworkNamespace,
+    /// Largest packet, IP header included, bytes; 68 to 65535.
+    pub mtu: u32,
+}
+
+/// Makes a pair of linked interfaces. Both are down.
+///
+/// # Errors
+/// `EEXIST` for a name that is taken, `EPERM` without `CAP_NET_ADMIN` in both namespaces, `EOPNOTSUPP`
+/// where the kernel has no veth (`CONFIG_VETH`).
+pub fn make_veth(one: VethEnd<'_>, other: VethEnd<'_>) -> Result<(), KernelError> {
+    let mut body = vec![0; LINK_HEADER];
+    push_end(&mut body, one);
+    push_nested(&mut body, IFLA_LINKINFO, |info| {
+        push_attribute(info, IFLA_INFO_KIND, b"veth");
+        push_nested(info, IFLA_INFO_DATA, |data| {
+            push_nested(data, VETH_INFO_PEER, |peer| {
+                peer.extend([0; LINK_HEADER]);
+                push_end(peer, other);
+            });
+        });
+    });
+    order(RTM_NEWLINK, CREATE | EXCLUSIVE, body)
+        .map_err(KernelError::of("make the veth pair", one.name))
+}
+
+fn push_end(body: &mut Vec<u8>, end: VethEnd<'_>) {
+    let fd = end.namespace.as_fd().as_raw_fd();
+    push_attribute(body, IFLA_IFNAME, &zero_ended(end.name));
+    push_attribute(body, IFLA_MTU, &end.mtu.to_ne_bytes());
+    push_attribute(body, IFLA_NET_NS_FD, &fd.to_ne_bytes());
+}
+
+/// Brings an interface up.
+///
+/// # Errors
+/// `ENODEV` where there is none of this name, `EPERM` without `CAP_NET_ADMIN`.
+pub fn bring_up(name: &str) -> Result<(), KernelError> {
+    let up = libc::IFF_UP.cast_unsigned().to_ne_bytes();
+    let mut body = vec![0; LINK_HEADER];
+    // struct ifinfomsg: flags at 8, and at 12 which of them change.
+    body[8..12].copy_from_slice(&up);
+    body[12..16].copy_from_slice(&up);
+    push_attribute(&mut body, IFLA_IFNAME, &zero_ended(name));
+    order(RTM_NEWLINK, 0, body).map_err(KernelError::of("bring up", name))
+}
+
+/// Gives an interface an address in a network of `prefix` bits, which becomes reachable through it.
+///
+/// # Errors
+/// `ENODEV`, `EEXIST`, `EPERM`; `EACCES` for IPv6 where it is switched off.
+pub fn add_address(name: &str, address: IpAddr, prefix: u8) -> Result<(), KernelError> {
+    let attempt = || {
+        let index = index_of(name)?;
+        let mut body = vec![family(address), prefix, 0, 0];
+        body.extend(index.to_ne_bytes());
+        push_attribute(&mut body, IFA_LOCAL, &octets(address));
+        push_attribute(&mut body, IFA_ADDRESS, &octets(address));
+        push_attribute(&mut body, IFA_FLAGS, &IFA_F_NODAD.to_ne_bytes());
+        order(RTM_NEWADDR, CREATE | EXCLUSIVE, body)
+    };
+    let object = format!("{address}/{prefix} to {name}");
+    attempt().map_err(KernelError::of("add the address", &object))
+}
+
+/// A route through a router that is reached over an interface.
+#[derive(Debug, Clone, Copy)]
+pub struct RouteThrough<'a> {
+    /// Where to: an address and a prefix's length; `None` is everywhere.
+    pub to: Option<(IpAddr, u8)>,
+    /// The router.
+    pub gateway: IpAddr,
+    /// The interface.
+    pub interface: &'a str,
+    /// Congestion control of connections that take it, both those made and those accepted; `None`:
+    /// the namespace's. Linux 4.0.
+    pub congestion: Option<&'a str>,
+}
+
+/// Adds a route to the main table.
+///
+/// # Errors
+/// `EEXIST`, `EPERM`, `ENETUNREACH` where the router is not on the link; `EINVAL` also for a congestion
+/// control that this kernel does not have.
+pub fn add_route(wanted: RouteThrough<'_>) -> Result<(), KernelError> {
+    let attempt = || {
+        let index = index_of(wanted.interface)?;
+        let prefix = wanted.to.map_or(0, |(_, prefix)| prefix);
+        // struct rtmsg: family, dst_len, src_len, tos, table, protocol, scope, type, flags u32.
+        let mut body = vec![family(wanted.gateway), prefix, 0, 0];
+        body.extend([RT_TABLE_MAIN, RTPROT_STATIC, 0, RTN_UNICAST, 0, 0, 0, 0]);
+        if let Some((address, _)) = wanted.to {
+            push_attribute(&mut body, RTA_DST, &octets(address));
+        }
+        push_attribute(&mut body, RTA_GATEWAY, &octets(wanted.gateway));
+        push_attribute(&mut body, RTA_OIF, &index.to_ne_bytes());
+        if let Some(congestion) = wanted.congestion {
+            push_nested(&mut body, RTA_METRICS, |metrics| {
+                push_attribute(metrics, RTAX_CC_ALGO, &zero_ended(congestion));
+            });
+        }
+        order(RTM_NEWROUTE, CREATE | EXCLUSIVE, body)
+    };
+    let with = wanted
+        .congestion
+        .map_or(String::new(), |name| format!(", congestion control {name}"));
+    let object = format!("through {} over {}{with}", wanted.gateway, wanted.interface);
+    attempt().map_err(KernelError::of("add the route", &object))
+}
+
+/// Switches the merging and the cutting of packets (TSO, GRO) of an interface on or off. Off, each packet
+/// on the link is at most its MTU.
+///
+/// # Errors
+/// `ENODEV`, `EPERM`, `EOPNOTSUPP` for a driver that cannot.
+pub fn set_offloads(name: &str, on: bool) -> Result<(), KernelError> {
+    ethtool::set_offloads(name, on).map_err(KernelError::of(
+        if on {
+            "switch on the offloads of"
+        } else {
+            "switch off the offloads of"
+        },
+        name,
+    ))
+}
+
+fn order(kind: u16, flags: u16, body: Vec<u8>) -> io::Result<()> {
+    Netlink::open()?.order(&[Order {
+        kind,
+        flags,
+        answered: true,
+        body,
+    }])
+}
+
+fn index_of(name: &str) -> io::Result<u32> {
+    route::index_of(name).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+}
+
+fn family(address: IpAddr) -> u8 {
+    // 2 and 10.
+    u8::try_from(crate::address::Family::from(address).number()).unwrap_or_default()
+}
+
+fn zero_ended(text: &str) -> Vec<u8> {
+    let mut bytes = text.as_bytes().to_vec();
+    bytes.push(0);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let error = bring_up("no-such-link").unwrap_err().to_string();
+        assert!(
+            error.starts_with("cannot bring up no-such-link: "),
+            "{error}"
+        );
+        let error = add_address("no-such-link", [192, 0, 2, 1].into(), 24).unwrap_err();
+        assert!(error.to_string().contains("192.0.2.1/24 to no-such-link"));
+        let error = set_offloads("no-such-link", false).unwrap_err();
+        assert!(error.to_string().contains("no-such-link"));
+    }
+}

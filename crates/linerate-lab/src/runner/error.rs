@@ -1,0 +1,109 @@
+//! Why a lab cannot be had.
+
+use std::io;
+
+use linerate_kernel::KernelError;
+
+/// What was tried, on what, why it failed, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// No namespaces.
+    #[error(
+        "{source}: a lab needs user namespaces, or root. What may forbid them: user.max_user_namespaces = 0, \
+         kernel.unprivileged_userns_clone = 0 (Debian), kernel.apparmor_restrict_unprivileged_userns = 1 \
+         (Ubuntu 24.04), a container without the right to make them, or a kernel without CONFIG_USER_NS and \
+         CONFIG_NET_NS. Root can run a lab without them; `linerate test` and `linerate serve` need neither"
+    )]
+    Namespaces {
+        /// The kernel's answer.
+        source: KernelError,
+    },
+    /// A link, an address or a route.
+    #[error(
+        "{source}, on the lab's {place}. Links need CONFIG_VETH (module veth), and IPv6 must not be switched off"
+    )]
+    Network {
+        /// The host or the router.
+        place: String,
+        /// The kernel's answer.
+        source: KernelError,
+    },
+    /// A route with a congestion control that the kernel does not have.
+    #[error(
+        "{source}, on the lab's {place}. Congestion controls of this kernel: {available}; another needs its \
+         module, loaded by root (modprobe tcp_NAME)"
+    )]
+    Congestion {
+        /// The host.
+        place: String,
+        /// What there is.
+        available: String,
+        /// The kernel's answer.
+        source: KernelError,
+    },
+    /// Packets cannot be sent to a queue.
+    #[error(
+        "{source}. A lab's path needs packet queues of the kernel: CONFIG_NETFILTER_NETLINK_QUEUE (module \
+         nfnetlink_queue), and CONFIG_NFT_QUEUE (nft_queue) or CONFIG_NETFILTER_XT_TARGET_NFQUEUE with \
+         CONFIG_NFT_COMPAT (xt_NFQUEUE, nft_compat). Root loads them: modprobe -a nfnetlink_queue nft_queue; a \
+         kernel for clouds or containers may come without, its `-extra` modules or the standard kernel have \
+         them. `linerate test` and `linerate serve` work without"
+    )]
+    Queue {
+        /// The kernel's answer.
+        source: KernelError,
+    },
+    /// A setting of a namespace.
+    #[error("cannot set {key} = {value} on the lab's {place}: {reason}")]
+    Setting {
+        /// The host or the router.
+        place: String,
+        /// The sysctl's name.
+        key: String,
+        /// The value that was asked for.
+        value: String,
+        /// What the kernel says.
+        reason: String,
+    },
+    /// No such host.
+    #[error("the lab has no host '{name}', only {hosts}")]
+    Host {
+        /// The name.
+        name: String,
+        /// Those there are.
+        hosts: String,
+    },
+    /// A thread, a child, or the engine at work.
+    #[error("cannot {operation} {object} in the lab: {source}")]
+    Work {
+        /// A verb phrase.
+        operation: &'static str,
+        /// On what.
+        object: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+impl LabError {
+    /// For `map_err`.
+    pub(super) fn work(
+        operation: &'static str,
+        object: impl Into<String>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let object = object.into();
+        move |source| Self::Work {
+            operation,
+            object,
+            source,
+        }
+    }
+
+    pub(super) fn network(place: &str) -> impl Fn(KernelError) -> Self + use<> {
+        let place = place.to_owned();
+        move |source| Self::Network {
+            place: place.clone(),
+            source,
+        }
+    }
+}

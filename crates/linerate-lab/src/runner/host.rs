@@ -1,0 +1,308 @@
+//! A host of the lab: a network namespace with one interface, `eth0`, towards the router.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
+use std::process::{Child, Command};
+
+use linerate_kernel::link::{self, RouteThrough, VethEnd};
+use linerate_kernel::namespace::NetworkNamespace;
+use linerate_kernel::process::{self, ChildSettings};
+use linerate_kernel::{KernelError, route};
+
+use super::error::LabError;
+use super::in_force::HostInForce;
+use crate::scenario::{Family, HostSpec, Mode};
+
+/// The interface of each host.
+const INTERFACE: &str = "eth0";
+/// Bits of the networks between a host and the router.
+const PREFIX_V4: u8 = 30;
+const PREFIX_V6: u8 = 64;
+/// The longest name of an interface.
+const LONGEST_NAME: usize = 15;
+
+/// A host.
+#[derive(Debug)]
+pub struct Host {
+    name: String,
+    namespace: NetworkNamespace,
+    number: u8,
+    /// CPUs of its programs.
+    cpus: Vec<usize>,
+    /// Index of the router's interface towards it.
+    pub(super) port: u32,
+}
+
+impl Host {
+    /// Makes it, its link to the router, and its settings. The calling thread is in the router's namespace.
+    ///
+    /// `number` tells its network, 1 to 63; its programs stay on `cpus`.
+    pub(super) fn make(
+        name: &str,
+        number: u8,
+        spec: &HostSpec,
+        mode: Mode,
+        cpus: &[usize],
+    ) -> Result<Self, LabError> {
+        let namespace = NetworkNamespace::make()
+            .map_err(LabError::work("make a network namespace for", name))?;
+        let router = NetworkNamespace::current().map_err(LabError::work(
+            "find the network namespace of",
+            "the router",
+        ))?;
+        let mut port = format!("to-{name}");
+        port.truncate(LONGEST_NAME);
+        let end = |name, namespace| VethEnd {
+            name,
+            namespace,
+            mtu: spec.mtu,
+        };
+        let failed = LabError::network(name);
+        link::make_veth(end(&port, &router), end(INTERFACE, &namespace)).map_err(&failed)?;
+        let mut host = Self {
+            name: name.to_owned(),
+            namespace,
+            number,
+            cpus: cpus.to_vec(),
+            port: 0,
+        };
+        host.set_up_link(&port, 1, mode).map_err(&failed)?;
+        host.port = route::index_of(&port).ok_or_else(|| {
+            failed(KernelError {
+                operation: "find",
+                object: port.clone(),
+                source: std::io::ErrorKind::NotFound.into(),
+            })
+        })?;
+        host.inside(|| host.set_up(spec, mode))??;
+        Ok(host)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its address.
+    pub fn address(&self, family: Family) -> IpAddr {
+        self.side(family, 2)
+    }
+
+    /// The CPUs that its programs are held to, so that its packets keep their order; empty: any.
+    pub fn cpus(&self) -> &[usize] {
+        &self.cpus
+    }
+
+    /// Does something inside, on a thread of its own.
+    pub(super) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+        self.namespace
+            .run(work)
+            .map_err(LabError::work("enter the network namespace of", &self.name))
+    }
+
+    /// Starts a program on this host. The kernel kills it when the calling thread ends.
+    ///
+    /// # Errors
+    /// [`LabError::Work`]: no such program, no memory …
+    pub fn spawn(&self, command: &mut Command) -> Result<Child, LabError> {
+        self.spawn_with(command, &ChildSettings::default())
+    }
+
+    /// The same on a certain CPU, or with another niceness. The namespace in `settings` is replaced.
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn).
+    pub fn spawn_with(
+        &self,
+        command: &mut Command,
+        settings: &ChildSettings<'_>,
+    ) -> Result<Child, LabError> {
+        use std::os::fd::AsFd as _;
+        let program = command.get_program().to_string_lossy().into_owned();
+        let mut settings = ChildSettings {
+            namespace: Some(self.namespace.as_fd()),
+            ..settings.clone()
+        };
+        if settings.cpus.is_empty() {
+            settings.cpus.clone_from(&self.cpus);
+        }
+        process::spawn_bound(command, &settings).map_err(LabError::work("start", program))
+    }
+
+    /// Where another process finds its namespace as long as this one lives.
+    pub fn namespace_file(&self) -> PathBuf {
+        use std::os::fd::{AsFd as _, AsRawFd as _};
+        let fd = self.namespace.as_fd().as_raw_fd();
+        PathBuf::from(format!("/proc/{}/fd/{fd}", std::process::id()))
+    }
+
+    /// 1 is the router's side, 2 the host's. The networks are those for documentation (RFC 5737, RFC 3849).
+    fn side(&self, family: Family, side: u8) -> IpAddr {
+        match family {
+            Family::Ipv4 => Ipv4Addr::new(192, 0, 2, self.number * 4 + side).into(),
+            Family::Ipv6 => {
+                let number = u16::from(self.number);
+                Ipv6Addr::new(0x2001, 0xdb8, 0, number, 0, 0, 0, u16::from(side)).into()
+            }
+        }
+    }
+
+    /// One end of the link: addresses, offloads, up.
+    fn set_up_link(&self, name: &str, side: u8, mode: Mode) -> Result<(), KernelError> {
+        link::add_address(name, self.side(Family::Ipv4, side), PREFIX_V4)?;
+        link::add_address(name, self.side(Family::Ipv6, side), PREFIX_V6)?;
+        if mode == Mode::Packet {
+            link::set_offloads(name, false)?;
+        }
+        link::bring_up(name)
+    }
+
+    /// Inside.
+    fn set_up(&self, spec: &HostSpec, mode: Mode) -> Result<(), LabError> {
+        let failed = LabError::network(&self.name);
+        link::bring_up("lo").map_err(&failed)?;
+        self.set_up_link(INTERFACE, 2, mode).map_err(&failed)?;
+        for family in [Family::Ipv4, Family::Ipv6] {
+            let wanted = RouteThrough {
+                to: None,
+                gateway: self.side(family, 1),
+                interface: INTERFACE,
+                congestion: Some(&spec.congestion),
+            };
+            link::add_route(wanted).map_err(|source| self.no_route(spec, source))?;
+        }
+        for (key, value) in wanted_settings(spec) {
+            set(&self.name, &key, &value)?;
+        }
+        Ok(())
+    }
+
+    fn no_route(&self, spec: &HostSpec, source: KernelError) -> LabError {
+        let place = self.name.clone();
+        let available = read("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
+        if available
+            .split_whitespace()
+            .any(|name| name == spec.congestion)
+        {
+            return LabError::Network { place, source };
+        }
+        LabError::Congestion {
+            place,
+            available,
+            source,
+        }
+    }
+
+    /// What is really in force, read back.
+    pub(super) fn in_force(&self, spec: &HostSpec) -> Result<HostInForce, LabError> {
+        let asked = wanted_settings(spec);
+        self.inside(|| HostInForce::read(INTERFACE, spec, &asked))
+    }
+}
+
+fn wanted_settings(spec: &HostSpec) -> Vec<(String, String)> {
+    let triple = |[least, initial, most]: [u64; 3]| format!("{least} {initial} {most}");
+    let memory = [
+        ("net.ipv4.tcp_wmem", spec.tcp_wmem),
+        ("net.ipv4.tcp_rmem", spec.tcp_rmem),
+    ];
+    let memory = memory
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), triple(value?))));
+    let others = spec
+        .sysctl
+        .iter()
+        .map(|(key, value)| (key.clone(), value.clone()));
+    memory.chain(others).collect()
+}
+
+/// Where a per-namespace setting lies: dots and slashes are exchanged (sysctl(8)). `None` for one that is no
+/// setting of a network namespace.
+fn path_of(key: &str) -> Option<PathBuf> {
+    let exchanged: String = key
+        .chars()
+        .map(|each| match each {
+            '.' => '/',
+            '/' => '.',
+            each => each,
+        })
+        .collect();
+    let inside = exchanged.starts_with("net/")
+        && exchanged
+            .split('/')
+            .all(|part| !matches!(part, "" | "." | ".."));
+    inside.then(|| PathBuf::from("/proc/sys").join(exchanged))
+}
+
+/// A setting of the calling thread's namespace; `None` where there is no such one.
+pub(super) fn read(key: &str) -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "the runner is not the pure part")]
+    let text = fs::read_to_string(path_of(key)?).ok()?;
+    Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Sets one.
+pub(super) fn set(place: &str, key: &str, value: &str) -> Result<(), LabError> {
+    let failed = |reason: String| LabError::Setting {
+        place: place.to_owned(),
+        key: key.to_owned(),
+        value: value.to_owned(),
+        reason,
+    };
+    let path = path_of(key).ok_or_else(|| {
+        failed("it is no setting of a network namespace, which begin with `net.`".to_owned())
+    })?;
+    #[expect(clippy::disallowed_methods, reason = "the runner is not the pure part")]
+    let written = fs::write(path, value);
+    written.map_err(|error| {
+        failed(match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                "this kernel has it not, or for the whole machine alone".to_owned()
+            }
+            std::io::ErrorKind::PermissionDenied => {
+                "it holds for the whole machine, which a lab does not touch".to_owned()
+            }
+            _ => error.to_string(),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_settings_of_a_namespace_have_a_place() {
+        let path = path_of("net.ipv4.conf.eth0/100.rp_filter").unwrap();
+        assert_eq!(
+            path.to_str(),
+            Some("/proc/sys/net/ipv4/conf/eth0.100/rp_filter")
+        );
+        for key in [
+            "kernel.pid_max",
+            "net",
+            "net./../kernel.x",
+            "net..x",
+            "net.ipv4./..",
+            "",
+        ] {
+            assert_eq!(path_of(key), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn what_the_scenario_asks_comes_in_the_kernels_words() {
+        let spec = HostSpec {
+            tcp_wmem: Some([4096, 16384, 4_194_304]),
+            ..HostSpec::default()
+        };
+        assert_eq!(
+            wanted_settings(&spec),
+            [(
+                "net.ipv4.tcp_wmem".to_owned(),
+                "4096 16384 4194304".to_owned()
+            )]
+        );
+    }
+}

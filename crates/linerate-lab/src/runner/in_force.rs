@@ -1,0 +1,65 @@
+//! What was really in force, read back from the kernel: not all that is asked for is granted, and much that
+//! nobody asked for matters.
+
+use std::collections::BTreeMap;
+
+use linerate_kernel::route;
+use serde::Serialize;
+
+use super::host;
+use crate::scenario::HostSpec;
+
+/// Settings that decide what TCP does, told for each host whoever set them.
+const TOLD: [&str; 8] = [
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_window_scaling",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+];
+
+/// A host as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct HostInForce {
+    /// Congestion control of its routes, which goes before the namespace's.
+    pub route_congestion: String,
+    /// MTU of its interface, bytes.
+    pub mtu: Option<u32>,
+    /// Settings: those of the scenario, and some that always matter.
+    pub settings: BTreeMap<String, String>,
+    /// Settings that stand at another value than was asked for: the key, and what was asked.
+    pub refused: BTreeMap<String, String>,
+}
+
+impl HostInForce {
+    /// In the namespace of the calling thread.
+    pub(super) fn read(interface: &str, spec: &HostSpec, asked: &[(String, String)]) -> Self {
+        let facts = route::index_of(interface)
+            .and_then(|index| route::interface_facts(index).ok().flatten());
+        let keys = TOLD
+            .iter()
+            .map(|key| (*key).to_owned())
+            .chain(asked.iter().map(|(key, _)| key.clone()));
+        let settings: BTreeMap<String, String> = keys
+            .filter_map(|key| host::read(&key).map(|value| (key, value)))
+            .collect();
+        let same = |key: &String, value: &str| {
+            let words = value.split_whitespace().collect::<Vec<_>>().join(" ");
+            settings.get(key) == Some(&words)
+        };
+        let refused = asked
+            .iter()
+            .filter(|(key, value)| !same(key, value))
+            .cloned()
+            .collect();
+        Self {
+            route_congestion: spec.congestion.clone(),
+            mtu: facts.and_then(|facts| facts.mtu),
+            settings,
+            refused,
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! A path that is up.
+
+use std::collections::BTreeMap;
+
+use linerate_kernel::counters::{self, CpuCounters};
+use linerate_kernel::forward_rules::{self, QueueBy, ToQueue};
+use linerate_kernel::namespace::{self, NetworkNamespace};
+use linerate_kernel::{link, thread};
+use linerate_model::units::Nanos;
+use serde::Serialize;
+
+use super::engine::{Engine, EngineSettings, Progress, QUEUES};
+use super::error::LabError;
+use super::host::{self, Host};
+use super::in_force::HostInForce;
+use crate::scenario::{HostSpec, Mode, PACKET_MODE_LIMIT, Scenario, Way};
+
+/// A lab of which one packet in a hundred leaves later than this, and than this share of the round trip, may
+/// itself be what was measured.
+const TOO_LATE: Nanos = Nanos::from_millis(1);
+const LATE_SHARE: u64 = 20;
+
+/// How the process was set apart from the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// In a user namespace of its own: it has no right over anything outside.
+    UserNamespace,
+    /// In a network namespace of its own, as root.
+    NetworkNamespace,
+}
+
+/// Sets the process apart: from here on its network is an empty one of its own, the router's. To be called
+/// while the process has one thread.
+///
+/// # Errors
+/// [`LabError::Namespaces`].
+pub fn isolate() -> Result<Isolation, LabError> {
+    let source = match namespace::own_user() {
+        Ok(()) => return Ok(Isolation::UserNamespace),
+        Err(source) => source,
+    };
+    if namespace::is_root() && namespace::own_network().is_ok() {
+        return Ok(Isolation::NetworkNamespace);
+    }
+    Err(LabError::Namespaces { source })
+}
+
+/// What was really in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InForce {
+    /// What carried the packets.
+    pub engine: &'static str,
+    /// How packets came into the queue: `nf_tables` or `nf_tables, x_tables' NFQUEUE`.
+    pub queued_by: &'static str,
+    /// Packet by packet or in bulk.
+    pub mode: Mode,
+    /// How the lab is set apart from the machine.
+    pub isolation: Isolation,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// The CPUs that the engine's two threads stay on, forward and back.
+    pub engine_cpus: [Option<usize>; 2],
+    /// Each host.
+    pub hosts: BTreeMap<String, HostInForce>,
+}
+
+/// What a lab did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LabReport {
+    /// What was really in force.
+    pub in_force: InForce,
+    /// What the path did.
+    pub path: Progress,
+    /// Packets that the kernel dropped before the engine heard of them.
+    pub kernel_dropped: Option<u64>,
+    /// Packets that the whole machine dropped between two interfaces of a CPU meanwhile
+    /// (`net.core.netdev_max_backlog`); `None` where unknown. A lab's own, unless the machine has a network
+    /// of its own that is as busy.
+    pub backlog_dropped: Option<u64>,
+    /// Share of the machine's CPU time that its hypervisor gave to others meanwhile; `None` where unknown.
+    pub stolen: Option<f64>,
+    /// Why the lab itself may have been the bottleneck; empty where it was not.
+    pub bottleneck: Vec<String>,
+}
+
+/// A path, up.
+#[derive(Debug)]
+pub struct Lab {
+    hosts: Vec<Host>,
+    engine: Engine,
+    in_force: InForce,
+    warnings: Vec<String>,
+    /// As long as this may one packet in a hundred be late.
+    tolerance: Nanos,
+    /// CPU time of the machine at the start: stolen, and all.
+    cpu: Option<[u64; 2]>,
+    /// What the machine had dropped before.
+    backlog_dropped: Option<u64>,
+}
+
+impl Lab {
+    /// Brings it up. [`isolate`] has been called. The calling thread is then in the router's namespace, a
+    /// new one; a lab that it brought up before must be down.
+    ///
+    /// # Errors
+    /// Each names what was tried, on which host, and what to do.
+    pub fn up(scenario: &Scenario, isolation: Isolation) -> Result<Self, LabError> {
+        let mode = scenario.resolved_mode();
+        NetworkNamespace::make()
+            .and_then(|router| router.enter())
+            .map_err(LabError::work("make a network namespace for", "the router"))?;
+        set_up_router()?;
+        let specs = specs(scenario);
+        let cpus = thread::affinity().unwrap_or_default();
+        let engine = share_out(&cpus);
+        let hosts = specs
+            .iter()
+            .zip(1..)
+            .zip(home_cpus(engine).into_iter().cycle())
+            .map(|(((name, spec), number), cpus)| Host::make(name, number, spec, mode, &cpus))
+            .collect::<Result<Vec<_>, _>>()?;
+        let queued_by = send_to_queues(&hosts)?;
+        let settings = EngineSettings {
+            forward: &scenario.path.forward,
+            back: &scenario.path.back,
+            seed: scenario.seed,
+            mode,
+            cross: hosts.iter().skip(2).map(|host| host.port).collect(),
+            mtu: [scenario.sender.mtu, scenario.receiver.mtu],
+            cpus: engine,
+        };
+        let engine = Engine::start(&settings).map_err(|source| LabError::Queue { source })?;
+        let in_force = InForce {
+            engine: "NFQUEUE",
+            queued_by,
+            mode,
+            isolation,
+            seed: scenario.seed,
+            engine_cpus: settings.cpus,
+            hosts: hosts
+                .iter()
+                .zip(&specs)
+                .map(|(host, (_, spec))| Ok((host.name().to_owned(), host.in_force(spec)?)))
+                .collect::<Result<_, LabError>>()?,
+        };
+        Ok(Self {
+            warnings: too_fast(scenario, mode),
+            tolerance: TOO_LATE.max(Nanos(scenario.path.rtt().0 / LATE_SHARE)),
+            hosts,
+            engine,
+            in_force,
+            cpu: machine_cpu(),
+            backlog_dropped: backlog_dropped(),
+        })
+    }
+
+    /// A host by its name.
+    ///
+    /// # Errors
+    /// [`LabError::Host`].
+    pub fn host(&self, name: &str) -> Result<&Host, LabError> {
+        let found = self.hosts.iter().find(|host| host.name() == name);
+        found.ok_or_else(|| LabError::Host {
+            name: name.to_owned(),
+            hosts: self
+                .hosts
+                .iter()
+                .map(Host::name)
+                .collect::<Vec<_>>()
+                .join(", "),
+        })
+    }
+
+    /// All hosts: sender, receiver, then those of competing traffic.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// What is really in force.
+    pub const fn in_force(&self) -> &InForce {
+        &self.in_force
+    }
+
+    /// The test begins: changes of the path count from now.
+    pub fn begin(&self) {
+        self.engine.begin();
+    }
+
+    /// What the path did so far.
+    pub fn progress(&self) -> Progress {
+        self.engine.progress()
+    }
+
+    /// Whether the engine goes on.
+    pub fn is_running(&self) -> bool {
+        self.engine.is_running()
+    }
+
+    /// Stops the path and says what it did.
+    ///
+    /// # Errors
+    /// [`LabError::Work`] where the engine had failed on the way.
+    pub fn down(mut self) -> Result<LabReport, LabError> {
+        let kernel_dropped = linerate_kernel::packet_queue::dropped(&QUEUES);
+        let path = self
+            .engine
+            .stop()
+            .map_err(LabError::work("go on with", "the path"))?;
+        let stolen = stolen(self.cpu, machine_cpu());
+        let backlog = backlog_dropped().zip(self.backlog_dropped);
+        let backlog_dropped = backlog.map(|(after, before)| after.saturating_sub(before));
+        let mut bottleneck = self.warnings;
+        bottleneck.extend(lagging(&path, self.tolerance, kernel_dropped, stolen));
+        if let Some(dropped) = backlog_dropped.filter(|dropped| *dropped > 0) {
+            bottleneck.push(format!(
+                "the machine dropped {dropped} packets between two interfaces (net.core.netdev_max_backlog)"
+            ));
+        }
+        Ok(LabReport {
+            in_force: self.in_force,
+            path,
+            kernel_dropped,
+            backlog_dropped,
+            stolen,
+            bottleneck,
+        })
+    }
+}
+
+/// CPUs for the engine's two threads, forward and back.
+fn share_out(cpus: &[usize]) -> [Option<usize>; 2] {
+    match cpus {
+        [.., back, forward] => [Some(*forward), Some(*back)],
+        _ => [cpus.first().copied(); 2],
+    }
+}
+
+/// CPUs of the programs on hosts that send forward and on those that send back. A host's kernel works on the
+/// CPU of the thread that lets packets go to it: its programs stay there too, or what they send would
+/// overtake, or be overtaken by, what the kernel sends for them when an acknowledgement comes.
+fn home_cpus([forward, back]: [Option<usize>; 2]) -> [Vec<usize>; 2] {
+    [back.into_iter().collect(), forward.into_iter().collect()]
+}
+
+/// Names and settings of the hosts, those of competing traffic only where there is some.
+fn specs(scenario: &Scenario) -> Vec<(&'static str, HostSpec)> {
+    let mut specs = vec![
+        ("sender", scenario.sender.clone()),
+        ("receiver", scenario.receiver.clone()),
+    ];
+    if !scenario.path.cross.is_empty() {
+        specs.push(("cross-sender", HostSpec::default()));
+        specs.push(("cross-receiver", HostSpec::default()));
+    }
+    specs
+}
+
+fn set_up_router() -> Result<(), LabError> {
+    let place = "router";
+    link::bring_up("lo").map_err(LabError::network(place))?;
+    host::set(place, "net.ipv4.ip_forward", "1")?;
+    host::set(place, "net.ipv6.conf.all.forwarding", "1")
+}
+
+/// Odd hosts (the first, the third) send forward, even ones back.
+fn send_to_queues(hosts: &[Host]) -> Result<&'static str, LabError> {
+    let rules: Vec<ToQueue> = hosts
+        .iter()
+        .zip(QUEUES.into_iter().cycle())
+        .map(|(host, queue)| ToQueue {
+            interface: host.port,
+            queue,
+        })
+        .collect();
+    match forward_rules::queue_forwarded(&rules) {
+        Ok(QueueBy::Tables) => Ok("nf_tables"),
+        Ok(QueueBy::Compat) => Ok("nf_tables, x_tables' NFQUEUE"),
+        Err(source) => Err(LabError::Queue { source }),
+    }
+}
+
+fn too_fast(scenario: &Scenario, mode: Mode) -> Vec<String> {
+    let rate = |way: Way| {
+        scenario
+            .path
+            .direction(way)
+            .settings
+            .bottleneck
+            .map(|link| link.rate)
+    };
+    let asked = [Way::Forward, Way::Back].into_iter().filter_map(rate).max();
+    match asked {
+        Some(asked) if mode == Mode::Packet && asked > PACKET_MODE_LIMIT => vec![format!(
+            "the path's rate of {asked} is more than packets can be decided on one by one (about {PACKET_MODE_LIMIT}); mode = \"bulk\" carries more"
+        )],
+        _ => Vec::new(),
+    }
+}
+
+/// Milliseconds of all CPUs: stolen by the hypervisor, and all.
+fn machine_cpu() -> Option<[u64; 2]> {
+    let cpus = counters::cpu().ok()?;
+    let stolen = cpus.iter().map(|cpu| cpu.steal).sum();
+    Some([stolen, cpus.iter().map(CpuCounters::total).sum()])
+}
+
+fn backlog_dropped() -> Option<u64> {
+    let cpus = counters::softnet().ok()?;
+    Some(cpus.iter().map(|cpu| u64::from(cpu.dropped)).sum())
+}
+
+fn stolen(before: Option<[u64; 2]>, after: Option<[u64; 2]>) -> Option<f64> {
+    let (before, after) = (before?, after?);
+    let all = after[1].checked_sub(before[1]).filter(|all| *all > 0)?;
+    Some(after[0].saturating_sub(before[0]) as f64 / all as f64)
+}
+
+fn lagging(
+    path: &Progress,
+    tolerance: Nanos,
+    kernel_dropped: Option<u64>,
+    stolen: Option<f64>,
+) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for (name, passed) in [("forward", &path.forward), ("back", &path.back)] {
+        let late = passed.lateness;
+        if late.p99 > tolerance {
+            reasons.push(format!(
+                "of the packets {name}, one in a hundred left more than {} late, the latest {}{}",
+                late.p99,
+                late.most,
+                stolen_words(stolen)
+            ));
+        }
+        if passed.not_injected > 0 {
+            reasons.push(format!(
+                "{} copies or answers of packets {name} could not be sent",
+                passed.not_injected
+            ));
+        }
+    }
+    let overruns = path.forward.overruns + path.back.overruns;
+    let unheard = kernel_dropped.unwrap_or(0).max(overruns);
+    if unheard > 0 {
+        reasons.push(format!(
+            "the kernel dropped {unheard} packets before the path heard of them"
+        ));
+    }
+    reasons
+}
+
+fn stolen_words(stolen: Option<f64>) -> String {
+    match stolen {
+        Some(share) if share > 0.005 => format!(
+            "; the hypervisor gave {:.1} % of this machine's CPU time to others meanwhile",
+            100.0 * share
+        ),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_host_has_the_cpu_that_its_packets_come_from() {
+        assert_eq!(share_out(&[0, 1, 2, 3]), [Some(3), Some(2)]);
+        assert_eq!(home_cpus([Some(3), Some(2)]), [vec![2], vec![3]]);
+        assert_eq!(share_out(&[5]), [Some(5), Some(5)]);
+        assert_eq!(share_out(&[]), [None, None]);
+    }
+
+    #[test]
+    fn a_lab_that_lags_says_so() {
+        assert!(lagging(&Progress::default(), TOO_LATE, Some(0), None).is_empty());
+        let mut path = Progress::default();
+        path.back.lateness.p99 = Nanos::from_millis(3);
+        let reasons = lagging(&path, TOO_LATE, Some(12), Some(0.1));
+        assert_eq!(reasons.len(), 2);
+        assert!(reasons[0].contains("packets back") && reasons[0].contains("3.00 ms"));
+        assert!(reasons[0].contains("10.0 %"));
+        assert!(reasons[1].contains("12 packets"));
+    }
+}

@@ -1,0 +1,163 @@
+//! Amounts as a scenario writes them: `1G`, `60ms`, `1.5MB`, `1x`.
+//!
+//! Stricter than the command line, since a file outlives the moment in which a letter was clear: a time and
+//! a size name their unit, and nothing between bits and bytes is guessed.
+
+use linerate_model::units::{BitRate, Bytes, Nanos};
+
+/// Splits `12.5 Mbit/s` into number and unit.
+fn split(text: &str) -> Result<(f64, &str), String> {
+    let text = text.trim();
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let number = digits
+        .parse::<f64>()
+        .map_err(|_| "it does not begin with a number".to_owned())?;
+    Ok((number, unit.trim_start()))
+}
+
+/// `number × factor` as a whole number.
+fn scale(number: f64, factor: f64) -> Result<u64, String> {
+    let value = number * factor;
+    if value >= 9.2e18 {
+        return Err("it is too large".to_owned());
+    }
+    Ok(linerate_model::units::whole(value))
+}
+
+/// A rate: bit/s, with k, M or G of 1000.
+pub(super) fn rate(text: &str) -> Result<BitRate, String> {
+    let (number, unit) = split(text)?;
+    let prefix = unit.strip_suffix("bit/s").unwrap_or(unit);
+    let factor = match prefix {
+        "" => 1.0,
+        "k" | "K" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        _ => return Err(wrong_rate_unit(number, unit)),
+    };
+    scale(number, factor).map(BitRate)
+}
+
+fn wrong_rate_unit(number: f64, unit: &str) -> String {
+    let letter = unit.chars().next().unwrap_or_default();
+    if unit.contains('B') {
+        format!(
+            "'{unit}' reads as bytes, and rates are in bit/s: say {number}{letter} for {number} {letter}bit/s"
+        )
+    } else if matches!(unit, "kb" | "Kb" | "Mb" | "Gb" | "kbps" | "Mbps" | "Gbps") {
+        format!("'{unit}' is easily taken for bytes: say {number}{letter} or {number}{letter}bit/s")
+    } else {
+        format!("'{unit}' is none of k, M, G (of 1000 bit/s)")
+    }
+}
+
+/// A size: bytes, with kB, MB, GB of 1000 or KiB, MiB, GiB of 1024.
+pub(super) fn size(text: &str) -> Result<Bytes, String> {
+    let (number, unit) = split(text)?;
+    let factor = match unit {
+        "" | "B" => 1.0,
+        "kB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "KiB" => 1024.0,
+        "MiB" => 1_048_576.0,
+        "GiB" => 1_073_741_824.0,
+        "k" | "K" | "KB" => return Err(format!("'{unit}' may mean 1000 or 1024: say kB or KiB")),
+        "M" | "G" => {
+            return Err(format!(
+                "'{unit}' may mean a power of 1000 or of 1024: say {unit}B or {unit}iB"
+            ));
+        }
+        _ => {
+            return Err(format!(
+                "'{unit}' is none of B, kB, MB, GB (of 1000), KiB, MiB, GiB (of 1024)"
+            ));
+        }
+    };
+    scale(number, factor).map(Bytes)
+}
+
+/// A time: ns, us, ms, s or min.
+pub(super) fn span(text: &str) -> Result<Nanos, String> {
+    let (number, unit) = split(text)?;
+    let factor = match unit {
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        "min" => 60e9,
+        "" if number == 0.0 => 1.0,
+        "" => return Err(format!("it has no unit: say {number}ms or {number}s")),
+        _ => return Err(format!("'{unit}' is none of us, ms, s, min")),
+    };
+    scale(number, factor).map(Nanos)
+}
+
+/// How long a queue is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum QueueSize {
+    /// In bytes.
+    Bytes(Bytes),
+    /// As a multiple of rate × round trip at the start.
+    Multiple(f64),
+}
+
+/// A size, or a multiple such as `0.5x`.
+pub(super) fn queue(text: &str) -> Result<QueueSize, String> {
+    match text.trim().strip_suffix('x') {
+        Some(number) => {
+            let (number, rest) = split(number)?;
+            if !rest.is_empty() || number > 1000.0 {
+                return Err("a multiple of rate × rtt is a number up to 1000 and an x".to_owned());
+            }
+            Ok(QueueSize::Multiple(number))
+        }
+        None => size(text).map(QueueSize::Bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_read() {
+        assert_eq!(rate("1G"), Ok(BitRate(1_000_000_000)));
+        assert_eq!(rate("2.5 Gbit/s"), Ok(BitRate(2_500_000_000)));
+        assert_eq!(rate("64000"), Ok(BitRate(64_000)));
+        assert_eq!(size("1.5MB"), Ok(Bytes(1_500_000)));
+        assert_eq!(size("64 KiB"), Ok(Bytes(65_536)));
+        assert_eq!(span("60ms"), Ok(Nanos(60_000_000)));
+        assert_eq!(span("2us"), span("2 µs"));
+        assert_eq!(span("0"), Ok(Nanos::ZERO));
+        assert_eq!(queue("1x"), Ok(QueueSize::Multiple(1.0)));
+        assert_eq!(queue("1.5MB"), Ok(QueueSize::Bytes(Bytes(1_500_000))));
+    }
+
+    #[test]
+    fn what_could_mean_two_things_is_refused() {
+        for (refused, hint) in [
+            (rate("1Gb").err(), "say 1G"),
+            (rate("1GB").err(), "bytes"),
+            (rate("100Mbps").err(), "say 100M"),
+            (rate("1T").err(), "none of k, M, G"),
+            (rate("fast").err(), "begin with a number"),
+            (rate("99999999999G").err(), "too large"),
+            (rate("1.2.3M").err(), "begin with a number"),
+            (size("64K").err(), "kB or KiB"),
+            (size("4M").err(), "MB or MiB"),
+            (size("4Mbit").err(), "none of B"),
+            (span("60").err(), "60ms"),
+            (span("60m").err(), "none of us, ms, s, min"),
+            (span("-1s").err(), "begin with a number"),
+            (queue("1xx").err(), "multiple"),
+            (queue("1000000x").err(), "up to 1000"),
+        ] {
+            let text = refused.unwrap_or_default();
+            assert!(text.contains(hint), "'{text}' lacks '{hint}'");
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! What a scenario says that its path does, held against the path's own counters: a loss scenario loses,
+//! a policer polices. A grade is worth nothing where the path did something else.
+
+use linerate_model::units::{Nanos, grouped};
+use serde::Serialize;
+
+use super::types::{Scenario, Way};
+use crate::path::{ClassCounters, Counters, Discipline, Loss, Probability, Settings};
+
+/// Fewer expected events than this decide nothing when none comes: the odds of none are e^−10.
+const ENOUGH: f64 = 10.0;
+/// How far a count may lie from its mean, in standard deviations: one in two million by chance.
+const FAR: f64 = 5.0;
+/// A bottleneck was the limit where something waited this long before it, or a twentieth of its queue.
+const WAITED: Nanos = Nanos::from_millis(1);
+/// Findings that say that the bottleneck was filled.
+const FULL: [&str; 5] = ["path-full", "bufferbloat", "shaper", "congested", "ecn"];
+/// Findings that put the limit into a host, so that the path must lose nothing.
+const IN_THE_HOSTS: [&str; 9] = [
+    "receive-window",
+    "send-buffer",
+    "receiver-application",
+    "sender-application",
+    "sender-cpu",
+    "receiver-cpu",
+    "rate-capped",
+    "udp-receiver-drop",
+    "udp-sender-short",
+];
+
+/// Something that a scenario says of one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Claim {
+    /// Nothing arrives before the delay is over.
+    Delays,
+    /// The delay wavers.
+    Wavers,
+    /// The bottleneck is filled: packets wait.
+    Fills,
+    /// The wire loses as much as its model says.
+    Loses,
+    /// The policer drops.
+    Polices,
+    /// Packets are overtaken.
+    Reorders,
+    /// Packets arrive twice.
+    Duplicates,
+    /// Packets are marked.
+    Marks,
+    /// `CoDel` drops or marks.
+    Manages,
+    /// Large packets do not pass.
+    Stops,
+    /// The changes took place.
+    Changes,
+    /// Other traffic came.
+    Competes,
+    /// Nothing at all was lost: the limit lies in a host.
+    LosesNothing,
+}
+
+/// Whether a claim holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// The counters show it.
+    Shown,
+    /// The counters show otherwise.
+    Refuted,
+    /// Too few packets passed to tell.
+    TooFew,
+}
+
+/// A claim, and what the counters say of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Checked {
+    /// The direction.
+    pub way: Way,
+    /// The claim.
+    pub claim: Claim,
+    /// Whether it holds.
+    pub standing: Standing,
+    /// The figures.
+    pub evidence: String,
+}
+
+impl Scenario {
+    /// What the scenario says that its path does, for the directions in which the test shows it.
+    pub fn claims(&self) -> Vec<(Way, Claim)> {
+        let ways = [Way::Forward, Way::Back].into_iter();
+        ways.flat_map(|way| self.claims_of(way)).collect()
+    }
+
+    /// Holds every claim against what the path counted.
+    pub fn check_claims(&self, forward: &Counters, back: &Counters) -> Vec<Checked> {
+        let claims = self.claims().into_iter();
+        claims
+            .map(|(way, claim)| {
+                let counters = match way {
+                    Way::Forward => forward,
+                    Way::Back => back,
+                };
+                let (standing, evidence) = self.check(way, claim, counters);
+                Checked {
+                    way,
+                    claim,
+                    standing,
+                    evidence,
+                }
+            })
+            .collect()
+    }
+
+    fn settings_of(&self, way: Way) -> impl Iterator<Item = &Settings> {
+        let all = self.all_settings();
+        all.filter(move |(of, _)| *of == way)
+            .map(|(_, settings)| settings)
+    }
+
+    fn claims_of(&self, way: Way) -> Vec<(Way, Claim)> {
+        let any = |is: fn(&Settings) -> bool| self.settings_of(way).any(is);
+        let data = self.test.ways().contains(&way);
+        let expects = |ids: &[&str]| self.expect.top.iter().any(|id| ids.contains(&id.as_str()));
+        let mtu = match way {
+            Way::Forward => self.sender.mtu,
+            Way::Back => self.receiver.mtu,
+        };
+        let stops = self
+            .settings_of(way)
+            .any(|settings| settings.max_packet.is_some_and(|limit| limit.bytes < mtu));
+        let loses = any(|settings| settings.loss != Loss::None);
+        let polices = any(|settings| settings.policer.is_some());
+        let manages = any(|settings| {
+            let discipline = settings.bottleneck.map(|link| link.discipline);
+            matches!(discipline, Some(Discipline::Codel(_)))
+        });
+        let clean = !(loses || polices || manages || stops) && self.path.cross.is_empty();
+        [
+            (any(|settings| settings.delay > Nanos::ZERO), Claim::Delays),
+            (
+                data && any(|settings| settings.jitter > Nanos::ZERO),
+                Claim::Wavers,
+            ),
+            (
+                data && any(|settings| settings.bottleneck.is_some()) && expects(&FULL),
+                Claim::Fills,
+            ),
+            (loses, Claim::Loses),
+            (data && polices, Claim::Polices),
+            (
+                data && any(|settings| settings.reorder.is_some()),
+                Claim::Reorders,
+            ),
+            (
+                data && any(|settings| settings.duplicate > Probability::NEVER),
+                Claim::Duplicates,
+            ),
+            (
+                data && any(|settings| {
+                    settings
+                        .bottleneck
+                        .is_some_and(|link| link.ecn_threshold.is_some())
+                }),
+                Claim::Marks,
+            ),
+            (data && manages, Claim::Manages),
+            (data && stops, Claim::Stops),
+            (!self.path.direction(way).changes.is_empty(), Claim::Changes),
+            (
+                self.path.cross.iter().any(|cross| cross.way == way),
+                Claim::Competes,
+            ),
+            (data && clean && expects(&IN_THE_HOSTS), Claim::LosesNothing),
+        ]
+        .into_iter()
+        .filter(|(claimed, _)| *claimed)
+        .map(|(_, claim)| (way, claim))
+        .collect()
+    }
+
+    fn check(&self, way: Way, claim: Claim, counters: &Counters) -> (Standing, String) {
+        let ours = &counters.ours;
+        let of = |part: u64, what: &str| {
+            format!(
+                "{} of {} packets {what}",
+                grouped(part),
+                grouped(ours.offered.packets)
+            )
+        };
+        let happened = |part: u64, what: &str| (shown(part > 0), of(part, what));
+        match claim {
+            Claim::Delays => self.check_delay(way, ours),
+            Claim::Wavers => self.check_wavering(way, ours),
+            Claim::Fills => self.check_filling(way, ours),
+            Claim::Loses => self.check_loss(way, counters),
+            Claim::Polices => happened(ours.dropped.policer.packets, "dropped by the policer"),
+            Claim::Reorders => self.check_reordering(way, ours),
+            Claim::Duplicates => {
+                let odds = self.path.direction(way).settings.duplicate.share();
+                let count = ours.duplicated.packets;
+                (
+                    enough(count, odds * ours.delivered.packets as f64),
+                    of(count, "doubled"),
+                )
+            }
+            Claim::Marks => happened(ours.marked.packets, "marked"),
+            Claim::Manages => happened(
+                ours.dropped.codel.packets + ours.marked.packets,
+                "dropped or marked by CoDel",
+            ),
+            Claim::Stops => happened(ours.dropped.too_big.packets, "too large for the path"),
+            Claim::Changes => {
+                let asked = self.path.direction(way).changes.len() as u64;
+                let came = u64::from(counters.changes);
+                (
+                    shown(came == asked),
+                    format!("{came} of {asked} changes took place"),
+                )
+            }
+            Claim::Competes => {
+                let other = counters.cross.offered;
+                let evidence = format!("{} packets of other traffic", grouped(other.packets));
+                (shown(other.packets > 0), evidence)
+            }
+            Claim::LosesNothing => {
+                let lost = ours.dropped.total().packets;
+                (
+                    shown(lost == 0 && ours.delivered.packets > 0),
+                    of(lost, "lost"),
+                )
+            }
+        }
+    }
+
+    fn check_delay(&self, way: Way, ours: &ClassCounters) -> (Standing, String) {
+        let least = self.settings_of(way).map(|settings| settings.delay).min();
+        let Some((took, least)) = ours.transit_min.zip(least) else {
+            return (Standing::TooFew, "nothing passed".to_owned());
+        };
+        let evidence = format!("{took} at least, {} at most", ours.transit_max);
+        (shown(took >= least), evidence)
+    }
+
+    /// The longest way took at least half of the jitter longer than the delay.
+    fn check_wavering(&self, way: Way, ours: &ClassCounters) -> (Standing, String) {
+        let settings = self.path.direction(way).settings;
+        let long = settings.delay.plus(Nanos(settings.jitter.0 / 2));
+        let evidence = format!(
+            "{} at most, of a delay of {}",
+            ours.transit_max, settings.delay
+        );
+        (shown(ours.transit_max >= long), evidence)
+    }
+
+    fn check_filling(&self, way: Way, ours: &ClassCounters) -> (Standing, String) {
+        let link = self.path.direction(way).settings.bottleneck;
+        let whole = link.map_or(Nanos::ZERO, |link| link.rate.time_for(link.queue));
+        let long = WAITED.min(Nanos(whole.0 / 20));
+        let waited = ours.queue_time_max;
+        let evidence =
+            format!("waited for the bottleneck up to {waited}; a full queue takes {whole}");
+        (shown(waited > Nanos::ZERO && waited >= long), evidence)
+    }
+
+    fn check_reordering(&self, way: Way, ours: &ClassCounters) -> (Standing, String) {
+        let all = self
+            .settings_of(way)
+            .filter_map(|settings| settings.reorder);
+        let odds = all
+            .map(|reorder| reorder.fraction.share())
+            .fold(0.0, f64::max);
+        let count = ours.overtaken.packets;
+        let evidence = format!(
+            "{} of {} packets overtaken",
+            grouped(count),
+            grouped(ours.delivered.packets)
+        );
+        // A slow packet that nothing follows closely is not overtaken, so a mean cannot be held against it.
+        (
+            enough(count, odds * ours.delivered.packets as f64),
+            evidence,
+        )
+    }
+
+    fn check_loss(&self, way: Way, counters: &Counters) -> (Standing, String) {
+        let (hits, trials) = (counters.loss_hits, counters.loss_trials);
+        let evidence = format!(
+            "{} of {} segments lost on the wire",
+            grouped(hits),
+            grouped(trials)
+        );
+        let spec = self.path.direction(way);
+        let steady = self
+            .settings_of(way)
+            .all(|settings| settings.loss == spec.settings.loss);
+        let standing = match (steady, spec.settings.loss) {
+            (true, Loss::Every(nth)) => shown(hits == trials / nth.get()),
+            (true, Loss::Independent(odds)) => plausible(hits, trials, odds.share(), 1.0),
+            (true, Loss::Gilbert { p, r, bad, good }) => {
+                let (p, r) = (p.share(), r.share());
+                let share = (p * bad.share() + r * good.share()) / (p + r);
+                // Losses come in bursts, which makes their number vary more: by (2 − p − r) / (p + r).
+                plausible(hits, trials, share, ((2.0 - p - r) / (p + r)).max(1.0))
+            }
+            (true, Loss::None) | (false, _) if hits > 0 => Standing::Shown,
+            (true, Loss::None) | (false, _) => Standing::TooFew,
+        };
+        (standing, evidence)
+    }
+}
+
+fn shown(is: bool) -> Standing {
+    if is {
+        Standing::Shown
+    } else {
+        Standing::Refuted
+    }
+}
+
+/// Something that was expected this often happened this often.
+fn enough(count: u64, expected: f64) -> Standing {
+    match count {
+        0 if expected < ENOUGH => Standing::TooFew,
+        count => shown(count > 0),
+    }
+}
+
+/// Whether `hits` of `trials` fit odds of `share`, with a variance that many times a binomial's.
+fn plausible(hits: u64, trials: u64, share: f64, variance: f64) -> Standing {
+    let mean = trials as f64 * share;
+    if mean / variance < ENOUGH && hits == 0 {
+        return Standing::TooFew;
+    }
+    let deviation = (mean * (1.0 - share) * variance).sqrt();
+    shown((hits as f64 - mean).abs() <= FAR * deviation + variance)
+}

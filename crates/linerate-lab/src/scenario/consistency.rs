@@ -1,0 +1,223 @@
+//! What cannot go together in a scenario, and what follows from what goes together.
+
+use linerate_model::units::{BitRate, Bytes, Nanos};
+
+use super::types::{Family, Mode, ModeWish, Scenario, TestSpec, Way};
+use crate::path::{Discipline, Loss, Probability, Settings};
+
+/// The most that packet mode carries in one direction without becoming the bottleneck itself on two cores.
+pub const PACKET_MODE_LIMIT: BitRate = BitRate(2_000_000_000);
+/// A queue below this holds so few super-segments of 64 KiB that dropping one whole is a different path.
+const FEW_SUPER_SEGMENTS: Bytes = Bytes(32 * 65_536);
+/// How long `linerate test` measures where its arguments do not say.
+const DEFAULT_DURATION: Nanos = Nanos::from_millis(10_000);
+
+type Verdict = Result<(), String>;
+
+impl Scenario {
+    /// How packets are to be decided: as asked, or where `auto`, packet by packet where the scenario needs
+    /// that and in bulk otherwise.
+    pub fn resolved_mode(&self) -> Mode {
+        match self.mode {
+            ModeWish::Packet => Mode::Packet,
+            ModeWish::Bulk => Mode::Bulk,
+            ModeWish::Auto => {
+                if self
+                    .all_settings()
+                    .any(|(_, settings)| wants_packets(settings))
+                {
+                    Mode::Packet
+                } else {
+                    Mode::Bulk
+                }
+            }
+        }
+    }
+
+    /// The settings of both directions, at the start and after each change.
+    pub fn all_settings(&self) -> impl Iterator<Item = (Way, &Settings)> {
+        [Way::Forward, Way::Back].into_iter().flat_map(|way| {
+            let spec = self.path.direction(way);
+            let later = spec.changes.iter().map(|change| &change.settings);
+            std::iter::once(&spec.settings)
+                .chain(later)
+                .map(move |settings| (way, settings))
+        })
+    }
+}
+
+impl TestSpec {
+    /// How long the test takes, with what it omits; `None` where an amount of data ends it.
+    pub fn duration(&self) -> Option<Nanos> {
+        let amounts = ["-n", "--bytes", "-k", "--blocks"];
+        if amounts.iter().any(|option| self.option(option).is_some()) {
+            return None;
+        }
+        let seconds = |short, long| {
+            let typed = self.option(short).or_else(|| self.option(long))?;
+            let seconds = typed.trim_end_matches('s').parse::<f64>().ok()?;
+            Some(Nanos::from_secs_f64(seconds))
+        };
+        let measured = seconds("-t", "--time").unwrap_or(DEFAULT_DURATION);
+        Some(measured.plus(seconds("-O", "--omit").unwrap_or_default()))
+    }
+
+    /// Which way the test's data goes.
+    pub fn ways(&self) -> &'static [Way] {
+        let has = |names: &[&str]| self.args.iter().any(|arg| names.contains(&arg.as_str()));
+        if has(&["--bidir"]) {
+            &[Way::Forward, Way::Back]
+        } else if has(&["-R", "--reverse"]) {
+            &[Way::Back]
+        } else {
+            &[Way::Forward]
+        }
+    }
+
+    /// The value of an option, written `-t 5`, `-t5`, `--time 5` or `--time=5`.
+    fn option(&self, name: &str) -> Option<&str> {
+        self.args.iter().enumerate().find_map(|(place, arg)| {
+            if arg == name {
+                return self.args.get(place + 1).map(String::as_str);
+            }
+            let rest = arg.strip_prefix(name)?;
+            match rest.strip_prefix('=') {
+                Some(value) => Some(value),
+                None => (!name.starts_with("--") && !rest.is_empty()).then_some(rest),
+            }
+        })
+    }
+}
+
+/// Whether a path decides packet by packet.
+fn wants_packets(settings: &Settings) -> bool {
+    let slow_enough = settings
+        .bottleneck
+        .is_none_or(|bottleneck| bottleneck.rate <= PACKET_MODE_LIMIT);
+    let short_queue = settings
+        .bottleneck
+        .is_some_and(|bottleneck| bottleneck.queue < FEW_SUPER_SEGMENTS && slow_enough);
+    packets_needed(settings).is_some()
+        || short_queue
+        || (settings.loss != Loss::None && slow_enough)
+}
+
+/// What of a path cannot be done with super-segments, and why.
+fn packets_needed(settings: &Settings) -> Option<(&'static str, &'static str)> {
+    if settings.policer.is_some() {
+        return Some((
+            "policer",
+            "a token bucket decides packet by packet; a super-segment of 64 KiB would pass or fail whole",
+        ));
+    }
+    if settings.reorder.is_some() {
+        return Some(("reorder", "a super-segment would be overtaken whole"));
+    }
+    if settings.duplicate > Probability::NEVER {
+        return Some(("duplicate", "a super-segment would arrive twice whole"));
+    }
+    if settings.max_packet.is_some() {
+        return Some((
+            "max_packet",
+            "a super-segment does not show the size of its packets",
+        ));
+    }
+    let bottleneck = settings.bottleneck?;
+    if bottleneck.ecn_threshold.is_some() {
+        return Some(("ecn_threshold", "a super-segment would be marked whole"));
+    }
+    match bottleneck.discipline {
+        Discipline::Codel(_) => Some((
+            "codel",
+            "it drops single packets; a super-segment would be dropped whole",
+        )),
+        Discipline::DropTail => None,
+    }
+}
+
+/// What contradicts what.
+pub(super) fn check(scenario: &Scenario) -> Verdict {
+    for (_, settings) in scenario.all_settings() {
+        mode(scenario, settings)?;
+        policer(scenario, settings)?;
+        sizes(scenario, settings)?;
+    }
+    mtu(scenario)?;
+    times(scenario)
+}
+
+fn mode(scenario: &Scenario, settings: &Settings) -> Verdict {
+    match packets_needed(settings) {
+        Some((key, why)) if scenario.mode == ModeWish::Bulk => Err(format!(
+            "mode = \"bulk\" and '{key}' cannot go together: {why}. Say mode = \"packet\" or \"auto\""
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn policer(scenario: &Scenario, settings: &Settings) -> Verdict {
+    let Some(policer) = settings.policer else {
+        return Ok(());
+    };
+    let mtu = scenario.sender.mtu.max(scenario.receiver.mtu);
+    let packet = u64::from(mtu) + u64::from(settings.overhead);
+    if policer.burst.0 < packet {
+        return Err(format!(
+            "policer: a burst of {} bytes is less than one packet ({packet} bytes with overhead), so no full packet would ever pass. Set burst to {packet} or more",
+            policer.burst.0
+        ));
+    }
+    Ok(())
+}
+
+fn sizes(scenario: &Scenario, settings: &Settings) -> Verdict {
+    let Some(limit) = settings.max_packet else {
+        return Ok(());
+    };
+    if scenario.family == Family::Ipv6 && limit.bytes < 1280 {
+        return Err(format!(
+            "max_packet: {} bytes is less than the 1280 that every IPv6 link carries (RFC 8200, section 5)",
+            limit.bytes
+        ));
+    }
+    Ok(())
+}
+
+fn mtu(scenario: &Scenario) -> Verdict {
+    for (name, host) in [
+        ("sender", &scenario.sender),
+        ("receiver", &scenario.receiver),
+    ] {
+        if scenario.family == Family::Ipv6 && host.mtu < 1280 {
+            return Err(format!(
+                "[{name}] mtu = {}: IPv6 needs at least 1280 (RFC 8200, section 5)",
+                host.mtu
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whatever shall happen after the test is a mistake.
+fn times(scenario: &Scenario) -> Verdict {
+    let Some(end) = scenario.test.duration() else {
+        return Ok(());
+    };
+    let changes = [Way::Forward, Way::Back].into_iter().flat_map(|way| {
+        let changes = &scenario.path.direction(way).changes;
+        changes
+            .iter()
+            .map(|change| ("[[path.change]] at", change.at))
+    });
+    let crosses = scenario
+        .path
+        .cross
+        .iter()
+        .map(|cross| ("[[path.cross]] from", cross.from));
+    let late = changes.chain(crosses).find(|(_, at)| *at >= end);
+    late.map_or(Ok(()), |(key, at)| {
+        Err(format!(
+            "{key} = {at}: the test has ended by then (it takes {end}, see [test] args)"
+        ))
+    })
+}

@@ -1,0 +1,229 @@
+//! What is said about scenario files that are wrong.
+
+use linerate_lab::scenario::Scenario;
+use proptest::prelude::*;
+
+/// The message for a file of these lines behind the name.
+fn message(text: &str) -> String {
+    match Scenario::parse("x.toml", &format!("name = \"x\"\n{text}")) {
+        Ok(_) => "understood".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn wrong_keys_name_their_line_and_the_nearest_right_one() {
+    for (text, expected) in [
+        (
+            "[path]\n\nrtae = \"1G\"",
+            "x.toml:4: [path] has no key 'rtae': did you mean 'rate'?",
+        ),
+        (
+            "[pth]",
+            "x.toml:2: the file has no key 'pth': did you mean 'path'?",
+        ),
+        (
+            "rtt = \"60ms\"",
+            "x.toml:2: the file has no key 'rtt': it belongs to [path]",
+        ),
+        (
+            "[path]\ntcp_rmem = \"1 2 3\"",
+            "x.toml:3: [path] has no key 'tcp_rmem': it belongs to [sender], [receiver]",
+        ),
+        (
+            "[path]\npolicer = { rate = \"1M\", bust = \"9kB\" }",
+            "x.toml:3: policer has no key 'bust': did you mean 'burst'?",
+        ),
+        (
+            "[path.forward]\nforward = 1",
+            "x.toml:3: [path.forward], [path.back] has no key 'forward': it belongs to [path]",
+        ),
+        (
+            "[test]\ncolour = 1",
+            "x.toml:3: [test] has no key 'colour': it has args",
+        ),
+        (
+            "[[path.change]]\nrtt = \"1ms\"",
+            "x.toml:2: [[path.change]] needs the key 'at': time, above 0, before the test ends",
+        ),
+        (
+            "[path]\nrate = ",
+            "x.toml:3: this is not TOML: string values must be quoted, expected literal string",
+        ),
+    ] {
+        assert_eq!(message(text), expected);
+    }
+    let nameless = Scenario::parse("x.toml", "seed = 1")
+        .unwrap_err()
+        .to_string();
+    assert!(nameless.contains("needs the key 'name'"), "{nameless}");
+}
+
+#[test]
+fn wrong_values_name_what_was_typed_why_not_and_what_fits() {
+    for (text, parts) in [
+        (
+            "[path]\nrate = \"1Gb\"",
+            vec![
+                "x.toml:3: rate = \"1Gb\": ",
+                "say 1G or 1Gbit/s",
+                "expected: bit/s",
+            ],
+        ),
+        ("[path]\nrate = 12", vec!["rate = 12:", "at least 1 kbit/s"]),
+        ("[path]\nrtt = 60", vec!["rtt = 60:", "say 60ms"]),
+        ("[path]\nrtt = \"11s\"", vec!["longer than 10.0 s"]),
+        (
+            "[path]\nrtt = \"1ms\"\ndelay = \"1ms\"",
+            vec!["x.toml:4: delay", "'rtt' says it already"],
+        ),
+        ("[path]\nrate = \"1M\"\nqueue = \"64K\"", vec!["kB or KiB"]),
+        (
+            "[path]\nloss = 1.5",
+            vec!["loss = 1.5:", "not between 0 and 1"],
+        ),
+        ("[path]\nloss = nan", vec!["loss = nan:", "no number"]),
+        (
+            "[path]\nloss = { every = 0 }",
+            vec!["every = 0:", "no whole number from 1"],
+        ),
+        (
+            "[path]\nloss = { model = \"gilbret\", p = 1, r = 1 }",
+            vec!["did you mean \"gilbert\"?"],
+        ),
+        (
+            "[path]\nloss = { model = \"gilbert\", p = 0.1 }",
+            vec!["loss needs the key 'r'"],
+        ),
+        (
+            "[path]\nmax_packet = { bytes = 20 }",
+            vec!["from 68 to 65535"],
+        ),
+        ("[path]\nreorder = 0.1", vec!["reorder = 0.1:", "no table"]),
+        ("[path.change]\nat = \"1s\"", vec!["two brackets"]),
+        ("[path.cross]\nkind = \"udp\"", vec!["two brackets"]),
+        (
+            "[[path.cross]]\nkind = \"udp\"",
+            vec!["needs the key 'rate'"],
+        ),
+        (
+            "[[path.cross]]\nkind = \"udp\"\nrate = \"1M\"\nstreams = 4",
+            vec!["udp is one flow"],
+        ),
+        (
+            "[[path.cross]]\nkind = \"tcp\"\nfrom = \"5s\"\nto = \"4s\"",
+            vec!["ends before it begins"],
+        ),
+        ("[sender]\ncpu = 1", vec!["not above 0 and below 1"]),
+        (
+            "[sender]\ntcp_wmem = \"4096 16384\"",
+            vec!["not three whole numbers"],
+        ),
+        (
+            "[receiver]\ntcp_rmem = \"4096 1024 9\"",
+            vec!["must not fall"],
+        ),
+        (
+            "[receiver]\nsysctl = { \"kernel.hostname\" = \"x\" }",
+            vec!["receiver", "begin with net."].split_off(1),
+        ),
+        (
+            "[receiver]\nsysctl = { \"net.ipv4/../../x\" = \"x\" }",
+            vec!["begin with net."],
+        ),
+        (
+            "[receiver]\nsysctl = { \"net.ipv4.tcp_ecn\" = 1 }",
+            vec!["no text"],
+        ),
+        (
+            "[sender]\ncongestion = \"a b\"",
+            vec!["no name of a congestion control"],
+        ),
+        (
+            "[test]\nargs = \"-t 5 -o x.json\"",
+            vec!["the lab sets -o itself"],
+        ),
+        ("[test]\nargs = \"--title 'x\"", vec!["not closed"]),
+        (
+            "[expect]\ntop = \"recieve-window\"",
+            vec!["did you mean 'receive-window'?"],
+        ),
+        (
+            "[expect]\ntop = \"policer\"\nnever = [\"policer\"]",
+            vec!["'policer' is expected elsewhere"],
+        ),
+        (
+            "[expect]\ngoodput = \"9M..1M\"",
+            vec!["begins above its end"],
+        ),
+        ("[expect]\ngoodput = \"9M\"", vec!["no range"]),
+        ("mode = \"bulky\"", vec!["did you mean \"bulk\"?"]),
+        ("seed = -1", vec!["seed = -1:", "no whole number"]),
+    ] {
+        let message = message(text);
+        for part in parts {
+            assert!(message.contains(part), "{text}: '{message}' lacks '{part}'");
+        }
+    }
+}
+
+#[test]
+fn contradictions_are_refused_with_their_reason() {
+    for (text, part) in [
+        (
+            "mode = \"bulk\"\n[path]\npolicer = { rate = \"1M\", burst = \"9kB\" }",
+            "mode = \"bulk\" and 'policer'",
+        ),
+        (
+            "mode = \"bulk\"\n[path]\nrate = \"1M\"\n[[path.back.change]]\nat = \"1s\"\ncodel = true",
+            "'codel'",
+        ),
+        (
+            "[path]\nqueue = \"1x\"",
+            "'queue' is about the queue before a bottleneck",
+        ),
+        (
+            "[path]\npolicer = { rate = \"1M\", burst = \"1kB\" }",
+            "less than one packet (1538 bytes",
+        ),
+        (
+            "family = \"ipv6\"\n[path]\nmax_packet = { bytes = 1000 }",
+            "1280",
+        ),
+        ("family = \"ipv6\"\n[sender]\nmtu = 1000", "1280"),
+        (
+            "[[path.change]]\nat = \"12s\"\nrtt = \"1ms\"",
+            "has ended by then",
+        ),
+        (
+            "[test]\nargs = \"-t 5\"\n[[path.cross]]\nkind = \"tcp\"\nfrom = \"5s\"",
+            "has ended by then",
+        ),
+    ] {
+        let message = message(text);
+        assert!(message.contains(part), "{text}: '{message}' lacks '{part}'");
+    }
+}
+
+proptest! {
+    /// Whatever a file holds, it is read or refused.
+    #[test]
+    fn no_text_panics(text in "\\PC*") {
+        let _ = Scenario::parse("x.toml", &text);
+    }
+
+    /// The same for texts that come close.
+    #[test]
+    fn no_value_panics(
+        key in proptest::sample::select(vec![
+            "rate", "rtt", "jitter", "queue", "codel", "policer", "loss", "reorder", "duplicate", "max_packet",
+            "ecn_threshold", "overhead", "forward", "change", "cross",
+        ]),
+        value in proptest::sample::select(vec![
+            "\"1G\"", "\"-1\"", "-1", "0", "18446744073709551616", "1e400", "nan", "\"999999999999G\"", "\"1x\"",
+            "{}", "[]", "[[]]", "{ rate = 1 }", "{ every = 1 }", "true", "\"10s\"", "1979-05-27", "\"1000x\"",
+        ]),
+    ) {
+        let _ = Scenario::parse("x.toml", &format!("name = \"x\"\n[path]\nrate = \"400G\"\nrtt = \"10s\"\n[path.back]\n{key} = {value}"));
+    }
+}

@@ -1,0 +1,114 @@
+//! docs/reference/scenario.md is made from the definition of the keys, and checked against it.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests read and write the repository's files"
+)]
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use linerate_lab::scenario::keys::{FINDINGS, SECTIONS, Section};
+use linerate_lab::scenario::{PACKET_MODE_LIMIT, PRESETS};
+
+const HEAD: &str = "# Scenarios
+
+A scenario is a TOML file that describes a lab: a path between two hosts, the test on it, and what is expected of it.
+This page is made from the program's own definition (`cargo test -p linerate-lab -- --ignored write_the_scenario_reference`).
+How to use one: [the guide](../guides/lab.md). More than sixty of them: [scenarios/](../../scenarios).
+
+A key that is not listed here is refused, with its line and the nearest key that is.
+
+Amounts name their unit. Rates are bits per second, with k, M, G of 1000, alone or before `bit/s`: `\"1G\"`, `\"2.5 Gbit/s\"`.
+Sizes are bytes, with kB, MB, GB of 1000 or KiB, MiB, GiB of 1024. Times end in ns, us, ms, s or min. What could
+mean two things, such as `1Gb` or `64K`, is refused. A number without quotation marks is bit/s or bytes.
+";
+
+fn section(out: &mut String, section: &Section) {
+    let _ = write!(
+        out,
+        "\n## {}\n\n{}\n\n| key | holds | default | meaning |\n|---|---|---|---|\n",
+        section.title, section.about
+    );
+    for key in section.keys {
+        let cell = |text: &str| text.replace('|', "\\|");
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | {} | {} |",
+            key.name,
+            cell(key.holds),
+            cell(key.default),
+            cell(key.about)
+        );
+    }
+}
+
+fn markdown() -> String {
+    let mut out = HEAD.to_owned();
+    for each in &SECTIONS {
+        section(&mut out, each);
+    }
+    let _ = write!(
+        out,
+        "
+## Modes
+
+In packet mode the hosts' segmentation offload is off and every packet is decided on its own; that carries about
+{PACKET_MODE_LIMIT} on two cores. In bulk mode super-segments of up to 64 KiB are decided whole, which carries tens of
+Gbit/s. `auto` chooses packet mode where the path has a policer, reordering, duplication, a largest packet, an ECN
+threshold or CoDel; where it has loss or a queue of less than 2 MiB and its rate is no more than packet mode carries;
+and bulk mode otherwise. Bulk mode together with one of the former is refused. With loss in bulk mode the odds are
+those of each segment, and a super-segment is lost whole when one of its segments is.
+
+## Presets
+
+| name | about |
+|---|---|
+"
+    );
+    for preset in PRESETS {
+        let about = preset.scenario().map(|scenario| scenario.about);
+        let _ = writeln!(out, "| `{}` | {} |", preset.name, about.unwrap_or_default());
+    }
+    let _ = write!(out, "\n## Findings that `[expect]` may name\n\n");
+    let names: Vec<String> = FINDINGS.iter().map(|id| format!("`{id}`")).collect();
+    let _ = writeln!(out, "{}.", names.join(", "));
+    out
+}
+
+fn path() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/scenario.md")
+}
+
+#[test]
+fn the_scenario_reference_is_up_to_date() {
+    let written = std::fs::read_to_string(path()).expect("docs/reference/scenario.md");
+    assert_eq!(
+        written,
+        markdown(),
+        "run `cargo test -p linerate-lab -- --ignored write_the_scenario_reference`"
+    );
+}
+
+#[test]
+#[ignore = "writes docs/reference/scenario.md"]
+fn write_the_scenario_reference() {
+    std::fs::write(path(), markdown()).expect("docs/reference");
+}
+
+/// Whatever the code's limits are, the reference says the same: the defaults are read from an empty path.
+#[test]
+fn the_defaults_that_are_written_are_those_that_hold() {
+    use linerate_lab::scenario::Scenario;
+    let scenario = Scenario::parse("x", "name = \"x\"\n[path]\nrate = \"1M\"").expect("it reads");
+    let settings = scenario.path.forward.settings;
+    let default = |section: usize, name: &str| {
+        let key = SECTIONS[section].keys.iter().find(|key| key.name == name);
+        key.expect("a key").default
+    };
+    assert_eq!(default(1, "overhead"), settings.overhead.to_string());
+    let queue = settings.bottleneck.expect("a rate").queue.count();
+    assert!(default(1, "queue").contains(&format!("{:.1} kB", queue as f64 / 1000.0)));
+    assert_eq!(default(0, "seed"), scenario.seed.to_string());
+    assert_eq!(default(5, "congestion"), scenario.sender.congestion);
+    assert_eq!(default(5, "mtu"), scenario.sender.mtu.to_string());
+}

@@ -1,0 +1,140 @@
+//! The command line of `linerate lab`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// `linerate lab`.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct LabArguments {
+    #[command(subcommand)]
+    pub(super) command: LabCommand,
+}
+
+#[derive(Subcommand, Debug, Clone)]
+pub(super) enum LabCommand {
+    /// Make a path, test across it, tell what both saw, and take it down
+    Run(RunArguments),
+    /// Make a path and leave it there for commands of your own
+    Up(UpArguments),
+    /// Run a command on a host of a path that is up
+    Exec(ExecArguments),
+    /// Show the paths that are up
+    List(ListArguments),
+    /// Take a path down
+    Down(DownArguments),
+    /// Show the paths that linerate brings with it
+    Presets(PresetsArguments),
+    /// Compare what the lab makes with what it was asked for
+    Selfcheck(SelfcheckArguments),
+    /// Run a folder of scenarios and compare the findings with what they expect
+    Grade(GradeArguments),
+    /// Hold a path that `up` made
+    #[command(hide = true)]
+    Hold {
+        /// The name
+        name: String,
+    },
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct RunArguments {
+    /// A scenario's file, or the name of a preset
+    pub(super) scenario: String,
+    /// Another seed than the scenario's
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// One JSON document: the scenario, the test's document, and what the path did
+    #[arg(long)]
+    pub(super) json: bool,
+    /// More arguments for `linerate test`, after those of the scenario
+    #[arg(last = true, value_name = "TEST")]
+    pub(super) test: Vec<OsString>,
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct UpArguments {
+    /// A name for it: letters, digits, dots, dashes
+    pub(super) name: String,
+    /// A scenario's file, or the name of a preset, instead of the options below
+    #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["rate", "rtt", "jitter", "queue", "loss", "mode"])]
+    pub(super) scenario: Option<String>,
+    /// Rate of the bottleneck, bit/s (K, M, G of 1000) [default: unlimited]
+    #[arg(long, value_name = "RATE")]
+    pub(super) rate: Option<String>,
+    /// Round-trip time, half of it each way: 60ms
+    #[arg(long, value_name = "TIME")]
+    pub(super) rtt: Option<String>,
+    /// The delay wanders by this much
+    #[arg(long, value_name = "TIME")]
+    pub(super) jitter: Option<String>,
+    /// The queue: bytes (1.5MB), or a multiple of rate × rtt (1x) [default: 1x]
+    #[arg(long, value_name = "SIZE")]
+    pub(super) queue: Option<String>,
+    /// Share of packets lost, 0 to 1
+    #[arg(long, value_name = "SHARE")]
+    pub(super) loss: Option<f64>,
+    /// auto, packet or bulk
+    #[arg(long, value_name = "MODE")]
+    pub(super) mode: Option<String>,
+    /// Seed of everything random
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct ExecArguments {
+    /// The path's name
+    pub(super) name: String,
+    /// The host: sender, receiver, cross-sender, cross-receiver
+    pub(super) host: String,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(super) command: Vec<OsString>,
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct ListArguments {
+    /// One JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct DownArguments {
+    /// Its name
+    #[arg(required_unless_present = "all")]
+    pub(super) name: Option<String>,
+    /// All of this user's
+    #[arg(long, conflicts_with = "name")]
+    pub(super) all: bool,
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct PresetsArguments {
+    /// Show the scenario file of this one, to start your own from
+    pub(super) name: Option<String>,
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct SelfcheckArguments {
+    /// One JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct GradeArguments {
+    /// The folder with scenario files
+    pub(super) folder: PathBuf,
+    /// Runs of each scenario, each with another seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) runs: u32,
+    /// Only scenarios whose name contains this; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub(super) only: Vec<String>,
+    /// One JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}

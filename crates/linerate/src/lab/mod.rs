@@ -1,0 +1,142 @@
+//! `linerate lab`: paths on one machine, and tests across them.
+
+pub(crate) mod arguments;
+mod cross;
+mod grade;
+mod programs;
+mod run;
+mod selfcheck;
+mod standing;
+mod state;
+mod text;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use linerate_kernel::thread::SignalFd;
+use linerate_lab::runner::{self, LabError};
+use linerate_lab::scenario::{PRESETS, Preset, Scenario, ScenarioError};
+
+use crate::action::Failure;
+use crate::printer::Printer;
+use crate::signals;
+use arguments::{LabArguments, LabCommand, PresetsArguments, RunArguments};
+use run::{Ran, RunOptions};
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        Self::Lab(error.to_string())
+    }
+}
+
+impl From<ScenarioError> for Failure {
+    fn from(error: ScenarioError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+/// Does what was asked.
+pub(crate) fn run(arguments: LabArguments, printer: &Printer) -> Result<(), Failure> {
+    match arguments.command {
+        LabCommand::Run(arguments) => run_one(arguments, printer),
+        LabCommand::Presets(arguments) => presets(&arguments, printer),
+        LabCommand::Up(arguments) => standing::up(&arguments, printer),
+        LabCommand::Hold { name } => standing::hold(&name, printer),
+        LabCommand::Exec(arguments) => standing::exec(&arguments),
+        LabCommand::List(arguments) => standing::list(&arguments, printer),
+        LabCommand::Down(arguments) => standing::down(&arguments, printer),
+        LabCommand::Selfcheck(arguments) => selfcheck::run(&arguments, printer),
+        LabCommand::Grade(arguments) => grade::run(&arguments, printer),
+    }
+}
+
+fn run_one(arguments: RunArguments, printer: &Printer) -> Result<(), Failure> {
+    let mut scenario = scenario(&arguments.scenario)?;
+    scenario.seed = arguments.seed.unwrap_or(scenario.seed);
+    let signals = take_signals()?;
+    let isolation = runner::isolate()?;
+    let options = RunOptions {
+        more: arguments.test,
+        document: arguments.json,
+    };
+    let ran = run::run(&scenario, isolation, &options, &signals)?;
+    if arguments.json {
+        printer.line(&document(&scenario, &ran).to_string())?;
+    } else {
+        printer.print(&format!("\n{}", text::report(&scenario, &ran.lab)))?;
+    }
+    passed_on(&ran)
+}
+
+/// The child said why it failed; its exit code says it to programs.
+fn passed_on(ran: &Ran) -> Result<(), Failure> {
+    if ran.status.success() {
+        return Ok(());
+    }
+    let code = ran.status.code().and_then(|code| u8::try_from(code).ok());
+    let why = if ran.complaint.is_empty() {
+        format!("`linerate test` in the lab ended with {}", ran.status)
+    } else {
+        format!("`linerate test` in the lab: {}", ran.complaint)
+    };
+    Err(Failure::Inner {
+        code: code.unwrap_or(3),
+        why,
+    })
+}
+
+fn document(scenario: &Scenario, ran: &Ran) -> serde_json::Value {
+    let test: serde_json::Value = serde_json::from_slice(&ran.document).unwrap_or_default();
+    serde_json::json!({ "scenario": scenario, "test": test, "lab": ran.lab })
+}
+
+/// Signals that end a test; blocked before the first thread, and in all children.
+fn take_signals() -> Result<SignalFd, Failure> {
+    let mut taken = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
+    Ok(taken.remove(0))
+}
+
+/// A file, or a preset where there is no such file.
+fn scenario(asked: &str) -> Result<Scenario, Failure> {
+    let (label, text) = scenario_text(asked)?;
+    Ok(Scenario::parse(&label, &text)?)
+}
+
+/// Where it is from, and its text.
+fn scenario_text(asked: &str) -> Result<(String, String), Failure> {
+    if let Some(preset) = Preset::named(asked)
+        && !Path::new(asked).exists()
+    {
+        return Ok((asked.to_owned(), preset.text.to_owned()));
+    }
+    let text = std::fs::read_to_string(asked).map_err(|error| {
+        let hint = match Preset::nearest(asked) {
+            Some(nearest) => format!("; did you mean the preset {nearest}?"),
+            None => "; `linerate lab presets` lists the presets".to_owned(),
+        };
+        Failure::File(format!("cannot read the scenario {asked}: {error}{hint}"))
+    })?;
+    Ok((asked.to_owned(), text))
+}
+
+fn presets(arguments: &PresetsArguments, printer: &Printer) -> Result<(), Failure> {
+    let Some(name) = &arguments.name else {
+        for preset in PRESETS {
+            let about = preset.scenario()?.about;
+            printer.line(&format!("{:<12} {about}", preset.name))?;
+        }
+        return Ok(());
+    };
+    let preset = Preset::named(name).ok_or_else(|| {
+        let hint = Preset::nearest(name)
+            .map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        Failure::Usage(format!("there is no preset '{name}'{hint}"))
+    })?;
+    Ok(printer.print(preset.text)?)
+}
+
+/// Words of a command line as they were typed.
+fn words(arguments: &[OsString]) -> String {
+    let words = arguments.iter().map(|word| word.to_string_lossy());
+    words.collect::<Vec<_>>().join(" ")
+}
