@@ -7,6 +7,7 @@ need() { command -v "$1" >/dev/null 2>&1 || packages+=("$2"); }
 need iperf3 iperf3
 need ip iproute2
 need unshare util-linux
+need setpriv util-linux
 need tc iproute2
 need openssl openssl
 [ ${#packages[@]} -eq 0 ] && exit 0
