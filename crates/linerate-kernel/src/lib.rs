@@ -30,6 +30,7 @@ pub mod counters;
 mod error;
 mod ethtool;
 pub mod event;
+pub mod file;
 pub mod forward_rules;
 pub mod host;
 pub mod link;

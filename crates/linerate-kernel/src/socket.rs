@@ -107,7 +107,7 @@ fn repeated(
     if part == 0 {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let length = length.min(part * MOST_PARTS);
+    let length = length.min(part.saturating_mul(MOST_PARTS));
     let count = length.div_ceil(part).max(1);
     parts[count - 1].iov_len = length - (count - 1) * part;
     // SAFETY: a msghdr of zeros is valid: null pointers with zero lengths.

@@ -1,9 +1,11 @@
 //! `linerate test`: run a plan, show it live, report it, keep its record.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsFd as _;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use linerate_engine::auth::{Credentials, Padding};
 use linerate_engine::client::{self, ClientOptions, DatagramFit};
@@ -109,10 +111,10 @@ fn credentials(request: &TestRequest) -> Result<Option<Credentials>, Failure> {
 /// The file that keeps the record. It is made before the test and written after it, by way of a
 /// second file, so that an older record is replaced whole or not at all.
 pub(crate) struct Keep {
-    path: std::path::PathBuf,
-    /// Where a regular file grows until it is whole; none where the path is a device or a pipe, which is
-    /// written as it stands: renaming over it would replace it.
-    temporary: Option<std::path::PathBuf>,
+    path: PathBuf,
+    /// Where a regular file grows until it is whole; none where the path is a device or a pipe, or where
+    /// this program's own output goes, which is written as it stands: renaming over it would replace it.
+    temporary: Option<PathBuf>,
     file: File,
 }
 
@@ -124,25 +126,25 @@ impl Keep {
                 path.display()
             ))
         };
-        // A link is followed, so that it still is one afterwards.
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-        let special = std::fs::metadata(&path).is_ok_and(|there| !there.is_file());
-        let (file, temporary) = if special {
-            let file = File::options().write(true).open(&path).map_err(failed)?;
-            (file, None)
-        } else {
-            let mut name = path
-                .file_name()
-                .map(std::ffi::OsStr::to_os_string)
-                .unwrap_or_default();
-            name.push(format!(".{}.part", std::process::id()));
-            let temporary = path.with_file_name(name);
-            let file = File::create(&temporary).map_err(failed)?;
-            (file, Some(temporary))
-        };
+        if let Some(file) = as_it_stands(path) {
+            let file = file.map_err(failed)?;
+            return Ok(Self {
+                path: path.to_path_buf(),
+                temporary: None,
+                file,
+            });
+        }
+        let path = behind_links(path);
+        let mut name = path
+            .file_name()
+            .map(OsStr::to_os_string)
+            .unwrap_or_default();
+        name.push(format!(".{}.part", std::process::id()));
+        let temporary = path.with_file_name(name);
+        let file = File::create(&temporary).map_err(failed)?;
         Ok(Self {
             path,
-            temporary,
+            temporary: Some(temporary),
             file,
         })
     }
@@ -172,6 +174,49 @@ impl Drop for Keep {
         }
     }
 }
+
+/// What the path names, opened, where that is no regular file, or the one that standard output or error goes
+/// to: then by the same descriptor, so that neither overwrites the other.
+fn as_it_stands(path: &Path) -> Option<std::io::Result<File>> {
+    let there = std::fs::metadata(path).ok()?;
+    let same = |output: &str| {
+        std::fs::metadata(output)
+            .is_ok_and(|output| (output.dev(), output.ino()) == (there.dev(), there.ino()))
+    };
+    if same("/dev/stdout") {
+        return Some(
+            std::io::stdout()
+                .as_fd()
+                .try_clone_to_owned()
+                .map(File::from),
+        );
+    }
+    if same("/dev/stderr") {
+        return Some(
+            std::io::stderr()
+                .as_fd()
+                .try_clone_to_owned()
+                .map(File::from),
+        );
+    }
+    (!there.is_file()).then(|| linerate_kernel::file::append_without_waiting(path))
+}
+
+/// Where a path leads, also where nothing is there yet; so a link still is one afterwards.
+fn behind_links(path: &Path) -> PathBuf {
+    let mut path = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        match std::fs::read_link(&path) {
+            // An absolute one replaces the whole path.
+            Ok(next) => path = path.parent().unwrap_or(Path::new("")).join(next),
+            Err(_) => break,
+        }
+    }
+    path
+}
+
+/// Links that the kernel follows, at most (`MAXSYMLINKS`).
+const MOST_LINKS: usize = 40;
 
 /// Shows events while the test runs.
 struct Live<'a> {

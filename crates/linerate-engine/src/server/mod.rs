@@ -256,6 +256,11 @@ impl Server {
         // Where it cannot be raised, fewer clients fit, and those that do not are told so.
         drop(process::raise_descriptor_limit());
         let listeners = Listeners::open(&options)?;
+        let congestion = if options.inherited.is_empty() {
+            AcceptedCongestion::prepare(&listeners.tcp)
+        } else {
+            AcceptedCongestion::untouched()
+        };
         let event = || {
             EventFd::new().map_err(|source| EngineError::Host {
                 operation: "making event descriptors".to_owned(),
@@ -265,7 +270,7 @@ impl Server {
         let shared = Shared {
             options,
             observe,
-            congestion: AcceptedCongestion::of(&listeners.tcp),
+            congestion,
             terminate: event()?,
             sessions: Mutex::new(Sessions::default()),
             left: event()?,

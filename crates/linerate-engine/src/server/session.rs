@@ -66,9 +66,8 @@ pub(super) fn run(
     peer: SocketAddr,
 ) {
     let refused = |reason: String| (shared.observe)(ServerEvent::Refused { peer, reason });
-    let prepared = sockets::prepare_control(&stream)
-        .and_then(|()| shared.congestion.settle(&stream, peer, None));
-    if let Err(error) = prepared {
+    shared.congestion.settle(&stream, peer, None);
+    if let Err(error) = sockets::prepare_control(&stream) {
         refused(format!("its control connection cannot be used: {error}"));
         return;
     }
@@ -465,8 +464,8 @@ impl Session<'_> {
         let configured = match socket {
             StreamSocket::Tcp(stream) => {
                 let asked = plan.congestion.as_deref();
-                let settled = self.shared.congestion.settle(stream, self.peer, asked);
-                settled.and_then(|()| sockets::configure(stream, plan, self.peer))
+                self.shared.congestion.settle(stream, self.peer, asked);
+                sockets::configure(stream, plan, self.peer)
             }
             StreamSocket::Udp(stream) => {
                 if !self.extended && flow == Flow::ClientToServer {

@@ -116,10 +116,10 @@ impl<'a> Recorder<'a> {
 
     /// Waits at the gate. False = the test was called off before it began.
     ///
-    /// A receiver gives its socket as `first`: what arrives there says that the peer has begun, and opens
-    /// the gate for all. The word on the control connection comes later, and a window that fills until then
-    /// spoils the ramp.
-    pub(super) fn wait_for_start(&mut self, first: Option<BorrowedFd<'_>>) -> bool {
+    /// A receiver may give its socket as `first`: a byte that arrives there says that the peer has begun, and
+    /// opens the gate for all. The word on the control connection may come later, and a window that fills
+    /// until then spoils the ramp.
+    pub(super) fn wait_for_start(&mut self, mut first: Option<BorrowedFd<'_>>) -> bool {
         let gate = &self.context.gate;
         loop {
             if gate.is_cut() {
@@ -131,13 +131,18 @@ impl<'a> Recorder<'a> {
                 self.omit_ends = (omit.0 > 0).then(|| start.plus(omit));
                 return true;
             }
+            let word = PollEntry::new(gate.start_fd(), Interest::READ);
             let mut entries = [
-                PollEntry::new(gate.start_fd(), Interest::READ),
-                PollEntry::new(first.unwrap_or_else(|| gate.start_fd()), Interest::READ),
+                word,
+                first.map_or(word, |fd| PollEntry::new(fd, Interest::READ)),
             ];
             let waited = poll::wait(&mut entries, None);
-            if waited.is_ok() && first.is_some() && entries[1].readiness().readable {
-                gate.open();
+            if let Some(fd) = first.filter(|_| waited.is_ok() && entries[1].readiness().any()) {
+                if has_a_byte(fd) {
+                    gate.open();
+                }
+                // An end of data or an error is no beginning; the control connection tells what it means.
+                first = None;
             }
         }
     }
@@ -400,6 +405,14 @@ impl<'a> Recorder<'a> {
 }
 
 /// An address and port as text; empty where there is none.
+/// Whether a byte waits to be read.
+fn has_a_byte(fd: BorrowedFd<'_>) -> bool {
+    let mut byte = [std::mem::MaybeUninit::uninit()];
+    SockRef::from(&fd)
+        .peek(&mut byte)
+        .is_ok_and(|bytes| bytes > 0)
+}
+
 fn address(address: io::Result<SockAddr>) -> String {
     let address = address.ok().and_then(|address| address.as_socket());
     address.map_or_else(String::new, |address| address.to_string())

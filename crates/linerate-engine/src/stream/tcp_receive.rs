@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_kernel::poll::Interest;
 use linerate_kernel::{clock, socket, tcp};
-use linerate_model::plan::End;
+use linerate_model::plan::{Direction, End};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use super::recorder::Recorder;
@@ -30,8 +30,10 @@ const QUIET: Nanos = Nanos::from_millis(30);
 
 pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     let mut recorder = Recorder::new(context, stream.as_fd());
-    // A server's streams begin at its own word; a client's where the server's first byte arrives.
-    let first = context.active_opener.then(|| stream.as_fd());
+    // A server's streams begin at its own word; a client's at that or at the server's first byte, whichever
+    // comes first. Where it sends as well, a byte too early must not make it write.
+    let receives_only = context.plan.direction == Direction::Receive;
+    let first = (context.active_opener && receives_only).then(|| stream.as_fd());
     if recorder.wait_for_start(first) {
         pump(context, stream.as_fd(), &mut recorder);
     }

@@ -210,7 +210,7 @@ fn a_record_into_a_device_or_through_a_link_replaces_neither() {
 
     let done = run(server.client("-n 1M -o").arg(&device), LONG).expect(5);
     assert!(
-        done.error.contains("/dev/full: No space left"),
+        done.error.contains("device: No space left"),
         "{}",
         done.error
     );
@@ -224,6 +224,42 @@ fn a_record_into_a_device_or_through_a_link_replaces_neither() {
 
     let piped = run(&mut server.client("-n 1M -o /dev/stdout"), LONG).expect(0);
     assert!(piped.out.contains("\"schema_version\""), "{}", piped.out);
+
+    // A link to what is not there yet stays a link too.
+    let (target, early) = (folder.file("later.json"), folder.file("early"));
+    std::os::unix::fs::symlink("later.json", &early).unwrap();
+    run(server.client("-n 1M -o").arg(&early), LONG).expect(0);
+    assert!(early.symlink_metadata().unwrap().is_symlink());
+    assert!(target.symlink_metadata().unwrap().is_file());
+
+    // Where the record goes to the file that the report goes to, it holds both.
+    let both = folder.file("both");
+    let mut command = server.client("-n 1M -o /dev/stdout");
+    command.stdout(std::fs::File::create(&both).unwrap());
+    assert!(command.status().unwrap().success());
+    let text = std::fs::read_to_string(&both).unwrap();
+    assert!(
+        text.contains("Goodput") && text.contains("\"schema_version\""),
+        "{text}"
+    );
+
+    let pipe = folder.file("pipe");
+    if has("mkfifo") {
+        assert!(
+            Command::new("mkfifo")
+                .arg(&pipe)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let done = run(server.client("-n 1M -o").arg(&pipe), LONG).expect(5);
+        assert!(done.error.contains("nobody reads"), "{}", done.error);
+    } else {
+        skipped(
+            "a pipe without a reader",
+            "mkfifo is not installed (apt-get install coreutils)",
+        );
+    }
 }
 
 #[test]

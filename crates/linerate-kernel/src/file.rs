@@ -1,0 +1,63 @@
+//! Files that are no files: devices and pipes.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use crate::option::check;
+
+/// Opens what is there for writing at its end, as it stands, and never waits: a pipe that nobody reads is an
+/// error, where a plain open would block until somebody does.
+///
+/// # Errors
+/// `ENXIO` for a pipe without a reader; otherwise those of `open`.
+pub fn append_without_waiting(path: &Path) -> io::Result<File> {
+    let file = File::options()
+        .append(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+        .map_err(|error| match error.raw_os_error() {
+            Some(libc::ENXIO) => io::Error::new(error.kind(), "nobody reads from this pipe"),
+            _ => error,
+        })?;
+    wait_from_now_on(&file)?;
+    Ok(file)
+}
+
+/// A writer that must not lose a byte waits for room.
+#[expect(unsafe_code, reason = "fcntl takes its argument as a variable one")]
+fn wait_from_now_on(file: &File) -> io::Result<()> {
+    use std::os::fd::AsRawFd as _;
+    // SAFETY: F_GETFL takes no argument and F_SETFL an int; the descriptor is open.
+    unsafe {
+        let flags = check(libc::fcntl(file.as_raw_fd(), libc::F_GETFL))?;
+        check(libc::fcntl(
+            file.as_raw_fd(),
+            libc::F_SETFL,
+            flags & !libc::O_NONBLOCK,
+        ))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn a_device_is_written_and_its_refusal_shows() {
+        append_without_waiting(Path::new("/dev/null"))
+            .unwrap()
+            .write_all(b"gone")
+            .unwrap();
+        let error = append_without_waiting(Path::new("/dev/full"))
+            .unwrap()
+            .write_all(b"no room")
+            .unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
+        assert!(append_without_waiting(Path::new("/dev")).is_err());
+    }
+}
