@@ -15,8 +15,8 @@
 pub const BATCH: usize = 5;
 /// The least number of samples that a mean is computed from.
 pub const LEAST_SAMPLES: usize = 10;
-/// A cut that leaves fewer batches than this is not considered: at the end of a flat run a few batches
-/// are alike by chance.
+/// A cut in the second half that leaves fewer batches than this is not considered: at the end of a flat run a
+/// few batches are alike by chance. A short run's ramp is cut all the same.
 const LEAST_BATCHES: f64 = 5.0;
 /// Two halves of a plateau may differ by this share of the mean.
 pub const HALVES_MAY_DIFFER: f64 = 0.10;
@@ -84,7 +84,8 @@ fn mser5_within(samples: &[f64], most: usize) -> Option<usize> {
         sum += batch;
         squares += batch * batch;
         let left = (batches.len() - cut) as f64;
-        if cut > 0 && (left < LEAST_BATCHES || cut * BATCH > most) {
+        let late = cut * BATCH * 2 > samples.len();
+        if (late && left < LEAST_BATCHES) || cut * BATCH > most {
             continue;
         }
         let spread = (squares - sum * sum / left).max(0.0);
@@ -322,9 +323,19 @@ mod tests {
     }
 
     #[test]
-    fn few_batches_are_not_cut_at_all() {
-        let samples: Vec<f64> = (0..20).map(|i| if i < 5 { 50.0 } else { 100.0 }).collect();
-        assert_eq!(mser5(&samples), Some(0));
+    fn of_few_batches_a_ramp_is_cut_and_a_late_step_is_not_believed() {
+        let step = |at: usize, length: usize| -> Vec<f64> {
+            (0..length)
+                .map(|i| if i < at { 50.0 } else { 100.0 })
+                .collect()
+        };
+        assert_eq!(mser5(&step(5, 20)), Some(5));
+        let found = plateau(&step(5, 20)).unwrap();
+        assert!(found.unsteady.is_none() && (found.estimate.mean - 100.0).abs() < 1e-9);
+        // Ten samples are left behind a ramp of half a short run …
+        assert_eq!(mser5(&step(10, 20)), Some(10));
+        // … and what comes in its last quarter is no plateau.
+        assert_eq!(mser5(&step(15, 20)), Some(0));
     }
 
     #[test]
