@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -187,6 +188,36 @@ fn two_labs_at_once_know_nothing_of_each_other() {
 
 fn number_or_float(document: &Value, pointer: &str) -> f64 {
     document.pointer(pointer).and_then(Value::as_f64).unwrap()
+}
+
+#[test]
+fn ctrl_c_ends_the_test_and_what_was_measured_is_told() {
+    let _alone = alone();
+    let mut command = linerate("lab run wan-6ms -- -t 30");
+    // As a shell does it: the signal goes to the whole group.
+    command.process_group(0);
+    let mut running = start(&mut command);
+    let measures = wait_until(LONG, || {
+        running.out().contains(" 1.00 s ") || running.ended()
+    });
+    assert!(measures);
+    if running.ended() {
+        skipped("Ctrl-C in a lab", running.error().trim());
+        return;
+    }
+    let kill = format!("kill -INT -{}", running.pid());
+    assert!(
+        Command::new("sh")
+            .args(["-c", &kill])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let done = running.wait(LONG).expect(0);
+    assert!(done.took < Duration::from_secs(25), "{:?}", done.took);
+    for word in ["Goodput", "Balanced", "Path  ", "left late by"] {
+        assert!(done.out.contains(word), "{word}: {}", done.out);
+    }
 }
 
 /// Ours, with a folder of its own to note paths in.
