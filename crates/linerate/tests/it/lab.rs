@@ -283,6 +283,7 @@ fn a_path_stays_up_for_commands_and_goes_down() {
         .expect(0)
         .json();
     assert_eq!(list, serde_json::json!([]));
+    assert!(!folder.file("linerate-lab").exists());
 }
 
 #[test]
