@@ -107,3 +107,44 @@ impl LabError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: io::ErrorKind) -> KernelError {
+        KernelError {
+            operation: "make",
+            object: "a thing".to_owned(),
+            source: code.into(),
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named_and_what_still_works() {
+        let source = refused(io::ErrorKind::PermissionDenied);
+        let namespaces = LabError::Namespaces { source }.to_string();
+        let source = refused(io::ErrorKind::NotFound);
+        let queue = LabError::Queue { source }.to_string();
+        for (text, words) in [
+            (
+                &namespaces,
+                [
+                    "cannot make a thing",
+                    "user.max_user_namespaces",
+                    "CONFIG_USER_NS",
+                ],
+            ),
+            (
+                &queue,
+                ["cannot make a thing", "nfnetlink_queue", "CONFIG_NFT_QUEUE"],
+            ),
+        ] {
+            assert!(words.iter().all(|word| text.contains(word)), "{text}");
+            assert!(
+                text.contains("`linerate test` and `linerate serve`"),
+                "{text}"
+            );
+        }
+    }
+}

@@ -116,3 +116,13 @@ fn claims_are_made_where_the_test_shows_them() {
     assert!(claims("-R").contains(&(Way::Back, Claim::Polices)));
     assert!(!claims("-R").contains(&(Way::Forward, Claim::Polices)));
 }
+
+#[test]
+fn a_path_that_may_be_full_may_drop() {
+    let claims =
+        |top: &str| read(&format!("[path]\nrate = \"1G\"\n[expect]\ntop = {top}")).claims();
+    let clean = (Way::Forward, Claim::LosesNothing);
+    assert!(claims("[\"sender-cpu\", \"receiver-cpu\"]").contains(&clean));
+    assert!(!claims("[\"path-full\", \"sender-cpu\"]").contains(&clean));
+    assert!(!claims("[]").contains(&clean));
+}

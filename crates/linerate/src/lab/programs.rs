@@ -45,6 +45,8 @@ impl Program {
         command: &mut Command,
         settings: &ChildSettings<'_>,
     ) -> Result<Self, Failure> {
+        // A terminal's Ctrl-C is for us, who pass it on to whom it concerns, once.
+        command.process_group(0);
         let child = host.spawn_with(command, settings)?;
         Ok(Self { child })
     }

@@ -83,13 +83,11 @@ impl Folder {
             Some(folder) if !folder.is_empty() => PathBuf::from(folder).join("linerate-lab"),
             _ => PathBuf::from(format!("/tmp/linerate-lab-{user}")),
         };
-        let made = fs::DirBuilder::new().mode(0o700).create(&path);
-        if let Err(error) = made
-            && error.kind() != ErrorKind::AlreadyExists
-        {
-            return Err(file("make the folder", &path, &error));
-        }
-        let facts = fs::symlink_metadata(&path).map_err(|error| file("look at", &path, &error))?;
+        let facts = match fs::symlink_metadata(&path) {
+            // It is made when there is something to note.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self(path)),
+            other => other.map_err(|error| file("look at", &path, &error))?,
+        };
         if facts.is_dir() && facts.uid() == user && facts.mode() & 0o022 == 0 {
             return Ok(Self(path));
         }
@@ -121,7 +119,10 @@ impl Folder {
 
     /// All that are up, by their names.
     pub(super) fn all(&self) -> Result<Vec<Held>, Failure> {
-        let entries = fs::read_dir(&self.0).map_err(|error| file("read", &self.0, &error))?;
+        let entries = match fs::read_dir(&self.0) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(|error| file("read", &self.0, &error))?,
+        };
         let mut names: Vec<String> = entries
             .filter_map(|entry| {
                 let name = entry.ok()?.file_name().into_string().ok()?;
@@ -135,6 +136,12 @@ impl Folder {
 
     /// Says that a path is up.
     pub(super) fn keep(&self, held: &Held) -> Result<(), Failure> {
+        let made = fs::DirBuilder::new().mode(0o700).create(&self.0);
+        if let Err(error) = made
+            && error.kind() != ErrorKind::AlreadyExists
+        {
+            return Err(file("make the folder", &self.0, &error));
+        }
         let path = self.file(&held.name);
         let temporary = path.with_extension(format!("{}.part", held.pid));
         let written = serde_json::to_vec_pretty(held)
@@ -144,12 +151,16 @@ impl Folder {
         written.map_err(|error| file("write", &path, &error))
     }
 
-    /// Forgets a path.
+    /// Forgets a path, and the folder with the last one.
     pub(super) fn forget(&self, name: &str) -> Result<(), Failure> {
         let path = self.file(name);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(file("remove", &path, &error)),
-            _ => Ok(()),
+            _ => {
+                // It stays while another path is noted in it.
+                drop(fs::remove_dir(&self.0));
+                Ok(())
+            }
         }
     }
 }

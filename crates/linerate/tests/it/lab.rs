@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -20,7 +21,12 @@ const GONE: Duration = Duration::from_secs(1);
 /// Runs a lab; `None`, with a word, where this machine cannot have one.
 #[track_caller]
 fn lab(what: &str, command: &mut Command) -> Option<Done> {
-    let done = run(command, LONG);
+    lab_within(what, command, LONG)
+}
+
+#[track_caller]
+fn lab_within(what: &str, command: &mut Command, limit: Duration) -> Option<Done> {
+    let done = run(command, limit);
     let cannot = done.code() == Some(3)
         && ["needs user namespaces", "needs packet queues"]
             .iter()
@@ -189,6 +195,36 @@ fn number_or_float(document: &Value, pointer: &str) -> f64 {
     document.pointer(pointer).and_then(Value::as_f64).unwrap()
 }
 
+#[test]
+fn ctrl_c_ends_the_test_and_what_was_measured_is_told() {
+    let _alone = alone();
+    let mut command = linerate("lab run wan-6ms -- -t 30");
+    // As a shell does it: the signal goes to the whole group.
+    command.process_group(0);
+    let mut running = start(&mut command);
+    let measures = wait_until(LONG, || {
+        running.out().contains(" 1.00 s ") || running.ended()
+    });
+    assert!(measures);
+    if running.ended() {
+        skipped("Ctrl-C in a lab", running.error().trim());
+        return;
+    }
+    let kill = format!("kill -INT -{}", running.pid());
+    assert!(
+        Command::new("sh")
+            .args(["-c", &kill])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let done = running.wait(LONG).expect(0);
+    assert!(done.took < Duration::from_secs(25), "{:?}", done.took);
+    for word in ["Goodput", "Balanced", "Path  ", "left late by"] {
+        assert!(done.out.contains(word), "{word}: {}", done.out);
+    }
+}
+
 /// Ours, with a folder of its own to note paths in.
 fn noted(folder: &Folder, words: &[&str]) -> Command {
     let mut command = Command::new(LINERATE);
@@ -247,6 +283,7 @@ fn a_path_stays_up_for_commands_and_goes_down() {
         .expect(0)
         .json();
     assert_eq!(list, serde_json::json!([]));
+    assert!(!folder.file("linerate-lab").exists());
 }
 
 #[test]
@@ -566,6 +603,46 @@ fn what_is_wrong_with_a_scenario_is_named() {
             "{}",
             done.error
         );
+    }
+}
+
+#[test]
+fn paths_of_the_repositorys_scenarios_do_what_they_claim() {
+    let _alone = alone();
+    let what = "a few of the scenarios";
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    let mut command = Command::new(LINERATE);
+    command.args(["lab", "grade", folder, "--json"]);
+    for name in [
+        "policer-50m-ipv6",
+        "random-loss-10ms",
+        "ecn-marking",
+        "black-hole-ipv6",
+    ] {
+        command.args(["--only", name]);
+    }
+    // 0 or 1: whether the findings are right is the rules' matter, and `make grade`'s. A run that the machine
+    // disturbed is made again.
+    let Some(done) = lab_within(what, &mut command, 4 * LONG) else {
+        return;
+    };
+    let rows: Value = done.json();
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        let run = &row["runs"][0];
+        let claims = run["claims"].as_array().unwrap();
+        for claim in claims.iter().filter(|claim| claim["standing"] == "refuted") {
+            let disturbed = run["bottleneck"].as_array().unwrap();
+            assert!(!disturbed.is_empty(), "{}: {claim}", row["name"]);
+            say(&format!(
+                "{}: {claim} does not hold, but {disturbed:?}",
+                row["name"]
+            ));
+        }
+        let shown = claims.iter().any(|claim| claim["standing"] == "shown");
+        assert!(shown, "{run}");
+        assert!(!run["findings"].as_array().unwrap().is_empty(), "{row}");
     }
 }
 
