@@ -287,12 +287,17 @@ fn stands_at_send_buffer(case: &Case<'_>) -> bool {
 /// How much longer than the least the round trips were over the plateau, where that is a queue, µs.
 pub(crate) fn standing_queue_us(case: &Case<'_>) -> Option<f64> {
     let (mean, least) = case.round_trips()?;
-    let floor = if case.one_host() {
+    let floor = queue_floor_us(case);
+    (mean >= QUEUE_RATIO * least && mean - least >= floor).then_some(mean - least)
+}
+
+/// How much longer than the least a round trip must be for a queue, µs.
+pub(crate) fn queue_floor_us(case: &Case<'_>) -> f64 {
+    if case.one_host() {
         QUEUE_ON_ONE_HOST_US
     } else {
         QUEUE_BETWEEN_HOSTS_US
-    };
-    (mean >= QUEUE_RATIO * least && mean - least >= floor).then_some(mean - least)
+    }
 }
 
 /// The most that the receive windows carry: window / round-trip time of each stream, bit/s.
