@@ -322,6 +322,25 @@ pub(crate) fn enough_bytes(case: &Case<'_>, now: Option<f64>) -> Option<u64> {
     Some(mib << 20)
 }
 
+/// What payload share of a link's speed is left at the usual MTU (1448 of 1538 bytes).
+const LINK_PAYLOAD: f64 = 0.94;
+
+/// The rate to expect where the bound that holds it becomes `factor` times as large, bit/s, and what limits
+/// then: the window carries in proportion until the link, or what loss allows, is reached.
+pub(crate) fn widened(
+    case: &Case<'_>,
+    factor: f64,
+    bound: &'static str,
+) -> Option<(f64, &'static str)> {
+    let rate = case.rate()?;
+    let link = case.link_bps().map(|bps| (LINK_PAYLOAD * bps, "the link"));
+    let loss = rules::loss_bound_bps(case).map(|bps| (bps.max(rate), "loss"));
+    [Some((rate * factor, bound)), link, loss]
+        .into_iter()
+        .flatten()
+        .reduce(|a, b| if b.0 < a.0 { b } else { a })
+}
+
 /// The same test without buffers asked for.
 pub(crate) fn autotuned(plan: &mut Plan) {
     plan.window_bytes = None;

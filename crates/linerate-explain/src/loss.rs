@@ -20,9 +20,14 @@ use crate::limit;
 const QUEUE_RATIO: f64 = 1.15;
 /// … and longer by this much, µs; with samples every 10 ms scheduling makes less than this on a quiet machine.
 const QUEUE_US: f64 = 500.0;
-/// A path that once passed this many times the later rate is no link of that rate: CUBIC's mean on a link with
-/// a shallow queue is at least 0.85 of it.
-const CARRIED_MORE: f64 = 1.3;
+/// A path that once passed this many times the later rate is no link of that rate: CUBIC, which falls to 0.7,
+/// uses at least 0.85 of a link with a shallow queue …
+const CARRIED_MORE: f64 = 1.25;
+/// … and where the round trip is a little longer before a loss, so that there may be such a queue, or the
+/// congestion control falls to half (Reno uses 0.75 of such a link), it must be this many times.
+const CARRIED_FAR_MORE: f64 = 1.5;
+/// Round trips before a loss within this ratio of the least are flat: no queue worth the name.
+const FLAT: f64 = 1.06;
 /// Windows at losses within this ratio of one another are the same window (measured: 1.01 at a policer, 2 to 10
 /// under random loss).
 const SAME_WINDOW: f64 = 1.25;
@@ -74,7 +79,11 @@ pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
             Cause::Unknown
         });
     };
-    Some(if policed(one) {
+    let reno = case
+        .sender()?
+        .streams_of(case.direction.flow)
+        .any(|stream| stream.congestion.as_deref() == Some("reno"));
+    Some(if policed(one, reno) {
         Cause::Policer
     } else if by_chance(one) {
         Cause::Chance
@@ -105,15 +114,17 @@ pub(crate) fn token_bps(losses: &Losses) -> f64 {
         .clamp(losses.level_bps, 1.25 * losses.level_bps)
 }
 
-fn carried_more(losses: &Losses) -> bool {
-    losses.level_bps > 0.0 && losses.peak_bps >= CARRIED_MORE * losses.level_bps
+fn carried(losses: &Losses, times: f64) -> bool {
+    losses.level_bps > 0.0 && losses.peak_bps >= times * losses.level_bps
 }
 
-fn policed(losses: &Losses) -> bool {
+fn policed(losses: &Losses, reno: bool) -> bool {
     let Some(first) = losses.episodes.first() else {
         return false;
     };
-    if !carried_more(losses) || share_of_window(first) < BURST_SHARE {
+    let far = reno || losses.rtt_ratio() > FLAT;
+    let times = if far { CARRIED_FAR_MORE } else { CARRIED_MORE };
+    if !carried(losses, times) || share_of_window(first) < BURST_SHARE {
         return false;
     }
     match losses.later() {
@@ -157,5 +168,5 @@ fn by_chance(losses: &Losses) -> bool {
     let spread = losses
         .window_spread()
         .is_some_and(|spread| spread > SAME_WINDOW);
-    losses.episodes.len() >= ENOUGH && (spread || carried_more(losses))
+    losses.episodes.len() >= ENOUGH && (spread || carried(losses, CARRIED_FAR_MORE))
 }

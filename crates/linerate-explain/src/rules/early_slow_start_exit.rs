@@ -45,7 +45,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let since = exit.at_ns.saturating_sub(sender.start_ns.0);
     let sentence = format!(
         "{}'s slow start ended after {} at {} segments ({} at this round trip) without a loss: it took a rising delay \
-         for a queue, and the window then grew only to {} segments",
+         for a queue, and congestion avoidance took the rest of the run to come to {} segments",
         capital(&case.sending_host()),
         words::seconds(since),
         words::count(exit.threshold),

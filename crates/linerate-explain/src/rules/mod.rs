@@ -168,6 +168,22 @@ fn loss_explains(case: &Case<'_>) -> bool {
         && !matches!(loss::cause(case), Some(Cause::Queue { .. }))
 }
 
+/// What the congestion control reaches at the loss that was seen, bit/s, all streams of the direction; `None`
+/// where it lost too little to tell.
+pub(crate) fn loss_bound_bps(case: &Case<'_>) -> Option<f64> {
+    let path = case.path();
+    let share = case.lost_share().filter(|share| *share >= REPEATS_MATTER)?;
+    let stream = case.sender()?.streams_of(case.direction.flow).next()?;
+    let one = response::rate(
+        stream.congestion.as_deref()?,
+        path.mss_bytes? as f64,
+        path.rtt_us.filter(|rtt| *rtt > 0.0)? / 1e6,
+        share,
+    );
+    one.is_finite()
+        .then_some(one * f64::from(case.plan().streams.max(1)))
+}
+
 /// How many times the rate the response function gives where the loss is `part` of what it was.
 fn response_ratio(case: &Case<'_>, part: f64) -> Option<f64> {
     let path = case.path();
@@ -224,6 +240,24 @@ fn three_values(now: Option<[u64; 3]>, bytes: u64) -> String {
     match now {
         Some([least, initial, _]) => format!("{least} {initial} {most}"),
         None => format!("(the first two as they are) {most}"),
+    }
+}
+
+/// The rate to expect with the three values of [`three_values`] in place of `now`: in proportion to the largest.
+fn expect_wider(
+    case: &Case<'_>,
+    draft: Draft,
+    now: Option<[u64; 3]>,
+    bytes: u64,
+    bound: &'static str,
+) -> Draft {
+    let factor = now.map(|[_, _, most]| bytes.saturating_mul(2) as f64 / most.max(1) as f64);
+    let wider = factor
+        .filter(|factor| *factor > 1.0)
+        .and_then(|factor| limit::widened(case, factor, bound));
+    match wider {
+        Some((rate, then)) => draft.expected(rate, 0.15, then),
+        None => draft,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `policer`: somebody drops what exceeds a rate, and lets bursts pass.
 //!
 //! Loss without a queue explains the rate (as for `random-loss`), and [`crate::loss`] finds a token bucket: the
-//! path passed at least 1.3 times the later rate before the first loss; that loss took a tenth of the window or
+//! path passed at least 1.25 times the later rate before the first loss; that loss took a tenth of the window or
 //! more; later losses come in runs, at the same window, with the same rate between them. Where no later loss
 //! came, the first one took a quarter of the window. Single-stream runs only. It says "consistent with": samples
 //! are no packets.
@@ -28,8 +28,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let level = loss::token_bps(&losses);
     let later = match losses.later().len() {
         0 => String::new(),
+        1 => ", then once more".to_owned(),
         more => format!(
-            ", then {more} times more at the same rate ({} segments in all)",
+            ", then {more} more losses at the same rate ({} segments in all)",
             words::count(case.path().retransmits?)
         ),
     };
