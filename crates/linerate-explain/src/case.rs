@@ -346,6 +346,7 @@ impl<'a> Case<'a> {
             figures: Vec::new(),
             remedy: None,
             expected: None,
+            page: format!("docs/findings/{id}.md"),
             next: None,
         })
     }

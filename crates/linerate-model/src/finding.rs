@@ -80,6 +80,9 @@ pub struct Finding {
     /// The rate to expect after the remedy, where a model gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Expected>,
+    /// The page that explains it, a path in the project: `docs/findings/path-full.md`.
+    #[serde(default)]
+    pub page: String,
     /// The next command, which would confirm or refute it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,

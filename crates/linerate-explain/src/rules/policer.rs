@@ -15,8 +15,8 @@ use crate::loss::{self, Cause};
 use crate::rules;
 use crate::words;
 
-/// Paced at this share of the policed rate, the bucket never runs empty.
-const PACED: f64 = 0.95;
+/// Paced at this share of the policed rate, which samples tell to a tenth, the bucket does not run empty.
+const PACED: f64 = 0.90;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if !rules::loss_explains(case) || loss::cause(case) != Some(Cause::Policer) {
