@@ -22,9 +22,11 @@ fn swallowed(timeouts: u64) -> RunRecord {
         ..TcpFacts::default()
     });
     stream.drained = false;
+    stream.app_bytes = 47_784;
     let far = &mut record.server.as_mut().unwrap().streams[0];
     far.app_bytes = 0;
     far.tcp = None;
+    far.drained = false;
     (far.first_byte_ns, far.last_byte_ns) = (None, None);
     record
 }
