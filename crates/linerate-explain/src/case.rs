@@ -1,7 +1,7 @@
 //! One direction of a run, as the rules ask about it.
 
 use linerate_model::evidence::{DirectionEvidence, Evidence, PathFigures, Place, TimeBudget};
-use linerate_model::finding::{Figure, Finding, Remedy, Severity};
+use linerate_model::finding::{Expected, Figure, Finding, Remedy, Severity};
 use linerate_model::plan::{Plan, Protocol};
 use linerate_model::record::{EndRecord, Role, RunRecord, StreamRecord};
 use linerate_model::statistics;
@@ -345,6 +345,8 @@ impl<'a> Case<'a> {
             span_ns: self.span_since_start(),
             figures: Vec::new(),
             remedy: None,
+            expected: None,
+            page: format!("docs/findings/{id}.md"),
             next: None,
         })
     }
@@ -424,6 +426,17 @@ impl Draft {
             host,
             setting: setting.to_owned(),
             value,
+        });
+        self
+    }
+
+    /// The rate to expect after the remedy, ± a share of it, and what would limit then.
+    pub(crate) fn expected(mut self, rate_bps: f64, uncertainty: f64, then: &str) -> Self {
+        self.0.expected = (rate_bps.is_finite() && rate_bps > 0.0).then(|| Expected {
+            rate_bps,
+            low_bps: rate_bps * (1.0 - uncertainty),
+            high_bps: rate_bps * (1.0 + uncertainty),
+            then: then.to_owned(),
         });
         self
     }

@@ -28,6 +28,7 @@
 mod case;
 mod command;
 mod limit;
+mod loss;
 mod response;
 mod rules;
 mod words;
@@ -64,7 +65,7 @@ pub fn rule_ids() -> impl Iterator<Item = &'static str> {
 fn rank(finding: &Finding) -> (u8, u32) {
     let class = match (finding.id.as_str(), finding.severity) {
         (_, Severity::Fault) => 0,
-        ("stall", _) => 1,
+        ("stall" | "mtu-black-hole", _) => 1,
         (_, Severity::Limit) => 2,
         ("unstable", _) => 3,
         (_, Severity::Healthy) => 4,

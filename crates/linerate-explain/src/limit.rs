@@ -287,12 +287,17 @@ fn stands_at_send_buffer(case: &Case<'_>) -> bool {
 /// How much longer than the least the round trips were over the plateau, where that is a queue, µs.
 pub(crate) fn standing_queue_us(case: &Case<'_>) -> Option<f64> {
     let (mean, least) = case.round_trips()?;
-    let floor = if case.one_host() {
+    let floor = queue_floor_us(case);
+    (mean >= QUEUE_RATIO * least && mean - least >= floor).then_some(mean - least)
+}
+
+/// How much longer than the least a round trip must be for a queue, µs.
+pub(crate) fn queue_floor_us(case: &Case<'_>) -> f64 {
+    if case.one_host() {
         QUEUE_ON_ONE_HOST_US
     } else {
         QUEUE_BETWEEN_HOSTS_US
-    };
-    (mean >= QUEUE_RATIO * least && mean - least >= floor).then_some(mean - least)
+    }
 }
 
 /// The most that the receive windows carry: window / round-trip time of each stream, bit/s.
@@ -315,6 +320,25 @@ pub(crate) fn enough_bytes(case: &Case<'_>, now: Option<f64>) -> Option<u64> {
         .clamp(1, 1024)
         .next_power_of_two();
     Some(mib << 20)
+}
+
+/// What payload share of a link's speed is left at the usual MTU (1448 of 1538 bytes).
+const LINK_PAYLOAD: f64 = 0.94;
+
+/// The rate to expect where the bound that holds it becomes `factor` times as large, bit/s, and what limits
+/// then: the window carries in proportion until the link, or what loss allows, is reached.
+pub(crate) fn widened(
+    case: &Case<'_>,
+    factor: f64,
+    bound: &'static str,
+) -> Option<(f64, &'static str)> {
+    let rate = case.rate()?;
+    let link = case.link_bps().map(|bps| (LINK_PAYLOAD * bps, "the link"));
+    let loss = rules::loss_bound_bps(case).map(|bps| (bps.max(rate), "loss"));
+    [Some((rate * factor, bound)), link, loss]
+        .into_iter()
+        .flatten()
+        .reduce(|a, b| if b.0 < a.0 { b } else { a })
 }
 
 /// The same test without buffers asked for.

@@ -40,6 +40,19 @@ pub struct Remedy {
     pub value: String,
 }
 
+/// The rate to expect after the remedy, and what would limit then.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Expected {
+    /// Payload rate of the direction, all streams together, bit/s.
+    pub rate_bps: f64,
+    /// Lower end of what the model's uncertainty allows, bit/s.
+    pub low_bps: f64,
+    /// Upper end, bit/s.
+    pub high_bps: f64,
+    /// What would limit next, in words: `the path itself`, `the send buffer` …
+    pub then: String,
+}
+
 /// What was found, and on what it rests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
@@ -64,6 +77,12 @@ pub struct Finding {
     /// What to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Remedy>,
+    /// The rate to expect after the remedy, where a model gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Expected>,
+    /// The page that explains it, a path in the project: `docs/findings/path-full.md`.
+    #[serde(default)]
+    pub page: String,
     /// The next command, which would confirm or refute it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,

@@ -25,8 +25,23 @@ use crate::units::Nanos;
 pub const CLIENT_START_NS: u64 = 5_000_000_000;
 /// The server's clock minus the client's, ns.
 pub const CLOCK_OFFSET_NS: i64 = 7_000_000_000_000;
+/// `snd_ssthresh` while none is set (`TCP_INFINITE_SSTHRESH`).
+const NO_THRESHOLD: u64 = 0x7fff_ffff;
 /// The cookie that a client writes on every TCP data connection, bytes.
 const COOKIE: u64 = 37;
+
+/// Segments lost together in a made-up run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Loss {
+    /// When, s since the start.
+    pub at_s: f64,
+    /// How many segments were sent again.
+    pub segments: u64,
+    /// Smoothed round-trip time in the 100 ms before, µs.
+    pub rtt_us: u64,
+    /// Congestion window in the 100 ms before, segments.
+    pub window_packets: u64,
+}
 
 /// What a made-up path and its two hosts did.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,6 +82,10 @@ pub struct Traffic {
     pub receive_buffer_bytes: u64,
     /// Segments sent again, each stream.
     pub retransmits: u64,
+    /// Where not empty, these are the losses, and their sum takes the place of `retransmits`; each stream.
+    pub losses: Vec<Loss>,
+    /// When slow start ended without a loss, s, and the threshold that was set then, segments.
+    pub slow_start_left: Option<(f64, u64)>,
     /// Of them reported as received twice, each stream.
     pub received_twice: u64,
     /// CPU time of each sending thread, share of the run.
@@ -109,6 +128,8 @@ impl Default for Traffic {
             send_buffer_bytes: 2_626_560,
             receive_buffer_bytes: 6_291_456,
             retransmits: 21,
+            losses: Vec::new(),
+            slow_start_left: None,
             received_twice: 0,
             sender_cpu: 0.03,
             receiver_cpu: 0.05,
@@ -269,7 +290,7 @@ fn end(record: &RunRecord, traffic: &Traffic, role: Role) -> EndRecord {
             }),
         counters: counters(start, traffic),
         interface_counters: Some(interface_counters(&streams)),
-        protocol_growth: BTreeMap::from([("Tcp.RetransSegs".to_owned(), traffic.retransmits)]),
+        protocol_growth: BTreeMap::from([("Tcp.RetransSegs".to_owned(), repeats(traffic))]),
         streams,
     }
 }
@@ -479,11 +500,33 @@ fn tcp_samples(traffic: &Traffic, stream: &StreamRecord, at_ns: Vec<u64>, curve:
             .map(|value| part(value).unwrap_or(0))
             .collect::<Vec<u64>>()
     };
+    let at_s: Vec<f64> = elapsed.iter().map(|us| us / 1e6).collect();
+    // The loss that comes within 100 ms of each row, if any.
+    let ahead_of = |at: f64| {
+        let soon = |loss: &&Loss| loss.at_s > at && loss.at_s - at <= 0.1;
+        traffic.losses.iter().find(soon)
+    };
+    let before = |usual: u64, of: fn(&Loss) -> u64| -> Vec<u64> {
+        at_s.iter()
+            .map(|at| ahead_of(*at).map_or(usual, of))
+            .collect()
+    };
+    let lost = || -> Vec<u64> {
+        let until = |at: &f64| {
+            let past = traffic.losses.iter().filter(|loss| loss.at_s <= *at);
+            past.map(|loss| loss.segments).sum()
+        };
+        at_s.iter().map(until).collect()
+    };
+    let threshold = |at: &f64| match traffic.slow_start_left {
+        Some((left, segments)) if *at >= left => segments,
+        _ => NO_THRESHOLD,
+    };
     let mss = 1448;
     let mut series = Series::new(at_ns);
     for field in FIELDS {
         let values = match (field.name, stream.sends) {
-            ("rtt_us", true) => flat(traffic.rtt_us),
+            ("rtt_us", true) => before(traffic.rtt_us, |loss| loss.rtt_us),
             ("min_rtt_us", true) => flat(traffic.min_rtt_us),
             ("min_rtt_us", false) => flat(u64::from(u32::MAX)),
             ("busy_time_us", true) => share(1.0 - traffic.application),
@@ -494,12 +537,16 @@ fn tcp_samples(traffic: &Traffic, stream: &StreamRecord, at_ns: Vec<u64>, curve:
             }
             ("snd_mss_bytes" | "advmss_bytes", _) => flat(mss),
             ("pmtu_bytes", _) => flat(1500),
-            ("snd_cwnd_packets", true) => flat(traffic.congestion_window_bytes / mss),
+            ("snd_cwnd_packets", true) => before(traffic.congestion_window_bytes / mss, |loss| {
+                loss.window_packets
+            }),
+            ("snd_ssthresh_packets", true) => at_s.iter().map(threshold).collect(),
+            ("total_retrans_packets", true) if !traffic.losses.is_empty() => lost(),
             ("unacked_packets", true) => flat(traffic.in_flight_bytes / mss),
             ("notsent_bytes", true) => flat(traffic.notsent_bytes),
             ("total_retrans_packets", true) => along(traffic.retransmits),
             ("dsack_dups_packets", true) => along(traffic.received_twice),
-            ("data_segs_out", true) => along(total / mss + traffic.retransmits),
+            ("data_segs_out", true) => along(total / mss + repeats(traffic)),
             ("bytes_sent" | "bytes_acked", true) | ("bytes_received", false) => curve.to_vec(),
             ("state", _) => flat(1),
             _ => flat(0),
@@ -521,6 +568,15 @@ fn tcp_samples(traffic: &Traffic, stream: &StreamRecord, at_ns: Vec<u64>, curve:
     series
 }
 
+/// Segments that each stream sent again.
+fn repeats(traffic: &Traffic) -> u64 {
+    if traffic.losses.is_empty() {
+        traffic.retransmits
+    } else {
+        traffic.losses.iter().map(|loss| loss.segments).sum()
+    }
+}
+
 /// The kernel's account when a drained stream ended.
 fn last_row(samples: &Series, flow: Flow, role: Role, total: u64, traffic: &Traffic) -> TcpFacts {
     let sends = flow.sender() == role;
@@ -529,7 +585,7 @@ fn last_row(samples: &Series, flow: Flow, role: Role, total: u64, traffic: &Traf
     } else {
         0
     };
-    let retrans = traffic.retransmits * 1448;
+    let retrans = repeats(traffic) * 1448;
     let once = total + cookie;
     let when = |condition: bool, value: u64| condition.then_some(value);
     TcpFacts {
@@ -540,7 +596,7 @@ fn last_row(samples: &Series, flow: Flow, role: Role, total: u64, traffic: &Traf
         notsent_bytes: when(sends, 0),
         bytes_acked: when(sends, once + 1 + u64::from(role == Role::Client)),
         bytes_received: when(!sends, once + 1),
-        total_retrans_packets: when(sends, traffic.retransmits),
+        total_retrans_packets: when(sends, repeats(traffic)),
         rtt_us: samples.last("rtt_us"),
         snd_mss_bytes: samples.last("snd_mss_bytes"),
         ..TcpFacts::default()

@@ -16,6 +16,7 @@ pub mod evidence;
 pub mod finding;
 pub mod fixture;
 pub mod ledger;
+pub mod losses;
 pub mod plan;
 pub mod progress;
 pub mod record;

@@ -12,6 +12,9 @@ use crate::rules;
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    if rules::mtu_black_hole::speaks(case) || rules::early_slow_start_exit::judge(case).is_some() {
+        return None;
+    }
     if case.direction.bytes == 0 {
         let why = match &case.record().outcome {
             Outcome::Failed { error } => format!(": {error}"),

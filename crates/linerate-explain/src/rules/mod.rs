@@ -1,9 +1,14 @@
 //! One file a rule. A rule looks at one direction and says at most one thing about it.
 
+mod bufferbloat;
 mod cannot_tell;
+mod early_slow_start_exit;
 mod ledger_imbalance;
+mod mtu_black_hole;
 mod network_loss;
 mod path_full;
+mod policer;
+mod random_loss;
 mod rate_capped;
 mod receive_window;
 mod receiver_application;
@@ -13,6 +18,7 @@ mod send_buffer;
 mod sender_application;
 mod sender_cpu;
 mod slow_start;
+mod small_mss;
 mod stall;
 mod udp_path_loss;
 mod udp_receiver_drop;
@@ -24,6 +30,7 @@ use linerate_model::record::{EndRecord, Role};
 
 use crate::case::{Case, Draft, Threads};
 use crate::limit::{self, Limit};
+use crate::loss::{self, Cause};
 use crate::response;
 use crate::words;
 
@@ -31,8 +38,9 @@ use crate::words;
 pub(crate) type Rule = fn(&Case<'_>) -> Option<Finding>;
 
 /// All rules, each with the id of its findings. Their order decides between findings of equal rank.
-pub(crate) const RULES: [(&str, Rule); 18] = [
+pub(crate) const RULES: [(&str, Rule); 24] = [
     ("ledger-imbalance", ledger_imbalance::judge),
+    ("mtu-black-hole", mtu_black_hole::judge),
     ("stall", stall::judge),
     ("udp-sender-short", udp_sender_short::judge),
     ("udp-receiver-drop", udp_receiver_drop::judge),
@@ -44,11 +52,16 @@ pub(crate) const RULES: [(&str, Rule); 18] = [
     ("send-buffer", send_buffer::judge),
     ("sender-application", sender_application::judge),
     ("reordering", reordering::judge),
+    ("policer", policer::judge),
+    ("random-loss", random_loss::judge),
     ("network-loss", network_loss::judge),
+    ("early-slow-start-exit", early_slow_start_exit::judge),
     ("unstable", unstable::judge),
     ("rate-capped", rate_capped::judge),
     ("path-full", path_full::judge),
     ("cannot-tell", cannot_tell::judge),
+    ("small-mss", small_mss::judge),
+    ("bufferbloat", bufferbloat::judge),
     ("slow-start", slow_start::judge),
 ];
 
@@ -150,7 +163,42 @@ fn repeats_explain(case: &Case<'_>, share: Option<f64>) -> bool {
 
 /// Whether a path without a queue lost so much that loss explains its rate.
 fn loss_explains(case: &Case<'_>) -> bool {
-    repeats_explain(case, case.lost_share()) && !reordering_explains(case)
+    repeats_explain(case, case.lost_share())
+        && !reordering_explains(case)
+        && !matches!(loss::cause(case), Some(Cause::Queue { .. }))
+}
+
+/// What the congestion control reaches at the loss that was seen, bit/s, all streams of the direction; `None`
+/// where it lost too little to tell.
+pub(crate) fn loss_bound_bps(case: &Case<'_>) -> Option<f64> {
+    let path = case.path();
+    let share = case.lost_share().filter(|share| *share >= REPEATS_MATTER)?;
+    let stream = case.sender()?.streams_of(case.direction.flow).next()?;
+    let one = response::rate(
+        stream.congestion.as_deref()?,
+        path.mss_bytes? as f64,
+        path.rtt_us.filter(|rtt| *rtt > 0.0)? / 1e6,
+        share,
+    );
+    one.is_finite()
+        .then_some(one * f64::from(case.plan().streams.max(1)))
+}
+
+/// How many times the rate the response function gives where the loss is `part` of what it was.
+fn response_ratio(case: &Case<'_>, part: f64) -> Option<f64> {
+    let path = case.path();
+    let stream = case.sender()?.streams_of(case.direction.flow).next()?;
+    let at = |share: f64| {
+        Some(response::rate(
+            stream.congestion.as_deref()?,
+            path.mss_bytes? as f64,
+            path.rtt_us.filter(|rtt| *rtt > 0.0)? / 1e6,
+            share,
+        ))
+    };
+    let share = case.lost_share().filter(|share| *share > 0.0)?;
+    let ratio = at(share * part)? / at(share)?;
+    ratio.is_finite().then_some(ratio)
 }
 
 /// Whether most of what was sent again had arrived: the segments overtook one another.
@@ -192,6 +240,24 @@ fn three_values(now: Option<[u64; 3]>, bytes: u64) -> String {
     match now {
         Some([least, initial, _]) => format!("{least} {initial} {most}"),
         None => format!("(the first two as they are) {most}"),
+    }
+}
+
+/// The rate to expect with the three values of [`three_values`] in place of `now`: in proportion to the largest.
+fn expect_wider(
+    case: &Case<'_>,
+    draft: Draft,
+    now: Option<[u64; 3]>,
+    bytes: u64,
+    bound: &'static str,
+) -> Draft {
+    let factor = now.map(|[_, _, most]| bytes.saturating_mul(2) as f64 / most.max(1) as f64);
+    let wider = factor
+        .filter(|factor| *factor > 1.0)
+        .and_then(|factor| limit::widened(case, factor, bound));
+    match wider {
+        Some((rate, then)) => draft.expected(rate, 0.15, then),
+        None => draft,
     }
 }
 

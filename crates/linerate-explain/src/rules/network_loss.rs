@@ -2,16 +2,18 @@
 //!
 //! Network-limited between two hosts, no standing queue, and at least 1 segment in 10,000 sent again
 //! (propose) that had not arrived already (else `reordering`), so many that the congestion control's response
-//! function gives about this rate. It does not tell random loss from a policer, and says so.
+//! function gives about this rate. Where the samples decide, `policer` or `random-loss` speaks instead; this one
+//! says that they do not.
 
 use linerate_model::finding::{Finding, Severity};
 
 use crate::case::Case;
+use crate::loss::{self, Cause};
 use crate::rules;
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    if !rules::loss_explains(case) {
+    if !rules::loss_explains(case) || decided(case) {
         return None;
     }
     let share = case.budget()?.network;
@@ -56,4 +58,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         ])
         .next(case.again(|plan| plan.streams = streams))
         .done()
+}
+
+/// Whether the samples tell what lost the segments.
+fn decided(case: &Case<'_>) -> bool {
+    matches!(loss::cause(case), Some(Cause::Policer | Cause::Chance))
 }

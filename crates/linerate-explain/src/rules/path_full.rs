@@ -1,13 +1,15 @@
 //! `path-full`: the path carried what it can; the rate is the answer.
 //!
 //! Network-limited, and one of: the rate is at least 90 % of what the slower interface carries; a queue
-//! stands (mean round trip at least 1.25 times the least and 0.1 ms longer; 1 ms on one host); BBR, which
+//! stands (mean round trip at least 1.25 times the least and 0.1 ms longer; 1 ms on one host), or had grown whenever a
+//! segment was lost; BBR, which
 //! keeps queues short, without repeats; both ends on one machine, without a delay between them. UDP as fast as it goes: nothing lost.
 
 use linerate_model::finding::{Finding, Severity};
 
 use crate::case::{Case, capital};
 use crate::limit::{self, Limit};
+use crate::loss::{self, Cause};
 use crate::rules;
 use crate::words;
 
@@ -68,6 +70,18 @@ fn sentence(case: &Case<'_>, rate: f64) -> Option<String> {
         } else {
             format!("The path is full at {says}: {queue}")
         });
+    }
+    if let (Some(Cause::Queue { rtt_ratio }), Some((_, least))) =
+        (loss::cause(case), case.round_trips())
+        && !case.next_door()
+    {
+        return Some(format!(
+            "The path is full: it lost segments only when a queue of {} had grown in it (RTT {} then, least {}); {says} \
+             arrived",
+            words::micros((rtt_ratio - 1.0) * least),
+            words::micros(rtt_ratio * least),
+            words::micros(least)
+        ));
     }
     if case.without_network() {
         return Some(format!(

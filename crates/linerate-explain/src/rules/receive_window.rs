@@ -18,6 +18,9 @@ use crate::words;
 /// At this share of the most that autotuning may give, it gave all.
 const AT_THE_BOUND: f64 = 0.8;
 
+/// What limits after the remedy, where nothing else is known.
+const NEXT: &str = "the receive window again, unless the path carries less";
+
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let share = case.budget()?.receive_window;
     let severity = rules::weight(case, Limit::ReceiveWindow, share)?;
@@ -105,9 +108,10 @@ fn advise(case: &Case<'_>, draft: Draft) -> Draft {
         Some(_) => {
             let now = case.receiver().and_then(|end| end.host.tcp_rmem);
             let value = rules::three_values(now, enough);
+            let draft = draft.remedy(flow.receiver(), "net.ipv4.tcp_rmem", value);
             ask_for(
                 case,
-                draft.remedy(flow.receiver(), "net.ipv4.tcp_rmem", value),
+                rules::expect_wider(case, draft, now, enough, NEXT),
                 enough,
             )
         }

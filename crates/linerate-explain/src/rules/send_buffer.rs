@@ -16,6 +16,9 @@ use crate::limit::{self, Limit};
 use crate::rules;
 use crate::words;
 
+/// What limits after the remedy, where nothing else is known.
+const NEXT: &str = "the send buffer again, unless the path or the receive window carries less";
+
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let budget = case.budget()?;
     let severity = rules::weight(case, Limit::SendBuffer, budget.send_buffer)?;
@@ -83,8 +86,10 @@ fn advise(case: &Case<'_>, draft: Draft) -> Draft {
             .remedy(sender, "-w", "none: autotuning goes further".to_owned())
             .next(case.again(limit::autotuned));
     }
-    let value = rules::three_values(host.and_then(|host| host.tcp_wmem), enough);
+    let now = host.and_then(|host| host.tcp_wmem);
+    let value = rules::three_values(now, enough);
     let draft = draft.remedy(sender, "net.ipv4.tcp_wmem", value);
+    let draft = rules::expect_wider(case, draft, now, enough, NEXT);
     let refused = [
         host.and_then(|host| host.wmem_max),
         case.receiver().and_then(|end| end.host.rmem_max),

@@ -12,6 +12,7 @@ mod streams;
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::Flow;
+use linerate_model::units::{BitRate, whole};
 
 use crate::view::RunView;
 use crate::words;
@@ -91,8 +92,21 @@ fn sentence(finding: &Finding, several: bool) -> String {
             words::plain(&remedy.value)
         )
     });
+    let expected = finding
+        .expected
+        .as_ref()
+        .map_or_else(String::new, |expected| {
+            let rate = |bps: f64| BitRate(whole(bps));
+            format!(
+                "; then expect {} ({} to {}), limited by {}",
+                rate(expected.rate_bps),
+                rate(expected.low_bps),
+                rate(expected.high_bps),
+                words::plain(&expected.then)
+            )
+        });
     format!(
-        "{direction}{}{remedy}{next}",
+        "{direction}{}{remedy}{expected}{next}",
         words::plain(&finding.sentence)
     )
 }

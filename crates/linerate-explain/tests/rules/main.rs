@@ -1,6 +1,14 @@
 //! Each rule against made-up runs: the case it is for, the near miss, and the missing figure.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the pages of the findings are files"
+)]
+
+mod losses;
+mod pages;
+mod path;
 
 use linerate_model::evidence::Evidence;
 use linerate_model::finding::{Finding, Severity};

@@ -1,0 +1,172 @@
+//! What lost the segments: a queue that was full, a policer, chance, or something that the samples do not tell.
+//!
+//! Three witnesses, all of them from the sender's kernel (`linerate_model::losses`):
+//!
+//! - *the round trip just before a loss*: a queue that overflows was full before, so it is longer than the least;
+//! - *what the path once carried*: a path that passed half again as much before the first loss is no link of
+//!   the later rate, so no shallow queue in front of such a link can have dropped;
+//! - *where the losses come*: a token bucket drops when the bytes sent since the last loss have used the tokens
+//!   up. So its losses come in runs, at about the same window, and the rate between two of them is the same
+//!   each time; chance loses single segments at any window (Flach et al., SIGCOMM 2016, of which this is the
+//!   form for samples).
+
+use linerate_model::losses::{Episode, Losses};
+use linerate_model::record::StreamRecord;
+
+use crate::case::Case;
+use crate::limit;
+
+/// A queue had grown where the round trip before a loss is this many times the least …
+const QUEUE_RATIO: f64 = 1.15;
+/// … and longer by this much, µs; with samples every 10 ms scheduling makes less than this on a quiet machine.
+const QUEUE_US: f64 = 500.0;
+/// A path that once passed this many times the later rate is no link of that rate: CUBIC, which falls to 0.7,
+/// uses at least 0.85 of a link with a shallow queue …
+const CARRIED_MORE: f64 = 1.25;
+/// … and where the round trip is a little longer before a loss, so that there may be such a queue, or the
+/// congestion control falls to half (Reno uses 0.75 of such a link), it must be this many times.
+const CARRIED_FAR_MORE: f64 = 1.5;
+/// Round trips before a loss within this ratio of the least are flat: no queue worth the name.
+const FLAT: f64 = 1.06;
+/// Windows at losses within this ratio of one another are the same window (measured: 1.01 at a policer, 2 to 10
+/// under random loss).
+const SAME_WINDOW: f64 = 1.25;
+/// Rates between losses within this share of their mean are the same rate.
+const SAME_RATE: f64 = 0.08;
+/// Or apart by what passes in this many round trips: the detector's own tolerance.
+const SAME_ROUND_TRIPS: f64 = 2.0;
+/// A policer drops at least this many segments at a time, on average: nobody grows by less in a round trip.
+const RUN: f64 = 2.0;
+/// A burst that empties a bucket loses at least this share of its window …
+const BURST_SHARE: f64 = 0.10;
+/// … and this share where no later loss confirms it.
+const LONE_BURST_SHARE: f64 = 0.25;
+/// Losses from which on chance can be told from a rule.
+const ENOUGH: usize = 4;
+
+/// What lost the segments.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Cause {
+    /// A queue was full.
+    Queue {
+        /// Median round trip just before, as a multiple of the least.
+        rtt_ratio: f64,
+    },
+    /// A token bucket was empty.
+    Policer,
+    /// Chance: single segments, at any window, without a queue.
+    Chance,
+    /// A shallow queue, a policer or chance.
+    Unknown,
+}
+
+/// `None` where nothing was lost or no stream's kernel tells.
+pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
+    let streams = of_streams(case)?;
+    let ratios: Vec<f64> = streams.iter().map(Losses::rtt_ratio).collect();
+    let rtt_ratio = linerate_model::statistics::median(&ratios)?;
+    let least = streams.first()?.min_rtt_us;
+    let floor = limit::queue_floor_us(case).max(QUEUE_US);
+    if rtt_ratio >= QUEUE_RATIO && (rtt_ratio - 1.0) * least >= floor {
+        return Some(Cause::Queue { rtt_ratio });
+    }
+    let [one] = streams.as_slice() else {
+        // A bucket holds all streams together; one of them alone does not show it.
+        let all = |judge: fn(&Losses) -> bool| streams.iter().all(judge);
+        return Some(if all(by_chance) {
+            Cause::Chance
+        } else {
+            Cause::Unknown
+        });
+    };
+    let reno = case
+        .sender()?
+        .streams_of(case.direction.flow)
+        .any(|stream| stream.congestion.as_deref() == Some("reno"));
+    Some(if policed(one, reno) {
+        Cause::Policer
+    } else if by_chance(one) {
+        Cause::Chance
+    } else {
+        Cause::Unknown
+    })
+}
+
+/// The losses of each sending stream of the direction that had any.
+pub(crate) fn of_streams(case: &Case<'_>) -> Option<Vec<Losses>> {
+    let streams = case.sender()?.streams_of(case.direction.flow);
+    let losses: Vec<Losses> = streams
+        .filter_map(|stream: &StreamRecord| Losses::of(stream))
+        .collect();
+    (!losses.is_empty()).then_some(losses)
+}
+
+/// The rate of a policer's tokens, bit/s of payload: while its bucket is empty it passes just that, so the
+/// median rate in the round trip before the later losses; never below the mean, nor far above it.
+pub(crate) fn token_bps(losses: &Losses) -> f64 {
+    let before: Vec<f64> = losses
+        .later()
+        .iter()
+        .map(|episode| episode.rate_bps)
+        .collect();
+    linerate_model::statistics::median(&before)
+        .unwrap_or(losses.level_bps)
+        .clamp(losses.level_bps, 1.25 * losses.level_bps)
+}
+
+fn carried(losses: &Losses, times: f64) -> bool {
+    losses.level_bps > 0.0 && losses.peak_bps >= times * losses.level_bps
+}
+
+fn policed(losses: &Losses, reno: bool) -> bool {
+    let Some(first) = losses.episodes.first() else {
+        return false;
+    };
+    let far = reno || losses.rtt_ratio() > FLAT;
+    let times = if far { CARRIED_FAR_MORE } else { CARRIED_MORE };
+    if !carried(losses, times) || share_of_window(first) < BURST_SHARE {
+        return false;
+    }
+    match losses.later() {
+        [] => share_of_window(first) >= LONE_BURST_SHARE,
+        later => runs(later) && same_window(losses) && same_rate(losses),
+    }
+}
+
+fn share_of_window(episode: &Episode) -> f64 {
+    episode.segments as f64 / episode.window_packets.max(1) as f64
+}
+
+fn runs(later: &[Episode]) -> bool {
+    let segments: u64 = later.iter().map(|episode| episode.segments).sum();
+    segments as f64 >= RUN * later.len() as f64
+}
+
+fn same_window(losses: &Losses) -> bool {
+    losses
+        .window_spread()
+        .is_none_or(|spread| spread <= SAME_WINDOW)
+}
+
+/// Whether what passed between two losses is what one rate gives, within the tolerance.
+fn same_rate(losses: &Losses) -> bool {
+    let between = losses.between();
+    let time: f64 = between.iter().map(|(_, span)| *span as f64).sum();
+    let mean = between
+        .iter()
+        .map(|(rate, span)| rate * *span as f64)
+        .sum::<f64>()
+        / time.max(1.0);
+    between.iter().all(|(rate, span)| {
+        let round_trips = SAME_ROUND_TRIPS * losses.min_rtt_us * 1e3 / (*span).max(1) as f64;
+        (rate - mean).abs() <= mean * SAME_RATE.max(round_trips.min(0.5))
+    })
+}
+
+/// Whether enough losses came, few segments at a time, and neither at one window nor on a link of that rate.
+fn by_chance(losses: &Losses) -> bool {
+    let spread = losses
+        .window_spread()
+        .is_some_and(|spread| spread > SAME_WINDOW);
+    losses.episodes.len() >= ENOUGH && (spread || carried(losses, CARRIED_FAR_MORE))
+}

@@ -1,0 +1,59 @@
+//! `bufferbloat`: the queue of a full path is so long that everything else on it waits.
+//!
+//! Beside `path-full`: the mean round trip over the plateau is at least 100 ms longer than the least one and at
+//! least three times as long (propose). A queue of one bandwidth-delay product, with which CUBIC is usually
+//! run, at most doubles the round trip.
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::units::BitRate;
+
+use crate::case::Case;
+use crate::command;
+use crate::limit;
+use crate::rules;
+use crate::words;
+
+/// Speech suffers from this on (ITU-T G.114: 150 ms from mouth to ear), µs.
+const LONG_US: f64 = 100_000.0;
+/// Times the least round trip.
+const MANY_TIMES: f64 = 3.0;
+/// A sender paced at this share of the path's rate leaves its queue empty.
+const PACED: f64 = 0.95;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    if case.udp() || !rules::path_is_full(case) {
+        return None;
+    }
+    let queue = limit::standing_queue_us(case).filter(|queue| *queue >= LONG_US)?;
+    let (mean, least) = case.round_trips()?;
+    if mean < MANY_TIMES * least {
+        return None;
+    }
+    let per_minute = 60e6 / mean;
+    let sentence = format!(
+        "The queue in front of the bottleneck holds {}: whatever shares the path waits that long (RTT {}, {:.0} times \
+         the least, {} round trips a minute); it needs a queue that is kept short, fq_codel or CAKE, at the bottleneck",
+        words::micros(queue),
+        words::micros(mean),
+        mean / least,
+        words::count(words::whole(per_minute)),
+    );
+    let each = case.rate()? / f64::from(case.plan().streams.max(1));
+    let paced = command::round_rate(PACED * each);
+    case.finding("bufferbloat", Severity::Note, sentence)
+        .figures([
+            case.sender_figure("queue, µs", Some(queue)),
+            case.sender_figure("rtt mean, µs", Some(mean)),
+            case.sender_figure("rtt least, µs", Some(least)),
+            case.sender_figure("round trips a minute under load", Some(per_minute)),
+            case.rate_figure(),
+        ])
+        .remedy(case.direction.flow.sender(), "--fq-rate", paced.to_string())
+        .expected(
+            paced as f64 * f64::from(case.plan().streams.max(1)),
+            0.05,
+            "the pacing, with the queue empty",
+        )
+        .next(case.again(|plan| plan.kernel_pacing_bps = Some(BitRate(paced))))
+        .done()
+}

@@ -1,0 +1,109 @@
+//! `early-slow-start-exit`: slow start ended without a loss, far below what the path carries.
+//!
+//! Network-limited, neither a queue nor loss explains the rate, and the sender's slow-start threshold was set
+//! while nothing had been sent again and nothing marked by ECN (`HyStart` took a rising delay for a queue); the
+//! congestion window has grown by at least a tenth since, so the path still had room.
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::plan::End;
+use linerate_model::record::StreamRecord;
+use linerate_model::units::Nanos;
+
+use crate::case::{Case, capital};
+use crate::limit::Limit;
+use crate::rules;
+use crate::words;
+
+/// `snd_ssthresh` while none is set (`TCP_INFINITE_SSTHRESH`).
+const NONE_YET: u64 = 0x7fff_ffff;
+/// A window that grew by this since was not at the path's bound.
+const GREW: f64 = 1.1;
+
+/// How one stream left slow start.
+struct Exit {
+    at_ns: u64,
+    threshold: u64,
+    /// The same as a rate, bit/s.
+    rate_bps: f64,
+    /// The largest window afterwards, segments.
+    largest: u64,
+}
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    if case.limit != Some(Limit::Network)
+        || case.udp()
+        || case.next_door()
+        || rules::repeats_held_it(case)
+        || rules::path_is_full(case)
+    {
+        return None;
+    }
+    let sender = case.sender()?;
+    let exit = sender
+        .streams_of(case.direction.flow)
+        .find_map(left_early)?;
+    let since = exit.at_ns.saturating_sub(sender.start_ns.0);
+    let sentence = format!(
+        "{}'s slow start ended after {} at {} segments ({} at this round trip) without a loss: it took a rising delay \
+         for a queue, and congestion avoidance took the rest of the run to come to {} segments",
+        capital(&case.sending_host()),
+        words::seconds(since),
+        words::count(exit.threshold),
+        words::rate(exit.rate_bps),
+        words::count(exit.largest),
+    );
+    let longer = (case.direction.span_ns / 1_000_000_000)
+        .saturating_mul(3)
+        .clamp(30, 600);
+    let share = case.budget()?.network;
+    case.finding("early-slow-start-exit", Severity::Limit, sentence)
+        .share(share)
+        .figures([
+            case.sender_figure("end of slow start, ns", Some(since as f64)),
+            case.sender_figure(
+                "slow-start threshold, segments",
+                Some(exit.threshold as f64),
+            ),
+            case.sender_figure("rate at that window, bit/s", Some(exit.rate_bps)),
+            case.sender_figure(
+                "largest window afterwards, segments",
+                Some(exit.largest as f64),
+            ),
+            case.sender_figure("rtt least, µs", case.path().min_rtt_us),
+            case.rate_figure(),
+        ])
+        .remedy(
+            case.direction.flow.sender(),
+            "/sys/module/tcp_cubic/parameters/hystart",
+            "0".to_owned(),
+        )
+        .next(case.again(|plan| plan.end = End::TimeNs(Nanos::from_millis(longer * 1000))))
+        .done()
+}
+
+fn left_early(stream: &StreamRecord) -> Option<Exit> {
+    let samples = &stream.samples;
+    let thresholds = samples.column("snd_ssthresh_packets")?;
+    let row = thresholds
+        .iter()
+        .position(|threshold| *threshold < NONE_YET && *threshold > 0)?;
+    let still_zero = |name: &str| samples.column(name).is_none_or(|values| values[row] == 0);
+    // A threshold that stands from the first sample on came from the kernel's memory of the path.
+    if row == 0 || !still_zero("total_retrans_packets") || !still_zero("delivered_ce_packets") {
+        return None;
+    }
+    let threshold = thresholds[row];
+    let largest = *samples.column("snd_cwnd_packets")?[row..].iter().max()?;
+    let mss = *samples.column("snd_mss_bytes")?.get(row)?;
+    let rtt = samples
+        .column("min_rtt_us")?
+        .get(row)
+        .copied()
+        .filter(|rtt| *rtt > 0)?;
+    (largest as f64 >= GREW * threshold as f64).then(|| Exit {
+        at_ns: samples.at_ns()[row],
+        threshold,
+        rate_bps: (threshold * mss) as f64 * 8e6 / rtt as f64,
+        largest,
+    })
+}

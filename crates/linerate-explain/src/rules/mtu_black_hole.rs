@@ -1,0 +1,107 @@
+//! `mtu-black-hole`: large segments vanish without a word, small ones pass.
+//!
+//! A stream of the sender had at least two timeouts (or is in the second one), nothing of its data was
+//! acknowledged but what the cookie fits in, its segments are larger than 600 bytes, the kernel's path MTU did
+//! not fall, and the control connection, whose segments are small, carried the results. Or: the same until the
+//! kernel probed for a smaller segment by itself (`tcp_mtu_probing`), whereupon data passed.
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::record::{Flow, StreamRecord};
+
+use crate::case::{Case, capital};
+use crate::rules;
+use crate::words;
+
+/// Segments of this size pass everywhere: IPv4 promises 576 bytes.
+const SMALL_SEGMENT: u64 = 600;
+/// One timeout may be a lost packet.
+const TIMEOUTS: u64 = 2;
+/// A segment size that fits what is left of 1280 bytes in IPv6.
+const TRY_MSS: u16 = 1200;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    if case.udp() || !small_ones_pass(case) {
+        return None;
+    }
+    let stream = case
+        .sender()?
+        .streams_of(case.direction.flow)
+        .find(|stream| swallowed(stream, case.direction.flow))?;
+    let facts = stream.tcp.as_ref()?;
+    let sizes = stream.samples.column("snd_mss_bytes")?;
+    let (first, last) = (*sizes.first()?, *sizes.last()?);
+    let came_through = if last < first {
+        format!(
+            ", until its kernel tried segments of {} by itself",
+            words::size(last as f64)
+        )
+    } else {
+        ", while the control connection's small ones passed".to_owned()
+    };
+    let sentence = format!(
+        "Segments of {} that {} sent vanish on the path and nobody says so: {} timeouts and nothing \
+         acknowledged{came_through}; a tunnel or link with a smaller MTU, and its ICMP messages filtered",
+        words::size(first as f64),
+        case.sending_host(),
+        words::count(timeouts(stream)?),
+    );
+    let figure =
+        |name, value: Option<u64>| case.sender_figure(name, value.map(|value| value as f64));
+    case.finding("mtu-black-hole", Severity::Limit, capital(&sentence))
+        .share(1.0)
+        .figures([
+            figure("segment size at first, bytes", Some(first)),
+            figure("segment size at last, bytes", Some(last)),
+            figure("timeouts", timeouts(stream)),
+            figure("acknowledged, cookie included, bytes", facts.bytes_acked),
+            figure("segments sent", facts.data_segs_out),
+            figure(
+                "path MTU that the kernel believes in, bytes",
+                facts.pmtu_bytes,
+            ),
+        ])
+        .remedy(
+            case.direction.flow.sender(),
+            "net.ipv4.tcp_mtu_probing",
+            "1".to_owned(),
+        )
+        .next(case.again(|plan| plan.mss_bytes = Some(TRY_MSS)))
+        .done()
+}
+
+/// The other half of the record, or the peer's results, came over the control connection after the test.
+fn small_ones_pass(case: &Case<'_>) -> bool {
+    let both = case.sender().is_some() && case.receiver().is_some();
+    both || case.record().peer_results.is_some()
+}
+
+fn timeouts(stream: &StreamRecord) -> Option<u64> {
+    let facts = stream.tcp.as_ref()?;
+    facts.total_rto.or(facts.retransmits)
+}
+
+/// Whether nothing of the stream's data was acknowledged as long as its segments were as large as at first.
+fn swallowed(stream: &StreamRecord, flow: Flow) -> bool {
+    judge_stream(stream, flow).unwrap_or(false)
+}
+
+fn judge_stream(stream: &StreamRecord, flow: Flow) -> Option<bool> {
+    let samples = &stream.samples;
+    let sizes = samples.column("snd_mss_bytes")?;
+    let first = *sizes.first()?;
+    let large = sizes.iter().take_while(|size| **size == first).count();
+    let acked = *samples.column("bytes_acked")?.get(large - 1)?;
+    let around = match flow {
+        Flow::ClientToServer => stream.cookie_bytes,
+        Flow::ServerToClient => 0,
+    } + u64::from(stream.active_opener);
+    let told = samples.column("pmtu_bytes")?;
+    let until = large.min(told.len() - 1);
+    let silent = told[until] >= told[0];
+    Some(first > SMALL_SEGMENT && acked <= around && silent && timeouts(stream)? >= TIMEOUTS)
+}
+
+/// Whether this rule speaks: what it explains needs no other word.
+pub(crate) fn speaks(case: &Case<'_>) -> bool {
+    rules::mtu_black_hole::judge(case).is_some()
+}

@@ -1,0 +1,77 @@
+//! `policer`: somebody drops what exceeds a rate, and lets bursts pass.
+//!
+//! Loss without a queue explains the rate (as for `random-loss`), and [`crate::loss`] finds a token bucket: the
+//! path passed at least 1.25 times the later rate before the first loss; that loss took a tenth of the window or
+//! more; later losses come in runs, at the same window, with the same rate between them. Where no later loss
+//! came, the first one took a quarter of the window. Single-stream runs only. It says "consistent with": samples
+//! are no packets.
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::units::BitRate;
+
+use crate::case::Case;
+use crate::command;
+use crate::loss::{self, Cause};
+use crate::rules;
+use crate::words;
+
+/// Paced at this share of the policed rate, which samples tell to a tenth, the bucket does not run empty.
+const PACED: f64 = 0.90;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    if !rules::loss_explains(case) || loss::cause(case) != Some(Cause::Policer) {
+        return None;
+    }
+    let losses = loss::of_streams(case)?.into_iter().next()?;
+    let first = losses.episodes.first()?;
+    let share = case.budget()?.network;
+    let level = loss::token_bps(&losses);
+    let later = match losses.later().len() {
+        0 => String::new(),
+        1 => ", then once more".to_owned(),
+        more => format!(
+            ", then {more} more losses at the same rate ({} segments in all)",
+            words::count(case.path().retransmits?)
+        ),
+    };
+    let sentence = format!(
+        "Consistent with a policer at about {}: {} passed until {} segments of a window of {} were lost at once{later}, \
+         and no queue stood before a loss (RTT {}, least {})",
+        words::rate(level),
+        words::rate(losses.peak_bps),
+        words::count(first.segments),
+        words::count(first.window_packets),
+        words::micros(losses.rtt_ratio() * losses.min_rtt_us),
+        words::micros(losses.min_rtt_us),
+    );
+    let paced = command::round_rate(PACED * level);
+    case.finding("policer", Severity::Limit, sentence)
+        .share(share)
+        .figures([
+            case.sender_figure("network share of the plateau", Some(share)),
+            case.sender_figure(
+                "rate over a round trip before the first loss, bit/s",
+                Some(losses.peak_bps),
+            ),
+            case.sender_figure("rate of the tokens, bit/s", Some(level)),
+            case.sender_figure(
+                "delivered before the first loss, bytes",
+                Some(first.delivered_from),
+            ),
+            case.sender_figure("losses", Some(losses.episodes.len() as f64)),
+            case.sender_figure(
+                "largest over smallest window at a loss",
+                losses.window_spread(),
+            ),
+            case.sender_figure("rtt before a loss over the least", Some(losses.rtt_ratio())),
+            case.rate_figure(),
+        ])
+        .remedy(
+            case.direction.flow.sender(),
+            "--fq-rate",
+            BitRate(paced).bits_per_second().to_string(),
+        )
+        .expected(paced as f64, 0.10, "the pacing, just below the policer")
+        .next(case.again(|plan| plan.kernel_pacing_bps = Some(BitRate(paced))))
+        .done()
+}

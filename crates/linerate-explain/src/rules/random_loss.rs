@@ -1,0 +1,87 @@
+//! `random-loss`: single segments are lost by chance, without a queue.
+//!
+//! Network-limited, no standing queue, at least 1 segment in 10,000 sent again that had not arrived already,
+//! and so many that the congestion control's response function gives about this rate; and [`crate::loss`] sees
+//! at least four losses that come neither after a queue nor by a token bucket, at windows that differ by more
+//! than a quarter or on a path that has carried 1.5 times as much. What cannot be decided is `network-loss`.
+
+use linerate_model::finding::{Finding, Severity};
+
+use crate::case::Case;
+use crate::loss::{self, Cause};
+use crate::rules;
+use crate::words;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    if !rules::loss_explains(case) || loss::cause(case) != Some(Cause::Chance) {
+        return None;
+    }
+    let share = case.budget()?.network;
+    let streams = loss::of_streams(case)?;
+    let losses: usize = streams.iter().map(|one| one.episodes.len()).sum();
+    let path = case.path();
+    let (again, all) = path.retransmits.zip(path.data_segments)?;
+    let rtt = case.round_trips().map_or_else(
+        || "RTT not known".to_owned(),
+        |(mean, least)| {
+            format!(
+                "RTT {}, least {}",
+                words::micros(mean),
+                words::micros(least)
+            )
+        },
+    );
+    let needless = match case.needless() {
+        0 => String::new(),
+        needless => format!(", {} of them for nothing", words::count(needless)),
+    };
+    let sentence = format!(
+        "Random loss held it {} of the time: {} of {} segments were sent again{needless} ({}), in {losses} losses \
+         spread over the run, none behind a queue ({rtt})",
+        words::percent(share),
+        words::count(again),
+        words::count(all),
+        words::percent(case.repeated_share()?),
+    );
+    let more = case.plan().streams.saturating_mul(4).min(128);
+    let factor = f64::from(more) / f64::from(case.plan().streams.max(1));
+    case.finding("random-loss", Severity::Limit, sentence)
+        .share(share)
+        .figures([
+            case.sender_figure("network share of the plateau", Some(share)),
+            case.sender_figure("segments sent again", Some(again as f64)),
+            case.sender_figure(
+                words::RECEIVED_TWICE,
+                path.received_twice.map(|count| count as f64),
+            ),
+            case.sender_figure("segments sent", Some(all as f64)),
+            case.sender_figure("losses", Some(losses as f64)),
+            case.sender_figure(
+                "largest over smallest window at a loss",
+                streams
+                    .iter()
+                    .find_map(linerate_model::losses::Losses::window_spread),
+            ),
+            case.sender_figure(
+                "rate over a round trip before the first loss, bit/s",
+                streams.first().map(|one| one.peak_bps),
+            ),
+            case.sender_figure(
+                "rate at a tenth of the loss, bit/s",
+                rules::response_ratio(case, 0.1)
+                    .zip(case.rate())
+                    .map(|(ratio, rate)| ratio * rate),
+            ),
+            case.sender_figure("rtt mean, µs", path.rtt_us),
+            case.sender_figure("rtt least, µs", path.min_rtt_us),
+            case.rate_figure(),
+        ])
+        .remedy(case.direction.flow.sender(), "-P", more.to_string())
+        .expected(
+            factor * case.rate()?,
+            0.3,
+            "the same loss on each stream, until the path is full",
+        )
+        .next(case.again(|plan| plan.streams = more))
+        .done()
+}

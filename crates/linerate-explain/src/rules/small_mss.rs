@@ -1,0 +1,71 @@
+//! `small-mss`: segments are so small that the same loss, or the same CPU, carries less.
+//!
+//! Segments below 1000 bytes, on a path that loss without a queue limits (the rate is in proportion to the
+//! segment, whatever the congestion control) or where a CPU limits. On a path that is full small segments cost
+//! only their headers, and the rule is silent.
+
+use linerate_model::finding::{Finding, Severity};
+
+use crate::case::{Case, capital};
+use crate::limit::Limit;
+use crate::rules;
+use crate::words;
+
+/// IPv6 promises 1280 bytes to everybody, which leave 1220 for a segment; tunnels in tunnels 1100 or so.
+const SMALL: u64 = 1000;
+/// What 1500 bytes leave with timestamps.
+const USUAL: f64 = 1448.0;
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    let mss = case
+        .path()
+        .mss_bytes
+        .filter(|mss| (1..SMALL).contains(mss))?;
+    let cpu = matches!(case.limit, Some(Limit::SenderCpu | Limit::ReceiverCpu));
+    let loss = rules::loss_explains(case);
+    if case.udp() || case.one_host() && !loss || !(loss || cpu) {
+        return None;
+    }
+    let sender = case.direction.flow.sender();
+    let why = if loss {
+        "at the same loss and round trip the rate grows with them"
+    } else {
+        "each of them costs about as much CPU as a large one"
+    };
+    let asked = case.plan().mss_bytes;
+    let whence = match asked {
+        Some(asked) => format!("-M {asked} asked for that"),
+        None => "an MTU or a clamped MSS on the way makes them so".to_owned(),
+    };
+    let sentence = format!(
+        "{} sends segments of {}: {why}; {whence}",
+        capital(&case.sending_host()),
+        words::size(mss as f64)
+    );
+    let draft = case
+        .finding("small-mss", Severity::Note, sentence)
+        .figures([
+            case.sender_figure("segment size, bytes", Some(mss as f64)),
+            case.sender_figure(
+                "path MTU, bytes",
+                case.sender()
+                    .and_then(|end| end.streams_of(case.direction.flow).next())
+                    .and_then(|stream| stream.path_mtu_bytes)
+                    .map(f64::from),
+            ),
+            case.rate_figure(),
+        ]);
+    let draft = match asked {
+        Some(_) => draft
+            .remedy(sender, "-M", "none: what the MTU allows".to_owned())
+            .next(case.again(|plan| plan.mss_bytes = None)),
+        None => draft,
+    };
+    if loss {
+        draft
+            .expected(case.rate()? * USUAL / mss as f64, 0.4, "the same loss")
+            .done()
+    } else {
+        draft.done()
+    }
+}

@@ -1,0 +1,214 @@
+//! What lost the segments: a policer, chance, a queue, or what the samples do not tell.
+
+use linerate_model::fixture::{self, Loss, Traffic};
+use linerate_model::record::{Role, RunRecord};
+use linerate_model::series::Series;
+
+use super::{explain, ids, quiet, tcp, verdict};
+
+fn loss(at_s: f64, segments: u64, window_packets: u64) -> Loss {
+    Loss {
+        at_s,
+        segments,
+        rtt_us: 40_200,
+        window_packets,
+    }
+}
+
+/// A policer at 90 Mbit/s behind a gigabit line of 40 ms: a burst passed for a second, then three runs at one
+/// window.
+fn policed() -> Traffic {
+    Traffic {
+        rate_bps: 90e6,
+        levels: vec![(0.0, 3.0), (1.0, 1.0)],
+        noise: 0.0,
+        losses: vec![
+            loss(1.0, 500, 1300),
+            loss(4.0, 6, 340),
+            loss(6.5, 4, 338),
+            loss(9.0, 8, 341),
+        ],
+        congestion_window_bytes: 310 * 1448,
+        in_flight_bytes: 300 * 1448,
+        ..quiet()
+    }
+}
+
+/// Single losses at any window, after a slow start that had carried more.
+fn by_chance() -> Traffic {
+    Traffic {
+        losses: vec![
+            loss(0.8, 2, 900),
+            loss(1.6, 1, 300),
+            loss(3.1, 1, 120),
+            loss(4.0, 1, 210),
+            loss(7.2, 2, 90),
+            loss(9.1, 1, 180),
+        ],
+        rate_bps: 25e6,
+        ..policed()
+    }
+}
+
+#[test]
+fn a_policer_is_told_by_its_burst_its_window_and_its_rate() {
+    let finding = verdict(&tcp(), &policed());
+    assert_eq!(finding.id, "policer", "{}", finding.sentence);
+    assert!(
+        finding.sentence.starts_with(
+            "Consistent with a policer at about 90.0 Mbit/s: 270 Mbit/s passed until 500 segments of a window of \
+             1,300 were lost at once, then 3 more losses at the same rate (518 segments in all)"
+        ),
+        "{}",
+        finding.sentence
+    );
+    assert_eq!(
+        finding.next.as_deref(),
+        Some("linerate test server --fq-rate 81M")
+    );
+    let expected = finding.expected.unwrap();
+    assert!((expected.rate_bps - 81e6).abs() < 1.0, "{expected:?}");
+    // Over before the second loss: the burst alone, where it lost a quarter of its window.
+    let mut once = policed();
+    once.losses.truncate(1);
+    assert_eq!(verdict(&tcp(), &once).id, "policer");
+    once.losses[0].segments = 200;
+    assert_eq!(verdict(&tcp(), &once).id, "network-loss");
+}
+
+#[test]
+fn what_a_shallow_queue_does_as_well_is_no_policer() {
+    // The path never carried more than the later rate.
+    let level = Traffic {
+        levels: Vec::new(),
+        ..policed()
+    };
+    assert_eq!(verdict(&tcp(), &level).id, "network-loss");
+    // Reno falls to half: what it passed at most tells less.
+    let mut plan = tcp();
+    plan.congestion = Some("reno".to_owned());
+    let little = Traffic {
+        levels: vec![(0.0, 1.4), (1.0, 1.0)],
+        ..policed()
+    };
+    assert_eq!(verdict(&tcp(), &little).id, "policer");
+    assert_ne!(verdict(&plan, &little).id, "policer");
+}
+
+#[test]
+fn losses_behind_a_queue_are_a_full_path_s() {
+    let mut behind = policed();
+    for loss in &mut behind.losses {
+        loss.rtt_us = 52_000;
+    }
+    let findings = explain(&fixture::run(&tcp(), &behind));
+    assert_eq!(findings[0].id, "path-full", "{findings:#?}");
+    assert!(
+        findings[0]
+            .sentence
+            .contains("it lost segments only when a queue of 12.0 ms had grown in it"),
+        "{}",
+        findings[0].sentence
+    );
+    for never in ["policer", "random-loss", "network-loss"] {
+        assert!(
+            findings.iter().all(|finding| finding.id != never),
+            "{never}"
+        );
+    }
+    // A healthy CUBIC run repeats hundreds of segments when it fills a queue, and stands before it.
+    let full = Traffic {
+        losses: vec![Loss {
+            rtt_us: 48_000,
+            ..loss(0.3, 600, 900)
+        }],
+        ..Traffic::default()
+    };
+    assert_eq!(ids(&fixture::run(&tcp(), &full)), ["path-full"]);
+}
+
+#[test]
+fn chance_loses_single_segments_at_any_window() {
+    let finding = verdict(&tcp(), &by_chance());
+    assert_eq!(finding.id, "random-loss", "{}", finding.sentence);
+    assert!(
+        finding
+            .sentence
+            .contains("in 6 losses spread over the run, none behind a queue"),
+        "{}",
+        finding.sentence
+    );
+    let expected = finding.expected.unwrap();
+    assert!(
+        (3.9..4.1).contains(&(expected.rate_bps / 25e6)),
+        "{expected:?}"
+    );
+    assert_eq!(finding.next.as_deref(), Some("linerate test server -P 4"));
+    // Exactly periodic loss comes at one window: one segment at a time is still no policer.
+    let mut periodic = by_chance();
+    for loss in &mut periodic.losses {
+        (loss.segments, loss.window_packets) = (1, 120);
+    }
+    assert_eq!(verdict(&tcp(), &periodic).id, "random-loss");
+    // Three losses are too few to tell.
+    let mut few = by_chance();
+    few.losses.truncate(3);
+    assert_eq!(verdict(&tcp(), &few).id, "network-loss");
+}
+
+#[test]
+fn several_streams_are_no_evidence_of_a_bucket_and_chance_shows_on_each() {
+    let mut plan = tcp();
+    plan.streams = 4;
+    assert_eq!(verdict(&plan, &by_chance()).id, "random-loss");
+    assert_ne!(verdict(&plan, &policed()).id, "policer");
+}
+
+/// The record without a column of the sender's samples.
+fn without(mut record: RunRecord, column: &str) -> RunRecord {
+    for stream in &mut record.client.as_mut().unwrap().streams {
+        let mut kept = Series::new(stream.samples.at_ns().to_vec());
+        for name in stream.samples.names().filter(|name| *name != column) {
+            let values = stream.samples.column(name).unwrap().to_vec();
+            kept.insert(name, values).unwrap();
+        }
+        stream.samples = kept;
+    }
+    record
+}
+
+#[test]
+fn without_the_columns_nothing_is_decided() {
+    for traffic in [policed(), by_chance()] {
+        let record = without(fixture::run(&tcp(), &traffic), "snd_cwnd_packets");
+        assert_eq!(ids(&record)[0], "network-loss");
+        let stock = fixture::against_stock(fixture::run(&tcp(), &traffic), Role::Client);
+        assert_eq!(ids(&stock)[0], "cannot-tell");
+    }
+}
+
+#[test]
+fn small_segments_are_noted_where_loss_limits() {
+    let small = |mss: u64| {
+        let mut record = fixture::run(&tcp(), &by_chance());
+        let stream = &mut record.client.as_mut().unwrap().streams[0];
+        let rows = stream.samples.len();
+        stream
+            .samples
+            .insert("snd_mss_bytes", vec![mss; rows])
+            .unwrap();
+        record
+    };
+    let findings = explain(&small(524));
+    assert_eq!(findings[0].id, "random-loss");
+    let note = findings
+        .iter()
+        .find(|finding| finding.id == "small-mss")
+        .unwrap();
+    let expected = note.expected.as_ref().unwrap();
+    assert!((expected.rate_bps / 25e6 - 1448.0 / 524.0).abs() < 0.05);
+    // A tunnel's segments are no small ones; a full path does not care; without the figure nothing is said.
+    assert!(!ids(&small(1348)).contains(&"small-mss".to_owned()));
+    let record = without(small(524), "snd_mss_bytes");
+    assert!(!ids(&record).contains(&"small-mss".to_owned()));
+}

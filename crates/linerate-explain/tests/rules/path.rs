@@ -1,0 +1,209 @@
+//! Black holes, bloated queues, an early end of slow start, and the rate to expect after a remedy.
+
+use linerate_model::finding::Severity;
+use linerate_model::fixture::{self, Traffic};
+use linerate_model::record::{Role, RunRecord};
+use linerate_model::tcp_info::TcpFacts;
+
+use super::{explain, ids, quiet, tcp, verdict};
+
+/// Nothing but the cookie passed; the kernel had `timeouts` timeouts.
+fn swallowed(timeouts: u64) -> RunRecord {
+    let mut record = fixture::run(&tcp(), &quiet());
+    let stream = &mut record.client.as_mut().unwrap().streams[0];
+    let rows = stream.samples.len();
+    let acked = stream.cookie_bytes + 1;
+    for (column, value) in [("bytes_acked", acked), ("delivered_packets", 2)] {
+        stream.samples.insert(column, vec![value; rows]).unwrap();
+    }
+    stream.tcp = Some(TcpFacts {
+        total_rto: Some(timeouts),
+        bytes_acked: Some(acked),
+        ..TcpFacts::default()
+    });
+    stream.drained = false;
+    stream.app_bytes = 47_784;
+    let far = &mut record.server.as_mut().unwrap().streams[0];
+    far.app_bytes = 0;
+    far.tcp = None;
+    far.drained = false;
+    (far.first_byte_ns, far.last_byte_ns) = (None, None);
+    record
+}
+
+#[test]
+fn segments_that_vanish_while_small_ones_pass_are_a_black_hole() {
+    let findings = explain(&swallowed(5));
+    assert_eq!(findings[0].id, "mtu-black-hole", "{findings:#?}");
+    assert!(
+        findings[0].sentence.starts_with(
+            "Segments of 1.41 KiB that the client (alpha) sent vanish on the path and nobody says so: 5 timeouts"
+        ),
+        "{}",
+        findings[0].sentence
+    );
+    assert_eq!(
+        findings[0].next.as_deref(),
+        Some("linerate test server -M 1200")
+    );
+    assert!(findings.iter().all(|finding| finding.id != "cannot-tell"));
+    // One timeout may be one packet; small segments are none that an MTU would stop.
+    assert_ne!(ids(&swallowed(1))[0], "mtu-black-hole");
+    let mut small = swallowed(5);
+    let stream = &mut small.client.as_mut().unwrap().streams[0];
+    let rows = stream.samples.len();
+    stream
+        .samples
+        .insert("snd_mss_bytes", vec![524; rows])
+        .unwrap();
+    assert_ne!(ids(&small)[0], "mtu-black-hole");
+    // Where the peer's half never came, the path may have died for small ones too.
+    let mut silent = swallowed(5);
+    silent.server = None;
+    silent.peer_results = None;
+    assert!(!ids(&silent).contains(&"mtu-black-hole".to_owned()));
+}
+
+#[test]
+fn a_kernel_that_found_the_size_by_itself_tells_of_the_hole() {
+    let mut record = fixture::run(&tcp(), &quiet());
+    let stream = &mut record.client.as_mut().unwrap().streams[0];
+    let rows = stream.samples.len();
+    let cut = rows / 3;
+    let sizes = (0..rows)
+        .map(|row| if row < cut { 1448 } else { 1024 })
+        .collect();
+    stream.samples.insert("snd_mss_bytes", sizes).unwrap();
+    let acked = stream.samples.column("bytes_acked").unwrap().to_vec();
+    let late = (0..rows)
+        .map(|row| if row < cut { 0 } else { acked[row] })
+        .collect();
+    stream.samples.insert("bytes_acked", late).unwrap();
+    stream.tcp.as_mut().unwrap().total_rto = Some(3);
+    let finding = explain(&record).remove(0);
+    assert_eq!(finding.id, "mtu-black-hole");
+    assert!(
+        finding
+            .sentence
+            .contains("until its kernel tried segments of 1.00 KiB by itself"),
+        "{}",
+        finding.sentence
+    );
+    // Told by an ICMP message, it is path MTU discovery at work.
+    let mut told = record;
+    let stream = &mut told.client.as_mut().unwrap().streams[0];
+    let sizes = (0..rows)
+        .map(|row| if row < cut { 1500 } else { 1076 })
+        .collect();
+    stream.samples.insert("pmtu_bytes", sizes).unwrap();
+    assert!(!ids(&told).contains(&"mtu-black-hole".to_owned()));
+}
+
+#[test]
+fn a_queue_of_many_round_trips_is_bloat() {
+    let bloated = Traffic {
+        rate_bps: 18.8e6,
+        rtt_us: 311_000,
+        min_rtt_us: 30_400,
+        ..Traffic::default()
+    };
+    let findings = explain(&fixture::run(&tcp(), &bloated));
+    assert_eq!(findings[0].id, "path-full");
+    assert_eq!(findings[1].id, "bufferbloat");
+    assert_eq!(findings[1].severity, Severity::Note);
+    assert!(
+        findings[1]
+            .sentence
+            .starts_with("The queue in front of the bottleneck holds 281 ms"),
+        "{}",
+        findings[1].sentence
+    );
+    // A queue of one bandwidth-delay product, also of a long path, is what CUBIC needs.
+    for (rtt_us, min_rtt_us) in [(41_000, 10_100), (310_000, 160_000)] {
+        let usual = Traffic {
+            rtt_us,
+            min_rtt_us,
+            ..bloated.clone()
+        };
+        assert_eq!(ids(&fixture::run(&tcp(), &usual)), ["path-full"]);
+    }
+    let stock = fixture::against_stock(fixture::run(&tcp(), &bloated), Role::Client);
+    assert!(!ids(&stock).contains(&"bufferbloat".to_owned()));
+}
+
+#[test]
+fn slow_start_that_ended_without_a_loss_is_told_where_nothing_else_explains_the_rate() {
+    let early = Traffic {
+        rate_bps: 110e6,
+        slow_start_left: Some((0.2, 190)),
+        congestion_window_bytes: 560_000,
+        in_flight_bytes: 550_000,
+        ..quiet()
+    };
+    let finding = verdict(&tcp(), &early);
+    assert_eq!(finding.id, "early-slow-start-exit");
+    assert!(
+        finding
+            .sentence
+            .contains("slow start ended after 0.20 s at 190 segments"),
+        "{}",
+        finding.sentence
+    );
+    // A window that has not grown since, a loss before, or a threshold that was there from the first sample.
+    let stood = Traffic {
+        slow_start_left: Some((0.2, 380)),
+        ..early.clone()
+    };
+    assert_eq!(verdict(&tcp(), &stood).id, "cannot-tell");
+    let remembered = Traffic {
+        slow_start_left: Some((0.0, 190)),
+        ..early.clone()
+    };
+    assert_eq!(verdict(&tcp(), &remembered).id, "cannot-tell");
+    // A full path took its time, and is full.
+    let full = Traffic {
+        slow_start_left: Some((0.2, 190)),
+        ..Traffic::default()
+    };
+    assert_eq!(ids(&fixture::run(&tcp(), &full)), ["path-full"]);
+    assert_eq!(verdict(&tcp(), &quiet()).id, "cannot-tell");
+}
+
+#[test]
+fn a_wider_window_carries_in_proportion_until_the_link_or_loss() {
+    let traffic = Traffic {
+        rate_bps: 620e6,
+        receive_window: 0.95,
+        receive_window_bytes: 3_100_000,
+        in_flight_bytes: 3_090_000,
+        rtt_us: 40_000,
+        min_rtt_us: 39_900,
+        congestion_window_bytes: 9_000_000,
+        retransmits: 0,
+        ..Traffic::default()
+    };
+    // tcp_rmem goes from 6 MiB to 16 MiB.
+    let finding = verdict(&tcp(), &traffic);
+    let expected = finding.expected.unwrap();
+    assert!(
+        (expected.rate_bps / 620e6 - 16.0 / 6.0).abs() < 0.02,
+        "{expected:?}"
+    );
+    assert!(expected.then.starts_with("the receive window again"));
+
+    let mut linked = fixture::run(&tcp(), &traffic);
+    for end in [&mut linked.client, &mut linked.server] {
+        let interface = end.as_mut().unwrap().interface.as_mut().unwrap();
+        (interface.kind, interface.speed_mbit_per_s) = (None, Some(1000));
+    }
+    let expected = explain(&linked).remove(0).expected.unwrap();
+    assert_eq!(
+        (expected.rate_bps, expected.then.as_str()),
+        (940e6, "the link")
+    );
+
+    // -w is as the user asked: autotuning may go to where nothing of this run tells.
+    let mut plan = tcp();
+    plan.window_bytes = Some(linerate_model::units::Bytes(262_144));
+    assert_eq!(verdict(&plan, &super::window_limited()).expected, None);
+}

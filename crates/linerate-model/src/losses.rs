@@ -1,0 +1,214 @@
+//! When a sender lost segments, and what the path looked like just before: from the samples of its kernel.
+//!
+//! Samples stand some milliseconds apart, so single packets do not show. What shows is an *episode*: repeats
+//! that follow one another within four round trips, which is one recovery or a few that run into each other.
+
+use crate::record::StreamRecord;
+use crate::statistics;
+
+/// Repeats closer together than this many round trips belong to one episode.
+const APART_ROUND_TRIPS: u64 = 4;
+/// The round trip just before an episode is the median of this many samples.
+const ROWS_BEFORE: usize = 3;
+
+/// Segments lost together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Episode {
+    /// The first sample that counts a repeat, ns on the sender's clock.
+    pub from_ns: u64,
+    /// The last one.
+    pub to_ns: u64,
+    /// Segments sent again.
+    pub segments: u64,
+    /// Smoothed round-trip time just before, µs.
+    pub rtt_us: f64,
+    /// Congestion window just before, segments.
+    pub window_packets: u64,
+    /// Rate of delivery over the round trip before, bit/s.
+    pub rate_bps: f64,
+    /// Delivered until the episode began, bytes.
+    pub delivered_from: f64,
+    /// Delivered until it ended, bytes.
+    pub delivered_to: f64,
+}
+
+/// The losses of one stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Losses {
+    /// In the order of time; never empty.
+    pub episodes: Vec<Episode>,
+    /// Least round-trip time of the run, µs.
+    pub min_rtt_us: f64,
+    /// The highest rate of delivery over a round trip (at least two samples) before the first episode, bit/s.
+    pub peak_bps: f64,
+    /// Mean rate of delivery from the end of the first episode to the last sample, bit/s; zero where the run
+    /// ended sooner than two round trips after it.
+    pub level_bps: f64,
+}
+
+impl Losses {
+    /// `None` where the stream lost nothing, or its kernel does not tell (needs Linux 4.6).
+    pub fn of(stream: &StreamRecord) -> Option<Self> {
+        let rows = Columns::of(stream)?;
+        let spans = rows.spans();
+        let episodes: Vec<Episode> = spans
+            .iter()
+            .map(|(from, to)| rows.episode(*from, *to))
+            .collect();
+        let (_, settled) = *spans.first()?;
+        let last = rows.at.len() - 1;
+        let rest_ns = rows.at[last].saturating_sub(rows.at[settled]);
+        let long = rest_ns >= 2 * rows.round_trip_ns;
+        Some(Self {
+            episodes,
+            min_rtt_us: rows.round_trip_ns as f64 / 1e3,
+            peak_bps: rows.peak(spans[0].0),
+            level_bps: if long { rows.rate(settled, last) } else { 0.0 },
+        })
+    }
+
+    /// The episodes after the first one, which ends slow start and is of another kind.
+    pub fn later(&self) -> &[Episode] {
+        self.episodes.get(1..).unwrap_or_default()
+    }
+
+    /// Median round trip just before the losses, as a multiple of the least one: of the later episodes, where
+    /// there are at least two.
+    pub fn rtt_ratio(&self) -> f64 {
+        let looked_at = if self.later().len() >= 2 {
+            self.later()
+        } else {
+            &self.episodes
+        };
+        let ratios: Vec<f64> = looked_at
+            .iter()
+            .map(|episode| episode.rtt_us / self.min_rtt_us.max(1.0))
+            .collect();
+        statistics::median(&ratios).unwrap_or(1.0)
+    }
+
+    /// Largest over smallest congestion window at which the later losses came; `None` with fewer than two.
+    pub fn window_spread(&self) -> Option<f64> {
+        let windows = || self.later().iter().map(|episode| episode.window_packets);
+        (self.later().len() >= 2)
+            .then(|| windows().max().zip(windows().min()))
+            .flatten()
+            .map(|(most, least)| most as f64 / least.max(1) as f64)
+    }
+
+    /// Mean rate from the end of each episode to the beginning of the next, bit/s, with the time in ns.
+    pub fn between(&self) -> Vec<(f64, u64)> {
+        self.episodes
+            .windows(2)
+            .map(|pair| {
+                let span = pair[1].from_ns.saturating_sub(pair[0].to_ns).max(1);
+                let bytes = (pair[1].delivered_from - pair[0].delivered_to).max(0.0);
+                (bytes * 8e9 / span as f64, span)
+            })
+            .collect()
+    }
+}
+
+/// The columns that losses are read from.
+struct Columns<'a> {
+    at: &'a [u64],
+    repeats: &'a [u64],
+    rtt: &'a [u64],
+    window: &'a [u64],
+    delivered: Vec<f64>,
+    round_trip_ns: u64,
+}
+
+impl<'a> Columns<'a> {
+    fn of(stream: &'a StreamRecord) -> Option<Self> {
+        let samples = &stream.samples;
+        let known = |rtt: &u64| *rtt > 0 && *rtt < u64::from(u32::MAX);
+        let least = samples
+            .column("min_rtt_us")?
+            .iter()
+            .copied()
+            .filter(known)
+            .min()?;
+        // What was acknowledged selectively has passed as well; an older kernel tells of the rest alone.
+        let delivered = match (
+            samples.column("delivered_packets"),
+            samples.column("snd_mss_bytes"),
+        ) {
+            (Some(packets), Some(mss)) if packets.last() > Some(&0) => packets
+                .iter()
+                .zip(mss)
+                .map(|(packets, mss)| *packets as f64 * *mss as f64)
+                .collect(),
+            _ => samples
+                .column("bytes_acked")?
+                .iter()
+                .map(|bytes| *bytes as f64)
+                .collect(),
+        };
+        Some(Self {
+            at: samples.at_ns(),
+            repeats: samples.column("total_retrans_packets")?,
+            rtt: samples.column("rtt_us")?,
+            window: samples.column("snd_cwnd_packets")?,
+            delivered,
+            round_trip_ns: least.saturating_mul(1000),
+        })
+    }
+
+    /// First and last row of each episode.
+    fn spans(&self) -> Vec<(usize, usize)> {
+        let cadence = match self.at {
+            [first, .., last] => last.saturating_sub(*first) / (self.at.len() as u64 - 1),
+            _ => 0,
+        };
+        let apart = (APART_ROUND_TRIPS * self.round_trip_ns).max(2 * cadence);
+        let mut spans: Vec<(usize, usize)> = Vec::new();
+        for row in 1..self.at.len() {
+            if self.repeats[row] <= self.repeats[row - 1] {
+                continue;
+            }
+            match spans.last_mut() {
+                Some((_, to)) if self.at[row].saturating_sub(self.at[*to]) <= apart => *to = row,
+                _ => spans.push((row, row)),
+            }
+        }
+        spans
+    }
+
+    fn episode(&self, from: usize, to: usize) -> Episode {
+        let before: Vec<f64> = self.rtt[from.saturating_sub(ROWS_BEFORE)..from]
+            .iter()
+            .map(|rtt| *rtt as f64)
+            .collect();
+        Episode {
+            from_ns: self.at[from],
+            to_ns: self.at[to],
+            segments: self.repeats[to].saturating_sub(self.repeats[from - 1]),
+            rtt_us: statistics::median(&before).unwrap_or(0.0),
+            window_packets: self.window[from - 1],
+            rate_bps: self.rate(self.back(from), from),
+            delivered_from: self.delivered[from],
+            delivered_to: self.delivered[to],
+        }
+    }
+
+    /// The row a round trip before `row`, and at least two rows.
+    fn back(&self, row: usize) -> usize {
+        let begin = self.at[row].saturating_sub(self.round_trip_ns);
+        self.at
+            .partition_point(|at| *at <= begin)
+            .saturating_sub(1)
+            .min(row.saturating_sub(2))
+    }
+
+    fn rate(&self, from: usize, to: usize) -> f64 {
+        let span = self.at[to].saturating_sub(self.at[from]).max(1);
+        (self.delivered[to] - self.delivered[from]).max(0.0) * 8e9 / span as f64
+    }
+
+    fn peak(&self, until: usize) -> f64 {
+        (1..=until)
+            .map(|row| self.rate(self.back(row), row))
+            .fold(0.0, f64::max)
+    }
+}
