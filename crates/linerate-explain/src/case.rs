@@ -110,8 +110,17 @@ impl<'a> Case<'a> {
         let plan = self.plan();
         let block = plan.block_bytes.count() as f64;
         let streams = f64::from(plan.streams.max(1));
-        if let Some(asked) = self.asked().filter(|asked| *asked > 0.0) {
-            return block * 8e9 * streams / asked;
+        if let Some(rate) = plan.rate_bps.map(|rate| rate.bits_per_second() as f64) {
+            if rate <= 0.0 {
+                return 0.0;
+            }
+            // A paced TCP sender writes a millisecond of traffic at a time, at most a block.
+            let written = if self.udp() {
+                block
+            } else {
+                block.min((rate / 8e3).max(1448.0))
+            };
+            return written * 8e9 / rate;
         }
         let blocks = bytes / block.max(1.0) / streams;
         if blocks >= 2.0 {
@@ -143,14 +152,17 @@ impl<'a> Case<'a> {
         (all > 0).then(|| again as f64 / all as f64)
     }
 
-    /// Segments that were sent again although they had arrived; none where the kernel does not tell.
+    /// Segments that were sent again although they had arrived; none where the kernel does not tell, where it
+    /// saw none overtake another, or where more came twice than were sent again: then the path duplicates.
     pub(crate) fn needless(&self) -> u64 {
         let path = self.path();
-        let again = path.retransmits.unwrap_or(0);
-        path.received_twice.unwrap_or(0).min(again)
+        let overtaken = path.overtaken.is_some_and(|times| times > 0);
+        path.received_twice
+            .filter(|twice| overtaken && *twice <= path.retransmits.unwrap_or(0))
+            .unwrap_or(0)
     }
 
-    /// Share of the segments that was lost, as far as the receiver tells: sent again and not for nothing.
+    /// Share of the segments that was lost, as far as is known: sent again and not for nothing.
     pub(crate) fn lost_share(&self) -> Option<f64> {
         let (again, all) = self.path().retransmits.zip(self.path().data_segments)?;
         (all > 0).then(|| again.saturating_sub(self.needless()) as f64 / all as f64)

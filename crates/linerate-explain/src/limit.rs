@@ -24,8 +24,8 @@ use crate::rules;
 
 /// A rate counts as reached from this share of what was asked on.
 pub(crate) const REACHED: f64 = 0.97;
-/// A link is full from this share of its speed on: framing and headers take 5 % at MTU 1500.
-const LINK_FULL: f64 = 0.90;
+/// A link is full from this share of the payload that it can carry.
+const LINK_FULL: f64 = 0.985;
 /// A thread computes all the time from this share of a core on.
 pub(crate) const CPU_FULL: f64 = 0.95;
 /// A queue stands where the mean round trip is this many times the least …
@@ -112,11 +112,28 @@ pub(crate) fn wrote_less(case: &Case<'_>) -> bool {
         .is_some_and(|(asked, sent)| sent < REACHED * asked)
 }
 
-/// Whether the slower interface carries all that it can.
+/// Whether the slower interface carries all that it can. A rate above its speed shows that the speed is made
+/// up, and several paths at once have none.
 pub(crate) fn link_full(case: &Case<'_>) -> bool {
-    case.link_bps()
-        .zip(case.rate())
-        .is_some_and(|(link, rate)| rate >= LINK_FULL * link)
+    !case.plan().mptcp
+        && case
+            .link_bps()
+            .zip(case.rate())
+            .is_some_and(|(link, rate)| {
+                (LINK_FULL * payload_share(case) * link..=link).contains(&rate)
+            })
+}
+
+/// Share of an Ethernet's bits that are payload, after the headers of IPv4 and TCP with timestamps, or UDP, and
+/// the framing with preamble and gap.
+fn payload_share(case: &Case<'_>) -> f64 {
+    let (payload, headers) = if case.udp() {
+        (Some(case.plan().block_bytes.count()), 28.0 + 38.0)
+    } else {
+        (case.path().mss_bytes, 52.0 + 38.0)
+    };
+    let payload = payload.filter(|bytes| *bytes > 0).unwrap_or(1448) as f64;
+    payload / (payload + headers)
 }
 
 /// The end whose threads compute all the time, or, where that counts, wait for a CPU for the rest of it.
@@ -143,10 +160,16 @@ fn cpu(case: &Case<'_>, waiting_counts: bool) -> Option<Limit> {
 
 /// Where the bytes waited.
 fn waits_at(case: &Case<'_>) -> Option<Limit> {
-    if link_full(case) {
-        // A window or a buffer then only bounds what waits in front of the link.
-        return Some(Limit::Network);
+    let found = waits_by_budget(case);
+    match found {
+        // On a full link a window or a buffer only bounds what waits in front of it.
+        Some(Limit::ReceiveWindow | Limit::SendBuffer) if link_full(case) => Some(Limit::Network),
+        _ => found,
     }
+}
+
+/// Where they waited by the kernel's clocks and what stands against those.
+fn waits_by_budget(case: &Case<'_>) -> Option<Limit> {
     let Some(budget) = case.budget() else {
         // The receiver alone can still show that it did not read.
         return unread_fills_window(case, own_window(case)).then_some(Limit::ReceiverApplication);

@@ -90,8 +90,11 @@ pub struct PathFigures {
     /// Segments sent again in the whole run.
     pub retransmits: Option<u64>,
     /// Segments that the receiver reported as received twice (DSACK, RFC 2883) in the whole run: sent again
-    /// without need. At most `retransmits` of them were; a path that duplicates adds to it.
+    /// without need, or duplicated by the path; more than `retransmits` shows the latter.
     pub received_twice: Option<u64>,
+    /// How often the sending kernel saw that segments had overtaken one another (`reord_seen`), in the whole
+    /// run.
+    pub overtaken: Option<u64>,
     /// Segments that carried data in the whole run.
     pub data_segments: Option<u64>,
     /// Median peer's receive window, bytes, one stream.
@@ -410,6 +413,7 @@ impl DirectionEvidence {
             min_rtt_us: least.map(|rtt| *rtt as f64),
             retransmits: total("total_retrans_packets"),
             received_twice: total("dsack_dups_packets"),
+            overtaken: total("reord_seen"),
             data_segments: total("data_segs_out"),
             receive_window_bytes: statistics::median(&gather(&|rows| rows.values("snd_wnd_bytes"))),
             congestion_window_bytes: statistics::median(&gather(&|rows| {

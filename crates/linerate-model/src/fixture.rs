@@ -88,6 +88,8 @@ pub struct Traffic {
     pub slow_start_left: Option<(f64, u64)>,
     /// Of them reported as received twice, each stream.
     pub received_twice: u64,
+    /// How often the sending kernel saw segments overtake one another, each stream.
+    pub overtaken: u64,
     /// CPU time of each sending thread, share of the run.
     pub sender_cpu: f64,
     /// CPU time of each receiving thread, share of the run.
@@ -131,6 +133,7 @@ impl Default for Traffic {
             losses: Vec::new(),
             slow_start_left: None,
             received_twice: 0,
+            overtaken: 0,
             sender_cpu: 0.03,
             receiver_cpu: 0.05,
             one_host: false,
@@ -546,6 +549,7 @@ fn tcp_samples(traffic: &Traffic, stream: &StreamRecord, at_ns: Vec<u64>, curve:
             ("notsent_bytes", true) => flat(traffic.notsent_bytes),
             ("total_retrans_packets", true) => along(traffic.retransmits),
             ("dsack_dups_packets", true) => along(traffic.received_twice),
+            ("reord_seen", true) => along(traffic.overtaken),
             ("data_segs_out", true) => along(total / mss + repeats(traffic)),
             ("bytes_sent" | "bytes_acked", true) | ("bytes_received", false) => curve.to_vec(),
             ("state", _) => flat(1),

@@ -133,6 +133,9 @@ const REPEATS_MATTER: f64 = 1e-4;
 /// A rate that the response function puts this many times higher was not held down by repeats: the function
 /// takes each repeat for a loss event of its own and the mean round trip, and is good to a factor of 2.
 const OUT_OF_REACH: f64 = 4.0;
+/// A rate this many times what the function gives was not held down by repeats either: a congestion control
+/// that heeds loss does not get there, unless each event lost hundreds.
+const ABOVE_ALL_REASON: f64 = 30.0;
 
 /// Whether as many repeats would hold the congestion control down to about this rate. Where the kernel does
 /// not tell what that takes, they may.
@@ -146,7 +149,9 @@ fn in_reach(case: &Case<'_>, share: f64) -> bool {
             path.rtt_us.filter(|rtt| *rtt > 0.0)? / 1e6,
             share,
         );
-        Some(one * f64::from(case.plan().streams.max(1)) <= OUT_OF_REACH * case.rate()?)
+        let all = one * f64::from(case.plan().streams.max(1));
+        let rate = case.rate()?;
+        Some(all <= OUT_OF_REACH * rate && rate <= ABOVE_ALL_REASON * all)
     };
     known().unwrap_or(true)
 }

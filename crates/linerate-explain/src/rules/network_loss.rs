@@ -31,7 +31,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     );
     let needless = match case.needless() {
         0 => String::new(),
-        needless => format!(", {} of them for nothing", words::count(needless)),
+        needless => format!(", {} of them received twice", words::count(needless)),
     };
     let sentence = format!(
         "Loss without a queue held it {} of the time: {} of {} segments were sent again{needless} ({}; {rtt}): \

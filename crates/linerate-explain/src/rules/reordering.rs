@@ -2,7 +2,9 @@
 //!
 //! Network-limited, no standing queue, at least 1 segment in 10,000 sent again (propose), and at least half
 //! of those were reported as received twice (DSACK, RFC 2883; the kernel's `dsack_dups`, since 4.19): they
-//! had not been lost; so many that the congestion control's response function gives about this rate. Where the kernel does not count them the rule is silent and `network-loss` speaks.
+//! had not been lost; so many that the congestion control's response function gives about this rate. The
+//! kernel must have seen it too (`reord_seen`), and no more may have come twice than were sent again: a path
+//! that duplicates spoils the count. Where the kernel does not count them the rules of loss speak.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, Protocol};
@@ -22,13 +24,14 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let (again, all) = path.retransmits.zip(path.data_segments)?;
     let needless = case.needless();
     let place = if case.one_host() {
-        ": both ends are on one machine, where segments wait in the queues of several CPUs"
+        "; on one machine they may wait in the queues of several CPUs"
     } else {
-        ": packets of one stream take several ways (a balancer by packet, bonded links, several queues)"
+        "; packets of one stream take several ways, for example by a balancer by packet, bonded links or several \
+         queues"
     };
     let sentence = format!(
         "Segments overtook one another and the sender took that for loss, {} of the time: {} of {} \
-         segments were sent again ({}), and {} of those had arrived already{place}",
+         segments were sent again ({}), and the receiver got {} of those twice{place}",
         words::percent(share),
         words::count(again),
         words::count(all),

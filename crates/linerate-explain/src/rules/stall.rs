@@ -77,9 +77,13 @@ impl Stopped {
             ("sending", case.sending_host())
         };
         match self {
-            Self::Process => format!("On {host} the {kind} process did not run"),
+            Self::Process => format!(
+                "On {host} the {kind} process took no sample (it did not run, or its host stood still)"
+            ),
             Self::Thread(id) => {
-                format!("On {host} the {kind} thread of stream {id} did not run")
+                format!(
+                    "On {host} the {kind} thread of stream {id} took no sample (it did not run)"
+                )
             }
         }
     }

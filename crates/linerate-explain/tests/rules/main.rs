@@ -466,6 +466,7 @@ fn segments_that_arrived_twice_were_not_lost() {
     let overtaken = Traffic {
         retransmits: 400,
         received_twice: 372,
+        overtaken: 90,
         rate_bps: 60e6,
         ..quiet()
     };
@@ -474,8 +475,8 @@ fn segments_that_arrived_twice_were_not_lost() {
     assert_eq!(
         finding.sentence,
         "Segments overtook one another and the sender took that for loss, 100 % of the time: 400 of 51,944 \
-         segments were sent again (0.77 %), and 372 of those had arrived already: packets of one stream take \
-         several ways (a balancer by packet, bonded links, several queues)"
+         segments were sent again (0.77 %), and the receiver got 372 of those twice; packets of one \
+         stream take several ways, for example by a balancer by packet, bonded links or several queues"
     );
     assert_eq!(
         finding.next.as_deref(),
@@ -491,7 +492,7 @@ fn segments_that_arrived_twice_were_not_lost() {
     assert!(
         finding
             .sentence
-            .contains("400 of 51,944 segments were sent again, 40 of them for nothing (0.77 %"),
+            .contains("400 of 51,944 segments were sent again, 40 of them received twice (0.77 %"),
         "{}",
         finding.sentence
     );
@@ -510,13 +511,32 @@ fn segments_that_arrived_twice_were_not_lost() {
         rate_bps: 950e6,
         retransmits: 1400,
         received_twice: 1400,
+        overtaken: 300,
         ..few
     };
     assert!(!ids(&fixture::run(&tcp(), &slow)).contains(&"network-loss".to_owned()));
     assert_eq!(verdict(&tcp(), &slow).id, "reordering");
+    // A path that duplicates makes the receiver report as much, and more than was sent again shows it; where
+    // nothing was seen to overtake, nothing did.
+    for (received_twice, seen) in [(500, 90), (372, 0)] {
+        let duplicating = Traffic {
+            received_twice,
+            overtaken: seen,
+            ..overtaken.clone()
+        };
+        assert_eq!(verdict(&tcp(), &duplicating).id, "network-loss");
+    }
+    // A rate far beyond what a congestion control that heeds loss can reach was not held by it.
+    let fast = Traffic {
+        retransmits: 23_000,
+        rate_bps: 900e6,
+        ..quiet()
+    };
+    assert!(!ids(&fixture::run(&tcp(), &fast)).contains(&"network-loss".to_owned()));
     // A standing queue explains what was sent again before any of this.
     let queue = Traffic {
         received_twice: 21,
+        overtaken: 5,
         ..Traffic::default()
     };
     assert_eq!(verdict(&tcp(), &queue).id, "path-full");
@@ -1311,7 +1331,7 @@ fn a_gap_between_samples_is_a_stopped_process() {
     assert_eq!(stall.id, "stall");
     assert_eq!(
         stall.sentence,
-        "On the server (beta) the receiving process did not run for 2.00 s, from 3.00 s to 5.00 s of the run"
+        "On the server (beta) the receiving process took no sample (it did not run, or its host stood still) for 2.00 s, from 3.00 s to 5.00 s of the run"
     );
     // The sender's gap is not at the measuring end.
     let mut record = fixture::run(&tcp(), &Traffic::default());
@@ -1327,7 +1347,7 @@ fn a_gap_between_samples_is_a_stopped_process() {
     assert!(
         explain(&record)[0]
             .sentence
-            .contains("the receiving thread of stream 1 did not run"),
+            .contains("the receiving thread of stream 1 took no sample"),
     );
     // At a second a sample, two seconds are no more than a late one.
     let slow = Plan {
@@ -1504,4 +1524,36 @@ fn a_full_link_comes_before_the_windows() {
         ..traffic
     };
     assert_eq!(ids(&real(&below))[0], "receive-window");
+}
+
+#[test]
+fn a_link_is_full_only_at_what_it_can_carry() {
+    let on_a_link = |rate_bps: f64, speed: u64| Traffic {
+        rate_bps,
+        receive_window: 0.95,
+        link_mbit_per_s: Some(speed),
+        ..window_limited()
+    };
+    let real = |traffic: &Traffic| {
+        let mut record = fixture::run(&tcp(), traffic);
+        for end in both_ends(&mut record) {
+            end.interface.as_mut().unwrap().kind = None;
+        }
+        explain(&record).remove(0)
+    };
+    // 941.5 of 1000 Mbit/s is all that MTU 1500 leaves: the window then only bounds the queue.
+    let full = on_a_link(940e6, 1000);
+    assert_eq!(real(&full).id, "path-full");
+    // Below it, or above the speed that the interface states, the window is what limits.
+    for (rate, speed) in [(905e6, 1000), (1.8e9, 1000)] {
+        let finding = real(&on_a_link(rate, speed));
+        assert_eq!(finding.id, "receive-window", "{}", finding.sentence);
+    }
+    // A full link is no excuse for a receiver that does not read.
+    let idle = Traffic {
+        application: 0.6,
+        receive_window: 0.0,
+        ..on_a_link(940e6, 1000)
+    };
+    assert_eq!(real(&idle).id, "sender-application");
 }

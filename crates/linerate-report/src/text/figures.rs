@@ -151,8 +151,12 @@ fn repeats(figures: &Figures, told: &str) -> String {
     ) {
         (Some(again), Some(all), Some(share)) => {
             let needless = match figures.received_twice {
+                Some(twice) if twice > again => format!(
+                    "; {} were received twice: the path duplicates",
+                    words::count(twice)
+                ),
                 Some(twice) if twice > 0 => {
-                    format!(", {} of them needless", words::count(twice.min(again)))
+                    format!(", {} of them received twice", words::count(twice))
                 }
                 _ => String::new(),
             };

@@ -51,7 +51,8 @@ pub struct Figures {
     pub measured_at: Option<MeasuredAt>,
     /// Segments sent again (TCP), the omitted part included.
     pub retransmits: Option<u64>,
-    /// Of them reported by the receiver as received twice (DSACK, RFC 2883), so that they were needless (TCP).
+    /// Reported by the receiver as received twice (DSACK, RFC 2883): sent again without need, or duplicated by
+    /// the path where they are more than `retransmits` (TCP).
     pub received_twice: Option<u64>,
     /// Segments with data sent, repeats included.
     pub segments: Option<u64>,
