@@ -79,24 +79,27 @@ fn what_is_expected_passes_and_all_else_is_said() {
             Standing::Missed,
             &["stall must not appear"],
         ),
-        // Nobody can find a policer yet, so neither its absence nor what stands in its place is judged.
+        // Nobody can find a limit of virtualisation yet, so neither its absence nor what stands in its place is judged.
         (
-            "top = \"policer\"",
+            "top = \"virtualisation-limit\"",
             &["network-loss", "unstable"],
             Standing::NoRule,
-            &["no rule yet for policer"],
+            &["no rule yet for virtualisation-limit"],
         ),
         (
-            "top = \"policer\"\nnever = [\"path-full\"]",
+            "top = \"virtualisation-limit\"\nnever = [\"path-full\"]",
             &["path-full"],
             Standing::Missed,
-            &["path-full must not appear", "no rule yet for policer"],
+            &[
+                "path-full must not appear",
+                "no rule yet for virtualisation-limit",
+            ],
         ),
         (
-            "top = \"path-full\"\nwith = [\"bufferbloat\"]",
+            "top = \"path-full\"\nwith = [\"virtualisation-limit\"]",
             &["path-full"],
             Standing::NoRule,
-            &["no rule yet for bufferbloat"],
+            &["no rule yet for virtualisation-limit"],
         ),
     ];
     for (expect, findings, standing, remarks) in cases {
@@ -168,7 +171,7 @@ fn report() -> (Report, Vec<String>) {
     let scenarios = [
         scenario("healthy", "top = \"path-full\"\ngoodput = \"90M..110M\""),
         scenario("window", "top = \"receive-window\""),
-        scenario("policed", "top = \"policer\""),
+        scenario("policed", "top = \"virtualisation-limit\""),
     ];
     let mut order = Vec::new();
     let run = |scenario: &Scenario, seed| match (scenario.name.as_str(), seed) {
@@ -236,7 +239,7 @@ healthy   ✓✗✓   path-full, (nothing)       100 Mbit/s
 window    ✓✓✗   receive-window, path-full  100 Mbit/s
     1 of 3: first is path-full instead of receive-window
 policed   ···   network-loss               100 Mbit/s
-    no rule yet for policer
+    no rule yet for virtualisation-limit
 
 expected \\ found  path-full  receive-window
 path-full         2          .

@@ -12,7 +12,10 @@ use crate::rules;
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    if rules::mtu_black_hole::speaks(case) || rules::early_slow_start_exit::judge(case).is_some() {
+    if rules::mtu_black_hole::speaks(case)
+        || rules::early_slow_start_exit::judge(case).is_some()
+        || rules::slow_start::explains(case)
+    {
         return None;
     }
     if case.direction.bytes == 0 {

@@ -2,7 +2,7 @@
 //!
 //! Network-limited, neither a queue nor loss explains the rate, and the sender's slow-start threshold was set
 //! while nothing had been sent again and nothing marked by ECN (`HyStart` took a rising delay for a queue); the
-//! congestion window has grown by at least a tenth since, so the path still had room.
+//! congestion window has at least doubled since, so the path still had room.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
@@ -16,8 +16,8 @@ use crate::words;
 
 /// `snd_ssthresh` while none is set (`TCP_INFINITE_SSTHRESH`).
 const NONE_YET: u64 = 0x7fff_ffff;
-/// A window that grew by this since was not at the path's bound.
-const GREW: f64 = 1.1;
+/// A window that grew to this many times the threshold since was far from the path's bound.
+const GREW: f64 = 2.0;
 
 /// How one stream left slow start.
 struct Exit {
@@ -81,7 +81,16 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .done()
 }
 
+/// When slow start ended without a loss, ns on the sender's clock; `None` where it did not.
+pub(crate) fn ended_ns(stream: &StreamRecord) -> Option<u64> {
+    exit(stream).map(|exit| exit.at_ns)
+}
+
 fn left_early(stream: &StreamRecord) -> Option<Exit> {
+    exit(stream).filter(|exit| exit.largest as f64 >= GREW * exit.threshold as f64)
+}
+
+fn exit(stream: &StreamRecord) -> Option<Exit> {
     let samples = &stream.samples;
     let thresholds = samples.column("snd_ssthresh_packets")?;
     let row = thresholds
@@ -100,7 +109,7 @@ fn left_early(stream: &StreamRecord) -> Option<Exit> {
         .get(row)
         .copied()
         .filter(|rtt| *rtt > 0)?;
-    (largest as f64 >= GREW * threshold as f64).then(|| Exit {
+    Some(Exit {
         at_ns: samples.at_ns()[row],
         threshold,
         rate_bps: (threshold * mss) as f64 * 8e6 / rtt as f64,

@@ -1,14 +1,17 @@
 //! `slow-start`: the ramp took so much of the run that the average hides the plateau.
 //!
 //! The ramp is more than 15 % of the run and the whole run's rate at least 10 % below the plateau's; a
-//! cut that changes nothing is no ramp.
+//! cut that changes nothing is no ramp. A limit where the run was over before it was steady: slow start alone took
+//! more than 15 % of it, and the rate afterwards is at least 1.1 times the average.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
+use linerate_model::statistics;
 use linerate_model::units::Nanos;
 
 use crate::case::Case;
 use crate::limit::Limit;
+use crate::rules;
 use crate::words;
 
 const LONG: f64 = 0.15;
@@ -16,6 +19,9 @@ const HIDES: f64 = 0.90;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let direction = case.direction;
+    if let Some(ramp) = most_of_the_run(case) {
+        return unfinished(case, ramp);
+    }
     let ramp = direction.ramp_ns()?;
     let share = ramp as f64 / direction.span_ns.max(1) as f64;
     let plateau = direction.plateau?.estimate.mean;
@@ -30,7 +36,6 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         words::rate(whole),
         words::rate(plateau)
     );
-    let seconds = (ramp / 1_000_000_000 + 1).saturating_mul(10).clamp(30, 600);
     case.finding("slow-start", Severity::Note, sentence)
         .share(share)
         .figures([
@@ -38,6 +43,67 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure("whole run, bit/s", Some(whole)),
             case.rate_figure(),
         ])
-        .next(case.again(|plan| plan.end = End::TimeNs(Nanos::from_millis(seconds * 1000))))
+        .next(longer(case, ramp))
         .done()
+}
+
+/// How long slow start took, ns, where it took so much of a run that never got steady that it explains the rate.
+fn most_of_the_run(case: &Case<'_>) -> Option<u64> {
+    let direction = case.direction;
+    let unsteady = direction.plateau?.unsteady.is_some();
+    if !unsteady
+        || case.limit != Some(Limit::Network)
+        || case.udp()
+        || case.next_door()
+        || rules::repeats_held_it(case)
+        || rules::path_is_full(case)
+        || rules::early_slow_start_exit::judge(case).is_some()
+    {
+        return None;
+    }
+    let sender = case.sender()?;
+    let ended = sender
+        .streams_of(direction.flow)
+        .filter_map(rules::early_slow_start_exit::ended_ns)
+        .max()?;
+    let ramp = ended.saturating_sub(sender.start_ns.0);
+    let points = usize::try_from(ramp / direction.grid_step_ns.max(1)).unwrap_or(usize::MAX);
+    let after = direction
+        .rates_bps
+        .get(points..)
+        .filter(|rest| !rest.is_empty())?;
+    let whole = direction.whole_run_bps()?;
+    let long = ramp as f64 > LONG * direction.span_ns as f64;
+    (long && HIDES * statistics::mean(after) >= whole).then_some(ramp)
+}
+
+/// Whether this rule explains the rate of a run that was too short.
+pub(crate) fn explains(case: &Case<'_>) -> bool {
+    most_of_the_run(case).is_some()
+}
+
+fn unfinished(case: &Case<'_>, ramp: u64) -> Option<Finding> {
+    let share = ramp as f64 / case.direction.span_ns.max(1) as f64;
+    let whole = case.direction.whole_run_bps()?;
+    let sentence = format!(
+        "Slow start took {}, {} of the run, which was over before the rate was steady: its average ({}) is no measure \
+         of the path",
+        words::seconds(ramp),
+        words::percent(share),
+        words::rate(whole)
+    );
+    case.finding("slow-start", Severity::Limit, sentence)
+        .share(share)
+        .figures([
+            case.sender_figure("slow start, ns", Some(ramp as f64)),
+            case.sender_figure("whole run, bit/s", Some(whole)),
+        ])
+        .next(longer(case, ramp))
+        .done()
+}
+
+/// A run that is long enough for a ramp of `ramp` ns.
+fn longer(case: &Case<'_>, ramp: u64) -> String {
+    let seconds = (ramp / 1_000_000_000 + 1).saturating_mul(10).clamp(30, 600);
+    case.again(|plan| plan.end = End::TimeNs(Nanos::from_millis(seconds * 1000)))
 }

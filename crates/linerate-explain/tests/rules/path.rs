@@ -151,7 +151,7 @@ fn slow_start_that_ended_without_a_loss_is_told_where_nothing_else_explains_the_
     );
     // A window that has not grown since, a loss before, or a threshold that was there from the first sample.
     let stood = Traffic {
-        slow_start_left: Some((0.2, 380)),
+        slow_start_left: Some((0.2, 300)),
         ..early.clone()
     };
     assert_eq!(verdict(&tcp(), &stood).id, "cannot-tell");
@@ -167,6 +167,47 @@ fn slow_start_that_ended_without_a_loss_is_told_where_nothing_else_explains_the_
     };
     assert_eq!(ids(&fixture::run(&tcp(), &full)), ["path-full"]);
     assert_eq!(verdict(&tcp(), &quiet()).id, "cannot-tell");
+}
+
+#[test]
+fn slow_start_that_was_most_of_the_run_is_its_limit() {
+    let short = Traffic {
+        seconds: 2.0,
+        ramp_s: 0.01,
+        levels: vec![(0.0, 0.05), (0.5, 0.3), (1.0, 1.0)],
+        slow_start_left: Some((1.1, 3000)),
+        ..quiet()
+    };
+    let findings = explain(&fixture::run(&tcp(), &short));
+    assert_eq!(findings[0].id, "slow-start", "{findings:#?}");
+    assert_eq!(findings[0].severity, Severity::Limit);
+    assert!(
+        findings[0]
+            .sentence
+            .starts_with("Slow start took 1.10 s, 55 % of the run")
+    );
+    assert!(findings.iter().all(|finding| finding.id != "cannot-tell"));
+    // Over soon, or with a queue in the path, it is not what limited.
+    let soon = Traffic {
+        slow_start_left: Some((0.2, 3000)),
+        ..short.clone()
+    };
+    let full = Traffic {
+        rtt_us: 80_000,
+        ..short.clone()
+    };
+    for traffic in [soon, full] {
+        let findings = explain(&fixture::run(&tcp(), &traffic));
+        let limits = |finding: &&linerate_model::finding::Finding| {
+            finding.id == "slow-start" && finding.severity == Severity::Limit
+        };
+        assert!(
+            !findings.iter().any(|finding| limits(&finding)),
+            "{findings:#?}"
+        );
+    }
+    let stock = fixture::against_stock(fixture::run(&tcp(), &short), Role::Client);
+    assert!(!ids(&stock).contains(&"slow-start".to_owned()));
 }
 
 #[test]
