@@ -30,6 +30,7 @@ mod command;
 mod limit;
 mod response;
 mod rules;
+pub mod transcript;
 mod words;
 
 use linerate_model::evidence::Evidence;

@@ -6,13 +6,14 @@ use std::process::ExitCode;
 
 use linerate_engine::EngineError;
 
-use crate::arguments::{self, ServeRequest, ShowRequest, TestRequest};
+use crate::arguments::{self, ExplainRequest, ServeRequest, ShowRequest, TestRequest};
 
 /// One action of the program.
 pub(crate) enum Action {
     Test(Box<TestRequest>),
     Serve(Box<ServeRequest>),
     Show(ShowRequest),
+    Explain(Box<ExplainRequest>),
     Iperf3(Vec<OsString>),
     /// Help or version.
     Print(String),
