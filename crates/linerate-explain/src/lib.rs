@@ -31,6 +31,7 @@ mod limit;
 mod loss;
 mod response;
 mod rules;
+pub mod transcript;
 mod words;
 
 use linerate_model::evidence::Evidence;

@@ -22,5 +22,7 @@ pub mod progress;
 pub mod record;
 pub mod series;
 pub mod statistics;
+pub mod storage;
 pub mod tcp_info;
+pub mod transcript;
 pub mod units;

@@ -24,5 +24,6 @@ pub mod record;
 pub mod reference;
 pub mod stream;
 pub mod text;
+pub mod transcript;
 pub mod view;
 mod words;

@@ -11,6 +11,7 @@ use linerate_model::plan::{
     DEFAULT_PORT, DEFAULT_TCP_BLOCK, DEFAULT_UDP_BLOCK, DEFAULT_UDP_RATE, Direction, End, Family,
     Plan, Protocol,
 };
+use linerate_model::transcript::Given;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::action::Action;
@@ -44,6 +45,8 @@ enum Command {
     Show(ShowArguments),
     /// Make wide-area paths on this machine, and test across them
     Lab(Box<LabArguments>),
+    /// Explain what another tool printed: iperf, iperf3, ss, iostat, DRBD and more; or a kept record
+    Explain(Box<ExplainArguments>),
     /// Take iperf3's own arguments, print what iperf3 prints
     Iperf3 {
         /// iperf3's arguments
@@ -277,6 +280,49 @@ pub(crate) struct ShowArguments {
     json: bool,
 }
 
+/// `linerate explain`.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct ExplainArguments {
+    /// Files as they were pasted; - or none is standard input. Several are compared
+    files: Vec<PathBuf>,
+    /// Round-trip time of the path
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    rtt: Option<Nanos>,
+    /// Rate of the slowest link, bit/s (K, M, G of 1000)
+    #[arg(long, value_name = "RATE")]
+    link: Option<BitRate>,
+    /// Socket buffer that was in force (K, M, G of 1024)
+    #[arg(long, value_name = "BYTES")]
+    buffer: Option<Bytes>,
+    /// Bytes that the kernel counted, such as 65284.93754MiB
+    #[arg(long, value_name = "BYTES", value_parser = amount)]
+    kernel_bytes: Option<Bytes>,
+    /// Rate that each stream was asked for, bit/s, where the output has no command line
+    #[arg(long, value_name = "RATE")]
+    asked: Option<BitRate>,
+    /// Amounts that a table's rows were asked for, such as 1536M:5632M:512M
+    #[arg(long, value_name = "FIRST:LAST:STEP", value_parser = amounts)]
+    asked_amounts: Option<[Bytes; 3]>,
+    /// Mean queue depth of the disk, as iostat prints it
+    #[arg(long, value_name = "N")]
+    queue_depth: Option<f64>,
+    /// What changed between the files, such as 'sysctls'
+    #[arg(long, value_name = "WHAT")]
+    changed: Option<String>,
+    /// One JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Output of other tools, or a record, to explain.
+#[derive(Debug)]
+pub(crate) struct ExplainRequest {
+    /// `None` = standard input.
+    pub(crate) inputs: Vec<Option<PathBuf>>,
+    pub(crate) given: Given,
+    pub(crate) format: Format,
+}
+
 /// How to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -349,6 +395,9 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
         Ok(Cli {
             command: Command::Lab(arguments),
         }) => Action::Lab(arguments),
+        Ok(Cli {
+            command: Command::Explain(arguments),
+        }) => Action::Explain(Box::new(arguments.request())),
         Ok(Cli {
             command: Command::Iperf3 { arguments },
         }) => Action::Iperf3(arguments),
@@ -465,6 +514,34 @@ impl ServeArguments {
     }
 }
 
+impl ExplainArguments {
+    fn request(self) -> ExplainRequest {
+        let standard = |file: PathBuf| (file.as_os_str() != "-").then_some(file);
+        let mut inputs: Vec<_> = self.files.into_iter().map(standard).collect();
+        if inputs.is_empty() {
+            inputs.push(None);
+        }
+        ExplainRequest {
+            inputs,
+            given: Given {
+                rtt: self.rtt.filter(|rtt| rtt.0 > 0),
+                link: self.link.filter(|rate| rate.0 > 0),
+                buffer: self.buffer,
+                kernel_bytes: self.kernel_bytes,
+                asked: self.asked.filter(|rate| rate.0 > 0),
+                amounts: self.asked_amounts,
+                queue_depth: self.queue_depth,
+                changed: self.changed,
+            },
+            format: if self.json {
+                Format::Json
+            } else {
+                Format::Text
+            },
+        }
+    }
+}
+
 const fn family(v4: bool, v6: bool) -> Family {
     match (v4, v6) {
         (true, _) => Family::V4,
@@ -496,6 +573,36 @@ fn duration(text: &str) -> Result<Nanos, String> {
             Ok(Nanos::from_secs_f64(number * scale))
         }
         _ => Err("a time is wanted, such as 10ms, 2.5s or 1m".to_owned()),
+    }
+}
+
+/// An amount with its unit spelled out: 65284.93754MiB, 68456MB, 4096; or with iperf's letters of 1024.
+fn amount(text: &str) -> Result<Bytes, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &text[digits.len()..] {
+        "" | "B" => 1.0,
+        "KiB" | "K" => 1024.0,
+        "MiB" | "M" => 1_048_576.0,
+        "GiB" | "G" => 1_073_741_824.0,
+        "TiB" | "T" => 1_099_511_627_776.0,
+        "kB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "TB" => 1e12,
+        _ => f64::NAN,
+    };
+    match digits.parse::<f64>().map(|number| number * factor) {
+        Ok(bytes) if (0.0..9e18).contains(&bytes) => Ok(Bytes(linerate_model::units::whole(bytes))),
+        _ => Err("an amount is wanted, such as 65284.93754MiB, 68456MB or 4096".to_owned()),
+    }
+}
+
+/// `1536M:5632M:512M`.
+fn amounts(text: &str) -> Result<[Bytes; 3], String> {
+    let parts: Vec<Bytes> = text.split(':').map(amount).collect::<Result<_, _>>()?;
+    match parts.as_slice() {
+        [first, last, step] if step.0 > 0 && first <= last => Ok([*first, *last, *step]),
+        _ => Err("first, last and step are wanted, such as 1536M:5632M:512M".to_owned()),
     }
 }
 

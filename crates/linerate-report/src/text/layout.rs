@@ -9,31 +9,31 @@ const INDENT: usize = 12;
 
 /// A page being written.
 #[derive(Default)]
-pub(super) struct Page {
+pub(crate) struct Page {
     text: String,
 }
 
 impl Page {
     /// A line as it stands.
-    pub(super) fn line(&mut self, line: &str) {
+    pub(crate) fn line(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
     }
 
     /// An empty line, but never two.
-    pub(super) fn gap(&mut self) {
+    pub(crate) fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
     }
 
     /// A label and its text, wrapped between words.
-    pub(super) fn entry(&mut self, label: &str, text: &str) {
+    pub(crate) fn entry(&mut self, label: &str, text: &str) {
         self.wrapped(&format!("{label:<INDENT$}"), text);
     }
 
     /// Text behind `head`, wrapped with as much indentation.
-    pub(super) fn wrapped(&mut self, head: &str, text: &str) {
+    pub(crate) fn wrapped(&mut self, head: &str, text: &str) {
         let indent = head.chars().count();
         let (mut line, mut used) = (head.to_owned(), indent);
         let mut fresh = true;
@@ -56,7 +56,7 @@ impl Page {
         self.line(&line);
     }
 
-    pub(super) fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         self.text
     }
 }

@@ -6,7 +6,7 @@
 mod book;
 mod figures;
 mod header;
-mod layout;
+pub(crate) mod layout;
 mod line;
 mod streams;
 

@@ -1,0 +1,65 @@
+//! `cannot-tell`: the output holds no evidence of a cause.
+
+use std::fmt::Write as _;
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::transcript::{Side, Span, Tool};
+use linerate_model::units::whole;
+
+use super::digest::Digest;
+use super::{ethernet, figure, finding};
+
+/// Below this share of a line nothing says that the line is the right one.
+const ON_LINE: f64 = 0.8;
+
+pub(super) fn judge(digest: &Digest<'_>) -> Option<Finding> {
+    let bps = digest.settled()?;
+    let mut figures = vec![figure("rate, bit/s", bps, "all streams")];
+    let mut sentence = String::new();
+    if let Some(line) = digest
+        .test
+        .mss_bytes
+        .and_then(|mss| ethernet::above(bps, mss))
+        .filter(|line| bps >= ON_LINE * line.bps)
+    {
+        sentence = format!(
+            "{} is {:.1} % of what {} carries {} ({:.0} Mbit/s); ",
+            digest.rate(bps),
+            bps / line.bps * 100.0,
+            line.line,
+            line.how,
+            line.bps / 1e6
+        );
+        figures.push(figure(
+            "payload that the line carries, bit/s",
+            line.bps,
+            line.line,
+        ));
+    }
+    let windows = digest
+        .test
+        .rows
+        .iter()
+        .any(|row| row.span == Span::Interval && row.window_bytes.is_some());
+    let why = match (digest.test.tool, digest.test.side) {
+        _ if windows => "the congestion window moves and nothing is repeated".to_owned(),
+        (_, Some(Side::Server)) => {
+            "the receiver's output holds neither repeats nor the congestion window".to_owned()
+        }
+        (Tool::Iperf2, _) => {
+            "iperf 1 and 2 print the sender's rate alone, no repeats, no congestion window"
+                .to_owned()
+        }
+        (Tool::Iperf3, _) => "these rows hold no congestion window".to_owned(),
+    };
+    let _ = write!(
+        sentence,
+        "why {} is not more cannot be told: {why}",
+        digest.rate(bps)
+    );
+    let mut found = finding("cannot-tell", Severity::Note, sentence);
+    found.figures = figures;
+    let seconds = whole(digest.seconds().unwrap_or(10.0)).clamp(10, 600);
+    found.next = Some(format!("linerate test {} -t {seconds}", digest.host()));
+    Some(found)
+}

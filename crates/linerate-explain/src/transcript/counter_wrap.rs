@@ -1,0 +1,141 @@
+//! `counter-wrap`: a total that a 32-bit counter may have cut.
+//!
+//! iperf 1 and early iperf 2 count bytes in 32 bits. A total above 2^32, intervals that add up to it, a
+//! version that is printed, or digits of newer versions show that the counter is wider.
+
+use std::fmt::Write as _;
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::transcript::{Given, Layout, Row, Span, Tool};
+use linerate_model::units::{Bytes, grouped, whole};
+
+use super::digest::Digest;
+use super::{ethernet, figure, finding};
+
+/// Where the counter begins again, bytes.
+pub(super) const WRAP: f64 = 4_294_967_296.0;
+/// Up to this rate candidates are listed where no link is given, bit/s.
+const FASTEST: f64 = 1e9;
+/// More candidates are not listed.
+const MOST: u64 = 64;
+
+pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
+    let test = digest.test;
+    let total = digest.total.filter(|row| row.seconds() > 0.0)?;
+    let wide = test.rows.iter().any(|row| row.bytes.low() >= WRAP)
+        || test.rows.iter().any(|row| row.span == Span::Interval)
+        || test.version.is_some()
+        || total.end_s.half < 0.04
+        || matches!(test.layout, Layout::Json | Layout::JsonStream);
+    let newest = test.connections.iter().any(|one| one.id == 1);
+    if wide || newest || test.tool != Tool::Iperf2 || total.bytes.value >= WRAP {
+        return None;
+    }
+    let fastest = given.link.map_or(FASTEST, |link| link.0 as f64);
+    let step = WRAP * 8.0 / total.seconds();
+    let most = ((fastest - total.bps.value) / step).floor();
+    // At less than one wrap within the link's rate there is only one candidate.
+    if most < 1.0 || ethernet::filled(total.bps.value, None, 0.006).is_some() {
+        return None;
+    }
+    Some(wrapped(digest, total, whole(most).min(MOST), given))
+}
+
+fn wrapped(digest: &Digest<'_>, total: &Row, most: u64, given: &Given) -> Finding {
+    let exact = total.bytes.half == 0.0;
+    let (bytes, half) = best(total);
+    let place = format!("line {}", total.line);
+    let candidate = |k: u64| bytes + k as f64 * WRAP;
+    let amount = |value: f64| {
+        if exact {
+            format!("{} bytes", grouped(whole(value)))
+        } else {
+            Bytes(whole(value)).to_string()
+        }
+    };
+    let mut sentence = format!(
+        "{} in {:.0} s are the total of a program with 32-bit counters: the true total is this plus k × 2^32 bytes, {} and {:.2} Mbit/s for k = 0 to {} and {:.2} Mbit/s for k = {most}",
+        amount(total.bytes.value),
+        total.seconds(),
+        amount(bytes),
+        bytes * 8.0 / total.seconds() / 1e6,
+        amount(candidate(most)),
+        candidate(most) * 8.0 / total.seconds() / 1e6,
+    );
+    if !exact {
+        let _ = write!(
+            sentence,
+            "; {} is printed: its digits leave ± {}, and with the rate's digits ± {} of the {} that counted, so each candidate's rate is known to ± {:.2} Mbit/s",
+            amount(total.bytes.value),
+            Bytes(whole(total.bytes.half)),
+            Bytes(whole(half)),
+            amount(bytes),
+            half * 8.0 / total.seconds() / 1e6
+        );
+    }
+    if let Some(kernel) = given.kernel_bytes {
+        sentence.push_str(&confirmed(kernel, bytes, half));
+    } else {
+        sentence.push_str("; which one, the kernel's own count would tell (--kernel-bytes)");
+    }
+    let mut found = finding("counter-wrap", Severity::Fault, sentence);
+    found.figures = (0..=most)
+        .map(|k| {
+            let value = candidate(k);
+            let name = if exact {
+                format!("k = {k}: {} bytes, Mbit/s", whole(value))
+            } else {
+                format!("k = {k}: {}, Mbit/s", Bytes(whole(value)))
+            };
+            figure(name, value * 8.0 / total.seconds() / 1e6, &place)
+        })
+        .collect();
+    found.next = Some(format!(
+        "linerate test {} -t {:.0}",
+        digest.host(),
+        total.seconds()
+    ));
+    found
+}
+
+/// The amount, narrowed by the rate where that was printed with more digits; and half its uncertainty.
+fn best(total: &Row) -> (f64, f64) {
+    let slack = total.start_s.half + total.end_s.half;
+    let from_rate = |bps: f64, seconds: f64| bps * seconds / 8.0;
+    let low = total
+        .bytes
+        .low()
+        .max(from_rate(total.bps.low(), total.seconds() - slack));
+    let high = total
+        .bytes
+        .high()
+        .min(from_rate(total.bps.high(), total.seconds() + slack));
+    if total.bytes.half == 0.0 || low > high {
+        return (total.bytes.value, total.bytes.half);
+    }
+    (f64::midpoint(low, high), (high - low) / 2.0)
+}
+
+/// Which k the kernel's count confirms.
+fn confirmed(kernel: Bytes, bytes: f64, half: f64) -> String {
+    let counted = kernel.count() as f64;
+    let k = ((counted - bytes) / WRAP).round().max(0.0);
+    let off = (counted - bytes - k * WRAP).abs();
+    if off <= half + 1e-4 * counted.max(1.0) {
+        let off = if off < 1e6 {
+            format!("{:.1} kB", off / 1e3)
+        } else {
+            Bytes(whole(off)).to_string()
+        };
+        format!(
+            "; the kernel's count of {} bytes confirms k = {k:.0} to {off}",
+            grouped(kernel.count())
+        )
+    } else {
+        format!(
+            "; the kernel's count of {} bytes is no such total: {} away from the nearest, k = {k:.0}",
+            grouped(kernel.count()),
+            Bytes(whole(off))
+        )
+    }
+}

@@ -1,0 +1,268 @@
+//! A test's rows in the order that rules want them: rates of all streams, totals, ramp and plateau.
+
+use linerate_model::plan::Protocol;
+use linerate_model::statistics::mean;
+use linerate_model::transcript::{End, Row, Span, Stream, TestOutput, Transcript};
+use linerate_model::units::{BitRate, whole};
+
+/// A first interval belongs to the ramp when it lies this far below what follows.
+const RAMP_BELOW: f64 = 0.98;
+
+/// The rate of all streams in an interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Interval {
+    pub(super) start_s: f64,
+    pub(super) end_s: f64,
+    pub(super) bps: f64,
+}
+
+/// A test as rules see it.
+pub(super) struct Digest<'a> {
+    pub(super) test: &'a TestOutput,
+    pub(super) name: &'a str,
+    /// Rates of all streams, interval by interval.
+    pub(super) rates: Vec<Interval>,
+    /// How many of them are ramp.
+    pub(super) ramp: usize,
+    /// The total that the sender, or an unnamed end, printed.
+    pub(super) total: Option<&'a Row>,
+    /// The total that the receiver measured.
+    pub(super) received: Option<&'a Row>,
+    /// The streams' numbers.
+    pub(super) streams: Vec<u32>,
+    /// Other tests in the same log, while this one ran: from and to, s.
+    pub(super) beside: Vec<[f64; 2]>,
+    /// Half of the last digit of the rates, bit/s.
+    half: f64,
+}
+
+impl<'a> Digest<'a> {
+    pub(super) fn of(test: &'a TestOutput, transcript: &'a Transcript) -> Self {
+        let streams = streams(test);
+        let rates = rates(test, &streams);
+        let half = test.rows.iter().map(|row| row.bps.half).fold(0.0, f64::max);
+        Self {
+            test,
+            name: &transcript.name,
+            ramp: ramp(&rates),
+            total: total(test, &streams, |row| row.end != Some(End::Receiver)),
+            received: total(test, &streams, |row| row.end == Some(End::Receiver)),
+            beside: beside(test, transcript),
+            rates,
+            streams,
+            half,
+        }
+    }
+
+    pub(super) fn is_udp(&self) -> bool {
+        self.test.protocol == Some(Protocol::Udp)
+    }
+
+    /// Rates after the ramp, bit/s.
+    pub(super) fn plateau(&self) -> Vec<f64> {
+        self.rates[self.ramp..]
+            .iter()
+            .map(|each| each.bps)
+            .collect()
+    }
+
+    /// The rate that the test settled at: the plateau where there is a ramp, else the printed total, else
+    /// the mean of the intervals.
+    pub(super) fn settled(&self) -> Option<f64> {
+        if self.ramp > 0 {
+            return Some(mean(&self.plateau()));
+        }
+        self.average()
+    }
+
+    /// The rate of the whole test.
+    pub(super) fn average(&self) -> Option<f64> {
+        let printed = self.total.or(self.received).map(|row| row.bps.value);
+        printed.or_else(|| {
+            let seconds: f64 = self
+                .rates
+                .iter()
+                .map(|each| each.end_s - each.start_s)
+                .sum();
+            let bits: f64 = self
+                .rates
+                .iter()
+                .map(|each| each.bps * (each.end_s - each.start_s))
+                .sum();
+            (seconds > 0.0).then(|| bits / seconds)
+        })
+    }
+
+    /// Standard deviation of the plateau's rates, as a share of their mean; at least three rates.
+    pub(super) fn variation(&self) -> Option<f64> {
+        variation(&self.plateau())
+    }
+
+    /// Both addresses are this machine's.
+    pub(super) fn is_loopback(&self) -> bool {
+        let connections = &self.test.connections;
+        !connections.is_empty()
+            && connections.iter().all(|one| {
+                one.local == one.remote || one.remote.starts_with("127.") || one.remote == "::1"
+            })
+    }
+
+    /// The peer's name for a command, where it is a plain word.
+    pub(super) fn host(&self) -> &str {
+        let asked = self.test.asked.host.as_deref();
+        let known = asked.or_else(|| self.test.connections.first().map(|one| one.remote.as_str()));
+        known
+            .filter(|name| {
+                !name.is_empty()
+                    && !name.starts_with('-')
+                    && name
+                        .chars()
+                        .all(|c| c.is_ascii_alphanumeric() || ".:-_%".contains(c))
+            })
+            .unwrap_or("HOST")
+    }
+
+    /// The test's length, s.
+    pub(super) fn seconds(&self) -> Option<f64> {
+        let row = self.total.or(self.received);
+        row.map(Row::seconds)
+            .or_else(|| Some(self.rates.last()?.end_s - self.rates.first()?.start_s))
+    }
+
+    /// A rate with as many digits as the tool printed: `4466 Mbit/s`, `1.54 Gbit/s`.
+    pub(super) fn rate(&self, bps: f64) -> String {
+        rate(bps, self.half)
+    }
+
+    /// Two rates, or one where they read the same: `4466 to 4473 Mbit/s`.
+    pub(super) fn rates_between(&self, rates: &[f64]) -> String {
+        let low = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = rates.iter().copied().fold(0.0, f64::max);
+        let (low, high) = (self.rate(low), self.rate(high));
+        if low == high {
+            return high;
+        }
+        let unit = high.split_once(' ').map_or("", |(_, unit)| unit);
+        match low.split_once(' ') {
+            Some((number, of_low)) if of_low == unit => format!("{number} to {high}"),
+            _ => format!("{low} to {high}"),
+        }
+    }
+}
+
+/// A rate, to the digit where `half` is half of it.
+pub(super) fn rate(bps: f64, half: f64) -> String {
+    if half > 0.0 && half <= 0.6e6 && (1e9..1e11).contains(&bps) {
+        return format!("{:.0} Mbit/s", bps / 1e6);
+    }
+    BitRate(whole(bps)).to_string()
+}
+
+/// Standard deviation over mean of at least three numbers.
+pub(super) fn variation(rates: &[f64]) -> Option<f64> {
+    let middle = mean(rates);
+    if rates.len() < 3 || middle <= 0.0 {
+        return None;
+    }
+    let squares: f64 = rates.iter().map(|rate| (rate - middle).powi(2)).sum();
+    Some((squares / (rates.len() - 1) as f64).sqrt() / middle)
+}
+
+fn streams(test: &TestOutput) -> Vec<u32> {
+    let mut streams: Vec<u32> = test.connections.iter().map(|one| one.id).collect();
+    streams.extend(test.rows.iter().filter_map(|row| match row.stream {
+        Stream::One(id) => Some(id),
+        Stream::Sum => None,
+    }));
+    streams.sort_unstable();
+    streams.dedup();
+    streams
+}
+
+/// Sums where they are printed, else the only stream's rows, else rows of one interval added up.
+fn rates(test: &TestOutput, streams: &[u32]) -> Vec<Interval> {
+    let intervals = || test.rows.iter().filter(|row| row.span == Span::Interval);
+    let lead = |whose: Stream| {
+        intervals()
+            .filter(move |row| row.stream == whose)
+            .map(|row| Interval {
+                start_s: row.start_s.value,
+                end_s: row.end_s.value,
+                bps: row.bps.value,
+            })
+            .collect::<Vec<_>>()
+    };
+    let sums = lead(Stream::Sum);
+    match streams {
+        _ if !sums.is_empty() => sums,
+        [only] => lead(Stream::One(*only)),
+        [first, others @ ..] => {
+            let mut rates = lead(Stream::One(*first));
+            for other in others {
+                let theirs = lead(Stream::One(*other));
+                rates.retain_mut(|each| {
+                    let same = |one: &&Interval| (one.end_s - each.end_s).abs() < 0.05;
+                    theirs
+                        .iter()
+                        .find(same)
+                        .map(|one| each.bps += one.bps)
+                        .is_some()
+                });
+            }
+            rates
+        }
+        [] => Vec::new(),
+    }
+}
+
+fn total<'a>(test: &'a TestOutput, streams: &[u32], of: impl Fn(&Row) -> bool) -> Option<&'a Row> {
+    let rows = || {
+        test.rows
+            .iter()
+            .filter(|row| row.span == Span::Total && of(row))
+    };
+    let sum = rows().find(|row| row.stream == Stream::Sum);
+    sum.or_else(|| rows().next().filter(|_| streams.len() < 2))
+}
+
+/// The number of intervals at the beginning that lie clearly below all that follow; never more than half.
+fn ramp(rates: &[Interval]) -> usize {
+    let mut cut = 0;
+    while (cut + 1) * 2 <= rates.len() {
+        let rest: Vec<f64> = rates[cut + 1..].iter().map(|each| each.bps).collect();
+        let low = rest.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = rest.iter().copied().fold(0.0, f64::max);
+        let below = (RAMP_BELOW * mean(&rest)).min(low - 0.5 * (high - low));
+        if rest.len() < 2 || rates[cut].bps >= below {
+            break;
+        }
+        cut += 1;
+    }
+    cut
+}
+
+/// When other tests of this log ran, on this test's clock.
+fn beside(test: &TestOutput, transcript: &Transcript) -> Vec<[f64; 2]> {
+    use linerate_model::transcript::Part;
+    let tests = || {
+        transcript.parts.iter().filter_map(|part| match part {
+            Part::Test(test) => Some(test.as_ref()),
+            _ => None,
+        })
+    };
+    let me = transcript
+        .parts
+        .iter()
+        .position(|part| matches!(part, Part::Test(other) if std::ptr::eq(other.as_ref(), test)));
+    tests()
+        .filter_map(|other| {
+            let inside = other.inside.filter(|inside| Some(inside.part) == me)?;
+            let last = other
+                .rows
+                .iter()
+                .map(|row| row.end_s.value)
+                .fold(0.0, f64::max);
+            Some([inside.from_s, inside.from_s + last])
+        })
+        .collect()
+}

@@ -1,0 +1,180 @@
+//! What a transcript of another tool shows, what it hides, and what is wrong in it.
+//!
+//! A figure that was printed is known to half of its last digit; rates, amounts and times are computed
+//! from each other within that. What needs a second source (the round-trip time, another file) is said
+//! only where that was given.
+
+mod cannot_tell;
+mod counter_wrap;
+mod datagrams;
+mod digest;
+mod ethernet;
+mod levels;
+mod path_full;
+mod ramp;
+mod repeats;
+mod sockets;
+mod storage;
+mod table;
+mod title;
+mod together;
+mod volumes;
+mod window_still;
+
+use linerate_model::finding::{Figure, Finding, Severity};
+use linerate_model::transcript::{Explained, Given, Part, Reading, Transcript};
+
+use digest::Digest;
+
+/// Transcripts, with what can be said of each and of all together.
+pub fn explain(transcripts: Vec<Transcript>, given: Given) -> Reading {
+    let mut explained = Vec::new();
+    for (number, transcript) in transcripts.iter().enumerate() {
+        for (part, what) in transcript.parts.iter().enumerate() {
+            let mut said = one(transcript, what, &given);
+            said.findings.sort_by_key(rank);
+            explained.push(Explained {
+                transcript: number,
+                part,
+                ..said
+            });
+        }
+    }
+    let together = together::explain(&transcripts, &given);
+    Reading {
+        transcripts,
+        given,
+        explained,
+        together,
+    }
+}
+
+/// What is said of one part; the places are filled in by the caller.
+fn one(transcript: &Transcript, part: &Part, given: &Given) -> Explained {
+    let said = |title, recomputed, findings| Explained {
+        transcript: 0,
+        part: 0,
+        title,
+        recomputed,
+        findings,
+    };
+    match part {
+        Part::Test(test) => {
+            let digest = Digest::of(test, transcript);
+            let (recomputed, wrong) = title::recomputed(&digest);
+            let mut findings = test_findings(&digest, given);
+            findings.extend(wrong);
+            said(title::test(&digest), recomputed, findings)
+        }
+        Part::Table(table) => {
+            let (recomputed, findings) = table::explain(table, given);
+            said(title::table(table), recomputed, findings)
+        }
+        Part::Sockets(sockets) => said(
+            format!("sockets of `ss -ti`: {}", sockets.len()),
+            None,
+            sockets::explain(sockets),
+        ),
+        Part::Iostat(iostat) => {
+            let (title, recomputed, findings) = storage::iostat(iostat);
+            said(title, recomputed, findings)
+        }
+        Part::Diskstats(lines) => said(
+            format!("/proc/diskstats: {} device(s)", lines.len()),
+            None,
+            storage::diskstats(lines, given),
+        ),
+        Part::Drbd(devices) => {
+            let (title, findings) = volumes::drbd(devices);
+            said(title, None, findings)
+        }
+        Part::Gluster(events) => said(
+            format!("glusterd's log: {} line(s)", events.len()),
+            None,
+            volumes::gluster(events),
+        ),
+        Part::Nodes(groups) => {
+            let (title, findings) = volumes::nodes(groups);
+            said(title, None, findings)
+        }
+        Part::Volumes(held) => {
+            let (title, findings) = volumes::mirrors(held);
+            said(title, None, findings)
+        }
+    }
+}
+
+fn test_findings(digest: &Digest<'_>, given: &Given) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if digest.is_udp() {
+        findings.extend(datagrams::explain(digest, given));
+        return findings;
+    }
+    let wrap = counter_wrap::judge(digest, given);
+    let wrapped = wrap.is_some();
+    findings.extend(wrap);
+    findings.extend(levels::judge(digest));
+    let steady = findings.is_empty();
+    let full = path_full::judge(digest, given).filter(|_| steady);
+    let healthy = full
+        .as_ref()
+        .is_some_and(|finding| finding.severity == Severity::Healthy);
+    findings.extend(full);
+    findings.extend(ramp::judge(digest, given));
+    if !healthy && !wrapped {
+        let window = window_still::judge(digest, given);
+        let repeats = repeats::judge(digest);
+        let known = window.is_some() || repeats.is_some();
+        findings.extend(window);
+        findings.extend(repeats);
+        if !known {
+            findings.extend(cannot_tell::judge(digest));
+        }
+    }
+    findings
+}
+
+/// Figures that cannot be trusted first, then what limited, then what is as it should be, then notes.
+fn rank(finding: &Finding) -> u8 {
+    match (finding.severity, finding.id.as_str()) {
+        (Severity::Fault, _) => 0,
+        (Severity::Limit, _) => 1,
+        (_, "bimodal" | "unstable") => 2,
+        (Severity::Healthy, _) => 3,
+        (_, "summary-hides-ramp") => 5,
+        (_, "cannot-tell") => 4,
+        (Severity::Note, _) => 6,
+    }
+}
+
+/// A finding without remedy, of the whole transcript.
+fn finding(id: &str, severity: Severity, sentence: String) -> Finding {
+    // What only a transcript can show is explained where transcripts are.
+    let page = if crate::rule_ids().any(|known| known == id) {
+        format!("docs/findings/{id}.md")
+    } else {
+        "docs/guides/explain-other-tools.md".to_owned()
+    };
+    Finding {
+        id: id.to_owned(),
+        severity,
+        flow: None,
+        sentence,
+        share_of_time: None,
+        span_ns: None,
+        figures: Vec::new(),
+        remedy: None,
+        expected: None,
+        page,
+        next: None,
+    }
+}
+
+/// A figure from the transcript's line.
+fn figure(name: impl Into<String>, value: f64, place: impl Into<String>) -> Figure {
+    Figure {
+        name: name.into(),
+        value,
+        place: place.into(),
+    }
+}

@@ -1,0 +1,144 @@
+//! `path-full`: the rate is all that a line carries; also what loopback shows, and how far below a given
+//! link a run stays.
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::transcript::{Given, Row, Span, Stream};
+use linerate_model::units::BitRate;
+
+use super::digest::Digest;
+use super::{ethernet, figure, finding};
+
+/// A printed rate is a line's when it is this near.
+const NEAR: f64 = 0.006;
+/// A link is full from this share on.
+const FULL: f64 = 0.985;
+/// A rate that moves more than this is no line's.
+const STEADY: f64 = 0.03;
+
+pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
+    let bps = digest.settled()?;
+    if digest.is_loopback() {
+        return Some(loopback(digest, bps));
+    }
+    if digest.variation().is_some_and(|share| share > STEADY) {
+        return given.link.map(|link| against(digest, bps, link));
+    }
+    if let Some(link) = given.link {
+        return Some(against(digest, bps, link));
+    }
+    let line = ethernet::filled(bps, digest.test.mss_bytes, NEAR)?;
+    let mut found = finding(
+        "path-full",
+        Severity::Healthy,
+        format!(
+            "{} is all of {} {} ({}){}{}: nothing to fix",
+            digest.rate(bps),
+            line.line,
+            line.how,
+            exact(line.bps),
+            stable(digest),
+            equal(digest)
+        ),
+    );
+    found.figures = vec![
+        figure("rate, bit/s", bps, "all streams"),
+        figure("payload that the line carries, bit/s", line.bps, line.line),
+    ];
+    Some(found)
+}
+
+/// One decimal below 1 Gbit/s.
+fn exact(bps: f64) -> String {
+    if bps < 1e9 {
+        format!("{:.1} Mbit/s", bps / 1e6)
+    } else {
+        format!("{:.2} Gbit/s", bps / 1e9)
+    }
+}
+
+fn loopback(digest: &Digest<'_>, bps: f64) -> Finding {
+    let shown = digest.average().unwrap_or(bps);
+    let mut found = finding(
+        "path-full",
+        Severity::Healthy,
+        format!(
+            "This host can do {} through itself: both ends have its address, so no network is in this figure",
+            digest.rate(shown)
+        ),
+    );
+    found.figures = vec![figure("rate through loopback, bit/s", shown, "all streams")];
+    found
+}
+
+/// Against the link's rate that was given.
+fn against(digest: &Digest<'_>, bps: f64, link: BitRate) -> Finding {
+    let shares = ethernet::shares(digest.test.mss_bytes);
+    let (share, how) = shares
+        .into_iter()
+        .min_by(|a, b| {
+            let off = |share: f64| (bps / (link.0 as f64 * share) - 1.0).abs();
+            off(a.0).total_cmp(&off(b.0))
+        })
+        .unwrap_or((1.0, String::new()));
+    let carries = link.0 as f64 * share;
+    let part = bps / carries.max(1.0);
+    let full = part >= FULL;
+    let mut found = finding(
+        if full { "path-full" } else { "cannot-tell" },
+        if full {
+            Severity::Healthy
+        } else {
+            Severity::Note
+        },
+        if full {
+            format!(
+                "{} fills the link of {link} {how}{}: nothing to fix",
+                digest.rate(bps),
+                stable(digest)
+            )
+        } else {
+            format!(
+                "{} is {:.0} % of what a link of {link} carries ({}): well below the link",
+                digest.rate(bps),
+                part * 100.0,
+                exact(carries)
+            )
+        },
+    );
+    found.figures = vec![
+        figure("rate, bit/s", bps, "all streams"),
+        figure("payload that the link carries, bit/s", carries, "given"),
+    ];
+    found
+}
+
+fn stable(digest: &Digest<'_>) -> &'static str {
+    match digest.variation() {
+        Some(share) if share < 0.01 => ", stable (variation under 1 %)",
+        _ => "",
+    }
+}
+
+/// Whether several streams have the same share.
+fn equal(digest: &Digest<'_>) -> String {
+    let totals: Vec<f64> = digest
+        .test
+        .rows
+        .iter()
+        .filter(|row: &&Row| {
+            row.span == Span::Total
+                && row.stream != Stream::Sum
+                && row
+                    .end
+                    .is_none_or(|end| end == linerate_model::transcript::End::Sender)
+        })
+        .map(|row| row.bps.value)
+        .collect();
+    let low = totals.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = totals.iter().copied().fold(0.0, f64::max);
+    if totals.len() > 1 && totals.len() == digest.streams.len() && low > 0.98 * high {
+        format!(", {} equal streams of {}", totals.len(), digest.rate(high))
+    } else {
+        String::new()
+    }
+}

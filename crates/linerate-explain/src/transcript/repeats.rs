@@ -1,0 +1,63 @@
+//! `cannot-tell`: segments are repeated and the window follows, which has more than one cause.
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::transcript::{Span, Stream};
+use linerate_model::units::{Bytes, grouped, whole};
+
+use super::digest::Digest;
+use super::{figure, finding};
+
+pub(super) fn judge(digest: &Digest<'_>) -> Option<Finding> {
+    let rows = || {
+        digest
+            .test
+            .rows
+            .iter()
+            .filter(|row| row.span == Span::Interval && row.stream != Stream::Sum)
+    };
+    let by_rows: u64 = rows()
+        .filter_map(|row| row.retransmits)
+        .fold(0, u64::saturating_add);
+    let printed = digest.total.and_then(|row| row.retransmits);
+    let repeated = printed.unwrap_or(by_rows);
+    if repeated == 0 {
+        return None;
+    }
+    let windows: Vec<f64> = rows()
+        .filter_map(|row| row.window_bytes)
+        .map(|size| size.value)
+        .collect();
+    let low = windows.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = windows.iter().copied().fold(0.0, f64::max);
+    let quiet = rows().filter(|row| row.retransmits == Some(0)).count();
+    let all = rows().count();
+    let window = if windows.len() > 1 && high > low {
+        format!(
+            " and the congestion window follows ({} to {})",
+            Bytes(whole(low)),
+            Bytes(whole(high))
+        )
+    } else {
+        String::new()
+    };
+    let mut found = finding(
+        "cannot-tell",
+        Severity::Note,
+        format!(
+            "{} segments are repeated, in {} of {all} intervals{window}: loss limits now, by congestion or by a policer; this output cannot tell which",
+            grouped(repeated),
+            all - quiet,
+        ),
+    );
+    found.figures = vec![figure("segments repeated", repeated as f64, "sender")];
+    if !windows.is_empty() {
+        found
+            .figures
+            .push(figure("largest congestion window, bytes", high, "sender"));
+        found
+            .figures
+            .push(figure("smallest congestion window, bytes", low, "sender"));
+    }
+    found.next = Some(format!("linerate test {} -t 60", digest.host()));
+    Some(found)
+}

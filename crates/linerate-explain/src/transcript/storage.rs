@@ -1,0 +1,346 @@
+//! `iostat -x` and `/proc/diskstats`.
+
+use std::fmt::Write as _;
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::storage::{Device, Diskstats, Iostat, IostatBlock};
+use linerate_model::transcript::Given;
+use linerate_model::units::whole;
+
+use super::{figure, finding};
+
+/// From this share of the time on a device is called busy, %.
+const BUSY: f64 = 80.0;
+/// Where a 32-bit field begins again.
+const WRAP: f64 = 4_294_967_296.0;
+/// Two figures of one thing may differ by this share: both are averages of their own clock.
+const NEAR: f64 = 0.05;
+
+/// Columns by their meaning; sysstat renamed them in version 12.
+const WRITES: [&str; 1] = ["w/s"];
+const MERGED_WRITES: [&str; 1] = ["wrqm/s"];
+const WRITTEN: [&str; 2] = ["wMB/s", "wkB/s"];
+const REQUEST: [&str; 2] = ["avgrq-sz", "areq-sz"];
+const QUEUE: [&str; 2] = ["avgqu-sz", "aqu-sz"];
+const WAIT: [&str; 2] = ["await", "w_await"];
+const USED: [&str; 1] = ["%util"];
+
+pub(super) fn iostat(iostat: &Iostat) -> (String, Option<String>, Vec<Finding>) {
+    let blocks = &iostat.blocks;
+    let title = format!(
+        "iostat -x: {} block(s), {} device(s)",
+        blocks.len(),
+        blocks.first().map_or(0, |block| block.devices.len())
+    );
+    let mut findings = Vec::new();
+    let mut recomputed = Vec::new();
+    for (at, block) in blocks.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| blocks.get(at));
+        if before.is_some_and(|before| same(before, block)) {
+            recomputed.push(format!(
+                "block {} is identical to the one before: the same reading twice",
+                at + 1
+            ));
+            continue;
+        }
+        findings.extend(stacked(block));
+        findings.extend(busy(block));
+        recomputed.extend(little(block));
+    }
+    (
+        title,
+        (!recomputed.is_empty()).then(|| recomputed.join("; ")),
+        findings,
+    )
+}
+
+fn same(one: &IostatBlock, other: &IostatBlock) -> bool {
+    one.columns == other.columns
+        && one.devices.len() == other.devices.len()
+        && one
+            .devices
+            .iter()
+            .zip(&other.devices)
+            .all(|(a, b)| a.name == b.name && a.values == b.values)
+}
+
+fn value(block: &IostatBlock, device: &Device, names: &[&str]) -> Option<f64> {
+    block.value(device, names).map(|printed| printed.value)
+}
+
+/// A device that others carry: md and device-mapper.
+fn is_stacked(device: &Device) -> bool {
+    device.name.starts_with("md")
+        || device.name.starts_with("dm-")
+        || device.name.starts_with("drbd")
+}
+
+fn busy(block: &IostatBlock) -> Option<Finding> {
+    let used: Vec<(&str, f64)> = block
+        .devices
+        .iter()
+        .filter_map(|device| Some((device.name.as_str(), value(block, device, &USED)?)))
+        .filter(|(name, used)| *used >= BUSY && !name.starts_with("md") && !name.starts_with("dm-"))
+        .collect();
+    if used.is_empty() {
+        return None;
+    }
+    let members = block
+        .devices
+        .iter()
+        .filter(|device| !is_stacked(device))
+        .count();
+    let text: Vec<String> = used
+        .iter()
+        .map(|(name, used)| format!("{name} {used:.0} %"))
+        .collect();
+    let who = match (used.len(), members) {
+        (2, 2) => "Both members are busy".to_owned(),
+        (one, all) if one == all => format!("All {all} members are busy"),
+        (some, all) => format!("{some} of {all} members are busy"),
+    };
+    let mut found = finding(
+        "disk-busy",
+        Severity::Limit,
+        format!(
+            "{who}: {} of the time; the disks limit, more writes will queue",
+            text.join(", ")
+        ),
+    );
+    found.figures = used
+        .iter()
+        .map(|(name, used)| figure("busy, % of the time", *used, *name))
+        .collect();
+    Some(found)
+}
+
+/// What a stacked device asks for, against what its members write.
+fn stacked(block: &IostatBlock) -> Vec<Finding> {
+    let members: Vec<&Device> = block
+        .devices
+        .iter()
+        .filter(|device| !is_stacked(device))
+        .collect();
+    let tops = block.devices.iter().filter(|device| is_stacked(device));
+    tops.filter_map(|top| merged(block, top, &members))
+        .collect()
+}
+
+fn merged(block: &IostatBlock, top: &Device, members: &[&Device]) -> Option<Finding> {
+    let writes = value(block, top, &WRITES).filter(|writes| *writes > 0.0)?;
+    let each: Vec<(f64, f64)> = members
+        .iter()
+        .filter_map(|device| {
+            Some((
+                value(block, device, &WRITES)?,
+                value(block, device, &MERGED_WRITES)?,
+            ))
+        })
+        .collect();
+    if each.is_empty() || each.len() != members.len() {
+        return None;
+    }
+    let written: f64 = each.iter().map(|(writes, _)| writes).sum();
+    let merged: f64 = each.iter().map(|(_, merged)| merged).sum();
+    let sum: Vec<String> = each
+        .iter()
+        .map(|(writes, merged)| format!("({writes} + {merged})"))
+        .collect();
+    let sentence = if (written + merged) / writes > 1.0 - NEAR
+        && (written + merged) / writes < 1.0 + NEAR
+    {
+        format!(
+            "{} = {} writes/s are the {writes} of {} above them: {:.0} % of the members' writes had been merged{}",
+            sum.join(" + "),
+            round(written + merged),
+            top.name,
+            merged / (written + merged) * 100.0,
+            amounts(block, top, members)
+        )
+    } else {
+        let factors: Vec<f64> = each
+            .iter()
+            .filter(|(writes, _)| *writes > 0.0)
+            .map(|(writes, merged)| merged / writes)
+            .collect();
+        let (low, high) = range(&factors)?;
+        let (few, many) = range(&each.iter().map(|(writes, _)| *writes).collect::<Vec<_>>())?;
+        format!(
+            "{writes} writes/s{} at {} against {few:.0} to {many:.0} writes/s at each member shown: {low:.0} to {high:.0} merged for each written",
+            size(block, top, writes),
+            top.name
+        )
+    };
+    let mut found = finding("writes-merged", Severity::Note, sentence);
+    found.figures = vec![
+        figure("writes/s asked for", writes, &top.name),
+        figure("writes/s of the members", written, "members"),
+        figure("merged writes/s of the members", merged, "members"),
+    ];
+    Some(found)
+}
+
+fn round(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// `; 15.37 + 14.67 = 30.04 MB/s`.
+fn amounts(block: &IostatBlock, top: &Device, members: &[&Device]) -> String {
+    let each: Vec<f64> = members
+        .iter()
+        .filter_map(|device| value(block, device, &WRITTEN))
+        .collect();
+    let Some(whole) = value(block, top, &WRITTEN).filter(|_| each.len() == members.len()) else {
+        return String::new();
+    };
+    let sum: f64 = each.iter().sum();
+    let unit = if block.columns.iter().any(|name| name == "wMB/s") {
+        "MB/s"
+    } else {
+        "kB/s"
+    };
+    let list: Vec<String> = each.iter().map(|one| format!("{one}")).collect();
+    let verb = if (sum - whole).abs() <= 0.02 * whole.max(1.0) {
+        "as above"
+    } else {
+        "not what is printed above"
+    };
+    format!(
+        "; {} = {} {unit}, {verb} ({whole})",
+        list.join(" + "),
+        round(sum)
+    )
+}
+
+/// ` × 4 KiB = 257.64 MiB/s (the column says MB)`.
+fn size(block: &IostatBlock, top: &Device, writes: f64) -> String {
+    let Some(request) = value(block, top, &REQUEST) else {
+        return String::new();
+    };
+    let sectors = block.columns.iter().any(|name| name == "avgrq-sz");
+    let kib = if sectors { request / 2.0 } else { request };
+    let mib = writes * kib / 1024.0;
+    let printed = value(block, top, &["wMB/s"]).map_or("", |printed| {
+        if (mib - printed).abs() < 0.005 * mib {
+            " (the column says MB)"
+        } else {
+            ""
+        }
+    });
+    format!(" × {} KiB = {mib:.2} MiB/s{printed}", round(kib))
+}
+
+fn range(values: &[f64]) -> Option<(f64, f64)> {
+    let low = values.iter().copied().reduce(f64::min)?;
+    Some((low, values.iter().copied().fold(low, f64::max)))
+}
+
+/// Little's law: requests a second times their wait is the queue.
+fn little(block: &IostatBlock) -> Option<String> {
+    let mut best: Option<(f64, String)> = None;
+    for device in &block.devices {
+        let requests = value(block, device, &["r/s"])? + value(block, device, &WRITES)?;
+        let (wait, queue) = (value(block, device, &WAIT)?, value(block, device, &QUEUE)?);
+        let expected = requests * wait / 1000.0;
+        if queue < 0.5 || expected <= 0.0 {
+            continue;
+        }
+        let off = (expected / queue - 1.0).abs();
+        let verb = if off < 0.15 {
+            "agrees with"
+        } else {
+            "disagrees with"
+        };
+        let text = format!(
+            "queue and wait of {}: Little's law {verb} the queue ({} × {wait} ms = {expected:.2} against {queue})",
+            device.name,
+            round(requests)
+        );
+        // The device with the shortest queue says most: its figures have most digits that count.
+        if best.is_none() || off >= 0.15 {
+            best = Some((off, text));
+        }
+    }
+    best.map(|(_, text)| text)
+}
+
+pub(super) fn diskstats(lines: &[Diskstats], given: &Given) -> Vec<Finding> {
+    lines.iter().flat_map(|line| disk(line, given)).collect()
+}
+
+fn disk(line: &Diskstats, given: &Given) -> Vec<Finding> {
+    let field = |at: usize| line.fields.get(at).copied().unwrap_or(0) as f64;
+    let (writes, sectors, spent, weighted) = (field(4), field(6), field(7), field(10));
+    let place = format!("line {}", line.line);
+    let mut findings = Vec::new();
+    if writes > 0.0 {
+        let each = sectors / writes;
+        let exact = line.fields[4].checked_mul(whole(each)) == Some(line.fields[6]);
+        let size = if exact {
+            format!("exactly {each:.0} sectors a write")
+        } else {
+            format!("{each:.1} sectors a write")
+        };
+        let mut sentence = format!("{}: {size} ({} KiB)", line.device, round(each / 2.0));
+        let mut figures = vec![figure("sectors a write", each, &place)];
+        if spent > 0.0 && spent < WRAP {
+            let _ = write!(
+                sentence,
+                "; mean write time {:.1} ms plus k × {:.1} ms, since that field is 32-bit too and may have wrapped k times",
+                spent / writes,
+                WRAP / writes
+            );
+            figures.push(figure(
+                "mean write time without a wrap, ms",
+                spent / writes,
+                &place,
+            ));
+            figures.push(figure("more for each wrap, ms", WRAP / writes, &place));
+        }
+        let mut found = finding("write-size", Severity::Note, sentence);
+        found.figures = figures;
+        findings.push(found);
+    }
+    if (0.5 * WRAP..WRAP).contains(&weighted) {
+        findings.push(weighted_field(line, weighted, given));
+    }
+    findings
+}
+
+/// The weighted time grows by the queue depth each millisecond.
+fn weighted_field(line: &Diskstats, weighted: f64, given: &Given) -> Finding {
+    let period = |depth: f64| WRAP / 1000.0 / depth;
+    let at = match given.queue_depth.filter(|depth| *depth > 0.0) {
+        Some(depth) => format!("it would wrap every {:.0} s at a queue depth of {depth:.0}", period(depth)),
+        None => "it wraps every 4,294,967 s divided by the queue depth, which iostat prints (--queue-depth)".to_owned(),
+    };
+    let mut found = finding(
+        "counter-wrap",
+        Severity::Fault,
+        format!(
+            "{}: the weighted-time field stands at {:.0} % of 2^32; {at}: mean queues from this field cannot be trusted",
+            line.device,
+            weighted / WRAP * 100.0
+        ),
+    );
+    found.figures = vec![figure(
+        "weighted time, % of 2^32",
+        weighted / WRAP * 100.0,
+        format!("line {}", line.line),
+    )];
+    found.figures.extend(
+        given
+            .queue_depth
+            .map(|depth| figure("time between two wraps, s", period(depth), "given")),
+    );
+    found
+}
+
+/// The mean queue of a device in another file.
+pub(super) fn queue_of(iostat: &Iostat, name: &str) -> Option<f64> {
+    iostat.blocks.iter().rev().find_map(|block| {
+        let device = block.devices.iter().find(|device| device.name == name)?;
+        value(block, device, &QUEUE)
+    })
+}

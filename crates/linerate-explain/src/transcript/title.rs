@@ -1,0 +1,204 @@
+//! What a part is, in words, and whether its figures agree with each other.
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::transcript::{Ending, Layout, RateTable, Row, Side, Span, Stream};
+use linerate_model::units::{Bytes, whole};
+
+use super::digest::Digest;
+use super::{figure, finding};
+
+/// The test, in a line or two.
+pub(super) fn test(digest: &Digest<'_>) -> String {
+    let test = digest.test;
+    let layout = match test.layout {
+        Layout::Text => "text",
+        Layout::Csv => "CSV",
+        Layout::Json => "JSON",
+        Layout::JsonStream => "JSON stream",
+    };
+    let version = test
+        .version
+        .as_ref()
+        .map_or_else(String::new, |version| format!(" {version}"));
+    let mut words = vec![format!(
+        "{}{version} {layout}, lines {} to {}: {}",
+        test.tool.name(),
+        test.lines[0],
+        test.lines[1],
+        if digest.is_udp() { "UDP" } else { "TCP" },
+    )];
+    let one = test.connections.first();
+    words.extend(one.map(|one| format!("{} to {}", one.local, one.remote)));
+    let streams = digest.streams.len();
+    let intervals = digest.rates.len();
+    words.push(format!(
+        "{} stream{}, {} interval{}",
+        streams,
+        if streams == 1 { "" } else { "s" },
+        intervals,
+        if intervals == 1 { "" } else { "s" }
+    ));
+    words.extend(digest.seconds().map(|seconds| format!("{seconds:.1} s")));
+    match test.side {
+        Some(Side::Server) => words.push("the server's output: the receiver's view".to_owned()),
+        _ if digest.received.is_none() && !digest.is_udp() => {
+            words.push("the sender's view only".to_owned());
+        }
+        _ => {}
+    }
+    words.extend(window(digest));
+    words.extend(ending(digest));
+    if let Some(inside) = test.inside {
+        words.push(format!(
+            "in the log of another test, which had run for about {} s when this one came in",
+            inside.from_s
+        ));
+    }
+    words.extend(
+        test.errors
+            .iter()
+            .map(|line| format!("line {} says '{}'", line.number, line.text)),
+    );
+    words.join("; ")
+}
+
+fn window(digest: &Digest<'_>) -> Option<String> {
+    let window = digest.test.window?;
+    let size = |bytes: f64| match whole(bytes) {
+        exact if window.bytes.half == 0.0 => format!("{exact} bytes"),
+        rounded => Bytes(rounded).to_string(),
+    };
+    let given = size(window.bytes.value);
+    Some(match window.asked_bytes {
+        _ if window.is_default => format!("window {given} at the start (default)"),
+        Some(asked) if (asked.value - window.bytes.value).abs() > asked.half => {
+            format!("window {given} where {} was asked for", size(asked.value))
+        }
+        _ => format!("window {given}"),
+    })
+}
+
+fn ending(digest: &Digest<'_>) -> Option<String> {
+    match digest.test.ending {
+        Ending::Whole => None,
+        Ending::Cut => Some("cut short: the total is missing".to_owned()),
+        Ending::Stopped => Some(match digest.seconds() {
+            Some(seconds) => format!("stopped by hand at {seconds:.1} s, the total stands"),
+            None => "stopped by hand".to_owned(),
+        }),
+    }
+}
+
+/// The table, in a line.
+pub(super) fn table(table: &RateTable) -> String {
+    format!(
+        "a table of transfers, lines {} to {}: {} rows, {} columns",
+        table.lines[0],
+        table.lines[1],
+        table.rows.len(),
+        table.columns.len()
+    )
+}
+
+/// Amount, time and rate of each row from each other, within the printed digits; sums of streams.
+pub(super) fn recomputed(digest: &Digest<'_>) -> (Option<String>, Vec<Finding>) {
+    let rows: Vec<&Row> = digest
+        .test
+        .rows
+        .iter()
+        .filter(|row| row.seconds() > 0.0)
+        .collect();
+    if rows.is_empty() {
+        return (None, Vec::new());
+    }
+    let wrong: Vec<&&Row> = rows.iter().filter(|row| !agrees(row)).collect();
+    let Some(first) = wrong.first() else {
+        let text = format!(
+            "{} row{}: amount, time and rate agree within the printed digits{}",
+            rows.len(),
+            if rows.len() == 1 { "" } else { "s" },
+            sums(digest)
+        );
+        return (Some(text), Vec::new());
+    };
+    let bps = first.bytes.value * 8.0 / first.seconds();
+    let text = format!(
+        "{} of {} rows: amount, time and rate disagree",
+        wrong.len(),
+        rows.len()
+    );
+    let fault = finding(
+        "figures-disagree",
+        Severity::Fault,
+        format!(
+            "Line {}: {} in {:.2} s are {}, but {} is printed; {} of {} rows disagree beyond their digits",
+            first.line,
+            Bytes(whole(first.bytes.value)),
+            first.seconds(),
+            digest.rate(bps),
+            digest.rate(first.bps.value),
+            wrong.len(),
+            rows.len()
+        ),
+    );
+    let fault = Finding {
+        figures: vec![
+            figure(
+                "rate from amount and time, bit/s",
+                bps,
+                format!("line {}", first.line),
+            ),
+            figure(
+                "rate printed, bit/s",
+                first.bps.value,
+                format!("line {}", first.line),
+            ),
+        ],
+        ..fault
+    };
+    (Some(text), vec![fault])
+}
+
+/// Whether the three figures of a row can be those of one transfer.
+pub(super) fn agrees(row: &Row) -> bool {
+    let slack = row.start_s.half + row.end_s.half;
+    let (short, long) = ((row.seconds() - slack).max(1e-9), row.seconds() + slack);
+    row.bps.meets(
+        row.bytes.low().max(0.0) * 8.0 / long,
+        row.bytes.high() * 8.0 / short,
+    )
+}
+
+/// Whether the streams of each interval add up to its sum.
+fn sums(digest: &Digest<'_>) -> String {
+    let intervals = || {
+        digest
+            .test
+            .rows
+            .iter()
+            .filter(|row| row.span == Span::Interval)
+    };
+    let (mut right, mut wrong) = (0, 0);
+    for sum in intervals().filter(|row| row.stream == Stream::Sum) {
+        let parts: Vec<&Row> = intervals()
+            .filter(|row| {
+                row.stream != Stream::Sum && (row.end_s.value - sum.end_s.value).abs() < 0.05
+            })
+            .collect();
+        if parts.len() < digest.streams.len().max(2) {
+            continue;
+        }
+        let low: f64 = parts.iter().map(|row| row.bps.low()).sum();
+        let high: f64 = parts.iter().map(|row| row.bps.high()).sum();
+        if sum.bps.meets(low, high) {
+            right += 1;
+        } else {
+            wrong += 1;
+        }
+    }
+    match (right, wrong) {
+        (0, 0) => String::new(),
+        (_, 0) => "; the streams add up to their sums".to_owned(),
+        _ => format!("; in {wrong} intervals the streams do not add up to their sum"),
+    }
+}

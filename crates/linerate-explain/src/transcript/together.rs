@@ -1,0 +1,288 @@
+//! What only several transcripts together say.
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::transcript::{Given, Part, Transcript};
+
+use super::datagrams::{lost_share, payload_of};
+use super::digest::Digest;
+use super::{ethernet, figure, finding, storage};
+
+/// Runs that are compared with each other at most.
+const MOST: usize = 8;
+/// Rates are different from here on.
+const DIFFERENT: f64 = 1.1;
+
+pub(super) fn explain(transcripts: &[Transcript], given: &Given) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let digests: Vec<Digest<'_>> = transcripts
+        .iter()
+        .flat_map(|transcript| {
+            transcript.parts.iter().filter_map(move |part| match part {
+                Part::Test(test) if test.inside.is_none() => Some(Digest::of(test, transcript)),
+                _ => None,
+            })
+        })
+        .take(MOST)
+        .collect();
+    for (at, one) in digests.iter().enumerate() {
+        for other in &digests[at + 1..] {
+            match (one.is_udp(), other.is_udp()) {
+                (false, false) => findings.extend(tcp(one, other, given)),
+                (true, true) => findings.extend(udp(one, other, given)),
+                _ => {}
+            }
+        }
+    }
+    findings.extend(disks(transcripts));
+    findings
+}
+
+/// A run by its file and line.
+fn name(digest: &Digest<'_>) -> String {
+    format!("{} (line {})", digest.name, digest.test.lines[0])
+}
+
+fn tcp(one: &Digest<'_>, other: &Digest<'_>, given: &Given) -> Vec<Finding> {
+    let (Some(a), Some(b)) = (one.settled(), other.settled()) else {
+        return Vec::new();
+    };
+    if a <= 0.0 || b <= 0.0 {
+        return Vec::new();
+    }
+    if one.is_loopback() != other.is_loopback() {
+        let (host, path) = if one.is_loopback() {
+            (one, other)
+        } else {
+            (other, one)
+        };
+        return vec![below_host(host, path)];
+    }
+    let (slow, fast) = if a <= b { (one, other) } else { (other, one) };
+    let mut findings = Vec::new();
+    findings.extend(per_connection(slow, fast));
+    findings.extend(window(slow, fast));
+    if findings.is_empty() {
+        findings.extend(factor(one, other, given));
+    }
+    findings
+}
+
+fn below_host(host: &Digest<'_>, path: &Digest<'_>) -> Finding {
+    let (can, does) = (host.average().unwrap_or(0.0), path.average().unwrap_or(0.0));
+    let share = does / can.max(1.0);
+    let how = if share < 0.5 { "far below" } else { "below" };
+    let mut found = finding(
+        "cannot-tell",
+        Severity::Note,
+        format!(
+            "{} of {} are {how} what the host can do, {} of {} ({:.0} %): copying and the TCP of this host are not the limit, the driver, the interface or the path is",
+            path.rate(does),
+            name(path),
+            host.rate(can),
+            name(host),
+            share * 100.0
+        ),
+    );
+    if share > 0.7 {
+        found.sentence = format!(
+            "{} of {} are near what the host can do, {} of {}",
+            path.rate(does),
+            name(path),
+            host.rate(can),
+            name(host)
+        );
+    }
+    found.figures = vec![
+        figure("rate, bit/s", does, path.name),
+        figure("rate through loopback, bit/s", can, host.name),
+    ];
+    found
+}
+
+/// More streams passed what one stream held.
+fn per_connection(slow: &Digest<'_>, fast: &Digest<'_>) -> Option<Finding> {
+    let (a, b) = (slow.settled()?, fast.settled()?);
+    let (few, many) = (slow.streams.len(), fast.streams.len());
+    if many <= few || few == 0 || b / a < DIFFERENT {
+        return None;
+    }
+    let full = ethernet::filled(b, fast.test.mss_bytes, 0.006);
+    let uneven = super::levels::judge(slow).is_some();
+    let (id, why) = if full.is_some() && few == 1 {
+        (
+            "receiver-cpu",
+            "one stream did not reach or hold it, so one core or one queue is suspect",
+        )
+    } else {
+        ("receive-window", "so the limit was per connection")
+    };
+    let one = if few == 1 {
+        "a single stream's".to_owned()
+    } else {
+        format!("the {few} streams'")
+    };
+    let level = if uneven {
+        slow.rates_between(&slow.plateau())
+    } else {
+        slow.rate(a)
+    };
+    let mut found = finding(
+        id,
+        Severity::Limit,
+        format!(
+            "{many} streams carry {} ({}), more than {one} {level} ({}): {why}",
+            fast.rate(b),
+            name(fast),
+            name(slow),
+        ),
+    );
+    found.figures = vec![
+        figure("rate of more streams, bit/s", b, fast.name),
+        figure("rate of fewer streams, bit/s", a, slow.name),
+    ];
+    Some(found)
+}
+
+/// A window that was asked for, and a higher rate with it.
+fn window(slow: &Digest<'_>, fast: &Digest<'_>) -> Option<Finding> {
+    let (a, b) = (slow.settled()?, fast.settled()?);
+    let asked = fast.test.asked.window_bytes?;
+    let before = slow.test.asked.window_bytes;
+    if before.is_some_and(|before| before >= asked)
+        || b / a < DIFFERENT
+        || slow.streams.len() != fast.streams.len()
+    {
+        return None;
+    }
+    let mut found = finding(
+        "receive-window",
+        Severity::Limit,
+        format!(
+            "With a window of {} the plateau is {} instead of {}, {:.1} times as much: the window was the limit before ({} against {})",
+            linerate_model::units::Bytes(linerate_model::units::whole(asked)),
+            fast.rate(b),
+            slow.rate(a),
+            b / a,
+            name(fast),
+            name(slow)
+        ),
+    );
+    found.figures = vec![
+        figure("plateau, bit/s", b, fast.name),
+        figure("plateau before, bit/s", a, slow.name),
+    ];
+    Some(found)
+}
+
+fn factor(one: &Digest<'_>, other: &Digest<'_>, given: &Given) -> Option<Finding> {
+    let (a, b) = (one.average()?, other.average()?);
+    let (low, high) = if a <= b { (one, other) } else { (other, one) };
+    let ratio = a.max(b) / a.min(b).max(1.0);
+    if ratio < DIFFERENT {
+        return None;
+    }
+    let why = given.changed.as_ref().map_or_else(
+        || "what changed between them is not in the output".to_owned(),
+        |changed| format!("what changed is said to be: {changed}"),
+    );
+    let mut found = finding(
+        "cannot-tell",
+        Severity::Note,
+        format!(
+            "{} is better than {} by {ratio:.1} times ({} against {}); {why}",
+            name(high),
+            name(low),
+            high.rate(a.max(b)),
+            low.rate(a.min(b))
+        ),
+    );
+    found.figures = vec![figure("better by, times", ratio, high.name)];
+    Some(found)
+}
+
+fn udp(one: &Digest<'_>, other: &Digest<'_>, given: &Given) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let (Some(a), Some(b)) = (payload_of(one), payload_of(other))
+        && (a - b).abs() > 1.0
+    {
+        findings.push(finding(
+            "cannot-tell",
+            Severity::Note,
+            format!(
+                "{} sends datagrams of {a:.0} bytes, {} of {b:.0}: their losses are not comparable, a datagram that is cut into fragments is lost with any of them",
+                name(one),
+                name(other)
+            ),
+        ));
+        return findings;
+    }
+    let (Some(a), Some(b)) = (lost_share(one), lost_share(other)) else {
+        return findings;
+    };
+    let (lossy, clean, share) = if a > b {
+        (one, other, a)
+    } else {
+        (other, one, b)
+    };
+    let rates = lossy.average().zip(clean.average());
+    let same = rates.is_some_and(|(a, b)| (a / b.max(1.0) - 1.0).abs() < 0.05);
+    if !same || share < 1e-3 || a.min(b) > 0.1 * share {
+        return findings;
+    }
+    let settings = given.changed.as_ref().filter(|changed| {
+        let changed = changed.to_ascii_lowercase();
+        changed.contains("sysctl") || changed.contains("buffer") || changed.contains("rmem")
+    });
+    let why = match (settings, &given.changed) {
+        (Some(changed), _) => format!(
+            "only {changed} changed, so the earlier loss was in buffers of the hosts, not on the path"
+        ),
+        (None, Some(changed)) => format!("what changed is said to be: {changed}"),
+        (None, None) => "what changed is not in the output (--changed)".to_owned(),
+    };
+    findings.push(finding(
+        if settings.is_some() {
+            "udp-receiver-drop"
+        } else {
+            "cannot-tell"
+        },
+        Severity::Note,
+        format!(
+            "At the same rate {} loses {:.1} %, {} {:.4} %: {why}",
+            name(lossy),
+            share * 100.0,
+            name(clean),
+            a.min(b) * 100.0
+        ),
+    ));
+    findings
+}
+
+/// A disk's field that wraps, with the queue that iostat shows for the same device.
+fn disks(transcripts: &[Transcript]) -> Vec<Finding> {
+    let parts = || transcripts.iter().flat_map(|transcript| &transcript.parts);
+    let mut findings = Vec::new();
+    for part in parts() {
+        let Part::Diskstats(lines) = part else {
+            continue;
+        };
+        for line in lines {
+            let queue = parts().find_map(|part| match part {
+                Part::Iostat(iostat) => storage::queue_of(iostat, &line.device),
+                _ => None,
+            });
+            if let Some(depth) = queue.filter(|depth| *depth >= 1.0) {
+                findings.push(finding(
+                    "counter-wrap",
+                    Severity::Note,
+                    format!(
+                        "{}: at the queue depth of {depth:.0} that iostat shows, the weighted-time field of /proc/diskstats wraps every {:.0} s",
+                        line.device,
+                        4_294_967.296 / depth
+                    ),
+                ));
+            }
+        }
+    }
+    findings
+}

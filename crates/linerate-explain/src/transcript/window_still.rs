@@ -1,0 +1,136 @@
+//! `receive-window`: a congestion window that stands still while nothing is repeated.
+//!
+//! A window that the path limited would grow or be cut; one that stands still is not what limits the
+//! path, it is what the ends let it be. Window over rate is more than the round-trip time can be.
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::statistics::mean;
+use linerate_model::transcript::{Given, Row, Span, Stream};
+use linerate_model::units::{Bytes, Nanos, whole};
+
+use super::digest::Digest;
+use super::{figure, finding};
+
+/// Fewer rows stand still by chance.
+const LEAST_ROWS: usize = 3;
+
+struct Still {
+    id: u32,
+    window: f64,
+    bps: f64,
+}
+
+impl Still {
+    fn rtt_s(&self) -> f64 {
+        self.window * 8.0 / self.bps
+    }
+}
+
+pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
+    let still: Vec<Still> = digest
+        .streams
+        .iter()
+        .map(|id| stands_still(digest, *id))
+        .collect::<Option<_>>()?;
+    let first = still.first()?;
+    let windows: Vec<String> = still
+        .iter()
+        .map(|one| Bytes(whole(one.window)).to_string())
+        .collect();
+    let bounds: Vec<String> = still.iter().map(|one| milliseconds(one.rtt_s())).collect();
+    let window = match windows.as_slice() {
+        [one] => format!("The congestion window stands still at {one}"),
+        several => format!(
+            "The congestion windows stand still at {}",
+            several.join(" and ")
+        ),
+    };
+    let bound = match bounds.as_slice() {
+        [one] => one.clone(),
+        several => format!(
+            "about {:.0} ms ({} by stream)",
+            first.rtt_s() * 1e3,
+            several.join(", ")
+        ),
+    };
+    let mut sentence = format!(
+        "{window} and nothing is repeated: a window limits, not the path; window × 8 / rate = {bound}, an upper bound on the round-trip time; more window, more rate"
+    );
+    if let Some(rtt) = given.rtt {
+        sentence.push_str(&with_rtt(digest, first, rtt));
+    }
+    let mut found = finding("receive-window", Severity::Limit, sentence);
+    for one in &still {
+        let place = format!("stream {}", one.id);
+        found
+            .figures
+            .push(figure("congestion window, bytes", one.window, &place));
+        found
+            .figures
+            .push(figure("rate after the ramp, bit/s", one.bps, &place));
+        found.figures.push(figure(
+            "upper bound on the round-trip time, ms",
+            one.rtt_s() * 1e3,
+            &place,
+        ));
+    }
+    found.next = Some(format!(
+        "linerate test {} -w {}M",
+        digest.host(),
+        whole(first.window * 4.0 / 1_048_576.0).max(1)
+    ));
+    Some(found)
+}
+
+fn with_rtt(digest: &Digest<'_>, one: &Still, rtt: Nanos) -> String {
+    let flying = one.bps * rtt.as_secs_f64() / 8.0;
+    let share = flying / one.window;
+    let at = format!("; at {rtt}, {} are in flight", Bytes(whole(flying)));
+    if share > 1.1 {
+        format!("{at}, more than the window: the round-trip time was shorter than {rtt}")
+    } else if share > 0.85 {
+        format!("{at}, which is this window")
+    } else {
+        format!(
+            "{at}, {:.0} % of this window: another one is smaller, the receiver's or the send buffer ({} of it are used)",
+            share * 100.0,
+            digest.rate(one.bps)
+        )
+    }
+}
+
+/// The stream's window after the ramp, where it does not move and nothing was repeated in all of the test.
+fn stands_still(digest: &Digest<'_>, id: u32) -> Option<Still> {
+    let rows: Vec<&Row> = digest
+        .test
+        .rows
+        .iter()
+        .filter(|row| row.stream == Stream::One(id) && row.span == Span::Interval)
+        .collect();
+    if rows.iter().any(|row| row.retransmits != Some(0)) {
+        return None;
+    }
+    let rows = rows.get(digest.ramp..)?;
+    let window = rows.first()?.window_bytes?;
+    let same = rows.iter().all(|row| {
+        row.window_bytes
+            .is_some_and(|other| other.meets(window.low(), window.high()))
+    });
+    if rows.len() < LEAST_ROWS || !same || window.value <= 0.0 {
+        return None;
+    }
+    let rates: Vec<f64> = rows.iter().map(|row| row.bps.value).collect();
+    let bps = match digest.average() {
+        Some(average) if digest.ramp == 0 && digest.streams.len() == 1 => average,
+        _ => mean(&rates),
+    };
+    (bps > 0.0).then_some(Still {
+        id,
+        window: window.value,
+        bps,
+    })
+}
+
+fn milliseconds(seconds: f64) -> String {
+    Nanos::from_secs_f64(seconds).to_string()
+}

@@ -1,0 +1,164 @@
+//! What tools print about disks, replication and clusters.
+
+use serde::{Deserialize, Serialize};
+
+use crate::transcript::Printed;
+
+/// A device in a block of `iostat -x`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Device {
+    /// Its line.
+    pub line: usize,
+    /// Its name.
+    pub name: String,
+    /// A value for each column.
+    pub values: Vec<Printed>,
+}
+
+/// A heading and the devices below it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IostatBlock {
+    /// Names of the columns, without the device's.
+    pub columns: Vec<String>,
+    /// Devices.
+    pub devices: Vec<Device>,
+}
+
+impl IostatBlock {
+    /// A device's value in the first of the columns that is there.
+    pub fn value(&self, device: &Device, names: &[&str]) -> Option<Printed> {
+        let at = names
+            .iter()
+            .find_map(|name| self.columns.iter().position(|column| column == name))?;
+        device.values.get(at).copied()
+    }
+}
+
+/// `iostat -x`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Iostat {
+    /// Blocks, in order.
+    pub blocks: Vec<IostatBlock>,
+}
+
+/// A line of `/proc/diskstats` (Documentation/admin-guide/iostats.rst of the kernel).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diskstats {
+    /// Its line.
+    pub line: usize,
+    /// The device.
+    pub device: String,
+    /// The fields behind the name, at least 11.
+    pub fields: Vec<u64>,
+}
+
+/// A synchronisation on its way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct DrbdSync {
+    /// MiB that are left.
+    pub left_mib: Option<f64>,
+    /// MiB in all.
+    pub whole_mib: Option<f64>,
+    /// Time that it will take, as printed, s.
+    pub finish_s: Option<u64>,
+    /// Rate, KiB/s.
+    pub kib_per_second: Option<f64>,
+    /// Share that is done, as printed, %.
+    pub done_percent: Option<Printed>,
+}
+
+/// A device of DRBD.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Drbd {
+    /// Its line.
+    pub line: usize,
+    /// Minor number or name.
+    pub name: String,
+    /// DRBD's version, where it is printed.
+    pub version: Option<String>,
+    /// State of the connection.
+    pub connection: String,
+    /// Role of this end and of the peer.
+    pub roles: [String; 2],
+    /// State of this end's disk and of the peer's.
+    pub disks: [String; 2],
+    /// KiB that differ.
+    pub out_of_sync_kib: Option<u64>,
+    /// The synchronisation.
+    pub sync: Option<DrbdSync>,
+}
+
+/// A line of glusterd's log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GlusterEvent {
+    /// Its line.
+    pub line: usize,
+    /// When, as printed.
+    pub at: String,
+    /// `E`, `W`, `I` …
+    pub level: String,
+    /// Who asks for the lock, and who holds it.
+    pub lock: Option<[String; 2]>,
+    /// The message.
+    pub message: String,
+}
+
+/// Nodes of a Slurm cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeGroup {
+    /// Its line.
+    pub line: usize,
+    /// The list of names.
+    pub names: String,
+    /// How many.
+    pub count: u64,
+    /// The partition.
+    pub partition: String,
+    /// The state.
+    pub state: String,
+    /// The reason, where one is given.
+    pub reason: Option<String>,
+}
+
+/// A volume group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumeGroup {
+    /// Its name.
+    pub name: String,
+    /// Physical volumes.
+    pub physical: u64,
+    /// Logical volumes.
+    pub logical: u64,
+    /// Attributes.
+    pub attributes: String,
+    /// Size and what is free, as printed.
+    pub size_free: [String; 2],
+}
+
+/// A logical volume.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LogicalVolume {
+    /// Its line.
+    pub line: usize,
+    /// Its name.
+    pub name: String,
+    /// Its group.
+    pub group: String,
+    /// Attributes.
+    pub attributes: String,
+    /// Size, as printed.
+    pub size: String,
+    /// The mirror log's volume.
+    pub log: Option<String>,
+    /// Copied so far, %.
+    pub copied_percent: Option<f64>,
+}
+
+/// `vgs` and `lvs`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Volumes {
+    /// Groups.
+    pub groups: Vec<VolumeGroup>,
+    /// Volumes.
+    pub volumes: Vec<LogicalVolume>,
+}

@@ -1,0 +1,179 @@
+//! Lines around the rows: who connects to whom, with which buffers.
+
+use linerate_model::transcript::{Connection, Printed, Window};
+
+use crate::number::size;
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Said {
+    Version(String),
+    Listening,
+    Begins {
+        newer: bool,
+        udp: Option<bool>,
+        host: Option<String>,
+    },
+    Protocol(bool),
+    Window(Window),
+    Datagrams(f64),
+    Segment(f64),
+    Reverse,
+    Error,
+    /// Known, and of no use here.
+    Nothing,
+}
+
+/// Beginnings of lines that say nothing about the figures.
+const IDLE: [&str; 27] = [
+    "iperf Done",
+    "Time:",
+    "Cookie:",
+    "Linux ",
+    "Darwin ",
+    "FreeBSD ",
+    "Control connection MSS",
+    "Test Complete",
+    "CPU Utilization",
+    "snd_tcp_congestion",
+    "rcv_tcp_congestion",
+    "Binding to local address",
+    "Server output:",
+    "TOS will be set",
+    "Setting ",
+    "Write buffer size",
+    "Read buffer size",
+    "TCP congestion control",
+    "Sending on every",
+    "IPG target",
+    "Receiving 1",
+    "Waiting for server",
+    "NOTE:",
+    "Target bitrate",
+    "Target Bitrate",
+    "Submitting task",
+    "Server listening on UDP",
+];
+
+pub(super) fn line(text: &str) -> Option<Said> {
+    let words: Vec<&str> = text
+        .split([' ', '\t', ','])
+        .filter(|word| !word.is_empty())
+        .collect();
+    Some(match words.as_slice() {
+        ["iperf", "version" | "3", version, ..] => Said::Version((*version).to_owned()),
+        ["iperf", version, ..] if version.starts_with(|c: char| c.is_ascii_digit()) => {
+            Said::Version((*version).to_owned())
+        }
+        ["Server", "listening", ..] => Said::Listening,
+        ["Accepted", "connection", "from", ..] => Said::Begins {
+            newer: true,
+            udp: None,
+            host: None,
+        },
+        ["Client", "connecting", "to", host, kind, "port", ..] => Said::Begins {
+            newer: false,
+            udp: Some(*kind == "UDP"),
+            host: Some((*host).to_owned()),
+        },
+        ["Connecting", "to", "host", host, ..] => Said::Begins {
+            newer: true,
+            udp: None,
+            host: Some((*host).to_owned()),
+        },
+        ["Starting", "Test:", "protocol:", kind, ..] => Said::Protocol(*kind == "UDP"),
+        ["TCP", "window", "size:", number, unit, rest @ ..] => {
+            Said::Window(window(number, unit, rest)?)
+        }
+        ["UDP", "buffer", "size:", ..] => Said::Protocol(true),
+        ["Sending" | "Receiving", bytes, "byte", "datagrams", ..] => {
+            Said::Datagrams(bytes.parse().ok().filter(|bytes| *bytes > 0.0)?)
+        }
+        ["TCP", "MSS:", bytes, ..] => {
+            Said::Segment(bytes.parse().ok().filter(|bytes| *bytes > 0.0)?)
+        }
+        ["Reverse", "mode", ..] => Said::Reverse,
+        [
+            "iperf3:" | "iperf:" | "WARNING:" | "warning:" | "error:",
+            ..,
+        ]
+        | [_, "failed:", ..]
+        | [_, "did", "not", "receive", ..] => Said::Error,
+        _ if IDLE.iter().any(|start| text.starts_with(start)) => Said::Nothing,
+        _ => return None,
+    })
+}
+
+/// `51200 Byte (WARNING: requested 25600 Byte)`, `19.3 KByte (default)`.
+fn window(number: &str, unit: &str, rest: &[&str]) -> Option<Window> {
+    let asked = |at: usize| -> Option<Printed> {
+        size(rest.get(at + 1)?, rest.get(at + 2)?.trim_end_matches(')'))
+    };
+    Some(Window {
+        bytes: size(number, unit)?,
+        asked_bytes: rest
+            .iter()
+            .position(|word| word.trim_end_matches(':') == "requested")
+            .and_then(asked),
+        is_default: rest.contains(&"(default)"),
+    })
+}
+
+/// `local A port B connected with C port D`.
+pub(super) fn connection(id: u32, text: &str) -> Option<Connection> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [
+        "local",
+        local,
+        "port",
+        port,
+        "connected",
+        "with" | "to",
+        remote,
+        "port",
+        far,
+        ..,
+    ] = words.as_slice()
+    else {
+        return None;
+    };
+    Some(Connection {
+        id,
+        local: (*local).to_owned(),
+        local_port: port.parse().ok()?,
+        remote: (*remote).to_owned(),
+        remote_port: far.trim_end_matches(',').parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_that_was_changed_keeps_both_sizes() {
+        let Some(Said::Window(window)) =
+            line("TCP window size: 51200 Byte (WARNING: requested 25600 Byte)")
+        else {
+            panic!("no window");
+        };
+        assert_eq!(window.bytes, Printed::exact(51_200.0));
+        assert_eq!(window.asked_bytes, Some(Printed::exact(25_600.0)));
+        let Some(Said::Window(window)) = line("TCP window size: 19.3 KByte (default)") else {
+            panic!("no window");
+        };
+        assert!(window.is_default && window.asked_bytes.is_none());
+    }
+
+    #[test]
+    fn strangers_are_not_taken() {
+        for text in [
+            "",
+            "hello world",
+            "TCP window size: big",
+            "Sending x byte datagrams",
+        ] {
+            assert_eq!(line(text), None, "{text}");
+        }
+    }
+}

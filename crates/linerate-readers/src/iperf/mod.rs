@@ -1,0 +1,491 @@
+//! The text of iperf 1, 2 and 3: which row belongs to which of the tests in a log.
+
+mod header;
+mod row;
+
+use linerate_model::plan::Protocol;
+use linerate_model::transcript::{
+    Asked, Connection, End, Ending, Inside, Layout, Part, Row, Side, Span, Stream, TestOutput, Tool,
+};
+
+use crate::Input;
+use crate::command::Typed;
+use row::{Behind, Columns};
+
+/// Two instants are one when they differ by no more than iperf's own rounding, s.
+const SAME_INSTANT: f64 = 0.06;
+
+/// The tests of a log; those that may still get rows are open.
+#[derive(Default)]
+pub(crate) struct Tests {
+    open: Vec<Open>,
+    columns: Columns,
+    typed: Option<(Option<bool>, Asked)>,
+    version: Option<String>,
+    listening: bool,
+    closed: Vec<usize>,
+}
+
+struct Open {
+    part: usize,
+    /// Streams below iperf 2's `Server Report:` until its row comes.
+    report: Option<Stream>,
+    stopped: bool,
+}
+
+impl Tests {
+    /// A prompt ends what was open; a test's command line begins another.
+    pub(crate) fn typed(&mut self, input: &Input<'_>, typed: Typed, parts: &mut [Part]) {
+        if input.stopped
+            && let Some(open) = self.open.last_mut()
+        {
+            open.stopped = true;
+        }
+        self.close(parts);
+        self.listening = false;
+        self.columns = Columns::default();
+        self.typed = match typed {
+            Typed::Test(newer, asked) => Some((newer, *asked)),
+            Typed::Other => None,
+        };
+    }
+
+    /// A line that holds nothing but `^C`.
+    pub(crate) fn stopped(&mut self, input: &Input<'_>) {
+        if input.stopped
+            && let Some(open) = self.open.first_mut()
+        {
+            open.stopped = true;
+        }
+    }
+
+    /// Takes a line that is iperf's.
+    pub(crate) fn take(&mut self, input: &Input<'_>, parts: &mut Vec<Part>) -> bool {
+        if let Some(columns) = row::heading(input.text) {
+            self.columns = columns;
+            return true;
+        }
+        let Some((stream, rest)) = row::bracket(input.text) else {
+            return self.header(input, parts);
+        };
+        if input.stopped {
+            self.stopped(input);
+        }
+        if let Stream::One(id) = stream
+            && let Some(connection) = header::connection(id, rest)
+        {
+            self.connect(input, connection, rest.contains(" connected to "), parts);
+            return true;
+        }
+        match row::behind(stream, rest, input.number, self.columns) {
+            Behind::Row(row) => {
+                self.place(*row, parts);
+                true
+            }
+            Behind::OutOfOrder(count) => {
+                self.note(stream, input, parts, |test| {
+                    test.out_of_order = Some(test.out_of_order.unwrap_or(0).saturating_add(count));
+                });
+                true
+            }
+            Behind::Text(text) => self.remark(stream, text, input, parts),
+        }
+    }
+
+    /// All that is left open ends.
+    pub(crate) fn finish(&mut self, parts: &mut [Part]) {
+        self.close(parts);
+        for part in self.closed.drain(..) {
+            if let Some(Part::Test(test)) = parts.get_mut(part) {
+                finished(test);
+            }
+        }
+    }
+
+    fn close(&mut self, parts: &mut [Part]) {
+        for open in self.open.drain(..) {
+            if let Some(Part::Test(test)) = parts.get_mut(open.part) {
+                if open.stopped {
+                    test.ending = Ending::Stopped;
+                }
+                self.closed.push(open.part);
+            }
+        }
+    }
+
+    fn header(&mut self, input: &Input<'_>, parts: &mut Vec<Part>) -> bool {
+        let Some(said) = header::line(input.text) else {
+            return false;
+        };
+        match said {
+            header::Said::Version(text) => {
+                self.version = Some(text);
+                return true;
+            }
+            header::Said::Listening => {
+                self.close(parts);
+                self.listening = true;
+                return true;
+            }
+            header::Said::Nothing => return true,
+            header::Said::Begins { .. } if self.has_rows(parts) => self.close(parts),
+            _ => {}
+        }
+        let listening = self.listening;
+        let test = self.current(input, parts);
+        match said {
+            header::Said::Begins { newer, udp, host } => {
+                test.tool = if newer { Tool::Iperf3 } else { Tool::Iperf2 };
+                test.protocol = test
+                    .protocol
+                    .or(udp.map(|udp| if udp { Protocol::Udp } else { Protocol::Tcp }));
+                test.asked.host = test.asked.host.take().or(host);
+                test.side = Some(if listening {
+                    Side::Server
+                } else {
+                    Side::Client
+                });
+            }
+            header::Said::Protocol(udp) => {
+                test.protocol = Some(if udp { Protocol::Udp } else { Protocol::Tcp });
+            }
+            header::Said::Window(window) => test.window = Some(window),
+            header::Said::Datagrams(bytes) => {
+                test.datagram_bytes = Some(bytes);
+                test.protocol = Some(Protocol::Udp);
+            }
+            header::Said::Segment(bytes) => test.mss_bytes = Some(bytes),
+            header::Said::Reverse => test.asked.reverse = true,
+            header::Said::Error => test.errors.push(input.quoted()),
+            header::Said::Version(_) | header::Said::Listening | header::Said::Nothing => {}
+        }
+        true
+    }
+
+    fn has_rows(&self, parts: &[Part]) -> bool {
+        self.open.iter().any(|open| match parts.get(open.part) {
+            Some(Part::Test(test)) => !test.rows.is_empty() || !test.connections.is_empty(),
+            _ => false,
+        })
+    }
+
+    /// The test that was opened last, or a new one.
+    fn current<'a>(&mut self, input: &Input<'_>, parts: &'a mut Vec<Part>) -> &'a mut TestOutput {
+        let last = self.open.last().map(|open| open.part);
+        let part = last.unwrap_or_else(|| self.begin(input.number, parts));
+        test_at(parts, part, input.number)
+    }
+
+    fn begin(&mut self, line: usize, parts: &mut Vec<Part>) -> usize {
+        let (newer, asked) = self.typed.take().unwrap_or_default();
+        let udp = asked.udp;
+        let mut test = empty(line, asked);
+        test.tool = if newer == Some(true) {
+            Tool::Iperf3
+        } else {
+            Tool::Iperf2
+        };
+        test.protocol = udp.then_some(Protocol::Udp);
+        test.version.clone_from(&self.version);
+        test.side = self.listening.then_some(Side::Server);
+        parts.push(Part::Test(Box::new(test)));
+        self.open.push(Open {
+            part: parts.len() - 1,
+            report: None,
+            stopped: false,
+        });
+        parts.len() - 1
+    }
+
+    /// A connection after rows is another test; where the one before goes on, it stands inside it.
+    fn connect(
+        &mut self,
+        input: &Input<'_>,
+        connection: Connection,
+        newer: bool,
+        parts: &mut Vec<Part>,
+    ) {
+        let last = self.open.last().map(|open| open.part);
+        let mut inside = None;
+        let fresh = last.is_none_or(|part| {
+            let test = test_at(parts, part, input.number);
+            if test.rows.is_empty() {
+                return false;
+            }
+            if !is_done(test) {
+                let from_s = test
+                    .rows
+                    .iter()
+                    .map(|row| row.end_s.value)
+                    .fold(0.0, f64::max);
+                inside = Some(Inside { part, from_s });
+            }
+            true
+        });
+        if fresh && inside.is_none() {
+            self.close(parts);
+        }
+        let part = match last {
+            Some(part) if !fresh => part,
+            _ => self.begin(input.number, parts),
+        };
+        let listening = self.listening;
+        let test = test_at(parts, part, input.number);
+        test.inside = test.inside.or(inside);
+        if newer {
+            test.tool = Tool::Iperf3;
+        }
+        // iperf's and iperf3's own ports: the end that uses them listens.
+        let own = |port| (5001..=5003).contains(&port) || port == 5201;
+        test.side = match (own(connection.local_port), own(connection.remote_port)) {
+            (true, false) => Some(Side::Server),
+            (false, true) => Some(Side::Client),
+            _ if listening => Some(Side::Server),
+            _ => test.side,
+        };
+        test.connections.push(connection);
+    }
+
+    /// Gives a row to the test whose rows it goes on with.
+    fn place(&mut self, mut row: Row, parts: &mut Vec<Part>) {
+        let fits = |open: &&mut Open| matches!(parts.get(open.part), Some(Part::Test(test)) if goes_on(test, &row));
+        let found = self.open.iter_mut().find(fits);
+        let mut reported = false;
+        let part = if let Some(open) = found {
+            if open.report == Some(row.stream) {
+                open.report = None;
+                reported = true;
+            }
+            Some(open.part)
+        } else {
+            self.open.last().map(|open| open.part)
+        };
+        let part = part.unwrap_or_else(|| self.begin(row.line, parts));
+        let test = test_at(parts, part, row.line);
+        if reported {
+            row.end = Some(End::Receiver);
+            row.span = Span::Total;
+        } else if row.span != Span::Omitted {
+            row.span = span(test, &row);
+        }
+        if row.end.is_some() && !reported || row.window_bytes.is_some() && row.rtt_us.is_none() {
+            test.tool = Tool::Iperf3;
+        }
+        if row.datagrams.is_some() {
+            test.protocol = Some(Protocol::Udp);
+        }
+        test.rows.push(row);
+    }
+
+    fn note(
+        &mut self,
+        stream: Stream,
+        input: &Input<'_>,
+        parts: &mut Vec<Part>,
+        tell: impl FnOnce(&mut TestOutput),
+    ) {
+        let has = |open: &&mut Open| matches!(parts.get(open.part), Some(Part::Test(test)) if has_stream(test, stream));
+        let part = self.open.iter_mut().find(has).map(|open| open.part);
+        let test = match part {
+            Some(part) => test_at(parts, part, input.number),
+            None => self.current(input, parts),
+        };
+        tell(test);
+    }
+
+    /// `[ 3] Sent 5351 datagrams` and its like.
+    fn remark(
+        &mut self,
+        stream: Stream,
+        text: &str,
+        input: &Input<'_>,
+        parts: &mut Vec<Part>,
+    ) -> bool {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        match words.as_slice() {
+            ["Sent", count, "datagrams", ..] => {
+                let Ok(count) = count.parse::<u64>() else {
+                    return false;
+                };
+                self.note(stream, input, parts, |test| {
+                    test.datagrams_sent =
+                        Some(test.datagrams_sent.unwrap_or(0).saturating_add(count));
+                    test.protocol = Some(Protocol::Udp);
+                });
+            }
+            ["Server", "Report:", ..] => {
+                let of = |open: &&mut Open| matches!(parts.get(open.part), Some(Part::Test(test)) if has_stream(test, stream));
+                if let Some(open) = self.open.iter_mut().find(of) {
+                    open.report = Some(stream);
+                }
+            }
+            ["MSS", "size", bytes, "bytes", ..] => {
+                let bytes = bytes.parse::<f64>().ok();
+                self.note(stream, input, parts, |test| {
+                    test.mss_bytes = bytes.filter(|bytes| *bytes > 0.0);
+                });
+            }
+            ["WARNING:", ..] => {
+                let line = input.quoted();
+                self.note(stream, input, parts, |test| test.errors.push(line));
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// The test at that place; parts are never taken away, so it is there.
+fn test_at(parts: &mut Vec<Part>, part: usize, line: usize) -> &mut TestOutput {
+    let part = match parts.get(part) {
+        Some(Part::Test(_)) => part,
+        _ => parts.len(),
+    };
+    if part == parts.len() {
+        parts.push(Part::Test(Box::new(empty(line, Asked::default()))));
+    }
+    let Part::Test(test) = &mut parts[part] else {
+        unreachable!("it was looked at above");
+    };
+    test.lines[1] = test.lines[1].max(line);
+    test
+}
+
+pub(crate) fn empty(line: usize, asked: Asked) -> TestOutput {
+    TestOutput {
+        tool: Tool::Iperf2,
+        version: None,
+        layout: Layout::Text,
+        lines: [line, line],
+        asked,
+        side: None,
+        protocol: None,
+        window: None,
+        datagram_bytes: None,
+        mss_bytes: None,
+        connections: Vec::new(),
+        rows: Vec::new(),
+        datagrams_sent: None,
+        out_of_order: None,
+        ending: Ending::Cut,
+        inside: None,
+        errors: Vec::new(),
+    }
+}
+
+fn has_stream(test: &TestOutput, stream: Stream) -> bool {
+    match stream {
+        Stream::Sum => true,
+        Stream::One(id) => test
+            .connections
+            .iter()
+            .any(|connection| connection.id == id),
+    }
+}
+
+/// Whether a row can be the next of a test: it begins where the stream's last one ended, or at 0 and is
+/// a first or a total row.
+fn goes_on(test: &TestOutput, row: &Row) -> bool {
+    let known = has_stream(test, row.stream) || test.connections.is_empty();
+    let mut before = test.rows.iter().filter(|other| other.stream == row.stream);
+    if !known || is_done(test) && row.end.is_none() && row.datagrams.is_none() {
+        return false;
+    }
+    if row.start_s.value < SAME_INSTANT {
+        let clock = before
+            .clone()
+            .map(|other| other.end_s.value)
+            .fold(0.0, f64::max);
+        let again = before.any(|other| {
+            other.span == Span::Total && other.end == row.end && row.datagrams.is_none()
+        });
+        return !again && row.end_s.value + SAME_INSTANT >= clock.min(longest(test) - 0.5);
+    }
+    match before.next_back() {
+        Some(last) => (last.end_s.value - row.start_s.value).abs() < SAME_INSTANT,
+        None => test.rows.is_empty(),
+    }
+}
+
+/// The end of the latest interval, s.
+fn longest(test: &TestOutput) -> f64 {
+    test.rows
+        .iter()
+        .map(|row| row.end_s.value)
+        .fold(0.0, f64::max)
+}
+
+/// Interval or total: a total begins at 0 and is not the stream's first row, or says whose it is.
+fn span(test: &TestOutput, row: &Row) -> Span {
+    let later = test
+        .rows
+        .iter()
+        .any(|other| other.stream == row.stream && other.span != Span::Omitted);
+    let whole = row.start_s.value < SAME_INSTANT && later;
+    if whole || row.end.is_some() {
+        Span::Total
+    } else {
+        Span::Interval
+    }
+}
+
+/// Whether each stream has its total, and several streams their sum.
+fn is_done(test: &TestOutput) -> bool {
+    let total = |stream| {
+        test.rows
+            .iter()
+            .any(|row| row.stream == stream && row.span == Span::Total)
+    };
+    let streams = test
+        .connections
+        .iter()
+        .map(|connection| Stream::One(connection.id));
+    let alone = |row: &Row| row.start_s.value < SAME_INSTANT && row.span == Span::Interval;
+    // Without intervals the only row of a stream is its total.
+    let only = |stream| {
+        let mut rows = test.rows.iter().filter(|row| row.stream == stream);
+        test.asked.interval_s.is_none() && rows.next().is_some_and(alone) && rows.next().is_none()
+    };
+    let mut several = streams.clone();
+    let many = several.nth(1).is_some();
+    let mut streams = streams;
+    !test.rows.is_empty()
+        && streams.all(|stream| total(stream) || only(stream))
+        && (!many || total(Stream::Sum) || only(Stream::Sum))
+}
+
+/// What can be told only at the end: single rows that are totals, and how the transcript ends.
+fn finished(test: &mut TestOutput) {
+    for at in 0..test.rows.len() {
+        let row = &test.rows[at];
+        let same = test
+            .rows
+            .iter()
+            .filter(|other| other.stream == row.stream)
+            .count();
+        let asked = test.asked.interval_s;
+        let an_interval = asked.is_some_and(|asked| (row.seconds() - asked).abs() < 0.1 * asked)
+            && test
+                .asked
+                .time_s
+                .is_none_or(|time| time > 1.5 * row.seconds());
+        let started = row.start_s.value < SAME_INSTANT && row.span == Span::Interval;
+        // Another stream's intervals show that this one has some too.
+        let split = test
+            .rows
+            .iter()
+            .any(|other| other.start_s.value > SAME_INSTANT);
+        if same == 1 && started && !an_interval && !split {
+            test.rows[at].span = Span::Total;
+        }
+    }
+    let total = test.rows.iter().any(|row| row.span == Span::Total);
+    test.ending = match (total, test.ending) {
+        (true, Ending::Stopped) => Ending::Stopped,
+        (true, _) => Ending::Whole,
+        (false, _) => Ending::Cut,
+    };
+    if test.protocol.is_none() && !test.rows.is_empty() {
+        test.protocol = Some(Protocol::Tcp);
+    }
+}

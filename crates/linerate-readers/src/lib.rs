@@ -1,0 +1,217 @@
+//! Other tools' output as transcripts: what was printed, with the precision of its digits.
+//!
+//! A layout is recognised by its lines, so prompts, blank lines, cut ends and several runs in one file
+//! are read; a line that nobody knows is named with its number and never guessed at.
+//!
+//! What it is not: it judges nothing (`linerate-explain` does) and reads no file; text comes in as an
+//! argument.
+//!
+//! ```
+//! let text = "[  3]  0.0-10.0 sec  1.10 GBytes   942 Mbits/sec\n";
+//! let transcript = linerate_readers::read("pasted", text.as_bytes()).unwrap();
+//! assert_eq!((transcript.parts.len(), transcript.not_understood.len()), (1, 0));
+//! ```
+
+mod command;
+mod csv;
+mod iperf;
+mod json;
+mod number;
+mod sockets;
+mod storage;
+mod table;
+
+use linerate_model::transcript::{Line, Part, Transcript};
+
+/// Lines that are kept of those which nobody understood.
+const KEPT: usize = 1000;
+/// The most that is read, bytes.
+pub const MOST_BYTES: usize = 64 << 20;
+
+/// Why nothing could be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// There is nothing in it.
+    #[error("reading {name}: it holds no text")]
+    Empty {
+        /// The input.
+        name: String,
+    },
+    /// More than [`MOST_BYTES`].
+    #[error(
+        "reading {name}: {bytes} bytes are more than the {MOST_BYTES} that are read; cut it to the runs in question"
+    )]
+    TooLarge {
+        /// The input.
+        name: String,
+        /// Its size.
+        bytes: usize,
+    },
+    /// No line has a known layout.
+    #[error(
+        "reading {name}: its layout is unknown; line {line} is the first that was not understood: '{text}'. Known are {KNOWN}"
+    )]
+    Unknown {
+        /// The input.
+        name: String,
+        /// The first line's number.
+        line: usize,
+        /// Its text.
+        text: String,
+    },
+}
+
+/// The layouts, in words.
+pub const KNOWN: &str = "iperf 1/2 text and CSV (-y C), iperf3 text, JSON (-J) and JSON stream, `ss -ti`, tables of \
+transfers (amount, duration, rate), iostat -x, /proc/diskstats, /proc/drbd, drbdsetup status --json, \
+glusterd logs, sinfo, vgs and lvs, and linerate's own records";
+
+/// Reads what was pasted under `name`. Bytes that are no UTF-8 are replaced.
+pub fn read(name: &str, bytes: &[u8]) -> Result<Transcript, ReadError> {
+    let name = name.to_owned();
+    if bytes.len() > MOST_BYTES {
+        return Err(ReadError::TooLarge {
+            name,
+            bytes: bytes.len(),
+        });
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    if text.trim().is_empty() {
+        return Err(ReadError::Empty { name });
+    }
+    let (parts, not_understood) = Pages::default().read(text);
+    match not_understood.first() {
+        Some(first) if parts.is_empty() => Err(ReadError::Unknown {
+            name,
+            line: first.number,
+            text: first.text.clone(),
+        }),
+        None if parts.is_empty() => Err(ReadError::Empty { name }),
+        _ => Ok(Transcript {
+            name,
+            parts,
+            not_understood,
+        }),
+    }
+}
+
+/// A line as the readers see it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Input<'a> {
+    pub(crate) number: usize,
+    /// Without spaces and list marks around it, and without `^C`.
+    pub(crate) text: &'a str,
+    /// `^C` stood before it.
+    pub(crate) stopped: bool,
+}
+
+impl<'a> Input<'a> {
+    fn new(number: usize, raw: &'a str) -> Self {
+        let marks = |c: char| c.is_whitespace() || matches!(c, '•' | '>' | '|');
+        let mut text = raw.trim_start_matches(marks).trim_end();
+        let mut stopped = false;
+        while let Some(rest) = text.strip_prefix("^C") {
+            text = rest.trim_start();
+            stopped = true;
+        }
+        Self {
+            number,
+            text,
+            stopped,
+        }
+    }
+
+    /// The line for a list of those that were not understood.
+    pub(crate) fn quoted(&self) -> Line {
+        Line {
+            number: self.number,
+            text: self.text.chars().take(200).collect(),
+        }
+    }
+}
+
+/// The readers, and what they have read.
+#[derive(Default)]
+struct Pages {
+    parts: Vec<Part>,
+    tests: iperf::Tests,
+    tables: table::Tables,
+    storage: storage::Storage,
+    sockets: sockets::Sockets,
+    stream: json::Stream,
+    lost: Vec<Line>,
+}
+
+impl Pages {
+    fn read(mut self, text: &str) -> (Vec<Part>, Vec<Line>) {
+        let mut rest = text;
+        let mut number = 0;
+        while !rest.is_empty() {
+            let (raw, after) = rest.split_once('\n').unwrap_or((rest, ""));
+            number += 1;
+            let first = raw.trim_start();
+            let document = first.starts_with('{') || first == "[" || first.starts_with("[{");
+            if let Some(length) = document
+                .then(|| self.document(number, rest))
+                .flatten()
+                .filter(|length| *length > 0)
+            {
+                let used = &rest[..length];
+                // The value may end within a line: what stands behind it there is not looked at.
+                let lines = used.matches('\n').count();
+                number += lines;
+                rest = rest[length..]
+                    .split_once('\n')
+                    .map_or("", |(_, after)| after);
+                continue;
+            }
+            let input = Input::new(number, raw);
+            if !self.line(&input) && self.lost.len() < KEPT {
+                self.lost.push(input.quoted());
+            }
+            rest = after;
+        }
+        self.stream.finish(&mut self.parts);
+        self.tests.finish(&mut self.parts);
+        (self.parts, self.lost)
+    }
+
+    /// A JSON value at the beginning of `text`: the bytes that it takes.
+    fn document(&mut self, number: usize, text: &str) -> Option<usize> {
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>();
+        let value = values.next()?.ok()?;
+        let length = values.byte_offset();
+        let lines = text[..length].matches('\n').count();
+        let known = self.stream.take(&value, number, &mut self.parts)
+            || json::take(&value, [number, number + lines], &mut self.parts)
+            || storage::take_json(&value, number, &mut self.parts);
+        known.then_some(length)
+    }
+
+    fn line(&mut self, input: &Input<'_>) -> bool {
+        if input.text.is_empty() {
+            self.tests.stopped(input);
+            return true;
+        }
+        if input
+            .text
+            .chars()
+            .all(|c| matches!(c, '-' | '=' | '_' | ' ' | '*' | '.'))
+        {
+            return true;
+        }
+        if let Some(typed) = command::typed(input.text) {
+            self.tables.end();
+            self.storage.end();
+            self.sockets.end();
+            self.tests.typed(input, typed, &mut self.parts);
+            return true;
+        }
+        self.tests.take(input, &mut self.parts)
+            || csv::take(input, &mut self.parts)
+            || self.storage.take(input, &mut self.parts)
+            || self.sockets.take(input, &mut self.parts)
+            || self.tables.take(input, &mut self.parts)
+    }
+}

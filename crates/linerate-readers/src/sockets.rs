@@ -1,0 +1,120 @@
+//! `ss -ti`: a line of addresses, then an indented line of facts.
+
+use linerate_model::transcript::{Part, Socket};
+
+use crate::Input;
+
+/// States that a line may begin with.
+const STATES: [&str; 11] = [
+    "ESTAB",
+    "SYN-SENT",
+    "SYN-RECV",
+    "FIN-WAIT-1",
+    "FIN-WAIT-2",
+    "TIME-WAIT",
+    "CLOSE-WAIT",
+    "LAST-ACK",
+    "CLOSING",
+    "LISTEN",
+    "UNCONN",
+];
+
+/// The dump that is being read.
+#[derive(Default)]
+pub(crate) struct Sockets {
+    open: bool,
+}
+
+impl Sockets {
+    pub(crate) fn end(&mut self) {
+        self.open = false;
+    }
+
+    pub(crate) fn take(&mut self, input: &Input<'_>, parts: &mut Vec<Part>) -> bool {
+        let words: Vec<&str> = input.text.split_whitespace().collect();
+        if matches!(words.as_slice(), ["State" | "Netid" | "Recv-Q", ..])
+            && input.text.contains("Send-Q")
+        {
+            return true;
+        }
+        if let Some(socket) = addresses(input.number, &words) {
+            if !self.open || !matches!(parts.last(), Some(Part::Sockets(_))) {
+                parts.push(Part::Sockets(Vec::new()));
+                self.open = true;
+            }
+            if let Some(Part::Sockets(sockets)) = parts.last_mut() {
+                sockets.push(socket);
+            }
+            return true;
+        }
+        let facts = facts(&words);
+        let likely = facts
+            .iter()
+            .any(|(key, _)| key == "rto" || key == "rtt" || key == "cwnd" || key == "mss");
+        match parts.last_mut() {
+            Some(Part::Sockets(sockets)) if self.open && likely => {
+                if let Some(socket) = sockets.last_mut() {
+                    socket.facts = facts;
+                }
+                true
+            }
+            _ if likely && facts.len() >= 3 => {
+                parts.push(Part::Sockets(vec![Socket {
+                    line: input.number,
+                    facts,
+                    ..Socket::default()
+                }]));
+                self.open = true;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// `ESTAB 0 2172 10.0.0.1:5201 10.0.0.2:34444 …`, with or without a protocol or a state before it.
+fn addresses(line: usize, words: &[&str]) -> Option<Socket> {
+    let words = match words {
+        ["tcp" | "mptcp" | "udp", rest @ ..] => rest,
+        _ => words,
+    };
+    let words = match words {
+        [state, rest @ ..] if STATES.contains(state) => rest,
+        _ => words,
+    };
+    let [receive, send, local, remote, ..] = words else {
+        return None;
+    };
+    let address = |text: &str| {
+        text.rsplit_once(':').is_some_and(|(host, port)| {
+            !host.is_empty()
+                && (port == "*" || port.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))
+        })
+    };
+    (address(local) && address(remote)).then_some(())?;
+    Some(Socket {
+        line,
+        local: (*local).to_owned(),
+        remote: (*remote).to_owned(),
+        receive_queue: Some(receive.parse().ok()?),
+        send_queue: Some(send.parse().ok()?),
+        facts: Vec::new(),
+    })
+}
+
+/// `cwnd:10`, and pairs of a name and a rate: `pacing_rate 23.1Mbps`, `send 11.6Mbps`.
+fn facts(words: &[&str]) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    let mut words = words.iter().peekable();
+    while let Some(word) = words.next() {
+        if let Some((key, value)) = word.split_once(':') {
+            facts.push((key.to_owned(), value.to_owned()));
+        } else if let Some(rate) = words.next_if(|next| next.ends_with("bps")) {
+            facts.push(((*word).to_owned(), (*rate).to_owned()));
+        } else {
+            facts.push(((*word).to_owned(), String::new()));
+        }
+    }
+    facts.truncate(200);
+    facts
+}

@@ -1,0 +1,160 @@
+//! glusterd's log and Slurm's `sinfo`.
+
+use linerate_model::storage::{GlusterEvent, NodeGroup};
+use linerate_model::transcript::Part;
+
+use crate::Input;
+
+/// `[2012-12-13 15:40:07.881363] E [file.c:277:function] 0-glusterd: message`.
+pub(super) fn gluster(input: &Input<'_>, parts: &mut Vec<Part>) -> bool {
+    let Some(event) = event(input) else {
+        return false;
+    };
+    if !matches!(parts.last(), Some(Part::Gluster(_))) {
+        parts.push(Part::Gluster(Vec::new()));
+    }
+    if let Some(Part::Gluster(events)) = parts.last_mut() {
+        events.push(event);
+    }
+    true
+}
+
+fn event(input: &Input<'_>) -> Option<GlusterEvent> {
+    let (at, rest) = input.text.strip_prefix('[')?.split_once("] ")?;
+    let dated = at.len() >= 19 && at.as_bytes()[4] == b'-' && at.as_bytes()[7] == b'-';
+    let (level, rest) = rest.split_once(" [")?;
+    let level = level.trim();
+    if !dated || level.len() != 1 {
+        return None;
+    }
+    let (_, message) = rest.split_once("] ")?;
+    Some(GlusterEvent {
+        line: input.number,
+        at: at.to_owned(),
+        level: level.to_owned(),
+        lock: lock(message),
+        message: message.chars().take(400).collect(),
+    })
+}
+
+/// `Unable to get lock for uuid: A, lock held by: B`.
+fn lock(message: &str) -> Option<[String; 2]> {
+    let (head, holder) = message.split_once("lock held by:")?;
+    let asker = head.rsplit_once("uuid:").map(|(_, text)| text)?;
+    let clean = |text: &str| {
+        text.split_whitespace()
+            .next()
+            .unwrap_or_default()
+            .trim_matches([',', '.'])
+            .to_ascii_lowercase()
+    };
+    let pair = [clean(asker), clean(holder)];
+    pair.iter().all(|uuid| !uuid.is_empty()).then_some(pair)
+}
+
+/// The date that `sinfo -l` prints above its heading: `Tue Dec 4 16:39:01 2012`.
+pub(super) fn date(words: &[&str]) -> bool {
+    let days = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+    matches!(words, [day, _, _, time, ..] if words.len() <= 6 && days.contains(day) && time.contains(':'))
+}
+
+/// A row below `sinfo`'s heading; the reason is last and may hold spaces.
+pub(super) fn nodes(line: usize, names: &[String], words: &[&str], parts: &mut [Part]) -> bool {
+    let Some(Part::Nodes(groups)) = parts.last_mut() else {
+        return false;
+    };
+    let reason_at = names.iter().position(|name| name == "REASON");
+    let last = reason_at.is_some_and(|at| at + 1 == names.len());
+    let enough = if last {
+        words.len() >= names.len()
+    } else {
+        words.len() == names.len()
+    };
+    // `sinfo -R`: the reason stands first, the other columns are found from the end.
+    let from_end = reason_at == Some(0) && words.len() >= names.len();
+    if !enough && !from_end {
+        return false;
+    }
+    let place = |name: &str| {
+        let at = names.iter().position(|other| other == name)?;
+        if from_end {
+            (words.len() + at).checked_sub(names.len())
+        } else {
+            Some(at)
+        }
+    };
+    let value = |name: &str| {
+        place(name)
+            .and_then(|at| words.get(at))
+            .copied()
+            .unwrap_or_default()
+    };
+    let count = match value("NODES") {
+        "" => listed(value("NODELIST")),
+        text => match text.parse() {
+            Ok(count) => count,
+            Err(_) => return false,
+        },
+    };
+    let reason = match reason_at {
+        Some(0) => Some(words[..words.len() + 1 - names.len()].join(" ")),
+        Some(at) => Some(words[at..].join(" ")),
+        None => None,
+    };
+    let state = if from_end && place("STATE").is_none() {
+        "not usable"
+    } else {
+        value("STATE")
+    };
+    groups.push(NodeGroup {
+        line,
+        names: value("NODELIST").to_owned(),
+        count,
+        partition: value("PARTITION").trim_end_matches('*').to_owned(),
+        state: state.to_owned(),
+        reason: reason.filter(|text| !matches!(text.as_str(), "none" | "None" | "(null)" | "")),
+    });
+    true
+}
+
+/// Names in `a1,b[2-4,7]`, as far as they can be counted.
+fn listed(list: &str) -> u64 {
+    let (mut count, mut depth) = (0_u64, false);
+    let mut item = String::new();
+    for c in list.chars().chain([',']) {
+        match c {
+            '[' => {
+                depth = true;
+                item.clear();
+            }
+            ']' | ',' if depth || !item.is_empty() => {
+                let span = item
+                    .split_once('-')
+                    .filter(|_| depth)
+                    .and_then(|(from, to)| {
+                        Some((from.parse::<u64>().ok()?, to.parse::<u64>().ok()?))
+                    });
+                count = count.saturating_add(
+                    span.map_or(1, |(from, to)| to.saturating_sub(from).saturating_add(1)),
+                );
+                item.clear();
+                depth = depth && c != ']';
+            }
+            ']' | ',' => {}
+            _ => item.push(c),
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_nodes_are_counted() {
+        assert_eq!(listed("a1"), 1);
+        assert_eq!(listed("a[1-3,7]"), 4);
+        assert_eq!(listed("a1,b[2-3]"), 3);
+    }
+}

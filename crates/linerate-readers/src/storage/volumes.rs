@@ -1,0 +1,78 @@
+//! `vgs` and `lvs`.
+
+use linerate_model::storage::{LogicalVolume, VolumeGroup, Volumes};
+use linerate_model::transcript::Part;
+
+use crate::number::printed;
+
+fn volumes(parts: &mut Vec<Part>) -> &mut Volumes {
+    if !matches!(parts.last(), Some(Part::Volumes(_))) {
+        parts.push(Part::Volumes(Volumes::default()));
+    }
+    match parts.last_mut() {
+        Some(Part::Volumes(volumes)) => volumes,
+        _ => unreachable!("it was pushed above"),
+    }
+}
+
+/// A row of `vgs`: it has no empty cells.
+pub(super) fn group(names: &[String], words: &[&str], parts: &mut Vec<Part>) -> bool {
+    if words.len() != names.len() {
+        return false;
+    }
+    let value = |name: &str| {
+        let at = names.iter().position(|other| other == name);
+        at.and_then(|at| words.get(at)).copied().unwrap_or_default()
+    };
+    let (Ok(physical), Ok(logical)) = (value("#PV").parse(), value("#LV").parse()) else {
+        return false;
+    };
+    volumes(parts).groups.push(VolumeGroup {
+        name: value("VG").to_owned(),
+        physical,
+        logical,
+        attributes: value("Attr").to_owned(),
+        size_free: [value("VSize").to_owned(), value("VFree").to_owned()],
+    });
+    true
+}
+
+/// A row of `lvs`: cells behind the size may be empty, so they are told by their form.
+pub(super) fn logical(
+    line: usize,
+    names: &[String],
+    words: &[&str],
+    parts: &mut Vec<Part>,
+) -> bool {
+    let [name, group, attributes, size, rest @ ..] = words else {
+        return false;
+    };
+    let attribute = (6..=10).contains(&attributes.len())
+        && attributes
+            .chars()
+            .all(|c| c.is_ascii_alphabetic() || c == '-');
+    let ordered = names.get(2).is_some_and(|name| name == "Attr");
+    if !attribute
+        || !ordered
+        || rest.len() > names.len()
+        || !size.contains(|c: char| c.is_ascii_digit())
+    {
+        return false;
+    }
+    volumes(parts).volumes.push(LogicalVolume {
+        line,
+        name: (*name).to_owned(),
+        group: (*group).to_owned(),
+        attributes: (*attributes).to_owned(),
+        size: (*size).to_owned(),
+        log: rest
+            .iter()
+            .find(|word| word.contains("_mlog") || word.contains("_log"))
+            .map(|word| (*word).to_owned()),
+        copied_percent: rest
+            .iter()
+            .find_map(|word| printed(word).filter(|_| word.contains('.')))
+            .map(|number| number.value),
+    });
+    true
+}

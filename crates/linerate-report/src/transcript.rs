@@ -1,0 +1,137 @@
+//! What is said of other tools' output: as text for people, and as one JSON document.
+
+use linerate_model::finding::{Figure, Finding, Severity};
+use linerate_model::transcript::{Explained, Line, Reading, Transcript};
+use serde_json::{Value, json};
+
+use crate::json::value;
+use crate::text::layout::Page;
+use crate::words::plain;
+
+/// Lines that were not understood and are quoted; the others are counted.
+const QUOTED: usize = 12;
+
+/// The report for people, at most 100 columns wide.
+pub fn report(reading: &Reading) -> String {
+    let mut page = Page::default();
+    for (number, transcript) in reading.transcripts.iter().enumerate() {
+        page.gap();
+        page.line(&format!("linerate explain: {}", plain(&transcript.name)));
+        for explained in reading
+            .explained
+            .iter()
+            .filter(|one| one.transcript == number)
+        {
+            page.gap();
+            part(&mut page, explained);
+        }
+        not_understood(&mut page, transcript);
+    }
+    if !reading.together.is_empty() {
+        page.gap();
+        page.line("All transcripts together");
+        page.gap();
+        findings(&mut page, &reading.together, "Together");
+    }
+    page.finish()
+}
+
+fn part(page: &mut Page, explained: &Explained) {
+    page.entry("Read", &plain(&explained.title));
+    if let Some(text) = &explained.recomputed {
+        page.entry("Recomputed", &plain(text));
+    }
+    findings(page, &explained.findings, "Verdict");
+}
+
+fn findings(page: &mut Page, findings: &[Finding], first: &str) {
+    for (number, finding) in findings.iter().enumerate() {
+        let label = match finding.severity {
+            _ if first == "Together" => first,
+            Severity::Fault => "FAULT",
+            _ if number == 0 => first,
+            Severity::Limit => "Also",
+            Severity::Healthy | Severity::Note => "Note",
+        };
+        let next = finding
+            .next
+            .as_ref()
+            .map_or_else(String::new, |next| format!("; next: `{}`", plain(next)));
+        page.entry(
+            label,
+            &format!("{}: {}{next}", finding.id, plain(&finding.sentence)),
+        );
+        // Candidates are a list that a sentence cannot hold.
+        if finding
+            .figures
+            .iter()
+            .any(|figure| figure.name.starts_with("k = "))
+        {
+            finding
+                .figures
+                .iter()
+                .for_each(|figure| candidate(page, figure));
+        }
+    }
+}
+
+fn candidate(page: &mut Page, figure: &Figure) {
+    let (name, unit) = figure.name.rsplit_once(", ").unwrap_or((&figure.name, ""));
+    page.wrapped(
+        "            ",
+        &format!("{name}, {:.2} {unit}", figure.value),
+    );
+}
+
+fn not_understood(page: &mut Page, transcript: &Transcript) {
+    let lines = &transcript.not_understood;
+    if lines.is_empty() {
+        return;
+    }
+    page.gap();
+    for Line { number, text } in lines.iter().take(QUOTED) {
+        page.entry("Not read", &format!("line {number}: '{}'", plain(text)));
+    }
+    if lines.len() > QUOTED {
+        page.entry(
+            "Not read",
+            &format!("and {} lines more", lines.len() - QUOTED),
+        );
+    }
+}
+
+/// One JSON document, without a newline at its end. What is not known is `null`, never 0.
+pub fn document(reading: &Reading) -> String {
+    let transcripts: Vec<Value> = reading
+        .transcripts
+        .iter()
+        .enumerate()
+        .map(|(number, transcript)| {
+            let parts: Vec<Value> = reading
+                .explained
+                .iter()
+                .filter(|one| one.transcript == number)
+                .map(|one| {
+                    json!({
+                        "title": one.title,
+                        "recomputed": one.recomputed,
+                        "findings": value(&one.findings),
+                        "read": transcript.parts.get(one.part).map(value),
+                    })
+                })
+                .collect();
+            json!({
+                "name": transcript.name,
+                "parts": parts,
+                "not_understood": value(&transcript.not_understood),
+            })
+        })
+        .collect();
+    let document = json!({
+        "kind": "transcript",
+        "given": value(&reading.given),
+        "transcripts": transcripts,
+        "together": value(&reading.together),
+    });
+    serde_json::to_string_pretty(&document).unwrap_or_default()
+}
