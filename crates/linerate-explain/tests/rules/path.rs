@@ -248,3 +248,69 @@ fn a_wider_window_carries_in_proportion_until_the_link_or_loss() {
     plan.window_bytes = Some(linerate_model::units::Bytes(262_144));
     assert_eq!(verdict(&plan, &super::window_limited()).expected, None);
 }
+
+#[test]
+fn a_burst_and_then_a_level_with_a_queue_is_a_shaper_s() {
+    let shaped = Traffic {
+        levels: vec![(0.0, 5.0), (2.0, 1.0)],
+        rtt_us: 80_000,
+        ..quiet()
+    };
+    let findings = explain(&fixture::run(&tcp(), &shaped));
+    assert_eq!(findings[0].id, "shaper", "{findings:#?}");
+    assert!(
+        findings[0]
+            .sentence
+            .starts_with("The rate stepped down from 4.50 Gbit/s to 900 Mbit/s after 2.00 s"),
+        "{}",
+        findings[0].sentence
+    );
+    // A small step, one that came back, one near the end, and one without a queue are none.
+    let near = [
+        vec![(0.0, 1.3), (2.0, 1.0)],
+        vec![(0.0, 5.0), (2.0, 1.0), (5.0, 4.0)],
+        vec![(0.0, 5.0), (9.0, 1.0)],
+    ];
+    for levels in near {
+        let traffic = Traffic {
+            levels,
+            ..shaped.clone()
+        };
+        let found = ids(&fixture::run(&tcp(), &traffic));
+        assert!(!found.contains(&"shaper".to_owned()), "{traffic:#?}");
+    }
+    let flat = Traffic {
+        rtt_us: 40_300,
+        ..shaped.clone()
+    };
+    assert!(!ids(&fixture::run(&tcp(), &flat)).contains(&"shaper".to_owned()));
+    let stock = fixture::against_stock(fixture::run(&tcp(), &shaped), Role::Client);
+    assert!(!ids(&stock).contains(&"shaper".to_owned()));
+}
+
+#[test]
+fn marks_are_told_where_neither_queue_nor_loss_explains_the_rate() {
+    let marked = |traffic: &Traffic, marks: u64| {
+        let mut record = fixture::run(&tcp(), traffic);
+        let stream = &mut record.client.as_mut().unwrap().streams[0];
+        let rows = stream.samples.len() as u64;
+        let values = (0..rows).map(|row| marks * row / (rows - 1)).collect();
+        stream
+            .samples
+            .insert("delivered_ce_packets", values)
+            .unwrap();
+        record
+    };
+    let finding = explain(&marked(&quiet(), 900)).remove(0);
+    assert_eq!(finding.id, "ecn");
+    assert!(
+        finding.sentence.contains("900 of 773,"),
+        "{}",
+        finding.sentence
+    );
+    // A few marks hold nobody; a full path is full; without the count nothing is said.
+    assert_eq!(ids(&marked(&quiet(), 20))[0], "cannot-tell");
+    assert_eq!(ids(&marked(&Traffic::default(), 900)), ["path-full"]);
+    let stock = fixture::against_stock(marked(&quiet(), 900), Role::Client);
+    assert!(!ids(&stock).contains(&"ecn".to_owned()));
+}
