@@ -216,9 +216,9 @@ fn repeats_held_it(case: &Case<'_>) -> bool {
     loss_explains(case) || reordering_explains(case)
 }
 
-/// Whether `path-full` speaks.
+/// Whether the path is full.
 fn path_is_full(case: &Case<'_>) -> bool {
-    path_full::judge(case).is_some()
+    path_full::holds(case).is_some()
 }
 
 /// Whether `udp-sender-short` speaks.
