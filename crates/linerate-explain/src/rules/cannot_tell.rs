@@ -16,6 +16,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         || rules::early_slow_start_exit::judge(case).is_some()
         || rules::slow_start::explains(case)
         || rules::ecn::judge(case).is_some()
+        || rules::reordering::seen_often(case).is_some()
     {
         return None;
     }

@@ -72,6 +72,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 fn accounted_for(case: &Case<'_>) -> bool {
     rules::repeats_held_it(case)
         || rules::slow_start::explains(case)
+        || rules::reordering::seen_often(case).is_some()
         || [
             rules::shaper::judge,
             rules::ecn::judge,

@@ -310,3 +310,30 @@ fn marks_are_told_where_neither_queue_nor_loss_explains_the_rate() {
     let stock = fixture::against_stock(marked(&quiet(), 900), Role::Client);
     assert!(!ids(&stock).contains(&"ecn".to_owned()));
 }
+
+#[test]
+fn reordering_without_repeats_is_told_by_how_often_it_was_seen() {
+    let seen = |traffic: &Traffic, times: u64| {
+        let mut record = fixture::run(&tcp(), traffic);
+        let stream = &mut record.client.as_mut().unwrap().streams[0];
+        let rows = stream.samples.len();
+        stream
+            .samples
+            .insert("reord_seen", vec![times; rows])
+            .unwrap();
+        record
+    };
+    let finding = explain(&seen(&quiet(), 80_000)).remove(0);
+    assert_eq!(finding.id, "reordering");
+    assert!(
+        finding
+            .sentence
+            .starts_with("Segments overtook one another 80,000 times in 773,"),
+        "{}",
+        finding.sentence
+    );
+    assert_eq!(ids(&seen(&quiet(), 800))[0], "cannot-tell");
+    assert_eq!(ids(&seen(&Traffic::default(), 80_000)), ["path-full"]);
+    let stock = fixture::against_stock(seen(&quiet(), 80_000), Role::Client);
+    assert!(!ids(&stock).contains(&"reordering".to_owned()));
+}
