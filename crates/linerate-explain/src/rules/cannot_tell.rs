@@ -15,6 +15,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if rules::mtu_black_hole::speaks(case)
         || rules::early_slow_start_exit::judge(case).is_some()
         || rules::slow_start::explains(case)
+        || rules::ecn::judge(case).is_some()
+        || rules::reordering::seen_often(case).is_some()
     {
         return None;
     }

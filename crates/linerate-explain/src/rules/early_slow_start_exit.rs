@@ -35,6 +35,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         || case.next_door()
         || rules::repeats_held_it(case)
         || rules::path_is_full(case)
+        || rules::ecn::judge(case).is_some()
     {
         return None;
     }

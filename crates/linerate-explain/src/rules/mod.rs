@@ -3,6 +3,7 @@
 mod bufferbloat;
 mod cannot_tell;
 mod early_slow_start_exit;
+mod ecn;
 mod ledger_imbalance;
 mod mtu_black_hole;
 mod network_loss;
@@ -17,6 +18,7 @@ mod reordering;
 mod send_buffer;
 mod sender_application;
 mod sender_cpu;
+mod shaper;
 mod slow_start;
 mod small_mss;
 mod stall;
@@ -38,7 +40,7 @@ use crate::words;
 pub(crate) type Rule = fn(&Case<'_>) -> Option<Finding>;
 
 /// All rules, each with the id of its findings. Their order decides between findings of equal rank.
-pub(crate) const RULES: [(&str, Rule); 24] = [
+pub(crate) const RULES: [(&str, Rule); 26] = [
     ("ledger-imbalance", ledger_imbalance::judge),
     ("mtu-black-hole", mtu_black_hole::judge),
     ("stall", stall::judge),
@@ -56,6 +58,8 @@ pub(crate) const RULES: [(&str, Rule); 24] = [
     ("random-loss", random_loss::judge),
     ("network-loss", network_loss::judge),
     ("early-slow-start-exit", early_slow_start_exit::judge),
+    ("shaper", shaper::judge),
+    ("ecn", ecn::judge),
     ("unstable", unstable::judge),
     ("rate-capped", rate_capped::judge),
     ("path-full", path_full::judge),
@@ -217,9 +221,9 @@ fn repeats_held_it(case: &Case<'_>) -> bool {
     loss_explains(case) || reordering_explains(case)
 }
 
-/// Whether `path-full` speaks.
+/// Whether the path is full.
 fn path_is_full(case: &Case<'_>) -> bool {
-    path_full::judge(case).is_some()
+    path_full::holds(case).is_some()
 }
 
 /// Whether `udp-sender-short` speaks.

@@ -14,6 +14,15 @@ use crate::rules;
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    // Of a path that is full at two levels the shaper is the answer.
+    if rules::shaper::judge(case).is_some() {
+        return None;
+    }
+    holds(case)
+}
+
+/// Whether the path carried what it can, whatever made it carry no more.
+pub(crate) fn holds(case: &Case<'_>) -> Option<Finding> {
     if case.limit != Some(Limit::Network) {
         return None;
     }

@@ -5,6 +5,8 @@
 //! had not been lost; so many that the congestion control's response function gives about this rate. The
 //! kernel must have seen it too (`reord_seen`), and no more may have come twice than were sent again: a path
 //! that duplicates spoils the count. Where the kernel does not count them the rules of loss speak.
+//!
+//! Or: nothing else explains the rate, and the kernel saw reordering at least once in 100 segments.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, Protocol};
@@ -12,12 +14,13 @@ use linerate_model::units::BitRate;
 
 use crate::case::Case;
 use crate::command;
+use crate::limit::Limit;
 use crate::rules;
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if !rules::reordering_explains(case) {
-        return None;
+        return overtaken(case);
     }
     let share = case.budget()?.network;
     let path = case.path();
@@ -56,5 +59,53 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             plan.rate_bps = Some(BitRate(bits));
             plan.rate_is_default = false;
         }))
+        .done()
+}
+
+/// From this share of the segments on, each of which overtook another, acknowledgements out of order keep the
+/// congestion window from growing (propose; 10 % were seen to hold it to a third of the path's rate).
+const OFTEN: f64 = 0.01;
+
+/// How often the sender's kernel saw reordering (`reord_seen`, since Linux 4.19), where that alone explains a
+/// rate that neither a queue nor repeats explain: it waits longer before it takes a late segment for lost, and
+/// its window does not grow meanwhile.
+pub(crate) fn seen_often(case: &Case<'_>) -> Option<u64> {
+    if case.limit != Some(Limit::Network)
+        || case.udp()
+        || case.next_door()
+        || rules::repeats_held_it(case)
+        || rules::path_is_full(case)
+    {
+        return None;
+    }
+    let seen: u64 = case
+        .sender()?
+        .streams_of(case.direction.flow)
+        .map(|stream| stream.samples.last("reord_seen"))
+        .sum::<Option<u64>>()?;
+    let sent = case.path().data_segments.filter(|sent| *sent > 0)?;
+    (seen as f64 >= OFTEN * sent as f64).then_some(seen)
+}
+
+fn overtaken(case: &Case<'_>) -> Option<Finding> {
+    let seen = seen_often(case)?;
+    let sent = case.path().data_segments?;
+    let share = case.budget()?.network;
+    let sentence = format!(
+        "Segments overtook one another {} times in {} segments, which kept the congestion window small {} of the time; \
+         hardly anything was sent again: packets of one stream take several ways (a balancer by packet, bonded links, \
+         several queues)",
+        words::count(seen),
+        words::count(sent),
+        words::percent(share),
+    );
+    case.finding("reordering", Severity::Limit, sentence)
+        .share(share)
+        .figures([
+            case.sender_figure("times that reordering was seen", Some(seen as f64)),
+            case.sender_figure("segments sent", Some(sent as f64)),
+            case.sender_figure("network share of the plateau", Some(share)),
+            case.rate_figure(),
+        ])
         .done()
 }

@@ -56,7 +56,7 @@ fn most_of_the_run(case: &Case<'_>) -> Option<u64> {
         || case.udp()
         || case.next_door()
         || rules::repeats_held_it(case)
-        || rules::path_is_full(case)
+        || rules::ecn::judge(case).is_some()
         || rules::early_slow_start_exit::judge(case).is_some()
     {
         return None;

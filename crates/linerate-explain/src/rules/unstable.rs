@@ -1,7 +1,8 @@
 //! `unstable`: no single figure describes the run.
 //!
 //! The plateau's own judgement (`statistics::plateau`): it begins in the second half, or its halves differ;
-//! either way by more than 10 % and more than their intervals explain. Not said of a rate that was asked for.
+//! either way by more than 10 % and more than their intervals explain. Not said of a rate that was asked for, nor where the first cause is one that makes a rate waver (loss,
+//! marks, a shaper, an early end of slow start, a run over before the end of it): that is said already.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
@@ -10,6 +11,7 @@ use linerate_model::units::Nanos;
 
 use crate::case::Case;
 use crate::limit::Limit;
+use crate::rules;
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
@@ -17,7 +19,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let reason = plateau
         .unsteady
         .filter(|reason| *reason != Unsteady::TooShort)?;
-    if case.limit == Some(Limit::Asked) || plateau.estimate.mean <= 0.0 {
+    if case.limit == Some(Limit::Asked) || plateau.estimate.mean <= 0.0 || accounted_for(case) {
         return None;
     }
     let rates = &case.direction.rates_bps;
@@ -64,4 +66,18 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     draft
         .next(case.again(|plan| plan.end = End::TimeNs(longer)))
         .done()
+}
+
+/// Whether another finding tells why the rate wavers.
+fn accounted_for(case: &Case<'_>) -> bool {
+    rules::repeats_held_it(case)
+        || rules::slow_start::explains(case)
+        || rules::reordering::seen_often(case).is_some()
+        || [
+            rules::shaper::judge,
+            rules::ecn::judge,
+            rules::early_slow_start_exit::judge,
+        ]
+        .iter()
+        .any(|judge| judge(case).is_some())
 }

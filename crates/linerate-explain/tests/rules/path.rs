@@ -187,25 +187,21 @@ fn slow_start_that_was_most_of_the_run_is_its_limit() {
             .starts_with("Slow start took 1.10 s, 55 % of the run")
     );
     assert!(findings.iter().all(|finding| finding.id != "cannot-tell"));
-    // Over soon, or with a queue in the path, it is not what limited.
+    // Over soon, it is not what limited; a queue at the end changes nothing.
     let soon = Traffic {
         slow_start_left: Some((0.2, 3000)),
         ..short.clone()
     };
+    let findings = explain(&fixture::run(&tcp(), &soon));
+    let limits = |finding: &linerate_model::finding::Finding| {
+        finding.id == "slow-start" && finding.severity == Severity::Limit
+    };
+    assert!(!findings.iter().any(limits), "{findings:#?}");
     let full = Traffic {
         rtt_us: 80_000,
         ..short.clone()
     };
-    for traffic in [soon, full] {
-        let findings = explain(&fixture::run(&tcp(), &traffic));
-        let limits = |finding: &&linerate_model::finding::Finding| {
-            finding.id == "slow-start" && finding.severity == Severity::Limit
-        };
-        assert!(
-            !findings.iter().any(|finding| limits(&finding)),
-            "{findings:#?}"
-        );
-    }
+    assert_eq!(verdict(&tcp(), &full).id, "slow-start");
     let stock = fixture::against_stock(fixture::run(&tcp(), &short), Role::Client);
     assert!(!ids(&stock).contains(&"slow-start".to_owned()));
 }
@@ -247,4 +243,97 @@ fn a_wider_window_carries_in_proportion_until_the_link_or_loss() {
     let mut plan = tcp();
     plan.window_bytes = Some(linerate_model::units::Bytes(262_144));
     assert_eq!(verdict(&plan, &super::window_limited()).expected, None);
+}
+
+#[test]
+fn a_burst_and_then_a_level_with_a_queue_is_a_shaper_s() {
+    let shaped = Traffic {
+        levels: vec![(0.0, 5.0), (2.0, 1.0)],
+        rtt_us: 80_000,
+        ..quiet()
+    };
+    let findings = explain(&fixture::run(&tcp(), &shaped));
+    assert_eq!(findings[0].id, "shaper", "{findings:#?}");
+    assert!(
+        findings[0]
+            .sentence
+            .starts_with("The rate stepped down from 4.50 Gbit/s to 900 Mbit/s after 2.00 s"),
+        "{}",
+        findings[0].sentence
+    );
+    // A small step, one that came back, one near the end, and one without a queue are none.
+    let near = [
+        vec![(0.0, 1.3), (2.0, 1.0)],
+        vec![(0.0, 5.0), (2.0, 1.0), (5.0, 4.0)],
+        vec![(0.0, 5.0), (9.0, 1.0)],
+    ];
+    for levels in near {
+        let traffic = Traffic {
+            levels,
+            ..shaped.clone()
+        };
+        let found = ids(&fixture::run(&tcp(), &traffic));
+        assert!(!found.contains(&"shaper".to_owned()), "{traffic:#?}");
+    }
+    let flat = Traffic {
+        rtt_us: 40_300,
+        ..shaped.clone()
+    };
+    assert!(!ids(&fixture::run(&tcp(), &flat)).contains(&"shaper".to_owned()));
+    let stock = fixture::against_stock(fixture::run(&tcp(), &shaped), Role::Client);
+    assert!(!ids(&stock).contains(&"shaper".to_owned()));
+}
+
+#[test]
+fn marks_are_told_where_neither_queue_nor_loss_explains_the_rate() {
+    let marked = |traffic: &Traffic, marks: u64| {
+        let mut record = fixture::run(&tcp(), traffic);
+        let stream = &mut record.client.as_mut().unwrap().streams[0];
+        let rows = stream.samples.len() as u64;
+        let values = (0..rows).map(|row| marks * row / (rows - 1)).collect();
+        stream
+            .samples
+            .insert("delivered_ce_packets", values)
+            .unwrap();
+        record
+    };
+    let finding = explain(&marked(&quiet(), 900)).remove(0);
+    assert_eq!(finding.id, "ecn");
+    assert!(
+        finding.sentence.contains("900 of 773,"),
+        "{}",
+        finding.sentence
+    );
+    // A few marks hold nobody; a full path is full; without the count nothing is said.
+    assert_eq!(ids(&marked(&quiet(), 20))[0], "cannot-tell");
+    assert_eq!(ids(&marked(&Traffic::default(), 900)), ["path-full"]);
+    let stock = fixture::against_stock(marked(&quiet(), 900), Role::Client);
+    assert!(!ids(&stock).contains(&"ecn".to_owned()));
+}
+
+#[test]
+fn reordering_without_repeats_is_told_by_how_often_it_was_seen() {
+    let seen = |traffic: &Traffic, times: u64| {
+        let mut record = fixture::run(&tcp(), traffic);
+        let stream = &mut record.client.as_mut().unwrap().streams[0];
+        let rows = stream.samples.len();
+        stream
+            .samples
+            .insert("reord_seen", vec![times; rows])
+            .unwrap();
+        record
+    };
+    let finding = explain(&seen(&quiet(), 80_000)).remove(0);
+    assert_eq!(finding.id, "reordering");
+    assert!(
+        finding
+            .sentence
+            .starts_with("Segments overtook one another 80,000 times in 773,"),
+        "{}",
+        finding.sentence
+    );
+    assert_eq!(ids(&seen(&quiet(), 800))[0], "cannot-tell");
+    assert_eq!(ids(&seen(&Traffic::default(), 80_000)), ["path-full"]);
+    let stock = fixture::against_stock(seen(&quiet(), 80_000), Role::Client);
+    assert!(!ids(&stock).contains(&"reordering".to_owned()));
 }

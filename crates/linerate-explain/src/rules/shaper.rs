@@ -1,0 +1,97 @@
+//! `shaper`: the rate steps down after a burst, a queue grows, and it stays there.
+//!
+//! In means over a tenth of a second: after the ramp the rate stood at a first level for at least half a second,
+//! then at a second one, at most two thirds of the first, until the end, for at least two seconds and half of the run; nine in
+//! ten of the later means lie within 10 % of their median, eight in ten of the earlier ones within 20 % of
+//! theirs. A queue stands in the path. A path that really became slower looks the same: a second run tells.
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::statistics;
+
+use crate::case::Case;
+use crate::limit::{self, Limit};
+use crate::words;
+
+/// Means are taken over this time, ns.
+const BATCH_NS: u64 = 100_000_000;
+/// Means of the first level, and of the second, at least.
+const LEAST: [usize; 2] = [5, 20];
+/// The second level is at most this share of the first.
+const STEP: f64 = 2.0 / 3.0;
+
+/// Two levels of a run.
+struct Step {
+    /// Mean of the first level and of the second, bit/s.
+    levels_bps: [f64; 2],
+    /// When the second one began, ns since the start of the grid.
+    at_ns: u64,
+}
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    if case.limit != Some(Limit::Network) || case.udp() || case.next_door() {
+        return None;
+    }
+    let queue = limit::standing_queue_us(case)?;
+    let step = step(case)?;
+    let [first, second] = step.levels_bps;
+    let burst = first * step.at_ns as f64 / 8e9;
+    let sentence = format!(
+        "The rate stepped down from {} to {} after {} and stayed there, with a queue of {} in the path: consistent with \
+         a shaper that lets a burst of about {} pass; a second run tells it from a path that became slower",
+        words::rate(first),
+        words::rate(second),
+        words::seconds(step.at_ns),
+        words::micros(queue),
+        words::size(burst),
+    );
+    case.finding("shaper", Severity::Limit, sentence)
+        .figures([
+            case.sender_figure("first level, bit/s", Some(first)),
+            case.sender_figure("second level, bit/s", Some(second)),
+            case.sender_figure("step after, ns", Some(step.at_ns as f64)),
+            case.sender_figure("queue, µs", Some(queue)),
+            case.rate_figure(),
+        ])
+        .next(case.again(|_| {}))
+        .done()
+}
+
+fn step(case: &Case<'_>) -> Option<Step> {
+    let direction = case.direction;
+    let points = usize::try_from(BATCH_NS / direction.grid_step_ns.max(1))
+        .unwrap_or(1)
+        .max(1);
+    let means: Vec<f64> = direction
+        .rates_bps
+        .chunks_exact(points)
+        .map(statistics::mean)
+        .collect();
+    let most = means.iter().copied().fold(0.0, f64::max);
+    // The ramp is over when most of the highest rate was reached first.
+    let ramp = means.iter().position(|mean| *mean >= 0.8 * most)?;
+    let last = means.len().checked_sub(LEAST[1])?;
+    let cut = (ramp + LEAST[0]..=last).max_by(|a, b| {
+        let fall =
+            |cut: usize| statistics::mean(&means[ramp..cut]) - statistics::mean(&means[cut..]);
+        fall(*a).total_cmp(&fall(*b))
+    })?;
+    // The mean in which the step falls belongs to neither level.
+    let (before, after) = (&means[ramp..cut], &means[(cut + 1).min(means.len())..]);
+    let (first, second) = (statistics::median(before)?, statistics::median(after)?);
+    let steady = stands(before, first, 0.2, 0.8) && stands(after, second, 0.1, 0.9);
+    // What was the larger part of the run is no burst.
+    let early = cut <= means.len() / 2;
+    (second > 0.0 && second <= STEP * first && steady && early).then(|| Step {
+        levels_bps: [first, second],
+        at_ns: (cut * points) as u64 * direction.grid_step_ns,
+    })
+}
+
+/// Whether a share of `values` lies within `within` of `level`.
+fn stands(values: &[f64], level: f64, within: f64, share: f64) -> bool {
+    let near = values
+        .iter()
+        .filter(|value| (**value - level).abs() <= within * level)
+        .count();
+    near as f64 >= share * values.len() as f64
+}
