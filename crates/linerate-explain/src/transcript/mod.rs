@@ -127,7 +127,8 @@ fn test_findings(digest: &Digest<'_>, given: &Given) -> Vec<Finding> {
         let known = window.is_some() || repeats.is_some();
         findings.extend(window);
         findings.extend(repeats);
-        if !known {
+        // Levels and a spread have said what there is to say.
+        if !known && steady {
             findings.extend(cannot_tell::judge(digest));
         }
     }
