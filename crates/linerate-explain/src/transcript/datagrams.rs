@@ -46,6 +46,9 @@ pub(super) fn explain(digest: &Digest<'_>, given: &Given) -> Vec<Finding> {
     let said = !findings.is_empty();
     findings.extend(loss(&case).filter(|_| !said || !case.is_clean()));
     findings.extend(disorder(&case));
+    if findings.is_empty() {
+        findings.extend(super::cannot_tell::judge(digest));
+    }
     findings
 }
 
@@ -117,6 +120,31 @@ fn payload(digest: &Digest<'_>, sender: &Row, total: Option<u64>) -> Option<f64>
         .copied()
         .find(|size| (low..=high).contains(size));
     Some(usual.unwrap_or(f64::midpoint(low, high).round()))
+}
+
+/// A TCP test that was asked for a rate and reached it.
+pub(super) fn tcp_capped(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
+    let asked = &digest.test.asked;
+    let streams = f64::from(asked.streams.unwrap_or(1).max(1));
+    let typed = given.asked.map(|rate| rate.0 as f64);
+    let bps = digest.average()?;
+    let reached = [typed.or(asked.rate_bps), asked.rate_binary_bps]
+        .into_iter()
+        .flatten()
+        .map(|rate| rate * streams)
+        .find(|rate| *rate > 0.0 && (bps / rate - 1.0).abs() < 1.0 - SHORT)?;
+    let mut found = finding(
+        "rate-capped",
+        Severity::Healthy,
+        format!(
+            "{} is what was asked for ({}); this run says nothing of higher rates",
+            digest.rate(bps),
+            BitRate(whole(reached))
+        ),
+    );
+    found.figures = vec![figure("rate asked for, bit/s", reached, "command")];
+    found.next = Some(format!("linerate test {}", digest.host()));
+    Some(found)
 }
 
 /// What was asked for, against what was sent.

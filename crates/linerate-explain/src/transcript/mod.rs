@@ -110,6 +110,9 @@ fn test_findings(digest: &Digest<'_>, given: &Given) -> Vec<Finding> {
         findings.extend(datagrams::explain(digest, given));
         return findings;
     }
+    if let Some(capped) = datagrams::tcp_capped(digest, given) {
+        return vec![capped];
+    }
     let wrap = counter_wrap::judge(digest, given);
     let wrapped = wrap.is_some();
     findings.extend(wrap);
