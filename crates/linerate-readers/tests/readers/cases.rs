@@ -203,6 +203,50 @@ fn csv_and_json_hold_the_same_test() {
 }
 
 #[test]
+fn other_layouts_of_the_same_tools_are_read() {
+    let stream = "{\"event\":\"start\",\"data\":{\"version\":\"iperf 3.17\",\"connected\":[{\"socket\":5,\"local_host\":\"10.0.0.1\",\"local_port\":1,\"remote_host\":\"10.0.0.2\",\"remote_port\":5201}]}}\n\
+        {\"event\":\"interval\",\"data\":{\"streams\":[{\"socket\":5,\"start\":0,\"end\":1,\"bytes\":117700000,\"bits_per_second\":941600000,\"retransmits\":0,\"snd_cwnd\":400000}]}}\n\
+        {\"event\":\"inter";
+    let read_stream = read("x", stream.as_bytes()).unwrap();
+    assert_eq!(read_stream.not_understood.len(), 1);
+    let Some(Part::Test(test)) = read_stream.parts.first() else {
+        panic!("no test");
+    };
+    assert_eq!((test.layout, test.rows.len()), (Layout::JsonStream, 1));
+    let drbd = r#"[{"name":"r0","role":"Primary","devices":[{"volume":0,"disk-state":"UpToDate"}],
+        "connections":[{"name":"b","connection-state":"Connected","peer-role":"Secondary",
+        "peer_devices":[{"volume":0,"replication-state":"SyncSource","peer-disk-state":"Inconsistent","out-of-sync":1048576,"percent-in-sync":50.00}]}]}]"#;
+    let sinfo = "REASON USER TIMESTAMP NODELIST\nbad disk root 2024-01-01T00:00:00 n[1-3]\n";
+    for (text, words) in [
+        (drbd, "sends the peer what it lacks (SyncSource)"),
+        (sinfo, "3 nodes are not usable, reason \"bad disk\""),
+    ] {
+        let read = read("x", text.as_bytes()).unwrap();
+        let text = report(&explain(vec![read], Given::default()));
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
+fn a_log_of_many_streams_is_read_in_order_of_its_length() {
+    use std::fmt::Write as _;
+    let mut log = String::new();
+    for second in 0..500 {
+        for stream in 1..=100 {
+            writeln!(
+                log,
+                "[{stream:3}] {second}.00-{}.00 sec 1.00 MBytes 8.39 Mbits/sec 0 1.00 MBytes",
+                second + 1
+            )
+            .unwrap();
+        }
+    }
+    let read = read("x", log.as_bytes()).unwrap();
+    assert!(matches!(read.parts.as_slice(), [Part::Test(test)] if test.rows.len() == 50_000));
+}
+
+#[test]
 fn sockets_say_what_the_kernel_waited_for() {
     let dump = "State Recv-Q Send-Q Local Address:Port Peer Address:Port\n\
         ESTAB 0 2172 10.0.0.1:5001 10.0.0.2:40000\n\
