@@ -117,7 +117,7 @@ fn per_connection(slow: &Digest<'_>, fast: &Digest<'_>) -> Option<Finding> {
     let uneven = super::levels::judge(slow).is_some();
     let (id, why) = if full.is_some() && few == 1 {
         (
-            "receiver-cpu",
+            "cannot-tell",
             "one stream did not reach or hold it, so one core or one queue is suspect",
         )
     } else {
