@@ -60,9 +60,16 @@ fn add(test: &mut TestOutput, mut row: Row, connection: Option<Connection>) {
         test.connections.push(connection);
     }
     test.rows.push(row);
-    // A single row from 0 is all of the test.
-    let alone = test.rows.len() == 1;
-    test.rows[0].span = if alone { Span::Total } else { Span::Interval };
+    // A stream's only row from 0 is all of its test.
+    for at in 0..test.rows.len() {
+        let stream = test.rows[at].stream;
+        let mut same = test.rows.iter().filter(|other| other.stream == stream);
+        let only = same.nth(1).is_none() && test.rows[at].start_s.value == 0.0;
+        let first = test.rows.iter().position(|other| other.stream == stream) == Some(at);
+        if first {
+            test.rows[at].span = if only { Span::Total } else { Span::Interval };
+        }
+    }
     let total = test.rows.iter().any(|row| row.span == Span::Total);
     test.ending = if total { Ending::Whole } else { Ending::Cut };
 }

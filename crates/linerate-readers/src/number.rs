@@ -108,8 +108,14 @@ mod tests {
         assert_eq!(printed("inf"), None);
         assert_eq!(printed("1-2"), None);
         assert_eq!(size("51200", "Byte"), Some(Printed::exact(51_200.0)));
-        assert_eq!(rate("942", "Mbits/sec").unwrap().value, 942e6);
-        assert_eq!(rate("1", "MBytes/sec").unwrap().value, 8_388_608.0);
+        assert_eq!(
+            rate("942", "Mbits/sec").map(|it| (it.value, it.half)),
+            Some((942e6, 5e5))
+        );
+        assert_eq!(
+            rate("1", "MBytes/sec").map(|it| (it.value, it.half)),
+            Some((8_388_608.0, 4_194_304.0))
+        );
         assert_eq!(lettered("256k", 1024.0), Some(262_144.0));
         assert_eq!(lettered("12Q", 1024.0), None);
     }

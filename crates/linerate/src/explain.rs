@@ -51,8 +51,7 @@ fn bytes(file: Option<&Path>) -> Result<(String, Vec<u8>), Failure> {
     };
     let bytes = std::fs::read(path)
         .map_err(|error| Failure::File(format!("cannot read {}: {error}", path.display())))?;
-    let name = path.file_name().unwrap_or(path.as_os_str());
-    Ok((name.to_string_lossy().into_owned(), bytes))
+    Ok((path.display().to_string(), bytes))
 }
 
 /// Whether the bytes are linerate's own record: a JSON object with its version.

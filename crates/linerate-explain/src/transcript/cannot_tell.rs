@@ -42,6 +42,9 @@ pub(super) fn judge(digest: &Digest<'_>) -> Option<Finding> {
         .iter()
         .any(|row| row.span == Span::Interval && row.window_bytes.is_some());
     let why = match (digest.test.tool, digest.test.side) {
+        _ if digest.is_udp() => {
+            "the output holds no count of what arrived, or no total of all streams".to_owned()
+        }
         _ if windows => "the congestion window moves and nothing is repeated".to_owned(),
         (_, Some(Side::Server)) => {
             "the receiver's output holds neither repeats nor the congestion window".to_owned()

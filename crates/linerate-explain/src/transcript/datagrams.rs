@@ -16,7 +16,9 @@ const DEFAULT_RATE: f64 = 1_048_576.0;
 const SHORT: f64 = 0.95;
 /// Below this share a loss leaves the run clean.
 const CLEAN: f64 = 1e-4;
-/// From this share on it limits.
+/// From this share on it limits; below, TCP-like use still works.
+const LIMITS: f64 = 0.01;
+/// From this share on the two ends' rates are told apart.
 const MATTERS: f64 = 1e-3;
 /// The largest payload that one packet of MTU 1500 carries over IPv4, bytes.
 const ONE_PACKET: f64 = 1472.0;
@@ -40,8 +42,13 @@ pub(super) fn explain(digest: &Digest<'_>, given: &Given) -> Vec<Finding> {
         return super::cannot_tell::judge(digest).into_iter().collect();
     };
     let mut findings: Vec<Finding> = asked(&case, given).into_iter().collect();
-    findings.extend(loss(&case));
+    // A clean run has said its counts already.
+    let said = !findings.is_empty();
+    findings.extend(loss(&case).filter(|_| !said || !case.is_clean()));
     findings.extend(disorder(&case));
+    if findings.is_empty() {
+        findings.extend(super::cannot_tell::judge(digest));
+    }
     findings
 }
 
@@ -71,6 +78,11 @@ impl<'a> Case<'a> {
             payload,
             received_bps,
         })
+    }
+
+    fn is_clean(&self) -> bool {
+        let lost = self.counts.map(|(lost, total, _)| lost_much(lost, total));
+        lost == Some(false)
     }
 
     fn rate(&self, bps: f64) -> String {
@@ -108,6 +120,31 @@ fn payload(digest: &Digest<'_>, sender: &Row, total: Option<u64>) -> Option<f64>
         .copied()
         .find(|size| (low..=high).contains(size));
     Some(usual.unwrap_or(f64::midpoint(low, high).round()))
+}
+
+/// A TCP test that was asked for a rate and reached it.
+pub(super) fn tcp_capped(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
+    let asked = &digest.test.asked;
+    let streams = f64::from(asked.streams.unwrap_or(1).max(1));
+    let typed = given.asked.map(|rate| rate.0 as f64);
+    let bps = digest.average()?;
+    let reached = [typed.or(asked.rate_bps), asked.rate_binary_bps]
+        .into_iter()
+        .flatten()
+        .map(|rate| rate * streams)
+        .find(|rate| *rate > 0.0 && (bps / rate - 1.0).abs() < 1.0 - SHORT)?;
+    let mut found = finding(
+        "rate-capped",
+        Severity::Healthy,
+        format!(
+            "{} is what was asked for ({}); this run says nothing of higher rates",
+            digest.rate(bps),
+            BitRate(whole(reached))
+        ),
+    );
+    found.figures = vec![figure("rate asked for, bit/s", reached, "command")];
+    found.next = Some(format!("linerate test {}", digest.host()));
+    Some(found)
 }
 
 /// What was asked for, against what was sent.
@@ -274,7 +311,7 @@ fn loss(case: &Case<'_>) -> Option<Finding> {
             Bytes(whole(sent))
         );
     }
-    let severity = if share >= MATTERS {
+    let severity = if share >= LIMITS {
         Severity::Limit
     } else {
         Severity::Note

@@ -70,7 +70,9 @@ impl<'a> Digest<'a> {
     /// the mean of the intervals.
     pub(super) fn settled(&self) -> Option<f64> {
         if self.ramp > 0 {
-            return Some(mean(&self.plateau()));
+            let mut plateau = self.plateau();
+            plateau.sort_by(f64::total_cmp);
+            return plateau.get(plateau.len() / 2).copied();
         }
         self.average()
     }

@@ -64,7 +64,8 @@ pub(super) fn filled(bps: f64, mss: Option<f64>, tolerance: f64) -> Option<Capac
 
 /// The slowest line that can carry `bps` with this segment.
 pub(super) fn above(bps: f64, mss: f64) -> Option<Capacity> {
-    all(Some(mss)).find(|capacity| capacity.bps >= bps)
+    // Of the lines between, nobody's path is one by default.
+    all(Some(mss)).find(|capacity| capacity.bps >= bps && !capacity.line.starts_with(['2', '5']))
 }
 
 fn all(mss: Option<f64>) -> impl Iterator<Item = Capacity> {

@@ -110,6 +110,9 @@ fn test_findings(digest: &Digest<'_>, given: &Given) -> Vec<Finding> {
         findings.extend(datagrams::explain(digest, given));
         return findings;
     }
+    if let Some(capped) = datagrams::tcp_capped(digest, given) {
+        return vec![capped];
+    }
     let wrap = counter_wrap::judge(digest, given);
     let wrapped = wrap.is_some();
     findings.extend(wrap);
@@ -127,7 +130,8 @@ fn test_findings(digest: &Digest<'_>, given: &Given) -> Vec<Finding> {
         let known = window.is_some() || repeats.is_some();
         findings.extend(window);
         findings.extend(repeats);
-        if !known {
+        // Levels and a spread have said what there is to say.
+        if !known && steady {
             findings.extend(cannot_tell::judge(digest));
         }
     }

@@ -14,18 +14,25 @@ const DIFFERENT: f64 = 1.1;
 
 pub(super) fn explain(transcripts: &[Transcript], given: &Given) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let digests: Vec<Digest<'_>> = transcripts
+    let digests: Vec<(usize, Digest<'_>)> = transcripts
         .iter()
-        .flat_map(|transcript| {
+        .enumerate()
+        .flat_map(|(number, transcript)| {
             transcript.parts.iter().filter_map(move |part| match part {
-                Part::Test(test) if test.inside.is_none() => Some(Digest::of(test, transcript)),
+                Part::Test(test) if test.inside.is_none() => {
+                    Some((number, Digest::of(test, transcript)))
+                }
                 _ => None,
             })
         })
         .take(MOST)
         .collect();
-    for (at, one) in digests.iter().enumerate() {
-        for other in &digests[at + 1..] {
+    for (at, (number, one)) in digests.iter().enumerate() {
+        // Runs of one file may be of different hosts; whoever names two files wants them compared.
+        for (_, other) in digests[at + 1..]
+            .iter()
+            .filter(|(other, _)| other != number)
+        {
             match (one.is_udp(), other.is_udp()) {
                 (false, false) => findings.extend(tcp(one, other, given)),
                 (true, true) => findings.extend(udp(one, other, given)),
@@ -110,7 +117,7 @@ fn per_connection(slow: &Digest<'_>, fast: &Digest<'_>) -> Option<Finding> {
     let uneven = super::levels::judge(slow).is_some();
     let (id, why) = if full.is_some() && few == 1 {
         (
-            "receiver-cpu",
+            "cannot-tell",
             "one stream did not reach or hold it, so one core or one queue is suspect",
         )
     } else {

@@ -123,7 +123,7 @@ fn progress(device: &Drbd, sync: &DrbdSync) -> Finding {
     }
     if let Some(speed) = sync.kib_per_second.filter(|speed| *speed > 0.0) {
         if let Some(left) = sync.left_mib {
-            let seconds = whole(left * 1024.0 / speed);
+            let seconds = whole((left * 1024.0 / speed).floor());
             let _ = write!(
                 sentence,
                 " at {} KiB/s = {}",

@@ -57,7 +57,7 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
         "{window} and nothing is repeated: a window limits, not the path; window × 8 / rate = {bound}, an upper bound on the round-trip time; more window, more rate"
     );
     if let Some(rtt) = given.rtt {
-        sentence.push_str(&with_rtt(digest, first, rtt));
+        sentence.push_str(&with_rtt(first, rtt));
     }
     let mut found = finding("receive-window", Severity::Limit, sentence);
     for one in &still {
@@ -82,7 +82,7 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
     Some(found)
 }
 
-fn with_rtt(digest: &Digest<'_>, one: &Still, rtt: Nanos) -> String {
+fn with_rtt(one: &Still, rtt: Nanos) -> String {
     let flying = one.bps * rtt.as_secs_f64() / 8.0;
     let share = flying / one.window;
     let at = format!("; at {rtt}, {} are in flight", Bytes(whole(flying)));
@@ -92,9 +92,8 @@ fn with_rtt(digest: &Digest<'_>, one: &Still, rtt: Nanos) -> String {
         format!("{at}, which is this window")
     } else {
         format!(
-            "{at}, {:.0} % of this window: another one is smaller, the receiver's or the send buffer ({} of it are used)",
-            share * 100.0,
-            digest.rate(one.bps)
+            "{at}, {:.0} % of this window: another one is smaller, the receiver's or the send buffer",
+            share * 100.0
         )
     }
 }

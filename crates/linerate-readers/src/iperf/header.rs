@@ -25,7 +25,7 @@ pub(super) enum Said {
 }
 
 /// Beginnings of lines that say nothing about the figures.
-const IDLE: [&str; 27] = [
+const IDLE: [&str; 28] = [
     "iperf Done",
     "Time:",
     "Cookie:",
@@ -40,6 +40,7 @@ const IDLE: [&str; 27] = [
     "Binding to local address",
     "Server output:",
     "TOS will be set",
+    "TOS set to",
     "Setting ",
     "Write buffer size",
     "Read buffer size",

@@ -431,6 +431,14 @@ fn span(test: &TestOutput, row: &Row) -> Span {
 
 /// Whether each stream has its total, and several streams their sum.
 fn is_done(test: &TestOutput) -> bool {
+    // Asked of every row: an interval on the way answers at once.
+    if test
+        .rows
+        .last()
+        .is_some_and(|row| row.start_s.value > SAME_INSTANT)
+    {
+        return false;
+    }
     let total = |stream| {
         test.rows
             .iter()
@@ -456,26 +464,19 @@ fn is_done(test: &TestOutput) -> bool {
 
 /// What can be told only at the end: single rows that are totals, and how the transcript ends.
 fn finished(test: &mut TestOutput) {
-    for at in 0..test.rows.len() {
+    // Another stream's intervals show that this one has some too.
+    let split = test.rows.iter().any(|row| row.start_s.value > SAME_INSTANT);
+    let asked = test.asked.interval_s;
+    // At most a row of each stream begins at 0 where there are no other intervals.
+    for at in 0..if split { 0 } else { test.rows.len() } {
         let row = &test.rows[at];
-        let same = test
-            .rows
-            .iter()
-            .filter(|other| other.stream == row.stream)
-            .count();
-        let asked = test.asked.interval_s;
+        let mut same = test.rows.iter().filter(|other| other.stream == row.stream);
         let an_interval = asked.is_some_and(|asked| (row.seconds() - asked).abs() < 0.1 * asked)
             && test
                 .asked
                 .time_s
                 .is_none_or(|time| time > 1.5 * row.seconds());
-        let started = row.start_s.value < SAME_INSTANT && row.span == Span::Interval;
-        // Another stream's intervals show that this one has some too.
-        let split = test
-            .rows
-            .iter()
-            .any(|other| other.start_s.value > SAME_INSTANT);
-        if same == 1 && started && !an_interval && !split {
+        if same.nth(1).is_none() && row.span == Span::Interval && !an_interval {
             test.rows[at].span = Span::Total;
         }
     }

@@ -186,7 +186,7 @@ mod tests {
             false,
         );
         assert_eq!(tcp.retransmits, Some(12));
-        assert_eq!(tcp.window_bytes.unwrap().value, 3.05 * 1_048_576.0);
+        assert_eq!(tcp.window_bytes, size("3.05", "MBytes"));
         let sum = parsed(
             "[SUM]  0.00-10.00 sec 7.43 GBytes 6380 Mbits/sec 0 sender",
             false,

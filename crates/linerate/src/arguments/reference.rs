@@ -34,7 +34,7 @@ const TAIL: &str = "
 | 2 | the arguments cannot be understood, or contradict themselves |
 | 3 | the test could not be run: no such host, refused, wrong peer; a lab could not be had |
 | 4 | the test ran and failed on the way; what was measured is in the report |
-| 5 | a file could not be read or written |
+| 5 | a file could not be read or written, or its layout is unknown |
 | 6 | the ledger does not balance; the report says where |
 
 `lab run` ends with the code of the `linerate test` in it, `lab exec` with that of its command.

@@ -13,6 +13,8 @@ mod clocks;
 #[cfg(test)]
 mod dropin;
 #[cfg(test)]
+mod explain;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod ipv6;

@@ -1,0 +1,8 @@
+//! The readers with the rules and the report behind them, over folders of cases.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the room is pure, its fixtures are files"
+)]
+
+#[cfg(test)]
+mod cases;
