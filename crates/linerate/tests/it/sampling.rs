@@ -9,7 +9,7 @@ use crate::harness::{
 };
 
 /// Tries; the best counts, since other programs use the machine.
-const TRIES: usize = 3;
+const TRIES: usize = 8;
 
 /// The 99th percentile of the gaps between two samples of any stream, at each end.
 fn gaps_ms(record: &RunRecord) -> Vec<f64> {
@@ -62,30 +62,34 @@ fn sampling_at_1_khz_takes_less_than_a_hundredth_of_the_time() {
     let server = Server::linerate(&[]);
     let mut tried = Vec::new();
     for words in ["-C reno", "-C reno -R", "-u -b 1G"] {
-        let best = (0..TRIES)
-            .map(|_| {
-                let folder = Folder::new();
-                let file = folder.file("run.json");
-                let mut command = server.client(&format!("-t 2 --sample 1ms {words} -o"));
-                run(command.arg(&file), LONG).expect(0);
-                let record = record(&file);
-                [&record.client, &record.server]
-                    .into_iter()
-                    .map(|end| {
-                        let end = end.as_ref().unwrap();
-                        let wall = end.end_ns.0 - end.start_ns.0;
-                        let stream = &end.streams[0];
-                        assert!(
-                            stream.samples.at_ns().len() > 500,
-                            "{} samples",
-                            stream.samples.at_ns().len()
-                        );
-                        assert!(stream.sampling_ns > 0);
-                        stream.sampling_ns as f64 / wall as f64
-                    })
-                    .fold(0.0, f64::max)
-            })
-            .fold(f64::INFINITY, f64::min);
+        // A machine whose CPUs others take away makes each call look longer: the best of some tries counts.
+        let mut best = f64::INFINITY;
+        for _ in 0..TRIES {
+            let folder = Folder::new();
+            let file = folder.file("run.json");
+            let mut command = server.client(&format!("-t 2 --sample 1ms {words} -o"));
+            run(command.arg(&file), LONG).expect(0);
+            let record = record(&file);
+            let share = [&record.client, &record.server]
+                .into_iter()
+                .map(|end| {
+                    let end = end.as_ref().unwrap();
+                    let wall = end.end_ns.0 - end.start_ns.0;
+                    let stream = &end.streams[0];
+                    assert!(
+                        stream.samples.at_ns().len() > 500,
+                        "{} samples",
+                        stream.samples.at_ns().len()
+                    );
+                    assert!(stream.sampling_ns > 0);
+                    stream.sampling_ns as f64 / wall as f64
+                })
+                .fold(0.0, f64::max);
+            best = best.min(share);
+            if best < 0.01 {
+                break;
+            }
+        }
         say(&format!(
             "sampling at 1 kHz {words}: {:.2} % of the time",
             100.0 * best
