@@ -28,6 +28,7 @@ mod udp_sender_short;
 mod unstable;
 
 use linerate_model::finding::{Finding, Severity};
+use linerate_model::losses::{Episode, Losses};
 use linerate_model::record::{EndRecord, Role};
 
 use crate::case::{Case, Draft, Threads};
@@ -137,8 +138,8 @@ const REPEATS_MATTER: f64 = 1e-4;
 /// A rate that the response function puts this many times higher was not held down by repeats: the function
 /// takes each repeat for a loss event of its own and the mean round trip, and is good to a factor of 2.
 const OUT_OF_REACH: f64 = 4.0;
-/// A rate this many times what the function gives was not held down by repeats either: a congestion control
-/// that heeds loss does not get there, unless each event lost hundreds.
+/// A rate this many times what the function gives for the loss events, however many segments each lost, was
+/// not held down by them either: a congestion control that heeds loss does not get there.
 const ABOVE_ALL_REASON: f64 = 30.0;
 
 /// Whether as many repeats would hold the congestion control down to about this rate. Where the kernel does
@@ -147,15 +148,24 @@ fn in_reach(case: &Case<'_>, share: f64) -> bool {
     let path = case.path();
     let known = || {
         let stream = case.sender()?.streams_of(case.direction.flow).next()?;
-        let one = response::rate(
-            stream.congestion.as_deref()?,
-            path.mss_bytes? as f64,
-            path.rtt_us.filter(|rtt| *rtt > 0.0)? / 1e6,
-            share,
-        );
-        let all = one * f64::from(case.plan().streams.max(1));
+        let (congestion, mss) = (stream.congestion.as_deref()?, path.mss_bytes? as f64);
+        let rtt_s = path.rtt_us.filter(|rtt| *rtt > 0.0)? / 1e6;
+        let all = |share: f64| {
+            f64::from(case.plan().streams.max(1)) * response::rate(congestion, mss, rtt_s, share)
+        };
+        // Losses of one round trip are one event to a congestion control.
+        let events = |losses: &Losses| -> f64 {
+            let rounds = |episode: &Episode| {
+                1.0 + episode.to_ns.saturating_sub(episode.from_ns) as f64 / (rtt_s * 1e9)
+            };
+            losses.episodes.iter().map(rounds).sum()
+        };
+        let events = loss::of_streams(case)
+            .map(|streams| streams.iter().map(events).sum::<f64>())
+            .zip(path.data_segments.filter(|all| *all > 0))
+            .map_or(share, |(events, all)| (events / all as f64).min(share));
         let rate = case.rate()?;
-        Some(all <= OUT_OF_REACH * rate && rate <= ABOVE_ALL_REASON * all)
+        Some(all(share) <= OUT_OF_REACH * rate && rate <= ABOVE_ALL_REASON * all(events))
     };
     known().unwrap_or(true)
 }
