@@ -151,16 +151,8 @@ fn unexplained(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let share = case.budget()?.network;
-    let rtt = case.round_trips().map_or_else(
-        || "its round-trip times are not known".to_owned(),
-        |(mean, least)| {
-            format!(
-                "RTT {}, least {}",
-                words::micros(mean),
-                words::micros(least)
-            )
-        },
-    );
+    let rtt = rules::round_trips(case, "least")
+        .unwrap_or_else(|| "its round-trip times are not known".to_owned());
     let sentence = format!(
         "The congestion window held it {} of the time at {}, but neither a queue ({rtt}) nor loss explains it",
         words::percent(share),

@@ -142,30 +142,47 @@ const OUT_OF_REACH: f64 = 4.0;
 /// not held down by them either: a congestion control that heeds loss does not get there.
 const ABOVE_ALL_REASON: f64 = 30.0;
 
+/// What the congestion control reaches at a loss of `share` of the segments, bit/s, all streams of the
+/// direction; infinite where it does not slow down for it, `None` where the kernel does not tell what that takes.
+fn response_bps(case: &Case<'_>, share: f64) -> Option<f64> {
+    let stream = case.sender()?.streams_of(case.direction.flow).next()?;
+    let one = response::rate(
+        stream.congestion.as_deref()?,
+        case.path().mss_bytes? as f64,
+        round_trip_s(case)?,
+        share,
+    );
+    Some(one * f64::from(case.plan().streams.max(1)))
+}
+
+fn round_trip_s(case: &Case<'_>) -> Option<f64> {
+    case.path()
+        .rtt_us
+        .filter(|rtt| *rtt > 0.0)
+        .map(|rtt| rtt / 1e6)
+}
+
 /// Whether as many repeats would hold the congestion control down to about this rate. Where the kernel does
 /// not tell what that takes, they may.
 fn in_reach(case: &Case<'_>, share: f64) -> bool {
-    let path = case.path();
     let known = || {
-        let stream = case.sender()?.streams_of(case.direction.flow).next()?;
-        let (congestion, mss) = (stream.congestion.as_deref()?, path.mss_bytes? as f64);
-        let rtt_s = path.rtt_us.filter(|rtt| *rtt > 0.0)? / 1e6;
-        let all = |share: f64| {
-            f64::from(case.plan().streams.max(1)) * response::rate(congestion, mss, rtt_s, share)
-        };
+        let round_trip_s = round_trip_s(case)?;
         // Losses of one round trip are one event to a congestion control.
         let events = |losses: &Losses| -> f64 {
             let rounds = |episode: &Episode| {
-                1.0 + episode.to_ns.saturating_sub(episode.from_ns) as f64 / (rtt_s * 1e9)
+                1.0 + episode.to_ns.saturating_sub(episode.from_ns) as f64 / (round_trip_s * 1e9)
             };
             losses.episodes.iter().map(rounds).sum()
         };
         let events = loss::of_streams(case)
             .map(|streams| streams.iter().map(events).sum::<f64>())
-            .zip(path.data_segments.filter(|all| *all > 0))
+            .zip(case.path().data_segments.filter(|all| *all > 0))
             .map_or(share, |(events, all)| (events / all as f64).min(share));
         let rate = case.rate()?;
-        Some(all(share) <= OUT_OF_REACH * rate && rate <= ABOVE_ALL_REASON * all(events))
+        Some(
+            response_bps(case, share)? <= OUT_OF_REACH * rate
+                && rate <= ABOVE_ALL_REASON * response_bps(case, events)?,
+        )
     };
     known().unwrap_or(true)
 }
@@ -190,34 +207,33 @@ fn loss_explains(case: &Case<'_>) -> bool {
 /// What the congestion control reaches at the loss that was seen, bit/s, all streams of the direction; `None`
 /// where it lost too little to tell.
 pub(crate) fn loss_bound_bps(case: &Case<'_>) -> Option<f64> {
-    let path = case.path();
     let share = case.lost_share().filter(|share| *share >= REPEATS_MATTER)?;
-    let stream = case.sender()?.streams_of(case.direction.flow).next()?;
-    let one = response::rate(
-        stream.congestion.as_deref()?,
-        path.mss_bytes? as f64,
-        path.rtt_us.filter(|rtt| *rtt > 0.0)? / 1e6,
-        share,
-    );
-    one.is_finite()
-        .then_some(one * f64::from(case.plan().streams.max(1)))
+    response_bps(case, share).filter(|bps| bps.is_finite())
 }
 
 /// How many times the rate the response function gives where the loss is `part` of what it was.
 fn response_ratio(case: &Case<'_>, part: f64) -> Option<f64> {
-    let path = case.path();
-    let stream = case.sender()?.streams_of(case.direction.flow).next()?;
-    let at = |share: f64| {
-        Some(response::rate(
-            stream.congestion.as_deref()?,
-            path.mss_bytes? as f64,
-            path.rtt_us.filter(|rtt| *rtt > 0.0)? / 1e6,
-            share,
-        ))
-    };
     let share = case.lost_share().filter(|share| *share > 0.0)?;
-    let ratio = at(share * part)? / at(share)?;
+    let ratio = response_bps(case, share * part)? / response_bps(case, share)?;
     ratio.is_finite().then_some(ratio)
+}
+
+/// How many of the repeats the receiver got twice, as a part of a sentence; empty where it got none.
+fn received_twice(case: &Case<'_>) -> String {
+    match case.needless() {
+        0 => String::new(),
+        needless => format!(", {} of them received twice", words::count(needless)),
+    }
+}
+
+/// The round trips, mean and least, with `least` as the word for the latter; `None` where they are not known.
+fn round_trips(case: &Case<'_>, least: &str) -> Option<String> {
+    let (mean, shortest) = case.round_trips()?;
+    Some(format!(
+        "RTT {}, {least} {}",
+        words::micros(mean),
+        words::micros(shortest)
+    ))
 }
 
 /// Whether most of what was sent again had arrived: the segments overtook one another.

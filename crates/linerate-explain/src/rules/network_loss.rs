@@ -19,20 +19,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let share = case.budget()?.network;
     let path = case.path();
     let (again, all) = path.retransmits.zip(path.data_segments)?;
-    let rtt = case.round_trips().map_or_else(
-        || "RTT not known".to_owned(),
-        |(mean, least)| {
-            format!(
-                "RTT {}, at least {}",
-                words::micros(mean),
-                words::micros(least)
-            )
-        },
-    );
-    let needless = match case.needless() {
-        0 => String::new(),
-        needless => format!(", {} of them received twice", words::count(needless)),
-    };
+    let rtt = rules::round_trips(case, "at least").unwrap_or_else(|| "RTT not known".to_owned());
+    let needless = rules::received_twice(case);
     let sentence = format!(
         "Loss without a queue held it {} of the time: {} of {} segments were sent again{needless} ({}; {rtt}): \
          random loss, a shallow queue or a policer",

@@ -21,20 +21,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let losses: usize = streams.iter().map(|one| one.episodes.len()).sum();
     let path = case.path();
     let (again, all) = path.retransmits.zip(path.data_segments)?;
-    let rtt = case.round_trips().map_or_else(
-        || "RTT not known".to_owned(),
-        |(mean, least)| {
-            format!(
-                "RTT {}, least {}",
-                words::micros(mean),
-                words::micros(least)
-            )
-        },
-    );
-    let needless = match case.needless() {
-        0 => String::new(),
-        needless => format!(", {} of them received twice", words::count(needless)),
-    };
+    let rtt = rules::round_trips(case, "least").unwrap_or_else(|| "RTT not known".to_owned());
+    let needless = rules::received_twice(case);
     let sentence = format!(
         "Random loss held it {} of the time: {} of {} segments were sent again{needless} ({}), in {losses} losses \
          spread over the run, none behind a queue ({rtt})",

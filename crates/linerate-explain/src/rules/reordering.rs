@@ -78,11 +78,7 @@ pub(crate) fn seen_often(case: &Case<'_>) -> Option<u64> {
     {
         return None;
     }
-    let seen: u64 = case
-        .sender()?
-        .streams_of(case.direction.flow)
-        .map(|stream| stream.samples.last("reord_seen"))
-        .sum::<Option<u64>>()?;
+    let seen = case.path().overtaken?;
     let sent = case.path().data_segments.filter(|sent| *sent > 0)?;
     (seen as f64 >= OFTEN * sent as f64).then_some(seen)
 }
