@@ -1,7 +1,7 @@
 # Two commands do all the set-up: `make try` and `make test`.
 
 PROFILE ?= release
-LINERATE = target/$(PROFILE)/linerate
+LINERATE = $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/linerate
 
 .PHONY: build try test deps check grade kill selfcheck fuzz bench
 

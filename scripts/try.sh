@@ -6,7 +6,7 @@ set -euo pipefail
 linerate=$(realpath "$1")
 record=$(mktemp)
 log=$(mktemp)
-trap 'rm -f "$record" "$log"' EXIT
+trap 'rm -f "$record" "$record.out" "$log"' EXIT
 
 echo "Two hosts, and 1 Gbit/s with 60 ms between them: linerate lab run wan-60ms -- -t 8"
 echo
@@ -16,7 +16,6 @@ else
     code=$?
 fi
 report=$(cat "$record.out")
-rm -f "$record.out"
 
 # The path counts IP packets, the ledger payload: 52 bytes of headers a segment (IPv4 20, TCP with
 # timestamps 32).
