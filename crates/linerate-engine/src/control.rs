@@ -135,15 +135,7 @@ impl<M: Machine> Link<M> {
                     write: pending,
                 },
             ));
-            entries.extend(others.iter().map(|fd| {
-                PollEntry::new(
-                    *fd,
-                    Interest {
-                        read: true,
-                        write: false,
-                    },
-                )
-            }));
+            entries.extend(others.iter().map(|fd| PollEntry::new(*fd, Interest::READ)));
             if poll::wait(&mut entries, Some(until.since(now)))? == 0 {
                 continue;
             }
@@ -189,13 +181,7 @@ impl<M: Machine> Link<M> {
             if left == Nanos::ZERO {
                 return Err(io::Error::from(io::ErrorKind::TimedOut).into());
             }
-            let mut entries = [PollEntry::new(
-                self.stream.as_fd(),
-                Interest {
-                    read: false,
-                    write: true,
-                },
-            )];
+            let mut entries = [PollEntry::new(self.stream.as_fd(), Interest::WRITE)];
             poll::wait(&mut entries, Some(left))?;
         }
         Ok(())

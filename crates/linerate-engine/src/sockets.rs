@@ -114,13 +114,7 @@ fn connect(raw: Socket, address: SocketAddr, deadline: Nanos) -> io::Result<TcpS
                 "no answer within the time for connecting",
             ));
         }
-        let mut entries = [PollEntry::new(
-            raw.as_fd(),
-            Interest {
-                read: false,
-                write: true,
-            },
-        )];
+        let mut entries = [PollEntry::new(raw.as_fd(), Interest::WRITE)];
         if poll::wait(&mut entries, Some(left))? > 0 {
             break;
         }

@@ -236,10 +236,7 @@ impl Session<'_> {
             .filter(|index| !openings[*index].answered)
             .collect();
         let mut entries: Vec<PollEntry<'_>> = Vec::with_capacity(waiting.len() + 1);
-        let read = Interest {
-            read: true,
-            write: false,
-        };
+        let read = Interest::READ;
         entries.push(PollEntry::new(self.link.stream().as_fd(), read));
         entries.extend(
             waiting

@@ -319,10 +319,7 @@ impl Server {
         finish: BorrowedFd<'_>,
         stop: BorrowedFd<'_>,
     ) -> io::Result<(bool, bool, bool)> {
-        let read = Interest {
-            read: true,
-            write: false,
-        };
+        let read = Interest::READ;
         let tcp = self.listeners.tcp.iter().map(AsFd::as_fd);
         let udp = self
             .listeners
@@ -507,10 +504,7 @@ impl Drop for Place {
 /// Waits for the last test to leave, for a bound, or for `stop`.
 fn wait_until_left(shared: &Shared, bound: Nanos, stop: Option<BorrowedFd<'_>>) {
     let until = clock::monotonic().plus(bound);
-    let read = Interest {
-        read: true,
-        write: false,
-    };
+    let read = Interest::READ;
     loop {
         let left = until.since(clock::monotonic());
         if shared.sessions().running == 0 || left == Nanos::ZERO {

@@ -293,13 +293,7 @@ impl<'a> Recorder<'a> {
             gate.stop_fd()
         };
         let mut entries = [
-            PollEntry::new(
-                signal,
-                Interest {
-                    read: true,
-                    write: false,
-                },
-            ),
+            PollEntry::new(signal, Interest::READ),
             PollEntry::new(fd, interest),
         ];
         let count = if interest.read || interest.write {

@@ -12,10 +12,6 @@ use linerate_model::units::{BitRate, Bytes, Nanos};
 use super::recorder::Recorder;
 use super::{RECEIVER_DRAIN_BOUND, STALL_BOUND, StreamContext, StreamResult, StreamSocket};
 
-const READ: Interest = Interest {
-    read: true,
-    write: false,
-};
 /// What a read copies to: small enough to stay in the cache, since nothing looks at it.
 const SCRATCH: usize = 32 << 10;
 /// The largest read of all streams together.
@@ -87,7 +83,7 @@ fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>
                 recorder.moved(clock::monotonic(), bytes as u64);
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                recorder.wait(fd, READ, drain.wake(now));
+                recorder.wait(fd, Interest::READ, drain.wake(now));
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => {

@@ -18,18 +18,6 @@ use super::{
     DRAIN_BOUND, STALL_BOUND, STOCK_DRAIN_BOUND, StreamContext, StreamResult, StreamSocket,
 };
 
-const WRITE: Interest = Interest {
-    read: false,
-    write: true,
-};
-const READ: Interest = Interest {
-    read: true,
-    write: false,
-};
-const NOTHING: Interest = Interest {
-    read: false,
-    write: false,
-};
 /// A paced stream writes at most this much of its time at once.
 const PACED_WRITE: Nanos = Nanos::from_millis(1);
 /// So much lateness of the thread is made good; what is older, after a stall, is given up.
@@ -95,7 +83,7 @@ fn pump(
         }
         if claimed == 0 {
             if let Some(Err(until)) = pacer.as_mut().map(|pacer| pacer.ready(now, chunk)) {
-                recorder.wait(fd, NOTHING, Some(until));
+                recorder.wait(fd, Interest::NONE, Some(until));
                 continue;
             }
             claimed_while_omitting = recorder.omitting();
@@ -116,10 +104,12 @@ fn pump(
                 claimed -= written as u64;
                 recorder.moved(clock::monotonic(), written as u64);
                 if claimed > 0 {
-                    recorder.wait(fd, WRITE, None);
+                    recorder.wait(fd, Interest::WRITE, None);
                 }
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => recorder.wait(fd, WRITE, None),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                recorder.wait(fd, Interest::WRITE, None);
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => {
                 recorder.fail("sending", &error);
@@ -206,9 +196,9 @@ fn drain(context: &StreamContext, stream: &TcpStream, recorder: &mut Recorder<'_
         }
         // The peer closes its side when it has read everything, which wakes us; a stock peer does not.
         let interest = if context.peer_extended && left == 0 {
-            READ
+            Interest::READ
         } else {
-            NOTHING
+            Interest::NONE
         };
         recorder.wait(fd, interest, Some(now.plus(pause)));
         pause = Nanos((pause.0 * 2).min(5_000_000));

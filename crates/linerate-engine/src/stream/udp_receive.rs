@@ -18,10 +18,6 @@ use crate::live::LiveUdp;
 use super::recorder::{Recorder, UdpSample};
 use super::{RECEIVER_DRAIN_BOUND, StreamContext, StreamResult, StreamSocket};
 
-const READ: Interest = Interest {
-    read: true,
-    write: false,
-};
 /// Datagrams (or merged ones) a system call, and of all streams of a test together.
 const MESSAGES: usize = 4;
 const ALL_MESSAGES: usize = 64;
@@ -116,7 +112,7 @@ impl Receiver {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     let soon = drain.map(|_| now.plus(Nanos::from_millis(5)));
-                    recorder.wait(fd, READ, soon);
+                    recorder.wait(fd, Interest::READ, soon);
                 }
                 // A refusal is the echo of something that we sent, a signal is none of ours.
                 Err(error)

@@ -18,14 +18,6 @@ use crate::live::LiveUdp;
 use super::recorder::{Recorder, UdpSample};
 use super::{DRAIN_BOUND, StreamContext, StreamResult, StreamSocket};
 
-const WRITE: Interest = Interest {
-    read: false,
-    write: true,
-};
-const NOTHING: Interest = Interest {
-    read: false,
-    write: false,
-};
 /// The kernel segments at most this many datagrams of one call (`UDP_MAX_SEGMENTS`, Linux 4.18).
 const MOST_SEGMENTS: usize = 64;
 /// And at most this many bytes.
@@ -126,7 +118,7 @@ impl Sender {
                 let wanted = (self.batch * self.length) as u64;
                 if let Some(Err(until)) = self.pacer.as_mut().map(|pacer| pacer.ready(now, wanted))
                 {
-                    recorder.wait(fd, NOTHING, Some(until));
+                    recorder.wait(fd, Interest::NONE, Some(until));
                     continue;
                 }
                 claimed_while_omitting = recorder.omitting();
@@ -148,12 +140,12 @@ impl Sender {
                     recorder.moved(clock::monotonic(), written as u64);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    recorder.wait(fd, WRITE, None);
+                    recorder.wait(fd, Interest::WRITE, None);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if is_passing(&error) => {
                     self.counts.send_errors += 1;
-                    recorder.wait(fd, NOTHING, Some(now.plus(REFUSED_PAUSE)));
+                    recorder.wait(fd, Interest::NONE, Some(now.plus(REFUSED_PAUSE)));
                 }
                 Err(error) => {
                     recorder.fail("sending datagrams", &error);
