@@ -18,9 +18,9 @@ test: deps check
 	cargo test --workspace --locked --profile fast --no-fail-fast
 
 # Runs all scenarios and holds the findings against what they expect: tens of minutes.
-# RUNS=3 runs each with three seeds.
+# RUNS=3 runs each with three seeds, SEEDS_FROM=100 with others, KEEP=folder keeps the runs.
 grade: build
-	$(LINERATE) lab grade scenarios --runs $(or $(RUNS),1)
+	$(LINERATE) lab grade scenarios --runs $(or $(RUNS),1) --seeds-from $(or $(SEEDS_FROM),0) $(if $(KEEP),--keep $(KEEP))
 
 # What the lab makes against what it was asked for: two minutes.
 selfcheck: build

@@ -5,7 +5,7 @@
 //! What it is not: it makes no path and starts no program. Whoever asks hands in how to run one thing once.
 //!
 //! ```
-//! use linerate_experiment::grade::{self, Observed};
+//! use linerate_experiment::grade::{self, Observed, Rounds};
 //! use linerate_lab::scenario::Scenario;
 //!
 //! let text = "name = \"full\"\n[path]\nrate = \"100M\"\n[expect]\ntop = \"path-full\"\ngoodput = \"85M..95M\"";
@@ -13,7 +13,7 @@
 //! let run = |_: &Scenario, seed| {
 //!     Ok(Observed { seed, findings: vec!["path-full".to_owned()], goodput_bps: Some(94e6), ..Observed::default() })
 //! };
-//! let report = grade::run(&scenarios, 3, run, |_| ());
+//! let report = grade::run(&scenarios, Rounds { runs: 3, seeds_from: 0 }, run, |_| ());
 //! assert!(report.passed());
 //! ```
 

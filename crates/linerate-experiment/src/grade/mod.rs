@@ -8,15 +8,24 @@ mod judge;
 mod table;
 
 use linerate_lab::scenario::{Checked, Scenario};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use judge::{Remark, Standing};
 
 /// A run that the machine disturbed is made at most so often.
 const ATTEMPTS: u32 = 3;
 
+/// Which runs are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rounds {
+    /// How often each scenario is run.
+    pub runs: u32,
+    /// What the first round adds to a scenario's seed; each further round adds one more.
+    pub seeds_from: u64,
+}
+
 /// What one run gave.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Observed {
     /// Seed of everything random on the path.
     pub seed: u64,
@@ -78,7 +87,7 @@ pub struct Step<'a> {
     pub seed: u64,
 }
 
-/// Runs each scenario `runs` times with different seeds and judges them.
+/// Runs each scenario in each of the `rounds`, with different seeds, and judges them.
 ///
 /// The scenarios take turns: one round of all, then the next. So a machine that changes meanwhile changes
 /// for all alike. A run that misses while the lab itself was disturbed is made again, with the same seed, up to
@@ -86,18 +95,21 @@ pub struct Step<'a> {
 /// come.
 pub fn run(
     scenarios: &[Scenario],
-    runs: u32,
+    rounds: Rounds,
     mut run: impl FnMut(&Scenario, u64) -> Result<Observed, String>,
     mut before: impl FnMut(Step<'_>),
 ) -> Report {
     let mut report = Report {
         rows: scenarios.iter().map(Row::new).collect(),
     };
-    let of = scenarios.len() * runs as usize;
+    let of = scenarios.len() * rounds.runs as usize;
     let mut done = 0;
-    for round in 0..u64::from(runs) {
+    for round in 0..u64::from(rounds.runs) {
         for (scenario, row) in scenarios.iter().zip(&mut report.rows) {
-            let seed = scenario.seed.wrapping_add(round);
+            let seed = scenario
+                .seed
+                .wrapping_add(rounds.seeds_from)
+                .wrapping_add(round);
             before(Step {
                 done,
                 of,

@@ -1,6 +1,6 @@
 //! Runs held against what was expected.
 
-use linerate_experiment::grade::{self, Observed, Remark, Report, Standing};
+use linerate_experiment::grade::{self, Observed, Remark, Report, Rounds, Standing};
 use linerate_lab::scenario::{self, Checked, Claim, Scenario, Way};
 
 fn scenario(name: &str, expect: &str) -> Scenario {
@@ -167,6 +167,10 @@ fn a_path_that_did_something_else_misses() {
 }
 
 /// Three scenarios, three runs each, of which one fails and one goes wrong.
+fn rounds(runs: u32, seeds_from: u64) -> Rounds {
+    Rounds { runs, seeds_from }
+}
+
 fn report() -> (Report, Vec<String>) {
     let scenarios = [
         scenario("healthy", "top = \"path-full\"\ngoodput = \"90M..110M\""),
@@ -193,7 +197,7 @@ fn report() -> (Report, Vec<String>) {
             ..found(&["path-full"])
         }),
     };
-    let report = grade::run(&scenarios, 3, run, |step| {
+    let report = grade::run(&scenarios, rounds(3, 0), run, |step| {
         order.push(format!(
             "{}/{} {} {}",
             step.done, step.of, step.name, step.seed
@@ -226,6 +230,18 @@ fn scenarios_take_turns_with_a_new_seed_each_round() {
         report.rows[0].runs[1].remarks[..],
         [Remark::Failed { .. }]
     ));
+}
+
+#[test]
+fn other_seeds_can_be_asked_for() {
+    let scenarios = [scenario("healthy", "top = \"path-full\"")];
+    let mut seeds = Vec::new();
+    let run = |_: &Scenario, seed| {
+        seeds.push(seed);
+        Ok(found(&["path-full"]))
+    };
+    grade::run(&scenarios, rounds(2, 100), run, |_| ());
+    assert_eq!(seeds, [105, 106]);
 }
 
 #[test]
@@ -277,7 +293,7 @@ fn a_disturbed_run_is_made_again_and_decides_nothing() {
     let mut attempts = 0;
     let calm = grade::run(
         &scenarios,
-        1,
+        rounds(1, 0),
         |_, _| {
             attempts += 1;
             Ok(if attempts < 3 {
@@ -296,7 +312,7 @@ fn a_disturbed_run_is_made_again_and_decides_nothing() {
     let mut attempts = 0;
     let never = grade::run(
         &scenarios,
-        1,
+        rounds(1, 0),
         |_, _| {
             attempts += 1;
             Ok(late(&["stall"]))

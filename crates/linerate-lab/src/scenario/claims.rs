@@ -2,7 +2,7 @@
 //! a policer polices. A grade is worth nothing where the path did something else.
 
 use linerate_model::units::{Nanos, grouped};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::types::{Scenario, Way};
 use crate::path::{ClassCounters, Counters, Discipline, Loss, Probability, Settings};
@@ -29,7 +29,7 @@ const IN_THE_HOSTS: [&str; 9] = [
 ];
 
 /// Something that a scenario says of one direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Claim {
     /// Nothing arrives before the delay is over.
@@ -61,7 +61,7 @@ pub enum Claim {
 }
 
 /// Whether a claim holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// The counters show it.
@@ -73,7 +73,7 @@ pub enum Standing {
 }
 
 /// A claim, and what the counters say of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checked {
     /// The direction.
     pub way: Way,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::units::{BitRate, Nanos};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::path::DirectionSpec;
 
@@ -70,7 +70,7 @@ pub enum Family {
 }
 
 /// One of the two directions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
     /// From the sender (client) to the receiver (server).

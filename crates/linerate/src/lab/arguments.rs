@@ -134,6 +134,15 @@ pub(super) struct GradeArguments {
     /// Only scenarios whose name contains this; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub(super) only: Vec<String>,
+    /// Add this to the seed of each scenario
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) seeds_from: u64,
+    /// Keep each run in this folder: its record, and what the path did
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) keep: Option<PathBuf>,
+    /// Run nothing: judge the runs that --keep left in this folder
+    #[arg(long, value_name = "FOLDER", conflicts_with = "keep")]
+    pub(super) kept: Option<PathBuf>,
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,

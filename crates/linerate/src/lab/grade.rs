@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_experiment::grade::{self, Observed};
+use linerate_experiment::grade::{self, Observed, Report, Rounds};
 use linerate_kernel::thread::SignalFd;
 use linerate_lab::runner::{self, Isolation};
 use linerate_lab::scenario::{Mode, Scenario};
 
 use super::arguments::GradeArguments;
+use super::kept;
 use super::run::{self, Ran, RunOptions};
 use super::take_signals;
 use crate::action::Failure;
@@ -16,30 +17,19 @@ use crate::printer::Printer;
 /// Runs and grades.
 pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), Failure> {
     let scenarios = scenarios(&arguments.folder, &arguments.only)?;
-    let signals = take_signals()?;
-    let isolation = runner::isolate()?;
-    let mut stopped = false;
-    let report = grade::run(
-        &scenarios,
-        arguments.runs,
-        |scenario, seed| {
-            // After a signal nothing more is started; what ran is told.
-            stopped = stopped || matches!(signals.read(), Ok(Some(_)));
-            if stopped {
-                return Err("stopped by a signal".to_owned());
-            }
-            observe(scenario, seed, isolation, &signals)
-        },
-        |step| {
-            printer.tell(&format!(
-                "{} of {}: {}, seed {} …",
-                step.done + 1,
-                step.of,
-                step.name,
-                step.seed
-            ));
-        },
-    );
+    let rounds = Rounds {
+        runs: arguments.runs,
+        seeds_from: arguments.seeds_from,
+    };
+    let report = match &arguments.kept {
+        Some(folder) => grade::run(
+            &scenarios,
+            rounds,
+            |scenario, seed| kept::read(folder, &scenario.name, seed),
+            |_| {},
+        ),
+        None => run_all(&scenarios, rounds, arguments.keep.as_deref(), printer)?,
+    };
     if arguments.json {
         printer.line(&serde_json::json!(report).to_string())?;
     } else {
@@ -52,6 +42,39 @@ pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), F
             "some scenarios missed what they expect".to_owned(),
         ))
     }
+}
+
+fn run_all(
+    scenarios: &[Scenario],
+    rounds: Rounds,
+    keep: Option<&Path>,
+    printer: &Printer,
+) -> Result<Report, Failure> {
+    keep.map_or(Ok(()), kept::prepare)?;
+    let signals = take_signals()?;
+    let isolation = runner::isolate()?;
+    let mut stopped = false;
+    Ok(grade::run(
+        scenarios,
+        rounds,
+        |scenario, seed| {
+            // After a signal nothing more is started; what ran is told.
+            stopped = stopped || matches!(signals.read(), Ok(Some(_)));
+            if stopped {
+                return Err("stopped by a signal".to_owned());
+            }
+            observe(scenario, seed, keep, isolation, &signals)
+        },
+        |step| {
+            printer.tell(&format!(
+                "{} of {}: {}, seed {} …",
+                step.done + 1,
+                step.of,
+                step.name,
+                step.seed
+            ));
+        },
+    ))
 }
 
 /// The scenarios of a folder, by name.
@@ -91,6 +114,7 @@ fn scenarios(folder: &Path, only: &[String]) -> Result<Vec<Scenario>, Failure> {
 fn observe(
     scenario: &Scenario,
     seed: u64,
+    keep: Option<&Path>,
     isolation: Isolation,
     signals: &SignalFd,
 ) -> Result<Observed, String> {
@@ -98,13 +122,22 @@ fn observe(
     scenario.seed = seed;
     let options = RunOptions {
         document: true,
-        ..RunOptions::default()
+        more: keep.map_or_else(Vec::new, |folder| {
+            vec![
+                "-o".into(),
+                kept::record(folder, &scenario.name, seed).into(),
+            ]
+        }),
     };
     let ran =
         run::run(&scenario, isolation, &options, signals).map_err(|failure| failure.to_string())?;
     let document: serde_json::Value = serde_json::from_slice(&ran.document)
         .map_err(|_| format!("the test gave no document: {}", ran.complaint))?;
-    Ok(observed(&scenario, &ran, &document))
+    let observed = observed(&scenario, &ran, &document);
+    if let Some(folder) = keep {
+        kept::write(folder, &scenario.name, &observed)?;
+    }
+    Ok(observed)
 }
 
 fn observed(scenario: &Scenario, ran: &Ran, document: &serde_json::Value) -> Observed {

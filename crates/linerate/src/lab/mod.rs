@@ -3,6 +3,7 @@
 pub(crate) mod arguments;
 mod cross;
 mod grade;
+mod kept;
 mod programs;
 mod run;
 mod selfcheck;

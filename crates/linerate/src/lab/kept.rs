@@ -1,0 +1,63 @@
+//! The runs of a grading, kept in a folder, so that other rules can judge the same runs.
+//!
+//! Each leaves two files: its record, which `linerate show` reads as well, and what the grading had of the path.
+
+use std::path::{Path, PathBuf};
+
+use linerate_experiment::grade::Observed;
+use linerate_explain::explain;
+use linerate_model::evidence::Evidence;
+use linerate_report::record as record_file;
+use linerate_report::view::RunView;
+
+use crate::action::Failure;
+
+/// Makes the folder.
+pub(super) fn prepare(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Failure::File(format!(
+            "cannot make the folder {} for the runs: {error}",
+            folder.display()
+        ))
+    })
+}
+
+/// The file of a run's record.
+pub(super) fn record(folder: &Path, name: &str, seed: u64) -> PathBuf {
+    folder.join(format!("{name}-{seed}.json"))
+}
+
+/// The file with what the grading had of the run.
+fn observed(folder: &Path, name: &str, seed: u64) -> PathBuf {
+    folder.join(format!("{name}-{seed}.path.json"))
+}
+
+/// Keeps what is not in the record.
+pub(super) fn write(folder: &Path, name: &str, run: &Observed) -> Result<(), String> {
+    let path = observed(folder, name, run.seed);
+    let text = serde_json::json!(run).to_string();
+    std::fs::write(&path, text).map_err(|error| {
+        format!(
+            "cannot keep what the path did in {}: {error}",
+            path.display()
+        )
+    })
+}
+
+/// Reads a run; findings and goodput are computed again from its record.
+pub(super) fn read(folder: &Path, name: &str, seed: u64) -> Result<Observed, String> {
+    let bytes = |path: &Path| {
+        std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    };
+    let path = observed(folder, name, seed);
+    let mut run: Observed = serde_json::from_slice(&bytes(&path)?)
+        .map_err(|error| format!("{} does not tell what a path did: {error}", path.display()))?;
+    let path = record(folder, name, seed);
+    let kept = record_file::from_json(&bytes(&path)?)
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    let findings = explain(&Evidence::of(&kept));
+    let view = RunView::of(&kept, &findings);
+    run.goodput_bps = view.summary.figures.goodput_bps.map(|bps| bps as f64);
+    run.findings = findings.into_iter().map(|finding| finding.id).collect();
+    Ok(run)
+}
