@@ -89,13 +89,27 @@ pub fn spawn_bound(command: &mut Command, settings: &ChildSettings<'_>) -> io::R
     command.spawn()
 }
 
-/// Starts a child in a session of its own: no terminal's signal reaches it, and it outlives us.
+/// Starts a child in a session of its own: no terminal's signal reaches it, and it outlives us. So it keeps none
+/// of the descriptors that we inherited: what waits for their end, a lock or a pipe, would wait for the child.
 ///
 /// # Errors
-/// Those of starting it.
+/// Those of starting it. Linux 5.11 for the descriptors; an older kernel leaves them open.
 pub fn spawn_detached(command: &mut Command) -> io::Result<Child> {
-    // SAFETY: between fork and exec one system call is made.
-    unsafe { command.pre_exec(|| check(libc::setsid()).map(drop)) };
+    let detach = || {
+        // SAFETY: no pointer is passed; descriptors are marked, none is closed before exec.
+        unsafe {
+            check(libc::setsid())?;
+            libc::syscall(
+                libc::SYS_close_range,
+                3,
+                libc::c_uint::MAX,
+                libc::CLOSE_RANGE_CLOEXEC,
+            );
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec two system calls are made.
+    unsafe { command.pre_exec(detach) };
     command.spawn()
 }
 

@@ -287,6 +287,36 @@ fn a_path_stays_up_for_commands_and_goes_down() {
 }
 
 #[test]
+fn a_path_that_stays_up_keeps_nothing_of_its_callers_open() {
+    let _beside = beside();
+    let folder = Folder::new();
+    let lock = folder.file("lock");
+    let up = noted(&folder, &["up", "three"]);
+    // The shell leaves a descriptor open to what it starts, as flock(1) does.
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec 9>\"$0\"; exec \"$@\""]);
+    command.arg(&lock).arg(up.get_program()).args(up.get_args());
+    for (name, value) in up.get_envs() {
+        command.env(name, value.unwrap());
+    }
+    let Some(done) = lab("a holder's descriptors", &mut command) else {
+        return;
+    };
+    done.expect(0);
+    let list = run(&mut noted(&folder, &["list", "--json"]), LONG)
+        .expect(0)
+        .json();
+    let open = format!("/proc/{}/fd", number(&list, "/0/pid"));
+    let links: Vec<_> = std::fs::read_dir(open)
+        .unwrap()
+        .filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok())
+        .collect();
+    run(&mut noted(&folder, &["down", "three"]), LONG).expect(0);
+    assert!(!links.is_empty());
+    assert!(!links.contains(&lock), "{links:?}");
+}
+
+#[test]
 fn a_holder_that_is_killed_is_forgotten() {
     let _beside = beside();
     let folder = Folder::new();
