@@ -31,6 +31,7 @@ mod limit;
 mod loss;
 mod response;
 mod rules;
+mod slices;
 pub mod transcript;
 mod words;
 
@@ -68,7 +69,7 @@ fn rank(finding: &Finding) -> (u8, u32) {
         (_, Severity::Fault) => 0,
         ("stall" | "mtu-black-hole", _) => 1,
         (_, Severity::Limit) => 2,
-        ("unstable", _) => 3,
+        ("path-change" | "bimodal" | "unstable", _) => 3,
         (_, Severity::Healthy) => 4,
         ("cannot-tell", _) => 5,
         (_, Severity::Note) => 6,

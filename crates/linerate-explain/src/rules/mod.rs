@@ -1,12 +1,17 @@
 //! One file a rule. A rule looks at one direction and says at most one thing about it.
 
+mod asymmetric;
+mod bimodal;
 mod bufferbloat;
 mod cannot_tell;
+mod congested;
+mod congestion_control;
 mod early_slow_start_exit;
 mod ecn;
 mod ledger_imbalance;
 mod mtu_black_hole;
 mod network_loss;
+mod path_change;
 mod path_full;
 mod policer;
 mod random_loss;
@@ -26,6 +31,7 @@ mod udp_path_loss;
 mod udp_receiver_drop;
 mod udp_sender_short;
 mod unstable;
+mod virtualisation_limit;
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::losses::{Episode, Losses};
@@ -41,13 +47,14 @@ use crate::words;
 pub(crate) type Rule = fn(&Case<'_>) -> Option<Finding>;
 
 /// All rules, each with the id of its findings. Their order decides between findings of equal rank.
-pub(crate) const RULES: [(&str, Rule); 26] = [
+pub(crate) const RULES: [(&str, Rule); 32] = [
     ("ledger-imbalance", ledger_imbalance::judge),
     ("mtu-black-hole", mtu_black_hole::judge),
     ("stall", stall::judge),
     ("udp-sender-short", udp_sender_short::judge),
     ("udp-receiver-drop", udp_receiver_drop::judge),
     ("udp-path-loss", udp_path_loss::judge),
+    ("virtualisation-limit", virtualisation_limit::judge),
     ("sender-cpu", sender_cpu::judge),
     ("receiver-cpu", receiver_cpu::judge),
     ("receiver-application", receiver_application::judge),
@@ -56,11 +63,15 @@ pub(crate) const RULES: [(&str, Rule); 26] = [
     ("sender-application", sender_application::judge),
     ("reordering", reordering::judge),
     ("policer", policer::judge),
+    ("congestion-control", congestion_control::judge),
     ("random-loss", random_loss::judge),
     ("network-loss", network_loss::judge),
     ("early-slow-start-exit", early_slow_start_exit::judge),
     ("shaper", shaper::judge),
     ("ecn", ecn::judge),
+    ("congested", congested::judge),
+    ("path-change", path_change::judge),
+    ("bimodal", bimodal::judge),
     ("unstable", unstable::judge),
     ("rate-capped", rate_capped::judge),
     ("path-full", path_full::judge),
@@ -68,6 +79,7 @@ pub(crate) const RULES: [(&str, Rule); 26] = [
     ("small-mss", small_mss::judge),
     ("bufferbloat", bufferbloat::judge),
     ("slow-start", slow_start::judge),
+    ("asymmetric", asymmetric::judge),
 ];
 
 /// A cause that is not the first one is worth a note from this share of the time on.

@@ -14,11 +14,14 @@ use crate::rules;
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    // Of a path that is full at two levels the shaper is the answer.
-    if rules::shaper::judge(case).is_some() {
-        return None;
-    }
-    holds(case)
+    // Of a path that is full at two levels, or of somebody else's, that is the answer; and a round trip that
+    // stepped is no queue.
+    let told = rules::shaper::judge(case).is_some()
+        || rules::congested::seen(case).is_some()
+        || rules::bimodal::seen(case).is_some()
+        || rules::path_change::explains(case)
+        || rules::congestion_control::explains(case);
+    if told { None } else { holds(case) }
 }
 
 /// Whether the path carried what it can, whatever made it carry no more.

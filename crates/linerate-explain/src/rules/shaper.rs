@@ -10,6 +10,7 @@ use linerate_model::statistics;
 
 use crate::case::Case;
 use crate::limit::{self, Limit};
+use crate::rules;
 use crate::words;
 
 /// Means are taken over this time, ns.
@@ -32,6 +33,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let queue = limit::standing_queue_us(case)?;
+    // A round trip that stepped with the path is no queue.
+    if rules::path_change::explains(case) {
+        return None;
+    }
     let step = step(case)?;
     let [first, second] = step.levels_bps;
     let burst = first * step.at_ns as f64 / 8e9;

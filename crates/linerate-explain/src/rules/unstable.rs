@@ -12,6 +12,7 @@ use linerate_model::units::Nanos;
 use crate::case::Case;
 use crate::limit::Limit;
 use crate::rules;
+use crate::slices;
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
@@ -72,12 +73,26 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 fn accounted_for(case: &Case<'_>) -> bool {
     rules::repeats_held_it(case)
         || rules::slow_start::explains(case)
+        || rules::path_change::explains(case)
+        || rules::congestion_control::explains(case)
+        || grows_back(case)
         || rules::reordering::seen_often(case).is_some()
         || [
             rules::shaper::judge,
+            rules::congested::judge,
+            rules::bimodal::judge,
             rules::ecn::judge,
             rules::early_slow_start_exit::judge,
         ]
         .iter()
         .any(|judge| judge(case).is_some())
+}
+
+/// Whether it is the congestion control that wavers, on a path that it fills: whenever a queue stood the path
+/// carried about the same, so the low rates are those without a queue, on the way back from a loss.
+fn grows_back(case: &Case<'_>) -> bool {
+    rules::path_is_full(case)
+        && slices::of(case)
+            .and_then(|slices| slices::capacity(case, &slices))
+            .is_some_and(|capacity| capacity.steady)
 }

@@ -9,6 +9,7 @@
 mod losses;
 mod pages;
 mod path;
+mod shape;
 
 use linerate_model::evidence::Evidence;
 use linerate_model::finding::{Finding, Severity};

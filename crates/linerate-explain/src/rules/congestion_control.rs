@@ -1,0 +1,206 @@
+//! `congestion-control`: the sender's congestion control takes longer to come back from a loss than the path allows.
+//!
+//! Two shapes, both network-limited between two hosts and without a standing queue:
+//!
+//! - *rare losses*: the loss events of the run, by the response functions, let CUBIC reach at least 1.5 times what
+//!   Reno does, and the sender runs Reno;
+//! - *one loss is too much*: losses came when a queue had grown, since then no queue stands, for more than half of
+//!   the time the rate is below 85 % of what the path carried with a queue, and the time that the algorithm needs to
+//!   grow back from one loss (Reno: half the window, a segment a round trip; CUBIC: K of RFC 9438 §4.2) is longer than half of the
+//!   run.
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::plan::End;
+use linerate_model::units::Nanos;
+
+use crate::case::{Case, capital};
+use crate::limit::{self, Limit};
+use crate::loss::{self, Cause};
+use crate::response;
+use crate::slices;
+use crate::words;
+
+/// CUBIC must promise this many times Reno's rate.
+const BETTER: f64 = 1.5;
+/// The low part of a run that one loss spoilt.
+const MOST: f64 = 0.5;
+/// Its mean rate is below this share of what the path carries.
+const FAR_BELOW: f64 = 0.8;
+
+/// So many slices with a queue show what the path carries.
+const QUEUED: usize = 3;
+
+/// What shows it.
+struct Seen {
+    algorithm: String,
+    /// What the path, or another algorithm under the same losses, gives, bit/s.
+    possible_bps: f64,
+    /// Losses of the run that it reacted to.
+    losses: f64,
+    /// Time to grow back from one, s.
+    recovery_s: f64,
+    /// What would limit at that rate.
+    then: &'static str,
+}
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    let seen = seen(case)?;
+    let rate = case.rate()?;
+    let name = if seen.algorithm == "reno" {
+        "Reno"
+    } else {
+        "CUBIC"
+    };
+    let sentence = format!(
+        "{}'s {name} was still growing back: it takes {} after one loss at this window and round trip ({} losses in \
+         {}); {} passed where {} can",
+        capital(&case.sending_host()),
+        words::seconds(words::whole(seen.recovery_s * 1e9)),
+        words::count(words::whole(seen.losses)),
+        words::seconds(case.direction.span_ns),
+        words::rate(rate),
+        words::rate(seen.possible_bps),
+    );
+    let draft = case
+        .finding("congestion-control", Severity::Limit, sentence)
+        .share(case.budget()?.network)
+        .figures([
+            case.rate_figure(),
+            case.sender_figure("rate that is possible, bit/s", Some(seen.possible_bps)),
+            case.sender_figure("time to grow back from a loss, s", Some(seen.recovery_s)),
+            case.sender_figure("losses", Some(seen.losses)),
+            case.sender_figure("rtt mean, µs", case.path().rtt_us),
+        ]);
+    if seen.algorithm == "reno" {
+        draft
+            .remedy(case.direction.flow.sender(), "-C", "cubic".to_owned())
+            .expected(seen.possible_bps, 0.4, seen.then)
+            .next(case.again(|plan| plan.congestion = Some("cubic".to_owned())))
+            .done()
+    } else {
+        let seconds = words::whole((seen.recovery_s * 5.0).ceil()).clamp(30, 3600);
+        draft
+            .next(case.again(|plan| plan.end = End::TimeNs(Nanos::from_millis(seconds * 1000))))
+            .done()
+    }
+}
+
+fn seen(case: &Case<'_>) -> Option<Seen> {
+    if case.limit != Some(Limit::Network)
+        || case.udp()
+        || case.next_door()
+        || limit::link_full(case)
+        || limit::standing_queue_us(case).is_some()
+        || case.needless() > 0
+    {
+        return None;
+    }
+    let streams = case.sender()?.streams_of(case.direction.flow);
+    let mut names = streams.map(|stream| stream.congestion.as_deref());
+    let algorithm = names.next()??;
+    if !["reno", "cubic"].contains(&algorithm) || names.any(|other| other != Some(algorithm)) {
+        return None;
+    }
+    let rare = (algorithm == "reno").then(|| rare_losses(case)).flatten();
+    rare.or_else(|| one_loss(case, algorithm))
+}
+
+/// Time to grow back from one loss at a window of `segments`, s.
+fn recovery_s(algorithm: &str, segments: f64, rtt_s: f64) -> f64 {
+    if algorithm == "reno" {
+        segments / 2.0 * rtt_s
+    } else {
+        (0.3 * segments / 0.4).cbrt()
+    }
+}
+
+fn rare_losses(case: &Case<'_>) -> Option<Seen> {
+    // The losses that end slow start say nothing of the path's own.
+    let losses: f64 = loss::of_streams(case)?
+        .iter()
+        .map(|one| one.later().len() as f64)
+        .sum();
+    let rate = case.rate()?;
+    let (mss, rtt_s) = (case.path().mss_bytes? as f64, case.path().rtt_us? / 1e6);
+    let segments = case.path().data_segments.filter(|all| *all > 0)? as f64;
+    if losses < 2.0
+        || matches!(
+            loss::cause(case),
+            Some(Cause::Policer | Cause::Queue { .. })
+        )
+    {
+        return None;
+    }
+    let share = losses / segments;
+    let ratio =
+        response::rate("cubic", mss, rtt_s, share) / response::rate("reno", mss, rtt_s, share);
+    let each = rate / f64::from(case.plan().streams.max(1));
+    let window = each * rtt_s / 8.0 / mss;
+    let most = slices::of(case)
+        .and_then(|slices| slices::capacity(case, &slices))
+        .map_or(f64::INFINITY, |capacity| capacity.bps);
+    let possible_bps = (ratio * rate).min(most.max(rate));
+    (possible_bps >= BETTER * rate).then(|| Seen {
+        algorithm: "reno".to_owned(),
+        possible_bps,
+        losses,
+        recovery_s: recovery_s("reno", window, rtt_s),
+        then: "the same losses, or the path",
+    })
+}
+
+fn one_loss(case: &Case<'_>, algorithm: &str) -> Option<Seen> {
+    let losses = loss::of_streams(case)?;
+    if !matches!(loss::cause(case), Some(Cause::Queue { .. })) {
+        return None;
+    }
+    let slices = slices::of(case)?;
+    let capacity = slices::capacity(case, &slices)?;
+    let rate = case.rate()?;
+    let rtt_s = case.path().rtt_us? / 1e6;
+    // The first loss came at the window that filled the path and its queue.
+    let window = losses
+        .iter()
+        .filter_map(|one| one.episodes.first())
+        .map(|episode| episode.window_packets)
+        .max()? as f64;
+    let recovery_s = recovery_s(algorithm, window, rtt_s);
+    let slow = recovery_s * 1e9 >= MOST * case.direction.span_ns as f64;
+    // Where it lost again at a smaller window, that is what the path bears.
+    let back = losses
+        .iter()
+        .flat_map(linerate_model::losses::Losses::later);
+    let once = back
+        .map(|episode| episode.window_packets as f64)
+        .all(|again| again >= FAR_BELOW * window);
+    let found = slow
+        && once
+        && capacity.queued >= QUEUED
+        && capacity.steady
+        && capacity.low >= MOST
+        && rate < FAR_BELOW * capacity.bps;
+    found.then(|| Seen {
+        algorithm: algorithm.to_owned(),
+        possible_bps: capacity.bps,
+        losses: losses.iter().map(|one| one.episodes.len() as f64).sum(),
+        recovery_s,
+        then: "the path itself",
+    })
+}
+
+/// Whether what is seen is one loss's doing, on a path that carries more.
+pub(crate) fn explains(case: &Case<'_>) -> bool {
+    seen(case).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::recovery_s;
+
+    #[test]
+    fn growing_back_takes_what_the_papers_say() {
+        // 10 Gbit/s at 100 ms with 1448 bytes: 86,326 segments; CUBIC's K is 40 s, Reno takes over an hour.
+        assert!((recovery_s("cubic", 86_326.0, 0.1) - 40.1).abs() < 0.2);
+        assert!((recovery_s("reno", 86_326.0, 0.1) - 4316.0).abs() < 1.0);
+    }
+}

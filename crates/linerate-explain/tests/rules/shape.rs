@@ -1,0 +1,303 @@
+//! Rules that look at how rate, bytes in flight and round trip follow one another through the run.
+
+use linerate_model::fixture::{self, Loss, Traffic};
+use linerate_model::record::{Role, RunRecord};
+
+use super::{explain, ids, tcp};
+
+const MSS: f64 = 1448.0;
+
+/// A run whose rate is `levels` (second from which on, share of 100 Mbit/s), and whose round trip is
+/// `rtt_us(second)`; the bytes in flight are what Little's law says.
+fn run(levels: &[(f64, f64)], rtt_us: impl Fn(f64) -> f64) -> RunRecord {
+    shaped(&traffic(levels), levels, rtt_us)
+}
+
+fn traffic(levels: &[(f64, f64)]) -> Traffic {
+    Traffic {
+        rate_bps: 100e6,
+        levels: levels.to_vec(),
+        min_rtt_us: 20_000,
+        rtt_us: 30_000,
+        retransmits: 0,
+        ..Traffic::default()
+    }
+}
+
+fn shaped(traffic: &Traffic, levels: &[(f64, f64)], rtt_us: impl Fn(f64) -> f64) -> RunRecord {
+    let mut record = fixture::run(&tcp(), traffic);
+    let end = record.client.as_mut().unwrap();
+    let start = end.start_ns.0;
+    let stream = &mut end.streams[0];
+    let seconds: Vec<f64> = stream
+        .samples
+        .at_ns()
+        .iter()
+        .map(|at| at.saturating_sub(start) as f64 / 1e9)
+        .collect();
+    let level = |second: f64| {
+        let past = levels.iter().rev().find(|(from, _)| *from <= second);
+        past.map_or(1.0, |(_, share)| *share)
+    };
+    let whole = |value: f64| linerate_model::units::whole(value);
+    let rtts: Vec<u64> = seconds
+        .iter()
+        .map(|second| whole(rtt_us(*second)))
+        .collect();
+    let least: Vec<u64> = rtts
+        .iter()
+        .scan(u64::MAX, |least, rtt| {
+            *least = (*least).min(*rtt);
+            Some(*least)
+        })
+        .collect();
+    let flight = seconds
+        .iter()
+        .map(|second| whole(level(*second) * traffic.rate_bps * rtt_us(*second) / 8e6 / MSS))
+        .collect();
+    let columns = [
+        ("rtt_us", rtts.clone()),
+        ("min_rtt_us", least),
+        ("rttvar_us", vec![300; rtts.len()]),
+        ("unacked_packets", flight),
+    ];
+    for (name, values) in columns {
+        stream.samples.insert(name, values).unwrap();
+    }
+    record
+}
+
+/// A share that falls as others come, saw-toothed.
+const SHARES: [(f64, f64); 9] = [
+    (1.0, 0.8),
+    (2.0, 0.6),
+    (3.0, 0.5),
+    (4.0, 0.55),
+    (5.0, 0.4),
+    (6.0, 0.45),
+    (7.0, 0.35),
+    (8.0, 0.4),
+    (9.0, 0.3),
+];
+
+#[test]
+fn a_rate_that_follows_what_is_in_flight_behind_a_long_round_trip_is_a_share() {
+    // The handshake saw the path before the queue.
+    let rtt = |second: f64| if second < 0.2 { 20_000.0 } else { 37_000.0 };
+    let findings = explain(&run(&SHARES, rtt));
+    assert_eq!(findings[0].id, "congested", "{findings:#?}");
+    assert!(
+        findings[0].sentence.starts_with(
+            "Other traffic shares the bottleneck: the round trip stays at 37.0 ms or more (least 20.0 ms)"
+        ),
+        "{}",
+        findings[0].sentence
+    );
+    assert!(
+        !findings
+            .iter()
+            .any(|finding| ["unstable", "path-full"].contains(&finding.id.as_str()))
+    );
+    // The same rates without a queue are a sender that comes and goes; nobody else shows.
+    assert!(!ids(&run(&SHARES, |_| 20_500.0)).contains(&"congested".to_owned()));
+    // Its own queue: more in flight, a longer round trip, the same rate.
+    let own = |second: f64| {
+        if second < 0.2 {
+            20_000.0
+        } else {
+            30_000.0 + 2_000.0 * (second % 5.0)
+        }
+    };
+    assert_eq!(ids(&run(&[], own)), ["path-full"]);
+}
+
+#[test]
+fn without_the_senders_samples_nobodys_share_is_told() {
+    let rtt = |second: f64| if second < 0.2 { 20_000.0 } else { 37_000.0 };
+    let blind = fixture::against_stock(run(&SHARES, rtt), Role::Client);
+    let found = ids(&blind);
+    assert!(
+        !found
+            .iter()
+            .any(|id| ["congested", "path-change"].contains(&id.as_str())),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_round_trip_that_steps_and_stays_is_another_path() {
+    let levels = [(4.0, 0.6), (6.0, 0.64), (8.0, 0.68)];
+    let up = |second: f64| if second < 4.0 { 22_000.0 } else { 80_000.0 };
+    let findings = explain(&run(&levels, up));
+    assert_eq!(findings[0].id, "path-change", "{findings:#?}");
+    assert!(
+        findings[0].sentence.starts_with("The path changed after 4"),
+        "{}",
+        findings[0].sentence
+    );
+    // It is no queue, so nobody says that the path is full.
+    assert!(!findings.iter().any(|finding| finding.id == "path-full"));
+    let down = |second: f64| if second < 4.0 { 80_000.0 } else { 22_000.0 };
+    assert_eq!(explain(&run(&[], down))[0].id, "path-change");
+    // A queue that comes with a slower link follows the bytes in flight: no other path.
+    let queue = |second: f64| {
+        if second < 4.0 {
+            22_000.0
+        } else {
+            80_000.0 + 4_000.0 * (second - 4.0)
+        }
+    };
+    assert!(!ids(&run(&[(4.0, 0.3)], queue)).contains(&"path-change".to_owned()));
+    // One that came back was no change that stays.
+    let blip = |second: f64| {
+        if (4.0..5.0).contains(&second) {
+            80_000.0
+        } else {
+            22_000.0
+        }
+    };
+    assert!(!ids(&run(&[], blip)).contains(&"path-change".to_owned()));
+}
+
+#[test]
+fn two_levels_in_turn_are_bimodal() {
+    let turns: Vec<(f64, f64)> = (1..10)
+        .map(|second| (f64::from(second), if second % 2 == 1 { 0.25 } else { 1.0 }))
+        .collect();
+    // As much in flight all the time: a slower path makes it wait longer.
+    let rtt = |second: f64| {
+        if second < 0.2 {
+            20_000.0
+        } else if (1.0..10.0).contains(&second) && second % 2.0 >= 1.0 {
+            100_000.0
+        } else {
+            25_000.0
+        }
+    };
+    let findings = explain(&run(&turns, rtt));
+    assert_eq!(findings[0].id, "bimodal", "{findings:#?}");
+    assert!(
+        findings[0]
+            .sentence
+            .contains("25.0 Mbit/s for 51 % of the time")
+            && findings[0].sentence.contains("9 changes"),
+        "{}",
+        findings[0].sentence
+    );
+    // Three levels are not two, and one change is a step.
+    let wild: Vec<(f64, f64)> = (1..10_usize)
+        .map(|second| (second as f64, [0.2, 1.0, 0.5][second % 3]))
+        .collect();
+    assert!(!ids(&run(&wild, rtt)).contains(&"bimodal".to_owned()));
+    assert!(!ids(&run(&[(5.0, 0.25)], rtt)).contains(&"bimodal".to_owned()));
+}
+
+/// Losses behind a queue at the beginning, then a low rate that creeps up without one.
+fn spoilt(algorithm: &str, window: u64) -> RunRecord {
+    let levels: Vec<(f64, f64)> = (2..10)
+        .map(|second| (f64::from(second), 0.4 + 0.02 * f64::from(second)))
+        .collect();
+    let traffic = Traffic {
+        losses: vec![Loss {
+            at_s: 1.5,
+            segments: 300,
+            window_packets: window,
+            rtt_us: 35_000,
+        }],
+        ..traffic(&levels)
+    };
+    let rtt = |second: f64| {
+        if (0.3..1.6).contains(&second) {
+            35_000.0
+        } else {
+            20_500.0
+        }
+    };
+    let mut record = shaped(&traffic, &levels, rtt);
+    for end in [&mut record.client, &mut record.server] {
+        end.as_mut().unwrap().streams[0].congestion = Some(algorithm.to_owned());
+    }
+    record
+}
+
+#[test]
+fn a_long_way_back_from_one_loss_is_the_congestion_controls() {
+    // Half of 3,000 segments at one in 20 ms: 30 s.
+    let findings = explain(&spoilt("reno", 3000));
+    assert_eq!(findings[0].id, "congestion-control", "{findings:#?}");
+    let remedy = findings[0].remedy.as_ref().unwrap();
+    assert_eq!(
+        (remedy.setting.as_str(), remedy.value.as_str()),
+        ("-C", "cubic")
+    );
+    let expected = findings[0].expected.as_ref().unwrap();
+    assert!((90e6..110e6).contains(&expected.rate_bps), "{expected:?}");
+    assert!(!findings.iter().any(|finding| finding.id == "path-full"));
+    // CUBIC is back from that after 13 s at the latest; with a window of 100 segments after 4.2 s.
+    assert_eq!(explain(&spoilt("cubic", 3000))[0].id, "congestion-control");
+    assert!(!ids(&spoilt("cubic", 100)).contains(&"congestion-control".to_owned()));
+    // What BBR does after a loss is not known here.
+    assert!(!ids(&spoilt("bbr", 3000)).contains(&"congestion-control".to_owned()));
+}
+
+#[test]
+fn directions_that_differ_are_told_and_equal_ones_are_not() {
+    let plan = linerate_model::plan::Plan {
+        direction: linerate_model::plan::Direction::Both,
+        ..tcp()
+    };
+    let mut record = fixture::run(&plan, &Traffic::default());
+    assert!(!ids(&record).contains(&"asymmetric".to_owned()));
+    // The server's own sending: a fifth of it.
+    for end in [&mut record.client, &mut record.server] {
+        let end = end.as_mut().unwrap();
+        let stream = end.streams.last_mut().unwrap();
+        for name in ["app_bytes", "bytes_acked", "bytes_sent", "bytes_received"] {
+            if let Some(values) = stream.samples.column(name) {
+                let fifth = values.iter().map(|value| value / 5).collect();
+                stream.samples.insert(name, fifth).unwrap();
+            }
+        }
+    }
+    let found = ids(&record);
+    assert_eq!(
+        found.iter().filter(|id| *id == "asymmetric").count(),
+        1,
+        "{found:?}"
+    );
+    assert_ne!(found[0], "asymmetric");
+}
+
+#[test]
+fn a_guest_whose_cpu_was_taken_is_told() {
+    let busy = Traffic {
+        sender_cpu: 0.99,
+        rate_bps: 3e9,
+        rtt_us: 20_100,
+        min_rtt_us: 20_000,
+        retransmits: 0,
+        ..Traffic::default()
+    };
+    let stolen = |share: u64| {
+        let mut record = fixture::run(&tcp(), &busy);
+        let counters = &mut record.client.as_mut().unwrap().counters;
+        let rows = counters.len() as u64;
+        let values = (0..rows).map(|row| row * share).collect();
+        counters.insert("cpu1.steal_ms", values).unwrap();
+        record
+    };
+    // 30 ms of each tenth of a second.
+    let findings = explain(&stolen(30));
+    assert_eq!(findings[0].id, "virtualisation-limit", "{findings:#?}");
+    assert!(
+        findings[0]
+            .sentence
+            .contains("gave 30 % of CPU 1 to others"),
+        "{}",
+        findings[0].sentence
+    );
+    assert!(findings.iter().any(|finding| finding.id == "sender-cpu"));
+    assert_eq!(ids(&stolen(5))[0], "sender-cpu");
+    // A kernel that does not tell what is stolen.
+    assert_eq!(ids(&fixture::run(&tcp(), &busy))[0], "sender-cpu");
+}
