@@ -8,6 +8,7 @@ use linerate_model::statistics;
 
 use crate::command;
 use crate::limit::Limit;
+use crate::would_pass::WouldPass;
 
 /// Kinds of interface whose speed is made up.
 const VIRTUAL: [&str; 6] = ["veth", "loopback", "tun", "bridge", "dummy", "macvlan"];
@@ -358,6 +359,7 @@ impl<'a> Case<'a> {
             figures: Vec::new(),
             remedy: None,
             expected: None,
+            would_pass: None,
             page: format!("docs/findings/{id}.md"),
             next: None,
         })
@@ -450,6 +452,15 @@ impl Draft {
             high_bps: rate_bps * (1.0 + uncertainty),
             then: then.to_owned(),
         });
+        self
+    }
+
+    /// Where the same would have been enough.
+    pub(crate) fn would_pass(mut self, passes: Option<WouldPass>) -> Self {
+        if let Some(passes) = passes {
+            self.0.would_pass = Some(passes.sentence);
+            self.0.figures.extend(passes.figures);
+        }
         self
     }
 

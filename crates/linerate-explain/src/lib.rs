@@ -34,6 +34,7 @@ mod rules;
 mod slices;
 pub mod transcript;
 mod words;
+mod would_pass;
 
 use linerate_model::evidence::Evidence;
 use linerate_model::finding::{Figure, Finding, Severity};

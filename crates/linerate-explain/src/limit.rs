@@ -345,6 +345,11 @@ pub(crate) fn enough_bytes(case: &Case<'_>, now: Option<f64>) -> Option<u64> {
     Some(mib << 20)
 }
 
+/// Payload that the slower interface carries, bit/s, where its speed is known.
+pub(crate) fn link_payload_bps(case: &Case<'_>) -> Option<f64> {
+    Some(case.link_bps()? * payload_share(case))
+}
+
 /// What payload share of a link's speed is left at the usual MTU (1448 of 1538 bytes).
 const LINK_PAYLOAD: f64 = 0.94;
 

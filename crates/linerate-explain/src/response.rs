@@ -1,8 +1,19 @@
-//! What rate a congestion control reaches under loss: its response function.
+//! What a congestion control reaches under loss, its response function, and that function turned round:
+//! the round trip up to which a loss allows a rate.
 
 /// BBR as Linux has it (version 1) does not slow down for loss alone below a share of about this (Cardwell et
 /// al. 2017: 15 to 20 %). Version 3, which bears 2 %, bears the same name and is not in the mainline kernel.
 const BBR_BEARS: f64 = 0.15;
+
+/// Segments a round trip times the root of the loss: Mathis et al. 1997, without delayed acknowledgements.
+const RENO: f64 = 1.224_744_871_391_589;
+/// (C (3 + β) / (4 (1 − β)))^¼ with C = 0.4 and β = 0.7: RFC 9438 §5.1.
+const CUBIC: f64 = 1.054;
+
+/// Whether it slows down for a loss of `share` of the segments.
+pub(crate) fn heeds(algorithm: &str, share: f64) -> bool {
+    share > 0.0 && (!algorithm.starts_with("bbr") || share >= BBR_BEARS)
+}
 
 /// Rate of one stream, bit/s of payload, at a loss of `share` of its segments (0 to 1); infinite where the
 /// algorithm does not slow down for it.
@@ -10,21 +21,37 @@ const BBR_BEARS: f64 = 0.15;
 /// Reno: Mathis et al. 1997, sqrt(3/2) segments a round trip over the root of the loss; CUBIC: RFC 9438 §5.1
 /// with C = 0.4 and β = 0.7, and never less than Reno. Others count as CUBIC.
 pub(crate) fn rate(algorithm: &str, mss_bytes: f64, rtt_s: f64, share: f64) -> f64 {
-    if share <= 0.0 || (algorithm.starts_with("bbr") && share < BBR_BEARS) {
+    if !heeds(algorithm, share) {
         return f64::INFINITY;
     }
-    let reno = (1.5 / share).sqrt();
+    let reno = RENO / share.sqrt();
     let window = if algorithm == "reno" {
         reno
     } else {
-        reno.max(1.054 * (rtt_s / share).powf(0.75))
+        reno.max(CUBIC * (rtt_s / share).powf(0.75))
     };
     window * mss_bytes * 8.0 / rtt_s
+}
+
+/// The longest round trip, s, at which a loss of `share` still allows one stream `bps`; infinite where the
+/// algorithm does not slow down for it.
+pub(crate) fn longest_rtt_s(algorithm: &str, mss_bytes: f64, share: f64, bps: f64) -> f64 {
+    if !heeds(algorithm, share) {
+        return f64::INFINITY;
+    }
+    let segments_a_second = bps / (mss_bytes * 8.0);
+    let reno = RENO / share.sqrt() / segments_a_second;
+    if algorithm == "reno" {
+        return reno;
+    }
+    // CUBIC's rate falls with the fourth root of the round trip.
+    reno.max((CUBIC / segments_a_second).powi(4) / share.powi(3))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_published_figures_come_out() {
@@ -41,5 +68,22 @@ mod tests {
         assert!(rate("cubic", 1448.0, 0.01, 0.0).is_infinite());
         assert!(rate("bbr", 1448.0, 0.01, 0.1).is_infinite());
         assert!(rate("bbr", 1448.0, 0.01, 0.2).is_finite());
+        assert!(longest_rtt_s("bbr", 1448.0, 0.01, 1e9).is_infinite());
+    }
+
+    proptest! {
+        #[test]
+        fn turned_round_it_gives_back_what_it_was_given(
+            reno in any::<bool>(),
+            mss in 500.0..9000.0_f64,
+            rtt in 1e-4..0.5_f64,
+            exponent in -8.0..-1.5_f64,
+        ) {
+            let algorithm = if reno { "reno" } else { "cubic" };
+            let share = 10_f64.powf(exponent);
+            let bps = rate(algorithm, mss, rtt, share);
+            let longest = longest_rtt_s(algorithm, mss, share, bps);
+            prop_assert!((longest / rtt - 1.0).abs() < 1e-6, "{longest} of {rtt}");
+        }
     }
 }

@@ -80,6 +80,10 @@ pub struct Finding {
     /// The rate to expect after the remedy, where a model gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Expected>,
+    /// Where the same would have been enough, a part of a sentence: `this window is enough for 1 Gbit/s up to
+    /// 5.3 ms`; the figures in it are among `figures`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub would_pass: Option<String>,
     /// The page that explains it, a path in the project: `docs/findings/path-full.md`.
     #[serde(default)]
     pub page: String,

@@ -156,7 +156,7 @@ const ABOVE_ALL_REASON: f64 = 30.0;
 
 /// What the congestion control reaches at a loss of `share` of the segments, bit/s, all streams of the
 /// direction; infinite where it does not slow down for it, `None` where the kernel does not tell what that takes.
-fn response_bps(case: &Case<'_>, share: f64) -> Option<f64> {
+pub(crate) fn response_bps(case: &Case<'_>, share: f64) -> Option<f64> {
     let stream = case.sender()?.streams_of(case.direction.flow).next()?;
     let one = response::rate(
         stream.congestion.as_deref()?,

@@ -11,6 +11,7 @@ use crate::case::Case;
 use crate::loss::{self, Cause};
 use crate::rules;
 use crate::words;
+use crate::would_pass::{self, WouldPass};
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if !rules::loss_explains(case) || decided(case) {
@@ -44,6 +45,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure("rtt least, µs", path.min_rtt_us),
             case.rate_figure(),
         ])
+        .would_pass(would_pass::loss(case).map(|passes| WouldPass {
+            sentence: format!("if it is random, {}", passes.sentence),
+            ..passes
+        }))
         .next(case.again(|plan| plan.streams = streams))
         .done()
 }

@@ -11,6 +11,7 @@ use crate::case::Case;
 use crate::loss::{self, Cause};
 use crate::rules;
 use crate::words;
+use crate::would_pass;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if !rules::loss_explains(case) || loss::cause(case) != Some(Cause::Chance) {
@@ -70,6 +71,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             0.3,
             "the same loss on each stream, until the path is full",
         )
+        .would_pass(would_pass::loss(case))
         .next(case.again(|plan| plan.streams = more))
         .done()
 }

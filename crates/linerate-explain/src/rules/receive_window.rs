@@ -14,6 +14,7 @@ use crate::command;
 use crate::limit::{self, Limit};
 use crate::rules;
 use crate::words;
+use crate::would_pass;
 
 /// At this share of the most that autotuning may give, it gave all.
 const AT_THE_BOUND: f64 = 0.8;
@@ -36,7 +37,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure("ceiling window / rtt, bit/s", limit::ceiling_bps(case)),
             case.receiver_figure("unread median, bytes", case.direction.unread_bytes),
             case.rate_figure(),
-        ]);
+        ])
+        .would_pass(would_pass::window(
+            case,
+            "receive window",
+            path.receive_window_bytes,
+        ));
     advise(case, draft).done()
 }
 

@@ -15,6 +15,7 @@ use crate::command;
 use crate::limit::{self, Limit};
 use crate::rules;
 use crate::words;
+use crate::would_pass;
 
 /// What limits after the remedy, where nothing else is known.
 const NEXT: &str = "the send buffer again, unless the path or the receive window carries less";
@@ -69,7 +70,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             ),
             case.sender_figure("rtt mean, µs", path.rtt_us),
             case.rate_figure(),
-        ]);
+        ])
+        .would_pass(would_pass::window(case, "send buffer", None));
     advise(case, draft).done()
 }
 

@@ -169,6 +169,7 @@ fn finding(id: &str, severity: Severity, sentence: String) -> Finding {
         figures: Vec::new(),
         remedy: None,
         expected: None,
+        would_pass: None,
         page,
         next: None,
     }

@@ -35,7 +35,7 @@ fn policed() -> Traffic {
 }
 
 /// Single losses at any window, after a slow start that had carried more.
-fn by_chance() -> Traffic {
+pub(crate) fn by_chance() -> Traffic {
     Traffic {
         losses: vec![
             loss(0.8, 2, 900),

@@ -10,6 +10,7 @@ mod losses;
 mod pages;
 mod path;
 mod shape;
+mod would_pass;
 
 use linerate_model::evidence::Evidence;
 use linerate_model::finding::{Finding, Severity};

@@ -92,6 +92,10 @@ fn sentence(finding: &Finding, several: bool) -> String {
             words::plain(&remedy.value)
         )
     });
+    let passes = finding
+        .would_pass
+        .as_ref()
+        .map_or_else(String::new, |passes| format!("; {}", words::plain(passes)));
     let expected = finding
         .expected
         .as_ref()
@@ -106,7 +110,7 @@ fn sentence(finding: &Finding, several: bool) -> String {
             )
         });
     format!(
-        "{direction}{}{remedy}{expected}{next}",
+        "{direction}{}{passes}{remedy}{expected}{next}",
         words::plain(&finding.sentence)
     )
 }
