@@ -6,7 +6,8 @@
 //! decide it. Thresholds stand as constants in the rules' files, each with its reason.
 //!
 //! What it is not: it touches no host, runs no second test and guesses no cause that the record
-//! does not show. A finding's `next` names the run that would confirm or refute it.
+//! does not show. A finding's `next` names the run that would confirm or refute it. What a path should give is
+//! computed by [`expect`](mod@expect), before anything is measured.
 //!
 //! ```
 //! use linerate_model::{evidence::Evidence, fixture, plan::Plan};
@@ -27,6 +28,7 @@
 
 mod case;
 mod command;
+pub mod expect;
 mod limit;
 mod loss;
 mod response;

@@ -1,5 +1,5 @@
-//! What a congestion control reaches under loss, its response function, and that function turned round:
-//! the round trip up to which a loss allows a rate.
+//! What a congestion control reaches under loss, its response function, and that function turned round: the
+//! loss that a rate bears, and the round trip up to which a loss allows it.
 
 /// BBR as Linux has it (version 1) does not slow down for loss alone below a share of about this (Cardwell et
 /// al. 2017: 15 to 20 %). Version 3, which bears 2 %, bears the same name and is not in the mainline kernel.
@@ -31,6 +31,22 @@ pub(crate) fn rate(algorithm: &str, mss_bytes: f64, rtt_s: f64, share: f64) -> f
         reno.max(CUBIC * (rtt_s / share).powf(0.75))
     };
     window * mss_bytes * 8.0 / rtt_s
+}
+
+/// The largest share of its segments that one stream may lose at `bps`; `None` where the algorithm does not
+/// slow down for loss.
+pub(crate) fn bearable(algorithm: &str, mss_bytes: f64, rtt_s: f64, bps: f64) -> Option<f64> {
+    if algorithm.starts_with("bbr") {
+        return None;
+    }
+    let window = bps * rtt_s / (mss_bytes * 8.0);
+    let reno = (RENO / window).powi(2);
+    let share = if algorithm == "reno" {
+        reno
+    } else {
+        reno.max(rtt_s * (CUBIC / window).powf(4.0 / 3.0))
+    };
+    Some(share.min(1.0))
 }
 
 /// The longest round trip, s, at which a loss of `share` still allows one stream `bps`; infinite where the
@@ -68,7 +84,18 @@ mod tests {
         assert!(rate("cubic", 1448.0, 0.01, 0.0).is_infinite());
         assert!(rate("bbr", 1448.0, 0.01, 0.1).is_infinite());
         assert!(rate("bbr", 1448.0, 0.01, 0.2).is_finite());
+        assert_eq!(bearable("bbr", 1448.0, 0.01, 1e9), None);
         assert!(longest_rtt_s("bbr", 1448.0, 0.01, 1e9).is_infinite());
+    }
+
+    #[test]
+    fn what_ten_gigabits_bear_is_what_rfc_9438_says() {
+        // RFC 9438 §5.2 (1500 bytes, RTT 0.1 s): 10 Gbit/s need 83,333 segments; Reno bears 2.0e-10,
+        // CUBIC 2.9e-8.
+        let reno = bearable("reno", 1500.0, 0.1, 1e10).unwrap();
+        assert!((reno / 2.16e-10 - 1.0).abs() < 0.02, "{reno}");
+        let cubic = bearable("cubic", 1500.0, 0.1, 1e10).unwrap();
+        assert!((cubic / 2.9e-8 - 1.0).abs() < 0.02, "{cubic}");
     }
 
     proptest! {
@@ -82,6 +109,8 @@ mod tests {
             let algorithm = if reno { "reno" } else { "cubic" };
             let share = 10_f64.powf(exponent);
             let bps = rate(algorithm, mss, rtt, share);
+            let back = bearable(algorithm, mss, rtt, bps).unwrap();
+            prop_assert!((back / share - 1.0).abs() < 1e-6, "{back} of {share}");
             let longest = longest_rtt_s(algorithm, mss, share, bps);
             prop_assert!((longest / rtt - 1.0).abs() < 1e-6, "{longest} of {rtt}");
         }

@@ -69,6 +69,45 @@ pub fn facts() -> HostFacts {
     }
 }
 
+/// Switches of TCP in the calling thread's network namespace; absent where the kernel has none of the name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TcpSettings {
+    /// `net.ipv4.tcp_adv_win_scale`: which share of a receive buffer is overhead. Gone from Linux 6.6 on, where
+    /// it is measured.
+    pub adv_win_scale: Option<i32>,
+    /// `net.ipv4.tcp_timestamps`
+    pub timestamps: Option<bool>,
+    /// `net.ipv4.tcp_window_scaling`
+    pub window_scaling: Option<bool>,
+    /// `net.ipv4.tcp_moderate_rcvbuf`
+    pub moderate_rcvbuf: Option<bool>,
+}
+
+/// Reads them.
+pub fn tcp_settings() -> TcpSettings {
+    let switch =
+        |name: &str| number(format!("/proc/sys/net/ipv4/{name}")).map(|value: u64| value != 0);
+    // `adv_win_scale` stays readable in later kernels, where it does nothing: the release decides.
+    let measured = measures_overhead(&names()[1]);
+    let scale = || word("/proc/sys/net/ipv4/tcp_adv_win_scale")?.parse().ok();
+    TcpSettings {
+        adv_win_scale: if measured { None } else { scale() },
+        timestamps: switch("tcp_timestamps"),
+        window_scaling: switch("tcp_window_scaling"),
+        moderate_rcvbuf: switch("tcp_moderate_rcvbuf"),
+    }
+}
+
+/// Whether a kernel of this release measures a receive buffer's overhead (`scaling_ratio`, 6.6).
+fn measures_overhead(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let mut next = || numbers.next()?.parse::<u32>().ok();
+    match (next(), next()) {
+        (Some(major), Some(minor)) => (major, minor) >= (6, 6),
+        _ => true,
+    }
+}
+
 /// Host name, kernel release, architecture.
 fn names() -> [String; 3] {
     let mut names = MaybeUninit::<libc::utsname>::zeroed();
@@ -188,6 +227,21 @@ mod tests {
         assert!(facts.memory_bytes.unwrap() > 1 << 20);
         let [least, default, greatest] = facts.tcp_rmem.unwrap();
         assert!(least <= default && default <= greatest);
+    }
+
+    #[test]
+    fn the_release_tells_whether_overhead_is_measured() {
+        for (release, measured) in [
+            ("5.15.0-91-generic", false),
+            ("6.5.13", false),
+            ("6.6.1", true),
+            ("6.18.44-fc", true),
+            ("7.0.0-rc1", true),
+            ("strange", true),
+        ] {
+            assert_eq!(measures_overhead(release), measured, "{release}");
+        }
+        assert!(tcp_settings().timestamps.is_some());
     }
 
     #[test]

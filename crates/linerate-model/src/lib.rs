@@ -13,6 +13,7 @@
 
 pub mod clock;
 pub mod evidence;
+pub mod expectation;
 pub mod finding;
 pub mod fixture;
 pub mod ledger;

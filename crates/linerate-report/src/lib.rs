@@ -17,6 +17,7 @@
 //! assert!(json::document(&view, &record).starts_with("{"));
 //! ```
 
+pub mod expectation;
 pub mod iperf3;
 pub mod json;
 pub mod progress;

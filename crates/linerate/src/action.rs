@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use linerate_engine::EngineError;
 
 use crate::arguments::{self, ExplainRequest, ServeRequest, ShowRequest, TestRequest};
+use crate::expect::arguments::ExpectArguments;
 use crate::lab::arguments::LabArguments;
 
 /// One action of the program.
@@ -15,6 +16,7 @@ pub(crate) enum Action {
     Serve(Box<ServeRequest>),
     Show(ShowRequest),
     Explain(Box<ExplainRequest>),
+    Expect(Box<ExpectArguments>),
     Iperf3(Vec<OsString>),
     Lab(Box<LabArguments>),
     /// Help or version.

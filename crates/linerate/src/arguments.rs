@@ -15,6 +15,7 @@ use linerate_model::transcript::Given;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::action::Action;
+use crate::expect::arguments::ExpectArguments;
 use crate::lab::arguments::LabArguments;
 
 /// Measures the throughput between two hosts, says why it is not higher, and never lies about where a
@@ -47,6 +48,8 @@ enum Command {
     Lab(Box<LabArguments>),
     /// Explain what another tool printed: iperf, iperf3, ss, iostat, DRBD and more; or a kept record
     Explain(Box<ExplainArguments>),
+    /// What a healthy path gives, as this host is configured and as it would be tuned
+    Expect(Box<ExpectArguments>),
     /// Take iperf3's own arguments, print what iperf3 prints
     Iperf3 {
         /// iperf3's arguments
@@ -399,6 +402,9 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
             command: Command::Explain(arguments),
         }) => Action::Explain(Box::new(arguments.request())),
         Ok(Cli {
+            command: Command::Expect(arguments),
+        }) => Action::Expect(arguments),
+        Ok(Cli {
             command: Command::Iperf3 { arguments },
         }) => Action::Iperf3(arguments),
         Err(error) if error.use_stderr() => Action::Refuse(without_prefix(&error.to_string())),
@@ -551,7 +557,7 @@ const fn family(v4: bool, v6: bool) -> Family {
 }
 
 /// A number of seconds, with a fraction if need be.
-fn seconds(text: &str) -> Result<Nanos, String> {
+pub(crate) fn seconds(text: &str) -> Result<Nanos, String> {
     match text.trim_end_matches('s').parse::<f64>() {
         Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(Nanos::from_secs_f64(seconds)),
         _ => Err("a number of seconds is wanted, such as 10 or 0.5".to_owned()),
