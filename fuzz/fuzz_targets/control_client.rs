@@ -17,6 +17,7 @@ fuzz_target!(|data: &[u8]| {
         version: 1,
         software: "fuzz".to_owned(),
         sample_ns: None,
+        received_ns: Some(20_000_000),
     });
     let parameters = Parameters {
         linerate,

@@ -72,6 +72,15 @@ pub enum EngineError {
         /// Why.
         source: io::Error,
     },
+    /// A precision was asked for of a rate that is not known before the test ends.
+    #[error(
+        "--precision: the server at {address} is a stock one, which does not tell what arrives over UDP before the test ends; \
+         leave --precision away, test with -R, or run `linerate serve` there"
+    )]
+    Unseen {
+        /// The server.
+        address: String,
+    },
     /// The user stopped the test before it began.
     #[error("stopped before the test began")]
     StoppedEarly,

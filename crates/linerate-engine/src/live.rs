@@ -24,6 +24,7 @@ pub(crate) struct LiveTcp {
     pub(crate) rttvar_us: u64,
     pub(crate) pmtu_bytes: u64,
     pub(crate) reord_seen: Option<u64>,
+    pub(crate) bytes_acked: Option<u64>,
 }
 
 impl From<&TcpFacts> for LiveTcp {
@@ -37,6 +38,7 @@ impl From<&TcpFacts> for LiveTcp {
             rttvar_us: facts.rttvar_us.unwrap_or(0),
             pmtu_bytes: facts.pmtu_bytes.unwrap_or(0),
             reord_seen: facts.reord_seen,
+            bytes_acked: facts.bytes_acked,
         }
     }
 }

@@ -50,9 +50,16 @@ pub(crate) fn parameters(plan: &Plan, software: &str, version: &str, extended: b
             version: extension::VERSION,
             software: software.to_owned(),
             sample_ns: Some(plan.sample_ns.0),
+            received_ns: told(plan),
         }),
         ..Parameters::default()
     }
+}
+
+/// How often the client wants to be told what arrives: it ends the test by a rate that it does not see itself.
+fn told(plan: &Plan) -> Option<u64> {
+    let unseen = plan.protocol == Protocol::Udp && plan.client_sends();
+    (plan.precision.is_some() && unseen).then_some(crate::client::TOLD_EVERY.0)
 }
 
 /// The plan that a server runs for a client at `host`.

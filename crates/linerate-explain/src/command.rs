@@ -32,6 +32,7 @@ pub(crate) fn test(plan: &Plan) -> String {
     }
     transport(plan, &mut say);
     length(plan, &mut say);
+    questions(plan, &mut say);
     words.join(" ")
 }
 
@@ -84,6 +85,25 @@ fn length(plan: &Plan, say: &mut impl FnMut(String)) {
     }
     if plan.omit_ns.0 > 0 {
         say(format!("-O {}", plan.omit_ns.as_secs_f64()));
+    }
+}
+
+fn questions(plan: &Plan, say: &mut impl FnMut(String)) {
+    if let Some(precision) = plan.precision {
+        // Hundredths of a percent, as typed: 0.07 × 100 is not 7.
+        say(format!(
+            "--precision {}%",
+            (precision * 1e4).round() / 100.0
+        ));
+    }
+    if let Some(bought) = plan.provisioned_bps {
+        say(format!(
+            "--provisioned {}",
+            shortened(bought.bits_per_second(), 1000)
+        ));
+    }
+    if let Some(wanted) = plan.expect {
+        say(format!("--expect '{wanted}'"));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::ledger::{DirectionLedger, Ledger};
 use crate::plan::Protocol;
+use crate::precision;
 use crate::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
 use crate::statistics::{self, Plateau};
 use crate::units::Nanos;
@@ -126,6 +127,34 @@ impl<'a> Evidence<'a> {
             directions,
         }
     }
+}
+
+/// A stream's cumulative count of bytes, and when it was taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Counts<'a> {
+    /// Instants, ns.
+    pub at_ns: &'a [u64],
+    /// As many counts, bytes.
+    pub bytes: &'a [u64],
+}
+
+/// Rate of all streams together on an even grid, bit/s, and its step, ns: a sample's interval, or as much more
+/// as makes a thousand points of the span.
+pub fn rates(streams: &[Counts<'_>], [from, to]: [u64; 2], sample: Nanos) -> (u64, Vec<f64>) {
+    let span = to.saturating_sub(from);
+    let step = sample.0.max(span.div_ceil(GRID_POINTS)).max(1);
+    let points = usize::try_from(span / step).unwrap_or(0);
+    let mut sums = vec![0.0; points + 1];
+    for stream in streams {
+        let mut curve = Curve::new(stream.at_ns, stream.bytes);
+        for (point, sum) in sums.iter_mut().enumerate() {
+            *sum += curve.at(from.saturating_add(point as u64 * step));
+        }
+    }
+    let rates = sums
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]).max(0.0) * 8e9 / step as f64);
+    (step, rates.collect())
 }
 
 /// The samples of a direction at the place where they are best measured.
@@ -256,38 +285,27 @@ impl DirectionEvidence {
         from: u64,
         to: u64,
     ) {
-        let step = record
-            .plan
-            .sample_ns
-            .0
-            .max(to.saturating_sub(from).div_ceil(GRID_POINTS))
-            .max(1);
-        let points = usize::try_from((to - from) / step).unwrap_or(0);
-        let mut sums = vec![0.0; points + 1];
+        let mut counts = Vec::new();
         for stream in streams {
-            let Some(values) = stream
+            match stream
                 .samples
                 .column(source.column)
                 .filter(|values| values.len() > 1)
-            else {
-                if stream.app_bytes == 0 {
-                    continue;
-                }
+            {
+                Some(bytes) => counts.push(Counts {
+                    at_ns: stream.samples.at_ns(),
+                    bytes,
+                }),
+                None if stream.app_bytes == 0 => {}
                 // Bytes without samples: a rate of zero would be a lie.
-                return;
-            };
-            let mut curve = Curve::new(stream.samples.at_ns(), values);
-            for (point, sum) in sums.iter_mut().enumerate() {
-                *sum += curve.at(from.saturating_add(point as u64 * step));
+                None => return,
             }
         }
+        let (step, rates) = rates(&counts, [from, to], record.plan.sample_ns);
         self.grid_from_ns = from;
         self.grid_step_ns = step;
-        self.rates_bps = sums
-            .windows(2)
-            .map(|pair| (pair[1] - pair[0]).max(0.0) * 8e9 / step as f64)
-            .collect();
-        self.plateau = statistics::plateau(&self.rates_bps);
+        self.plateau = precision::plateau(&record.plan, &rates);
+        self.rates_bps = rates;
     }
 
     /// The plateau on the clock of `role`, given that it stands on that of `measured_by`.

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::precision;
 use crate::record::Flow;
 use crate::units::{BitRate, Bytes, Nanos};
+use crate::wanted::Wanted;
 
 /// The port of iperf3, and so ours.
 pub const DEFAULT_PORT: u16 = 5201;
@@ -156,6 +158,16 @@ pub struct Plan {
     pub dont_fragment: bool,
     /// Longest wait for the control connection to open.
     pub connect_timeout_ns: Nanos,
+    /// The test ends when the plateau's goodput is known within this share of it (95 % interval), and at the
+    /// latest at [`Plan::end`]; absent = it lasts as long as planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<f64>,
+    /// What the goodput shall be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<Wanted>,
+    /// Rate that was bought, bit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provisioned_bps: Option<BitRate>,
     /// Title (`-T`), kept in the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -208,6 +220,9 @@ impl Plan {
             server_cpu: None,
             dont_fragment: false,
             connect_timeout_ns: Nanos::from_millis(10_000),
+            precision: None,
+            expect: None,
+            provisioned_bps: None,
             title: None,
             extra_data: None,
         }
@@ -257,6 +272,7 @@ impl Plan {
             );
         }
         self.check_end()?;
+        self.check_questions()?;
         self.check_protocol()
     }
 
@@ -278,6 +294,48 @@ impl Plan {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// What the test is to answer.
+    fn check_questions(&self) -> Result<(), PlanError> {
+        let refuse = |option, reason: String| Err(PlanError { option, reason });
+        if let Some(precision) = self.precision {
+            if !(0.0005..=0.5).contains(&precision) {
+                return refuse(
+                    "--precision",
+                    "0.05% to 50% of the rate is possible".to_owned(),
+                );
+            }
+            let End::TimeNs(most) = self.end else {
+                return refuse(
+                    "--precision",
+                    "the interval decides when the test ends: leave -n or -k away".to_owned(),
+                );
+            };
+            if most < precision::LEAST {
+                return refuse(
+                    "--precision",
+                    format!(
+                        "the test may last {most}, but the interval is believed after {} at the earliest: raise -t",
+                        precision::LEAST
+                    ),
+                );
+            }
+        }
+        if self.provisioned_bps == Some(BitRate(0)) {
+            return refuse(
+                "--provisioned",
+                "a rate of 0 bit/s cannot be bought".to_owned(),
+            );
+        }
+        let needs = self.expect.is_some_and(|wanted| wanted.needs_provisioned());
+        if needs && self.provisioned_bps.is_none() {
+            return refuse(
+                "--expect",
+                "a share is one of the rate that was bought: say it with --provisioned".to_owned(),
+            );
+        }
+        Ok(())
     }
 
     fn check_protocol(&self) -> Result<(), PlanError> {
@@ -391,13 +449,23 @@ mod tests {
     #[test]
     fn what_cannot_be_run_names_its_option() {
         type Spoil = fn(&mut Plan);
-        let cases: [(&str, Spoil); 8] = [
+        let cases: [(&str, Spoil); 13] = [
             ("-P", |plan| plan.streams = 0),
             ("-P", |plan| plan.streams = 129),
             ("-t", |plan| plan.end = End::TimeNs(Nanos::ZERO)),
             ("-n", |plan| plan.end = End::Bytes(Bytes(0))),
             ("-l", |plan| plan.block_bytes = Bytes(0)),
             ("-M", |plan| plan.mss_bytes = Some(10)),
+            ("--precision", |plan| plan.precision = Some(0.0)),
+            ("--precision", |plan| plan.precision = Some(f64::NAN)),
+            ("--precision", |plan| {
+                plan.precision = Some(0.02);
+                plan.end = End::TimeNs(Nanos::from_millis(5000));
+            }),
+            ("--expect", |plan| plan.expect = ">= 90%".parse().ok()),
+            ("--provisioned", |plan| {
+                plan.provisioned_bps = Some(BitRate(0));
+            }),
             ("--sample", |plan| plan.sample_ns = Nanos(999)),
             ("-C", |plan| {
                 plan.protocol = Protocol::Udp;

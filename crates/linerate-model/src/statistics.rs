@@ -18,6 +18,9 @@ pub const LEAST_SAMPLES: usize = 10;
 /// A cut in the second half that leaves fewer batches than this is not considered: at the end of a flat run a
 /// few batches are alike by chance. A short run's ramp is cut all the same.
 const LEAST_BATCHES: f64 = 5.0;
+/// Of a run that ended because its interval was narrow the interval is this many times as wide: see
+/// [`crate::precision`].
+pub const LOOKED_AT: f64 = 1.15;
 /// Two halves of a plateau may differ by this share of the mean.
 pub const HALVES_MAY_DIFFER: f64 = 0.10;
 
@@ -32,6 +35,19 @@ pub struct Estimate {
     pub high: f64,
     /// Number of independent samples that the interval rests on.
     pub independent: f64,
+}
+
+impl Estimate {
+    /// The interval of a run whose length was decided by its interval.
+    #[must_use]
+    pub fn looked_at(self) -> Self {
+        let half = (self.high - self.mean) * LOOKED_AT;
+        Self {
+            low: (self.mean - half).max(0.0),
+            high: self.mean + half,
+            ..self
+        }
+    }
 }
 
 /// The steady part of a run.

@@ -44,6 +44,8 @@ pub(crate) fn members(view: &RunView, record: &RunRecord) -> Map<String, Value> 
         ("server", value(&view.server)),
         ("summary", summary),
         ("time_budget", view.directions.iter().map(budget).collect()),
+        ("expect", value(&view.expect)),
+        ("precision", value(&view.precision)),
         ("findings", value(&view.findings)),
         ("ledger", value(&view.ledger)),
         ("streams", value(&view.streams)),

@@ -29,6 +29,8 @@ pub struct Progress {
     host: String,
     port: u16,
     udp: bool,
+    /// It may end before its time.
+    precise: bool,
 }
 
 /// Streams of an interval added up.
@@ -49,6 +51,7 @@ impl Progress {
             host: plain(&plan.host),
             port: plan.port,
             udp: plan.protocol == linerate_model::plan::Protocol::Udp,
+            precise: plan.precision.is_some(),
         }
     }
 
@@ -153,6 +156,7 @@ impl Progress {
             parts.push("omitted".to_owned());
         }
         parts.push(match interval.left_ns {
+            Some(left) if self.precise => format!("at most {} left", whole_seconds(left)),
             Some(left) => format!("{} left", whole_seconds(left)),
             None => format!("{} so far", whole_seconds(interval.to_ns)),
         });

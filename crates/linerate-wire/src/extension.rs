@@ -58,6 +58,25 @@ pub struct FinishingStream {
     pub packets: u64,
 }
 
+/// What has arrived so far on the streams that the server receives on, for a client that asked for it with
+/// `received_ns` in its parameters.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct Received {
+    /// The streams that this side receives on.
+    pub streams: Vec<ReceivedStream>,
+}
+
+/// One stream of [`Received`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct ReceivedStream {
+    /// The positional id of the stream.
+    pub id: u32,
+    /// When it was counted, on the server's monotonic clock.
+    pub at_ns: u64,
+    /// All bytes read, the omitted part included.
+    pub bytes: u64,
+}
+
 /// A message between two linerates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
@@ -88,6 +107,8 @@ pub enum Message {
     End(Vec<u8>),
     /// Both ways: this side has stopped sending.
     Finishing(Finishing),
+    /// S→C: what has arrived, while the test runs.
+    Received(Received),
 }
 
 /// The messages as serde reads them; `end` is cut out by hand before.
@@ -112,6 +133,7 @@ enum Wire {
         sent_ns: u64,
     },
     Finishing(Finishing),
+    Received(Received),
 }
 
 impl Message {
@@ -125,6 +147,7 @@ impl Message {
             Self::Pong { .. } => "pong",
             Self::End(_) => "end",
             Self::Finishing(_) => "finishing",
+            Self::Received(_) => "received",
         }
     }
 
@@ -147,6 +170,7 @@ impl Message {
                 json!({ "n": n, "received_ns": received.0, "sent_ns": sent.0 })
             }
             Self::Finishing(finishing) => finishing_body(finishing),
+            Self::Received(received) => received_body(received),
         };
         json!({ self.name(): body }).to_string().into_bytes()
     }
@@ -196,6 +220,7 @@ impl Message {
                 sent: Nanos(sent_ns),
             },
             Wire::Finishing(finishing) => Self::Finishing(finishing),
+            Wire::Received(received) => Self::Received(received),
         })
     }
 }
@@ -213,6 +238,15 @@ fn finishing_body(finishing: &Finishing) -> Value {
         .streams
         .iter()
         .map(|stream| json!({ "id": stream.id, "bytes": stream.bytes, "packets": stream.packets }))
+        .collect();
+    json!({ "streams": streams })
+}
+
+fn received_body(received: &Received) -> Value {
+    let streams: Vec<Value> = received
+        .streams
+        .iter()
+        .map(|stream| json!({ "id": stream.id, "at_ns": stream.at_ns, "bytes": stream.bytes }))
         .collect();
     json!({ "streams": streams })
 }
@@ -257,6 +291,17 @@ mod tests {
                 streams: vec![stream]
             })),
             r#"{"finishing":{"streams":[{"id":1,"bytes":2,"packets":3}]}}"#
+        );
+        let stream = ReceivedStream {
+            id: 1,
+            at_ns: 2,
+            bytes: 3,
+        };
+        assert_eq!(
+            text(Message::Received(Received {
+                streams: vec![stream]
+            })),
+            r#"{"received":{"streams":[{"id":1,"at_ns":2,"bytes":3}]}}"#
         );
         let hello = Hello {
             version: 1,
@@ -304,12 +349,25 @@ mod tests {
             streams: vec![stream; 128],
         });
         assert!(message.to_json().len() <= MAX_MESSAGE_BYTES);
+        let stream = ReceivedStream {
+            id: u32::MAX,
+            at_ns: u64::MAX,
+            bytes: u64::MAX,
+        };
+        let message = Message::Received(Received {
+            streams: vec![stream; 128],
+        });
+        assert!(message.to_json().len() <= MAX_MESSAGE_BYTES);
     }
 
     fn any_message() -> impl Strategy<Value = Message> {
         let stream = (any::<u32>(), any::<u64>(), any::<u64>())
             .prop_map(|(id, bytes, packets)| FinishingStream { id, bytes, packets });
+        let received = (any::<u32>(), any::<u64>(), any::<u64>())
+            .prop_map(|(id, at_ns, bytes)| ReceivedStream { id, at_ns, bytes });
         prop_oneof![
+            prop::collection::vec(received, 0..20)
+                .prop_map(|streams| Message::Received(Received { streams })),
             any::<u64>().prop_map(|n| Message::Ping { n }),
             Just(Message::Ready),
             any::<u64>().prop_map(|max_bytes| Message::EndRequest { max_bytes }),

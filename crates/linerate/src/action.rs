@@ -38,6 +38,10 @@ pub(crate) enum Failure {
     File(String),
     /// The ledger does not balance; the report says where.
     Unbalanced(String),
+    /// The rate is not what was expected.
+    Unexpected(String),
+    /// The run does not decide whether the rate is what was expected.
+    Undecided(String),
     /// A lab could not be had, or failed on the way.
     Lab(String),
     /// A program that was run in a lab failed, with this exit code; it may have said why itself.
@@ -62,6 +66,8 @@ impl Failure {
             Self::Incomplete(_) => 4,
             Self::File(_) | Self::Output(_) => 5,
             Self::Unbalanced(_) => 6,
+            Self::Unexpected(_) => 7,
+            Self::Undecided(_) => 8,
         })
     }
 }
@@ -88,6 +94,8 @@ impl std::fmt::Display for Failure {
             | Self::Incomplete(text)
             | Self::File(text)
             | Self::Unbalanced(text)
+            | Self::Unexpected(text)
+            | Self::Undecided(text)
             | Self::Lab(text)
             | Self::Missed(text)
             | Self::Inner { why: text, .. } => f.write_str(text),

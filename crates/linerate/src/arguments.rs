@@ -11,8 +11,10 @@ use linerate_model::plan::{
     DEFAULT_PORT, DEFAULT_TCP_BLOCK, DEFAULT_UDP_BLOCK, DEFAULT_UDP_RATE, Direction, End, Family,
     Plan, Protocol,
 };
+use linerate_model::precision::DEFAULT_MOST;
 use linerate_model::transcript::Given;
 use linerate_model::units::{BitRate, Bytes, Nanos};
+use linerate_model::wanted::Wanted;
 
 use crate::action::Action;
 use crate::expect::arguments::ExpectArguments;
@@ -168,6 +170,17 @@ pub(crate) struct TestArguments {
     /// Longest wait for the connection
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     connect_timeout: Nanos,
+    /// Go on until the plateau's goodput is known within ± this share of it (95 % interval), such as 2%; at
+    /// least 7.5 s, at most -t [default: 120 s]
+    #[arg(long, value_name = "PERCENT", value_parser = precision)]
+    precision: Option<f64>,
+    /// What the goodput shall be: '>= 9G', '> 900M', '9G..10G', or '>= 90%' of --provisioned. PASS, FAIL (exit
+    /// code 7) or INCONCLUSIVE (8) by the 95 % interval
+    #[arg(long, value_name = "RATE")]
+    expect: Option<Wanted>,
+    /// Rate that was bought: the report says whether less, as much, or more is delivered
+    #[arg(long, value_name = "RATE")]
+    provisioned: Option<BitRate>,
     /// A title for the record
     #[arg(short = 'T', long)]
     title: Option<String>,
@@ -440,7 +453,9 @@ impl TestArguments {
         plan.end = match (self.time, self.bytes, self.blocks) {
             (_, Some(bytes), _) => End::Bytes(bytes),
             (_, _, Some(blocks)) => End::Blocks(blocks.count()),
-            (time, None, None) => End::TimeNs(time.unwrap_or(Nanos::from_millis(10_000))),
+            (Some(time), None, None) => End::TimeNs(time),
+            (None, None, None) if self.precision.is_some() => End::TimeNs(DEFAULT_MOST),
+            (None, None, None) => End::TimeNs(Nanos::from_millis(10_000)),
         };
         plan.omit_ns = Nanos::from_millis(u64::from(self.omit) * 1000);
         plan.interval_ns = self.interval;
@@ -472,6 +487,9 @@ impl TestArguments {
         plan.server_cpu = self.affinity.and_then(|(_, server)| server);
         plan.dont_fragment = self.dont_fragment;
         plan.connect_timeout_ns = self.connect_timeout;
+        plan.precision = self.precision;
+        plan.expect = self.expect;
+        plan.provisioned_bps = self.provisioned;
         plan.title = self.title;
         plan.check().map_err(|error| error.to_string())?;
         Ok(TestRequest {
@@ -561,6 +579,15 @@ pub(crate) fn seconds(text: &str) -> Result<Nanos, String> {
     match text.trim_end_matches('s').parse::<f64>() {
         Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(Nanos::from_secs_f64(seconds)),
         _ => Err("a number of seconds is wanted, such as 10 or 0.5".to_owned()),
+    }
+}
+
+/// `2%`, or `0.5%`: a bare number could be either a share or percent.
+fn precision(text: &str) -> Result<f64, String> {
+    let digits = text.strip_suffix('%').map(str::trim);
+    match digits.and_then(|digits| digits.parse::<f64>().ok()) {
+        Some(percent) if percent.is_finite() && percent > 0.0 => Ok(percent / 100.0),
+        _ => Err("a percentage is wanted, such as 2% or 0.5%".to_owned()),
     }
 }
 
@@ -728,10 +755,37 @@ mod tests {
             ("h -4 -6", "-6"),
             ("h --sample 1us", "--sample"),
             ("h -M 10", "-M"),
+            ("h --precision 2", "--precision"),
+            ("h --precision 0%", "--precision"),
+            ("h --precision -1%", "--precision"),
+            ("h --precision 2% -t 5", "--precision"),
+            ("h --precision 2% -n 5M", "--precision"),
+            ("h --precision 99%", "--precision"),
+            ("h --expect 9G", "--expect"),
+            ("h --expect >=90%", "--provisioned"),
+            ("h --expect 10G..9G", "--expect"),
+            ("h --provisioned 0", "--provisioned"),
+            ("h --provisioned x", "--provisioned"),
         ] {
             let text = plan(line).unwrap_err();
             assert!(text.contains(names), "{line}: {text}");
         }
+    }
+
+    #[test]
+    fn a_precision_has_its_own_longest_time() {
+        let default = plan("h --precision 2%").unwrap();
+        assert_eq!(default.end, End::TimeNs(Nanos::from_millis(120_000)));
+        assert_eq!(default.precision, Some(0.02));
+        let bound = plan("h --precision 0.5% -t 30").unwrap();
+        assert_eq!(bound.end, End::TimeNs(Nanos::from_millis(30_000)));
+    }
+
+    #[test]
+    fn what_is_wanted_and_what_was_bought_stand_in_the_plan() {
+        let plan = plan("h --expect >=90% --provisioned 5G").unwrap();
+        assert_eq!(plan.expect.unwrap().to_string(), ">= 90%");
+        assert_eq!(plan.provisioned_bps, Some(BitRate(5_000_000_000)));
     }
 
     #[test]

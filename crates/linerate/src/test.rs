@@ -13,6 +13,7 @@ use linerate_explain::explain;
 use linerate_model::evidence::Evidence;
 use linerate_model::progress::Event;
 use linerate_model::record::{Outcome, RunRecord};
+use linerate_model::wanted::{Judgement, Verdict};
 use linerate_report::progress::Progress;
 use linerate_report::view::RunView;
 use linerate_report::{json, record, stream, text};
@@ -76,13 +77,27 @@ fn verdict(run: &RunRecord) -> Result<(), Failure> {
             )));
         }
     }
-    let broken = Evidence::of(run).ledger.broken().count();
+    let evidence = Evidence::of(run);
+    let broken = evidence.ledger.broken().count();
     if broken > 0 {
         return Err(Failure::Unbalanced(format!(
             "{broken} of the ledger's equations do not hold; the report says which, and which figure to trust"
         )));
     }
-    Ok(())
+    let Some(judgement) = Judgement::of(&evidence) else {
+        return Ok(());
+    };
+    match judgement.verdict {
+        Verdict::Pass => Ok(()),
+        Verdict::Fail => Err(Failure::Unexpected(format!(
+            "the goodput is not {}; the report says what it is and why",
+            judgement.wanted
+        ))),
+        Verdict::Inconclusive => Err(Failure::Undecided(format!(
+            "this run does not decide whether the goodput is {}; a longer one may (-t, or --precision)",
+            judgement.wanted
+        ))),
+    }
 }
 
 fn credentials(request: &TestRequest) -> Result<Option<Credentials>, Failure> {

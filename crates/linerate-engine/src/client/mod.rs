@@ -1,6 +1,7 @@
 //! The client: connects, lets the streams go, ends the test and gathers what both ends know.
 
 mod conclude;
+mod precision;
 mod streams;
 
 use std::net::IpAddr;
@@ -27,6 +28,8 @@ use crate::negotiation::{self, parameters};
 use crate::stream::{self, StreamHandle};
 use crate::{IPERF3_VERSION, host, sockets};
 
+use self::precision::Watch;
+
 /// A silent server before the test: stock ones answer at once, ours may have a queue for UDP streams.
 const PATIENCE: Nanos = Nanos::from_millis(30_000);
 /// A silent server after the test, longer than it may take to drain.
@@ -43,6 +46,8 @@ const RECORD_TIME: Nanos = Nanos::from_millis(3000);
 /// Bounds of its size.
 const RECORD_LEAST: u64 = 256 << 10;
 const RECORD_MOST: u64 = 64 << 20;
+
+pub(crate) use precision::TOLD_EVERY;
 
 /// What a client is told beside the plan.
 #[derive(Debug, Clone)]
@@ -93,6 +98,7 @@ pub fn run(
     plan.check()?;
     let mut session = Session::connect(plan, options, stop, observe)?;
     session.agree()?;
+    session.check_precision()?;
     session.open_streams()?;
     let (ending, intervals) = session.measure();
     Ok(session.conclude(ending, intervals))
@@ -262,6 +268,19 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Refuses a precision of what nobody tells before the end.
+    fn check_precision(&mut self) -> Result<(), EngineError> {
+        let unseen = self.plan.protocol == Protocol::Udp && self.plan.client_sends();
+        if self.plan.precision.is_none() || !unseen || self.extended() {
+            return Ok(());
+        }
+        self.link.machine.terminate();
+        drop(self.link.flush());
+        Err(EngineError::Unseen {
+            address: self.remote.to_string(),
+        })
+    }
+
     /// Some questions and answers on the idle connection.
     fn exchange_clocks(&mut self, doing: &'static str) -> Result<(), EngineError> {
         self.exchanges.clear();
@@ -382,12 +401,16 @@ impl<'a> Session<'a> {
             End::TimeNs(span) => start.plus(self.plan.omit_ns).plus(span),
             End::Bytes(_) | End::Blocks(_) => Nanos(u64::MAX / 2),
         };
+        let mut watch = Watch::new(&self.plan, start, &self.streams);
         loop {
             let now = clock::monotonic();
             if let Some(interval) = intervals.take(now, &self.streams) {
                 (self.observe)(&Event::Interval(interval));
             }
-            if now >= end || self.has_moved_everything() {
+            let precise = watch
+                .as_mut()
+                .is_some_and(|watch| watch.take(now, &self.streams));
+            if now >= end || precise || self.has_moved_everything() {
                 return Ending::Planned;
             }
             if let Some(ending) = self.all_failed() {
@@ -401,7 +424,8 @@ impl<'a> Session<'a> {
             } else {
                 Nanos(u64::MAX / 2)
             };
-            let until = end.min(intervals.wake()).min(look);
+            let watched = watch.as_ref().map_or(look, Watch::wake);
+            let until = end.min(intervals.wake()).min(look).min(watched);
             let gate = Arc::clone(&self.gate);
             match self.link.turn(&[self.stop, gate.news_fd()], until) {
                 Ok(Turn::Woken(0)) => return Ending::Interrupted,
@@ -410,6 +434,11 @@ impl<'a> Session<'a> {
                 Ok(Turn::Event(ClientEvent::ServerTerminated)) => return Ending::PeerInterrupted,
                 Ok(Turn::Event(ClientEvent::ServerError { code, errno })) => {
                     return Ending::Failed(format!("the server gave up: {}", refusal(code, errno)));
+                }
+                Ok(Turn::Event(ClientEvent::Received(told))) => {
+                    if let Some(watch) = &mut watch {
+                        watch.hear(clock::monotonic(), &told);
+                    }
                 }
                 Ok(Turn::Event(event)) => self.hear_finishing(event),
                 Err(error) => {

@@ -9,6 +9,7 @@ mod limits;
 mod listen;
 mod running;
 mod session;
+mod telling;
 mod udp_accept;
 
 use std::collections::HashMap;

@@ -24,6 +24,7 @@ use crate::stream::{self, StreamHandle};
 use super::Shared;
 use super::limits::{EXPIRED, RATE_TOO_HIGH};
 use super::session::{ANSWER_AGAIN, PATIENCE, Refusal, Session};
+use super::telling::Telling;
 
 /// How much longer than planned a client may take to end its test.
 const OVERTIME: Nanos = Nanos::from_millis(30_000);
@@ -57,6 +58,8 @@ pub(super) struct Running {
     pub(super) events: Vec<Event>,
     /// The client asked for our report.
     pub(super) keep_events: bool,
+    /// How often the client wants to be told what arrives.
+    pub(super) told_every_ns: Option<u64>,
     pub(super) control: ControlFacts,
     pub(super) started_at_unix_ms: u64,
 }
@@ -86,6 +89,7 @@ impl Session<'_> {
         };
         let mut watch = Watch::new(start);
         let mut told_finishing = false;
+        let mut telling = Telling::new(running.told_every_ns, start, running.streams.len());
         loop {
             let now = clock::monotonic();
             if let Some(interval) = intervals.take(now, &running.streams) {
@@ -109,9 +113,16 @@ impl Session<'_> {
                     return Ending::Lost(error.to_string());
                 }
             }
+            if let Some(received) = telling.take(now, &running.streams).filter(|_| self.extended)
+                // A client that does not read is not told more.
+                && !matches!(self.link.flush(), Ok(true))
+                && let Err(error) = self.link.machine.send_received(received)
+            {
+                return Ending::Lost(error.to_string());
+            }
             running.answer_stock_clients(now, start);
             let gate = Arc::clone(&running.gate);
-            let until = intervals.wake().min(now.plus(LOOK));
+            let until = intervals.wake().min(now.plus(LOOK)).min(telling.wake());
             match self
                 .link
                 .turn(&[gate.news_fd(), self.shared.terminate.as_fd()], until)

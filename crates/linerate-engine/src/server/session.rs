@@ -131,6 +131,10 @@ impl Session<'_> {
         self.tell(&event);
         let mut running = self.open_streams(plan, &parameters)?;
         running.keep_events = parameters.get_server_output;
+        running.told_every_ns = parameters
+            .linerate
+            .as_ref()
+            .and_then(|extension| extension.received_ns);
         running.control = control;
         running.started_at_unix_ms = started_at_unix_ms;
         running.events.insert(0, event);
@@ -399,6 +403,7 @@ impl Session<'_> {
             answer_again: Vec::new(),
             events: Vec::new(),
             keep_events: false,
+            told_every_ns: None,
             control: ControlFacts::default(),
             started_at_unix_ms: 0,
         };

@@ -14,6 +14,7 @@ mod network_loss;
 mod path_change;
 mod path_full;
 mod policer;
+mod provisioned;
 mod random_loss;
 mod rate_capped;
 mod receive_window;
@@ -47,7 +48,7 @@ use crate::words;
 pub(crate) type Rule = fn(&Case<'_>) -> Option<Finding>;
 
 /// All rules, each with the id of its findings. Their order decides between findings of equal rank.
-pub(crate) const RULES: [(&str, Rule); 32] = [
+pub(crate) const RULES: [(&str, Rule); 33] = [
     ("ledger-imbalance", ledger_imbalance::judge),
     ("mtu-black-hole", mtu_black_hole::judge),
     ("stall", stall::judge),
@@ -80,6 +81,7 @@ pub(crate) const RULES: [(&str, Rule); 32] = [
     ("bufferbloat", bufferbloat::judge),
     ("slow-start", slow_start::judge),
     ("asymmetric", asymmetric::judge),
+    ("provisioned", provisioned::judge),
 ];
 
 /// A cause that is not the first one is worth a note from this share of the time on.

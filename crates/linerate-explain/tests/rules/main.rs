@@ -9,6 +9,7 @@
 mod losses;
 mod pages;
 mod path;
+mod provisioned;
 mod shape;
 mod would_pass;
 

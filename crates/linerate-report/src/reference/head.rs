@@ -204,6 +204,24 @@ pub(super) const ROWS: &[Row] = &[
         "client",
         "Longest wait for the control connection to open.",
     ),
+    row(
+        "plan.precision",
+        "share of the mean",
+        "client",
+        "The test was to end when the 95 % interval of the plateau's goodput was this narrow to each side (`--precision`).",
+    ),
+    row(
+        "plan.expect",
+        "-",
+        "client",
+        "What the goodput should be (`--expect`), as text: `>= 9G`.",
+    ),
+    row(
+        "plan.provisioned_bps",
+        "bit/s",
+        "client",
+        "Rate that was bought (`--provisioned`).",
+    ),
     row("plan.title", "-", "client", "Title (`-T`)."),
     row(
         "plan.extra_data",

@@ -81,6 +81,7 @@ fn test(plan: &Plan) -> String {
         if plan.streams == 1 { "" } else { "s" }
     ));
     text.push(match plan.end {
+        End::TimeNs(span) if plan.precision.is_some() => format!("at most {}", duration(span)),
         End::TimeNs(span) => duration(span),
         End::Bytes(bytes) => format!("{} bytes", words::count(bytes.count())),
         End::Blocks(blocks) => format!("{} blocks of {}", words::count(blocks), plan.block_bytes),

@@ -8,6 +8,7 @@ mod figures;
 mod header;
 pub(crate) mod layout;
 mod line;
+mod questions;
 mod streams;
 
 use linerate_model::finding::{Finding, Severity};
@@ -37,6 +38,7 @@ fn page(view: &RunView, each_stream: bool) -> String {
     let mut page = Page::default();
     header::write(&mut page, view);
     page.gap();
+    questions::write(&mut page, view);
     verdict(&mut page, view);
     page.gap();
     figures::write(&mut page, view);

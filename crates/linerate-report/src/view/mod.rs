@@ -3,6 +3,7 @@
 mod direction;
 mod end;
 mod intervals;
+mod precision;
 mod stream;
 mod summary;
 
@@ -13,11 +14,13 @@ use linerate_model::ledger::DirectionLedger;
 use linerate_model::plan::Plan;
 use linerate_model::record::{Kind, Note, Outcome, Role, RunRecord, Software};
 use linerate_model::units::Nanos;
+use linerate_model::wanted::Judgement;
 use serde::Serialize;
 
 pub use direction::{BudgetView, DirectionView, Figures, MeasuredAt};
 pub use end::{CpuView, EndView};
 pub use intervals::{IntervalView, StreamIntervalView};
+pub use precision::{DirectionPrecision, PrecisionView};
 pub use stream::{StreamEndView, StreamView};
 pub use summary::SummaryView;
 
@@ -48,6 +51,10 @@ pub struct RunView {
     pub summary: SummaryView,
     /// Each direction.
     pub directions: Vec<DirectionView>,
+    /// Whether the rate is what was wanted; absent where nothing was.
+    pub expect: Option<Judgement>,
+    /// Whether the rate is known as well as was asked for; absent where nothing was.
+    pub precision: Option<PrecisionView>,
     /// What was found, the verdict first.
     pub findings: Vec<Finding>,
     /// The book.
@@ -115,6 +122,8 @@ impl RunView {
             client: EndView::of(record, Role::Client),
             server: EndView::of(record, Role::Server),
             summary: SummaryView::of(record, &directions),
+            expect: Judgement::of(&evidence),
+            precision: PrecisionView::of(&evidence),
             findings: findings.to_vec(),
             ledger: LedgerView::of(&evidence),
             streams: stream::views(record, &evidence),

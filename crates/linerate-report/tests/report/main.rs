@@ -3,5 +3,6 @@
 mod document;
 mod kept;
 mod live;
+mod questions;
 mod runs;
 mod texts;

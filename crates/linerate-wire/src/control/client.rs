@@ -9,7 +9,7 @@ use super::{Events, Limits};
 use crate::cookie::Cookie;
 use crate::error::{ProtocolError, excerpt};
 use crate::extension::{
-    END_ENVELOPE_BYTES, Finishing, Hello, MAX_END_BYTES, MAX_MESSAGE_BYTES, Message,
+    END_ENVELOPE_BYTES, Finishing, Hello, MAX_END_BYTES, MAX_MESSAGE_BYTES, Message, Received,
 };
 use crate::frame;
 use crate::parameters::{MAX_PARAMETERS_BYTES, Parameters};
@@ -45,6 +45,8 @@ pub enum ClientEvent {
     TestRunning,
     /// What the server had sent when it stopped (two linerates only).
     Finishing(Finishing),
+    /// What has arrived at the server so far (two linerates only, where it was asked for).
+    Received(Received),
     /// Send the results.
     ExchangeResults,
     /// The server's results.
@@ -95,7 +97,7 @@ impl Phase {
             Self::Ready => "CREATE_STREAMS (10)",
             Self::CreatingStreams => "TEST_START (1)",
             Self::Started => "TEST_RUNNING (2)",
-            Self::Running => "nothing before the end of the test",
+            Self::Running => "nothing before the end of the test but a linerate received",
             Self::Ended => "EXCHANGE_RESULTS (13) or a linerate finishing",
             Self::Exchanging => "the server's results",
             Self::Exchanged => "DISPLAY_RESULTS (14), a linerate pong or end",
@@ -314,11 +316,21 @@ impl ClientControl {
                 self.finishing_seen = true;
                 self.events.push(ClientEvent::Finishing(finishing))
             }
+            (Phase::Running | Phase::Ended, Message::Received(received))
+                if self.wants_received() =>
+            {
+                self.events.push(ClientEvent::Received(received))
+            }
             (Phase::Exchanged, Message::End(record)) if self.end_bound.is_some() => {
                 self.accept_record(record)
             }
             (_, other) => Err(self.out_of_order(format!("a linerate {}", other.name()))),
         }
+    }
+
+    fn wants_received(&self) -> bool {
+        let offered = self.parameters.linerate.as_ref();
+        offered.is_some_and(|extension| extension.received_ns.is_some())
     }
 
     fn accept_record(&mut self, record: Vec<u8>) -> Result<(), ProtocolError> {

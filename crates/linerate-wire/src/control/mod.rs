@@ -4,7 +4,7 @@
 //! S 9 → C parameters → S 10 → streams → S 1, 2 → … → C 4 → S 13 → C results → S results → S 14 →
 //! C 16. Between two linerates, with our messages (`76`) in between:
 //! S 9 → C parameters with the key `linerate` → S hello → C ping ↔ S pong … → C ready → S 10 →
-//! streams → S 1, 2 → … → C finishing → C 4 → S finishing → S 13 → C results → S results →
+//! streams → S 1, 2 → … (S received …) → C finishing → C 4 → S finishing → S 13 → C results → S results →
 //! C ping ↔ S pong … → C `end_request` → S end → S 14 → C 16.
 //!
 //! After an error or an end (denied, terminated, done) a machine is closed: it takes no more

@@ -7,7 +7,7 @@ use linerate_model::units::Nanos;
 use super::reader::{Item, Reader};
 use super::{Events, Limits};
 use crate::error::{ProtocolError, excerpt};
-use crate::extension::{Finishing, Hello, MAX_END_BYTES, MAX_MESSAGE_BYTES, Message};
+use crate::extension::{Finishing, Hello, MAX_END_BYTES, MAX_MESSAGE_BYTES, Message, Received};
 use crate::frame;
 use crate::parameters::{MAX_PARAMETERS_BYTES, Parameters};
 use crate::results::Results;
@@ -357,6 +357,13 @@ impl ServerControl {
         self.require("finishing", may)?;
         self.finishing_sent = true;
         self.transmit(&Message::Finishing(finishing));
+        Ok(())
+    }
+
+    /// Tells what has arrived, while the test runs; only where the client asked for it.
+    pub fn send_received(&mut self, received: Received) -> Result<(), ProtocolError> {
+        self.require("received", self.phase == Phase::Running && self.is_linerate)?;
+        self.transmit(&Message::Received(received));
         Ok(())
     }
 

@@ -27,6 +27,9 @@ impl Parameters {
             if let Some(nanos) = linerate.sample_ns {
                 extension["sample_ns"] = nanos.into();
             }
+            if let Some(nanos) = linerate.received_ns {
+                extension["received_ns"] = nanos.into();
+            }
             map.insert("linerate".to_owned(), extension);
         }
         Value::Object(map).to_string().into_bytes()
@@ -197,6 +200,7 @@ fn read_extension(keys: &mut Keys<'_>) -> Option<Extension> {
         .and_then(|version| u32::try_from(version).ok());
     let software = inner.text("software");
     let sample_ns = inner.count("sample_ns");
+    let received_ns = inner.count("received_ns");
     for text in unread {
         keys.warn(text);
     }
@@ -208,6 +212,7 @@ fn read_extension(keys: &mut Keys<'_>) -> Option<Extension> {
         version,
         software: printable(&software, SOFTWARE_CHARS),
         sample_ns,
+        received_ns,
     })
 }
 
@@ -303,7 +308,8 @@ mod tests {
             Some(Extension {
                 version: 1,
                 software: "x?".to_owned(),
-                sample_ns: None
+                sample_ns: None,
+                received_ns: None
             })
         );
     }

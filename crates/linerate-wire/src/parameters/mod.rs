@@ -52,6 +52,8 @@ pub struct Extension {
     pub software: String,
     /// Between two samples of a stream, ns, where the client says so.
     pub sample_ns: Option<u64>,
+    /// How often the client wants to be told what arrives while the test runs, ns; absent = never.
+    pub received_ns: Option<u64>,
 }
 
 /// The parameters of a test, as they stand on the wire. The fields are named after the keys.

@@ -22,12 +22,13 @@ fn parameters() -> impl Strategy<Value = Parameters> {
         Just(Protocol::Udp),
         Just(Protocol::Sctp)
     ];
-    let extension =
-        prop::option::of((any::<u32>(), "[ -~]{0,60}", any::<Option<u64>>())).prop_map(|o| {
-            o.map(|(version, software, sample_ns)| Extension {
+    let extension = prop::option::of((any::<u32>(), "[ -~]{0,60}", any::<[Option<u64>; 2]>()))
+        .prop_map(|o| {
+            o.map(|(version, software, [sample_ns, received_ns])| Extension {
                 version,
                 software,
                 sample_ns,
+                received_ns,
             })
         });
     let numbers = any::<([u64; 5], [u64; 12], Option<u64>)>();

@@ -24,6 +24,7 @@ pub(crate) fn offer() -> Parameters {
         version: 1,
         software: "linerate test".to_owned(),
         sample_ns: Some(10_000_000),
+        received_ns: None,
     });
     Parameters {
         linerate,

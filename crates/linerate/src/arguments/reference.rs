@@ -36,6 +36,8 @@ const TAIL: &str = "
 | 4 | the test ran and failed on the way; what was measured is in the report |
 | 5 | a file could not be read or written, or its layout is unknown |
 | 6 | the ledger does not balance; the report says where |
+| 7 | `test --expect`: FAIL, none of the 95 % interval is what was expected |
+| 8 | `test --expect`: INCONCLUSIVE, the interval does not decide, or the run was stopped |
 
 `lab run` ends with the code of the `linerate test` in it, `lab exec` with that of its command.
 ";

@@ -13,6 +13,8 @@ mod clocks;
 #[cfg(test)]
 mod dropin;
 #[cfg(test)]
+mod expect;
+#[cfg(test)]
 mod explain;
 #[cfg(test)]
 mod harness;
@@ -24,6 +26,8 @@ mod lab;
 mod ledger;
 #[cfg(test)]
 mod matrix;
+#[cfg(test)]
+mod precision;
 #[cfg(test)]
 mod record;
 #[cfg(test)]

@@ -1,0 +1,177 @@
+//! `provisioned`: what was delivered against the rate that was bought (`--provisioned`), below or above.
+//!
+//! Sellers count differently: payload, IP packets, or the whole line with preamble, frames and gaps. Less than was
+//! bought arrives where even the whole line is more than 1 % below it; more does where the payload alone is more
+//! than 1 % above it; between the two it is as bought, by one count or another. The 95 % interval decides, so a
+//! run whose rate wavers is not held against a rate. What a token bucket let pass before it was empty is told
+//! apart: the plateau is judged, not the average.
+
+use std::fmt::Write as _;
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::plan::End;
+use linerate_model::units::Nanos;
+
+use crate::case::Case;
+use crate::words;
+
+/// A rate this much off is as bought: clocks, rounding and a policer's own tolerance.
+const TOLERANCE: f64 = 0.01;
+/// An average this many times the plateau shows a burst at the beginning.
+const BURST: f64 = 1.05;
+/// A run shorter than this may lie in the burst that a bucket lets pass, ns.
+const LONG: u64 = 60_000_000_000;
+/// Preamble, Ethernet's header and check, gap, bytes (IEEE 802.3).
+const ETHERNET: f64 = 38.0;
+
+/// What the payload's rate is by other counts.
+struct Counts {
+    line: f64,
+    ip: f64,
+}
+
+/// The answer.
+enum Delivered {
+    Below,
+    AsBought,
+    Above,
+}
+
+pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
+    let bought = case.plan().provisioned_bps?.bits_per_second() as f64;
+    let plateau = case.direction.plateau?;
+    let rate = plateau.estimate.mean;
+    let [low, high] = [plateau.estimate.low, plateau.estimate.high];
+    if plateau.unsteady.is_some() || !high.is_finite() || rate <= 0.0 {
+        let sentence = format!(
+            "Whether the {} that were bought are delivered cannot be told: the rate was not steady",
+            words::rate(bought)
+        );
+        let next = longer(case);
+        return case
+            .finding("provisioned", Severity::Note, sentence)
+            .next(next)
+            .done();
+    }
+    let counts = counts(case);
+    let delivered = if high * counts.line < (1.0 - TOLERANCE) * bought {
+        Delivered::Below
+    } else if low > (1.0 + TOLERANCE) * bought {
+        Delivered::Above
+    } else {
+        Delivered::AsBought
+    };
+    let mut sentence = sentence(case, bought, rate, &counts, &delivered);
+    let burst = burst_bytes(case, rate);
+    if let Some(bytes) = burst {
+        let _ = write!(
+            sentence,
+            "; about {} passed before that at a higher rate, as a token bucket allows",
+            words::size(bytes)
+        );
+    }
+    let payload = |name: &str, value: f64| case.sender_figure(name, Some(value));
+    let draft = case
+        .finding("provisioned", Severity::Note, sentence)
+        .figures([
+            payload("rate bought, bit/s", bought),
+            payload("rate with IP's and TCP's headers, bit/s", rate * counts.ip),
+            payload("rate on the line, bit/s", rate * counts.line),
+            case.sender_figure("burst before the plateau, bytes", burst),
+            case.rate_figure(),
+        ]);
+    let short = case.direction.span_ns < LONG;
+    match delivered {
+        Delivered::Above if short => draft.next(longer(case)).done(),
+        _ => draft.done(),
+    }
+}
+
+fn sentence(
+    case: &Case<'_>,
+    bought: f64,
+    rate: f64,
+    counts: &Counts,
+    delivered: &Delivered,
+) -> String {
+    let by_count = format!(
+        "{} of payload are {} of IP packets and {} on the line",
+        words::rate(rate),
+        words::rate(rate * counts.ip),
+        words::rate(rate * counts.line)
+    );
+    let bought_rate = words::rate(bought);
+    match delivered {
+        Delivered::Below => {
+            let asked = case
+                .asked()
+                .filter(|asked| *asked * counts.line < bought)
+                .map_or_else(String::new, |asked| {
+                    format!(
+                        "; no more than {} was asked for, so the path was not tried beyond",
+                        words::rate(asked)
+                    )
+                });
+            format!(
+                "{} less than the {bought_rate} that were bought: {by_count}{asked}",
+                words::percent(1.0 - rate * counts.line / bought)
+            )
+        }
+        Delivered::Above => {
+            let why = if case.direction.span_ns < LONG {
+                "a bucket may still have had tokens: only a longer run tells whether the rate is enforced"
+            } else {
+                "the rate is not enforced, or more was sold than said"
+            };
+            format!(
+                "{} more than the {bought_rate} that were bought, even by payload alone: {by_count}; {why}",
+                words::percent(rate / bought - 1.0)
+            )
+        }
+        Delivered::AsBought => format!("As bought ({bought_rate}): {by_count}"),
+    }
+}
+
+/// How many times its payload a packet is, as IP and as the line count it.
+fn counts(case: &Case<'_>) -> Counts {
+    let first = case
+        .sender()
+        .or_else(|| case.receiver())
+        .and_then(|end| end.streams_of(case.direction.flow).next());
+    let v6 = first.is_some_and(|stream| stream.remote.starts_with('['));
+    let ip = if v6 { 40.0 } else { 20.0 };
+    let (payload, headers) = if case.udp() {
+        (case.plan().block_bytes.count() as f64, ip + 8.0)
+    } else {
+        let mss = case.path().mss_bytes.filter(|mss| *mss > 0);
+        // With timestamps, as is usual.
+        (mss.unwrap_or(1448) as f64, ip + 32.0)
+    };
+    Counts {
+        ip: (payload + headers) / payload,
+        line: (payload + headers + ETHERNET) / payload,
+    }
+}
+
+/// What came before the plateau above its rate, bytes.
+fn burst_bytes(case: &Case<'_>, plateau_bps: f64) -> Option<f64> {
+    let direction = case.direction;
+    let from = direction.plateau?.from;
+    let before = direction.rates_bps.get(..from)?;
+    let step = direction.grid_step_ns as f64 / 1e9;
+    let more: f64 = before
+        .iter()
+        .map(|rate| (rate - plateau_bps) * step / 8.0)
+        .sum();
+    let average = linerate_model::statistics::mean(before);
+    (average > BURST * plateau_bps).then_some(more)
+}
+
+/// The same for long enough that a bucket is empty.
+fn longer(case: &Case<'_>) -> String {
+    case.again(|plan| {
+        if !matches!(plan.end, End::TimeNs(span) if span.0 >= LONG) {
+            plan.end = End::TimeNs(Nanos(LONG));
+        }
+    })
+}

@@ -1,0 +1,112 @@
+//! What the test was to answer: a rate that was wanted, a precision.
+
+use linerate_model::units::Nanos;
+use linerate_model::wanted::{DirectionJudgement, Judgement};
+
+use super::layout::{self, Page};
+use super::way;
+use crate::view::{DirectionPrecision, PrecisionView, RunView};
+use crate::words;
+
+pub(super) fn write(page: &mut Page, view: &RunView) {
+    if let Some(judgement) = &view.expect {
+        page.entry("Expected", &expected(judgement, view));
+    }
+    if let Some(precision) = &view.precision {
+        page.entry("Precision", &precise(precision));
+    }
+}
+
+/// `PASS: 941 to 942 Mbit/s (95 % interval) are >= 900M`.
+fn expected(judgement: &Judgement, view: &RunView) -> String {
+    let several = judgement.directions.len() > 1;
+    let each: Vec<String> = judgement
+        .directions
+        .iter()
+        .map(|direction| {
+            let name = if several {
+                format!("{} {}, ", way(direction.flow), direction.verdict.word())
+            } else {
+                String::new()
+            };
+            format!("{name}{}", one(direction))
+        })
+        .collect();
+    let bought = view
+        .plan
+        .provisioned_bps
+        .filter(|_| judgement.wanted.needs_provisioned())
+        .map_or_else(String::new, |bought| format!(" of {bought}"));
+    let reason = judgement
+        .reason
+        .as_ref()
+        .map_or_else(String::new, |reason| format!("; {reason}"));
+    format!(
+        "{}: {} wanted{bought}, {}{reason}",
+        judgement.verdict.word(),
+        judgement.wanted,
+        if each.is_empty() {
+            "nothing measured".to_owned()
+        } else {
+            each.join("; ")
+        }
+    )
+}
+
+fn one(direction: &DirectionJudgement) -> String {
+    let interval = direction.interval_bps.map(|[low, high]| {
+        format!(
+            "{} measured (95 % interval)",
+            words::rates(words::whole(low), words::whole(high))
+        )
+    });
+    match (interval, &direction.reason) {
+        (Some(interval), None) => interval,
+        (Some(interval), Some(reason)) => format!("{interval}, but {reason}"),
+        (None, Some(reason)) => format!("not decided: {reason}"),
+        (None, None) => "not decided".to_owned(),
+    }
+}
+
+/// `±1.3 % after 7.52 s, ±2.0 % asked for: reached`.
+fn precise(precision: &PrecisionView) -> String {
+    let several = precision.directions.len() > 1;
+    let each: Vec<String> = precision
+        .directions
+        .iter()
+        .map(|direction| {
+            let name = if several {
+                format!("{} ", layout::capital(way(direction.flow)))
+            } else {
+                String::new()
+            };
+            format!("{name}{}", half(direction))
+        })
+        .collect();
+    format!(
+        "{}: {} after {}, ±{} asked for",
+        if precision.reached {
+            "reached"
+        } else {
+            "not reached"
+        },
+        each.join(", "),
+        words::seconds(precision.after_ns),
+        words::percent(precision.asked)
+    )
+}
+
+fn half(direction: &DirectionPrecision) -> String {
+    let width = direction.half_width.map_or_else(
+        || "no interval".to_owned(),
+        |half| format!("±{}", words::percent(half)),
+    );
+    let reason = direction
+        .reason
+        .as_ref()
+        .map_or_else(String::new, |reason| format!(" ({reason})"));
+    let needs = direction.needs_ns.map_or_else(String::new, |needs| {
+        format!(" (about {} would be needed)", Nanos(needs))
+    });
+    format!("{width}{reason}{needs}")
+}
