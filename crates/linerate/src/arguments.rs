@@ -757,7 +757,7 @@ mod tests {
             ("h -M 10", "-M"),
             ("h --precision 2", "--precision"),
             ("h --precision 0%", "--precision"),
-            ("h --precision -1%", "--precision"),
+            ("h --precision=-1%", "--precision"),
             ("h --precision 2% -t 5", "--precision"),
             ("h --precision 2% -n 5M", "--precision"),
             ("h --precision 99%", "--precision"),

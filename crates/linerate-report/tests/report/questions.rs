@@ -73,7 +73,7 @@ fn a_precision_is_reached_or_not_and_widens_the_interval() {
     };
     let ratio = width(&precise(0.02)) / width(&runs::tcp());
     assert!((ratio - 1.15).abs() < 0.01, "{ratio}");
-    let missed = document(&precise(0.000_6));
+    let missed = document(&precise(0.000_01));
     assert_eq!(missed["precision"]["reached"], false);
     assert!(
         missed["precision"]["directions"][0]["needs_ns"]
@@ -111,7 +111,7 @@ fn an_expectation_fits_the_page_and_names_both_columns() {
     );
     for part in [
         "9.41 Gbit/s at most: 1,448 of every 1,538 bytes",
-        "373 to 559 Mbit/s",
+        "373 Mbit/s to 559 Mbit/s",
         "the sender's buffer",
         "the path, as it should be",
         "net.ipv4.tcp_wmem = 4096 16384 ",
