@@ -1,6 +1,6 @@
 //! `bimodal`: the rate stands at two levels in turn.
 //!
-//! Means over a tenth of a second after the ramp fall into two clusters: nine in ten lie within 20 % of their
+//! Means over a tenth of a second, and at least eight least round trips, after the ramp fall into two clusters: nine in ten lie within 20 % of their
 //! cluster's median, the higher median is at least 1.5 times the lower one, each cluster has a fifth of the
 //! means, and the rate changed sides at least three times. Not said where what was sent again held the rate, nor of a rate asked for.
 
@@ -13,6 +13,8 @@ use crate::rules;
 use crate::words;
 
 const BATCH_NS: u64 = 100_000_000;
+/// … and at least this many round trips: a window's bursts are no levels.
+const ROUND_TRIPS: f64 = 8.0;
 const LEAST_MEANS: usize = 20;
 const APART: f64 = 1.5;
 const NEAR: f64 = 0.2;
@@ -57,7 +59,9 @@ pub(crate) fn seen(case: &Case<'_>) -> Option<Levels> {
         return None;
     }
     let direction = case.direction;
-    let points = usize::try_from(BATCH_NS / direction.grid_step_ns.max(1))
+    let bursts = ROUND_TRIPS * 1e3 * case.path().min_rtt_us.unwrap_or(0.0);
+    let batch = words::whole(bursts).max(BATCH_NS);
+    let points = usize::try_from(batch / direction.grid_step_ns.max(1))
         .unwrap_or(1)
         .max(1);
     let means: Vec<f64> = direction

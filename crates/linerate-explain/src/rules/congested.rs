@@ -1,6 +1,6 @@
 //! `congested`: somebody else's traffic fills the bottleneck, and this is our share of it.
 //!
-//! Network-limited between two hosts; in 19 of 20 slices after the ramp the round trip is at least 1.25 times the
+//! Network-limited between two hosts, one direction at a time; in 19 of 20 slices after the ramp the round trip is at least 1.25 times the
 //! least and 1 ms longer, and by more than three times what it wavers; and all the same the rate follows
 //! our bytes in flight (exponent at least 0.5, half of what varies explained, over a range of at least 1.25). Alone
 //! in a queue a sender that puts in more waits longer and gets no more.
@@ -67,7 +67,10 @@ pub(crate) struct Seen {
 }
 
 pub(crate) fn seen(case: &Case<'_>) -> Option<Seen> {
+    // The acknowledgements of both directions at once wait in queues of our own.
+    let both = case.evidence.directions.len() > 1;
     if case.limit != Some(Limit::Network)
+        || both
         || case.next_door()
         || rules::path_change::seen(case).is_some()
     {

@@ -179,7 +179,7 @@ fn two_levels_in_turn_are_bimodal() {
     assert!(
         findings[0]
             .sentence
-            .contains("25.0 Mbit/s for 51 % of the time")
+            .contains("25.0 Mbit/s for 44 % of the time")
             && findings[0].sentence.contains("9 changes"),
         "{}",
         findings[0].sentence
@@ -300,4 +300,23 @@ fn a_guest_whose_cpu_was_taken_is_told() {
     assert_eq!(ids(&stolen(5))[0], "sender-cpu");
     // A kernel that does not tell what is stolen.
     assert_eq!(ids(&fixture::run(&tcp(), &busy))[0], "sender-cpu");
+}
+
+#[test]
+fn a_windows_bursts_are_no_levels() {
+    // A window that leaves in one burst each 60 ms: every second tenth of a second has twice as much.
+    let turns: Vec<(f64, f64)> = (1..90)
+        .map(|tenth| {
+            (
+                f64::from(tenth) / 10.0,
+                if tenth % 2 == 1 { 0.5 } else { 1.0 },
+            )
+        })
+        .collect();
+    let traffic = Traffic {
+        min_rtt_us: 60_000,
+        ..traffic(&turns)
+    };
+    let found = ids(&shaped(&traffic, &turns, |_| 60_000.0));
+    assert!(!found.contains(&"bimodal".to_owned()), "{found:?}");
 }
