@@ -11,12 +11,14 @@
 //! assert_eq!("1M".parse::<Bytes>().unwrap().count(), 1_048_576);
 //! ```
 
+pub mod apportion;
 pub mod clock;
 pub mod evidence;
 pub mod finding;
 pub mod fixture;
 pub mod ledger;
 pub mod losses;
+mod moments;
 pub mod plan;
 pub mod progress;
 pub mod record;
@@ -24,5 +26,8 @@ pub mod series;
 pub mod statistics;
 pub mod storage;
 pub mod tcp_info;
+pub mod time_budget;
 pub mod transcript;
+mod triage;
 pub mod units;
+pub mod waterfall;
