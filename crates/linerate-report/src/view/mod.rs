@@ -3,6 +3,7 @@
 mod direction;
 mod end;
 mod intervals;
+mod limits;
 mod stream;
 mod summary;
 
@@ -15,9 +16,10 @@ use linerate_model::record::{Kind, Note, Outcome, Role, RunRecord, Software};
 use linerate_model::units::Nanos;
 use serde::Serialize;
 
-pub use direction::{BudgetView, DirectionView, Figures, MeasuredAt};
+pub use direction::{DirectionView, Figures, MeasuredAt};
 pub use end::{CpuView, EndView};
 pub use intervals::{IntervalView, StreamIntervalView};
+pub use limits::{BandView, BudgetView, ClocksView, RatesView, StepView, WaterfallView};
 pub use stream::{StreamEndView, StreamView};
 pub use summary::SummaryView;
 
