@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use linerate_engine::EngineError;
 
-use crate::arguments::{self, ExplainRequest, ServeRequest, ShowRequest, TestRequest};
+use crate::arguments::{
+    self, CompareRequest, ExplainRequest, ServeRequest, ShowRequest, TestRequest,
+};
 use crate::lab::arguments::LabArguments;
 
 /// One action of the program.
@@ -14,6 +16,7 @@ pub(crate) enum Action {
     Test(Box<TestRequest>),
     Serve(Box<ServeRequest>),
     Show(ShowRequest),
+    Compare(CompareRequest),
     Explain(Box<ExplainRequest>),
     Iperf3(Vec<OsString>),
     Lab(Box<LabArguments>),

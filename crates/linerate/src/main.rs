@@ -5,6 +5,7 @@
 
 mod action;
 mod arguments;
+mod compare;
 mod explain;
 mod iperf3_arguments;
 mod iperf3_mode;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Action::Test(request) => test::run(&request, &mut printer),
         Action::Serve(request) => serve::run(*request, &printer),
         Action::Show(request) => show::run(&request, &mut printer),
+        Action::Compare(request) => compare::run(&request, &mut printer),
         Action::Explain(request) => explain::run(&request, &mut printer),
         Action::Iperf3(arguments) => iperf3_mode::run(arguments, &mut printer),
         Action::Lab(arguments) => lab::run(*arguments, &printer),
