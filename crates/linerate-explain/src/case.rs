@@ -1,6 +1,6 @@
 //! One direction of a run, as the rules ask about it.
 
-use linerate_model::evidence::{DirectionEvidence, Evidence, PathFigures, Place, TimeBudget};
+use linerate_model::evidence::{DirectionEvidence, Evidence, KernelClocks, PathFigures, Place};
 use linerate_model::finding::{Expected, Figure, Finding, Remedy, Severity};
 use linerate_model::plan::{Plan, Protocol};
 use linerate_model::record::{EndRecord, Role, RunRecord, StreamRecord};
@@ -131,8 +131,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    pub(crate) fn budget(&self) -> Option<&'a TimeBudget> {
-        self.direction.budget.as_ref().ok()
+    pub(crate) fn budget(&self) -> Option<&'a KernelClocks> {
+        self.direction.clocks.as_ref().ok()
     }
 
     pub(crate) fn path(&self) -> PathFigures {

@@ -1,17 +1,24 @@
 //! What the rules look at: figures derived from a record, computed again each time.
 
 use crate::ledger::{DirectionLedger, Ledger};
+use crate::moments::{Ends, Surroundings};
 use crate::plan::Protocol;
 use crate::precision;
 use crate::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
 use crate::statistics::{self, Plateau};
-use crate::units::Nanos;
+use crate::time_budget::{Band, StreamBands, TimeBudget};
+use crate::triage::Triage;
+use crate::units::{Nanos, whole};
+use crate::waterfall::Waterfall;
 
 /// A grid of rates has at most this many points.
-const GRID_POINTS: u64 = 1000;
+pub const GRID_POINTS: u64 = 1000;
 
 /// The ramp has ended at this share of the plateau's rate.
 const REACHED: f64 = 0.95;
+
+/// Two ends on one machine with a round trip below this have no path between them that would delay anything, µs.
+const NEXT_DOOR_US: f64 = 1000.0;
 
 /// Where a rate was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +63,16 @@ pub struct DirectionEvidence {
     pub stream_bytes: Vec<(u32, u64)>,
     /// Time that they took: from the first byte (or the end of the omitted part) to the last.
     pub span_ns: u64,
-    /// Where the time went at the sender, over the plateau.
+    /// Where the time of the sending streams went, over the plateau, from their samples.
     pub budget: Result<TimeBudget, String>,
+    /// What the sending kernel's clocks alone say of it.
+    pub clocks: Result<KernelClocks, String>,
+    /// What most of the sending streams' time went to, over the whole run; empty where the budget is not known.
+    pub bands: Vec<Band>,
+    /// The same for each sending stream.
+    pub stream_bands: Vec<StreamBands>,
+    /// From the line's rate to goodput.
+    pub waterfall: Result<Waterfall, String>,
     /// The sender's path figures over the plateau, where its kernel is known.
     pub path: Option<PathFigures>,
     /// Median over the plateau of what lay unread at the receiver, bytes, all streams; absent = not known.
@@ -66,9 +81,10 @@ pub struct DirectionEvidence {
     pub ledger: DirectionLedger,
 }
 
-/// Where the time of the sending streams went. Shares of 0 to 1 that add to one.
+/// Where the time of the sending streams went over the plateau, by the kernel's clocks alone (Linux 4.10). Shares
+/// of 0 to 1 that add to one. They mislead now and then: see [`crate::time_budget`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TimeBudget {
+pub struct KernelClocks {
     /// Nothing to send: the sending application (elapsed − `busy_time`).
     pub application: f64,
     /// Limited by the send buffer (`sndbuf_limited`).
@@ -206,6 +222,10 @@ impl DirectionEvidence {
             stream_bytes: Vec::new(),
             span_ns: 0,
             budget: Err("nothing was measured".to_owned()),
+            clocks: Err("nothing was measured".to_owned()),
+            bands: Vec::new(),
+            stream_bands: Vec::new(),
+            waterfall: Err("nothing was measured".to_owned()),
             path: None,
             unread_bytes: None,
             ledger,
@@ -238,8 +258,9 @@ impl DirectionEvidence {
         };
         let last = streams.iter().filter_map(moved).max().unwrap_or(to);
         evidence.span_ns = last.saturating_sub(from);
-        evidence.budget = evidence.time_budget(record, source.role);
+        evidence.clocks = evidence.kernel_clocks(record, source.role);
         evidence.path = evidence.path_figures(record, source.role);
+        evidence.triage(record, source.role);
         evidence.unread_bytes = evidence.unread(record);
         evidence
     }
@@ -332,18 +353,75 @@ impl DirectionEvidence {
         })
     }
 
-    fn time_budget(&self, record: &RunRecord, measured_by: Role) -> Result<TimeBudget, String> {
+    /// The sender's half, where its kernel's clocks are in it.
+    fn clocked<'a>(&self, record: &'a RunRecord) -> Result<&'a EndRecord, String> {
         if record.plan.protocol == Protocol::Udp {
             return Err("UDP has no windows: the kernel keeps no such clocks for it".to_owned());
         }
+        let absent = if record.control.peer_software.is_some() {
+            "the sender's half of the record, with its kernel's clocks, did not arrive"
+        } else {
+            "the sender is a stock iperf3, whose results do not carry its kernel's clocks"
+        };
+        record.end(self.flow.sender()).ok_or(absent.to_owned())
+    }
+
+    /// Classifies the sender's samples; budget, bands and waterfall rest on them.
+    fn triage(&mut self, record: &RunRecord, measured_by: Role) {
+        let around = self.surroundings(record);
+        let triage = self
+            .clocked(record)
+            .and_then(|end| Triage::of(end, self.flow, &around));
+        let span = self.plateau_on(record, measured_by, self.flow.sender());
+        self.waterfall = Waterfall::of(record, self, triage.as_ref(), span);
+        match triage {
+            Ok(triage) => {
+                self.bands = triage.bands();
+                self.stream_bands = triage.stream_bands();
+                self.budget = span
+                    .ok_or("no plateau on the sender's clock".to_owned())
+                    .and_then(|span| triage.budget(span));
+            }
+            Err(why) => self.budget = Err(why),
+        }
+    }
+
+    fn surroundings(&self, record: &RunRecord) -> Surroundings {
+        let boot = |role| {
+            record
+                .end(role)?
+                .host
+                .boot_id
+                .as_deref()
+                .filter(|id| !id.is_empty())
+        };
+        let boots = boot(Role::Client).zip(boot(Role::Server));
+        let loopback = [Role::Client, Role::Server].into_iter().any(|role| {
+            let interface = record.end(role).and_then(|end| end.interface.as_ref());
+            interface.is_some_and(|interface| interface.name == "lo")
+        });
+        let one_host = boots.map_or(loopback, |(client, server)| client == server);
+        let least = self.path.and_then(|path| path.min_rtt_us);
+        let ends = match (one_host, least) {
+            (false, _) => Ends::Apart,
+            (true, Some(rtt)) if rtt >= NEXT_DOOR_US => Ends::OneMachine,
+            (true, _) => Ends::NextDoor,
+        };
+        Surroundings {
+            min_rtt_us: least.map_or(0, whole),
+            ends,
+            link_full: crate::waterfall::link_full(record, self),
+            rate_asked: record
+                .plan
+                .rate_bps
+                .or(record.plan.kernel_pacing_bps)
+                .is_some(),
+        }
+    }
+
+    fn kernel_clocks(&self, record: &RunRecord, measured_by: Role) -> Result<KernelClocks, String> {
+        let end = self.clocked(record)?;
         let role = self.flow.sender();
-        let end = record
-            .end(role)
-            .ok_or(if record.control.peer_software.is_some() {
-                "the sender's half of the record, with its kernel's clocks, did not arrive"
-            } else {
-                "the sender is a stock iperf3, whose results do not carry its kernel's clocks"
-            })?;
         let span = self
             .plateau_on(record, measured_by, role)
             .ok_or("no plateau on the sender's clock")?;
@@ -362,7 +440,7 @@ impl DirectionEvidence {
         }
         let busy = busy.clamp(0.0, elapsed);
         let (window, buffer) = (window.min(busy), buffer.min(busy));
-        Ok(TimeBudget {
+        Ok(KernelClocks {
             application: (elapsed - busy) / elapsed,
             send_buffer: buffer / elapsed,
             receive_window: window / elapsed,

@@ -11,6 +11,7 @@
 //! assert_eq!("1M".parse::<Bytes>().unwrap().count(), 1_048_576);
 //! ```
 
+pub mod apportion;
 pub mod clock;
 pub mod evidence;
 pub mod expectation;
@@ -18,6 +19,7 @@ pub mod finding;
 pub mod fixture;
 pub mod ledger;
 pub mod losses;
+mod moments;
 pub mod plan;
 pub mod precision;
 pub mod progress;
@@ -26,6 +28,9 @@ pub mod series;
 pub mod statistics;
 pub mod storage;
 pub mod tcp_info;
+pub mod time_budget;
 pub mod transcript;
+mod triage;
 pub mod units;
 pub mod wanted;
+pub mod waterfall;

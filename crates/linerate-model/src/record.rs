@@ -253,6 +253,22 @@ pub struct InterfaceFacts {
     pub qdisc: Option<String>,
 }
 
+/// Kinds of interface whose speed is made up.
+const VIRTUAL: [&str; 6] = ["veth", "loopback", "tun", "bridge", "dummy", "macvlan"];
+
+impl InterfaceFacts {
+    /// The link's speed, bit/s; `None` where it is not known or where the kind of interface has none.
+    pub fn speed_bps(&self) -> Option<u64> {
+        let real = !self
+            .kind
+            .as_deref()
+            .is_some_and(|kind| VIRTUAL.contains(&kind));
+        self.speed_mbit_per_s
+            .filter(|speed| real && *speed > 0)
+            .map(|speed| speed.saturating_mul(1_000_000))
+    }
+}
+
 /// An interface's counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterfaceCounters {

@@ -183,6 +183,23 @@ pub fn estimate(samples: &[f64]) -> Estimate {
     }
 }
 
+/// Mean and 95 % interval of measurements that do not depend on one another, such as the rates of several runs.
+/// One measurement says nothing of how far the next would be from it: its interval has no upper end.
+pub fn estimate_of_runs(rates: &[f64]) -> Estimate {
+    let (average, count) = (mean(rates), rates.len() as f64);
+    let half = if rates.len() < 2 {
+        f64::INFINITY
+    } else {
+        student_t(count - 1.0) * standard_error(rates)
+    };
+    Estimate {
+        mean: average,
+        low: (average - half).max(0.0),
+        high: average + half,
+        independent: count,
+    }
+}
+
 /// The middle value (the mean of the two middle ones). `None` of nothing.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -374,6 +391,14 @@ mod tests {
             let share = covered as f64 / 400.0;
             assert!((least..=0.99).contains(&share), "memory {memory}: {share}");
         }
+    }
+
+    #[test]
+    fn runs_are_independent_and_one_says_nothing_of_the_next() {
+        let three = estimate_of_runs(&[10.0, 11.0, 12.0]);
+        // Student's t of two degrees, 4.303, times 1/√3.
+        assert!((three.high - 11.0 - 2.4843).abs() < 1e-3, "{three:?}");
+        assert!(estimate_of_runs(&[10.0]).high.is_infinite());
     }
 
     #[test]

@@ -13,11 +13,12 @@
 //!
 //! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());
 //! let view = RunView::of(&record, &[]);
-//! assert!(text::report(&view).contains("Goodput"));
+//! assert!(text::report(&view, text::Style::plain()).contains("Goodput"));
 //! assert!(json::document(&view, &record).starts_with("{"));
 //! ```
 
 pub mod expectation;
+pub mod compare;
 pub mod iperf3;
 pub mod json;
 pub mod progress;

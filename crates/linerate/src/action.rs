@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use linerate_engine::EngineError;
 
-use crate::arguments::{self, ExplainRequest, ServeRequest, ShowRequest, TestRequest};
+use crate::arguments::{
+    self, CompareRequest, ExplainRequest, ServeRequest, ShowRequest, TestRequest,
+};
 use crate::expect::arguments::ExpectArguments;
 use crate::lab::arguments::LabArguments;
 
@@ -15,6 +17,7 @@ pub(crate) enum Action {
     Test(Box<TestRequest>),
     Serve(Box<ServeRequest>),
     Show(ShowRequest),
+    Compare(CompareRequest),
     Explain(Box<ExplainRequest>),
     Expect(Box<ExpectArguments>),
     Iperf3(Vec<OsString>),

@@ -46,6 +46,8 @@ enum Command {
     Serve(Box<ServeArguments>),
     /// Show a kept record again
     Show(ShowArguments),
+    /// Set kept records side by side: figures with intervals, settings that differ, findings
+    Compare(CompareArguments),
     /// Make wide-area paths on this machine, and test across them
     Lab(Box<LabArguments>),
     /// Explain what another tool printed: iperf, iperf3, ss, iostat, DRBD and more; or a kept record
@@ -296,6 +298,25 @@ pub(crate) struct ShowArguments {
     json: bool,
 }
 
+/// `linerate compare`.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct CompareArguments {
+    /// Records, or folders of them: a folder's records are several runs of one kind. The first is what the
+    /// others are compared with
+    #[arg(required = true, num_args = 2.., value_name = "RECORD")]
+    paths: Vec<PathBuf>,
+    /// One JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Records to compare.
+#[derive(Debug)]
+pub(crate) struct CompareRequest {
+    pub(crate) paths: Vec<PathBuf>,
+    pub(crate) format: Format,
+}
+
 /// `linerate explain`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct ExplainArguments {
@@ -402,6 +423,16 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
             command: Command::Show(arguments),
         }) => Action::Show(ShowRequest {
             file: arguments.file,
+            format: if arguments.json {
+                Format::Json
+            } else {
+                Format::Text
+            },
+        }),
+        Ok(Cli {
+            command: Command::Compare(arguments),
+        }) => Action::Compare(CompareRequest {
+            paths: arguments.paths,
             format: if arguments.json {
                 Format::Json
             } else {

@@ -6,6 +6,7 @@
 mod action;
 mod arguments;
 mod expect;
+mod compare;
 mod explain;
 mod iperf3_arguments;
 mod iperf3_mode;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Action::Serve(request) => serve::run(*request, &printer),
         Action::Show(request) => show::run(&request, &mut printer),
         Action::Expect(arguments) => expect::run(&arguments, &mut printer),
+        Action::Compare(request) => compare::run(&request, &mut printer),
         Action::Explain(request) => explain::run(&request, &mut printer),
         Action::Iperf3(arguments) => iperf3_mode::run(arguments, &mut printer),
         Action::Lab(arguments) => lab::run(*arguments, &printer),

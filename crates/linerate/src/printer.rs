@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
+use linerate_report::text::{Charset, Style};
+
 use crate::action::Failure;
 
 /// Writes whole lines; the last line of a terminal may be a status that the next line replaces.
@@ -24,6 +26,12 @@ impl Printer {
     /// Whether somebody watches.
     pub(crate) const fn is_terminal(&self) -> bool {
         self.terminal
+    }
+
+    /// How a report is set where standard output goes: for the terminal there, or plainly.
+    pub(crate) fn style(&self) -> Style {
+        let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        style(self.terminal.then(columns), environment)
     }
 
     /// Writes text to standard output, as it is.
@@ -80,7 +88,72 @@ impl Printer {
     }
 }
 
+/// The style for a terminal of so many columns, or for a file or a pipe.
+///
+/// The locale is the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is set (POSIX.1-2024, 8.2); where none is, UTF-8
+/// is taken for granted, as files have it. Colours are for terminals, and for those whose user does not forbid
+/// them (<https://no-color.org>) and that have any.
+fn style(terminal: Option<usize>, environment: impl Fn(&str) -> Option<String>) -> Style {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .find_map(&environment);
+    let unicode = locale.is_none_or(|name| {
+        let name = name.to_ascii_lowercase();
+        name.contains("utf-8") || name.contains("utf8")
+    });
+    let dumb = environment("TERM").is_none_or(|name| name == "dumb");
+    let plain = Style::plain().with_charset(if unicode {
+        Charset::Unicode
+    } else {
+        Charset::Ascii
+    });
+    match terminal {
+        Some(columns) => plain
+            .of_columns(columns)
+            .with_colour(!dumb && environment("NO_COLOR").is_none()),
+        None => plain,
+    }
+}
+
 /// Columns of the terminal.
 pub(crate) fn columns() -> usize {
     terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0).max(20))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(terminal: Option<usize>, set: &[(&str, &str)]) -> Style {
+        style(terminal, |name| {
+            let found = set.iter().find(|(of, _)| *of == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn a_pipe_is_plain_whatever_the_terminal_would_be() {
+        assert_eq!(of(None, &[("TERM", "xterm-256color")]), Style::plain());
+        assert_eq!(of(None, &[("LANG", "de_DE.UTF-8")]), Style::plain());
+    }
+
+    #[test]
+    fn the_first_locale_that_is_set_decides() {
+        let ascii = |set: &[(&str, &str)]| of(Some(80), set).charset() == Charset::Ascii;
+        assert!(ascii(&[("LC_ALL", "C"), ("LANG", "en_US.UTF-8")]));
+        assert!(ascii(&[("LANG", "de_DE.ISO-8859-1")]));
+        assert!(!ascii(&[("LC_CTYPE", "C.utf8"), ("LANG", "C")]));
+        assert!(!ascii(&[]));
+        assert_eq!(of(None, &[("LC_ALL", "POSIX")]).charset(), Charset::Ascii);
+    }
+
+    #[test]
+    fn colours_need_a_terminal_that_has_them_and_a_user_who_wants_them() {
+        let xterm = ("TERM", "xterm");
+        assert!(of(Some(120), &[xterm]).has_colour());
+        for set in [&[xterm, ("NO_COLOR", "1")][..], &[("TERM", "dumb")], &[]] {
+            assert!(!of(Some(120), set).has_colour(), "{set:?}");
+        }
+        assert_eq!(of(Some(120), &[xterm]).columns(), 120);
+    }
 }

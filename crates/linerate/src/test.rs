@@ -54,7 +54,7 @@ pub(crate) fn show(run: &RunRecord, format: Format, printer: &Printer) -> Result
     let findings = explain(&evidence);
     let view = RunView::of(run, &findings);
     match format {
-        Format::Text => printer.print(&text::report(&view))?,
+        Format::Text => printer.print(&text::report(&view, printer.style()))?,
         Format::Json => printer.line(&json::document(&view, run))?,
         Format::JsonStream => printer.line(&stream::end_line(&view, run))?,
     }

@@ -50,7 +50,7 @@ fn without_budget(case: &Case<'_>) -> Option<Finding> {
         .direction
         .plateau
         .is_none_or(|plateau| plateau.unsteady == Some(Unsteady::TooShort));
-    let mut reason = match &case.direction.budget {
+    let mut reason = match &case.direction.clocks {
         Err(reason) => reason.clone(),
         Ok(_) => return paced(case),
     };

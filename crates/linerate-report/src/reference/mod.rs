@@ -1,10 +1,13 @@
-//! The reference of the record, docs/reference/record.md, made from tables.
+//! The references of the record and of the report's JSON, docs/reference/{record,report}.md, made from tables.
 
 mod end;
 mod head;
+mod report;
 
 use linerate_model::record::SCHEMA_VERSION;
 use linerate_model::tcp_info::FIELDS;
+
+pub use report::report;
 
 /// A field of the record.
 pub(crate) struct Row {

@@ -11,7 +11,9 @@ use linerate_model::tcp_info::{LENGTH, TcpFacts, TcpInfo};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use serde_json::Value;
 
-use super::documented;
+use super::{Row, documented, report};
+use crate::compare::{Comparison, Side};
+use crate::view::RunView;
 
 /// Every optional field filled in; what excludes each other stands in several records.
 fn whole() -> [RunRecord; 3] {
@@ -135,4 +137,53 @@ fn every_kernel_field_with_an_amount_has_a_unit() {
     ] {
         assert_eq!(super::unit_of(name), unit);
     }
+}
+
+/// Paths of a value below its root, those of one subtree as a leaf.
+fn below(value: &Value, leaf: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    paths("", value, &mut found);
+    let cut = |path: String| match path.split_once(leaf) {
+        Some((head, _)) if !leaf.is_empty() => format!("{head}{leaf}"),
+        _ => path,
+    };
+    found.into_iter().map(cut).collect()
+}
+
+fn of_rows(rows: &[Row]) -> BTreeSet<String> {
+    rows.iter().map(|row| row.path.to_owned()).collect()
+}
+
+#[test]
+fn what_the_report_says_of_time_and_rate_is_documented() {
+    let view = RunView::of(&whole()[0], &[]);
+    let mut direction = serde_json::to_value(&view.directions[0]).unwrap();
+    let members = direction.as_object_mut().unwrap();
+    let ours = [
+        "rates",
+        "time_budget",
+        "time_budget_unknown",
+        "bands",
+        "waterfall",
+        "waterfall_unknown",
+    ];
+    members.retain(|name, _| ours.contains(&name.as_str()));
+    assert_eq!(below(&direction, ""), of_rows(report::DIRECTION));
+}
+
+#[test]
+fn a_comparison_is_documented() {
+    let [first, other, _] = whole().map(|record| {
+        let findings = linerate_explain::explain(&linerate_model::evidence::Evidence::of(&record));
+        RunView::of(&record, &findings)
+    });
+    let sides = [Side::of("a", vec![&first]), Side::of("b", vec![&other])];
+    let comparison = serde_json::to_value(Comparison::of(&sides)).unwrap();
+    let found = below(&comparison, ".time_budget");
+    // The first side is compared with nothing.
+    let found: BTreeSet<String> = found
+        .into_iter()
+        .filter(|path| !path.ends_with(".against_first"))
+        .collect();
+    assert_eq!(found, of_rows(report::COMPARISON));
 }

@@ -5,11 +5,12 @@ use linerate_model::record::Role;
 use linerate_model::units::{Bytes, Nanos};
 
 use super::layout::{self, Page};
-use super::way;
+use super::style::Style;
+use super::{limits, way};
 use crate::view::{CpuView, DirectionView, Figures, MeasuredAt, RunView};
 use crate::words;
 
-pub(super) fn write(page: &mut Page, view: &RunView) {
+pub(super) fn write(page: &mut Page, view: &RunView, style: Style) {
     if !view.client.known && !view.server.known {
         return;
     }
@@ -19,6 +20,10 @@ pub(super) fn write(page: &mut Page, view: &RunView) {
             page.line(&layout::capital(way(direction.flow)));
         }
         of_direction(page, view, direction);
+        if view.plan.protocol == Protocol::Tcp {
+            limits::time(page, style, direction);
+        }
+        limits::rate(page, style, direction);
     }
     if several
         && let (Some(rate), Some(bytes)) =
@@ -69,7 +74,6 @@ fn of_direction(page: &mut Page, view: &RunView, direction: &DirectionView) {
             },
         ),
     );
-    page.entry("Time", &time(direction));
 }
 
 fn goodput(figures: &Figures) -> String {
@@ -178,20 +182,6 @@ fn repeats(figures: &Figures, told: &str) -> String {
         ),
         (Some(mean), None) => format!("{repeats}; RTT mean {}", words::micros(mean)),
         (None, _) => format!("{repeats}; RTT not known"),
-    }
-}
-
-fn time(direction: &DirectionView) -> String {
-    match (&direction.time_budget, &direction.time_budget_unknown) {
-        (Some(budget), _) => format!(
-            "application {}, send buffer {}, receive window {}, network {} of the plateau",
-            words::time_share(budget.application),
-            words::time_share(budget.send_buffer),
-            words::time_share(budget.receive_window),
-            words::time_share(budget.network)
-        ),
-        (None, Some(reason)) => format!("not known: {reason}"),
-        (None, None) => "not known".to_owned(),
     }
 }
 

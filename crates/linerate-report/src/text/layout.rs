@@ -2,18 +2,32 @@
 
 use linerate_model::record::Role;
 
-/// The widest line, in characters.
+/// The widest line of text, in characters.
 const WIDTH: usize = 100;
 /// Where the text after a label begins.
-const INDENT: usize = 12;
+pub(super) const INDENT: usize = 12;
 
 /// A page being written.
-#[derive(Default)]
 pub(crate) struct Page {
     text: String,
+    width: usize,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self::of_width(WIDTH)
+    }
 }
 
 impl Page {
+    /// A page whose text is wrapped at so many characters.
+    pub(crate) const fn of_width(width: usize) -> Self {
+        Self {
+            text: String::new(),
+            width,
+        }
+    }
+
     /// A line as it stands.
     pub(crate) fn line(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
@@ -39,7 +53,7 @@ impl Page {
         let mut fresh = true;
         for word in text.split(' ') {
             let length = word.chars().count();
-            if !fresh && used + 1 + length > WIDTH {
+            if !fresh && used + 1 + length > self.width {
                 self.line(&line);
                 line = " ".repeat(indent);
                 used = indent;
@@ -70,7 +84,7 @@ pub(super) fn role(role: Role) -> &'static str {
 }
 
 /// With a large first letter.
-pub(super) fn capital(text: &str) -> String {
+pub(crate) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(chars).collect()

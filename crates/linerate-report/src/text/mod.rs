@@ -1,32 +1,38 @@
-//! The final report for people: at most 100 columns wide, about 30 lines for one stream.
+//! The final report for people: text at most 100 columns wide, about 50 lines for one stream.
 //!
-//! The verdict comes first, then the figures it is about, then the book. Every rate says where it was
-//! measured; what a stock peer does not tell is said to be unknown, and why.
+//! What was done, the rate over time and its figures, where the time and where the rate went, what follows
+//! from it (the verdict first), and the book. Every rate says where it was measured; what a stock peer does not
+//! tell is said to be unknown, and why.
 
 mod book;
+mod chart;
 mod figures;
 mod header;
 pub(crate) mod layout;
+pub(crate) mod limits;
 mod line;
 mod questions;
 mod streams;
+mod style;
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::Flow;
 use linerate_model::units::{BitRate, whole};
+
+pub use style::{Charset, Style};
 
 use crate::view::RunView;
 use crate::words;
 use layout::Page;
 
 /// The report; streams are listed only where their books are broken.
-pub fn report(view: &RunView) -> String {
-    page(view, false)
+pub fn report(view: &RunView, style: Style) -> String {
+    page(view, style, false)
 }
 
 /// The report with every stream's own figures.
-pub fn detailed(view: &RunView) -> String {
-    page(view, true)
+pub fn detailed(view: &RunView, style: Style) -> String {
+    page(view, style, true)
 }
 
 /// The run in one line, for a server's log.
@@ -34,22 +40,26 @@ pub fn one_line(view: &RunView) -> String {
     line::one_line(view)
 }
 
-fn page(view: &RunView, each_stream: bool) -> String {
-    let mut page = Page::default();
+fn page(view: &RunView, style: Style, each_stream: bool) -> String {
+    let mut page = Page::of_width(style.text_columns());
     header::write(&mut page, view);
+    for direction in &view.directions {
+        page.gap();
+        chart::write(&mut page, style, direction);
+    }
     page.gap();
     questions::write(&mut page, view);
-    verdict(&mut page, view);
-    page.gap();
-    figures::write(&mut page, view);
+    figures::write(&mut page, view, style);
     if each_stream {
         page.gap();
         streams::write(&mut page, view);
     }
     page.gap();
+    verdict(&mut page, view);
+    page.gap();
     book::write(&mut page, view);
     notes(&mut page, view);
-    page.finish()
+    style.settle(page.finish())
 }
 
 fn verdict(page: &mut Page, view: &RunView) {
@@ -118,7 +128,7 @@ fn sentence(finding: &Finding, several: bool) -> String {
 }
 
 /// `client to server`.
-fn way(flow: Flow) -> &'static str {
+pub(crate) fn way(flow: Flow) -> &'static str {
     match flow {
         Flow::ClientToServer => "client to server",
         Flow::ServerToClient => "server to client",

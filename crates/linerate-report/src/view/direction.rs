@@ -8,6 +8,7 @@ use linerate_model::record::{Flow, PeerStream, RunRecord, StreamRecord};
 use linerate_model::units::{Bytes, Nanos};
 use serde::Serialize;
 
+use super::limits::{BandView, BudgetView, RatesView, WaterfallView};
 use crate::words;
 
 /// Where a rate was measured.
@@ -78,6 +79,14 @@ pub struct DirectionView {
     pub time_budget: Option<BudgetView>,
     /// Why it cannot.
     pub time_budget_unknown: Option<String>,
+    /// Its rate over time; absent where there are no samples.
+    pub rates: Option<RatesView>,
+    /// What most of the sending streams' time went to, over the whole run.
+    pub bands: Vec<BandView>,
+    /// From the line's rate to goodput; absent where it cannot be known.
+    pub waterfall: Option<WaterfallView>,
+    /// Why it cannot.
+    pub waterfall_unknown: Option<String>,
     /// Datagrams (UDP).
     pub datagrams: Option<DatagramEntry>,
     /// Lost / sent, 0 to 1 (UDP).
@@ -102,21 +111,6 @@ pub struct DirectionView {
     pub congestion_window_bytes: Option<u64>,
     /// Index of its first finding in `findings`.
     pub verdict: Option<usize>,
-}
-
-/// Where the sender's time went over the plateau; shares of 0 to 1 that add to one.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct BudgetView {
-    /// Nothing to send.
-    pub application: f64,
-    /// Limited by the send buffer.
-    pub send_buffer: f64,
-    /// Limited by the receive window.
-    pub receive_window: f64,
-    /// Limited by the congestion window, in recovery: the path.
-    pub network: f64,
-    /// The samples that it rests on, ns since the sender was let go.
-    pub span_ns: [u64; 2],
 }
 
 impl DirectionView {
@@ -155,8 +149,15 @@ impl DirectionView {
             flow,
             streams: known.len(),
             figures: figures(record, evidence),
-            time_budget: budget(record, evidence),
+            time_budget: BudgetView::of(record, evidence),
             time_budget_unknown: evidence.budget.as_ref().err().cloned(),
+            rates: RatesView::of(record, evidence),
+            bands: BandView::all(
+                &evidence.bands,
+                record.end(flow.sender()).map_or(0, |end| end.start_ns.0),
+            ),
+            waterfall: WaterfallView::of(evidence),
+            waterfall_unknown: evidence.waterfall.as_ref().err().cloned(),
             loss_share: loss.map(|(lost, sent)| lost as f64 / sent as f64),
             datagrams,
             jitter_ns: jitter(record, &receiver, flow),
@@ -329,18 +330,6 @@ fn sent_bps(record: &RunRecord, flow: Flow) -> Option<u64> {
         sum.saturating_add(stream.app_bytes.saturating_sub(stream.omitted_bytes))
     });
     linerate_model::units::BitRate::of(Bytes(bytes), Nanos(span)).map(|rate| rate.0)
-}
-
-fn budget(record: &RunRecord, evidence: &DirectionEvidence) -> Option<BudgetView> {
-    let budget = evidence.budget.as_ref().ok()?;
-    let start = record.end(evidence.flow.sender())?.start_ns.0;
-    Some(BudgetView {
-        application: words::finite(budget.application)?,
-        send_buffer: words::finite(budget.send_buffer)?,
-        receive_window: words::finite(budget.receive_window)?,
-        network: words::finite(budget.network)?,
-        span_ns: budget.span_ns.map(|at| at.saturating_sub(start)),
-    })
 }
 
 fn jitter(record: &RunRecord, receiver: &[&StreamRecord], flow: Flow) -> Option<u64> {

@@ -4,6 +4,7 @@ mod direction;
 mod end;
 mod intervals;
 mod precision;
+mod limits;
 mod stream;
 mod summary;
 
@@ -17,10 +18,11 @@ use linerate_model::units::Nanos;
 use linerate_model::wanted::Judgement;
 use serde::Serialize;
 
-pub use direction::{BudgetView, DirectionView, Figures, MeasuredAt};
+pub use direction::{DirectionView, Figures, MeasuredAt};
 pub use end::{CpuView, EndView};
 pub use intervals::{IntervalView, StreamIntervalView};
 pub use precision::{DirectionPrecision, PrecisionView};
+pub use limits::{BandView, BudgetView, ClocksView, RatesView, StepView, WaterfallView};
 pub use stream::{StreamEndView, StreamView};
 pub use summary::SummaryView;
 

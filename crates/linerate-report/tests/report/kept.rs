@@ -5,6 +5,7 @@ use linerate_model::plan::Plan;
 use linerate_model::record::{EndRecord, RecordError, RunRecord};
 use linerate_model::series::Series;
 use linerate_model::tcp_info::FIELDS;
+use linerate_report::text::Style;
 use linerate_report::{json, record, text};
 
 use crate::runs;
@@ -15,8 +16,8 @@ fn a_record_that_was_kept_shows_identically() {
         let back = record::from_json(&record::to_json(&made)).unwrap();
         assert_eq!(back, made, "{name}");
         assert_eq!(
-            text::report(&runs::view(&back)),
-            text::report(&runs::view(&made)),
+            text::report(&runs::view(&back), Style::plain()),
+            text::report(&runs::view(&made), Style::plain()),
             "{name}"
         );
         assert_eq!(

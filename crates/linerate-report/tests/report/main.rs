@@ -1,5 +1,6 @@
 //! Reports of made-up runs against checked-in files, and what the formats promise.
 
+mod compare;
 mod document;
 mod kept;
 mod live;

@@ -1,6 +1,7 @@
 //! The text report, line by line. `cargo test -p linerate-report -- --ignored` writes the expected files anew.
 
-use linerate_report::{reference, text};
+use linerate_report::text::{Charset, Style};
+use linerate_report::{compare, reference, text};
 
 use crate::runs;
 
@@ -10,6 +11,11 @@ const REFERENCE: &str = concat!(
     "/../../docs/reference/record.md"
 );
 
+const REPORT: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/reference/report.md"
+);
+
 fn made() -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for (name, record) in runs::all() {
@@ -17,12 +23,20 @@ fn made() -> Vec<(String, String)> {
         if name == "tcp_bidir" {
             all.push((
                 format!("{EXPECTED}/{name}_detailed.txt"),
-                text::detailed(&view),
+                text::detailed(&view, Style::plain()),
             ));
         }
-        all.push((format!("{EXPECTED}/{name}.txt"), text::report(&view)));
+        all.push((
+            format!("{EXPECTED}/{name}.txt"),
+            text::report(&view, Style::plain()),
+        ));
     }
+    all.push((
+        format!("{EXPECTED}/compare_tuned.txt"),
+        compare::report(&crate::compare::tuned(), Style::plain()),
+    ));
     all.push((REFERENCE.to_owned(), reference::record()));
+    all.push((REPORT.to_owned(), reference::report()));
     all
 }
 
@@ -70,7 +84,7 @@ fn difference(expected: &str, text: &str) -> String {
 #[test]
 fn one_stream_fits_a_screen() {
     for (name, record) in runs::all() {
-        let text = text::report(&runs::view(&record));
+        let text = text::report(&runs::view(&record), Style::plain());
         let wide = text
             .lines()
             .map(|line| line.chars().count())
@@ -79,7 +93,7 @@ fn one_stream_fits_a_screen() {
         assert!(wide <= 100, "{name}: {wide} columns\n{text}");
         if !name.contains("bidir") && !name.contains("broken") {
             assert!(
-                text.lines().count() <= 32,
+                text.lines().count() <= 56,
                 "{name}: {} lines\n{text}",
                 text.lines().count()
             );
@@ -98,10 +112,72 @@ fn a_stranger_s_strings_move_no_cursor() {
     server.streams[0].error = Some(evil.clone());
     record.control.remote.clone_from(&evil);
     record.plan.host = evil;
-    let text = text::detailed(&runs::view(&record));
+    let text = text::detailed(&runs::view(&record), Style::plain());
     assert!(
         text.chars().all(|c| c == '\n' || !c.is_control()),
         "{text:?}"
     );
     assert!(!text.contains("\nGoodput 1 Tbit/s"));
+}
+
+#[test]
+fn a_narrow_screen_without_utf_8_gets_a_report_as_well() {
+    let style = Style::plain().of_columns(72).with_charset(Charset::Ascii);
+    for (name, record) in runs::all() {
+        let text = text::report(&runs::view(&record), style);
+        assert!(text.is_ascii(), "{name}\n{text}");
+        let chart = text
+            .lines()
+            .filter(|line| line.contains('|') || line.contains('#'));
+        for line in chart {
+            assert!(line.len() <= 100, "{name}: {line}");
+        }
+    }
+}
+
+#[test]
+fn colours_are_only_added() {
+    let (_, record) = runs::all().remove(0);
+    let view = runs::view(&record);
+    let coloured = Style::plain().with_colour(true);
+    let text = text::report(&view, coloured);
+    assert!(text.contains("\u{1b}["));
+    let mut bare = String::new();
+    let mut rest = text.as_str();
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        bare.push_str(before);
+        rest = after.split_once('m').unwrap().1;
+    }
+    bare.push_str(rest);
+    assert_eq!(bare, text::report(&view, Style::plain()));
+}
+
+#[test]
+fn a_table_of_rates_adds_up_as_it_stands() {
+    for (name, record) in runs::all() {
+        let text = text::report(&runs::view(&record), Style::plain());
+        let rows = text
+            .lines()
+            .skip_while(|line| !line.starts_with("Where the rate went"))
+            .skip(1)
+            .take_while(|line| line.starts_with("  ") && !line.starts_with("   "));
+        let mut left: Option<f64> = None;
+        for row in rows {
+            let figures: String = row.chars().skip(26).take(20).collect();
+            let figures = figures.replace('−', "-");
+            let figures: Vec<f64> = figures
+                .split_whitespace()
+                .map(|figure| figure.parse().unwrap())
+                .collect();
+            match (left, figures.as_slice()) {
+                (Some(before), [taken, now]) => {
+                    assert!((before + taken - now).abs() < 1e-6, "{name}: {row}");
+                    left = Some(*now);
+                }
+                (Some(before), [now]) => assert!((before - now).abs() < 1e-6, "{name}: {row}"),
+                (None, [now]) => left = Some(*now),
+                _ => panic!("{name}: {row}"),
+            }
+        }
+    }
 }

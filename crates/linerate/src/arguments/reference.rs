@@ -22,6 +22,8 @@ const TAIL: &str = "
 | variable | meaning |
 |---|---|
 | `LINERATE_PASSWORD`, `IPERF3_PASSWORD` | password for `--username`, the first one before the second |
+| `NO_COLOR`, `TERM` | a report on a terminal is coloured unless the first is set or the second is `dumb` or not set |
+| `LC_ALL`, `LC_CTYPE`, `LANG` | the first that is set: without UTF-8 in it reports are ASCII |
 | `XDG_RUNTIME_DIR` | where `lab up` notes the paths that are up; else `/tmp/linerate-lab-UID` |
 | `LISTEN_FDS`, `LISTEN_PID` | sockets passed in by systemd (`sd_listen_fds(3)`) |
 

@@ -11,6 +11,8 @@ mod bad_input;
 #[cfg(test)]
 mod clocks;
 #[cfg(test)]
+mod compare;
+#[cfg(test)]
 mod dropin;
 #[cfg(test)]
 mod expect;

@@ -1,7 +1,5 @@
 //! Ledger and evidence, derived from made-up runs that break one thing at a time.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use linerate_model::evidence::{Evidence, Place};
 use linerate_model::fixture::{self, Traffic};
 use linerate_model::ledger::Ledger;
@@ -201,7 +199,7 @@ fn the_plateau_and_its_budget_stand_on_two_clocks() {
     assert!((plateau.estimate.mean / traffic.rate_bps - 1.0).abs() < 0.01);
     let ramp = direction.ramp_ns().unwrap();
     assert!((850_000_000..1_050_000_000).contains(&ramp), "{ramp}");
-    let budget = direction.budget.clone().unwrap();
+    let budget = direction.clocks.clone().unwrap();
     assert!(
         (budget.receive_window - 0.83).abs() < 0.001 && (budget.application - 0.05).abs() < 0.001
     );
@@ -215,7 +213,7 @@ fn the_plateau_and_its_budget_stand_on_two_clocks() {
     };
     let without = Evidence::of(&record);
     assert_eq!(
-        without.directions[0].budget.clone().unwrap().span_ns,
+        without.directions[0].clocks.clone().unwrap().span_ns,
         budget.span_ns
     );
 }
