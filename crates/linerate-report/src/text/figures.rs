@@ -72,7 +72,7 @@ fn of_direction(page: &mut Page, view: &RunView, direction: &DirectionView) {
     page.entry("Time", &time(direction));
 }
 
-fn goodput(figures: &Figures) -> String {
+pub(crate) fn goodput(figures: &Figures) -> String {
     let Some(rate) = figures.goodput_bps else {
         return match figures.measured_at {
             Some(MeasuredAt::SendingApplication) => {
@@ -104,7 +104,7 @@ fn goodput(figures: &Figures) -> String {
     format!("{}{known}{place}{unsteady}", words::rate(rate))
 }
 
-fn whole_run(figures: &Figures) -> Option<String> {
+pub(crate) fn whole_run(figures: &Figures) -> Option<String> {
     let (bytes, span) = figures.bytes.zip(figures.span_ns)?;
     let rate = figures
         .whole_run_bps
@@ -128,7 +128,7 @@ fn amount(bytes: u64) -> String {
     format!("{} ({} bytes)", Bytes(bytes), words::count(bytes))
 }
 
-fn sent(view: &RunView, figures: &Figures) -> Option<String> {
+pub(crate) fn sent(view: &RunView, figures: &Figures) -> Option<String> {
     let sent = words::rate(figures.sent_bps?);
     let asked = view
         .plan
@@ -143,7 +143,7 @@ fn sent(view: &RunView, figures: &Figures) -> Option<String> {
     })
 }
 
-fn repeats(figures: &Figures, told: &str) -> String {
+pub(crate) fn repeats(figures: &Figures, told: &str) -> String {
     let repeats = match (
         figures.retransmits,
         figures.segments,
@@ -181,7 +181,7 @@ fn repeats(figures: &Figures, told: &str) -> String {
     }
 }
 
-fn time(direction: &DirectionView) -> String {
+pub(crate) fn time(direction: &DirectionView) -> String {
     match (&direction.time_budget, &direction.time_budget_unknown) {
         (Some(budget), _) => format!(
             "application {}, send buffer {}, receive window {}, network {} of the plateau",
@@ -195,7 +195,7 @@ fn time(direction: &DirectionView) -> String {
     }
 }
 
-fn cpu(used: &CpuView) -> String {
+pub(crate) fn cpu(used: &CpuView) -> String {
     let share = used
         .core_share
         .map(|share| format!("{} of a core", words::percent(share)));

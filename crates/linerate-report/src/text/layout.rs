@@ -62,7 +62,7 @@ impl Page {
 }
 
 /// `client`, `server`.
-pub(super) fn role(role: Role) -> &'static str {
+pub(crate) fn role(role: Role) -> &'static str {
     match role {
         Role::Client => "client",
         Role::Server => "server",
@@ -70,7 +70,7 @@ pub(super) fn role(role: Role) -> &'static str {
 }
 
 /// With a large first letter.
-pub(super) fn capital(text: &str) -> String {
+pub(crate) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(chars).collect()

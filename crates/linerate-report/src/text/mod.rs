@@ -3,9 +3,9 @@
 //! The verdict comes first, then the figures it is about, then the book. Every rate says where it was
 //! measured; what a stock peer does not tell is said to be unknown, and why.
 
-mod book;
-mod figures;
-mod header;
+pub(crate) mod book;
+pub(crate) mod figures;
+pub(crate) mod header;
 pub(crate) mod layout;
 mod line;
 mod questions;
@@ -118,7 +118,7 @@ fn sentence(finding: &Finding, several: bool) -> String {
 }
 
 /// `client to server`.
-fn way(flow: Flow) -> &'static str {
+pub(crate) fn way(flow: Flow) -> &'static str {
     match flow {
         Flow::ClientToServer => "client to server",
         Flow::ServerToClient => "server to client",

@@ -19,6 +19,7 @@ use serde::Serialize;
 
 pub use direction::{BudgetView, DirectionView, Figures, MeasuredAt};
 pub use end::{CpuView, EndView};
+pub(crate) use intervals::interpolated;
 pub use intervals::{IntervalView, StreamIntervalView};
 pub use precision::{DirectionPrecision, PrecisionView};
 pub use stream::{StreamEndView, StreamView};

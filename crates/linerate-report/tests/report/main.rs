@@ -3,6 +3,8 @@
 mod document;
 mod kept;
 mod live;
+mod pictures;
 mod questions;
 mod runs;
 mod texts;
+mod tree;
