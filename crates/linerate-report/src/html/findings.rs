@@ -92,6 +92,9 @@ fn one(
         };
         entry("Remedy", &text);
     }
+    if let Some(passes) = &finding.would_pass {
+        entry("Would pass", passes);
+    }
     if let Some(expected) = &finding.expected {
         let rate = |bps: f64| BitRate(whole(bps));
         entry(

@@ -7,7 +7,7 @@ use linerate_model::units::Nanos;
 
 use crate::date;
 use crate::markup::Markup;
-use crate::text::{figures, header, layout, way};
+use crate::text::{figures, header, layout, questions, way};
 use crate::view::{DirectionView, RunView};
 use crate::words::{plain, rate, rates};
 
@@ -46,6 +46,12 @@ pub(super) fn head(body: &mut Markup, view: &RunView) {
 /// The answer in a sentence for each direction, and the figures.
 pub(super) fn figures(body: &mut Markup, view: &RunView) {
     body.open("section", &[("class", "answer"), ("aria-label", "Result")]);
+    for (question, answer) in questions::answers(view) {
+        body.open("p", &[("class", "question")]);
+        body.element("strong", &[], question);
+        body.text(&format!(" {answer}"));
+        body.close("p");
+    }
     for direction in &view.directions {
         body.open("div", &[("class", "direction")]);
         if view.directions.len() > 1 {

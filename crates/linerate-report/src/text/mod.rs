@@ -8,7 +8,7 @@ pub(crate) mod figures;
 pub(crate) mod header;
 pub(crate) mod layout;
 mod line;
-mod questions;
+pub(crate) mod questions;
 mod streams;
 
 use linerate_model::finding::{Finding, Severity};
