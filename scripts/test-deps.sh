@@ -10,6 +10,7 @@ need unshare util-linux
 need setpriv util-linux
 need tc iproute2
 need openssl openssl
+need chromium chromium
 [ ${#packages[@]} -eq 0 ] && exit 0
 mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
 line="apt-get install -y ${packages[*]}"

@@ -1,4 +1,5 @@
-//! One view of a run, shown as text, as JSON, as lines of progress; and the record as a file.
+//! One view of a run, shown as text, as JSON, as HTML with charts, as an SVG figure, as lines of progress; and
+//! the record as a file.
 //!
 //! [`view::RunView`] carries every figure that any of the formats shows, so that they cannot
 //! disagree and so that a browser has nothing to compute. A figure that is not known is absent, never
@@ -17,14 +18,19 @@
 //! assert!(json::document(&view, &record).starts_with("{"));
 //! ```
 
+pub mod chart;
+mod date;
 pub mod expectation;
 pub mod compare;
+pub mod html;
 pub mod iperf3;
 pub mod json;
+mod markup;
 pub mod progress;
 pub mod record;
 pub mod reference;
 pub mod stream;
+pub mod svg;
 pub mod text;
 pub mod transcript;
 pub mod view;

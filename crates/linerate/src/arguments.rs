@@ -199,7 +199,20 @@ pub(crate) struct TestArguments {
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
+    pictures: PictureArguments,
+    #[command(flatten)]
     format: FormatArguments,
+}
+
+/// Pictures of a run.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct PictureArguments {
+    /// Write the report as one HTML file with charts
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write a figure of rate, congestion window and round-trip time as SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 #[derive(Args, Debug, Clone, Copy)]
@@ -293,6 +306,8 @@ pub(crate) struct ServeArguments {
 pub(crate) struct ShowArguments {
     /// The record's file
     file: PathBuf,
+    #[command(flatten)]
+    pictures: PictureArguments,
     /// One JSON document
     #[arg(long)]
     json: bool,
@@ -374,6 +389,7 @@ pub(crate) struct TestRequest {
     pub(crate) plan: Plan,
     pub(crate) format: Format,
     pub(crate) output: Option<PathBuf>,
+    pub(crate) pictures: PictureArguments,
     pub(crate) user: Option<String>,
     pub(crate) public_key: Option<PathBuf>,
     pub(crate) pkcs1: bool,
@@ -404,6 +420,7 @@ pub(crate) struct ServeRequest {
 #[derive(Debug)]
 pub(crate) struct ShowRequest {
     pub(crate) file: PathBuf,
+    pub(crate) pictures: PictureArguments,
     pub(crate) format: Format,
 }
 
@@ -423,6 +440,7 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
             command: Command::Show(arguments),
         }) => Action::Show(ShowRequest {
             file: arguments.file,
+            pictures: arguments.pictures,
             format: if arguments.json {
                 Format::Json
             } else {
@@ -531,6 +549,7 @@ impl TestArguments {
                 _ => Format::Text,
             },
             output: self.output,
+            pictures: self.pictures,
             user: self.username,
             public_key: self.public_key,
             pkcs1: self.use_pkcs1_padding,

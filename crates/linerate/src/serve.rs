@@ -12,13 +12,13 @@ use linerate_kernel::activation;
 use linerate_model::evidence::Evidence;
 use linerate_model::record::RunRecord;
 use linerate_report::view::RunView;
-use linerate_report::{stream, text};
+use linerate_report::{record, stream, text};
 
 use crate::action::Failure;
 use crate::arguments::ServeRequest;
+use crate::keep::{Keep, Kept};
 use crate::printer::Printer;
 use crate::signals;
-use crate::test::Keep;
 
 /// Serves until it is stopped.
 pub(crate) fn run(request: ServeRequest, printer: &Printer) -> Result<(), Failure> {
@@ -131,20 +131,22 @@ impl Teller {
         self.printer.line(&line)
     }
 
-    fn finished(&self, test: u64, record: &RunRecord) -> io::Result<()> {
+    fn finished(&self, test: u64, run: &RunRecord) -> io::Result<()> {
         if let Some(folder) = &self.folder {
-            let path = folder.join(format!("{}-{test}.json", record.started_at_unix_ms));
-            if let Err(failure) = Keep::open(&path).and_then(|mut keep| keep.write(record)) {
+            let path = folder.join(format!("{}-{test}.json", run.started_at_unix_ms));
+            let kept = Keep::open(&path, Kept::Record)
+                .and_then(|mut keep| keep.write(&record::to_json(run)));
+            if let Err(failure) = kept {
                 self.printer
                     .tell(&format!("linerate: error: test {test}: {failure}"));
             }
         }
-        let evidence = Evidence::of(record);
+        let evidence = Evidence::of(run);
         let findings = explain(&evidence);
-        let view = RunView::of(record, &findings);
+        let view = RunView::of(run, &findings);
         if self.json_stream {
             let value: serde_json::Value =
-                serde_json::from_str(&stream::end_line(&view, record)).unwrap_or_default();
+                serde_json::from_str(&stream::end_line(&view, run)).unwrap_or_default();
             return self.printer.line(
                 &serde_json::json!({ "event": "finished", "test": test, "of": value }).to_string(),
             );

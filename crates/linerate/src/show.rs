@@ -5,6 +5,7 @@ use linerate_report::record;
 
 use crate::action::Failure;
 use crate::arguments::ShowRequest;
+use crate::pictures::Pictures;
 use crate::printer::Printer;
 use crate::test;
 
@@ -15,5 +16,8 @@ pub(crate) fn run(request: &ShowRequest, printer: &mut Printer) -> Result<(), Fa
         .map_err(|error| Failure::File(format!("cannot read {path}: {error}")))?;
     let run: RunRecord =
         record::from_json(&bytes).map_err(|error| Failure::File(format!("{path}: {error}")))?;
-    test::show(&run, request.format, printer)
+    let mut pictures = Pictures::open(&request.pictures, Some(&request.file))?;
+    let drawn = pictures.write(&run);
+    test::show(&run, request.format, printer)?;
+    drawn
 }

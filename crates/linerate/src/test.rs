@@ -1,11 +1,6 @@
 //! `linerate test`: run a plan, show it live, report it, keep its record.
 
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Write as _;
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
 
 use linerate_engine::auth::{Credentials, Padding};
 use linerate_engine::client::{self, ClientOptions, DatagramFit};
@@ -20,6 +15,8 @@ use linerate_report::{json, record, stream, text};
 
 use crate::action::Failure;
 use crate::arguments::{Format, TestRequest};
+use crate::keep::{Keep, Kept};
+use crate::pictures::Pictures;
 use crate::printer::{Printer, columns};
 use crate::signals;
 
@@ -32,7 +29,11 @@ pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Fa
         ..ClientOptions::default()
     };
     // Before the test, so that nothing that was measured is lost to a wrong path.
-    let mut keep = request.output.as_deref().map(Keep::open).transpose()?;
+    let record_file = request.output.as_deref();
+    let mut keep = record_file
+        .map(|path| Keep::open(path, Kept::Record))
+        .transpose()?;
+    let mut pictures = Pictures::open(&request.pictures, record_file)?;
     let mut live = Live::new(request, printer);
     let record = client::run(&request.plan, &options, signals[0].as_fd(), &mut |event| {
         if matches!(event, Event::Ending) {
@@ -41,9 +42,13 @@ pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Fa
         live.show(event);
     })?;
     let lost = live.failed.take();
-    let kept = keep.as_mut().map_or(Ok(()), |keep| keep.write(&record));
+    let kept = keep
+        .as_mut()
+        .map_or(Ok(()), |keep| keep.write(&record::to_json(&record)));
+    let drawn = pictures.write(&record);
     show(&record, request.format, printer)?;
     kept?;
+    drawn?;
     lost.map_or(Ok(()), |error| Err(Failure::Output(error)))?;
     verdict(&record)
 }
@@ -122,116 +127,6 @@ fn credentials(request: &TestRequest) -> Result<Option<Credentials>, Failure> {
         padding,
     }))
 }
-
-/// The file that keeps the record. It is made before the test and written after it, by way of a
-/// second file, so that an older record is replaced whole or not at all.
-pub(crate) struct Keep {
-    path: PathBuf,
-    /// Where a regular file grows until it is whole; none where the path is a device or a pipe, or where
-    /// this program's own output goes, which is written as it stands: renaming over it would replace it.
-    temporary: Option<PathBuf>,
-    file: File,
-}
-
-impl Keep {
-    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
-        let failed = |error: std::io::Error| {
-            Failure::File(format!(
-                "cannot keep the record in {}: {error}",
-                path.display()
-            ))
-        };
-        if let Some(file) = as_it_stands(path) {
-            let file = file.map_err(failed)?;
-            return Ok(Self {
-                path: path.to_path_buf(),
-                temporary: None,
-                file,
-            });
-        }
-        let path = behind_links(path);
-        let mut name = path
-            .file_name()
-            .map(OsStr::to_os_string)
-            .unwrap_or_default();
-        name.push(format!(".{}.part", std::process::id()));
-        let temporary = path.with_file_name(name);
-        let file = File::create(&temporary).map_err(failed)?;
-        Ok(Self {
-            path,
-            temporary: Some(temporary),
-            file,
-        })
-    }
-
-    pub(crate) fn write(&mut self, run: &RunRecord) -> Result<(), Failure> {
-        let written = self.file.write_all(&record::to_json(run)).and_then(|()| {
-            let Some(temporary) = &self.temporary else {
-                return Ok(());
-            };
-            self.file.sync_all()?;
-            std::fs::rename(temporary, &self.path)
-        });
-        written.map_err(|error| {
-            Failure::File(format!(
-                "cannot keep the record in {}: {error}; the report on standard output is complete, and --json there holds all samples",
-                self.path.display()
-            ))
-        })
-    }
-}
-
-impl Drop for Keep {
-    fn drop(&mut self) {
-        if let Some(temporary) = &self.temporary {
-            // Gone already where the record was written.
-            drop(std::fs::remove_file(temporary));
-        }
-    }
-}
-
-/// What the path names, opened, where that is no regular file, or the one that standard output or error goes
-/// to: then by the same descriptor, so that neither overwrites the other.
-fn as_it_stands(path: &Path) -> Option<std::io::Result<File>> {
-    let there = std::fs::metadata(path).ok()?;
-    let same = |output: &str| {
-        std::fs::metadata(output)
-            .is_ok_and(|output| (output.dev(), output.ino()) == (there.dev(), there.ino()))
-    };
-    if same("/dev/stdout") {
-        return Some(
-            std::io::stdout()
-                .as_fd()
-                .try_clone_to_owned()
-                .map(File::from),
-        );
-    }
-    if same("/dev/stderr") {
-        return Some(
-            std::io::stderr()
-                .as_fd()
-                .try_clone_to_owned()
-                .map(File::from),
-        );
-    }
-    (!there.is_file()).then(|| linerate_kernel::file::append_without_waiting(path))
-}
-
-/// Where a path leads, also where nothing is there yet; so a link still is one afterwards.
-fn behind_links(path: &Path) -> PathBuf {
-    let mut path = path.to_path_buf();
-    for _ in 0..MOST_LINKS {
-        match std::fs::read_link(&path) {
-            // An absolute one replaces the whole path.
-            Ok(next) => path = path.parent().unwrap_or(Path::new("")).join(next),
-            Err(_) => break,
-        }
-    }
-    path
-}
-
-/// Links that the kernel follows, at most (`MAXSYMLINKS`).
-const MOST_LINKS: usize = 40;
 
 /// Shows events while the test runs.
 struct Live<'a> {

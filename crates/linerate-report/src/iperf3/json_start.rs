@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use super::json::{insert, number};
 use super::text::{protocol_name, whole_seconds};
 use super::timeline::Timeline;
-use super::{Iperf3Settings, date, host_and_port};
+use super::{Iperf3Settings, host_and_port};
+use crate::date;
 
 /// What is known of the beginning.
 #[derive(Debug, Clone, Default)]

@@ -17,7 +17,6 @@
 //! ```
 
 mod amounts;
-mod date;
 mod json;
 mod json_end;
 mod json_start;

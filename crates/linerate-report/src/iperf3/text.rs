@@ -6,7 +6,8 @@ use linerate_model::record::{ControlFacts, Role, RunRecord};
 
 use super::amounts::{amount, two_digits};
 use super::timeline::{Shown, ShownStream, Span, Sum, Timeline, lost_percent};
-use super::{Iperf3Settings, date, host_and_port, tag, text_end};
+use super::{Iperf3Settings, host_and_port, tag, text_end};
+use crate::date;
 
 pub(super) const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";
 const BAR: &str = "-----------------------------------------------------------";

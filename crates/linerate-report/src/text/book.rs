@@ -165,10 +165,46 @@ fn unplaced(column: &Column<'_>) -> Option<u64> {
     counts.lost.filter(|_| counts.path_lost.is_none())
 }
 
+/// The book as a table.
+pub(crate) struct Table {
+    /// What it books.
+    pub(crate) head: String,
+    /// Directions, then streams.
+    pub(crate) columns: Vec<String>,
+    /// Places, those within another one indented, with what passed them in each column.
+    pub(crate) rows: Vec<(&'static str, Vec<Option<u64>>)>,
+}
+
 pub(super) fn write(page: &mut Page, view: &RunView) {
-    let columns = columns(view);
-    if columns.is_empty() {
+    let Some(table) = table(view, Streams::Broken) else {
         return;
+    };
+    page.line(&row(&table.head, &table.columns));
+    for (name, values) in &table.rows {
+        let cells: Vec<String> = values
+            .iter()
+            .map(|value| value.map_or_else(|| "not known".to_owned(), words::count))
+            .collect();
+        page.line(&row(&format!("  {name}"), &cells));
+    }
+    outcome(page, view);
+    unknown(page, view);
+}
+
+/// Which streams have a column beside their direction's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Streams {
+    /// Those whose books are broken, as many as fit into a line.
+    Broken,
+    /// All.
+    All,
+}
+
+/// The book's places and what passed them. `None` where nothing was booked.
+pub(crate) fn table(view: &RunView, streams: Streams) -> Option<Table> {
+    let columns = columns(view, streams);
+    if columns.is_empty() {
+        return None;
     }
     let (what, places): (&str, &[Place]) = match view.plan.protocol {
         Protocol::Tcp => ("Ledger, bytes", &TCP),
@@ -179,24 +215,18 @@ pub(super) fn write(page: &mut Page, view: &RunView) {
     } else {
         ""
     };
-    let heads: Vec<String> = columns.iter().map(|column| column.head.clone()).collect();
-    page.line(&row(&format!("{what}{omitted}"), &heads));
-    for place in places {
+    let row = |place: &Place| -> Option<(&'static str, Vec<Option<u64>>)> {
         let values: Vec<Option<u64>> = columns.iter().map(place.of).collect();
-        if place.always
-            || values
-                .iter()
-                .any(|value| value.is_some_and(|value| value > 0))
-        {
-            let cells: Vec<String> = values
-                .iter()
-                .map(|value| value.map_or_else(|| "not known".to_owned(), words::count))
-                .collect();
-            page.line(&row(&format!("  {}", place.name), &cells));
-        }
-    }
-    outcome(page, view);
-    unknown(page, view);
+        let some = values
+            .iter()
+            .any(|value| value.is_some_and(|value| value > 0));
+        (place.always || some).then_some((place.name, values))
+    };
+    Some(Table {
+        head: format!("{what}{omitted}"),
+        columns: columns.iter().map(|column| column.head.clone()).collect(),
+        rows: places.iter().filter_map(row).collect(),
+    })
 }
 
 fn row(name: &str, cells: &[String]) -> String {
@@ -207,7 +237,7 @@ fn row(name: &str, cells: &[String]) -> String {
     line
 }
 
-fn columns(view: &RunView) -> Vec<Column<'_>> {
+fn columns(view: &RunView, streams: Streams) -> Vec<Column<'_>> {
     let mut columns: Vec<Column<'_>> = view
         .ledger
         .directions
@@ -229,7 +259,11 @@ fn columns(view: &RunView) -> Vec<Column<'_>> {
                 .checks
                 .iter()
                 .any(|check| !check.holds && check.stream == entry.id);
-            if let (true, Some(id)) = (broken && columns.len() < MOST_COLUMNS, entry.id) {
+            let shown = match streams {
+                Streams::Broken => broken && columns.len() < MOST_COLUMNS,
+                Streams::All => true,
+            };
+            if let (true, Some(id)) = (shown, entry.id) {
                 columns.push(Column {
                     head: format!("stream {id}"),
                     page: None,
@@ -241,22 +275,28 @@ fn columns(view: &RunView) -> Vec<Column<'_>> {
     columns
 }
 
-fn outcome(page: &mut Page, view: &RunView) {
+/// How the book came out, in a sentence.
+pub(crate) fn balance(view: &RunView) -> String {
     let ledger = &view.ledger;
     match ledger.balanced {
         Some(true) if ledger.equations == 1 => {
-            page.line("Balanced: the one equation that could be tested holds.");
+            "Balanced: the one equation that could be tested holds.".to_owned()
         }
-        Some(true) => page.line(&format!(
+        Some(true) => format!(
             "Balanced: all {} equations between these places hold.",
             ledger.equations
-        )),
-        Some(false) => page.line(&format!(
+        ),
+        Some(false) => format!(
             "NOT balanced: {} of {} equations hold.",
             ledger.hold, ledger.equations
-        )),
-        None => page.line("Not balanced against anything: no equation could be tested."),
+        ),
+        None => "Not balanced against anything: no equation could be tested.".to_owned(),
     }
+}
+
+fn outcome(page: &mut Page, view: &RunView) {
+    let ledger = &view.ledger;
+    page.line(&balance(view));
     let broken = ledger.directions.iter().flat_map(|direction| {
         direction
             .checks

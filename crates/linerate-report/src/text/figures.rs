@@ -76,7 +76,7 @@ fn of_direction(page: &mut Page, view: &RunView, direction: &DirectionView) {
     );
 }
 
-fn goodput(figures: &Figures) -> String {
+pub(crate) fn goodput(figures: &Figures) -> String {
     let Some(rate) = figures.goodput_bps else {
         return match figures.measured_at {
             Some(MeasuredAt::SendingApplication) => {
@@ -108,7 +108,7 @@ fn goodput(figures: &Figures) -> String {
     format!("{}{known}{place}{unsteady}", words::rate(rate))
 }
 
-fn whole_run(figures: &Figures) -> Option<String> {
+pub(crate) fn whole_run(figures: &Figures) -> Option<String> {
     let (bytes, span) = figures.bytes.zip(figures.span_ns)?;
     let rate = figures
         .whole_run_bps
@@ -132,7 +132,7 @@ fn amount(bytes: u64) -> String {
     format!("{} ({} bytes)", Bytes(bytes), words::count(bytes))
 }
 
-fn sent(view: &RunView, figures: &Figures) -> Option<String> {
+pub(crate) fn sent(view: &RunView, figures: &Figures) -> Option<String> {
     let sent = words::rate(figures.sent_bps?);
     let asked = view
         .plan
@@ -147,7 +147,7 @@ fn sent(view: &RunView, figures: &Figures) -> Option<String> {
     })
 }
 
-fn repeats(figures: &Figures, told: &str) -> String {
+pub(crate) fn repeats(figures: &Figures, told: &str) -> String {
     let repeats = match (
         figures.retransmits,
         figures.segments,
@@ -185,7 +185,7 @@ fn repeats(figures: &Figures, told: &str) -> String {
     }
 }
 
-fn cpu(used: &CpuView) -> String {
+pub(crate) fn cpu(used: &CpuView) -> String {
     let share = used
         .core_share
         .map(|share| format!("{} of a core", words::percent(share)));

@@ -28,32 +28,27 @@ pub(super) fn write(page: &mut Page, view: &RunView) {
         // The verdict says it.
         return;
     }
-    let span = view
-        .summary
-        .figures
-        .span_ns
-        .map_or_else(String::new, |span| {
-            format!(" after {}", words::seconds(span))
-        });
+    if let Some((label, how)) = cut_off(view) {
+        page.entry(label, &format!("{how}; what was measured until then:"));
+    }
+}
+
+/// How a run ended that did not end as planned: a label, and by whom or why, after how long.
+pub(crate) fn cut_off(view: &RunView) -> Option<(&'static str, String)> {
+    let span = view.summary.figures.span_ns;
+    let span = span.map_or_else(String::new, |span| {
+        format!(" after {}", words::seconds(span))
+    });
     match &view.outcome {
-        Outcome::Completed => {}
-        Outcome::Interrupted => page.entry(
-            "Stopped",
-            &format!("by the user of this end{span}; what was measured until then:"),
-        ),
-        Outcome::PeerInterrupted => page.entry(
-            "Stopped",
-            &format!("by the peer's user{span}; what was measured until then:"),
-        ),
-        Outcome::Failed { error } => page.entry(
-            "Failed",
-            &format!("{}{span}; what was measured until then:", plain(error)),
-        ),
+        Outcome::Completed => None,
+        Outcome::Interrupted => Some(("Stopped", format!("by the user of this end{span}"))),
+        Outcome::PeerInterrupted => Some(("Stopped", format!("by the peer's user{span}"))),
+        Outcome::Failed { error } => Some(("Failed", format!("{}{span}", plain(error)))),
     }
 }
 
 /// `TCP, client to server, 4 streams, 10 s`.
-fn test(plan: &Plan) -> String {
+pub(crate) fn test(plan: &Plan) -> String {
     let mut text = vec![match (plan.protocol, plan.mptcp) {
         (Protocol::Tcp, true) => "Multipath TCP".to_owned(),
         (Protocol::Tcp, false) => "TCP".to_owned(),
@@ -114,7 +109,7 @@ fn duration(span: Nanos) -> String {
     format!("{} s", span.as_secs_f64())
 }
 
-fn host(view: &RunView, role: Role) -> String {
+pub(crate) fn host(view: &RunView, role: Role) -> String {
     let end = view.end(role);
     let name = end
         .host
@@ -156,7 +151,7 @@ fn other(role: Role) -> Role {
 }
 
 /// `cubic, MSS 1448 B, path MTU 1500 B, send buffer 2.50 MiB, receive buffer 6.00 MiB (autotuned)`.
-fn transport(view: &RunView, direction: &DirectionView) -> String {
+pub(crate) fn transport(view: &RunView, direction: &DirectionView) -> String {
     let mut text: Vec<String> = Vec::new();
     if view.plan.protocol == Protocol::Tcp {
         let congestion: Vec<String> = direction

@@ -76,7 +76,7 @@ impl Page {
 }
 
 /// `client`, `server`.
-pub(super) fn role(role: Role) -> &'static str {
+pub(crate) fn role(role: Role) -> &'static str {
     match role {
         Role::Client => "client",
         Role::Server => "server",

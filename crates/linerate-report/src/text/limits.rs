@@ -46,6 +46,23 @@ pub(super) fn time(page: &mut Page, style: Style, direction: &DirectionView) {
     page.entry("", &format!("{} of the plateau", shares(budget)));
 }
 
+/// The same in one sentence, without the bar: `filling the path 93 %, recovery 7 % of the plateau`.
+pub(crate) fn time_words(direction: &DirectionView) -> String {
+    let Some(budget) = &direction.time_budget else {
+        let reason = direction.time_budget_unknown.as_deref();
+        return format!("not known: {}", reason.unwrap_or("nothing was measured"));
+    };
+    let shares: Vec<String> = ORDER
+        .into_iter()
+        .filter(|class| budget.share(*class) > 0.0)
+        .map(|class| {
+            let share = words::time_share(budget.share(class));
+            format!("{} {share}", class.words())
+        })
+        .collect();
+    format!("{} of the plateau", shares.join(", "))
+}
+
 /// What the letters of a bar stand for: `f filling the path 93 %, r recovery 7 %`.
 pub(crate) fn shares(budget: &BudgetView) -> String {
     let shares: Vec<String> = ORDER

@@ -4,14 +4,14 @@
 //! from it (the verdict first), and the book. Every rate says where it was measured; what a stock peer does not
 //! tell is said to be unknown, and why.
 
-mod book;
+pub(crate) mod book;
 mod chart;
-mod figures;
-mod header;
+pub(crate) mod figures;
+pub(crate) mod header;
 pub(crate) mod layout;
 pub(crate) mod limits;
 mod line;
-mod questions;
+pub(crate) mod questions;
 mod streams;
 mod style;
 

@@ -9,12 +9,20 @@ use crate::view::{DirectionPrecision, PrecisionView, RunView};
 use crate::words;
 
 pub(super) fn write(page: &mut Page, view: &RunView) {
-    if let Some(judgement) = &view.expect {
-        page.entry("Expected", &expected(judgement, view));
+    for (question, answer) in answers(view) {
+        page.entry(question, &answer);
     }
-    if let Some(precision) = &view.precision {
-        page.entry("Precision", &precise(precision));
-    }
+}
+
+/// The questions that were asked, with their answers.
+pub(crate) fn answers(view: &RunView) -> Vec<(&'static str, String)> {
+    let judgement = view.expect.as_ref();
+    let precision = view.precision.as_ref();
+    let both = [
+        judgement.map(|judgement| ("Expected", expected(judgement, view))),
+        precision.map(|precision| ("Precision", precise(precision))),
+    ];
+    both.into_iter().flatten().collect()
 }
 
 /// `PASS: 941 to 942 Mbit/s (95 % interval) are >= 900M`.

@@ -155,7 +155,7 @@ fn counts(stream: &StreamRecord, column: &str, from: u64, edges: &[u64], total: 
     counts
 }
 
-fn interpolated(at: &[u64], values: &[u64], instant: u64) -> u64 {
+pub(crate) fn interpolated(at: &[u64], values: &[u64], instant: u64) -> u64 {
     let next = at.partition_point(|sample| *sample <= instant);
     let Some(before) = next.checked_sub(1) else {
         return values.first().copied().unwrap_or(0);

@@ -20,6 +20,7 @@ use serde::Serialize;
 
 pub use direction::{DirectionView, Figures, MeasuredAt};
 pub use end::{CpuView, EndView};
+pub(crate) use intervals::interpolated;
 pub use intervals::{IntervalView, StreamIntervalView};
 pub use precision::{DirectionPrecision, PrecisionView};
 pub use limits::{BandView, BudgetView, ClocksView, RatesView, StepView, WaterfallView};

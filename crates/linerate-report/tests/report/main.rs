@@ -4,6 +4,8 @@ mod compare;
 mod document;
 mod kept;
 mod live;
+mod pictures;
 mod questions;
 mod runs;
 mod texts;
+mod tree;

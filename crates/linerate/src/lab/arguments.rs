@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::arguments::PictureArguments;
+
 /// `linerate lab`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct LabArguments {
@@ -48,9 +50,33 @@ pub(super) struct RunArguments {
     /// One JSON document: the scenario, the test's document, and what the path did
     #[arg(long)]
     pub(super) json: bool,
+    /// Keep the test's record in this file
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) pictures: PictureArguments,
     /// More arguments for `linerate test`, after those of the scenario
     #[arg(last = true, value_name = "TEST")]
     pub(super) test: Vec<OsString>,
+}
+
+impl RunArguments {
+    /// All arguments for `linerate test` that do not come from the scenario.
+    pub(super) fn test_arguments(&self) -> Vec<OsString> {
+        let files = [
+            ("--output", &self.output),
+            ("--html", &self.pictures.html),
+            ("--svg", &self.pictures.svg),
+        ];
+        let mut all = Vec::new();
+        for (option, file) in files {
+            if let Some(file) = file {
+                all.extend([OsString::from(option), file.clone().into_os_string()]);
+            }
+        }
+        all.extend(self.test.iter().cloned());
+        all
+    }
 }
 
 #[derive(Args, Debug, Clone)]

@@ -39,7 +39,7 @@ impl From<ScenarioError> for Failure {
 /// Does what was asked.
 pub(crate) fn run(arguments: LabArguments, printer: &Printer) -> Result<(), Failure> {
     match arguments.command {
-        LabCommand::Run(arguments) => run_one(arguments, printer),
+        LabCommand::Run(arguments) => run_one(&arguments, printer),
         LabCommand::Presets(arguments) => presets(&arguments, printer),
         LabCommand::Up(arguments) => standing::up(&arguments, printer),
         LabCommand::Hold { name } => standing::hold(&name, printer),
@@ -51,13 +51,13 @@ pub(crate) fn run(arguments: LabArguments, printer: &Printer) -> Result<(), Fail
     }
 }
 
-fn run_one(arguments: RunArguments, printer: &Printer) -> Result<(), Failure> {
+fn run_one(arguments: &RunArguments, printer: &Printer) -> Result<(), Failure> {
     let mut scenario = scenario(&arguments.scenario)?;
     scenario.seed = arguments.seed.unwrap_or(scenario.seed);
     let signals = take_signals()?;
     let isolation = runner::isolate()?;
     let options = RunOptions {
-        more: arguments.test,
+        more: arguments.test_arguments(),
         document: arguments.json,
     };
     let ran = run::run(&scenario, isolation, &options, &signals)?;

@@ -29,6 +29,8 @@ mod ledger;
 #[cfg(test)]
 mod matrix;
 #[cfg(test)]
+mod pictures;
+#[cfg(test)]
 mod precision;
 #[cfg(test)]
 mod record;

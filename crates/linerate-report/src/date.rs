@@ -1,7 +1,7 @@
 //! A wall-clock label as RFC 1123 writes it, without a clock.
 
 /// `Sat, 21 Nov 2026 08:25:56 GMT`.
-pub(super) fn rfc1123(unix_seconds: u64) -> String {
+pub(crate) fn rfc1123(unix_seconds: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",

@@ -1,0 +1,285 @@
+//! The hosts' charts: processors, the streams' threads, and drops.
+
+use linerate_model::record::{EndRecord, Role, RunRecord};
+use linerate_model::series::Series;
+
+use super::axis::Axis;
+use super::{COLOURS, Chart, Line, Shape, Stroke, Unit, windows};
+
+/// A host of more processors than this shows the busiest and the mean.
+const EACH: usize = 8;
+/// Processor time is counted in ticks of 10 ms: shorter windows show the ticks.
+const LEAST_WINDOW: u64 = 500_000_000;
+/// All of a window's time.
+const ALL: u64 = 10_000;
+/// Counters of what a host dropped, and what they are called.
+const DROPS: [(&str, &str); 5] = [
+    ("if.rx_dropped", "interface, receiving"),
+    ("if.tx_dropped", "interface, sending"),
+    ("qdisc.drops", "queueing discipline"),
+    ("softnet.dropped", "softnet backlog"),
+    ("softnet.time_squeeze", "softnet out of time (not a drop)"),
+];
+
+pub(super) fn charts(record: &RunRecord, axis: Axis) -> Vec<Chart> {
+    let boots = [Role::Client, Role::Server]
+        .map(|role| record.end(role).and_then(|end| end.host.boot_id.as_ref()));
+    let one_machine = boots[0].is_some() && boots[0] == boots[1];
+    let mut charts = Vec::new();
+    for role in [Role::Client, Role::Server] {
+        let Some(end) = record.end(role) else {
+            continue;
+        };
+        let host = Host {
+            end,
+            role,
+            axis,
+            span: span(end),
+        };
+        if !(one_machine && role == Role::Server) {
+            charts.push(host.processors(one_machine));
+        }
+        charts.push(host.threads(record.plan.sample_ns.0));
+        charts.push(host.drops());
+    }
+    charts
+}
+
+/// From the start of the streams to the last counters within the test.
+fn span(end: &EndRecord) -> [u64; 2] {
+    let at = end.counters.at_ns();
+    let first = at.first().copied().unwrap_or(0).max(end.start_ns.0);
+    let last = at.last().copied().unwrap_or(0);
+    // Draining is shown, tearing down is not.
+    let drained = end
+        .streams
+        .iter()
+        .filter_map(|stream| stream.samples.at_ns().last())
+        .max();
+    [first, drained.map_or(last, |drained| last.min(*drained))]
+}
+
+struct Host<'a> {
+    end: &'a EndRecord,
+    role: Role,
+    axis: Axis,
+    span: [u64; 2],
+}
+
+impl Host<'_> {
+    fn chart(
+        &self,
+        what: &str,
+        titles: [&'static str; 2],
+        about: String,
+        unit: Unit,
+        lines: Vec<Line>,
+    ) -> Chart {
+        let (end, title) = match self.role {
+            Role::Client => ("client", titles[0]),
+            Role::Server => ("server", titles[1]),
+        };
+        Chart {
+            id: format!("{what}-{end}"),
+            flow: None,
+            title,
+            about,
+            unit,
+            lines,
+            level: None,
+        }
+    }
+
+    /// Busy shares of the processors, over windows long enough for ticks.
+    fn processors(&self, one_machine: bool) -> Chart {
+        let counters = &self.end.counters;
+        let length = windows::length(self.span[1].saturating_sub(self.span[0]), 10_000_000, 0)
+            .max(LEAST_WINDOW);
+        let edges = windows::edges(self.span, length);
+        let busy: Vec<(String, Vec<Option<u64>>)> = names(counters, ".busy_ms")
+            .into_iter()
+            .map(|(cpu, column)| (cpu, Self::shares(counters, &column, &edges, 1_000_000)))
+            .collect();
+        let steps = |values: &[Option<u64>]| windows::steps(&self.axis, self.role, &edges, values);
+        let line = |name: String, place: usize, stroke, values: &[Option<u64>]| Line {
+            name,
+            stream: None,
+            colour: place % COLOURS,
+            stroke,
+            shape: Shape::Step,
+            points: steps(values),
+        };
+        let mut lines: Vec<Line> = Vec::new();
+        if busy.len() <= EACH {
+            lines.extend(
+                busy.iter()
+                    .enumerate()
+                    .map(|(place, (cpu, values))| line(cpu.clone(), place, Stroke::Plain, values)),
+            );
+        } else {
+            let over = |of: fn(&[u64]) -> Option<u64>| -> Vec<Option<u64>> {
+                (0..edges.len().saturating_sub(1))
+                    .map(|window| {
+                        let all: Option<Vec<u64>> = busy
+                            .iter()
+                            .map(|(_, values)| *values.get(window)?)
+                            .collect();
+                        of(&all?)
+                    })
+                    .collect()
+            };
+            lines.push(line(
+                "the busiest at each moment".to_owned(),
+                0,
+                Stroke::Plain,
+                &over(|all| all.iter().max().copied()),
+            ));
+            lines.push(line(
+                format!("mean of {}", busy.len()),
+                1,
+                Stroke::Plain,
+                &over(|all| all.iter().sum::<u64>().checked_div(all.len() as u64)),
+            ));
+        }
+        for (kind, what) in [
+            (".softirq_ms", "softirq"),
+            (".steal_ms", "stolen by the hypervisor"),
+        ] {
+            for (place, (cpu, column)) in names(counters, kind)
+                .into_iter()
+                .enumerate()
+                .take(if busy.len() <= EACH { EACH } else { 0 })
+            {
+                let values = Self::shares(counters, &column, &edges, 1_000_000);
+                // Below a fiftieth they are a line along the axis.
+                if values.iter().flatten().any(|share| *share >= 200) {
+                    let stroke = if kind == ".steal_ms" {
+                        Stroke::Dotted
+                    } else {
+                        Stroke::Dashed
+                    };
+                    lines.push(line(format!("{cpu}, {what}"), place, stroke, &values));
+                }
+            }
+        }
+        let about = format!(
+            "Share of the time that each processor was busy{}; mean over {}",
+            if one_machine {
+                ", of the one machine that both ends ran on"
+            } else {
+                ""
+            },
+            linerate_model::units::Nanos(edges.get(1).map_or(length, |second| second - edges[0]))
+        );
+        let titles = if one_machine {
+            ["Processors"; 2]
+        } else {
+            ["Processors of the client", "Processors of the server"]
+        };
+        self.chart("cpu", titles, about, Unit::Share, lines)
+    }
+
+    /// The CPU time of each stream's thread.
+    fn threads(&self, sample_ns: u64) -> Chart {
+        let mut lines = Vec::new();
+        for (place, stream) in self.end.streams.iter().enumerate() {
+            let at = stream.samples.at_ns();
+            let span = [self.end.start_ns.0, at.last().copied().unwrap_or(0)];
+            let edges = windows::edges(
+                span,
+                windows::length(span[1].saturating_sub(span[0]), sample_ns, 0),
+            );
+            for (column, what, stroke) in [
+                ("thread_cpu_ns", "on a CPU", Stroke::Plain),
+                ("thread_wait_ns", "waiting for a CPU", Stroke::Dotted),
+            ] {
+                let values = Self::shares(&stream.samples, column, &edges, 1);
+                if values.iter().flatten().any(|share| *share >= 100) {
+                    lines.push(Line {
+                        name: format!("stream {}, {what}", stream.id),
+                        stream: Some(stream.id),
+                        colour: place % COLOURS,
+                        stroke,
+                        shape: Shape::Step,
+                        points: windows::steps(&self.axis, self.role, &edges, &values),
+                    });
+                }
+            }
+        }
+        let about = "Share of the time that the thread of each stream ran, and that it could have run but had to wait for a processor".to_owned();
+        self.chart(
+            "threads",
+            [
+                "Threads of the client's streams",
+                "Threads of the server's streams",
+            ],
+            about,
+            Unit::Share,
+            lines,
+        )
+    }
+
+    /// What the host dropped; no chart where it dropped nothing.
+    fn drops(&self) -> Chart {
+        let edges = windows::edges(
+            self.span,
+            windows::length(self.span[1].saturating_sub(self.span[0]), 10_000_000, 0)
+                .max(100_000_000),
+        );
+        let mut lines = Vec::new();
+        for (place, (column, name)) in DROPS.into_iter().enumerate() {
+            let Some(values) = self.end.counters.column(column) else {
+                continue;
+            };
+            let growth = windows::growth(self.end.counters.at_ns(), values, &edges);
+            if growth.iter().any(|count| *count > 0) {
+                let values: Vec<Option<u64>> = growth.into_iter().map(Some).collect();
+                lines.push(Line {
+                    name: name.to_owned(),
+                    stream: None,
+                    colour: place,
+                    stroke: Stroke::Filled,
+                    shape: Shape::Step,
+                    points: windows::steps(&self.axis, self.role, &edges, &values),
+                });
+            }
+        }
+        let about =
+            "Packets that the host itself dropped, in each window, by its own counters".to_owned();
+        self.chart(
+            "drops",
+            ["Drops on the client's host", "Drops on the server's host"],
+            about,
+            Unit::Count,
+            lines,
+        )
+    }
+
+    /// A counter of busy time as hundredths of a percent of each window; `ns` = what it counts in.
+    fn shares(series: &Series, column: &str, edges: &[u64], ns: u64) -> Vec<Option<u64>> {
+        let Some(values) = series.column(column) else {
+            return Vec::new();
+        };
+        let growth = windows::growth(series.at_ns(), values, edges);
+        // A reading taken a little after its instant makes more than all of a short window.
+        windows::per_second(edges, &growth, u128::from(ALL) * u128::from(ns))
+            .into_iter()
+            .map(|share| share.map(|share| share.min(ALL)))
+            .collect()
+    }
+}
+
+/// `cpu0` and its column, in the order of the processors.
+fn names(counters: &Series, kind: &str) -> Vec<(String, String)> {
+    let mut all: Vec<(u32, String)> = counters
+        .names()
+        .filter_map(|name| {
+            let number = name.strip_prefix("cpu")?.strip_suffix(kind)?.parse().ok()?;
+            Some((number, name.to_owned()))
+        })
+        .collect();
+    all.sort_unstable();
+    all.into_iter()
+        .map(|(number, name)| (format!("CPU {number}"), name))
+        .collect()
+}

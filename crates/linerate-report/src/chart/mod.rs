@@ -1,0 +1,194 @@
+//! A run's samples as charts: lines over time, ready to be drawn.
+//!
+//! The time axis of all charts is the same: nanoseconds since the client let its streams go (the server, where
+//! only its half is known), with the other end's samples moved by the difference of the clocks. Values are
+//! whole numbers of the chart's [`Unit`]. Nothing here is thinned; [`thin`] says how a drawing is.
+
+mod axis;
+mod collect;
+mod host;
+pub mod scale;
+pub(crate) mod svg;
+mod tcp;
+pub mod thin;
+mod udp;
+mod windows;
+
+use linerate_model::record::{Flow, RunRecord};
+
+use crate::view::RunView;
+pub use scale::Unit;
+
+/// A value at an instant; without one the line is broken there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Point {
+    /// ns since the start.
+    pub at_ns: i64,
+    /// The value, in the chart's unit.
+    pub value: Option<u64>,
+}
+
+/// How points are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// By straight lines: samples of a gauge.
+    Curve,
+    /// A value holds until the next point: means and counts over windows of time.
+    Step,
+}
+
+/// How a line is stroked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stroke {
+    /// The line that matters.
+    Strong,
+    /// One of several.
+    Plain,
+    /// Behind the others.
+    Faint,
+    /// Of another kind than the plain ones: the other end, the other place.
+    Dashed,
+    /// A bound: a window, a threshold. One far above the other lines does not press them to the axis, but
+    /// runs along the upper edge.
+    Dotted,
+    /// Filled down to zero.
+    Filled,
+}
+
+/// A line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// What it is.
+    pub name: String,
+    /// The stream that it is about; absent = several, or the host.
+    pub stream: Option<u32>,
+    /// Its colour, an index into the palette.
+    pub colour: usize,
+    /// Its stroke.
+    pub stroke: Stroke,
+    /// How its points are joined.
+    pub shape: Shape,
+    /// Its points, in the order of time.
+    pub points: Vec<Point>,
+}
+
+/// A mean with its interval over a span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Level {
+    /// Begin, ns since the start.
+    pub from_ns: i64,
+    /// End.
+    pub to_ns: i64,
+    /// The mean.
+    pub mean: u64,
+    /// Its interval of confidence.
+    pub interval: Option<[u64; 2]>,
+}
+
+/// A chart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chart {
+    /// A stable name, unique in the run: `congestion-window-c2s`.
+    pub id: String,
+    /// The direction that it is about; absent = a host.
+    pub flow: Option<Flow>,
+    /// What it shows.
+    pub title: &'static str,
+    /// Where its values come from, and over what they are taken.
+    pub about: String,
+    /// The unit of its values.
+    pub unit: Unit,
+    /// Its lines; none is without a value.
+    pub lines: Vec<Line>,
+    /// The plateau, where it shows one.
+    pub level: Option<Level>,
+}
+
+/// The charts of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Charts {
+    /// The first instant that a chart shows, ns since the start.
+    pub from_ns: i64,
+    /// The last one.
+    pub to_ns: i64,
+    /// Where the omitted part ends.
+    pub omitted_to_ns: Option<i64>,
+    /// When the test was ended; what was under way then still arrived.
+    pub ended_ns: Option<i64>,
+    /// The plateau of each direction that has one.
+    pub plateaus: Vec<(Flow, [i64; 2])>,
+    /// What each finding rests on, in the view's order.
+    pub evidence: Vec<Option<[i64; 2]>>,
+    /// The charts: each direction's, then the hosts'.
+    pub charts: Vec<Chart>,
+}
+
+impl Charts {
+    /// The charts of a record and its view.
+    pub fn of(view: &RunView, record: &RunRecord) -> Self {
+        collect::charts(view, record)
+    }
+
+    /// The charts of a direction; of the hosts for `None`.
+    pub fn about(&self, flow: Option<Flow>) -> impl Iterator<Item = &Chart> {
+        self.charts.iter().filter(move |chart| chart.flow == flow)
+    }
+}
+
+impl Chart {
+    /// The value that its axis has to reach: the largest of its lines and of its level; of bounds, what lies
+    /// within [`BOUND_SHOWN`] times that.
+    pub fn most(&self) -> u64 {
+        let level = self
+            .level
+            .map(|level| level.interval.map_or(level.mean, |[_, high]| high));
+        let of = |bounds: bool| {
+            let lines = self.lines.iter();
+            lines
+                .filter(move |line| (line.stroke == Stroke::Dotted) == bounds)
+                .filter_map(Line::most)
+                .max()
+        };
+        let bound = of(true).unwrap_or(0);
+        match of(false).max(level).filter(|most| *most > 0) {
+            Some(most) => {
+                let shown = linerate_model::units::whole(most as f64 * BOUND_SHOWN);
+                most.max(bound.min(shown))
+            }
+            None => bound,
+        }
+    }
+}
+
+/// Bounds are shown up to this many times the largest of the other lines.
+pub const BOUND_SHOWN: f64 = 1.5;
+
+impl Line {
+    /// Its largest value.
+    pub fn most(&self) -> Option<u64> {
+        self.points.iter().filter_map(|point| point.value).max()
+    }
+
+    /// Its name; of a bound that lies beyond its chart's axis, which reaches `most`, with how far.
+    pub fn named(&self, unit: Unit, most: u64) -> String {
+        match self
+            .most()
+            .filter(|own| self.stroke == Stroke::Dotted && *own > most)
+        {
+            Some(own) => format!(
+                "{} (up to {}, above the axis)",
+                self.name,
+                unit.spelled(own)
+            ),
+            None => self.name.clone(),
+        }
+    }
+
+    /// Its smallest value.
+    pub fn least(&self) -> Option<u64> {
+        self.points.iter().filter_map(|point| point.value).min()
+    }
+}
+
+/// Colours before they come again.
+pub const COLOURS: usize = 8;

@@ -1,0 +1,281 @@
+//! A chart as SVG: axes, level, lines. Colours come from the style sheet around it.
+
+use std::fmt::Write as _;
+
+use super::scale::{self, Scale};
+use super::thin;
+use super::{Chart, Charts, Level, Line, Point, Shape, Stroke};
+use crate::markup::Markup;
+
+/// Where a chart stands in its picture, and which part of it is shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    /// Left edge of the plot, px.
+    pub(crate) left: f64,
+    /// Its upper edge.
+    pub(crate) top: f64,
+    /// Its width.
+    pub(crate) width: f64,
+    /// Its height.
+    pub(crate) height: f64,
+    /// The instants at its edges, ns since the start.
+    pub(crate) span_ns: [i64; 2],
+    /// Its value axis.
+    pub(crate) scale: Scale,
+}
+
+/// Pixels between two slices that lines are thinned to.
+const SLICE: f64 = 3.0;
+
+impl Frame {
+    fn x(&self, at_ns: i64) -> f64 {
+        let [from, to] = self.span_ns.map(|at| at as f64);
+        let share = (at_ns as f64 - from) / (to - from).max(1.0);
+        self.left + share.clamp(-0.01, 1.01) * self.width
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        self.top + self.height * (1.0 - (value / self.scale.top).clamp(0.0, 1.0))
+    }
+
+    fn bottom(&self) -> f64 {
+        self.top + self.height
+    }
+
+    fn right(&self) -> f64 {
+        self.left + self.width
+    }
+}
+
+/// Axes, level and lines of one of the charts, with the omitted part shaded and the test's end marked.
+pub(crate) fn draw(markup: &mut Markup, chart: &Chart, frame: &Frame, charts: &Charts) {
+    if let Some(until) = charts.omitted_to_ns {
+        shade(markup, frame, "omitted", [frame.span_ns[0], until]);
+    }
+    axes(markup, frame);
+    if let Some(ended) = charts.ended_ns.filter(|ended| *ended < frame.span_ns[1]) {
+        let x = frame.x(ended);
+        let d = format!("M{x:.1} {:.1}V{:.1}", frame.top, frame.bottom());
+        markup.leaf("path", &[("class", "ended"), ("d", &d)]);
+    }
+    if let Some(level) = &chart.level {
+        plateau(markup, frame, level);
+    }
+    for line in &chart.lines {
+        draw_line(markup, frame, line);
+    }
+}
+
+/// A span of time, shaded over the whole height.
+pub(crate) fn shade(markup: &mut Markup, frame: &Frame, class: &'static str, [from, to]: [i64; 2]) {
+    let (left, right) = (
+        frame.x(from).max(frame.left),
+        frame.x(to).min(frame.right()),
+    );
+    if right > left {
+        rectangle(markup, class, [left, frame.top, right, frame.bottom()]);
+    }
+}
+
+fn rectangle(markup: &mut Markup, class: &str, [left, top, right, bottom]: [f64; 4]) {
+    markup.leaf(
+        "rect",
+        &[
+            ("class", class),
+            ("x", &px(left)),
+            ("y", &px(top)),
+            ("width", &px(right - left)),
+            ("height", &px((bottom - top).max(1.0))),
+        ],
+    );
+}
+
+fn axes(markup: &mut Markup, frame: &Frame) {
+    let mut grid = String::new();
+    for (value, label) in frame.scale.ticks() {
+        let y = frame.y(value);
+        let _ = write!(grid, "M{:.1} {y:.1}H{:.1}", frame.left, frame.right());
+        let (x, y) = (px(frame.left - 6.0), px(y + 4.0));
+        markup.element(
+            "text",
+            &[("class", "tick end"), ("x", &x), ("y", &y)],
+            &label,
+        );
+    }
+    let [from, to] = frame.span_ns.map(|at| at as f64 / 1e9);
+    #[expect(clippy::cast_possible_truncation, reason = "a picture's width")]
+    let many = (frame.width / 80.0) as usize;
+    for (at, label) in scale::seconds([from, to], many) {
+        let x = frame.left + (at - from) / (to - from).max(1e-9) * frame.width;
+        let _ = write!(
+            grid,
+            "M{x:.1} {:.1}V{:.1}",
+            frame.bottom(),
+            frame.bottom() + 4.0
+        );
+        // The unit stands at the axis' end.
+        if x < frame.right() - 14.0 {
+            let (x, y) = (px(x), px(frame.bottom() + 16.0));
+            markup.element(
+                "text",
+                &[("class", "tick middle"), ("x", &x), ("y", &y)],
+                &label,
+            );
+        }
+    }
+    markup.leaf("path", &[("class", "grid"), ("d", &grid)]);
+    let (x, y) = (px(frame.right()), px(frame.bottom() + 16.0));
+    markup.element("text", &[("class", "tick end"), ("x", &x), ("y", &y)], "s");
+    let (x, y) = (px(frame.left - 6.0), px(frame.top - 8.0));
+    markup.element(
+        "text",
+        &[("class", "unit end"), ("x", &x), ("y", &y)],
+        frame.scale.unit,
+    );
+}
+
+fn plateau(markup: &mut Markup, frame: &Frame, level: &Level) {
+    let (left, right) = (frame.x(level.from_ns), frame.x(level.to_ns));
+    if let Some([low, high]) = level.interval {
+        rectangle(
+            markup,
+            "interval",
+            [left, frame.y(high as f64), right, frame.y(low as f64)],
+        );
+    }
+    let y = frame.y(level.mean as f64);
+    let d = format!("M{left:.1} {y:.1}H{right:.1}");
+    markup.leaf("path", &[("class", "mean"), ("d", &d)]);
+}
+
+fn draw_line(markup: &mut Markup, frame: &Frame, line: &Line) {
+    #[expect(clippy::cast_possible_truncation, reason = "a picture's width")]
+    let slices = (frame.width / SLICE) as usize;
+    let points = thin::thinned(&line.points, slices);
+    let class = format!("line {} c{}", stroke(line.stroke), line.colour);
+    let d = path(frame, &points, line.shape, line.stroke == Stroke::Filled);
+    markup.leaf("path", &[("class", &class), ("d", &d)]);
+}
+
+/// The class of a stroke.
+pub(crate) const fn stroke(stroke: Stroke) -> &'static str {
+    match stroke {
+        Stroke::Strong => "strong",
+        Stroke::Plain => "plain",
+        Stroke::Faint => "faint",
+        Stroke::Dashed => "dashed",
+        Stroke::Dotted => "dotted",
+        Stroke::Filled => "filled",
+    }
+}
+
+/// A path through the points, broken where there is no value.
+fn path(frame: &Frame, points: &[Point], shape: Shape, filled: bool) -> String {
+    let mut d = String::with_capacity(points.len() * 12);
+    let mut drawing = false;
+    let mut last = 0.0;
+    for point in points {
+        let x = frame.x(point.at_ns);
+        let Some(value) = point.value else {
+            if drawing && shape == Shape::Step {
+                let _ = write!(d, "H{x:.1}");
+            }
+            if drawing && filled {
+                let _ = write!(d, "V{:.1}", frame.bottom());
+            }
+            drawing = false;
+            continue;
+        };
+        let y = frame.y(value as f64);
+        match (drawing, shape) {
+            (false, _) if filled => {
+                let _ = write!(d, "M{x:.1} {:.1}V{y:.1}", frame.bottom());
+            }
+            (false, _) => {
+                let _ = write!(d, "M{x:.1} {y:.1}");
+            }
+            (true, Shape::Curve) => {
+                let _ = write!(d, "L{x:.1} {y:.1}");
+            }
+            (true, Shape::Step) => {
+                let _ = write!(d, "H{x:.1}");
+                if (y - last).abs() >= 0.05 {
+                    let _ = write!(d, "V{y:.1}");
+                }
+            }
+        }
+        (drawing, last) = (true, y);
+    }
+    if drawing && filled {
+        let _ = write!(d, "V{:.1}", frame.bottom());
+    }
+    d
+}
+
+/// A length with a decimal.
+pub(crate) fn px(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Unit;
+    use super::*;
+
+    fn frame() -> Frame {
+        Frame {
+            left: 0.0,
+            top: 0.0,
+            width: 100.0,
+            height: 50.0,
+            span_ns: [0, 100],
+            scale: Scale {
+                unit: "B",
+                top: 50.0,
+                step: 10.0,
+                size: 1.0,
+            },
+        }
+    }
+
+    fn points(values: &[(i64, Option<u64>)]) -> Vec<Point> {
+        values
+            .iter()
+            .map(|(at_ns, value)| Point {
+                at_ns: *at_ns,
+                value: *value,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_break_is_a_gap_and_no_zero() {
+        let line = points(&[(0, Some(10)), (10, Some(20)), (20, None), (30, Some(50))]);
+        assert_eq!(
+            path(&frame(), &line, Shape::Curve, false),
+            "M0.0 40.0L10.0 30.0M30.0 0.0"
+        );
+        assert_eq!(
+            path(&frame(), &line, Shape::Step, false),
+            "M0.0 40.0H10.0V30.0H20.0M30.0 0.0"
+        );
+    }
+
+    #[test]
+    fn a_filled_line_stands_on_the_axis() {
+        let line = points(&[(0, Some(10)), (10, Some(10))]);
+        assert_eq!(
+            path(&frame(), &line, Shape::Step, true),
+            "M0.0 50.0V40.0H10.0V50.0"
+        );
+    }
+
+    #[test]
+    fn the_highest_value_reaches_the_top_of_its_scale() {
+        let frame = Frame {
+            scale: Scale::of(Unit::Bytes, 40),
+            ..frame()
+        };
+        assert!((frame.y(40.0) - frame.top).abs() < 10.0 && frame.y(40.0) >= frame.top);
+    }
+}

@@ -1,0 +1,93 @@
+//! A UDP direction's charts: what was sent, what arrived, what did not.
+
+use linerate_model::units::whole;
+
+use super::collect::{Ground, Sampled};
+use super::{Chart, Point, Shape, Stroke, Unit};
+
+pub(super) fn charts(ground: &Ground<'_>) -> Vec<Chart> {
+    vec![rates(ground), losses(ground)]
+}
+
+fn rates(ground: &Ground<'_>) -> Chart {
+    let mut lines = Vec::new();
+    for (kind, of, what, stroke) in [
+        (0, &ground.receiver, "received", Stroke::Plain),
+        (1, &ground.sender, "sent", Stroke::Dashed),
+    ] {
+        lines.extend(of.iter().map(|stream| {
+            stream.line(
+                kind,
+                what,
+                stroke,
+                Shape::Step,
+                stream.windowed(ground, "app_bytes", Some(8_000_000_000)),
+            )
+        }));
+    }
+    let about = format!(
+        "Payload handed to the sending kernel, and read by the receiving application; mean over {}",
+        ground.window()
+    );
+    ground.chart(
+        "streams",
+        "Rate of each stream, both ends",
+        about,
+        Unit::Rate,
+        lines,
+    )
+}
+
+fn losses(ground: &Ground<'_>) -> Chart {
+    let mut lines = Vec::new();
+    for stream in &ground.receiver {
+        lines.push(stream.line(
+            0,
+            "not delivered",
+            Stroke::Filled,
+            Shape::Step,
+            missing(ground, stream),
+        ));
+        for (kind, column, what) in [
+            (1, "socket_drops", "dropped in the receiver's socket"),
+            (2, "reordered", "reordered"),
+            (3, "duplicates", "duplicated"),
+        ] {
+            let points = stream.windowed(ground, column, None);
+            if points
+                .iter()
+                .any(|point| point.value.is_some_and(|count| count > 0))
+            {
+                lines.push(stream.line(kind, what, Stroke::Dashed, Shape::Step, points));
+            }
+        }
+    }
+    let about = format!(
+        "Datagrams in each {}: counters passed by and not seen (late ones come back later), and what became of others",
+        ground.window()
+    );
+    ground.chart(
+        "datagrams",
+        "Datagrams lost, reordered, duplicated",
+        about,
+        Unit::Count,
+        lines,
+    )
+}
+
+/// What the highest counter grew by, less what was seen for the first time.
+fn missing(ground: &Ground<'_>, stream: &Sampled<'_>) -> Vec<Point> {
+    let highest = stream.windowed(ground, "highest", None);
+    let seen = stream.windowed(ground, "unique", None);
+    highest
+        .into_iter()
+        .zip(seen)
+        .map(|(highest, seen)| Point {
+            value: highest
+                .value
+                .zip(seen.value)
+                .map(|(all, seen)| whole(all as f64 - seen as f64)),
+            ..highest
+        })
+        .collect()
+}

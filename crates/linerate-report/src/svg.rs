@@ -1,0 +1,284 @@
+//! A run as one figure, for a paper or a ticket: SVG without a script, dark ink on white.
+//!
+//! For each direction: the rate with its plateau and the plateau's interval, then what explains it: congestion
+//! window and round-trip time (TCP), or what was lost (UDP). What is not known has no panel, and a line says so.
+//!
+//! ```
+//! use linerate_model::{fixture, plan::Plan};
+//! use linerate_report::{svg, view::RunView};
+//!
+//! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());
+//! assert!(svg::figure(&RunView::of(&record, &[]), &record).starts_with("<svg"));
+//! ```
+
+use linerate_model::record::{Flow, RunRecord};
+
+use crate::chart::scale::Scale;
+use crate::chart::svg::{self, Frame, px};
+use crate::chart::{Chart, Charts, Line, Stroke};
+use crate::date;
+use crate::markup::Markup;
+use crate::text::{figures, header, layout, way};
+use crate::view::{EndView, RunView};
+use crate::words::plain;
+
+/// Width of the figure, px.
+const WIDTH: f64 = 860.0;
+/// Left and right of a panel's plot.
+const SIDES: [f64; 2] = [66.0, 18.0];
+/// Height of a panel's plot.
+const PLOT: f64 = 150.0;
+/// Above a plot (title, legend, unit) and below it (ticks).
+const AROUND: [f64; 2] = [48.0, 26.0];
+/// Characters in a line of the title.
+const TITLE: usize = 84;
+/// Characters in another line of the head.
+const LINE: usize = 118;
+/// Entries in a panel's legend.
+const MOST_ENTRIES: usize = 4;
+/// The panels of a direction, by their charts' names.
+const PANELS: [&str; 4] = ["goodput", "congestion-window", "rtt", "datagrams"];
+
+/// Ink on white paper, whatever reads it. The same palette as the page's, which tells colours apart for the
+/// colour-blind.
+const STYLE: &str = "text{font:13px 'DejaVu Sans','Noto Sans',Helvetica,Arial,sans-serif;fill:#1b1f24}\
+text.head{font-size:16px;font-weight:bold}text.soft,text.tick,text.unit{fill:#4a5057;font-size:12px}\
+.end{text-anchor:end}.middle{text-anchor:middle}.grid{stroke:#d0d7de;fill:none}\
+.line{fill:none;stroke-width:1.4;stroke-linejoin:round}.strong{stroke-width:2.4}.faint{stroke-width:1;opacity:.42}\
+.dashed{stroke-dasharray:6 3}.dotted{stroke-dasharray:1.5 3;stroke-width:1.6}.filled{stroke-width:1;fill-opacity:.35}\
+.c0{stroke:#0067b1}.c1{stroke:#c44e00}.c2{stroke:#00805e}.c3{stroke:#a5498a}.c4{stroke:#8a6a00}.c5{stroke:#2f93d1}.c6{stroke:#4d4d4d}.c7{stroke:#7a3b12}\
+.filled.c0{fill:#0067b1}.filled.c1{fill:#c44e00}.filled.c2{fill:#00805e}.filled.c3{fill:#a5498a}.filled.c4{fill:#8a6a00}.filled.c5{fill:#2f93d1}.filled.c6{fill:#4d4d4d}.filled.c7{fill:#7a3b12}\
+.mean{stroke:#c44e00;stroke-width:1.6;stroke-dasharray:9 4;fill:none}.interval{fill:#c44e00;opacity:.25}.omitted{fill:#777;opacity:.16}.ended{stroke:#777;stroke-dasharray:2 4;fill:none}";
+
+/// The figure, with a newline at its end.
+pub fn figure(view: &RunView, record: &RunRecord) -> String {
+    let charts = Charts::of(view, record);
+    let mut body = Markup::default();
+    let mut y = head(&mut body, view);
+    for direction in &view.directions {
+        for chart in panels(&charts, direction.flow) {
+            y = panel(&mut body, &charts, chart, view.directions.len() > 1, y);
+        }
+        for text in absent(view, &charts, direction.flow) {
+            y += 8.0;
+            line(&mut body, "soft", SIDES[0], y, &text);
+            y += 14.0;
+        }
+    }
+    let mut figure = Markup::default();
+    let (width, height) = (format!("{WIDTH:.0}"), format!("{:.0}", y + 8.0));
+    let view_box = format!("0 0 {width} {height}");
+    let title = format!("linerate: {}", header::test(&view.plan));
+    figure.open(
+        "svg",
+        &[
+            ("xmlns", "http://www.w3.org/2000/svg"),
+            ("width", &width),
+            ("height", &height),
+            ("viewBox", &view_box),
+            ("role", "img"),
+        ],
+    );
+    figure.element("title", &[], &title);
+    figure.own("<style>");
+    figure.own(STYLE);
+    figure.own("</style>");
+    figure.leaf(
+        "rect",
+        &[("width", &width), ("height", &height), ("fill", "#ffffff")],
+    );
+    figure.append(&body);
+    figure.close("svg");
+    figure.own("\n");
+    figure.finish()
+}
+
+fn panels(charts: &Charts, flow: Flow) -> impl Iterator<Item = &Chart> {
+    PANELS.into_iter().filter_map(move |name| {
+        charts.about(Some(flow)).find(|chart| {
+            chart
+                .id
+                .rsplit_once('-')
+                .is_some_and(|(what, _)| what == name)
+        })
+    })
+}
+
+/// What was tested, what came out, between whom and when; says where the panels may begin.
+fn head(figure: &mut Markup, view: &RunView) -> f64 {
+    let title = view
+        .plan
+        .title
+        .as_deref()
+        .map_or_else(String::new, |title| format!("{}: ", plain(title)));
+    let mut y = 6.0;
+    for text in wrapped(&format!("{title}{}", header::test(&view.plan)), TITLE) {
+        y += 19.0;
+        line(figure, "head", 12.0, y, &text);
+    }
+    let goodput = view.directions.iter().map(|direction| {
+        let way = if view.directions.len() > 1 {
+            format!("{}: ", layout::capital(way(direction.flow)))
+        } else {
+            "Goodput ".to_owned()
+        };
+        format!("{way}{}", figures::goodput(&direction.figures))
+    });
+    let name = |end: &EndView| {
+        let name = end.host.hostname.as_deref();
+        name.map_or_else(|| plain(&end.address), plain)
+    };
+    let about = format!(
+        "{} to {}, {}; {} {}",
+        name(&view.client),
+        name(&view.server),
+        date::rfc1123(view.started_at_unix_ms / 1000),
+        plain(&view.software.name),
+        plain(&view.software.version),
+    );
+    for text in goodput.chain([about]) {
+        for text in wrapped(&text, LINE) {
+            y += 17.0;
+            line(figure, "soft", 12.0, y, &text);
+        }
+    }
+    y + 10.0
+}
+
+/// A text in lines of at most `width` characters, at most three of them.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    const MOST: usize = 3;
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.len() - 1;
+        let used = lines[last].chars().count();
+        if used > 0 && used + 1 + word.chars().count() > width {
+            lines.push(String::new());
+        }
+        let last = lines.len() - 1;
+        if !lines[last].is_empty() {
+            lines[last].push(' ');
+        }
+        lines[last].push_str(word);
+    }
+    if lines.len() > MOST {
+        lines.truncate(MOST);
+        lines[MOST - 1].push_str(" …");
+    }
+    lines
+        .iter()
+        .map(|line| shortened(line, width + 2))
+        .collect()
+}
+
+/// Draws a panel at `top`, and says where the next may begin.
+fn panel(body: &mut Markup, charts: &Charts, chart: &Chart, several: bool, top: f64) -> f64 {
+    let way = chart
+        .flow
+        .filter(|_| several)
+        .map_or_else(String::new, |flow| format!(", {}", way(flow)));
+    line(
+        body,
+        "panel",
+        SIDES[0],
+        top + 14.0,
+        &format!("{}{way}", chart.title),
+    );
+    legend(body, chart, top + 33.0);
+    let frame = Frame {
+        left: SIDES[0],
+        top: top + AROUND[0],
+        width: WIDTH - SIDES[0] - SIDES[1],
+        height: PLOT,
+        span_ns: [charts.from_ns, charts.to_ns],
+        scale: Scale::of(chart.unit, chart.most()),
+    };
+    svg::draw(body, chart, &frame, charts);
+    top + AROUND[0] + PLOT + AROUND[1]
+}
+
+/// The lines' samples and names in a row; lines of many streams are told by their kind.
+fn legend(body: &mut Markup, chart: &Chart, y: f64) {
+    let mut x = SIDES[0];
+    let mut entry = |class: &str, name: &str| {
+        let d = format!("M{x:.1} {:.1}h24", y - 4.0);
+        body.leaf("path", &[("class", class), ("d", &d)]);
+        line(body, "soft", x + 30.0, y, name);
+        x += 30.0 + name.chars().count() as f64 * 7.0 + 18.0;
+    };
+    let strokes = |line: &Line| format!("line {} c{}", svg::stroke(line.stroke), line.colour);
+    if chart.lines.len() <= MOST_ENTRIES {
+        let most = chart.most();
+        for line in &chart.lines {
+            entry(&strokes(line), &line.named(chart.unit, most));
+        }
+    } else {
+        let mut kinds: Vec<Stroke> = Vec::new();
+        for line in &chart.lines {
+            if !kinds.contains(&line.stroke) {
+                kinds.push(line.stroke);
+                let alike = chart
+                    .lines
+                    .iter()
+                    .filter(|other| other.stroke == line.stroke)
+                    .count();
+                let what = line
+                    .name
+                    .split_once(", ")
+                    .map_or_else(String::new, |(_, what)| format!(", {what}"));
+                entry(
+                    &strokes(line),
+                    &format!(
+                        "{alike} stream{}{what}",
+                        if alike == 1 { "" } else { "s, a colour each" }
+                    ),
+                );
+            }
+        }
+    }
+    if let Some(level) = &chart.level {
+        entry(
+            "mean",
+            &format!(
+                "plateau {}{}",
+                chart.unit.spelled(level.mean),
+                level.interval.map_or("", |_| ", with its 95 % interval")
+            ),
+        );
+    }
+}
+
+/// Panels that cannot be drawn, and why.
+fn absent(view: &RunView, charts: &Charts, flow: Flow) -> Vec<String> {
+    let sender = view.end(flow.sender());
+    let mut all = Vec::new();
+    if charts.about(Some(flow)).next().is_none() {
+        all.push(format!(
+            "{}: nothing was sampled.",
+            layout::capital(way(flow))
+        ));
+    } else if !sender.known {
+        all.push(format!(
+            "The sender, {}, told no samples: congestion window and round-trip time are not known.",
+            plain(&sender.software)
+        ));
+    }
+    all
+}
+
+fn line(body: &mut Markup, class: &str, x: f64, y: f64, text: &str) {
+    body.element(
+        "text",
+        &[("class", class), ("x", &px(x)), ("y", &px(y))],
+        text,
+    );
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(most - 1).collect();
+    short.push('…');
+    short
+}
