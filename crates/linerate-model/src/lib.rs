@@ -12,6 +12,7 @@
 //! ```
 
 pub mod clock;
+pub mod counter_test;
 pub mod evidence;
 pub mod expectation;
 pub mod finding;

@@ -105,3 +105,27 @@ fn a_stranger_s_strings_move_no_cursor() {
     );
     assert!(!text.contains("\nGoodput 1 Tbit/s"));
 }
+
+#[test]
+fn what_counter_tests_say_stands_beneath_its_finding() {
+    use linerate_model::counter_test::{Tested, Verdict};
+    let (_, record) = runs::all().swap_remove(0);
+    let mut view = runs::view(&record);
+    view.findings.truncate(1);
+    let mut said = |verdict, sentence: &str| {
+        view.findings[0].tested = Some(Tested {
+            verdict,
+            sentence: sentence.to_owned(),
+            tests: Vec::new(),
+        });
+        text::report(&view)
+    };
+    let confirmed = said(Verdict::Confirmed, "confirmed: the rate follows");
+    assert!(
+        confirmed.contains("\n            Confirmed: the rate follows\n")
+            && confirmed.contains("\nVerdict ")
+    );
+    let refuted = said(Verdict::Refuted, "refuted: it does not");
+    assert!(refuted.contains("\nWithdrawn ") && refuted.contains("Refuted: it does not"));
+    assert!(refuted.contains("nothing else in the record explains the rate"));
+}
