@@ -1,6 +1,7 @@
 //! Questions that take more than one run.
 //!
-//! [`grade`] runs scenarios of the lab again and again and holds what was found against what they expect.
+//! [`grade`] runs scenarios of the lab again and again and holds what was found against what they expect;
+//! [`remedy`] applies what the findings advise and holds what is then measured against what they promised.
 //!
 //! What it is not: it makes no path and starts no program. Whoever asks hands in how to run one thing once.
 //!
@@ -17,4 +18,6 @@
 //! assert!(report.passed());
 //! ```
 
+mod aligned;
 pub mod grade;
+pub mod remedy;

@@ -1,3 +1,4 @@
 //! Questions of more than one run, answered with runs that are made up.
 
 mod grading;
+mod remedies;
