@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_engine::auth::{Credentials, Padding};
 use linerate_engine::client::{self, ClientOptions, DatagramFit};
+use linerate_experiment::counter_test;
 use linerate_explain::explain;
 use linerate_model::evidence::Evidence;
 use linerate_model::progress::Event;
@@ -19,7 +20,8 @@ use linerate_report::view::RunView;
 use linerate_report::{json, record, stream, text};
 
 use crate::action::Failure;
-use crate::arguments::{Format, TestRequest};
+use crate::arguments::{Format, Runs, TestRequest};
+use crate::counter_test::Setting;
 use crate::printer::{Printer, columns};
 use crate::signals;
 
@@ -34,14 +36,35 @@ pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Fa
     // Before the test, so that nothing that was measured is lost to a wrong path.
     let mut keep = request.output.as_deref().map(Keep::open).transpose()?;
     let mut live = Live::new(request, printer);
-    let record = client::run(&request.plan, &options, signals[0].as_fd(), &mut |event| {
-        if matches!(event, Event::Ending) {
+    let mut record = client::run(&request.plan, &options, signals[0].as_fd(), &mut |event| {
+        if matches!(event, Event::Ending) && request.runs != Runs::CounterTests {
             signals::release(&signals[0], &[signals::INTERRUPT]);
         }
         live.show(event);
     })?;
     let lost = live.failed.take();
-    let kept = keep.as_mut().map_or(Ok(()), |keep| keep.write(&record));
+    let mut kept = Ok(());
+    if request.runs == Runs::CounterTests {
+        // Whatever becomes of the runs that follow, this one is kept.
+        let file = keep.take_if(|keep| keep.temporary.is_some());
+        let again = file.is_some();
+        kept = file.map_or(Ok(()), |mut file| file.write(&record));
+        let setting = Setting {
+            options: &ClientOptions {
+                fit_datagrams: Some(DatagramFit::NoFragments),
+                ..options.clone()
+            },
+            stop: &signals[0],
+            format: request.format,
+            printer,
+        };
+        setting.decide(&mut record);
+        signals::release(&signals[0], &[signals::INTERRUPT]);
+        if let Some(path) = request.output.as_deref().filter(|_| again && kept.is_ok()) {
+            kept = Keep::open(path).map(|file| keep = Some(file));
+        }
+    }
+    let kept = kept.and(keep.as_mut().map_or(Ok(()), |keep| keep.write(&record)));
     show(&record, request.format, printer)?;
     kept?;
     lost.map_or(Ok(()), |error| Err(Failure::Output(error)))?;
@@ -51,7 +74,8 @@ pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Fa
 /// Prints what there is to say about a record, as a test does at its end and `show` does again.
 pub(crate) fn show(run: &RunRecord, format: Format, printer: &Printer) -> Result<(), Failure> {
     let evidence = Evidence::of(run);
-    let findings = explain(&evidence);
+    let mut findings = explain(&evidence);
+    counter_test::judge(&mut findings, run);
     let view = RunView::of(run, &findings);
     match format {
         Format::Text => printer.print(&text::report(&view))?,
@@ -100,7 +124,7 @@ fn verdict(run: &RunRecord) -> Result<(), Failure> {
     }
 }
 
-fn credentials(request: &TestRequest) -> Result<Option<Credentials>, Failure> {
+pub(crate) fn credentials(request: &TestRequest) -> Result<Option<Credentials>, Failure> {
     let (Some(user), Some(key)) = (&request.user, &request.public_key) else {
         return Ok(None);
     };

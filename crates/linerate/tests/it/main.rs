@@ -15,6 +15,8 @@ mod dropin;
 #[cfg(test)]
 mod expect;
 #[cfg(test)]
+mod experiments;
+#[cfg(test)]
 mod explain;
 #[cfg(test)]
 mod harness;
