@@ -1,6 +1,11 @@
 //! Questions that take more than one run.
 //!
-//! [`grade`] runs scenarios of the lab again and again and holds what was found against what they expect.
+//! [`grade`] runs scenarios of the lab again and again and holds what was found against what they expect;
+//! [`remedy`] applies what the findings advise and holds what is then measured against what they promised.
+//!
+//! [`counter_test`] says which runs would decide a finding, and what they make of it.
+//!
+//! [`rfc6349`] goes through the steps of that RFC and reckons its metrics.
 //!
 //! What it is not: it makes no path and starts no program. Whoever asks hands in how to run one thing once.
 //!
@@ -17,4 +22,8 @@
 //! assert!(report.passed());
 //! ```
 
+mod aligned;
+pub mod counter_test;
 pub mod grade;
+pub mod remedy;
+pub mod rfc6349;

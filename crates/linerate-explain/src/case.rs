@@ -362,6 +362,7 @@ impl<'a> Case<'a> {
             would_pass: None,
             page: format!("docs/findings/{id}.md"),
             next: None,
+            tested: None,
         })
     }
 

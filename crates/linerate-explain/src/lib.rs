@@ -40,6 +40,7 @@ mod would_pass;
 
 use linerate_model::evidence::Evidence;
 use linerate_model::finding::{Figure, Finding, Severity};
+use linerate_model::plan::Plan;
 
 use crate::case::Case;
 
@@ -58,6 +59,11 @@ pub fn explain(evidence: &Evidence<'_>) -> Vec<Finding> {
         .collect();
     findings.sort_by_key(rank);
     findings
+}
+
+/// The command line of a plan, as the findings suggest it: what is a default stays out.
+pub fn command_of(plan: &Plan) -> String {
+    command::test(plan)
 }
 
 /// The ids of all findings that there are rules for.

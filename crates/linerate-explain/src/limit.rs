@@ -332,17 +332,20 @@ pub(crate) fn ceiling_bps(case: &Case<'_>) -> Option<f64> {
     Some(window * 8e6 / rtt * f64::from(case.plan().streams))
 }
 
+/// A buffer is advised within these bounds, bytes.
+const LEAST_BUFFER: u64 = 128 << 10;
+const MOST_BUFFER: u64 = 1 << 30;
+
 /// A buffer that does not limit: twice the bandwidth-delay product of each stream (of the link where it
-/// is known, else of the rate) and at least twice what there is, as a power of two of at least 1 MiB.
+/// is known, else of the rate) and at least twice what there is, as a power of two of at least 128 KiB. Where the
+/// link is not known it is one step on the way: what it gives can still be told from this run.
 pub(crate) fn enough_bytes(case: &Case<'_>, now: Option<f64>) -> Option<u64> {
     let rtt = case.path().rtt_us?;
     let bandwidth =
         case.rate()?.max(case.link_bps().unwrap_or(0.0)) / f64::from(case.plan().streams.max(1));
     let need = (2.0 * bandwidth * rtt / 8e6).max(2.0 * now.unwrap_or(0.0));
-    let mib = crate::words::whole((need / 1_048_576.0).ceil())
-        .clamp(1, 1024)
-        .next_power_of_two();
-    Some(mib << 20)
+    let bytes = crate::words::whole(need.ceil()).clamp(LEAST_BUFFER, MOST_BUFFER);
+    Some(bytes.next_power_of_two())
 }
 
 /// Payload that the slower interface carries, bit/s, where its speed is known.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::counter_test::Tested;
 use crate::record::{Flow, Role};
 
 /// How much a finding matters.
@@ -90,4 +91,7 @@ pub struct Finding {
     /// The next command, which would confirm or refute it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// What counter-tests made of it; absent where none were run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tested: Option<Tested>,
 }

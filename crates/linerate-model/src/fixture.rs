@@ -180,6 +180,7 @@ pub fn run(plan: &Plan, traffic: &Traffic) -> RunRecord {
             after: Some(offset(end_ns + 1_000_000)),
         }),
         notes: Vec::new(),
+        counter_runs: Vec::new(),
     };
     for role in [Role::Client, Role::Server] {
         let end = end(&record, traffic, role);

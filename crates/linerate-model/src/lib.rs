@@ -13,6 +13,7 @@
 
 pub mod apportion;
 pub mod clock;
+pub mod counter_test;
 pub mod evidence;
 pub mod expectation;
 pub mod finding;

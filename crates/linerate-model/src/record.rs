@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::ClockPair;
+use crate::counter_test::CounterRun;
 use crate::plan::Plan;
 use crate::series::Series;
 use crate::tcp_info::TcpFacts;
@@ -116,6 +117,9 @@ pub struct RunRecord {
     /// Remarks on how the run went.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
+    /// Runs made after it to decide its findings, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counter_runs: Vec<CounterRun>,
 }
 
 /// The control connection.

@@ -4,6 +4,7 @@
 //! never 0; no number is infinite. Amounts are bytes, rates bit/s, times ns unless a key says otherwise.
 //! For a bidirectional test the figures at the top of `summary` are sums over its `directions`.
 
+use linerate_model::finding::Finding;
 use linerate_model::record::{EndRecord, RunRecord};
 use serde_json::{Map, Value, json};
 
@@ -47,6 +48,8 @@ pub(crate) fn members(view: &RunView, record: &RunRecord) -> Map<String, Value> 
         ("expect", value(&view.expect)),
         ("precision", value(&view.precision)),
         ("findings", value(&view.findings)),
+        ("counter_tests", counter_tests(view)),
+        ("counter_runs", value(&record.counter_runs)),
         ("ledger", value(&view.ledger)),
         ("streams", value(&view.streams)),
         ("intervals", value(&view.intervals)),
@@ -66,6 +69,21 @@ pub(crate) fn members(view: &RunView, record: &RunRecord) -> Map<String, Value> 
 /// A value as JSON; what cannot be told is null. (Keys are strings throughout, so nothing is lost.)
 pub(crate) fn value(of: &impl serde::Serialize) -> Value {
     serde_json::to_value(of).unwrap_or(Value::Null)
+}
+
+/// What counter-tests say, each with its finding.
+fn counter_tests(view: &RunView) -> Value {
+    let of_finding = |finding: &Finding| -> Vec<Value> {
+        let tests = finding.tested.iter().flat_map(|tested| &tested.tests);
+        tests
+            .map(|test| {
+                let mut test = value(test);
+                test["finding"] = value(&finding.id);
+                test
+            })
+            .collect()
+    };
+    view.findings.iter().flat_map(of_finding).collect()
 }
 
 fn budget(direction: &DirectionView) -> Value {

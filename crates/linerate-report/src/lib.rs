@@ -19,9 +19,9 @@
 //! ```
 
 pub mod chart;
+pub mod compare;
 mod date;
 pub mod expectation;
-pub mod compare;
 pub mod html;
 pub mod iperf3;
 pub mod json;

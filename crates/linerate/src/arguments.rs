@@ -195,6 +195,12 @@ pub(crate) struct TestArguments {
     /// Pad the credentials as servers older than iperf3 3.17 want it
     #[arg(long)]
     use_pkcs1_padding: bool,
+    /// Then run what would prove the first finding or refute it: another window, -P 4, pacing …
+    #[arg(long)]
+    counter_test: bool,
+    /// Instead of one test, the steps of RFC 6349: path MTU, base RTT, bottleneck, a sweep of windows
+    #[arg(long, conflicts_with_all = ["counter_test", "output", "udp", "bytes", "blocks", "window", "parallel", "rate", "bidir", "json_stream", "precision", "expect", "provisioned"])]
+    rfc6349: bool,
     /// Keep the record in this file
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -395,6 +401,17 @@ pub(crate) struct TestRequest {
     pub(crate) pkcs1: bool,
     /// `-l` was not given.
     pub(crate) fit_datagrams: bool,
+    pub(crate) runs: Runs,
+}
+
+/// Which runs a test makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Runs {
+    One,
+    /// And those that decide its first finding.
+    CounterTests,
+    /// The steps of RFC 6349 instead.
+    Rfc6349,
 }
 
 /// A server to run.
@@ -554,6 +571,11 @@ impl TestArguments {
             public_key: self.public_key,
             pkcs1: self.use_pkcs1_padding,
             fit_datagrams: self.length.is_none(),
+            runs: match (self.counter_test, self.rfc6349) {
+                (true, _) => Runs::CounterTests,
+                (_, true) => Runs::Rfc6349,
+                _ => Runs::One,
+            },
         })
     }
 }

@@ -91,6 +91,11 @@ impl Keep {
         })
     }
 
+    /// Whether it is a regular file, which can be written a second time.
+    pub(crate) fn is_replaced_at_once(&self) -> bool {
+        self.temporary.is_some()
+    }
+
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let written = self.file.write_all(bytes).and_then(|()| {
             let Some(temporary) = &self.temporary else {

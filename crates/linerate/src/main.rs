@@ -5,8 +5,9 @@
 
 mod action;
 mod arguments;
-mod expect;
 mod compare;
+mod counter_test;
+mod expect;
 mod explain;
 mod iperf3_arguments;
 mod iperf3_mode;
@@ -14,20 +15,24 @@ mod keep;
 mod lab;
 mod pictures;
 mod printer;
+mod rfc6349;
 mod serve;
 mod show;
 mod signals;
+mod successive;
 mod test;
 
 use std::process::ExitCode;
 
 use action::{Action, Failure};
+use arguments::Runs;
 use printer::Printer;
 
 fn main() -> ExitCode {
     let mut printer = Printer::new();
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
     let outcome = match action::parse(arguments) {
+        Action::Test(request) if request.runs == Runs::Rfc6349 => rfc6349::run(&request, &printer),
         Action::Test(request) => test::run(&request, &mut printer),
         Action::Serve(request) => serve::run(*request, &printer),
         Action::Show(request) => show::run(&request, &mut printer),

@@ -3,8 +3,6 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use linerate_explain::explain;
-use linerate_model::evidence::Evidence;
 use linerate_model::record::RunRecord;
 use linerate_report::html::{self, Sheet};
 use linerate_report::svg;
@@ -13,6 +11,7 @@ use linerate_report::view::RunView;
 use crate::action::Failure;
 use crate::arguments::PictureArguments;
 use crate::keep::{Keep, Kept};
+use crate::test;
 
 /// The files that were asked for.
 pub(crate) struct Pictures {
@@ -50,7 +49,7 @@ impl Pictures {
         if self.html.is_none() && self.svg.is_none() {
             return Ok(());
         }
-        let view = RunView::of(run, &explain(&Evidence::of(run)));
+        let view = RunView::of(run, &test::findings(run));
         if let Some(file) = &mut self.html {
             let kept = self
                 .record_file

@@ -1,5 +1,7 @@
 //! `linerate show`: a kept record, as it was reported when it was measured.
 
+use std::path::Path;
+
 use linerate_model::record::RunRecord;
 use linerate_report::record;
 
@@ -11,13 +13,17 @@ use crate::test;
 
 /// Shows the record.
 pub(crate) fn run(request: &ShowRequest, printer: &mut Printer) -> Result<(), Failure> {
-    let path = request.file.display();
-    let bytes = std::fs::read(&request.file)
-        .map_err(|error| Failure::File(format!("cannot read {path}: {error}")))?;
-    let run: RunRecord =
-        record::from_json(&bytes).map_err(|error| Failure::File(format!("{path}: {error}")))?;
+    let run = read(&request.file)?;
     let mut pictures = Pictures::open(&request.pictures, Some(&request.file))?;
     let drawn = pictures.write(&run);
     test::show(&run, request.format, printer)?;
     drawn
+}
+
+/// Reads a kept record.
+pub(crate) fn read(file: &Path) -> Result<RunRecord, Failure> {
+    let path = file.display();
+    let bytes = std::fs::read(file)
+        .map_err(|error| Failure::File(format!("cannot read {path}: {error}")))?;
+    record::from_json(&bytes).map_err(|error| Failure::File(format!("{path}: {error}")))
 }

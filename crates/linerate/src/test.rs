@@ -4,8 +4,10 @@ use std::os::fd::AsFd as _;
 
 use linerate_engine::auth::{Credentials, Padding};
 use linerate_engine::client::{self, ClientOptions, DatagramFit};
+use linerate_experiment::counter_test;
 use linerate_explain::explain;
 use linerate_model::evidence::Evidence;
+use linerate_model::finding::Finding;
 use linerate_model::progress::Event;
 use linerate_model::record::{Outcome, RunRecord};
 use linerate_model::wanted::{Judgement, Verdict};
@@ -14,7 +16,8 @@ use linerate_report::view::RunView;
 use linerate_report::{json, record, stream, text};
 
 use crate::action::Failure;
-use crate::arguments::{Format, TestRequest};
+use crate::arguments::{Format, Runs, TestRequest};
+use crate::counter_test::Setting;
 use crate::keep::{Keep, Kept};
 use crate::pictures::Pictures;
 use crate::printer::{Printer, columns};
@@ -35,16 +38,38 @@ pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Fa
         .transpose()?;
     let mut pictures = Pictures::open(&request.pictures, record_file)?;
     let mut live = Live::new(request, printer);
-    let record = client::run(&request.plan, &options, signals[0].as_fd(), &mut |event| {
-        if matches!(event, Event::Ending) {
+    let mut record = client::run(&request.plan, &options, signals[0].as_fd(), &mut |event| {
+        if matches!(event, Event::Ending) && request.runs != Runs::CounterTests {
             signals::release(&signals[0], &[signals::INTERRUPT]);
         }
         live.show(event);
     })?;
     let lost = live.failed.take();
-    let kept = keep
-        .as_mut()
-        .map_or(Ok(()), |keep| keep.write(&record::to_json(&record)));
+    let mut kept = Ok(());
+    if request.runs == Runs::CounterTests {
+        // Whatever becomes of the runs that follow, this one is kept.
+        let file = keep.take_if(|keep| keep.is_replaced_at_once());
+        let again = file.is_some();
+        kept = file.map_or(Ok(()), |mut file| file.write(&record::to_json(&record)));
+        let setting = Setting {
+            options: &ClientOptions {
+                fit_datagrams: Some(DatagramFit::NoFragments),
+                ..options.clone()
+            },
+            stop: &signals[0],
+            format: request.format,
+            printer,
+        };
+        setting.decide(&mut record);
+        signals::release(&signals[0], &[signals::INTERRUPT]);
+        if let Some(path) = record_file.filter(|_| again && kept.is_ok()) {
+            kept = Keep::open(path, Kept::Record).map(|file| keep = Some(file));
+        }
+    }
+    let kept = kept.and(
+        keep.as_mut()
+            .map_or(Ok(()), |keep| keep.write(&record::to_json(&record))),
+    );
     let drawn = pictures.write(&record);
     show(&record, request.format, printer)?;
     kept?;
@@ -55,15 +80,20 @@ pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Fa
 
 /// Prints what there is to say about a record, as a test does at its end and `show` does again.
 pub(crate) fn show(run: &RunRecord, format: Format, printer: &Printer) -> Result<(), Failure> {
-    let evidence = Evidence::of(run);
-    let findings = explain(&evidence);
-    let view = RunView::of(run, &findings);
+    let view = RunView::of(run, &findings(run));
     match format {
         Format::Text => printer.print(&text::report(&view, printer.style()))?,
         Format::Json => printer.line(&json::document(&view, run))?,
         Format::JsonStream => printer.line(&stream::end_line(&view, run))?,
     }
     Ok(())
+}
+
+/// What a record says, with what its counter-tests decided.
+pub(crate) fn findings(run: &RunRecord) -> Vec<Finding> {
+    let mut findings = explain(&Evidence::of(run));
+    counter_test::judge(&mut findings, run);
+    findings
 }
 
 /// What the exit code says of a record.
@@ -105,7 +135,7 @@ fn verdict(run: &RunRecord) -> Result<(), Failure> {
     }
 }
 
-fn credentials(request: &TestRequest) -> Result<Option<Credentials>, Failure> {
+pub(crate) fn credentials(request: &TestRequest) -> Result<Option<Credentials>, Failure> {
     let (Some(user), Some(key)) = (&request.user, &request.public_key) else {
         return Ok(None);
     };

@@ -203,6 +203,7 @@ impl Session<'_> {
             peer_results: peer.results,
             clock,
             notes: self.notes,
+            counter_runs: Vec::new(),
         }
     }
 }

@@ -258,6 +258,7 @@ impl Session<'_> {
             peer_results,
             clock: None,
             notes: Vec::new(),
+            counter_runs: Vec::new(),
         }
     }
 

@@ -10,6 +10,8 @@ mod table;
 use linerate_lab::scenario::{Checked, Scenario};
 use serde::{Deserialize, Serialize};
 
+use crate::remedy::Promise;
+
 pub use judge::{Remark, Standing};
 
 /// A run that the machine disturbed is made at most so often.
@@ -33,6 +35,9 @@ pub struct Observed {
     pub findings: Vec<String>,
     /// Goodput at the receiving application, bits per second; `None` where nothing arrived.
     pub goodput_bps: Option<f64>,
+    /// What the findings advise and promise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub promises: Vec<Promise>,
     /// What carried the packets.
     pub engine: String,
     /// `packet` or `bulk`.

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use linerate_model::units::{BitRate, whole};
 
 use super::{Remark, Report, Row, Run, Standing};
+use crate::aligned::aligned;
 
 /// What stands where nothing was found.
 const NOTHING: &str = "(nothing)";
@@ -16,25 +17,6 @@ pub(super) fn text(report: &Report) -> String {
     text.push_str(&confusion(report));
     text.push('\n');
     text.push_str(&summary(report));
-    text
-}
-
-/// Columns as wide as their widest cell.
-fn aligned(table: &[Vec<String>]) -> String {
-    let columns = table.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = table.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for row in table {
-        let cells = row.iter().zip(&widths);
-        let line: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
-        let _ = writeln!(text, "{}", line.join("  ").trim_end());
-    }
     text
 }
 
@@ -174,10 +156,13 @@ fn confusion(report: &Report) -> String {
     aligned(&table)
 }
 
+/// Findings of a path that has nothing wrong with it.
+const HEALTHY: [&str; 2] = ["path-full", "rate-capped"];
+
 fn summary(report: &Report) -> String {
     let runs = || report.rows.iter().flat_map(|row| &row.runs);
     let count = |standing| runs().filter(|run| run.standing == standing).count();
-    format!(
+    let mut text = format!(
         "{} runs of {} scenarios: {} as expected (✓), {} as far as there are rules (·), \
          {} disturbed (?), {} missed (✗)\n",
         runs().count(),
@@ -186,5 +171,41 @@ fn summary(report: &Report) -> String {
         count(Standing::NoRule),
         count(Standing::Disturbed),
         count(Standing::Missed)
-    )
+    );
+    let expecting: Vec<&Row> = report
+        .rows
+        .iter()
+        .filter(|row| !row.expected.is_empty())
+        .collect();
+    let all = || {
+        expecting
+            .iter()
+            .flat_map(|row| row.runs.iter().map(move |run| (*row, run)))
+    };
+    let right = all().filter(|(row, run)| row.expected.iter().any(|id| id == first(run)));
+    let _ = writeln!(
+        text,
+        "First finding right in {} of {} runs.",
+        right.count(),
+        all().count()
+    );
+    let known = |id: &String| HEALTHY.contains(&id.as_str());
+    let healthy: Vec<&Run> = all()
+        .filter(|(row, _)| row.expected.iter().all(known))
+        .map(|(_, run)| run)
+        .collect();
+    let alarmed = healthy
+        .iter()
+        .filter(|run| ![HEALTHY[0], HEALTHY[1], NOTHING].contains(&first(run)));
+    let beside = healthy
+        .iter()
+        .filter(|run| run.observed.findings.iter().skip(1).any(|id| !known(id)));
+    let _ = writeln!(
+        text,
+        "Healthy paths: {} runs, {} with another first finding, {} with another one beside it.",
+        healthy.len(),
+        alarmed.count(),
+        beside.count()
+    );
+    text
 }

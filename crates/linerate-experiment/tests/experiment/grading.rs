@@ -81,25 +81,22 @@ fn what_is_expected_passes_and_all_else_is_said() {
         ),
         // Nobody can find a limit of virtualisation yet, so neither its absence nor what stands in its place is judged.
         (
-            "top = \"virtualisation-limit\"",
+            "top = \"counter-wrap\"",
             &["network-loss", "unstable"],
             Standing::NoRule,
-            &["no rule yet for virtualisation-limit"],
+            &["no rule yet for counter-wrap"],
         ),
         (
-            "top = \"virtualisation-limit\"\nnever = [\"path-full\"]",
+            "top = \"counter-wrap\"\nnever = [\"path-full\"]",
             &["path-full"],
             Standing::Missed,
-            &[
-                "path-full must not appear",
-                "no rule yet for virtualisation-limit",
-            ],
+            &["path-full must not appear", "no rule yet for counter-wrap"],
         ),
         (
-            "top = \"path-full\"\nwith = [\"virtualisation-limit\"]",
+            "top = \"path-full\"\nwith = [\"counter-wrap\"]",
             &["path-full"],
             Standing::NoRule,
-            &["no rule yet for virtualisation-limit"],
+            &["no rule yet for counter-wrap"],
         ),
     ];
     for (expect, findings, standing, remarks) in cases {
@@ -175,7 +172,7 @@ fn report() -> (Report, Vec<String>) {
     let scenarios = [
         scenario("healthy", "top = \"path-full\"\ngoodput = \"90M..110M\""),
         scenario("window", "top = \"receive-window\""),
-        scenario("policed", "top = \"virtualisation-limit\""),
+        scenario("policed", "top = \"counter-wrap\""),
     ];
     let mut order = Vec::new();
     let run = |scenario: &Scenario, seed| match (scenario.name.as_str(), seed) {
@@ -255,13 +252,15 @@ healthy   ✓✗✓   path-full, (nothing)       100 Mbit/s
 window    ✓✓✗   receive-window, path-full  100 Mbit/s
     1 of 3: first is path-full instead of receive-window
 policed   ···   network-loss               100 Mbit/s
-    no rule yet for virtualisation-limit
+    no rule yet for counter-wrap
 
 expected \\ found  path-full  receive-window
 path-full         2          .
 receive-window    1          2
 
 9 runs of 3 scenarios: 4 as expected (✓), 3 as far as there are rules (·), 0 disturbed (?), 2 missed (✗)
+First finding right in 4 of 9 runs.
+Healthy paths: 3 runs, 0 with another first finding, 0 with another one beside it.
 "
     );
     assert!(Report::default().text().contains("0 runs of 0 scenarios"));

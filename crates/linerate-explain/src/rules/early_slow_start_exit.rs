@@ -87,6 +87,15 @@ pub(crate) fn ended_ns(stream: &StreamRecord) -> Option<u64> {
     exit(stream).map(|exit| exit.at_ns)
 }
 
+/// When slow start ended, whatever ended it, ns on the sender's clock; `None` where it did not, or where the
+/// kernel remembered a threshold.
+pub(crate) fn left_slow_start_ns(stream: &StreamRecord) -> Option<u64> {
+    let thresholds = stream.samples.column("snd_ssthresh_packets")?;
+    let set = |threshold: &u64| (1..NONE_YET).contains(threshold);
+    let row = thresholds.iter().position(set).filter(|row| *row > 0)?;
+    stream.samples.at_ns().get(row).copied()
+}
+
 fn left_early(stream: &StreamRecord) -> Option<Exit> {
     exit(stream).filter(|exit| exit.largest as f64 >= GREW * exit.threshold as f64)
 }

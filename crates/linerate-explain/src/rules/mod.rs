@@ -37,8 +37,10 @@ mod virtualisation_limit;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::losses::{Episode, Losses};
 use linerate_model::record::{EndRecord, Role};
+use linerate_model::units::Bytes;
 
 use crate::case::{Case, Draft, Threads};
+use crate::command;
 use crate::limit::{self, Limit};
 use crate::loss::{self, Cause};
 use crate::response;
@@ -307,6 +309,35 @@ fn expect_wider(
     match wider {
         Some((rate, then)) => draft.expected(rate, 0.15, then),
         None => draft,
+    }
+}
+
+/// A window of this many times the one that was asked for is worth asking for.
+const WORTH_ASKING: f64 = 1.5;
+
+/// The remedy where a window was asked for (`-w`): a larger one, in proportion to which the rate grows, where both
+/// hosts grant it; else none, since autotuning is not bound by what a program may ask for.
+fn ask_for_more(case: &Case<'_>, draft: Draft, host: Role, bound: &'static str) -> Draft {
+    let none = "none: autotuning goes further";
+    let limits = [
+        case.receiver().and_then(|end| end.host.rmem_max),
+        case.sender().and_then(|end| end.host.wmem_max),
+    ];
+    let granted = limits.into_iter().flatten().min();
+    let asked = case.plan().window_bytes.map(Bytes::count);
+    let more = || {
+        let granted = granted.filter(|_| limits.iter().all(Option::is_some))?;
+        let now = asked.map(|asked| asked.min(granted))?;
+        let wanted = limit::enough_bytes(case, Some(now as f64))?.min(granted);
+        let factor = wanted as f64 / now.max(1) as f64;
+        let (rate, then) = limit::widened(case, factor, bound)?;
+        (factor >= WORTH_ASKING).then_some((wanted, rate, then))
+    };
+    match more() {
+        Some((wanted, rate, then)) => draft
+            .remedy(host, "-w", command::size(Bytes(wanted)))
+            .expected(rate, 0.15, then),
+        None => draft.remedy(host, "-w", none.to_owned()),
     }
 }
 

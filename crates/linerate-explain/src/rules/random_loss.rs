@@ -13,6 +13,13 @@ use crate::rules;
 use crate::words;
 use crate::would_pass;
 
+/// The rate between random losses wavers by about 0.65 of itself (CUBIC and Reno alike): the mean over n of them lies
+/// within 1.96 × 0.65 / √n, and what is not chance within 5 %.
+const SCATTER: f64 = 1.3;
+const SURE: f64 = 0.05;
+/// With fewer losses a rate is foretold to no better than a factor of 1.4, which helps nobody.
+const LEAST_LOSSES: usize = 12;
+
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if !rules::loss_explains(case) || loss::cause(case) != Some(Cause::Chance) {
         return None;
@@ -34,6 +41,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     );
     let more = case.plan().streams.saturating_mul(4).min(128);
     let factor = f64::from(more) / f64::from(case.plan().streams.max(1));
+    // Half of a mean's noise is that of the losses' number: with few of them the next run's rate is anybody's guess.
+    let uncertainty = SURE + SCATTER / (losses.max(1) as f64).sqrt();
+    let foretold = (losses >= LEAST_LOSSES).then_some(factor * case.rate()?);
     case.finding("random-loss", Severity::Limit, sentence)
         .share(share)
         .figures([
@@ -67,8 +77,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         ])
         .remedy(case.direction.flow.sender(), "-P", more.to_string())
         .expected(
-            factor * case.rate()?,
-            0.3,
+            foretold.unwrap_or(0.0),
+            uncertainty,
             "the same loss on each stream, until the path is full",
         )
         .would_pass(would_pass::loss(case))

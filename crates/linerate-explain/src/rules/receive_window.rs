@@ -102,13 +102,12 @@ fn advise(case: &Case<'_>, draft: Draft) -> Draft {
         return draft;
     };
     if case.plan().window_bytes.is_some() {
-        if !autotuning_reaches(case) {
-            return ask_for(case, draft, enough);
-        }
-        let value = "none: autotuning goes further".to_owned();
-        return draft
-            .remedy(flow.receiver(), "-w", value)
-            .next(case.again(limit::autotuned));
+        let draft = rules::ask_for_more(case, draft, flow.receiver(), NEXT);
+        return if autotuning_reaches(case) {
+            draft.next(case.again(limit::autotuned))
+        } else {
+            ask_for(case, draft, enough)
+        };
     }
     match autotuning_bound(case) {
         Some(_) => {
@@ -146,14 +145,5 @@ fn ask_for(case: &Case<'_>, draft: Draft, bytes: u64) -> Draft {
         let streams = case.plan().streams.saturating_mul(4).min(32);
         return draft.next(case.again(|plan| plan.streams = streams));
     }
-    let draft = if case.plan().window_bytes.is_some() {
-        draft.remedy(
-            case.direction.flow.receiver(),
-            "-w",
-            command::size(Bytes(bytes)),
-        )
-    } else {
-        draft
-    };
     draft.next(case.again(|plan| plan.window_bytes = Some(Bytes(bytes))))
 }

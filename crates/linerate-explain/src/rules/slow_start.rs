@@ -2,10 +2,12 @@
 //!
 //! The ramp is more than 15 % of the run and the whole run's rate at least 10 % below the plateau's; a
 //! cut that changes nothing is no ramp. A limit where the run was over before it was steady: slow start alone took
-//! more than 15 % of it, and the rate afterwards is at least 1.1 times the average.
+//! more than 15 % of it, and the rate afterwards is at least 1.1 times the average; a note where a loss on a full path
+//! ended it.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
+use linerate_model::record::StreamRecord;
 use linerate_model::statistics;
 use linerate_model::units::Nanos;
 
@@ -43,6 +45,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure("whole run, bit/s", Some(whole)),
             case.rate_figure(),
         ])
+        .remedy(direction.flow.sender(), "-t", seconds(ramp).to_string())
+        .expected(
+            average_of_longer(case, plateau, whole, ramp),
+            0.10,
+            "the plateau, and less of the ramp",
+        )
         .next(longer(case, ramp))
         .done()
 }
@@ -62,19 +70,27 @@ fn most_of_the_run(case: &Case<'_>) -> Option<u64> {
         return None;
     }
     let sender = case.sender()?;
-    let ended = sender
-        .streams_of(direction.flow)
-        .filter_map(rules::early_slow_start_exit::ended_ns)
-        .max()?;
+    let last = |ended: fn(&StreamRecord) -> Option<u64>| {
+        let streams = sender.streams_of(direction.flow);
+        streams.filter_map(ended).max()
+    };
+    // Where a loss ended it, only a full path shows that it took until then to fill it.
+    let ended = last(rules::early_slow_start_exit::ended_ns).or_else(|| {
+        last(rules::early_slow_start_exit::left_slow_start_ns).filter(|_| rules::path_is_full(case))
+    })?;
     let ramp = ended.saturating_sub(sender.start_ns.0);
-    let points = usize::try_from(ramp / direction.grid_step_ns.max(1)).unwrap_or(usize::MAX);
-    let after = direction
-        .rates_bps
-        .get(points..)
-        .filter(|rest| !rest.is_empty())?;
+    let after = rates_after(case, ramp)?;
     let whole = direction.whole_run_bps()?;
     let long = ramp as f64 > LONG * direction.span_ns as f64;
     (long && HIDES * statistics::mean(after) >= whole).then_some(ramp)
+}
+
+/// Rates after the first `ramp` ns; `None` where there are none.
+fn rates_after<'a>(case: &Case<'a>, ramp: u64) -> Option<&'a [f64]> {
+    let direction = case.direction;
+    let points = usize::try_from(ramp / direction.grid_step_ns.max(1)).unwrap_or(usize::MAX);
+    let rest = direction.rates_bps.get(points..);
+    rest.filter(|rest| !rest.is_empty())
 }
 
 /// Whether this rule explains the rate of a run that was too short.
@@ -85,6 +101,7 @@ pub(crate) fn explains(case: &Case<'_>) -> bool {
 fn unfinished(case: &Case<'_>, ramp: u64) -> Option<Finding> {
     let share = ramp as f64 / case.direction.span_ns.max(1) as f64;
     let whole = case.direction.whole_run_bps()?;
+    let after = rates_after(case, ramp).map(statistics::mean);
     let sentence = format!(
         "Slow start took {}, {} of the run, which was over before the rate was steady: its average ({}) is no measure \
          of the path",
@@ -92,18 +109,48 @@ fn unfinished(case: &Case<'_>, ramp: u64) -> Option<Finding> {
         words::percent(share),
         words::rate(whole)
     );
-    case.finding("slow-start", Severity::Limit, sentence)
+    let by_itself = case
+        .sender()?
+        .streams_of(case.direction.flow)
+        .any(|stream| rules::early_slow_start_exit::ended_ns(stream).is_some());
+    // What a loss ended filled the path: it carries no more, only the average hides it.
+    let severity = if by_itself {
+        Severity::Limit
+    } else {
+        Severity::Note
+    };
+    case.finding("slow-start", severity, sentence)
         .share(share)
         .figures([
             case.sender_figure("slow start, ns", Some(ramp as f64)),
             case.sender_figure("whole run, bit/s", Some(whole)),
+            case.sender_figure("after slow start, bit/s", after),
         ])
+        .remedy(
+            case.direction.flow.sender(),
+            "-t",
+            seconds(ramp).to_string(),
+        )
+        .expected(
+            average_of_longer(case, after.unwrap_or(0.0), whole, ramp),
+            0.25,
+            "what the path carries once slow start is over",
+        )
         .next(longer(case, ramp))
         .done()
 }
 
-/// A run that is long enough for a ramp of `ramp` ns.
+/// Seconds of a run that is long enough for a ramp of `ramp` ns.
+fn seconds(ramp: u64) -> u64 {
+    (ramp / 1_000_000_000 + 1).saturating_mul(10).clamp(30, 600)
+}
+
 fn longer(case: &Case<'_>, ramp: u64) -> String {
-    let seconds = (ramp / 1_000_000_000 + 1).saturating_mul(10).clamp(30, 600);
-    case.again(|plan| plan.end = End::TimeNs(Nanos::from_millis(seconds * 1000)))
+    case.again(|plan| plan.end = End::TimeNs(Nanos::from_millis(seconds(ramp) * 1000)))
+}
+
+/// The average of that run, bit/s: what the ramp cost this run it costs once, and the rest is at `level`.
+fn average_of_longer(case: &Case<'_>, level: f64, whole: f64, ramp: u64) -> f64 {
+    let lost = (level - whole).max(0.0) * case.direction.span_ns as f64 / 1e9;
+    level - lost / seconds(ramp) as f64
 }

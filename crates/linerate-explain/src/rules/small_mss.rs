@@ -5,6 +5,7 @@
 //! only their headers, and the rule is silent.
 
 use linerate_model::finding::{Finding, Severity};
+use linerate_model::record::Role;
 
 use crate::case::{Case, capital};
 use crate::limit::Limit;
@@ -13,6 +14,10 @@ use crate::words;
 
 /// IPv6 promises 1280 bytes to everybody, which leave 1220 for a segment; tunnels in tunnels 1100 or so.
 const SMALL: u64 = 1000;
+/// The MTU of Ethernet, bytes.
+const ETHERNET: u32 = 1500;
+/// Bytes that headers of IP and TCP take, with and without options.
+const HEADERS: std::ops::RangeInclusive<u64> = 40..=120;
 /// What 1500 bytes leave with timestamps.
 const USUAL: f64 = 1448.0;
 
@@ -35,7 +40,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let asked = case.plan().mss_bytes;
     let whence = match asked {
         Some(asked) => format!("-M {asked} asked for that"),
-        None => "an MTU or a clamped MSS on the way makes them so".to_owned(),
+        None => match clamping_end(case, mss) {
+            Some(role) => format!("the MTU of {}'s interface makes them so", case.host(role)),
+            None => "an MTU or a clamped MSS on the way makes them so".to_owned(),
+        },
     };
     let sentence = format!(
         "{} sends segments of {}: {why}; {whence}",
@@ -59,13 +67,31 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         Some(_) => draft
             .remedy(sender, "-M", "none: what the MTU allows".to_owned())
             .next(case.again(|plan| plan.mss_bytes = None)),
-        None => draft,
+        None => match clamping_end(case, mss) {
+            Some(role) => draft.remedy(role, "mtu", ETHERNET.to_string()),
+            None => draft,
+        },
     };
     if loss {
         draft
-            .expected(case.rate()? * USUAL / mss as f64, 0.4, "the same loss")
+            .expected(case.rate()? * USUAL / mss as f64, 0.3, "the same loss")
             .done()
     } else {
         draft.done()
     }
+}
+
+/// The end whose interface's MTU leaves no more than segments of `mss` bytes, and less than Ethernet carries.
+fn clamping_end(case: &Case<'_>, mss: u64) -> Option<Role> {
+    let mtu = |role: &Role| {
+        let interface = case.record().end(*role)?.interface.as_ref()?;
+        Some((interface.mtu_bytes?, *role))
+    };
+    let ends = [Role::Client, Role::Server];
+    let (least, role) = ends.iter().filter_map(mtu).min_by_key(|(mtu, _)| *mtu)?;
+    // Headers of IPv4 or IPv6 and TCP, with options.
+    let fits = u64::from(least)
+        .checked_sub(mss)
+        .is_some_and(|headers| HEADERS.contains(&headers));
+    (least < ETHERNET && fits).then_some(role)
 }

@@ -172,6 +172,7 @@ fn finding(id: &str, severity: Severity, sentence: String) -> Finding {
         would_pass: None,
         page,
         next: None,
+        tested: None,
     }
 }
 

@@ -138,12 +138,22 @@ fn chance_loses_single_segments_at_any_window() {
         "{}",
         finding.sentence
     );
+    assert_eq!(finding.next.as_deref(), Some("linerate test server -P 4"));
+    // Six losses foretell nothing, and more of them foretell better.
+    assert_eq!(finding.expected, None);
+    let mut many = by_chance();
+    many.losses
+        .extend([2.2, 2.6, 4.6, 5.2, 5.8, 6.4, 7.8, 8.4].map(|at_s| loss(at_s, 1, 140)));
+    many.losses.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    let finding = verdict(&tcp(), &many);
+    assert_eq!(finding.id, "random-loss", "{}", finding.sentence);
     let expected = finding.expected.unwrap();
     assert!(
         (3.9..4.1).contains(&(expected.rate_bps / 25e6)),
         "{expected:?}"
     );
-    assert_eq!(finding.next.as_deref(), Some("linerate test server -P 4"));
+    let uncertainty = 1.0 - expected.low_bps / expected.rate_bps;
+    assert!((0.35..0.45).contains(&uncertainty), "{uncertainty}");
     // Exactly periodic loss comes at one window: one segment at a time is still no policer.
     let mut periodic = by_chance();
     for loss in &mut periodic.losses {

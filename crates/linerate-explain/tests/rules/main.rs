@@ -137,7 +137,7 @@ fn a_small_receive_window_is_named_with_its_ceiling_and_the_next_command() {
         finding.share_of_time.map(|share| (share * 100.0).round()),
         Some(83.0)
     );
-    // Both hosts refuse -w 1M (rmem_max), so streams are the counter-test.
+    // Both hosts refuse -w 512K (rmem_max), so streams are the counter-test.
     assert_eq!(finding.next.as_deref(), Some("linerate test server -P 4"));
 
     let mut record = fixture::run(&tcp(), &window_limited());
@@ -145,7 +145,7 @@ fn a_small_receive_window_is_named_with_its_ceiling_and_the_next_command() {
     record.client.as_mut().unwrap().host.wmem_max = None;
     assert_eq!(
         explain(&record)[0].next.as_deref(),
-        Some("linerate test server -w 1M")
+        Some("linerate test server -w 512K")
     );
     record
         .server

@@ -186,6 +186,15 @@ fn slow_start_that_was_most_of_the_run_is_its_limit() {
             .sentence
             .starts_with("Slow start took 1.10 s, 55 % of the run")
     );
+    let (remedy, expected) = (
+        findings[0].remedy.clone().unwrap(),
+        findings[0].expected.clone().unwrap(),
+    );
+    assert_eq!(
+        (remedy.setting.as_str(), remedy.value.as_str()),
+        ("-t", "30")
+    );
+    assert!((800e6..900e6).contains(&expected.rate_bps), "{expected:?}");
     assert!(findings.iter().all(|finding| finding.id != "cannot-tell"));
     // Over soon, it is not what limited; a queue at the end changes nothing.
     let soon = Traffic {
@@ -239,10 +248,35 @@ fn a_wider_window_carries_in_proportion_until_the_link_or_loss() {
         (940e6, "the link")
     );
 
-    // -w is as the user asked: autotuning may go to where nothing of this run tells.
+    // A larger -w carries in proportion, where both hosts grant it.
     let mut plan = tcp();
     plan.window_bytes = Some(linerate_model::units::Bytes(262_144));
-    assert_eq!(verdict(&plan, &super::window_limited()).expected, None);
+    let mut record = fixture::run(&plan, &super::window_limited());
+    let limits = |record: &mut linerate_model::record::RunRecord, most| {
+        record.client.as_mut().unwrap().host.wmem_max = most;
+        record.server.as_mut().unwrap().host.rmem_max = most;
+    };
+    limits(&mut record, Some(67_108_864));
+    let finding = explain(&record).remove(0);
+    let (remedy, expected) = (finding.remedy.unwrap(), finding.expected.unwrap());
+    assert_eq!(
+        (remedy.setting.as_str(), remedy.value.as_str()),
+        ("-w", "512K")
+    );
+    assert!(
+        (expected.rate_bps / (2.0 * 143e6) - 1.0).abs() < 0.02,
+        "{expected:?}"
+    );
+    // Where they do not, or do not say, autotuning may go to where nothing of this run tells.
+    for most in [None, Some(262_144)] {
+        limits(&mut record, most);
+        let finding = explain(&record).remove(0);
+        assert_eq!(
+            finding.remedy.unwrap().value,
+            "none: autotuning goes further"
+        );
+        assert_eq!(finding.expected, None);
+    }
 }
 
 #[test]

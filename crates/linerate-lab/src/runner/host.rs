@@ -19,6 +19,8 @@ const INTERFACE: &str = "eth0";
 /// Bits of the networks between a host and the router.
 const PREFIX_V4: u8 = 30;
 const PREFIX_V6: u8 = 64;
+/// The least MTU of IPv6, bytes.
+const IPV6_LEAST: u32 = 1280;
 /// The longest name of an interface.
 const LONGEST_NAME: usize = 15;
 
@@ -67,7 +69,8 @@ impl Host {
             cpus: cpus.to_vec(),
             port: 0,
         };
-        host.set_up_link(&port, 1, mode).map_err(&failed)?;
+        host.set_up_link(&port, 1, spec.mtu, mode)
+            .map_err(&failed)?;
         host.port = route::index_of(&port).ok_or_else(|| {
             failed(KernelError {
                 operation: "find",
@@ -149,9 +152,14 @@ impl Host {
     }
 
     /// One end of the link: addresses, offloads, up.
-    fn set_up_link(&self, name: &str, side: u8, mode: Mode) -> Result<(), KernelError> {
-        link::add_address(name, self.side(Family::Ipv4, side), PREFIX_V4)?;
-        link::add_address(name, self.side(Family::Ipv6, side), PREFIX_V6)?;
+    fn set_up_link(&self, name: &str, side: u8, mtu: u32, mode: Mode) -> Result<(), KernelError> {
+        for family in families(mtu) {
+            let prefix = match family {
+                Family::Ipv4 => PREFIX_V4,
+                Family::Ipv6 => PREFIX_V6,
+            };
+            link::add_address(name, self.side(*family, side), prefix)?;
+        }
         if mode == Mode::Packet {
             link::set_offloads(name, false)?;
         }
@@ -162,11 +170,12 @@ impl Host {
     fn set_up(&self, spec: &HostSpec, mode: Mode) -> Result<(), LabError> {
         let failed = LabError::network(&self.name);
         link::bring_up("lo").map_err(&failed)?;
-        self.set_up_link(INTERFACE, 2, mode).map_err(&failed)?;
-        for family in [Family::Ipv4, Family::Ipv6] {
+        self.set_up_link(INTERFACE, 2, spec.mtu, mode)
+            .map_err(&failed)?;
+        for family in families(spec.mtu) {
             let wanted = RouteThrough {
                 to: None,
-                gateway: self.side(family, 1),
+                gateway: self.side(*family, 1),
                 interface: INTERFACE,
                 congestion: Some(&spec.congestion),
             };
@@ -198,6 +207,15 @@ impl Host {
     pub(super) fn in_force(&self, spec: &HostSpec) -> Result<HostInForce, LabError> {
         let asked = wanted_settings(spec);
         self.inside(|| HostInForce::read(INTERFACE, spec, &asked))
+    }
+}
+
+/// The families that a link of this MTU carries: the kernel has no IPv6 below 1280 bytes (RFC 8200, section 5).
+fn families(mtu: u32) -> &'static [Family] {
+    if mtu >= IPV6_LEAST {
+        &[Family::Ipv4, Family::Ipv6]
+    } else {
+        &[Family::Ipv4]
     }
 }
 

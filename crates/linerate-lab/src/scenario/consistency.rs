@@ -1,16 +1,14 @@
 //! What cannot go together in a scenario, and what follows from what goes together.
 
-use linerate_model::units::{BitRate, Bytes, Nanos};
+use linerate_model::units::{BitRate, Bytes};
 
-use super::types::{Family, Mode, ModeWish, Scenario, TestSpec, Way};
+use super::types::{Family, Mode, ModeWish, Scenario, Way};
 use crate::path::{Discipline, Loss, Probability, Settings};
 
 /// The most that packet mode carries in one direction without becoming the bottleneck itself on two cores.
 pub const PACKET_MODE_LIMIT: BitRate = BitRate(2_000_000_000);
 /// A queue below this holds so few super-segments of 64 KiB that dropping one whole is a different path.
 const FEW_SUPER_SEGMENTS: Bytes = Bytes(32 * 65_536);
-/// How long `linerate test` measures where its arguments do not say.
-const DEFAULT_DURATION: Nanos = Nanos::from_millis(10_000);
 
 type Verdict = Result<(), String>;
 
@@ -42,49 +40,6 @@ impl Scenario {
             std::iter::once(&spec.settings)
                 .chain(later)
                 .map(move |settings| (way, settings))
-        })
-    }
-}
-
-impl TestSpec {
-    /// How long the test takes, with what it omits; `None` where an amount of data ends it.
-    pub fn duration(&self) -> Option<Nanos> {
-        let amounts = ["-n", "--bytes", "-k", "--blocks"];
-        if amounts.iter().any(|option| self.option(option).is_some()) {
-            return None;
-        }
-        let seconds = |short, long| {
-            let typed = self.option(short).or_else(|| self.option(long))?;
-            let seconds = typed.trim_end_matches('s').parse::<f64>().ok()?;
-            Some(Nanos::from_secs_f64(seconds))
-        };
-        let measured = seconds("-t", "--time").unwrap_or(DEFAULT_DURATION);
-        Some(measured.plus(seconds("-O", "--omit").unwrap_or_default()))
-    }
-
-    /// Which way the test's data goes.
-    pub fn ways(&self) -> &'static [Way] {
-        let has = |names: &[&str]| self.args.iter().any(|arg| names.contains(&arg.as_str()));
-        if has(&["--bidir"]) {
-            &[Way::Forward, Way::Back]
-        } else if has(&["-R", "--reverse"]) {
-            &[Way::Back]
-        } else {
-            &[Way::Forward]
-        }
-    }
-
-    /// The value of an option, written `-t 5`, `-t5`, `--time 5` or `--time=5`.
-    fn option(&self, name: &str) -> Option<&str> {
-        self.args.iter().enumerate().find_map(|(place, arg)| {
-            if arg == name {
-                return self.args.get(place + 1).map(String::as_str);
-            }
-            let rest = arg.strip_prefix(name)?;
-            match rest.strip_prefix('=') {
-                Some(value) => Some(value),
-                None => (!name.starts_with("--") && !rest.is_empty()).then_some(rest),
-            }
         })
     }
 }

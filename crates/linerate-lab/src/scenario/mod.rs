@@ -28,6 +28,7 @@ mod presets;
 mod read;
 mod read_path;
 mod reader;
+mod test_arguments;
 mod types;
 
 pub use claims::{Checked, Claim, Standing};

@@ -40,7 +40,9 @@ fn each_reads_and_says_what_it_shows_and_expects() {
             "{file} expects no goodput"
         );
         let seconds = scenario.test.duration().expect("a duration").as_secs_f64();
-        assert!((2.0..=10.0).contains(&seconds), "{file} takes {seconds} s");
+        // What grows by a segment a round trip shows its mean only after several losses.
+        let most = if file == "reno-100ms" { 40.0 } else { 10.0 };
+        assert!((2.0..=most).contains(&seconds), "{file} takes {seconds} s");
     }
 }
 

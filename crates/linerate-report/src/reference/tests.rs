@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use linerate_model::counter_test::{CounterRun, Variation};
 use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{End, Plan};
 use linerate_model::record::{
@@ -76,6 +77,32 @@ fn whole() -> [RunRecord; 3] {
         id: "n".to_owned(),
         text: "t".to_owned(),
     });
+    let counter_run = |variation, outcome| CounterRun {
+        variation: Some(variation),
+        outcome,
+        span_ns: Nanos(1),
+        goodput_bps: Some(1.0),
+        low_bps: Some(1.0),
+        high_bps: Some(1.0),
+        rtt_us: Some(1.0),
+        min_rtt_us: Some(1.0),
+        lost: Some(0),
+        sent: Some(1),
+        unread_bytes: Some(0.0),
+    };
+    let failed = Outcome::Failed {
+        error: "e".to_owned(),
+    };
+    record.counter_runs = [
+        Variation::Window { bytes: Bytes(1) },
+        Variation::Streams { streams: 4 },
+        Variation::Pacing { bps: BitRate(1) },
+        Variation::Congestion {
+            name: "cubic".to_owned(),
+        },
+    ]
+    .map(|variation| counter_run(variation, failed.clone()))
+    .to_vec();
     let mut bytes = record.clone();
     bytes.plan.end = End::Bytes(Bytes(1));
     bytes.outcome = Outcome::Failed {

@@ -15,6 +15,7 @@ pub(crate) mod questions;
 mod streams;
 mod style;
 
+use linerate_model::counter_test::{Tested, Verdict};
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::Flow;
 use linerate_model::units::{BitRate, whole};
@@ -69,18 +70,34 @@ fn verdict(page: &mut Page, view: &RunView) {
         .iter()
         .filter_map(|direction| direction.verdict)
         .collect();
+    if !view.findings.is_empty() && view.findings.iter().all(withdrawn) {
+        page.entry(
+            "Verdict",
+            "what was found is withdrawn, and nothing else in the record explains the rate",
+        );
+    }
     for (number, finding) in view.findings.iter().enumerate() {
         let label = match finding.severity {
+            _ if withdrawn(finding) => "Withdrawn",
             Severity::Fault => "FAULT",
             _ if verdicts.contains(&number) => "Verdict",
             Severity::Limit => "Also",
             Severity::Healthy | Severity::Note => "Note",
         };
         page.entry(label, &sentence(finding, several));
+        if let Some(tested) = &finding.tested {
+            page.entry("", &layout::capital(&words::plain(&tested.sentence)));
+        }
     }
     if view.findings.is_empty() {
         page.entry("Verdict", "none was asked for");
     }
+}
+
+/// Whether counter-tests refuted it.
+fn withdrawn(finding: &Finding) -> bool {
+    let refuted = |tested: &Tested| tested.verdict == Verdict::Refuted;
+    finding.tested.as_ref().is_some_and(refuted)
 }
 
 fn sentence(finding: &Finding, several: bool) -> String {

@@ -3,8 +3,8 @@
 mod direction;
 mod end;
 mod intervals;
-mod precision;
 mod limits;
+mod precision;
 mod stream;
 mod summary;
 
@@ -22,8 +22,8 @@ pub use direction::{DirectionView, Figures, MeasuredAt};
 pub use end::{CpuView, EndView};
 pub(crate) use intervals::interpolated;
 pub use intervals::{IntervalView, StreamIntervalView};
-pub use precision::{DirectionPrecision, PrecisionView};
 pub use limits::{BandView, BudgetView, ClocksView, RatesView, StepView, WaterfallView};
+pub use precision::{DirectionPrecision, PrecisionView};
 pub use stream::{StreamEndView, StreamView};
 pub use summary::SummaryView;
 

@@ -6,6 +6,7 @@ use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{Direction, Plan};
 use linerate_model::record::Outcome;
 use linerate_model::units::{BitRate, Nanos};
+use linerate_report::text::Style;
 use linerate_report::{expectation, json, text};
 use serde_json::Value;
 
@@ -18,7 +19,10 @@ fn document(plan: &Plan) -> Value {
 }
 
 fn report(plan: &Plan) -> String {
-    text::report(&runs::view(&fixture::run(plan, &Traffic::default())))
+    text::report(
+        &runs::view(&fixture::run(plan, &Traffic::default())),
+        Style::plain(),
+    )
 }
 
 fn wanted(text: &str) -> Plan {

@@ -181,3 +181,27 @@ fn a_table_of_rates_adds_up_as_it_stands() {
         }
     }
 }
+
+#[test]
+fn what_counter_tests_say_stands_beneath_its_finding() {
+    use linerate_model::counter_test::{Tested, Verdict};
+    let (_, record) = runs::all().swap_remove(0);
+    let mut view = runs::view(&record);
+    view.findings.truncate(1);
+    let mut said = |verdict, sentence: &str| {
+        view.findings[0].tested = Some(Tested {
+            verdict,
+            sentence: sentence.to_owned(),
+            tests: Vec::new(),
+        });
+        text::report(&view, Style::plain())
+    };
+    let confirmed = said(Verdict::Confirmed, "confirmed: the rate follows");
+    assert!(
+        confirmed.contains("\n            Confirmed: the rate follows\n")
+            && confirmed.contains("\nVerdict ")
+    );
+    let refuted = said(Verdict::Refuted, "refuted: it does not");
+    assert!(refuted.contains("\nWithdrawn ") && refuted.contains("Refuted: it does not"));
+    assert!(refuted.contains("nothing else in the record explains the rate"));
+}

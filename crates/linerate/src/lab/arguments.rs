@@ -47,6 +47,9 @@ pub(super) struct RunArguments {
     /// Another seed than the scenario's
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
+    /// First do what the findings of this record advise, as far as a lab can
+    #[arg(long, value_name = "RECORD")]
+    pub(super) remedy_of: Option<PathBuf>,
     /// One JSON document: the scenario, the test's document, and what the path did
     #[arg(long)]
     pub(super) json: bool,
@@ -166,9 +169,15 @@ pub(super) struct GradeArguments {
     /// Keep each run in this folder: its record, and what the path did
     #[arg(long, value_name = "FOLDER")]
     pub(super) keep: Option<PathBuf>,
+    /// Make only those runs that --keep has not left in its folder yet
+    #[arg(long, requires = "keep")]
+    pub(super) resume: bool,
     /// Run nothing: judge the runs that --keep left in this folder
     #[arg(long, value_name = "FOLDER", conflicts_with = "keep")]
     pub(super) kept: Option<PathBuf>,
+    /// Then apply each remedy that is found, and compare the rate measured with the rate promised
+    #[arg(long)]
+    pub(super) remedies: bool,
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,

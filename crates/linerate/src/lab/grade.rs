@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_experiment::grade::{self, Observed, Report, Rounds};
+use linerate_experiment::grade::{self, Observed, Rounds, Step};
+use linerate_experiment::remedy::{self, Promise};
 use linerate_kernel::thread::SignalFd;
 use linerate_lab::runner::{self, Isolation};
 use linerate_lab::scenario::{Mode, Scenario};
+use linerate_model::finding::Finding;
 
 use super::arguments::GradeArguments;
 use super::kept;
@@ -17,64 +19,91 @@ use crate::printer::Printer;
 /// Runs and grades.
 pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), Failure> {
     let scenarios = scenarios(&arguments.folder, &arguments.only)?;
-    let rounds = Rounds {
-        runs: arguments.runs,
-        seeds_from: arguments.seeds_from,
-    };
-    let report = match &arguments.kept {
-        Some(folder) => grade::run(
-            &scenarios,
-            rounds,
-            |scenario, seed| kept::read(folder, &scenario.name, seed),
-            |_| {},
-        ),
-        None => run_all(&scenarios, rounds, arguments.keep.as_deref(), printer)?,
-    };
-    if arguments.json {
-        printer.line(&serde_json::json!(report).to_string())?;
-    } else {
-        printer.print(&report.text())?;
+    if let Some(folder) = &arguments.kept {
+        let read = |scenario: &Scenario, seed| kept::read(folder, &scenario.name, seed);
+        return graded(arguments, &scenarios, read, |_, _| {}, printer);
     }
-    if report.passed() {
-        Ok(())
-    } else {
-        Err(Failure::Missed(
-            "some scenarios missed what they expect".to_owned(),
-        ))
-    }
-}
-
-fn run_all(
-    scenarios: &[Scenario],
-    rounds: Rounds,
-    keep: Option<&Path>,
-    printer: &Printer,
-) -> Result<Report, Failure> {
+    let keep = arguments.keep.as_deref();
     keep.map_or(Ok(()), kept::prepare)?;
     let signals = take_signals()?;
     let isolation = runner::isolate()?;
     let mut stopped = false;
-    Ok(grade::run(
-        scenarios,
-        rounds,
-        |scenario, seed| {
-            // After a signal nothing more is started; what ran is told.
-            stopped = stopped || matches!(signals.read(), Ok(Some(_)));
-            if stopped {
-                return Err("stopped by a signal".to_owned());
-            }
-            observe(scenario, seed, keep, isolation, &signals)
-        },
-        |step| {
-            printer.tell(&format!(
-                "{} of {}: {}, seed {} …",
-                step.done + 1,
-                step.of,
-                step.name,
-                step.seed
-            ));
-        },
-    ))
+    let one = |scenario: &Scenario, seed| {
+        if let Some(folder) = keep.filter(|_| arguments.resume)
+            && let Ok(known) = kept::read(folder, &scenario.name, seed)
+        {
+            return Ok(known);
+        }
+        // After a signal nothing more is started; what ran is told.
+        stopped = stopped || matches!(signals.read(), Ok(Some(_)));
+        if stopped {
+            return Err("stopped by a signal".to_owned());
+        }
+        observe(scenario, seed, keep, isolation, &signals)
+    };
+    let tell = |what: &str, step: Step<'_>| {
+        printer.tell(&format!(
+            "{} of {}: {}, seed {}{what} …",
+            step.done + 1,
+            step.of,
+            step.name,
+            step.seed
+        ));
+    };
+    graded(arguments, &scenarios, one, tell, printer)
+}
+
+/// Grades what `one` gives of each scenario, and of the remedies where they were asked for.
+fn graded(
+    arguments: &GradeArguments,
+    scenarios: &[Scenario],
+    mut one: impl FnMut(&Scenario, u64) -> Result<Observed, String>,
+    tell: impl Fn(&str, Step<'_>),
+    printer: &Printer,
+) -> Result<(), Failure> {
+    let rounds = Rounds {
+        runs: arguments.runs,
+        seeds_from: arguments.seeds_from,
+    };
+    let grades = grade::run(scenarios, rounds, &mut one, |step| tell("", step));
+    let remedies = arguments.remedies.then(|| {
+        remedy::run(scenarios, &grades, &mut one, |step| {
+            tell(", with its remedy", step);
+        })
+    });
+    print(&grades, remedies.as_ref(), arguments.json, printer)?;
+    if !grades.passed() {
+        return Err(Failure::Missed(
+            "some scenarios missed what they expect".to_owned(),
+        ));
+    }
+    if remedies.is_some_and(|remedies| !remedies.passed()) {
+        return Err(Failure::Missed(format!(
+            "fewer than 9 in 10 remedies gave what was promised, within {:.0} %",
+            100.0 * remedy::WITHIN
+        )));
+    }
+    Ok(())
+}
+
+fn print(
+    grades: &grade::Report,
+    remedies: Option<&remedy::Report>,
+    json: bool,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    match (remedies, json) {
+        (None, true) => printer.line(&serde_json::json!(grades).to_string())?,
+        (Some(remedies), true) => {
+            let document = serde_json::json!({ "scenarios": grades, "remedies": remedies });
+            printer.line(&document.to_string())?;
+        }
+        (None, false) => printer.print(&grades.text())?,
+        (Some(remedies), false) => {
+            printer.print(&format!("{}\n{}", grades.text(), remedies.text()))?;
+        }
+    }
+    Ok(())
 }
 
 /// The scenarios of a folder, by name.
@@ -141,17 +170,13 @@ fn observe(
 }
 
 fn observed(scenario: &Scenario, ran: &Ran, document: &serde_json::Value) -> Observed {
-    let findings = document["findings"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    let ids = findings
-        .iter()
-        .filter_map(|finding| finding["id"].as_str().map(str::to_owned));
+    let findings: Vec<Finding> =
+        serde_json::from_value(document["findings"].clone()).unwrap_or_default();
     let path = &ran.lab.path;
     Observed {
         seed: scenario.seed,
-        findings: ids.collect(),
+        promises: findings.iter().filter_map(Promise::of).collect(),
+        findings: findings.into_iter().map(|finding| finding.id).collect(),
         goodput_bps: document
             .pointer("/summary/goodput_bps")
             .and_then(serde_json::Value::as_f64),

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use linerate_experiment::grade::Observed;
+use linerate_experiment::remedy::Promise;
 use linerate_explain::explain;
 use linerate_model::evidence::Evidence;
 use linerate_report::record as record_file;
@@ -58,6 +59,7 @@ pub(super) fn read(folder: &Path, name: &str, seed: u64) -> Result<Observed, Str
     let findings = explain(&Evidence::of(&kept));
     let view = RunView::of(&kept, &findings);
     run.goodput_bps = view.summary.figures.goodput_bps.map(|bps| bps as f64);
+    run.promises = findings.iter().filter_map(Promise::of).collect();
     run.findings = findings.into_iter().map(|finding| finding.id).collect();
     Ok(run)
 }

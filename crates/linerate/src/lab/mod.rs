@@ -14,13 +14,17 @@ mod text;
 use std::ffi::OsString;
 use std::path::Path;
 
+use linerate_experiment::remedy::{Change, Promise};
 use linerate_kernel::thread::SignalFd;
 use linerate_lab::runner::{self, LabError};
 use linerate_lab::scenario::{PRESETS, Preset, Scenario, ScenarioError};
+use linerate_model::evidence::Evidence;
+use linerate_model::record::Role;
+use linerate_model::units::{BitRate, whole};
 
 use crate::action::Failure;
 use crate::printer::Printer;
-use crate::signals;
+use crate::{show, signals};
 use arguments::{LabArguments, LabCommand, PresetsArguments, RunArguments};
 use run::{Ran, RunOptions};
 
@@ -54,6 +58,9 @@ pub(crate) fn run(arguments: LabArguments, printer: &Printer) -> Result<(), Fail
 fn run_one(arguments: &RunArguments, printer: &Printer) -> Result<(), Failure> {
     let mut scenario = scenario(&arguments.scenario)?;
     scenario.seed = arguments.seed.unwrap_or(scenario.seed);
+    if let Some(record) = &arguments.remedy_of {
+        scenario = remedied(&scenario, record, printer)?;
+    }
     let signals = take_signals()?;
     let isolation = runner::isolate()?;
     let options = RunOptions {
@@ -67,6 +74,37 @@ fn run_one(arguments: &RunArguments, printer: &Printer) -> Result<(), Failure> {
         printer.print(&format!("\n{}", text::report(&scenario, &ran.lab)))?;
     }
     passed_on(&ran)
+}
+
+/// The scenario with the first remedy that the findings of a record name, and a word on what is changed.
+fn remedied(scenario: &Scenario, file: &Path, printer: &Printer) -> Result<Scenario, Failure> {
+    let record = show::read(file)?;
+    let findings = linerate_explain::explain(&Evidence::of(&record));
+    let promise = findings.iter().find_map(Promise::of).ok_or_else(|| {
+        let found: Vec<&str> = findings.iter().map(|finding| finding.id.as_str()).collect();
+        Failure::Missed(format!(
+            "{} names no remedy to apply: found was {}",
+            file.display(),
+            found.join(", ")
+        ))
+    })?;
+    let remedy = &promise.remedy;
+    let change = Change::of(remedy).map_err(|error| Failure::Usage(error.to_string()))?;
+    let expected = promise.expected.map_or_else(String::new, |expected| {
+        format!(
+            "; {} is to be expected then",
+            BitRate(whole(expected.rate_bps))
+        )
+    });
+    let host = match remedy.host {
+        Role::Client => "sender",
+        Role::Server => "receiver",
+    };
+    printer.tell(&format!(
+        "Remedy for {}: {} = {} (on the lab's {host}){expected}",
+        promise.finding, remedy.setting, remedy.value
+    ));
+    Ok(change.applied(scenario))
 }
 
 /// The child said why it failed; its exit code says it to programs.

@@ -17,6 +17,8 @@ mod dropin;
 #[cfg(test)]
 mod expect;
 #[cfg(test)]
+mod experiments;
+#[cfg(test)]
 mod explain;
 #[cfg(test)]
 mod harness;

@@ -1,0 +1,372 @@
+//! Which changes would decide a finding, and what each predicts.
+
+use linerate_model::counter_test::{Measure, Variation};
+use linerate_model::evidence::{DirectionEvidence, Evidence};
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::plan::{Direction, Plan, Protocol};
+use linerate_model::record::Flow;
+use linerate_model::units::{BitRate, Bytes, whole};
+
+/// A window this many times what is in flight tells one limit from another.
+const WIDER: f64 = 3.0;
+/// Streams instead of one.
+const MORE_STREAMS: u16 = 4;
+/// Pacing below and above a rate. A policer's tokens are known to a tenth, so that a tenth above may be below.
+const BELOW: f64 = 0.9;
+const ABOVE: f64 = 1.2;
+/// Segments that pass everywhere, bytes.
+const SMALL_SEGMENT: u16 = 1200;
+/// Four streams give this many times one's rate where each was held by itself.
+const EACH_HELD: f64 = 1.5;
+/// A flow alone leaves this part of a path at most unused between its losses (CUBIC gives up 30 %).
+const STILL_FULL: f64 = 1.35;
+/// Tests of the first finding, and of the one that comes next.
+const FIRST: usize = 2;
+const NEXT: usize = 1;
+
+/// A change, and what a finding predicts of it: the ratio of `measure`, with the change over as it was, lies above
+/// or below `threshold`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// The finding.
+    pub finding: String,
+    /// The change.
+    pub variation: Variation,
+    /// What is compared.
+    pub measure: Measure,
+    /// What divides the two answers.
+    pub threshold: f64,
+    /// Whether the finding predicts more than that.
+    pub predicts_more: bool,
+    /// What it means when it comes as predicted, and when it does not.
+    pub means: [&'static str; 2],
+}
+
+/// What is known of the direction that a finding is about.
+struct Known<'a> {
+    plan: &'a Plan,
+    direction: &'a DirectionEvidence,
+    /// Goodput, all streams, bit/s.
+    rate_bps: f64,
+    /// The largest socket buffer that both hosts grant, bytes.
+    granted: Option<u64>,
+}
+
+/// The trials that decide the first finding, and one for the next that could take its place; empty where none
+/// would.
+pub fn trials(findings: &[Finding], evidence: &Evidence<'_>) -> Vec<Trial> {
+    let Some(first) = findings.first() else {
+        return Vec::new();
+    };
+    let mut trials = of_finding(first, evidence);
+    trials.truncate(FIRST);
+    let next = findings[1..]
+        .iter()
+        .find(|finding| finding.severity == Severity::Limit);
+    let others = next.map_or_else(Vec::new, |next| of_finding(next, evidence));
+    let mut added = 0;
+    for other in others {
+        // One change may decide both.
+        let shared = trials
+            .iter()
+            .any(|trial| trial.variation == other.variation);
+        if shared || added < NEXT {
+            added += usize::from(!shared);
+            trials.push(other);
+        }
+    }
+    trials
+}
+
+/// All trials that would decide a finding, the best first.
+pub fn of_finding(finding: &Finding, evidence: &Evidence<'_>) -> Vec<Trial> {
+    Known::of(finding, evidence).map_or_else(Vec::new, |known| known.trials(finding))
+}
+
+impl<'a> Known<'a> {
+    fn of(finding: &Finding, evidence: &'a Evidence<'a>) -> Option<Self> {
+        let record = evidence.record;
+        let flow = finding.flow.unwrap_or(match record.plan.direction {
+            Direction::Receive => Flow::ServerToClient,
+            Direction::Send | Direction::Both => Flow::ClientToServer,
+        });
+        let direction = evidence.directions.iter().find(|one| one.flow == flow)?;
+        let reached = direction.plateau.map(|plateau| plateau.estimate.mean);
+        let limits = [
+            record.end(flow.receiver()).map(|end| end.host.rmem_max),
+            record.end(flow.sender()).map(|end| end.host.wmem_max),
+        ];
+        // A stock peer does not tell its own: it is believed to grant what ours does.
+        let granted = limits.into_iter().flatten().flatten().min();
+        Some(Self {
+            plan: &record.plan,
+            direction,
+            rate_bps: reached.or(direction.whole_run_bps()).unwrap_or(0.0),
+            granted,
+        })
+    }
+
+    fn trials(&self, finding: &Finding) -> Vec<Trial> {
+        let udp = self.plan.protocol == Protocol::Udp;
+        let all = match finding.id.as_str() {
+            "receive-window" | "send-buffer" if !udp => {
+                vec![self.another_window(), self.streams(true)]
+            }
+            "receiver-application" => vec![self.paced_reader(), self.streams(false)],
+            "random-loss" | "network-loss" if !udp => {
+                vec![self.streams(true), self.datagrams()]
+            }
+            "policer" => {
+                let tokens = figure(finding, "rate of the tokens, bit/s").unwrap_or(self.rate_bps);
+                vec![pacing(BELOW * tokens, false), pacing(ABOVE * tokens, true)]
+            }
+            "path-full" | "bufferbloat" if !udp => {
+                vec![self.streams(false), self.queue_goes()]
+            }
+            "congestion-control" => vec![self.cubic(), self.streams(true)],
+            "mtu-black-hole" => vec![Some(self.small_segments())],
+            "rate-capped" => vec![Some(unpaced())],
+            "sender-cpu" | "sender-application" if !udp => vec![self.streams(true)],
+            "asymmetric" => vec![self.other_direction()],
+            "udp-receiver-drop" => vec![self.larger_socket()],
+            "cannot-tell" if !udp => vec![self.streams(true), self.another_window()],
+            _ => Vec::new(),
+        };
+        let named = |trial: Trial| Trial {
+            finding: finding.id.clone(),
+            ..trial
+        };
+        all.into_iter().flatten().map(named).collect()
+    }
+
+    /// A wider window, where both hosts grant it, else one half as wide.
+    fn another_window(&self) -> Option<Trial> {
+        let path = self.direction.path?;
+        let now = path
+            .in_flight_bytes
+            .filter(|bytes| *bytes > 0.0)
+            .or(path.receive_window_bytes)?;
+        let asked = self.plan.window_bytes.map_or(0, Bytes::count);
+        let wider = whole(WIDER * now)
+            .max(asked.saturating_mul(2))
+            .next_power_of_two();
+        if self.granted.is_some_and(|granted| wider <= granted) {
+            return Some(Trial {
+                variation: Variation::Window {
+                    bytes: Bytes(wider),
+                },
+                threshold: EACH_HELD,
+                predicts_more: true,
+                means: [
+                    "the rate follows the window",
+                    "the window was not what held it",
+                ],
+                ..goodput()
+            });
+        }
+        // The kernel doubles what is asked for, and about half of that is window.
+        let narrower = whole(now / 2.0).max(4096);
+        Some(Trial {
+            variation: Variation::Window {
+                bytes: Bytes(narrower),
+            },
+            threshold: 0.75,
+            predicts_more: false,
+            means: [
+                "the rate follows the window",
+                "the window was not what held it",
+            ],
+            ..goodput()
+        })
+    }
+
+    /// Several streams: more in sum where each is held by itself, as much where something holds them together.
+    fn streams(&self, each_held: bool) -> Option<Trial> {
+        let streams = self.plan.streams.checked_mul(MORE_STREAMS)?;
+        let [each, together] = [
+            "each connection is held by itself",
+            "what they share is the limit",
+        ];
+        (streams <= linerate_model::plan::MAX_STREAMS).then(|| Trial {
+            variation: Variation::Streams { streams },
+            threshold: if each_held { EACH_HELD } else { STILL_FULL },
+            predicts_more: each_held,
+            means: if each_held {
+                [each, together]
+            } else {
+                [together, each]
+            },
+            ..goodput()
+        })
+    }
+
+    /// Paced below what the path carries, the queue that its own traffic made is gone.
+    fn queue_goes(&self) -> Option<Trial> {
+        let path = self.direction.path?;
+        let (mean, least) = path.rtt_us.zip(path.min_rtt_us)?;
+        // Where no queue stood there is none to go.
+        let stood = mean >= 1.25 * least;
+        let variation = self.paced(BELOW).filter(|_| stood)?;
+        Some(Trial {
+            variation,
+            measure: Measure::RoundTrip,
+            threshold: f64::midpoint(1.0, least / mean),
+            predicts_more: false,
+            means: [
+                "the queue was this test's own",
+                "the queue, or the way, is there without this test",
+            ],
+            ..goodput()
+        })
+    }
+
+    /// Paced below what it reads, a slow reader keeps up and nothing lies unread.
+    fn paced_reader(&self) -> Option<Trial> {
+        self.direction.unread_bytes?;
+        self.paced(BELOW).map(|variation| Trial {
+            variation,
+            measure: Measure::Unread,
+            threshold: 0.5,
+            predicts_more: false,
+            means: [
+                "just below its rate the receiver keeps up and nothing lies unread",
+                "even below its rate data lies unread",
+            ],
+            ..goodput()
+        })
+    }
+
+    fn paced(&self, share: f64) -> Option<Variation> {
+        let bps = BitRate(whole(share * self.rate_bps));
+        (bps.0 > 0).then_some(Variation::Pacing { bps })
+    }
+
+    /// Datagrams at the same rate lose what the path loses by chance, whatever the congestion control does.
+    fn datagrams(&self) -> Option<Trial> {
+        let bps = BitRate(whole(self.rate_bps));
+        (bps.0 > 0).then_some(Trial {
+            variation: Variation::Datagrams { bps },
+            measure: Measure::Loss,
+            threshold: 0.2,
+            predicts_more: true,
+            means: [
+                "datagrams at the same even rate are lost as well",
+                "datagrams at the same even rate arrive: bursts are lost, not single segments by chance",
+            ],
+            ..goodput()
+        })
+    }
+
+    fn small_segments(&self) -> Trial {
+        let bytes = self.plan.mss_bytes.unwrap_or(u16::MAX).min(SMALL_SEGMENT);
+        Trial {
+            variation: Variation::SegmentSize { bytes },
+            threshold: EACH_HELD,
+            predicts_more: true,
+            means: ["small segments pass", "small segments do not pass either"],
+            ..goodput()
+        }
+    }
+
+    fn cubic(&self) -> Option<Trial> {
+        let now = self.plan.congestion.as_deref();
+        (now != Some("cubic")).then(|| Trial {
+            variation: Variation::Congestion {
+                name: "cubic".to_owned(),
+            },
+            threshold: 1.2,
+            predicts_more: true,
+            means: [
+                "another congestion control gets more of the same path",
+                "CUBIC gets no more",
+            ],
+            ..goodput()
+        })
+    }
+
+    fn other_direction(&self) -> Option<Trial> {
+        (self.plan.direction != Direction::Both).then(|| Trial {
+            variation: Variation::OtherDirection,
+            threshold: EACH_HELD,
+            predicts_more: true,
+            means: [
+                "the other direction carries more",
+                "the other direction carries no more",
+            ],
+            ..goodput()
+        })
+    }
+
+    /// A larger receive buffer keeps what a small one drops.
+    fn larger_socket(&self) -> Option<Trial> {
+        let now = self.plan.window_bytes.map_or(212_992, Bytes::count);
+        let bytes = self.granted.filter(|granted| *granted > now)?;
+        Some(Trial {
+            variation: Variation::Window {
+                bytes: Bytes(bytes),
+            },
+            measure: Measure::Loss,
+            threshold: 0.5,
+            predicts_more: false,
+            means: [
+                "a larger receive buffer keeps them",
+                "a larger receive buffer drops them too",
+            ],
+            ..goodput()
+        })
+    }
+}
+
+fn unpaced() -> Trial {
+    Trial {
+        variation: Variation::Unpaced,
+        threshold: 1.05,
+        predicts_more: true,
+        means: [
+            "the path carries more than was asked for",
+            "the path carries no more than was asked for",
+        ],
+        ..goodput()
+    }
+}
+
+/// A figure of a finding.
+fn figure(finding: &Finding, name: &str) -> Option<f64> {
+    let named = finding.figures.iter().find(|figure| figure.name == name);
+    named.map(|figure| figure.value)
+}
+
+/// Pacing below a policer's rate ends the losses, above it does not.
+fn pacing(bps: f64, loses: bool) -> Option<Trial> {
+    let bps = BitRate(whole(bps));
+    (bps.0 > 0).then(|| Trial {
+        variation: Variation::Pacing { bps },
+        measure: Measure::Loss,
+        threshold: if loses { 0.2 } else { 0.5 },
+        predicts_more: loses,
+        means: if loses {
+            [
+                "above its rate the losses stay",
+                "above its rate the losses end as well",
+            ]
+        } else {
+            [
+                "below its rate the losses end",
+                "the losses do not depend on the rate",
+            ]
+        },
+        ..goodput()
+    })
+}
+
+/// A trial of goodput, to be filled in.
+fn goodput() -> Trial {
+    Trial {
+        finding: String::new(),
+        variation: Variation::Unpaced,
+        measure: Measure::Goodput,
+        threshold: 1.0,
+        predicts_more: true,
+        means: ["", ""],
+    }
+}

@@ -1,0 +1,166 @@
+//! The steps of RFC 6349 with runs that are made up.
+
+use linerate_experiment::rfc6349::{Report, Step, Survey};
+use linerate_model::fixture::{self, Traffic};
+use linerate_model::plan::{End, Plan, Protocol};
+use linerate_model::record::RunRecord;
+use linerate_model::units::{BitRate, Bytes, Nanos};
+
+/// A path of this rate and 20 ms; the rate follows the window.
+fn answer(step: &Step, plan: &Plan) -> RunRecord {
+    let rate = match step {
+        Step::Quiet | Step::Probe { .. } => 1e6,
+        Step::Bottleneck | Step::Autotuned => 94.1e6,
+        Step::Window { share, .. } => (share * 94.1e6).min(94.1e6),
+    };
+    let loaded = if rate > 94e6 { 30_000 } else { 20_000 };
+    let mut record = fixture::run(
+        plan,
+        &Traffic {
+            rate_bps: rate,
+            rtt_us: loaded,
+            min_rtt_us: 20_000,
+            in_flight_bytes: plan.window_bytes.map_or(250_000, |window| window.0),
+            ..Traffic::default()
+        },
+    );
+    for end in [&mut record.client, &mut record.server] {
+        let host = &mut end.as_mut().expect("both ends").host;
+        (host.rmem_max, host.wmem_max) = (Some(4 << 20), Some(4 << 20));
+    }
+    record
+}
+
+fn surveyed(
+    plan: &Plan,
+    mut gives: impl FnMut(&Step, &Plan) -> Result<RunRecord, String>,
+) -> (Vec<Step>, Report) {
+    let mut survey = Survey::new(plan);
+    let mut steps = Vec::new();
+    while let Some((step, plan)) = survey.upcoming() {
+        assert!(steps.len() < 40, "it goes on: {steps:?}");
+        let gave = gives(&step, &plan);
+        steps.push(step);
+        survey.took(gave);
+    }
+    (steps, survey.report())
+}
+
+#[test]
+fn a_clean_path_gives_the_figures_of_the_rfc() {
+    let (steps, report) = surveyed(&Plan::new("server"), |step, plan| Ok(answer(step, plan)));
+    let sizes: Vec<&Step> = steps
+        .iter()
+        .filter(|step| matches!(step, Step::Probe { .. }))
+        .collect();
+    assert_eq!(sizes, [&Step::Probe { mtu: 1500 }]);
+    assert_eq!(
+        report.path_mtu.as_ref().map(|found| found.value),
+        Some(1500)
+    );
+    let base = report.base_rtt.as_ref().map(|found| found.value);
+    assert_eq!(base, Some(Nanos::from_millis(20)));
+    // 94.1 Mbit/s of payload in segments of 1448 bytes are 100 Mbit/s of frames.
+    let bandwidth = report.bottleneck.as_ref().expect("found").value;
+    assert!(
+        bandwidth > BitRate(98_000_000) && bandwidth < BitRate(101_000_000),
+        "{bandwidth}"
+    );
+    let bdp = report.bdp.expect("reckoned");
+    assert!(bdp > Bytes(240_000) && bdp < Bytes(253_000), "{bdp}");
+    let runs: Vec<(Option<f64>, u16)> = report
+        .runs
+        .iter()
+        .map(|run| (run.share_of_bdp, run.connections))
+        .collect();
+    let sweep = [0.25, 0.5, 0.75, 1.0, 1.25].map(|share| (Some(share), 1));
+    assert_eq!(runs[..5], sweep);
+    assert_eq!(runs[5], (Some(1.0), 4));
+    let full = &report.runs[3];
+    let ratio = full.metrics.transfer_time_ratio.expect("a ratio");
+    assert!((1.0..1.15).contains(&ratio), "{ratio}");
+    let delay = full.metrics.buffer_delay_percent.expect("a delay");
+    assert!((delay - 50.0).abs() < 5.0, "{delay}");
+    assert!(report.text().contains("Path MTU              1500 bytes"));
+}
+
+#[test]
+fn smaller_sizes_are_tried_until_one_arrives() {
+    let (steps, report) = surveyed(&Plan::new("server"), |step, plan| match step {
+        Step::Probe { mtu } if *mtu > 1420 => Err("message too long".to_owned()),
+        _ => Ok(answer(step, plan)),
+    });
+    let sizes: Vec<u32> = steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Probe { mtu } => Some(*mtu),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(sizes, [1500, 1492, 1480, 1476, 1460, 1450, 1420]);
+    assert_eq!(report.path_mtu.expect("found").value, 1420);
+}
+
+#[test]
+fn probes_are_datagrams_that_may_not_be_cut() {
+    let (_, report) = surveyed(&Plan::new("server"), |step, plan| {
+        if let Step::Probe { mtu } = step {
+            assert_eq!((plan.protocol, plan.dont_fragment), (Protocol::Udp, true));
+            assert_eq!(plan.block_bytes, Bytes(u64::from(mtu - 28)));
+            assert_eq!(plan.check(), Ok(()));
+        }
+        Ok(answer(step, plan))
+    });
+    assert!(report.path_mtu.is_some());
+}
+
+#[test]
+fn windows_that_the_hosts_refuse_are_left_to_autotuning() {
+    let (steps, report) = surveyed(&Plan::new("server"), |step, plan| {
+        let mut record = answer(step, plan);
+        let host = &mut record.server.as_mut().expect("there").host;
+        host.rmem_max = Some(100_000);
+        Ok(record)
+    });
+    let windows = steps
+        .iter()
+        .filter(|step| matches!(step, Step::Window { connections: 1, .. }))
+        .count();
+    assert_eq!(windows, 1);
+    assert!(steps.contains(&Step::Autotuned));
+    let text = report.text();
+    assert!(
+        text.contains("windows of 50 %, 75 %, 100 %, 125 % of the product were not asked for"),
+        "{text}"
+    );
+    assert!(text.contains("autotuned"));
+}
+
+#[test]
+fn what_fails_is_said_and_nothing_is_made_up() {
+    let (steps, report) = surveyed(&Plan::new("server"), |step, _| match step {
+        Step::Quiet => Err("cannot connect".to_owned()),
+        _ => panic!("nothing can follow"),
+    });
+    assert_eq!(steps, [Step::Quiet]);
+    assert_eq!((report.base_rtt.clone(), report.runs.len()), (None, 0));
+    assert!(report.text().contains("failed: cannot connect"));
+}
+
+#[test]
+fn a_stop_keeps_what_was_measured_and_short_runs_are_remarked() {
+    let mut plan = Plan::new("server");
+    plan.end = End::TimeNs(Nanos::from_millis(5000));
+    let mut survey = Survey::new(&plan);
+    for _ in 0..4 {
+        let (step, plan) = survey.upcoming().expect("more to do");
+        let gave = answer(&step, &plan);
+        survey.took(Ok(gave));
+    }
+    survey.stopped();
+    assert!(survey.upcoming().is_none());
+    let report = survey.report();
+    assert_eq!(report.runs.len(), 1);
+    assert!(report.text().contains("advises at least 30 s"));
+    assert!(report.text().contains("stopped by the user"));
+}

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Grades all scenarios, applies the remedies, and writes docs/accuracy.md. An hour and a half with three runs each.
+#   scripts/accuracy.sh LINERATE
+#   RUNS=3      runs of each scenario, each with another seed
+#   SEEDS=0     what is added to each seed
+#   KEEP=DIR    where the runs are kept; those that are there are not made again
+#   KEPT=DIR    runs nothing and judges what an earlier KEEP left
+set -euo pipefail
+cd "$(dirname "$0")/.."
+linerate=$(realpath "$1")
+runs=${RUNS:-3}
+seeds=${SEEDS:-0}
+arguments=(lab grade scenarios --remedies --runs "$runs" --seeds-from "$seeds")
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
+
+kept=()
+if [ -n "${KEPT:-}" ]; then
+    kept=(--kept "$KEPT")
+elif [ -n "${KEEP:-}" ]; then
+    kept=(--keep "$KEEP" --resume)
+fi
+# Code 1 says that something missed: that is what the table is for. All else is a failure.
+"$linerate" "${arguments[@]}" "${kept[@]}" >"$said" || [ $? -eq 1 ]
+
+{
+    cat <<HEAD
+# Accuracy
+
+How often the first finding is right, how often a healthy path raises an alarm, and how well the rate is foretold that
+a remedy gives. Made by \`make accuracy\`, which runs
+
+    linerate ${arguments[*]}
+
+Every scenario of \`scenarios/\` is run $runs times with different seeds on a path that this machine makes, and each
+run's findings are held against what the scenario expects. Then each remedy that a finding names with a rate to expect
+is applied to its scenario, which is run again with the same seed; a promise is kept when the goodput of the plateau lies
+within 15 % of it. Remedies that a lab cannot apply, and those without a rate, are listed and not counted. [The lab's
+guide](guides/lab.md) says what the signs mean.
+
+On Linux $(uname -r), $(nproc) CPUs, $("$linerate" --version), $(date -u +%F), seeds from $seeds.
+
+\`\`\`
+HEAD
+    cat "$said"
+    echo '```'
+} >docs/accuracy.md
+echo "docs/accuracy.md is written:"
+tail -n 12 "$said"
