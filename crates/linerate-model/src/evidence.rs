@@ -339,7 +339,9 @@ impl DirectionEvidence {
         let role = self.flow.sender();
         let end = record
             .end(role)
-            .ok_or(if record.control.peer_software.is_some() {
+            .ok_or(if record.is_observation() {
+                "the sender's kernel, whose clocks would tell it, was not watched: `linerate observe` on its host does"
+            } else if record.control.peer_software.is_some() {
                 "the sender's half of the record, with its kernel's clocks, did not arrive"
             } else {
                 "the sender is a stock iperf3, whose results do not carry its kernel's clocks"

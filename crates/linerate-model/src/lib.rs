@@ -18,6 +18,7 @@ pub mod finding;
 pub mod fixture;
 pub mod ledger;
 pub mod losses;
+pub mod observation;
 pub mod plan;
 pub mod precision;
 pub mod progress;
