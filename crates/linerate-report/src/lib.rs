@@ -20,6 +20,7 @@
 pub mod expectation;
 pub mod iperf3;
 pub mod json;
+pub mod observation;
 pub mod progress;
 pub mod record;
 pub mod reference;

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use linerate_engine::EngineError;
 
-use crate::arguments::{self, ExplainRequest, ServeRequest, ShowRequest, TestRequest};
+use crate::arguments::{
+    self, ExplainRequest, ObserveRequest, ServeRequest, ShowRequest, TestRequest,
+};
 use crate::expect::arguments::ExpectArguments;
 use crate::lab::arguments::LabArguments;
 
@@ -17,6 +19,7 @@ pub(crate) enum Action {
     Show(ShowRequest),
     Explain(Box<ExplainRequest>),
     Expect(Box<ExpectArguments>),
+    Observe(Box<ObserveRequest>),
     Iperf3(Vec<OsString>),
     Lab(Box<LabArguments>),
     /// Help or version.

@@ -10,6 +10,7 @@ mod explain;
 mod iperf3_arguments;
 mod iperf3_mode;
 mod lab;
+mod observe;
 mod printer;
 mod serve;
 mod show;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Action::Serve(request) => serve::run(*request, &printer),
         Action::Show(request) => show::run(&request, &mut printer),
         Action::Expect(arguments) => expect::run(&arguments, &mut printer),
+        Action::Observe(request) => observe::run(&request, &mut printer),
         Action::Explain(request) => explain::run(&request, &mut printer),
         Action::Iperf3(arguments) => iperf3_mode::run(arguments, &mut printer),
         Action::Lab(arguments) => lab::run(*arguments, &printer),

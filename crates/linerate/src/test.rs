@@ -165,7 +165,12 @@ impl Keep {
     }
 
     pub(crate) fn write(&mut self, run: &RunRecord) -> Result<(), Failure> {
-        let written = self.file.write_all(&record::to_json(run)).and_then(|()| {
+        self.write_bytes(&record::to_json(run))
+    }
+
+    /// Writes a record of another kind.
+    pub(crate) fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let written = self.file.write_all(bytes).and_then(|()| {
             let Some(temporary) = &self.temporary else {
                 return Ok(());
             };

@@ -4,5 +4,6 @@ mod document;
 mod kept;
 mod live;
 mod questions;
+mod observed;
 mod runs;
 mod texts;

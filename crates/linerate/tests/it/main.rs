@@ -28,6 +28,7 @@ mod ledger;
 mod matrix;
 #[cfg(test)]
 mod precision;
+mod observe;
 #[cfg(test)]
 mod record;
 #[cfg(test)]
