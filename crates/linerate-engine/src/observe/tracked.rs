@@ -166,6 +166,7 @@ impl Tracked {
         self.store.push(at, &self.values);
         if self.first_moved.is_none() {
             self.first_moved = Some(self.counted());
+            self.told = Some(self.state(at.0));
         }
     }
 
@@ -240,16 +241,15 @@ impl Tracked {
         }
     }
 
-    /// What it did since the last time that this was asked; `None` the first time.
-    pub(super) fn glimpse(&mut self) -> Option<Glimpse> {
+    /// Where its counters stand.
+    fn state(&self, at: u64) -> Told {
         let [acked, received] = self.counted();
-        let at = self.store.latest()?[0];
         let clocks = [
             self.value("busy_time_us"),
             self.value("rwnd_limited_us"),
             self.value("sndbuf_limited_us"),
         ];
-        let now = Told {
+        Told {
             at,
             acked,
             received,
@@ -258,7 +258,12 @@ impl Tracked {
                 [Some(busy), Some(window), Some(buffer)] => Some([busy, window, buffer]),
                 _ => None,
             },
-        };
+        }
+    }
+
+    /// What it did since the last time that this was asked, or since it was first seen.
+    pub(super) fn glimpse(&mut self) -> Option<Glimpse> {
+        let now = self.state(self.store.latest()?[0]);
         let before = self.told.replace(now)?;
         let span = Nanos(now.at.saturating_sub(before.at));
         let rate = |from: u64, to: u64| {

@@ -201,6 +201,17 @@ fn tell(page: &mut Page, seen: &Observation, connection: &Connection, explained:
     }
     missed(page, connection);
     book(page, connection, explained);
+    let other = seen
+        .connections
+        .iter()
+        .find(|one| one.local == connection.remote && one.remote == connection.local);
+    match other {
+        Some(other) => page.entry(
+            "Other end",
+            &format!("on this host too: it is connection {} of this report", other.id),
+        ),
+        None => not_known(page, explained),
+    }
 }
 
 /// `cubic, MSS 1448 B, path MTU 1500 B, send buffer 2.50 MiB, receive buffer 6.00 MiB, eth0`.
@@ -471,6 +482,9 @@ fn book(page: &mut Page, connection: &Connection, explained: &Explained) {
         Some(false) => page.line("NOT balanced: what was acknowledged is not what was sent once."),
         None => {}
     }
+}
+
+fn not_known(page: &mut Page, explained: &Explained) {
     let mut said: Vec<&String> = Vec::new();
     for reason in explained
         .ledger
