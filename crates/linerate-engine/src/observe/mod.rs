@@ -39,6 +39,9 @@ pub const MOST_CONNECTIONS: usize = 4096;
 const MOST_HOST_READINGS: usize = 6000;
 /// A connection that is missing from so many readings in a row is gone: one may miss it.
 const GONE_AFTER: u32 = 2;
+/// For so long the kernel's last word may come later than that: it destroys a socket once nothing of it is left in
+/// a queue of the host.
+const LAST_WORD: Nanos = Nanos::from_millis(1000);
 /// Between two questions for who holds the sockets.
 const ASK_HOLDERS_EVERY: Nanos = Nanos::from_millis(500);
 /// Readings that may fail in a row.
@@ -208,6 +211,8 @@ impl<'a> Watcher<'a> {
                     if tracked.reading != reading {
                         tracked.reading = reading;
                         tracked.missing = 0;
+                        // It had only been missed.
+                        tracked.fate = None;
                         tracked.sample(at, socket);
                     }
                     return;
@@ -287,24 +292,30 @@ impl<'a> Watcher<'a> {
                 return;
             };
             tracked.sample(now, socket);
-            tracked.fate = Some(Fate::ClosedAndTold);
-            tell(&tracked.gone(now.since(*start)));
+            // What was given up already is not told again.
+            if tracked.fate.replace(Fate::ClosedAndTold).is_none() {
+                tell(&tracked.gone(now.since(*start)));
+            }
         });
         *hears_all &= whole;
     }
 
     /// Parts with connections that the last reading did not have.
     fn miss(&mut self, tell: &mut dyn FnMut(&Sighting)) {
-        let now = clock::monotonic().since(self.start);
+        let now = clock::monotonic();
+        let patience = if self.destroyed.is_some() {
+            LAST_WORD
+        } else {
+            Nanos::ZERO
+        };
         for tracked in self.connections.values_mut() {
             if tracked.fate.is_some() || tracked.reading == self.sampling.readings {
                 continue;
             }
             tracked.missing += 1;
-            if tracked.missing >= GONE_AFTER {
+            if tracked.missing >= GONE_AFTER && now.since(tracked.seen()) >= patience {
                 tracked.fate = Some(Fate::Closed);
-                self.by_cookie.remove(&tracked.cookie);
-                tell(&tracked.gone(now));
+                tell(&tracked.gone(now.since(self.start)));
             }
         }
     }
@@ -330,7 +341,9 @@ impl<'a> Watcher<'a> {
             closed.sort_unstable();
             closed.truncate((closed.len() / 4).max(1));
             for (_, id) in &closed {
-                self.connections.remove(id);
+                if let Some(forgotten) = self.connections.remove(id) {
+                    self.by_cookie.remove(&forgotten.cookie);
+                }
             }
             self.sampling.not_kept += closed.len() as u64;
         }
@@ -390,7 +403,7 @@ impl<'a> Watcher<'a> {
         let mut connections: Vec<Glimpse> = self
             .connections
             .values_mut()
-            .filter(|one| one.fate.is_none())
+            .filter(|one| one.fate.is_none() && one.missing < GONE_AFTER)
             .filter_map(Tracked::glimpse)
             .collect();
         connections
@@ -420,6 +433,11 @@ impl<'a> Watcher<'a> {
     fn finish(mut self, ended: Ended) -> Observation {
         self.sampling.cpu_ns = clock::thread_cpu().since(self.cpu).0;
         self.sampling.hears_last_words = self.hears_all;
+        for tracked in self.connections.values_mut() {
+            if tracked.fate.is_none() && tracked.missing >= GONE_AFTER {
+                tracked.fate = Some(Fate::Closed);
+            }
+        }
         let closed_to_us = self.scope.closed_to_us();
         if closed_to_us > 0 {
             self.notes.push(Note {

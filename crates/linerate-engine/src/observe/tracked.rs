@@ -215,6 +215,11 @@ impl Tracked {
             .saturating_add(now[1].saturating_sub(first[1]))
     }
 
+    /// When its last sample was taken.
+    pub(super) fn seen(&self) -> Nanos {
+        Nanos(self.store.latest().map_or(0, |row| row[0]))
+    }
+
     /// What is told when it is first seen.
     pub(super) fn found(&self, at: Nanos) -> Sighting {
         Sighting::Found {
