@@ -61,7 +61,7 @@ impl Printer {
         }
         let mut out = io::stdout().lock();
         self.clear_status(&mut out)?;
-        write!(out, "{}", lines.join("\r\n"))?;
+        write!(out, "{}", lines.join("\n"))?;
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = lines.len();
         out.flush()
     }
