@@ -3,7 +3,7 @@
 mod document;
 mod kept;
 mod live;
-mod questions;
 mod observed;
+mod questions;
 mod runs;
 mod texts;

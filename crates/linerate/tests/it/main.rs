@@ -27,8 +27,9 @@ mod ledger;
 #[cfg(test)]
 mod matrix;
 #[cfg(test)]
-mod precision;
 mod observe;
+#[cfg(test)]
+mod precision;
 #[cfg(test)]
 mod record;
 #[cfg(test)]
