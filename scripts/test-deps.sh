@@ -11,6 +11,8 @@ need setpriv util-linux
 need tc iproute2
 need openssl openssl
 need chromium chromium
+need python3 python3
+need curl curl
 [ ${#packages[@]} -eq 0 ] && exit 0
 mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
 line="apt-get install -y ${packages[*]}"

@@ -84,6 +84,23 @@ pub enum EngineError {
     /// The user stopped the test before it began.
     #[error("stopped before the test began")]
     StoppedEarly,
+    /// The process whose connections are asked for is not there, or not ours to look at.
+    #[error(
+        "cannot see which sockets process {pid} holds: {source}{}",
+        process_advice(source)
+    )]
+    Process {
+        /// Its number.
+        pid: u32,
+        /// Why.
+        source: io::Error,
+    },
+    /// The kernel does not tell of its sockets.
+    #[error("cannot watch connections: {reason}")]
+    Watch {
+        /// What was attempted, on what, and why it failed.
+        reason: String,
+    },
     /// Authentication cannot be done.
     #[error("authentication: {reason}")]
     Authentication {
@@ -98,6 +115,17 @@ pub enum EngineError {
         /// Why it failed.
         source: io::Error,
     },
+}
+
+/// What to do about a process that cannot be looked at.
+fn process_advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "; there is no process of this number",
+        io::ErrorKind::PermissionDenied => {
+            "; it is another user's: observe as that user or as root, or by port (--port)"
+        }
+        _ => "",
+    }
 }
 
 /// What to do about a failed connection.

@@ -14,6 +14,8 @@ use linerate_model::series::{MAX_ROWS, Series};
 
 /// Between two readings.
 const EVERY: Duration = Duration::from_millis(100);
+/// The most readings that are kept of a test: those of almost two hours.
+const MOST_READINGS: usize = MAX_ROWS / 64;
 /// Protocol counters that are kept over time; of the others only the growth is.
 const KEPT: [&str; 14] = [
     "Tcp.RetransSegs",
@@ -128,15 +130,56 @@ struct Reading {
 #[derive(Debug)]
 pub(crate) struct HostSamples {
     interface: Option<u32>,
-    rows: Mutex<Vec<Reading>>,
+    kept: Mutex<Kept>,
+}
+
+/// Readings, at most so many: when they are too many every second one goes, and of those to come as well.
+#[derive(Debug)]
+struct Kept {
+    rows: Vec<Reading>,
+    most: usize,
+    /// One reading in so many is kept.
+    one_in: u64,
+    seen: u64,
+}
+
+impl Kept {
+    fn new(most: usize) -> Self {
+        Self {
+            rows: Vec::new(),
+            most,
+            one_in: 1,
+            seen: 0,
+        }
+    }
+
+    fn push(&mut self, reading: Reading) {
+        if self.rows.len() >= self.most {
+            let mut number = 0_u64;
+            self.rows.retain(|_| {
+                number += 1;
+                number % 2 == 1
+            });
+            self.one_in = self.one_in.saturating_mul(2);
+        }
+        if self.seen.is_multiple_of(self.one_in) {
+            self.rows.push(reading);
+        }
+        self.seen += 1;
+    }
 }
 
 impl HostSamples {
     /// Begins to read, with the counters of one interface beside those of the host.
     pub(crate) fn begin(interface: Option<u32>) -> Arc<Self> {
+        Self::begin_within(interface, MOST_READINGS)
+    }
+
+    /// The same with a bound of readings.
+    pub(crate) fn begin_within(interface: Option<u32>, most: usize) -> Arc<Self> {
         let samples = Arc::new(Self {
             interface,
-            rows: Mutex::new(Vec::new()),
+            kept: Mutex::new(Kept::new(most)),
         });
         READER.subscribe(&samples);
         samples
@@ -146,13 +189,14 @@ impl HostSamples {
     pub(crate) fn none() -> Arc<Self> {
         Arc::new(Self {
             interface: None,
-            rows: Mutex::new(Vec::new()),
+            kept: Mutex::new(Kept::new(0)),
         })
     }
 
     /// All readings so far as columns. A counter that came or went in between is left out.
     pub(crate) fn series(&self) -> Series {
-        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = &kept.rows;
         let Some(first) = rows.first() else {
             return Series::default();
         };
@@ -206,10 +250,10 @@ impl HostSamples {
                 );
             }
         }
-        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        if rows.len() < MAX_ROWS / 64 {
-            rows.push(reading);
-        }
+        self.kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(reading);
     }
 }
 
@@ -303,4 +347,23 @@ fn read(open: Option<&mut Counters>) -> Reading {
         }
     }
     Reading { at_ns, values }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_beyond_the_bound_come_less_often() {
+        let mut kept = Kept::new(4);
+        for at_ns in 0..33 {
+            kept.push(Reading {
+                at_ns,
+                values: Vec::new(),
+            });
+        }
+        let at: Vec<u64> = kept.rows.iter().map(|row| row.at_ns).collect();
+        assert_eq!(at, [0, 16, 32]);
+        assert_eq!(kept.one_in, 16);
+    }
 }

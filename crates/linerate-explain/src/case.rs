@@ -283,6 +283,9 @@ impl<'a> Case<'a> {
 
     /// An end with its host's name: `the server (beta)`.
     pub(crate) fn host(&self, role: Role) -> String {
+        if self.record().is_observation() {
+            return self.watched_host(role);
+        }
         let known = self
             .record()
             .end(role)
@@ -290,6 +293,29 @@ impl<'a> Case<'a> {
         match known.filter(|name| !self.one_host() && !name.is_empty()) {
             Some(name) => format!("{} ({name})", role_word(role)),
             None => role_word(role).to_owned(),
+        }
+    }
+
+    /// An end of a connection that was only watched.
+    fn watched_host(&self, role: Role) -> String {
+        if role == self.record().written_by {
+            return "this host".to_owned();
+        }
+        let peer = &self.plan().host;
+        if self.one_host() {
+            "the other end".to_owned()
+        } else {
+            format!("the peer ({peer})")
+        }
+    }
+
+    /// An end as the place of a figure: `client`, `server`; `this host`, `peer`.
+    pub(crate) fn place(&self, role: Role) -> &'static str {
+        match (self.record().is_observation(), role) {
+            (true, role) if role == self.record().written_by => "this host's",
+            (true, _) => "peer's",
+            (false, Role::Client) => "client",
+            (false, Role::Server) => "server",
         }
     }
 
@@ -305,15 +331,15 @@ impl<'a> Case<'a> {
     pub(crate) fn rate_place(&self) -> String {
         let flow = self.direction.flow;
         match self.direction.measured_at {
-            Place::ReceivingApplication => format!("{} application", bare(flow.receiver())),
-            Place::Acknowledged => format!("{} kernel", bare(flow.sender())),
-            Place::SendingApplication => format!("{} application", bare(flow.sender())),
+            Place::ReceivingApplication => format!("{} application", self.place(flow.receiver())),
+            Place::Acknowledged => format!("{} kernel", self.place(flow.sender())),
+            Place::SendingApplication => format!("{} application", self.place(flow.sender())),
         }
     }
 
     /// A figure of the sending kernel.
     pub(crate) fn sender_figure(&self, name: &str, value: Option<f64>) -> Option<Figure> {
-        let place = format!("{} kernel", bare(self.direction.flow.sender()));
+        let place = format!("{} kernel", self.place(self.direction.flow.sender()));
         Some(Figure {
             name: name.to_owned(),
             value: value.filter(|value| value.is_finite())?,
@@ -323,7 +349,7 @@ impl<'a> Case<'a> {
 
     /// A figure of the receiving host.
     pub(crate) fn receiver_figure(&self, name: &str, value: Option<f64>) -> Option<Figure> {
-        let place = format!("{} kernel", bare(self.direction.flow.receiver()));
+        let place = format!("{} kernel", self.place(self.direction.flow.receiver()));
         Some(Figure {
             name: name.to_owned(),
             value: value.filter(|value| value.is_finite())?,
@@ -340,9 +366,15 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// The same test again, with one thing changed.
+    /// The same test again, with one thing changed; of a connection that was only watched, a test between the same
+    /// hosts, for as long as a test usually takes.
     pub(crate) fn again(&self, change: impl FnOnce(&mut Plan)) -> String {
         let mut plan = self.plan().clone();
+        if self.record().is_observation() {
+            plan.end = Plan::new("").end;
+            // It is the program that is paced, not the path.
+            plan.kernel_pacing_bps = None;
+        }
         change(&mut plan);
         command::test(&plan)
     }
@@ -403,14 +435,6 @@ pub(crate) fn role_word(role: Role) -> &'static str {
     match role {
         Role::Client => "the client",
         Role::Server => "the server",
-    }
-}
-
-/// `client`, `server`.
-pub(crate) fn bare(role: Role) -> &'static str {
-    match role {
-        Role::Client => "client",
-        Role::Server => "server",
     }
 }
 

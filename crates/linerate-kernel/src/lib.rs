@@ -4,7 +4,7 @@
 //! What it is not: it decides nothing, prints nothing, keeps no history and starts no thread. A
 //! function is one question to the kernel or one setting. What this kernel does not know is `None`,
 //! never 0. Nothing here blocks except [`poll::wait`], for as long as its caller says, and the
-//! netlink questions of [`route`], [`counters`], [`link`] and [`forward_rules`], for at most a second.
+//! netlink questions of [`route`], [`counters`], [`link`], [`forward_rules`] and [`tcp_table`], for at most a second.
 //!
 //! It is the only room with `unsafe`; the modules that need it say so in their first line.
 //!
@@ -41,10 +41,12 @@ pub mod packet_queue;
 pub mod poll;
 mod proc_file;
 pub mod process;
+pub mod process_sockets;
 pub mod route;
 mod signal;
 pub mod socket;
 pub mod tcp;
+pub mod tcp_table;
 pub mod thread;
 pub mod udp;
 

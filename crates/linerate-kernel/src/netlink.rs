@@ -9,9 +9,12 @@
 //! A counter must not vanish for that, so attributes are read one by one, and unknown ones skipped.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use linerate_model::units::Nanos;
 
 use crate::address::array;
+use crate::clock;
 use crate::option::{self, check, check_size};
 
 /// An answer is at most a page or 32 KiB; room for twice that.
@@ -32,6 +35,8 @@ const NLMSG_DONE: u16 = 3;
 pub(crate) const NLM_F_REQUEST: u16 = 1;
 const NLM_F_MULTI: u16 = 2;
 const NLM_F_ACK: u16 = 4;
+/// The list changed while it was told: something may be missing from it or in it twice.
+const NLM_F_DUMP_INTR: u16 = 0x10;
 /// Fail where the object is there already; make it where it is not.
 pub(crate) const EXCLUSIVE: u16 = 0x200;
 pub(crate) const CREATE: u16 = 0x400;
@@ -116,6 +121,71 @@ impl Netlink {
         Err(io::ErrorKind::InvalidData.into())
     }
 
+    /// Asks for all objects of a kind and hands each to `take` with the instant at which the kernel looked;
+    /// whether the list is whole (false: it changed meanwhile, `NLM_F_DUMP_INTR`).
+    ///
+    /// The kernel fills the first piece while it takes the request, and each further one while it hands over
+    /// the piece before (`netlink_dump`), so an object's instant is the end of that call.
+    ///
+    /// Errors: the kernel's, also for a list that it broke off; `WouldBlock` after a second without an answer.
+    pub(crate) fn dump(
+        &mut self,
+        kind: u16,
+        body: &[u8],
+        mut take: impl FnMut(Nanos, &[u8]),
+    ) -> io::Result<bool> {
+        self.send(kind, Ask::All, body)?;
+        let mut looked = clock::monotonic();
+        let mut whole = true;
+        for _ in 0..MOST_PIECES {
+            let length = self.receive()?;
+            let next = clock::monotonic();
+            for message in messages(&self.answer[..length]) {
+                if message.sequence != self.sequence {
+                    continue;
+                }
+                whole &= message.flags & NLM_F_DUMP_INTR == 0;
+                match message.kind {
+                    // Its body is the length told, or what broke the list off.
+                    NLMSG_DONE => return done(message.body).map(|()| whole),
+                    NLMSG_ERROR => return error_of(message.body).map(|()| whole),
+                    NLMSG_NOOP => {}
+                    _ => take(looked, message.body),
+                }
+            }
+            looked = next;
+        }
+        Err(io::ErrorKind::InvalidData.into())
+    }
+
+    /// Hears from now on what the kernel tells to these groups, a bit each.
+    pub(crate) fn join(&self, groups: u32) -> io::Result<()> {
+        // SAFETY: all zeros is a valid address.
+        let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        address.nl_family = libc::sa_family_t::try_from(libc::AF_NETLINK).unwrap_or_default();
+        address.nl_groups = groups;
+        let length = libc::socklen_t::try_from(size_of::<libc::sockaddr_nl>()).unwrap_or_default();
+        // SAFETY: the address lives through the call and the length is its own.
+        check(unsafe { libc::bind(self.fd.as_raw_fd(), (&raw const address).cast(), length) })
+            .map(drop)
+    }
+
+    /// Hands over what the groups were told since the last time, without waiting: whether there was anything.
+    ///
+    /// Errors: `ENOBUFS` where more was told than the socket holds; what came since then follows.
+    pub(crate) fn heard(&mut self, mut take: impl FnMut(u16, &[u8])) -> io::Result<bool> {
+        match self.receive_with(libc::MSG_TRUNC | libc::MSG_DONTWAIT) {
+            Ok(length) => {
+                for message in messages(&self.answer[..length]) {
+                    take(message.kind, message.body);
+                }
+                Ok(length > 0)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Gives orders, all in one piece, and waits until the kernel has said of each that it is done. With
     /// none done before it, nfnetlink's batches are all or nothing.
     ///
@@ -164,13 +234,17 @@ impl Netlink {
 
     /// One piece of the answer into `self.answer`; its length.
     fn receive(&mut self) -> io::Result<usize> {
+        self.receive_with(libc::MSG_TRUNC)
+    }
+
+    fn receive_with(&mut self, flags: libc::c_int) -> io::Result<usize> {
         // SAFETY: the kernel writes at most the length given, which is the vector's.
         let length = check_size(unsafe {
             libc::recv(
                 self.fd.as_fd().as_raw_fd(),
                 self.answer.as_mut_ptr().cast(),
                 self.answer.len(),
-                libc::MSG_TRUNC,
+                flags,
             )
         });
         match length {
@@ -180,6 +254,12 @@ impl Netlink {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
             Err(error) => Err(error),
         }
+    }
+}
+
+impl AsFd for Netlink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 
@@ -249,6 +329,13 @@ pub(crate) fn messages(bytes: &[u8]) -> impl Iterator<Item = Received<'_>> {
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
         Some(message)
     })
+}
+
+fn done(body: &[u8]) -> io::Result<()> {
+    match array(body, 0).map(i32::from_ne_bytes) {
+        Some(code) if code < 0 => Err(io::Error::from_raw_os_error(code.saturating_neg())),
+        _ => Ok(()),
+    }
 }
 
 fn error_of(body: &[u8]) -> io::Result<()> {

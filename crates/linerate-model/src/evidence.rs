@@ -358,7 +358,9 @@ impl DirectionEvidence {
         if record.plan.protocol == Protocol::Udp {
             return Err("UDP has no windows: the kernel keeps no such clocks for it".to_owned());
         }
-        let absent = if record.control.peer_software.is_some() {
+        let absent = if record.is_observation() {
+            "the sender's kernel, whose clocks would tell it, was not watched: `linerate observe` on its host does"
+        } else if record.control.peer_software.is_some() {
             "the sender's half of the record, with its kernel's clocks, did not arrive"
         } else {
             "the sender is a stock iperf3, whose results do not carry its kernel's clocks"

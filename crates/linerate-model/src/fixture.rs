@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use crate::clock::{ClockOffset, ClockPair};
+use crate::observation::{Connection, Ended, Fate, Holder, Observation, Opener, Sampling, Watch};
 use crate::plan::{Plan, Protocol};
 use crate::record::{
     ControlFacts, CpuUse, EndRecord, Flow, HostFacts, InterfaceCounters, InterfaceFacts,
@@ -207,6 +208,91 @@ pub fn against_stock(mut record: RunRecord, stock: Role) -> RunRecord {
     record.control.peer_software = None;
     record.peer_results = gone.map(|end| peer_results(&end));
     record
+}
+
+/// What a watcher at one end of such a run would have seen of its TCP streams, from `missed` rows after their
+/// beginning on.
+pub fn watched(record: &RunRecord, at: Role, missed: usize) -> Option<Observation> {
+    let end = record.end(at)?;
+    let watch = Watch {
+        sample_ns: record.plan.sample_ns,
+        interval_ns: record.plan.interval_ns,
+        ..Watch::default()
+    };
+    Some(Observation {
+        schema_version: record.schema_version,
+        kind: Kind::Observation,
+        software: record.software.clone(),
+        started_at_unix_ms: record.started_at_unix_ms,
+        watch,
+        ended: Ended::Stopped,
+        host: end.host.clone(),
+        start_ns: end.start_ns,
+        end_ns: end.end_ns,
+        interfaces: end.interface.iter().cloned().collect(),
+        counters: end.counters.clone(),
+        protocol_growth: end.protocol_growth.clone(),
+        sampling: Sampling {
+            readings: 1000,
+            most_connections: end.streams.len() as u64,
+            hears_last_words: true,
+            ..Sampling::default()
+        },
+        connections: end
+            .streams
+            .iter()
+            .zip(1..)
+            .map(|(stream, id)| connection(end, stream, id, missed))
+            .collect(),
+        notes: Vec::new(),
+    })
+}
+
+fn connection(end: &EndRecord, stream: &StreamRecord, id: u32, missed: usize) -> Connection {
+    let kept = |values: &[u64]| values.get(missed..).unwrap_or_default().to_vec();
+    let mut samples = Series::new(kept(stream.samples.at_ns()));
+    for name in stream.samples.names().filter(|name| *name != "app_bytes") {
+        let values = stream.samples.column(name).unwrap_or_default();
+        let _ = samples.insert(name, kept(values));
+    }
+    let rows = samples.len();
+    for (name, bytes) in [
+        ("send_buffer_bytes", stream.send_buffer_bytes),
+        ("receive_buffer_bytes", stream.receive_buffer_bytes),
+    ] {
+        let _ = samples.insert(name, vec![bytes.unwrap_or(0); rows]);
+    }
+    Connection {
+        id,
+        local: stream.local.clone(),
+        remote: stream.remote.clone(),
+        opener: if stream.active_opener {
+            Opener::ThisHost
+        } else {
+            Opener::Peer
+        },
+        uid: 1000,
+        inode: Some(4711),
+        process: Some(Holder {
+            pid: 815,
+            name: "rsync".to_owned(),
+        }),
+        began_before: missed > 0,
+        fate: Fate::ClosedAndTold,
+        interface: end
+            .interface
+            .as_ref()
+            .map(|interface| interface.name.clone()),
+        congestion: stream.congestion.clone(),
+        tcp: TcpFacts {
+            unacked_packets: Some(0),
+            ..stream.tcp.clone().unwrap_or_default()
+        },
+        unread_bytes: stream.unread_bytes.unwrap_or(0),
+        unacknowledged_bytes: 0,
+        samples,
+        thinned: 1,
+    }
 }
 
 fn peer_results(end: &EndRecord) -> PeerResults {

@@ -21,6 +21,7 @@ pub mod fixture;
 pub mod ledger;
 pub mod losses;
 mod moments;
+pub mod observation;
 pub mod plan;
 pub mod precision;
 pub mod progress;

@@ -24,6 +24,8 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub enum Kind {
     /// A test that linerate ran.
     Test,
+    /// What a kernel said of connections that other programs held ([`crate::observation`]).
+    Observation,
 }
 
 /// Which end of the control connection.
@@ -556,6 +558,11 @@ impl RunRecord {
         Head::deserialize(input).map(|head| head.schema_version)
     }
 
+    /// Whether it is of a connection that was only watched, from one end.
+    pub fn is_observation(&self) -> bool {
+        self.kind == Kind::Observation
+    }
+
     /// The half of one end.
     pub fn end(&self, role: Role) -> Option<&EndRecord> {
         match role {
@@ -580,6 +587,23 @@ impl RunRecord {
 }
 
 impl Flow {
+    /// The direction in which an end sends.
+    pub const fn sent_by(role: Role) -> Self {
+        match role {
+            Role::Client => Self::ClientToServer,
+            Role::Server => Self::ServerToClient,
+        }
+    }
+
+    /// The other direction.
+    #[must_use]
+    pub const fn reversed(self) -> Self {
+        match self {
+            Self::ClientToServer => Self::ServerToClient,
+            Self::ServerToClient => Self::ClientToServer,
+        }
+    }
+
     /// The end that sends.
     pub const fn sender(self) -> Role {
         match self {

@@ -12,7 +12,11 @@ use crate::view::{DirectionView, RunView};
 
 /// The whole document, without a newline at its end.
 pub fn document(view: &RunView, record: &RunRecord) -> String {
-    let members = members(view, record);
+    lines(&members(view, record))
+}
+
+/// An object with each member on a line of its own, without a newline at its end.
+pub(crate) fn lines(members: &Map<String, Value>) -> String {
     let mut text = String::from("{");
     for (number, (key, value)) in members.iter().enumerate() {
         text.push_str(if number == 0 { "\n  " } else { ",\n  " });

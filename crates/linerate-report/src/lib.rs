@@ -26,6 +26,7 @@ pub mod html;
 pub mod iperf3;
 pub mod json;
 mod markup;
+pub mod observation;
 pub mod progress;
 pub mod record;
 pub mod reference;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use linerate_engine::EngineError;
 
 use crate::arguments::{
-    self, CompareRequest, ExplainRequest, ServeRequest, ShowRequest, TestRequest,
+    self, CompareRequest, ExplainRequest, ObserveRequest, ServeRequest, ShowRequest, TestRequest,
 };
 use crate::expect::arguments::ExpectArguments;
 use crate::lab::arguments::LabArguments;
@@ -20,6 +20,7 @@ pub(crate) enum Action {
     Compare(CompareRequest),
     Explain(Box<ExplainRequest>),
     Expect(Box<ExpectArguments>),
+    Observe(Box<ObserveRequest>),
     Iperf3(Vec<OsString>),
     Lab(Box<LabArguments>),
     /// Help or version.

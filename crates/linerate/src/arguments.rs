@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use linerate_engine::server::{Network, ServerLimits};
+use linerate_model::observation::Watch;
 use linerate_model::plan::{
     DEFAULT_PORT, DEFAULT_TCP_BLOCK, DEFAULT_UDP_BLOCK, DEFAULT_UDP_RATE, Direction, End, Family,
     Plan, Protocol,
@@ -16,7 +17,7 @@ use linerate_model::transcript::Given;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_model::wanted::Wanted;
 
-use crate::action::Action;
+use crate::action::{Action, Failure};
 use crate::expect::arguments::ExpectArguments;
 use crate::lab::arguments::LabArguments;
 
@@ -48,6 +49,8 @@ enum Command {
     Show(ShowArguments),
     /// Set kept records side by side: figures with intervals, settings that differ, findings
     Compare(CompareArguments),
+    /// Watch TCP connections that other programs hold, and say what limits them
+    Observe(Box<ObserveArguments>),
     /// Make wide-area paths on this machine, and test across them
     Lab(Box<LabArguments>),
     /// Explain what another tool printed: iperf, iperf3, ss, iostat, DRBD and more; or a kept record
@@ -221,6 +224,18 @@ pub(crate) struct PictureArguments {
     pub(crate) svg: Option<PathBuf>,
 }
 
+impl PictureArguments {
+    /// Refuses pictures of what is not drawn yet.
+    pub(crate) fn refuse(&self, what: &str) -> Result<(), Failure> {
+        if self.html.is_none() && self.svg.is_none() {
+            return Ok(());
+        }
+        Err(Failure::Usage(format!(
+            "--html and --svg draw a test; {what} is shown as text, --json or --json-stream"
+        )))
+    }
+}
+
 #[derive(Args, Debug, Clone, Copy)]
 struct FormatArguments {
     /// One JSON document
@@ -338,6 +353,37 @@ pub(crate) struct CompareRequest {
     pub(crate) format: Format,
 }
 
+/// `linerate observe`.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct ObserveArguments {
+    /// Connections with this port at either end; may be repeated
+    #[arg(short = 'p', long, value_name = "PORT", action = clap::ArgAction::Append)]
+    port: Vec<u16>,
+    /// Connections that this process or one of its descendants holds
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Connections to this peer: a name, an address or a network such as 192.0.2.0/24; may be repeated
+    #[arg(long, value_name = "HOST", action = clap::ArgAction::Append)]
+    to: Vec<String>,
+    /// Connections that came in to a port that is listened on
+    #[arg(long)]
+    listen: bool,
+    /// Seconds to watch [default: until Ctrl-C]
+    #[arg(short = 't', long, value_parser = seconds)]
+    time: Option<Nanos>,
+    /// Between two samples: 1ms to 10s
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10ms")]
+    interval: Nanos,
+    /// Between two lines of progress
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    progress: Nanos,
+    /// Keep the record in this file
+    #[arg(short = 'o', long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    format: FormatArguments,
+}
+
 /// `linerate explain`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct ExplainArguments {
@@ -379,6 +425,14 @@ pub(crate) struct ExplainRequest {
     pub(crate) inputs: Vec<Option<PathBuf>>,
     pub(crate) given: Given,
     pub(crate) format: Format,
+}
+
+/// Connections to watch.
+#[derive(Debug)]
+pub(crate) struct ObserveRequest {
+    pub(crate) watch: Watch,
+    pub(crate) format: Format,
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// How to print.
@@ -477,6 +531,12 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
         Ok(Cli {
             command: Command::Lab(arguments),
         }) => Action::Lab(arguments),
+        Ok(Cli {
+            command: Command::Observe(arguments),
+        }) => match arguments.request() {
+            Ok(request) => Action::Observe(Box::new(request)),
+            Err(text) => Action::Refuse(text),
+        },
         Ok(Cli {
             command: Command::Explain(arguments),
         }) => Action::Explain(Box::new(arguments.request())),
@@ -607,6 +667,45 @@ impl ServeArguments {
             output: self.output,
             json_stream: self.json_stream,
         }
+    }
+}
+
+impl ObserveArguments {
+    fn request(self) -> Result<ObserveRequest, String> {
+        let between = |option: &str, value: Nanos, least: Nanos, most: Nanos| {
+            if (least..=most).contains(&value) {
+                Ok(value)
+            } else {
+                Err(format!(
+                    "{option}: {value} asked for; {least} to {most} is possible"
+                ))
+            }
+        };
+        let millis = Nanos::from_millis;
+        if self.port.contains(&0) {
+            return Err("--port: no connection has port 0; 1 to 65535 can be watched".to_owned());
+        }
+        let year = millis(365 * 86_400_000);
+        Ok(ObserveRequest {
+            watch: Watch {
+                ports: self.port,
+                peers: self.to,
+                pid: self.pid,
+                listening: self.listen,
+                time_ns: self
+                    .time
+                    .map(|time| between("-t", time, millis(1), year))
+                    .transpose()?,
+                sample_ns: between("--interval", self.interval, millis(1), millis(10_000))?,
+                interval_ns: between("--progress", self.progress, millis(100), millis(3_600_000))?,
+            },
+            format: match (self.format.json, self.format.json_stream) {
+                (true, _) => Format::Json,
+                (_, true) => Format::JsonStream,
+                _ => Format::Text,
+            },
+            output: self.output,
+        })
     }
 }
 

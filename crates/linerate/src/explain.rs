@@ -6,12 +6,12 @@ use std::path::Path;
 use linerate_explain::transcript::explain;
 use linerate_model::transcript::Transcript;
 use linerate_readers::{MOST_BYTES, read};
-use linerate_report::{record, transcript};
+use linerate_report::transcript;
 
 use crate::action::Failure;
 use crate::arguments::{ExplainRequest, Format};
 use crate::printer::Printer;
-use crate::test;
+use crate::show;
 
 /// Reads every input, then says what each shows and what they show together.
 pub(crate) fn run(request: &ExplainRequest, printer: &mut Printer) -> Result<(), Failure> {
@@ -19,9 +19,7 @@ pub(crate) fn run(request: &ExplainRequest, printer: &mut Printer) -> Result<(),
     for input in &request.inputs {
         let (name, bytes) = bytes(input.as_deref())?;
         if is_record(&bytes) {
-            let run = record::from_json(&bytes)
-                .map_err(|error| Failure::File(format!("{name}: {error}")))?;
-            test::show(&run, request.format, printer)?;
+            show::show(&name, &bytes, request.format, printer)?;
             continue;
         }
         transcripts.push(read(&name, &bytes).map_err(|error| Failure::File(error.to_string()))?);

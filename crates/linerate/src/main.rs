@@ -13,6 +13,7 @@ mod iperf3_arguments;
 mod iperf3_mode;
 mod keep;
 mod lab;
+mod observe;
 mod pictures;
 mod printer;
 mod rfc6349;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Action::Show(request) => show::run(&request, &mut printer),
         Action::Expect(arguments) => expect::run(&arguments, &mut printer),
         Action::Compare(request) => compare::run(&request, &mut printer),
+        Action::Observe(request) => observe::run(&request, &mut printer),
         Action::Explain(request) => explain::run(&request, &mut printer),
         Action::Iperf3(arguments) => iperf3_mode::run(arguments, &mut printer),
         Action::Lab(arguments) => lab::run(*arguments, &printer),

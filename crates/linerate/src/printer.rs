@@ -12,14 +12,15 @@ use crate::action::Failure;
 #[derive(Debug)]
 pub(crate) struct Printer {
     terminal: bool,
-    status: Mutex<bool>,
+    /// Lines of status that stand at the end, the cursor on the last of them.
+    status: Mutex<usize>,
 }
 
 impl Printer {
     pub(crate) fn new() -> Self {
         Self {
             terminal: io::stdout().is_terminal(),
-            status: Mutex::new(false),
+            status: Mutex::new(0),
         }
     }
 
@@ -57,7 +58,19 @@ impl Printer {
         }
         let mut out = io::stdout().lock();
         write!(out, "\r\x1b[K{text}")?;
-        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = 1;
+        out.flush()
+    }
+
+    /// Shows lines on a terminal that the next ones replace; there must be fewer than it has rows.
+    pub(crate) fn table(&self, lines: &[String]) -> io::Result<()> {
+        if !self.terminal {
+            return Ok(());
+        }
+        let mut out = io::stdout().lock();
+        self.clear_status(&mut out)?;
+        write!(out, "{}", lines.join("\n"))?;
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = lines.len();
         out.flush()
     }
 
@@ -80,8 +93,13 @@ impl Printer {
 
     fn clear_status(&self, out: &mut impl Write) -> io::Result<()> {
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::take(&mut *status) {
-            write!(out, "\r\x1b[K")?;
+        let lines = std::mem::take(&mut *status);
+        if lines > 0 {
+            // To the first of them, and all below it erased.
+            if lines > 1 {
+                write!(out, "\x1b[{}A", lines - 1)?;
+            }
+            write!(out, "\r\x1b[J")?;
             out.flush()?;
         }
         Ok(())
@@ -113,6 +131,11 @@ fn style(terminal: Option<usize>, environment: impl Fn(&str) -> Option<String>) 
             .with_colour(!dumb && environment("NO_COLOR").is_none()),
         None => plain,
     }
+}
+
+/// Rows of the terminal.
+pub(crate) fn rows() -> usize {
+    terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0).max(4))
 }
 
 /// Columns of the terminal.

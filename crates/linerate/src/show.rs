@@ -2,28 +2,62 @@
 
 use std::path::Path;
 
-use linerate_model::record::RunRecord;
-use linerate_report::record;
+use linerate_model::record::{Kind, RunRecord};
+use linerate_report::{observation, record};
 
 use crate::action::Failure;
-use crate::arguments::ShowRequest;
+use crate::arguments::{Format, ShowRequest};
+use crate::observe;
 use crate::pictures::Pictures;
 use crate::printer::Printer;
 use crate::test;
 
 /// Shows the record.
 pub(crate) fn run(request: &ShowRequest, printer: &mut Printer) -> Result<(), Failure> {
-    let run = read(&request.file)?;
+    let bytes = bytes(&request.file)?;
+    if record::kind_of(&bytes) == Some(Kind::Observation) {
+        request.pictures.refuse("an observation")?;
+        return show(
+            &request.file.display().to_string(),
+            &bytes,
+            request.format,
+            printer,
+        );
+    }
+    let run = parsed(&request.file, &bytes)?;
     let mut pictures = Pictures::open(&request.pictures, Some(&request.file))?;
     let drawn = pictures.write(&run);
     test::show(&run, request.format, printer)?;
     drawn
 }
 
-/// Reads a kept record.
+/// Reads a kept record of a test.
 pub(crate) fn read(file: &Path) -> Result<RunRecord, Failure> {
-    let path = file.display();
-    let bytes = std::fs::read(file)
-        .map_err(|error| Failure::File(format!("cannot read {path}: {error}")))?;
-    record::from_json(&bytes).map_err(|error| Failure::File(format!("{path}: {error}")))
+    parsed(file, &bytes(file)?)
+}
+
+fn bytes(file: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(file)
+        .map_err(|error| Failure::File(format!("cannot read {}: {error}", file.display())))
+}
+
+fn parsed(file: &Path, bytes: &[u8]) -> Result<RunRecord, Failure> {
+    record::from_json(bytes).map_err(|error| Failure::File(format!("{}: {error}", file.display())))
+}
+
+/// Shows a record of any kind.
+pub(crate) fn show(
+    name: &str,
+    bytes: &[u8],
+    format: Format,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    let unreadable =
+        |error: linerate_model::record::RecordError| Failure::File(format!("{name}: {error}"));
+    if record::kind_of(bytes) == Some(Kind::Observation) {
+        let seen = observation::from_json(bytes).map_err(unreadable)?;
+        return observe::show(&seen, format, printer);
+    }
+    let run: RunRecord = record::from_json(bytes).map_err(unreadable)?;
+    test::show(&run, format, printer)
 }

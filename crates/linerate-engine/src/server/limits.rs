@@ -120,7 +120,23 @@ impl FromStr for Network {
 }
 
 impl Network {
-    fn contains(&self, peer: IpAddr) -> bool {
+    /// One address alone.
+    pub fn of(address: IpAddr) -> Self {
+        let prefix = if address.is_ipv4() { 32 } else { 128 };
+        Self { address, prefix }
+    }
+
+    /// An address of it.
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Length of its prefix: 0 to 32, or to 128.
+    pub const fn prefix(&self) -> u32 {
+        self.prefix
+    }
+
+    pub(crate) fn contains(&self, peer: IpAddr) -> bool {
         let same = |ours: u128, theirs: u128, bits: u32| {
             let shift = bits - self.prefix;
             shift >= 128 || ours >> shift == theirs >> shift

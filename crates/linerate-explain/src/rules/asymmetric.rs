@@ -5,7 +5,7 @@
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::Role;
 
-use crate::case::{Case, bare};
+use crate::case::Case;
 use crate::limit::Limit;
 use crate::words;
 
@@ -26,7 +26,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let says = |case: &Case<'_>| {
-        let way = |role: Role| bare(role);
+        let way = |role: Role| case.place(role);
         format!(
             "{} to {}",
             way(case.direction.flow.sender()),

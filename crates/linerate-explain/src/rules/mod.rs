@@ -140,7 +140,9 @@ fn waits(case: &Case<'_>, role: Role) -> Option<f64> {
 
 /// Why an end's half of the record is not there.
 fn half_is_missing(case: &Case<'_>) -> &'static str {
-    if case.record().control.peer_software.is_some() {
+    if case.record().is_observation() {
+        "its kernel was not watched; `linerate observe` there tells"
+    } else if case.record().control.peer_software.is_some() {
         "its half of the record did not arrive"
     } else {
         "a stock iperf3 does not say"

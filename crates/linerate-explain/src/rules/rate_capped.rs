@@ -20,7 +20,13 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     } else {
         String::new()
     };
-    let sentence = if plan.rate_is_default {
+    let sentence = if case.record().is_observation() {
+        format!(
+            "The connection is paced to {} (SO_MAX_PACING_RATE of its program, or a route's) and reached that; what the \
+             path can carry beyond does not show",
+            words::rate(asked)
+        )
+    } else if plan.rate_is_default {
         format!(
             "The test asked for no more than the default of 1 Mbit/s a stream and reached it{streams}; \
              that says nothing of what the path can carry: 1 Mbit/s is the default, -b 0 is unlimited"

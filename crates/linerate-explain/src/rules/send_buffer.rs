@@ -17,6 +17,8 @@ use crate::rules;
 use crate::words;
 use crate::would_pass;
 
+/// An autotuned buffer that limits has come up to this share of the most that it may get.
+const OPEN_TO_AUTOTUNING: f64 = 0.9;
 /// What limits after the remedy, where nothing else is known.
 const NEXT: &str = "the send buffer again, unless the path or the receive window carries less";
 
@@ -47,6 +49,13 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             words::micros(rtt)
         );
     }
+    if let Some(most) = fixed_by_its_program(case) {
+        let _ = write!(
+            sentence,
+            "; its program seems to have fixed it (SO_SNDBUF): autotuning would go to {}",
+            words::size(most as f64)
+        );
+    }
     if let Some(asked) = case.plan().window_bytes {
         let _ = write!(sentence, "; the limit is -w {}", command::size(asked));
     }
@@ -75,7 +84,20 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     advise(case, draft).done()
 }
 
+/// What autotuning may give, where the buffer of a connection that was only watched stayed well below it although it
+/// limited: then it was not autotuned.
+fn fixed_by_its_program(case: &Case<'_>) -> Option<u64> {
+    let [_, _, most] = case.sender()?.host.tcp_wmem?;
+    let buffer = case.path().send_buffer_bytes?;
+    (case.record().is_observation() && (buffer as f64) < OPEN_TO_AUTOTUNING * most as f64)
+        .then_some(most)
+}
+
 fn advise(case: &Case<'_>, draft: Draft) -> Draft {
+    if fixed_by_its_program(case).is_some() {
+        // A sysctl would change nothing for it.
+        return draft.next(case.again(|_| {}));
+    }
     let sender = case.direction.flow.sender();
     let Some(enough) = limit::enough_bytes(case, case.path().in_flight_bytes) else {
         return draft;

@@ -2,7 +2,8 @@
 //!
 //! Longest gap over 1 s where the direction is measured, also before the first and after the last byte;
 //! not where a block at the rate asked for takes that long. A time in which a stream's own thread took no
-//! sample counts too: the process did not run, and what moved meanwhile was not seen moving.
+//! sample counts too: the process did not run, and what moved meanwhile was not seen moving. A connection that was
+//! only watched may rest: there a gap counts where its sender's kernel had data outstanding all the while.
 
 use linerate_model::evidence::Place;
 use linerate_model::finding::{Finding, Severity};
@@ -14,6 +15,8 @@ use crate::words;
 
 /// A gap of this length is a stall, ns.
 const LONG_NS: u64 = 1_000_000_000;
+/// Data is outstanding all the while from this share of it on.
+const MOSTLY: f64 = 0.9;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let direction = case.direction;
@@ -23,6 +26,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         Place::SendingApplication => (case.sender()?, "was sent"),
     };
     let Gap { from, to, stopped } = longest_gap(case, end)?;
+    if case.record().is_observation() && !outstanding(case, end.start_ns.0, from, to) {
+        return None;
+    }
     let long = to - from;
     let run = end.end_ns.since(end.start_ns).0.max(1);
     let share = long as f64 / run as f64;
@@ -49,6 +55,24 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .done()?;
     finding.span_ns = Some([from, to]);
     Some(finding)
+}
+
+/// Whether the sending kernel had data outstanding for nearly all of a time, by its clock.
+fn outstanding(case: &Case<'_>, start: u64, from: u64, to: u64) -> bool {
+    let busy = |stream: &StreamRecord| -> Option<bool> {
+        let at = stream.samples.at_ns();
+        let row = |instant: u64| at.partition_point(|at| *at < start.saturating_add(instant));
+        let clock = stream.samples.column("busy_time_us")?;
+        let (first, last) = (
+            clock.get(row(from))?,
+            clock.get(row(to).min(clock.len() - 1))?,
+        );
+        Some(last.saturating_sub(*first) as f64 * 1e3 >= MOSTLY * to.saturating_sub(from) as f64)
+    };
+    case.sender().is_some_and(|end| {
+        end.streams_of(case.direction.flow)
+            .any(|stream| busy(stream) == Some(true))
+    })
 }
 
 /// A time in which nothing moved, ns since the start.
@@ -168,6 +192,10 @@ fn all_silent(case: &Case<'_>, streams: &[&StreamRecord], from: u64, to: u64) ->
 /// The longest time in which the thread that owns the stream took no sample, where that is longer than
 /// its cadence explains: it did not run, and what moved meanwhile was not seen moving.
 fn silence(case: &Case<'_>, stream: &StreamRecord) -> Option<(u64, u64)> {
+    if case.record().is_observation() {
+        // Samples in which nothing changed are not kept.
+        return None;
+    }
     let pairs = stream.samples.at_ns().windows(2);
     let longest = pairs.max_by_key(|pair| pair[1].saturating_sub(pair[0]))?;
     let cadence = case

@@ -43,7 +43,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             Some(linerate_model::finding::Figure {
                 name: format!("stolen share of {cpu}"),
                 value: share,
-                place: format!("{} kernel", crate::case::bare(role)),
+                place: format!("{} kernel", case.place(role)),
             }),
             case.rate_figure(),
         ])

@@ -7,6 +7,7 @@
 )]
 
 mod losses;
+mod observed;
 mod pages;
 mod path;
 mod provisioned;

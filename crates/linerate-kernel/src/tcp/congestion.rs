@@ -67,7 +67,7 @@ pub fn cc_info(fd: impl AsFd) -> io::Result<Option<BbrInfo>> {
 }
 
 /// The union tells its variant by its length alone: only BBR's is 20 bytes.
-fn bbr(raw: &[u8]) -> Option<BbrInfo> {
+pub(crate) fn bbr(raw: &[u8]) -> Option<BbrInfo> {
     let word = |at| array(raw, at).map(u32::from_ne_bytes);
     let bytes_per_second = u64::from(word(4)?) << 32 | u64::from(word(0)?);
     let min_rtt_us = word(8)?;

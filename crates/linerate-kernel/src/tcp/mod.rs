@@ -23,6 +23,7 @@ use libc::c_int;
 use linerate_model::tcp_info::{LENGTH, TcpInfo};
 use linerate_model::units::Nanos;
 
+pub(crate) use congestion::bbr;
 pub use congestion::{BbrInfo, available_congestion, cc_info, congestion, set_congestion};
 pub use zerocopy::{ZerocopyCompletions, enable_zerocopy, send_zerocopy, zerocopy_completions};
 

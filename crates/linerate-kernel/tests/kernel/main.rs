@@ -8,6 +8,7 @@ mod namespaced;
 mod sockets;
 mod tcp_account;
 mod tcp_settings;
+mod tcp_table;
 mod udp_batches;
 mod udp_drops;
 

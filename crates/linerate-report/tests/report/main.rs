@@ -4,6 +4,7 @@ mod compare;
 mod document;
 mod kept;
 mod live;
+mod observed;
 mod pictures;
 mod questions;
 mod runs;

@@ -35,7 +35,7 @@ const TAIL: &str = "
 | 1 | iperf3 mode: failed; `lab selfcheck`, `lab grade`: something is not as it should be |
 | 2 | the arguments cannot be understood, or contradict themselves |
 | 3 | the test could not be run: no such host, refused, wrong peer; a lab could not be had |
-| 4 | the test ran and failed on the way; what was measured is in the report |
+| 4 | the test ran and failed on the way; what was measured is in the report; `observe` saw no connection that was asked for |
 | 5 | a file could not be read or written, or its layout is unknown |
 | 6 | the ledger does not balance; the report says where |
 | 7 | `test --expect`: FAIL, none of the 95 % interval is what was expected |

@@ -31,6 +31,8 @@ mod ledger;
 #[cfg(test)]
 mod matrix;
 #[cfg(test)]
+mod observe;
+#[cfg(test)]
 mod pictures;
 #[cfg(test)]
 mod precision;

@@ -15,7 +15,7 @@ use linerate_model::ledger::Check;
 use linerate_model::record::RunRecord;
 use serde_json::Value;
 
-pub(crate) use hosts::{Host, Hosts};
+pub(crate) use hosts::{B, Host, Hosts};
 pub(crate) use process::{Done, Running, linerate, run, start, start_with};
 pub(crate) use server::{Server, free_port};
 

@@ -1,0 +1,98 @@
+//! The JSON document: a member a line, connections with their samples.
+
+use serde_json::{Map, Value, json};
+
+use super::{ConnectionView, ObservationView};
+use crate::json::{lines, value};
+
+pub(super) fn whole(view: &ObservationView<'_>) -> String {
+    lines(&members(view))
+}
+
+pub(super) fn end_line(view: &ObservationView<'_>) -> String {
+    let mut all = Map::new();
+    all.insert("event".to_owned(), Value::from("end"));
+    all.extend(members(view));
+    Value::Object(all).to_string()
+}
+
+/// `{"found": {…}}` as `{"event": "found", …}`.
+pub(super) fn event(sighting: Value) -> Value {
+    let mut members = Map::new();
+    if let Value::Object(one) = sighting {
+        for (name, inner) in one {
+            members.insert("event".to_owned(), Value::String(name));
+            if let Value::Object(inner) = inner {
+                members.extend(inner);
+            }
+        }
+    }
+    Value::Object(members)
+}
+
+fn members(view: &ObservationView<'_>) -> Map<String, Value> {
+    let seen = view.observation;
+    let total = |way: usize| -> u64 {
+        seen.connections
+            .iter()
+            .fold(0, |sum, one| sum.saturating_add(one.moved()[way]))
+    };
+    let explained = view
+        .connections
+        .iter()
+        .filter(|one| one.explained.is_some());
+    let summary = json!({
+        "connections": seen.connections.len(),
+        "explained": explained.count(),
+        "bytes_acked_while_watched": total(0),
+        "bytes_received_while_watched": total(1),
+    });
+    let mut members = Map::new();
+    for (key, value) in [
+        ("schema_version", value(&seen.schema_version)),
+        ("kind", value(&seen.kind)),
+        ("software", value(&seen.software)),
+        ("started_at_unix_ms", value(&seen.started_at_unix_ms)),
+        ("watch", value(&seen.watch)),
+        ("ended", value(&seen.ended)),
+        ("host", value(&seen.host)),
+        ("start_ns", value(&seen.start_ns)),
+        ("end_ns", value(&seen.end_ns)),
+        ("interfaces", value(&seen.interfaces)),
+        ("sampling", value(&seen.sampling)),
+        ("summary", summary),
+        (
+            "connections",
+            view.connections.iter().map(connection).collect(),
+        ),
+        ("counters", value(&seen.counters)),
+        ("protocol_growth", value(&seen.protocol_growth)),
+        ("notes", value(&seen.notes)),
+    ] {
+        members.insert(key.to_owned(), value);
+    }
+    members
+}
+
+/// The record's own words, what was derived from them, and the samples last.
+fn connection(one: &ConnectionView<'_>) -> Value {
+    let mut members = match value(one.connection) {
+        Value::Object(members) => members,
+        other => return other,
+    };
+    let samples = members.shift_remove("samples");
+    let [out, inn] = one.connection.moved();
+    members.insert("bytes_acked_while_watched".to_owned(), out.into());
+    members.insert("bytes_received_while_watched".to_owned(), inn.into());
+    if let Some(explained) = &one.explained {
+        // In these, the end that opened the connection is called the client.
+        let here = value(&one.connection.role());
+        members.insert("this_host_is".to_owned(), here);
+        members.insert("directions".to_owned(), value(&explained.directions));
+        members.insert("findings".to_owned(), value(&explained.findings));
+        members.insert("ledger".to_owned(), value(&explained.ledger));
+        members.insert("intervals".to_owned(), value(&explained.intervals));
+    }
+    members.insert("samples".to_owned(), samples.unwrap_or(Value::Null));
+    Value::Object(members)
+}

@@ -1,0 +1,118 @@
+//! An observation as text, JSON and lines of progress: what each connection did, and why it was not faster.
+
+mod document;
+mod page;
+mod progress;
+
+use linerate_model::finding::Finding;
+use linerate_model::observation::{Connection, Observation, Sighting};
+use linerate_model::record::{RecordError, RunRecord};
+
+use crate::json;
+use crate::view::{DirectionView, IntervalView, LedgerView, RunView};
+
+pub use progress::Watching;
+
+/// Connections beyond these, in the order of what they moved, are listed without being explained.
+const MOST_EXPLAINED: usize = 256;
+
+/// An observation as it is shown.
+#[derive(Debug)]
+pub struct ObservationView<'a> {
+    observation: &'a Observation,
+    /// Those that moved most first.
+    connections: Vec<ConnectionView<'a>>,
+}
+
+/// A connection as it is shown.
+#[derive(Debug)]
+struct ConnectionView<'a> {
+    connection: &'a Connection,
+    /// Absent where it moved too little to explain it.
+    explained: Option<Explained>,
+}
+
+/// What the rules made of a connection.
+#[derive(Debug)]
+struct Explained {
+    directions: Vec<DirectionView>,
+    findings: Vec<Finding>,
+    ledger: LedgerView,
+    intervals: Vec<IntervalView>,
+}
+
+impl<'a> ObservationView<'a> {
+    /// The view; `explain` is asked for the findings of each connection that moved enough.
+    pub fn of(
+        observation: &'a Observation,
+        explain: &mut dyn FnMut(&RunRecord) -> Vec<Finding>,
+    ) -> Self {
+        let mut connections: Vec<ConnectionView<'a>> = observation
+            .connections
+            .iter()
+            .map(|connection| ConnectionView {
+                connection,
+                explained: None,
+            })
+            .collect();
+        connections.sort_by_key(|one| {
+            let [out, inn] = one.connection.moved();
+            std::cmp::Reverse(out.saturating_add(inn))
+        });
+        for one in connections.iter_mut().take(MOST_EXPLAINED) {
+            if !one.connection.is_worth_explaining() {
+                continue;
+            }
+            one.explained = observation.run_of(one.connection).map(|run| {
+                let view = RunView::of(&run, &explain(&run));
+                Explained {
+                    directions: view.directions,
+                    findings: view.findings,
+                    ledger: view.ledger,
+                    intervals: view.intervals,
+                }
+            });
+        }
+        Self {
+            observation,
+            connections,
+        }
+    }
+
+    /// The report for people: at most 100 columns wide.
+    pub fn text(&self) -> String {
+        page::write(self)
+    }
+
+    /// The report as one JSON document, without a newline at its end.
+    pub fn json(&self) -> String {
+        document::whole(self)
+    }
+
+    /// The last line of a stream of JSON: the whole document as an event named `end`.
+    pub fn end_line(&self) -> String {
+        document::end_line(self)
+    }
+}
+
+/// What happened, as a line of JSON without its newline.
+pub fn line(sighting: &Sighting) -> String {
+    document::event(json::value(sighting)).to_string()
+}
+
+/// The observation as bytes for a file, with a newline at the end.
+pub fn to_json(observation: &Observation) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(observation).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
+}
+
+/// Reads an observation. A newer schema is refused by name before the rest is looked at.
+pub fn from_json(bytes: &[u8]) -> Result<Observation, RecordError> {
+    let not_a_record = |error: serde_json::Error| RecordError::NotARecord {
+        reason: error.to_string(),
+    };
+    let version = RunRecord::version_of(&mut serde_json::Deserializer::from_slice(bytes));
+    RunRecord::check_version(version.map_err(not_a_record)?)?;
+    serde_json::from_slice(bytes).map_err(not_a_record)
+}

@@ -1,0 +1,556 @@
+//! The report for people: the connections in a table, then those that moved most, one by one.
+
+use std::fmt::Write as _;
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::observation::{Connection, Ended, Fate, Observation, Opener, Watch};
+use linerate_model::record::Role;
+use linerate_model::units::{BitRate, Bytes, Nanos, whole};
+
+use super::progress::held;
+use super::{ConnectionView, Explained, ObservationView};
+use crate::text::layout::Page;
+use crate::view::{DirectionView, Figures, MeasuredAt};
+use crate::words::{self, plain};
+
+/// Connections that the table lists.
+const LISTED: usize = 20;
+/// Connections that are told one by one.
+const TOLD: usize = 5;
+/// What moved before the first sample is worth a word from here on, bytes.
+const MISSED: u64 = 65_536;
+/// Sampling that costs more than this share of a core is worth a word.
+const COSTLY: f64 = 0.05;
+
+pub(super) fn write(view: &ObservationView<'_>) -> String {
+    let mut page = Page::default();
+    head(&mut page, view);
+    page.gap();
+    table(&mut page, view);
+    let told = view
+        .connections
+        .iter()
+        .filter_map(|one| Some((one.connection, one.explained.as_ref()?)))
+        .take(TOLD);
+    for (connection, explained) in told {
+        page.gap();
+        tell(&mut page, view.observation, connection, explained);
+    }
+    let more = view
+        .connections
+        .iter()
+        .filter(|one| one.explained.is_some())
+        .count()
+        .saturating_sub(TOLD);
+    page.gap();
+    if more > 0 {
+        page.entry(
+            "Note",
+            &format!("{more} more connections are explained in the JSON document (--json)"),
+        );
+    }
+    remarks(&mut page, view.observation);
+    page.finish()
+}
+
+fn head(page: &mut Page, view: &ObservationView<'_>) {
+    let seen = view.observation;
+    let span = seen.end_ns.since(seen.start_ns);
+    page.wrapped(
+        "",
+        &format!(
+            "Watched {}, {}, every {}{}",
+            watched(&seen.watch),
+            words::seconds(span.0),
+            seen.watch.sample_ns,
+            match seen.ended {
+                Ended::TimeIsOver => "",
+                Ended::Stopped => "; stopped by the user",
+                Ended::ProcessEnded => "; until the process ended",
+                Ended::Unreadable => "; until the kernel did not tell of its sockets any more",
+            }
+        ),
+    );
+    let host = &seen.host;
+    let mut text: Vec<String> = Vec::new();
+    text.extend(host.hostname.as_deref().map(plain));
+    text.extend(host.kernel.as_deref().map(|kernel| {
+        let machine = host
+            .architecture
+            .as_deref()
+            .map_or_else(String::new, |name| format!(" {}", plain(name)));
+        format!("Linux {}{machine}", plain(kernel))
+    }));
+    text.extend(
+        host.cpus
+            .map(|cpus| format!("{cpus} CPU{}", if cpus == 1 { "" } else { "s" })),
+    );
+    page.wrapped("  this host  ", &text.join(", "));
+    let explained = view
+        .connections
+        .iter()
+        .filter(|one| one.explained.is_some())
+        .count();
+    page.wrapped(
+        "  seen       ",
+        &format!(
+            "{} connection{}, {explained} of which moved {} or more",
+            words::count(seen.connections.len() as u64),
+            if seen.connections.len() == 1 { "" } else { "s" },
+            Bytes(linerate_model::observation::WORTH_EXPLAINING_BYTES),
+        ),
+    );
+}
+
+fn watched(watch: &Watch) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    if watch.listening {
+        parts.push("that came in to a listening port".to_owned());
+    }
+    if !watch.ports.is_empty() {
+        let ports: Vec<String> = watch.ports.iter().map(u16::to_string).collect();
+        parts.push(format!("with port {}", ports.join(" or ")));
+    }
+    if !watch.peers.is_empty() {
+        let peers: Vec<String> = watch.peers.iter().map(|peer| plain(peer)).collect();
+        parts.push(format!("to {}", peers.join(" or ")));
+    }
+    if let Some(pid) = watch.pid {
+        parts.push(format!("of process {pid} and its descendants"));
+    }
+    if parts.is_empty() {
+        "all TCP connections".to_owned()
+    } else {
+        format!("TCP connections {}", parts.join(" "))
+    }
+}
+
+fn table(page: &mut Page, view: &ObservationView<'_>) {
+    if view.connections.is_empty() {
+        page.line("No connection was seen.");
+        return;
+    }
+    page.line(&format!(
+        "{:>5}  {:<21} {:<21} {:<15} {:>10} {:>10}  verdict",
+        "#", "this host", "peer", "held by", "acked", "received"
+    ));
+    for one in view.connections.iter().take(LISTED) {
+        let [out, inn] = one.connection.moved();
+        let holder = one.connection.process.as_ref();
+        page.line(&format!(
+            "{:>5}  {:<21} {:<21} {:<15} {:>10} {:>10}  {}",
+            one.connection.id,
+            plain(&one.connection.local),
+            plain(&one.connection.remote),
+            holder.map_or_else(|| "not known".to_owned(), held),
+            Bytes(out).to_string(),
+            Bytes(inn).to_string(),
+            verdict_word(one),
+        ));
+    }
+    if view.connections.len() > LISTED {
+        let rest = &view.connections[LISTED..];
+        let moved = rest.iter().fold(0_u64, |sum, one| {
+            let [out, inn] = one.connection.moved();
+            sum.saturating_add(out).saturating_add(inn)
+        });
+        page.line(&format!(
+            "       … and {} more, which moved {} together",
+            rest.len(),
+            Bytes(moved)
+        ));
+    }
+}
+
+fn verdict_word(one: &ConnectionView<'_>) -> String {
+    let first = one
+        .explained
+        .as_ref()
+        .and_then(|explained| explained.findings.first());
+    first.map_or_else(
+        || "too little moved".to_owned(),
+        |finding| plain(&finding.id),
+    )
+}
+
+fn tell(page: &mut Page, seen: &Observation, connection: &Connection, explained: &Explained) {
+    page.wrapped(
+        "",
+        &format!(
+            "Connection {}: {} ↔ {}{}, opened by {}",
+            connection.id,
+            plain(&connection.local),
+            plain(&connection.remote),
+            connection
+                .process
+                .as_ref()
+                .map_or_else(String::new, |one| format!(", held by {}", held(one))),
+            match connection.opener {
+                Opener::ThisHost => "this host",
+                Opener::Peer => "the peer",
+            }
+        ),
+    );
+    let settings = settings(seen, connection);
+    if !settings.is_empty() {
+        page.wrapped("  ", &settings);
+    }
+    verdicts(page, connection, explained);
+    for direction in &explained.directions {
+        figures(page, connection, direction, explained.directions.len() > 1);
+    }
+    missed(page, connection);
+    book(page, connection, explained);
+    let other = seen
+        .connections
+        .iter()
+        .find(|one| one.local == connection.remote && one.remote == connection.local);
+    match other {
+        Some(other) => page.entry(
+            "Other end",
+            &format!(
+                "on this host too: it is connection {} of this report",
+                other.id
+            ),
+        ),
+        None => not_known(page, explained),
+    }
+}
+
+/// `cubic, MSS 1448 B, path MTU 1500 B, send buffer 2.50 MiB, receive buffer 6.00 MiB, eth0`.
+fn settings(seen: &Observation, connection: &Connection) -> String {
+    let mut text: Vec<String> = Vec::new();
+    text.extend(connection.congestion.as_deref().map(plain));
+    text.extend(
+        connection
+            .tcp
+            .snd_mss_bytes
+            .map(|mss| format!("MSS {mss} B")),
+    );
+    text.extend(
+        connection
+            .tcp
+            .pmtu_bytes
+            .map(|mtu| format!("path MTU {mtu} B")),
+    );
+    for (name, column) in [
+        ("send buffer", "send_buffer_bytes"),
+        ("receive buffer", "receive_buffer_bytes"),
+    ] {
+        text.extend(
+            connection
+                .samples
+                .last(column)
+                .map(|bytes| format!("{name} {}", Bytes(bytes))),
+        );
+    }
+    if let Some(interface) = seen.interface_of(connection) {
+        let mtu = interface
+            .mtu_bytes
+            .map_or_else(String::new, |mtu| format!(" MTU {mtu}"));
+        text.push(format!("{}{mtu}", plain(&interface.name)));
+    }
+    text.join(", ")
+}
+
+fn verdicts(page: &mut Page, connection: &Connection, explained: &Explained) {
+    let firsts: Vec<usize> = explained
+        .directions
+        .iter()
+        .filter_map(|one| one.verdict)
+        .collect();
+    for (number, finding) in explained.findings.iter().enumerate() {
+        let label = match finding.severity {
+            Severity::Fault => "FAULT",
+            _ if firsts.contains(&number) => "Verdict",
+            Severity::Limit => "Also",
+            Severity::Healthy | Severity::Note => "Note",
+        };
+        page.entry(
+            label,
+            &sentence(connection, finding, explained.directions.len() > 1),
+        );
+    }
+}
+
+fn sentence(connection: &Connection, finding: &Finding, several: bool) -> String {
+    let here = connection.role();
+    let mut text = match finding.flow {
+        Some(flow) if several && flow.sender() == here => "Sent: ".to_owned(),
+        Some(_) if several => "Received: ".to_owned(),
+        _ => String::new(),
+    };
+    text.push_str(&plain(&finding.sentence));
+    // An option of linerate stands in the next command.
+    let setting = finding
+        .remedy
+        .as_ref()
+        .filter(|remedy| !remedy.setting.starts_with('-'));
+    if let Some(remedy) = setting {
+        let _ = write!(
+            text,
+            "; on {}: {} = {}",
+            end(here, remedy.host),
+            plain(&remedy.setting),
+            plain(&remedy.value)
+        );
+    }
+    if let Some(expected) = finding.expected.as_ref().filter(|_| setting.is_some()) {
+        let rate = |bps: f64| BitRate(whole(bps));
+        let _ = write!(
+            text,
+            "; then expect {} ({} to {}), limited by {}",
+            rate(expected.rate_bps),
+            rate(expected.low_bps),
+            rate(expected.high_bps),
+            plain(&expected.then)
+        );
+    }
+    if let Some(next) = &finding.next {
+        let _ = write!(
+            text,
+            "; a test of the path, with `linerate serve` there: `{}`",
+            plain(next)
+        );
+    }
+    text
+}
+
+fn end(here: Role, role: Role) -> &'static str {
+    if here == role {
+        "this host"
+    } else {
+        "the peer"
+    }
+}
+
+fn figures(page: &mut Page, connection: &Connection, direction: &DirectionView, several: bool) {
+    let sends = direction.flow.sender() == connection.role();
+    if several {
+        page.line(if sends { "Sent" } else { "Received" });
+    }
+    let figures = &direction.figures;
+    page.entry("Goodput", &goodput(figures));
+    if let Some((bytes, span)) = figures.bytes.zip(figures.span_ns) {
+        let rate = figures
+            .whole_run_bps
+            .map_or_else(String::new, |rate| format!("{}, ", words::rate(rate)));
+        page.entry(
+            "Watched",
+            &format!(
+                "{rate}{} ({} bytes) in {}",
+                Bytes(bytes),
+                words::count(bytes),
+                words::seconds(span)
+            ),
+        );
+    }
+    if sends {
+        page.entry("Retransmits", &repeats(figures));
+    }
+    page.entry("Time", &time(direction));
+}
+
+fn goodput(figures: &Figures) -> String {
+    let Some(rate) = figures.goodput_bps else {
+        return "not known: too few samples".to_owned();
+    };
+    let interval = figures
+        .goodput_low_bps
+        .zip(figures.goodput_high_bps)
+        .map_or_else(String::new, |(low, high)| {
+            format!(" (95 % interval {})", words::rates(low, high))
+        });
+    let place = match figures.measured_at {
+        Some(MeasuredAt::SendingKernelAcknowledged) => " acknowledged, by this host's kernel",
+        Some(MeasuredAt::ReceivingApplication) => {
+            " read by this host's application, as its kernel counts (received less unread)"
+        }
+        _ => "",
+    };
+    let unsteady = match (&figures.unsteady_reason, figures.steady) {
+        (Some(reason), Some(false)) => format!("; not steady: {reason}"),
+        _ => String::new(),
+    };
+    format!("{}{interval}{place}{unsteady}", words::rate(rate))
+}
+
+fn repeats(figures: &Figures) -> String {
+    let again = match (
+        figures.retransmits,
+        figures.segments,
+        figures.retransmit_share,
+    ) {
+        (Some(again), Some(all), Some(share)) => format!(
+            "{} of {} segments ({}) while watched",
+            words::count(again),
+            words::count(all),
+            words::percent(share)
+        ),
+        (Some(again), _, _) => format!("{} segments while watched", words::count(again)),
+        (None, _, _) => "not known".to_owned(),
+    };
+    match (figures.rtt_us, figures.min_rtt_us) {
+        (Some(mean), Some(least)) => {
+            format!(
+                "{again}; RTT mean {}, least {}",
+                words::micros(mean),
+                words::micros(least)
+            )
+        }
+        (Some(mean), None) => format!("{again}; RTT mean {}", words::micros(mean)),
+        (None, _) => format!("{again}; RTT not known"),
+    }
+}
+
+fn time(direction: &DirectionView) -> String {
+    match (&direction.time_budget, &direction.time_budget_unknown) {
+        (Some(budget), _) => format!(
+            "application {}, send buffer {}, receive window {}, network {} of the plateau",
+            words::time_share(budget.application),
+            words::time_share(budget.send_buffer),
+            words::time_share(budget.receive_window),
+            words::time_share(budget.network)
+        ),
+        (None, Some(reason)) => format!("not known: {}", plain(reason)),
+        (None, None) => "not known".to_owned(),
+    }
+}
+
+/// What was not seen of the connection's beginning and end.
+fn missed(page: &mut Page, connection: &Connection) {
+    let first = |name: &str| {
+        let column = connection.samples.column(name);
+        column
+            .and_then(|values| values.first().copied())
+            .unwrap_or(0)
+    };
+    let (out, inn) = (first("bytes_acked"), first("bytes_received"));
+    if connection.began_before && out.saturating_add(inn) >= MISSED {
+        page.entry(
+            "Beginning",
+            &format!(
+                "missed: {} had been acknowledged and {} received before the first sample",
+                Bytes(out),
+                Bytes(inn)
+            ),
+        );
+    }
+    let end = match connection.fate {
+        Fate::Open => "it still stood when watching ended".to_owned(),
+        Fate::ClosedAndTold => "it closed, and the kernel told its last account".to_owned(),
+        Fate::Closed => {
+            "it closed after its last sample: what moved since then is not known".to_owned()
+        }
+    };
+    page.entry("End", &end);
+    if connection.thinned > 1 {
+        page.entry(
+            "Samples",
+            &format!("memory was bounded: one in {} was kept", connection.thinned),
+        );
+    }
+}
+
+/// The whole connection's account.
+fn book(page: &mut Page, connection: &Connection, explained: &Explained) {
+    let facts = &connection.tcp;
+    let in_flight = facts
+        .bytes_sent
+        .zip(facts.bytes_retrans)
+        .zip(facts.bytes_acked)
+        .map(|((all, again), acked)| all.saturating_sub(again).saturating_sub(acked));
+    page.line("Ledger, bytes of the whole connection, by this host's kernel");
+    let rows = [
+        ("sent, with repeats", facts.bytes_sent, true),
+        ("  of it sent again", facts.bytes_retrans, true),
+        ("  acknowledged, with SYN and FIN", facts.bytes_acked, true),
+        ("  in flight at the last sample", in_flight, false),
+        ("written and not yet sent", facts.notsent_bytes, false),
+        ("received, with FIN", facts.bytes_received, true),
+        (
+            "  unread at the last sample",
+            Some(connection.unread_bytes),
+            false,
+        ),
+    ];
+    for (name, value, always) in rows {
+        if always || value.is_some_and(|value| value > 0) {
+            let text = value.map_or_else(|| "not known".to_owned(), words::count);
+            page.line(&format!("  {name:<38}{text:>20}"));
+        }
+    }
+    match explained.ledger.balanced {
+        Some(true) => page.line("Balanced: what was acknowledged is what was sent once."),
+        Some(false) => page.line("NOT balanced: what was acknowledged is not what was sent once."),
+        None => {}
+    }
+}
+
+fn not_known(page: &mut Page, explained: &Explained) {
+    let mut said: Vec<&String> = Vec::new();
+    for reason in explained
+        .ledger
+        .directions
+        .iter()
+        .flat_map(|one| &one.unknown)
+    {
+        if !said.contains(&reason) {
+            page.entry("Not known", &plain(reason));
+            said.push(reason);
+        }
+    }
+}
+
+/// What sampling cost and missed.
+fn remarks(page: &mut Page, seen: &Observation) {
+    let sampling = &seen.sampling;
+    let span = seen.end_ns.since(seen.start_ns).0;
+    let share = sampling.cpu_ns as f64 / span.max(1) as f64;
+    let mut text = vec![format!(
+        "{} readings of up to {} connections",
+        words::count(sampling.readings),
+        words::count(sampling.most_connections)
+    )];
+    if share >= COSTLY {
+        text.push(format!("they cost {} of a core", words::percent(share)));
+    }
+    if sampling.missed > 0 {
+        text.push(format!(
+            "{} samples fell out because a reading took too long (longest time between two: {})",
+            words::count(sampling.missed),
+            Nanos(sampling.longest_gap_ns)
+        ));
+    }
+    if sampling.not_whole > 0 {
+        text.push(format!(
+            "{} were not whole",
+            words::count(sampling.not_whole)
+        ));
+    }
+    if sampling.not_kept > 0 {
+        text.push(format!(
+            "{} connections that closed after moving least were not kept",
+            words::count(sampling.not_kept)
+        ));
+    }
+    if !sampling.hears_last_words {
+        text.push(
+            "the kernel's last word on connections that closed was not heard in full".to_owned(),
+        );
+    }
+    page.entry("Sampling", &text.join("; "));
+    let nameless = seen
+        .connections
+        .iter()
+        .any(|one| one.process.is_none() && one.inode.is_some());
+    if nameless {
+        page.entry(
+            "Note",
+            "which process holds a connection is seen of this user's own processes; of others' as root",
+        );
+    }
+    for note in &seen.notes {
+        page.entry("Note", &plain(&note.text));
+    }
+}
