@@ -26,6 +26,7 @@
 //! assert_eq!(findings[0].id, "receive-window");
 //! ```
 
+mod capture;
 mod case;
 mod command;
 pub mod expect;
@@ -64,6 +65,29 @@ pub fn explain(evidence: &Evidence<'_>) -> Vec<Finding> {
 pub fn rule_ids() -> impl Iterator<Item = &'static str> {
     rules::RULES.iter().map(|(id, _)| *id)
 }
+
+/// The ids of the findings that only a transcript or a packet capture can give.
+pub fn reading_ids() -> impl Iterator<Item = &'static str> {
+    READING_IDS.into_iter()
+}
+
+/// In the order of the alphabet.
+const READING_IDS: [&str; 14] = [
+    "capture-gaps",
+    "cluster-lock",
+    "counter-wrap",
+    "disk-busy",
+    "figures-disagree",
+    "log-errors",
+    "mirror-log",
+    "nodes-out",
+    "replication-state",
+    "resync-rate",
+    "summary-hides-ramp",
+    "units-mixed",
+    "write-size",
+    "writes-merged",
+];
 
 /// What is said first: figures that cannot be trusted, then what stopped the run, then what limited
 /// it, then what is healthy, then what is merely worth knowing.

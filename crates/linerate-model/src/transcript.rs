@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::capture::{Capture, Conversation};
 use crate::finding::Finding;
 use crate::plan::Protocol;
 use crate::storage::{Diskstats, Drbd, GlusterEvent, Iostat, NodeGroup, Volumes};
@@ -91,6 +92,10 @@ pub enum Part {
     Nodes(Vec<NodeGroup>),
     /// `vgs` and `lvs`.
     Volumes(Volumes),
+    /// A packet capture's facts about itself.
+    Capture(Box<Capture>),
+    /// A TCP connection of the capture before it.
+    Conversation(Box<Conversation>),
 }
 
 /// Which program printed a test.

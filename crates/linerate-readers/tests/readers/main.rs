@@ -5,4 +5,10 @@
 )]
 
 #[cfg(test)]
+mod captures;
+#[cfg(test)]
 mod cases;
+#[cfg(test)]
+mod policing;
+#[cfg(test)]
+mod segments;
