@@ -12,3 +12,5 @@ mod cases;
 mod policing;
 #[cfg(test)]
 mod segments;
+#[cfg(test)]
+mod transforms;
