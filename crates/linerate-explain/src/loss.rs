@@ -48,6 +48,10 @@ const ENOUGH: usize = 4;
 /// What is delivered between losses by chance varies as its mean does (coefficient 1; of ten losses one in fifty
 /// gives less than this). Between losses that excess makes it varies less: each comes when the window has grown back.
 const REGULAR: f64 = 0.5;
+/// Streams that lose by chance lose at different moments: as one, they have as many losses as chance lets fall apart.
+/// Where there are fewer than this share of that, they lost together (measured: 1.07 of it by chance; 0.3 to 0.7 in a
+/// shared queue or bucket).
+const EACH_FOR_ITSELF: f64 = 0.8;
 /// Losses from which on that can be told.
 const ENOUGH_FOR_REGULAR: usize = 8;
 
@@ -82,9 +86,10 @@ pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
         .streams_of(case.direction.flow)
         .any(|stream| stream.congestion.as_deref() == Some("reno"));
     // A bucket holds all streams together; chance shows on each.
-    Some(if policed(&together(case)?, reno) {
+    let all = together(case)?;
+    Some(if policed(&all, reno) {
         Cause::Policer
-    } else if streams.iter().all(by_chance) {
+    } else if streams.iter().all(by_chance) && each_for_itself(&streams, &all) {
         Cause::Chance
     } else {
         Cause::Unknown
@@ -179,6 +184,18 @@ fn by_chance(losses: &Losses) -> bool {
     losses.episodes.len() >= ENOUGH
         && (spread || carried(losses, CARRIED_FAR_MORE))
         && !by_excess(losses)
+}
+
+/// Whether several streams lost at moments of their own, not at those of a queue or a bucket that they share.
+fn each_for_itself(streams: &[Losses], all: &Losses) -> bool {
+    let (Some(first), Some(last)) = (all.episodes.first(), all.episodes.last()) else {
+        return false;
+    };
+    let sum: usize = streams.iter().map(|one| one.episodes.len()).sum();
+    let span_ns = last.to_ns.saturating_sub(first.from_ns).max(1) as f64;
+    // Losses at random moments fall within one episode's reach of the one before with these odds.
+    let apart = (-(sum as f64) * all.apart_ns as f64 / span_ns).exp();
+    streams.len() < 2 || all.episodes.len() as f64 >= EACH_FOR_ITSELF * apart * sum as f64
 }
 
 /// Whether losses come several at a time and at regular distances, as where a small queue or bucket overflows each

@@ -37,6 +37,8 @@ pub struct Episode {
 pub struct Losses {
     /// In the order of time; never empty.
     pub episodes: Vec<Episode>,
+    /// Repeats closer together than this belong to one episode, ns.
+    pub apart_ns: u64,
     /// Least round-trip time of the run, µs.
     pub min_rtt_us: f64,
     /// The highest rate of delivery over a round trip (at least two samples) before the first episode, bit/s.
@@ -72,6 +74,7 @@ impl Losses {
         let long = rest_ns >= 2 * rows.round_trip_ns;
         Some(Self {
             episodes,
+            apart_ns: rows.apart_ns(),
             min_rtt_us: rows.round_trip_ns as f64 / 1e3,
             peak_bps: rows.peak(spans[0].0),
             level_bps: if long { rows.rate(settled, last) } else { 0.0 },
@@ -205,13 +208,18 @@ impl Columns {
         here + (next - here) * (passed / span).min(1.0)
     }
 
-    /// First and last row of each episode.
-    fn spans(&self) -> Vec<(usize, usize)> {
+    /// How close together repeats of one episode are, ns.
+    fn apart_ns(&self) -> u64 {
         let cadence = match self.at.as_slice() {
             [first, .., last] => last.saturating_sub(*first) / (self.at.len() as u64 - 1),
             _ => 0,
         };
-        let apart = (APART_ROUND_TRIPS * self.round_trip_ns).max(2 * cadence);
+        (APART_ROUND_TRIPS * self.round_trip_ns).max(2 * cadence)
+    }
+
+    /// First and last row of each episode.
+    fn spans(&self) -> Vec<(usize, usize)> {
+        let apart = self.apart_ns();
         let mut spans: Vec<(usize, usize)> = Vec::new();
         for row in 1..self.at.len() {
             if self.repeats[row] <= self.repeats[row - 1] {

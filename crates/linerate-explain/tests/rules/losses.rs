@@ -160,7 +160,13 @@ fn chance_loses_single_segments_at_any_window() {
 fn several_streams_share_a_bucket_and_chance_shows_on_each() {
     let mut plan = tcp();
     plan.streams = 4;
-    assert_eq!(verdict(&plan, &by_chance()).id, "random-loss");
+    let scattered = Traffic {
+        losses_apart_s: 0.21,
+        ..by_chance()
+    };
+    assert_eq!(verdict(&plan, &scattered).id, "random-loss");
+    // All at the same moments: something that they share dropped, and it was no bucket.
+    assert_eq!(verdict(&plan, &by_chance()).id, "network-loss");
     let finding = verdict(&plan, &policed());
     assert_eq!(finding.id, "policer", "{}", finding.sentence);
     // The four windows and losses are added up, and each stream is paced at its part.
