@@ -1,4 +1,4 @@
-//! Another tool's output: whatever is pasted, it is read, explained and printed.
+//! Another tool's output, or a packet capture: whatever is pasted, it is read, explained and printed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -3,7 +3,8 @@
 //! The first finding is the answer, the verdict; what follows is worth knowing. A healthy run gets
 //! one finding and no alarm: a false alarm is the worst fault of a rule. Where the peer or the
 //! kernel does not say enough, the answer is `cannot-tell`, with the reason and with what would
-//! decide it. Thresholds stand as constants in the rules' files, each with its reason.
+//! decide it. Thresholds stand as constants in the rules' files, each with its reason. [`transcript`] says the
+//! same of what other tools printed, and of the connections in a packet capture.
 //!
 //! What it is not: it touches no host, runs no second test and guesses no cause that the record
 //! does not show. A finding's `next` names the run that would confirm or refute it. What a path should give is
@@ -26,6 +27,7 @@
 //! assert_eq!(findings[0].id, "receive-window");
 //! ```
 
+mod capture;
 mod case;
 mod command;
 pub mod expect;
@@ -70,6 +72,29 @@ pub fn command_of(plan: &Plan) -> String {
 pub fn rule_ids() -> impl Iterator<Item = &'static str> {
     rules::RULES.iter().map(|(id, _)| *id)
 }
+
+/// The ids of the findings that only a transcript or a packet capture can give.
+pub fn reading_ids() -> impl Iterator<Item = &'static str> {
+    READING_IDS.into_iter()
+}
+
+/// In the order of the alphabet.
+const READING_IDS: [&str; 14] = [
+    "capture-gaps",
+    "cluster-lock",
+    "counter-wrap",
+    "disk-busy",
+    "figures-disagree",
+    "log-errors",
+    "mirror-log",
+    "nodes-out",
+    "replication-state",
+    "resync-rate",
+    "summary-hides-ramp",
+    "units-mixed",
+    "write-size",
+    "writes-merged",
+];
 
 /// What is said first: figures that cannot be trusted, then what stopped the run, then what limited
 /// it, then what is healthy, then what is merely worth knowing.

@@ -12,6 +12,7 @@
 
 use linerate_model::losses::{Episode, Losses};
 use linerate_model::record::StreamRecord;
+use linerate_model::statistics;
 
 use crate::case::Case;
 use crate::limit;
@@ -26,8 +27,9 @@ const CARRIED_MORE: f64 = 1.25;
 /// … and where the round trip is a little longer before a loss, so that there may be such a queue, or the
 /// congestion control falls to half (Reno uses 0.75 of such a link), it must be this many times.
 const CARRIED_FAR_MORE: f64 = 1.5;
-/// Round trips before a loss within this ratio of the least are flat: no queue worth the name.
-const FLAT: f64 = 1.06;
+/// Round trips before a loss within this ratio of the least are flat: a queue of less leaves CUBIC, which falls to
+/// 0.7, at least 0.85 of its link.
+const FLAT: f64 = 1.10;
 /// Windows at losses within this ratio of one another are the same window (measured: 1.01 at a policer, 2 to 10
 /// under random loss).
 const SAME_WINDOW: f64 = 1.25;
@@ -43,6 +45,15 @@ const BURST_SHARE: f64 = 0.10;
 const LONE_BURST_SHARE: f64 = 0.25;
 /// Losses from which on chance can be told from a rule.
 const ENOUGH: usize = 4;
+/// What is delivered between losses by chance varies as its mean does (coefficient 1; of ten losses one in fifty
+/// gives less than this). Between losses that excess makes it varies less: each comes when the window has grown back.
+const REGULAR: f64 = 0.5;
+/// Streams that lose by chance lose at different moments: as one, they have as many losses as chance lets fall apart.
+/// Where there are fewer than this share of that, they lost together (measured: 1.07 of it by chance; 0.3 to 0.7 in a
+/// shared queue or bucket).
+const EACH_FOR_ITSELF: f64 = 0.8;
+/// Losses from which on that can be told.
+const ENOUGH_FOR_REGULAR: usize = 8;
 
 /// What lost the segments.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -64,32 +75,34 @@ pub(crate) enum Cause {
 pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
     let streams = of_streams(case)?;
     let ratios: Vec<f64> = streams.iter().map(Losses::rtt_ratio).collect();
-    let rtt_ratio = linerate_model::statistics::median(&ratios)?;
+    let rtt_ratio = statistics::median(&ratios)?;
     let least = streams.first()?.min_rtt_us;
     let floor = limit::queue_floor_us(case).max(QUEUE_US);
     if rtt_ratio >= QUEUE_RATIO && (rtt_ratio - 1.0) * least >= floor {
         return Some(Cause::Queue { rtt_ratio });
     }
-    let [one] = streams.as_slice() else {
-        // A bucket holds all streams together; one of them alone does not show it.
-        let all = |judge: fn(&Losses) -> bool| streams.iter().all(judge);
-        return Some(if all(by_chance) {
-            Cause::Chance
-        } else {
-            Cause::Unknown
-        });
-    };
     let reno = case
         .sender()?
         .streams_of(case.direction.flow)
         .any(|stream| stream.congestion.as_deref() == Some("reno"));
-    Some(if policed(one, reno) {
+    // A bucket holds all streams together; chance shows on each.
+    let all = together(case)?;
+    Some(if policed(&all, reno) {
         Cause::Policer
-    } else if by_chance(one) {
+    } else if streams.iter().all(by_chance) && each_for_itself(&streams, &all) {
         Cause::Chance
     } else {
         Cause::Unknown
     })
+}
+
+/// The losses of all streams of the direction as if they were one: what a bucket or a queue that they share sees.
+pub(crate) fn together(case: &Case<'_>) -> Option<Losses> {
+    let streams: Vec<&StreamRecord> = case.sender()?.streams_of(case.direction.flow).collect();
+    match streams.as_slice() {
+        [one] => Losses::of(one),
+        several => Losses::pooled(several),
+    }
 }
 
 /// The losses of each sending stream of the direction that had any.
@@ -109,7 +122,7 @@ pub(crate) fn token_bps(losses: &Losses) -> f64 {
         .iter()
         .map(|episode| episode.rate_bps)
         .collect();
-    linerate_model::statistics::median(&before)
+    statistics::median(&before)
         .unwrap_or(losses.level_bps)
         .clamp(losses.level_bps, 1.25 * losses.level_bps)
 }
@@ -168,5 +181,36 @@ fn by_chance(losses: &Losses) -> bool {
     let spread = losses
         .window_spread()
         .is_some_and(|spread| spread > SAME_WINDOW);
-    losses.episodes.len() >= ENOUGH && (spread || carried(losses, CARRIED_FAR_MORE))
+    losses.episodes.len() >= ENOUGH
+        && (spread || carried(losses, CARRIED_FAR_MORE))
+        && !by_excess(losses)
+}
+
+/// Whether several streams lost at moments of their own, not at those of a queue or a bucket that they share.
+fn each_for_itself(streams: &[Losses], all: &Losses) -> bool {
+    let (Some(first), Some(last)) = (all.episodes.first(), all.episodes.last()) else {
+        return false;
+    };
+    let sum: usize = streams.iter().map(|one| one.episodes.len()).sum();
+    let span_ns = last.to_ns.saturating_sub(first.from_ns).max(1) as f64;
+    // Losses at random moments fall within one episode's reach of the one before with these odds.
+    let apart = (-(sum as f64) * all.apart_ns as f64 / span_ns).exp();
+    streams.len() < 2 || all.episodes.len() as f64 >= EACH_FOR_ITSELF * apart * sum as f64
+}
+
+/// Whether losses come several at a time and at regular distances, as where a small queue or bucket overflows each
+/// time that the window has grown back.
+fn by_excess(losses: &Losses) -> bool {
+    let later = losses.later();
+    if later.len() < ENOUGH_FOR_REGULAR || !runs(later) {
+        return false;
+    }
+    let apart: Vec<f64> = losses
+        .episodes
+        .windows(2)
+        .map(|pair| (pair[1].delivered_from - pair[0].delivered_to).max(0.0))
+        .collect();
+    let mean = statistics::mean(&apart);
+    let square = apart.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / apart.len() as f64;
+    mean > 0.0 && square.sqrt() < REGULAR * mean
 }

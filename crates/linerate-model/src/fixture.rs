@@ -85,6 +85,8 @@ pub struct Traffic {
     pub retransmits: u64,
     /// Where not empty, these are the losses, and their sum takes the place of `retransmits`; each stream.
     pub losses: Vec<Loss>,
+    /// Each further stream loses so much later than the one before, s.
+    pub losses_apart_s: f64,
     /// When slow start ended without a loss, s, and the threshold that was set then, segments.
     pub slow_start_left: Option<(f64, u64)>,
     /// Of them reported as received twice, each stream.
@@ -132,6 +134,7 @@ impl Default for Traffic {
             receive_buffer_bytes: 6_291_456,
             retransmits: 21,
             losses: Vec::new(),
+            losses_apart_s: 0.0,
             slow_start_left: None,
             received_twice: 0,
             overtaken: 0,
@@ -591,9 +594,10 @@ fn tcp_samples(traffic: &Traffic, stream: &StreamRecord, at_ns: Vec<u64>, curve:
             .collect::<Vec<u64>>()
     };
     let at_s: Vec<f64> = elapsed.iter().map(|us| us / 1e6).collect();
+    let later = traffic.losses_apart_s * f64::from(stream.id);
     // The loss that comes within 100 ms of each row, if any.
     let ahead_of = |at: f64| {
-        let soon = |loss: &&Loss| loss.at_s > at && loss.at_s - at <= 0.1;
+        let soon = |loss: &&Loss| loss.at_s + later > at && loss.at_s + later - at <= 0.1;
         traffic.losses.iter().find(soon)
     };
     let before = |usual: u64, of: fn(&Loss) -> u64| -> Vec<u64> {
@@ -603,7 +607,10 @@ fn tcp_samples(traffic: &Traffic, stream: &StreamRecord, at_ns: Vec<u64>, curve:
     };
     let lost = || -> Vec<u64> {
         let until = |at: &f64| {
-            let past = traffic.losses.iter().filter(|loss| loss.at_s <= *at);
+            let past = traffic
+                .losses
+                .iter()
+                .filter(|loss| loss.at_s + later <= *at);
             past.map(|loss| loss.segments).sum()
         };
         at_s.iter().map(until).collect()

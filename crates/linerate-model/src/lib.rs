@@ -12,6 +12,7 @@
 //! ```
 
 pub mod apportion;
+pub mod capture;
 pub mod clock;
 pub mod counter_test;
 pub mod evidence;

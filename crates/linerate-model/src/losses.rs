@@ -37,6 +37,8 @@ pub struct Episode {
 pub struct Losses {
     /// In the order of time; never empty.
     pub episodes: Vec<Episode>,
+    /// Repeats closer together than this belong to one episode, ns.
+    pub apart_ns: u64,
     /// Least round-trip time of the run, µs.
     pub min_rtt_us: f64,
     /// The highest rate of delivery over a round trip (at least two samples) before the first episode, bit/s.
@@ -49,7 +51,18 @@ pub struct Losses {
 impl Losses {
     /// `None` where the stream lost nothing, or its kernel does not tell (needs Linux 4.6).
     pub fn of(stream: &StreamRecord) -> Option<Self> {
-        let rows = Columns::of(stream)?;
+        Self::in_columns(&Columns::of(stream)?)
+    }
+
+    /// The losses of several streams of one sender as if they were one: what a queue or a bucket that they share
+    /// sees. Deliveries, repeats and windows are added up, round trips are the middle ones, at the instants of the
+    /// first stream's samples. `None` where none lost anything, or one's kernel does not tell.
+    pub fn pooled(streams: &[&StreamRecord]) -> Option<Self> {
+        let each: Option<Vec<Columns>> = streams.iter().map(|one| Columns::of(one)).collect();
+        Self::in_columns(&Columns::pooled(&each?)?)
+    }
+
+    fn in_columns(rows: &Columns) -> Option<Self> {
         let spans = rows.spans();
         let episodes: Vec<Episode> = spans
             .iter()
@@ -61,6 +74,7 @@ impl Losses {
         let long = rest_ns >= 2 * rows.round_trip_ns;
         Some(Self {
             episodes,
+            apart_ns: rows.apart_ns(),
             min_rtt_us: rows.round_trip_ns as f64 / 1e3,
             peak_bps: rows.peak(spans[0].0),
             level_bps: if long { rows.rate(settled, last) } else { 0.0 },
@@ -72,13 +86,13 @@ impl Losses {
         self.episodes.get(1..).unwrap_or_default()
     }
 
-    /// Median round trip just before the losses, as a multiple of the least one: of the later episodes, where
-    /// there are at least two.
+    /// Median round trip just before the losses, as a multiple of the least one: of the later episodes, where there are
+    /// any, for a slow start's bursts make it longer for a moment without a queue that stands.
     pub fn rtt_ratio(&self) -> f64 {
-        let looked_at = if self.later().len() >= 2 {
-            self.later()
-        } else {
+        let looked_at = if self.later().is_empty() {
             &self.episodes
+        } else {
+            self.later()
         };
         let ratios: Vec<f64> = looked_at
             .iter()
@@ -110,17 +124,17 @@ impl Losses {
 }
 
 /// The columns that losses are read from.
-struct Columns<'a> {
-    at: &'a [u64],
-    repeats: &'a [u64],
-    rtt: &'a [u64],
-    window: &'a [u64],
+struct Columns {
+    at: Vec<u64>,
+    repeats: Vec<u64>,
+    rtt: Vec<u64>,
+    window: Vec<u64>,
     delivered: Vec<f64>,
     round_trip_ns: u64,
 }
 
-impl<'a> Columns<'a> {
-    fn of(stream: &'a StreamRecord) -> Option<Self> {
+impl Columns {
+    fn of(stream: &StreamRecord) -> Option<Self> {
         let samples = &stream.samples;
         let known = |rtt: &u64| *rtt > 0 && *rtt < u64::from(u32::MAX);
         let least = samples
@@ -146,22 +160,66 @@ impl<'a> Columns<'a> {
                 .collect(),
         };
         Some(Self {
-            at: samples.at_ns(),
-            repeats: samples.column("total_retrans_packets")?,
-            rtt: samples.column("rtt_us")?,
-            window: samples.column("snd_cwnd_packets")?,
+            at: samples.at_ns().to_vec(),
+            repeats: samples.column("total_retrans_packets")?.to_vec(),
+            rtt: samples.column("rtt_us")?.to_vec(),
+            window: samples.column("snd_cwnd_packets")?.to_vec(),
             delivered,
             round_trip_ns: least.saturating_mul(1000),
         })
     }
 
-    /// First and last row of each episode.
-    fn spans(&self) -> Vec<(usize, usize)> {
-        let cadence = match self.at {
+    /// All of `each` added up at the instants of the first, as far as all of them reach.
+    fn pooled(each: &[Self]) -> Option<Self> {
+        let first = each.first()?;
+        let until = each.iter().filter_map(|one| one.at.last()).min()?;
+        let at: Vec<u64> = first.at.iter().copied().filter(|at| at <= until).collect();
+        let mut all = Self {
+            repeats: vec![0; at.len()],
+            rtt: Vec::with_capacity(at.len()),
+            window: vec![0; at.len()],
+            delivered: vec![0.0; at.len()],
+            round_trip_ns: each.iter().map(|one| one.round_trip_ns).min()?,
+            at,
+        };
+        for (row, now) in all.at.iter().enumerate() {
+            let mut round_trips = Vec::with_capacity(each.len());
+            for one in each {
+                let there = one.at.partition_point(|at| at <= now).saturating_sub(1);
+                all.repeats[row] = all.repeats[row].saturating_add(one.repeats[there]);
+                all.window[row] = all.window[row].saturating_add(one.window[there]);
+                all.delivered[row] += one.delivered_at(there, *now);
+                round_trips.push(one.rtt[there] as f64);
+            }
+            let middle = statistics::median(&round_trips).unwrap_or(0.0);
+            all.rtt.push(crate::units::whole(middle));
+        }
+        (!all.at.is_empty()).then_some(all)
+    }
+
+    /// What had been delivered at an instant between `row` and the next one, in proportion.
+    fn delivered_at(&self, row: usize, now: u64) -> f64 {
+        let here = self.delivered[row];
+        let (Some(next), Some(then)) = (self.delivered.get(row + 1), self.at.get(row + 1)) else {
+            return here;
+        };
+        let span = then.saturating_sub(self.at[row]).max(1) as f64;
+        let passed = now.saturating_sub(self.at[row]) as f64;
+        here + (next - here) * (passed / span).min(1.0)
+    }
+
+    /// How close together repeats of one episode are, ns.
+    fn apart_ns(&self) -> u64 {
+        let cadence = match self.at.as_slice() {
             [first, .., last] => last.saturating_sub(*first) / (self.at.len() as u64 - 1),
             _ => 0,
         };
-        let apart = (APART_ROUND_TRIPS * self.round_trip_ns).max(2 * cadence);
+        (APART_ROUND_TRIPS * self.round_trip_ns).max(2 * cadence)
+    }
+
+    /// First and last row of each episode.
+    fn spans(&self) -> Vec<(usize, usize)> {
+        let apart = self.apart_ns();
         let mut spans: Vec<(usize, usize)> = Vec::new();
         for row in 1..self.at.len() {
             if self.repeats[row] <= self.repeats[row - 1] {

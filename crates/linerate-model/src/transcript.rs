@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::capture::{Capture, Conversation};
 use crate::finding::Finding;
 use crate::plan::Protocol;
 use crate::storage::{Diskstats, Drbd, GlusterEvent, Iostat, NodeGroup, Volumes};
@@ -91,6 +92,10 @@ pub enum Part {
     Nodes(Vec<NodeGroup>),
     /// `vgs` and `lvs`.
     Volumes(Volumes),
+    /// A packet capture's facts about itself.
+    Capture(Box<Capture>),
+    /// A TCP connection of the capture before it.
+    Conversation(Box<Conversation>),
 }
 
 /// Which program printed a test.
@@ -212,6 +217,16 @@ pub enum End {
     Receiver,
 }
 
+/// Which way the data of a row went, seen from the end that printed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// It sent them.
+    Out,
+    /// It received them.
+    In,
+}
+
 /// Part of a test, or all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -264,6 +279,9 @@ pub struct Row {
     pub rtt_us: Option<Printed>,
     /// Datagrams.
     pub datagrams: Option<Datagrams>,
+    /// Which way, where the row says so: in tests that run both ways at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub way: Option<Way>,
 }
 
 impl Row {
@@ -309,6 +327,9 @@ pub struct TestOutput {
     pub asked: Asked,
     /// The end that printed it.
     pub side: Option<Side>,
+    /// The way of this half of a test that ran both ways at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub way: Option<Way>,
     /// The protocol, where it can be told.
     pub protocol: Option<Protocol>,
     /// The socket buffer.

@@ -120,6 +120,7 @@ fn row(input: &Input<'_>) -> Option<(Row, Option<Connection>)> {
         window_bytes: None,
         rtt_us: None,
         datagrams,
+        way: None,
     };
     Some((row, connection))
 }

@@ -3,11 +3,11 @@
 use linerate_model::plan::Protocol;
 use linerate_model::transcript::{
     Asked, Connection, Datagrams, End, Ending, Layout, Line, Part, Printed, Row, Side, Span,
-    Stream as Whose, TestOutput, Tool,
+    Stream as Whose, TestOutput, Tool, Way,
 };
 use serde_json::Value;
 
-use crate::iperf;
+use crate::iperf::{self, ways};
 
 /// Takes a whole document of iperf3.
 pub(crate) fn take(value: &Value, lines: [usize; 2], parts: &mut Vec<Part>) -> bool {
@@ -23,7 +23,7 @@ pub(crate) fn take(value: &Value, lines: [usize; 2], parts: &mut Vec<Part>) -> b
         }
         add_end(&mut test, &value["end"], lines[0]);
         add_error(&mut test, &value["error"], lines[0]);
-        parts.push(Part::Test(Box::new(test)));
+        ways::push(test, parts);
     }
     known
 }
@@ -68,7 +68,9 @@ impl Stream {
 
     /// What is open ends here.
     pub(crate) fn finish(&mut self, parts: &mut Vec<Part>) {
-        parts.extend(self.open.take().map(|test| Part::Test(Box::new(test))));
+        if let Some(test) = self.open.take() {
+            ways::push(test, parts);
+        }
     }
 }
 
@@ -156,13 +158,16 @@ fn add_interval(test: &mut TestOutput, interval: &Value, line: usize) {
             .extend(row(stream, Whose::One(id(stream)), span, None, line));
     }
     if streams.is_none_or(|streams| streams.len() != 1) {
-        let sum = &interval["sum"];
-        let span = if sum["omitted"].as_bool() == Some(true) {
-            Span::Omitted
-        } else {
-            Span::Interval
-        };
-        test.rows.extend(row(sum, Whose::Sum, span, None, line));
+        // Older versions do not say it at the start.
+        test.asked.both_ways |= interval["sum_bidir_reverse"].is_object();
+        for sum in [&interval["sum"], &interval["sum_bidir_reverse"]] {
+            let span = if sum["omitted"].as_bool() == Some(true) {
+                Span::Omitted
+            } else {
+                Span::Interval
+            };
+            test.rows.extend(row(sum, Whose::Sum, span, None, line));
+        }
     }
 }
 
@@ -179,10 +184,13 @@ fn add_end(test: &mut TestOutput, end: &Value, line: usize) {
                 .extend(row(total, Whose::One(id(total)), Span::Total, place, line));
         }
     }
+    test.asked.both_ways |= end["sum_sent_bidir_reverse"].is_object();
     if streams.len() != 1 {
         let sums = [
             ("sum_sent", Some(End::Sender)),
             ("sum_received", Some(End::Receiver)),
+            ("sum_sent_bidir_reverse", Some(End::Sender)),
+            ("sum_received_bidir_reverse", Some(End::Receiver)),
             ("sum", None),
         ];
         for (key, place) in sums {
@@ -246,5 +254,8 @@ fn row(value: &Value, stream: Whose, span: Span, end: Option<End>, line: usize) 
             lost_percent: None,
             jitter_ms: number("jitter_ms").map(Printed::exact),
         }),
+        way: value["sender"]
+            .as_bool()
+            .map(|sends| if sends { Way::Out } else { Way::In }),
     })
 }

@@ -3,6 +3,8 @@
 //! A layout is recognised by its lines, so prompts, blank lines, cut ends and several runs in one file
 //! are read; a line that nobody knows is named with its number and never guessed at.
 //!
+//! Packet captures, which are no text, are read by [`capture`].
+//!
 //! What it is not: it judges nothing (`linerate-explain` does) and reads no file; text comes in as an
 //! argument.
 //!
@@ -12,6 +14,7 @@
 //! assert_eq!((transcript.parts.len(), transcript.not_understood.len()), (1, 0));
 //! ```
 
+pub mod capture;
 mod command;
 mod csv;
 mod iperf;
@@ -47,6 +50,22 @@ pub enum ReadError {
         /// Its size.
         bytes: usize,
     },
+    /// It is packed, and nothing here unpacks.
+    #[error("reading {name}: it is packed; unpack it first: `{program} {name} | linerate explain`")]
+    Packed {
+        /// The input.
+        name: String,
+        /// The program that unpacks it.
+        program: &'static str,
+    },
+    /// It begins as a packet capture does, and ends within its header.
+    #[error(
+        "reading {name}: a packet capture that ends within its header; capture again, or copy the whole file"
+    )]
+    NoCapture {
+        /// The input.
+        name: String,
+    },
     /// No line has a known layout.
     #[error(
         "reading {name}: its layout is unknown; line {line} is the first that was not understood: '{text}'. Known are {KNOWN}"
@@ -64,11 +83,19 @@ pub enum ReadError {
 /// The layouts, in words.
 pub const KNOWN: &str = "iperf 1/2 text and CSV (-y C), iperf3 text, JSON (-J) and JSON stream, `ss -ti`, tables of \
 transfers (amount, duration, rate), iostat -x, /proc/diskstats, /proc/drbd, drbdsetup status --json, \
-glusterd logs, sinfo, vgs and lvs, and linerate's own records";
+glusterd logs, sinfo, vgs and lvs, packet captures (pcap, pcapng), and linerate's own records";
 
 /// Reads what was pasted under `name`. Bytes that are no UTF-8 are replaced.
 pub fn read(name: &str, bytes: &[u8]) -> Result<Transcript, ReadError> {
+    if capture::is_capture(bytes) {
+        let mut reader = capture::Reader::new(name);
+        reader.push(bytes);
+        return reader.finish();
+    }
     let name = name.to_owned();
+    if let Some(program) = capture::packed(bytes) {
+        return Err(ReadError::Packed { name, program });
+    }
     if bytes.len() > MOST_BYTES {
         return Err(ReadError::TooLarge {
             name,

@@ -53,7 +53,7 @@ enum Command {
     Observe(Box<ObserveArguments>),
     /// Make wide-area paths on this machine, and test across them
     Lab(Box<LabArguments>),
-    /// Explain what another tool printed: iperf, iperf3, ss, iostat, DRBD and more; or a kept record
+    /// Explain what another tool printed (iperf, iperf3, ss, iostat, DRBD and more), a packet capture, or a kept record
     Explain(Box<ExplainArguments>),
     /// What a healthy path gives, as this host is configured and as it would be tuned
     Expect(Box<ExpectArguments>),
@@ -387,7 +387,7 @@ pub(crate) struct ObserveArguments {
 /// `linerate explain`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct ExplainArguments {
-    /// Files as they were pasted; - or none is standard input. Several are compared
+    /// Files as they were pasted, or captures; - or none is standard input. Several are compared
     files: Vec<PathBuf>,
     /// Round-trip time of the path
     #[arg(long, value_name = "TIME", value_parser = duration)]

@@ -1,11 +1,11 @@
 //! `linerate explain`: what another tool printed, or a kept record.
 
-use std::io::Read as _;
+use std::io::Read;
 use std::path::Path;
 
 use linerate_explain::transcript::explain;
 use linerate_model::transcript::Transcript;
-use linerate_readers::{MOST_BYTES, read};
+use linerate_readers::{MOST_BYTES, capture, read};
 use linerate_report::transcript;
 
 use crate::action::Failure;
@@ -13,11 +13,36 @@ use crate::arguments::{ExplainRequest, Format};
 use crate::printer::Printer;
 use crate::show;
 
+/// What tells a packet capture from text, bytes.
+const HEAD: u64 = 4;
+/// A capture may be larger than memory and is read in pieces of so many bytes.
+const PIECE: u64 = 1 << 20;
+
 /// Reads every input, then says what each shows and what they show together.
 pub(crate) fn run(request: &ExplainRequest, printer: &mut Printer) -> Result<(), Failure> {
     let mut transcripts: Vec<Transcript> = Vec::new();
     for input in &request.inputs {
-        let (name, bytes) = bytes(input.as_deref())?;
+        let (name, mut source) = open(input.as_deref())?;
+        let mut bytes = Vec::new();
+        let cannot = |error: &std::io::Error| Failure::File(format!("cannot read {name}: {error}"));
+        take(&mut source, &mut bytes, HEAD).map_err(|error| cannot(&error))?;
+        if capture::is_capture(&bytes) {
+            let mut reader = capture::Reader::new(&name);
+            while !bytes.is_empty() {
+                reader.push(&bytes);
+                bytes.clear();
+                take(&mut source, &mut bytes, PIECE).map_err(|error| cannot(&error))?;
+            }
+            transcripts.push(
+                reader
+                    .finish()
+                    .map_err(|error| Failure::File(error.to_string()))?,
+            );
+            continue;
+        }
+        // One byte more than is read, so that the reader can refuse it by its size.
+        take(&mut source, &mut bytes, MOST_BYTES as u64 + 1 - HEAD)
+            .map_err(|error| cannot(&error))?;
         if is_record(&bytes) {
             show::show(&name, &bytes, request.format, printer)?;
             continue;
@@ -35,21 +60,19 @@ pub(crate) fn run(request: &ExplainRequest, printer: &mut Printer) -> Result<(),
     Ok(())
 }
 
-/// A file's bytes or standard input's, and the name that they go by.
-fn bytes(file: Option<&Path>) -> Result<(String, Vec<u8>), Failure> {
+/// A file or standard input, and the name that it goes by.
+fn open(file: Option<&Path>) -> Result<(String, Box<dyn Read>), Failure> {
     let Some(path) = file else {
-        let name = "standard input".to_owned();
-        let mut bytes = Vec::new();
-        // One byte more than is read, so that the reader can refuse it by its size.
-        std::io::stdin()
-            .take(MOST_BYTES as u64 + 1)
-            .read_to_end(&mut bytes)
-            .map_err(|error| Failure::File(format!("cannot read {name}: {error}")))?;
-        return Ok((name, bytes));
+        return Ok(("standard input".to_owned(), Box::new(std::io::stdin())));
     };
-    let bytes = std::fs::read(path)
+    let opened = std::fs::File::open(path)
         .map_err(|error| Failure::File(format!("cannot read {}: {error}", path.display())))?;
-    Ok((path.display().to_string(), bytes))
+    Ok((path.display().to_string(), Box::new(opened)))
+}
+
+/// Appends at most `most` bytes; fewer only at the end.
+fn take(source: &mut dyn Read, bytes: &mut Vec<u8>, most: u64) -> std::io::Result<()> {
+    source.take(most).read_to_end(bytes).map(|_| ())
 }
 
 /// Whether the bytes are linerate's own record: a JSON object with its version.

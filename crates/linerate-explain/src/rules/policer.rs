@@ -3,8 +3,8 @@
 //! Loss without a queue explains the rate (as for `random-loss`), and [`crate::loss`] finds a token bucket: the
 //! path passed at least 1.25 times the later rate before the first loss; that loss took a tenth of the window or
 //! more; later losses come in runs, at the same window, with the same rate between them. Where no later loss
-//! came, the first one took a quarter of the window. Single-stream runs only. It says "consistent with": samples
-//! are no packets.
+//! came, the first one took a quarter of the window. Several streams share a bucket, so their deliveries, losses
+//! and windows are judged together. It says "consistent with": samples are no packets.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::units::BitRate;
@@ -22,7 +22,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if !rules::loss_explains(case) || loss::cause(case) != Some(Cause::Policer) {
         return None;
     }
-    let losses = loss::of_streams(case)?.into_iter().next()?;
+    let losses = loss::together(case)?;
+    let streams = f64::from(case.plan().streams.max(1));
     let first = losses.episodes.first()?;
     let share = case.budget()?.network;
     let level = loss::token_bps(&losses);
@@ -44,7 +45,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         words::micros(losses.rtt_ratio() * losses.min_rtt_us),
         words::micros(losses.min_rtt_us),
     );
-    let paced = command::round_rate(PACED * level);
+    let paced = command::round_rate(PACED * level / streams);
     case.finding("policer", Severity::Limit, sentence)
         .share(share)
         .figures([
@@ -71,7 +72,11 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             "--fq-rate",
             BitRate(paced).bits_per_second().to_string(),
         )
-        .expected(paced as f64, 0.10, "the pacing, just below the policer")
+        .expected(
+            paced as f64 * streams,
+            0.10,
+            "the pacing, just below the policer",
+        )
         .next(case.again(|plan| plan.kernel_pacing_bps = Some(BitRate(paced))))
         .done()
 }

@@ -24,6 +24,7 @@ mod window_still;
 use linerate_model::finding::{Figure, Finding, Severity};
 use linerate_model::transcript::{Explained, Given, Part, Reading, Transcript};
 
+use crate::capture;
 use digest::Digest;
 
 /// Transcripts, with what can be said of each and of all together.
@@ -101,6 +102,14 @@ fn one(transcript: &Transcript, part: &Part, given: &Given) -> Explained {
             let (title, findings) = volumes::mirrors(held);
             said(title, None, findings)
         }
+        Part::Capture(held) => {
+            let (title, findings) = capture::file(held);
+            said(title, None, findings)
+        }
+        Part::Conversation(held) => {
+            let (title, figures, findings) = capture::conversation(held);
+            said(title, figures, findings)
+        }
     }
 }
 
@@ -152,13 +161,7 @@ fn rank(finding: &Finding) -> u8 {
 }
 
 /// A finding without remedy, of the whole transcript.
-fn finding(id: &str, severity: Severity, sentence: String) -> Finding {
-    // What only a transcript can show is explained where transcripts are.
-    let page = if crate::rule_ids().any(|known| known == id) {
-        format!("docs/findings/{id}.md")
-    } else {
-        "docs/guides/explain-other-tools.md".to_owned()
-    };
+pub(crate) fn finding(id: &str, severity: Severity, sentence: String) -> Finding {
     Finding {
         id: id.to_owned(),
         severity,
@@ -170,7 +173,7 @@ fn finding(id: &str, severity: Severity, sentence: String) -> Finding {
         remedy: None,
         expected: None,
         would_pass: None,
-        page,
+        page: format!("docs/findings/{id}.md"),
         next: None,
         tested: None,
     }

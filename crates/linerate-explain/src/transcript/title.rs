@@ -1,7 +1,7 @@
 //! What a part is, in words, and whether its figures agree with each other.
 
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::transcript::{Ending, Layout, RateTable, Row, Side, Span, Stream};
+use linerate_model::transcript::{Ending, Layout, RateTable, Row, Side, Span, Stream, Way};
 use linerate_model::units::{Bytes, whole};
 
 use super::digest::Digest;
@@ -28,7 +28,17 @@ pub(super) fn test(digest: &Digest<'_>) -> String {
         if digest.is_udp() { "UDP" } else { "TCP" },
     )];
     let one = test.connections.first();
-    words.extend(one.map(|one| format!("{} to {}", one.local, one.remote)));
+    words.extend(one.map(|one| match test.way {
+        Some(Way::In) => format!("{} to {}", one.remote, one.local),
+        Some(Way::Out) | None => format!("{} to {}", one.local, one.remote),
+    }));
+    words.extend(test.way.map(|way| {
+        let way = match way {
+            Way::Out => "what was sent",
+            Way::In => "what was received",
+        };
+        format!("{way} of a test both ways at once")
+    }));
     let streams = digest.streams.len();
     let intervals = digest.rates.len();
     words.push(format!(

@@ -167,11 +167,68 @@ fn chance_loses_single_segments_at_any_window() {
 }
 
 #[test]
-fn several_streams_are_no_evidence_of_a_bucket_and_chance_shows_on_each() {
+fn several_streams_share_a_bucket_and_chance_shows_on_each() {
     let mut plan = tcp();
     plan.streams = 4;
-    assert_eq!(verdict(&plan, &by_chance()).id, "random-loss");
-    assert_ne!(verdict(&plan, &policed()).id, "policer");
+    let scattered = Traffic {
+        losses_apart_s: 0.21,
+        ..by_chance()
+    };
+    assert_eq!(verdict(&plan, &scattered).id, "random-loss");
+    // All at the same moments: something that they share dropped, and it was no bucket.
+    assert_eq!(verdict(&plan, &by_chance()).id, "network-loss");
+    let finding = verdict(&plan, &policed());
+    assert_eq!(finding.id, "policer", "{}", finding.sentence);
+    // The four windows and losses are added up, and each stream is paced at its part.
+    assert!(
+        finding
+            .sentence
+            .contains("2,000 segments of a window of 5,200"),
+        "{}",
+        finding.sentence
+    );
+    assert_eq!(
+        finding.next.as_deref(),
+        Some("linerate test server -P 4 --fq-rate 20M")
+    );
+    // A full queue of the same rate, seen by four streams, has shown no more than that before.
+    let level = Traffic {
+        levels: Vec::new(),
+        ..policed()
+    };
+    assert_ne!(verdict(&plan, &level).id, "policer");
+}
+
+#[test]
+fn losses_of_several_at_regular_distances_are_no_chance() {
+    // A tiny queue, or a tiny bucket, drops each time that the window has grown back; windows differ a little.
+    let regular = Traffic {
+        losses: (0..12_u8)
+            .map(|turn| {
+                let at = f64::from(turn).mul_add(0.7, 1.0 + f64::from(turn % 3) * 0.1);
+                loss(at, 4, 100 + 20 * u64::from(turn % 3))
+            })
+            .collect(),
+        levels: Vec::new(),
+        rate_bps: 25e6,
+        ..policed()
+    };
+    assert_eq!(verdict(&tcp(), &regular).id, "network-loss");
+    // One at a time, or at any distance, chance does that as well.
+    let mut single = regular.clone();
+    for one in &mut single.losses {
+        one.segments = 1;
+    }
+    assert_eq!(verdict(&tcp(), &single).id, "random-loss");
+    let mut scattered = regular;
+    for (one, at) in scattered
+        .losses
+        .iter_mut()
+        .zip([0.8, 1.0, 1.3, 2.9, 3.1, 3.4, 4.0, 6.6, 6.8, 7.0, 9.0, 9.3])
+    {
+        one.at_s = at;
+    }
+    assert_eq!(verdict(&tcp(), &scattered).id, "random-loss");
 }
 
 /// The record without a column of the sender's samples.

@@ -1,8 +1,9 @@
 //! Ledger and evidence, derived from made-up runs that break one thing at a time.
 
 use linerate_model::evidence::{Evidence, Place};
-use linerate_model::fixture::{self, Traffic};
+use linerate_model::fixture::{self, Loss, Traffic};
 use linerate_model::ledger::Ledger;
+use linerate_model::losses::Losses;
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, Direction, Plan, Protocol};
 use linerate_model::record::{Role, RunRecord, StreamRecord};
 use linerate_model::series::Series;
@@ -293,4 +294,45 @@ fn a_stock_senders_count_may_miss_the_write_in_which_it_was_stopped() {
     assert!(told(0) && told(1) && told(block));
     assert!(!told(block + 1), "more than one write is a fault");
     assert!(!told(-1), "drained, and still less than was written");
+}
+
+#[test]
+fn losses_of_several_streams_add_up_to_those_of_their_sender() {
+    let mut plan = plan();
+    plan.streams = 3;
+    let loss = |at_s: f64| Loss {
+        at_s,
+        segments: 5,
+        rtt_us: 12_000,
+        window_packets: 100,
+    };
+    let traffic = Traffic {
+        losses: vec![loss(2.0), loss(6.0)],
+        noise: 0.0,
+        ..Traffic::default()
+    };
+    let record = fixture::run(&plan, &traffic);
+    let streams: Vec<&StreamRecord> = record.client.as_ref().unwrap().streams.iter().collect();
+    let (one, all) = (
+        Losses::of(streams[0]).unwrap(),
+        Losses::pooled(&streams).unwrap(),
+    );
+    assert_eq!((one.episodes.len(), all.episodes.len()), (2, 2));
+    for (one, all) in one.episodes.iter().zip(&all.episodes) {
+        assert_eq!(all.segments, 3 * one.segments);
+        assert_eq!(all.window_packets, 3 * one.window_packets);
+        assert!((all.delivered_from / one.delivered_from - 3.0).abs() < 0.01);
+        assert!((all.rtt_us - one.rtt_us).abs() < 1.0);
+    }
+    assert!((all.level_bps / one.level_bps - 3.0).abs() < 0.01);
+    assert_eq!(Losses::pooled(&[]), None);
+    let clean = fixture::run(
+        &plan,
+        &Traffic {
+            retransmits: 0,
+            ..Traffic::default()
+        },
+    );
+    let streams: Vec<&StreamRecord> = clean.client.as_ref().unwrap().streams.iter().collect();
+    assert_eq!(Losses::pooled(&streams), None);
 }

@@ -2,6 +2,7 @@
 
 mod header;
 mod row;
+pub(crate) mod ways;
 
 use linerate_model::plan::Protocol;
 use linerate_model::transcript::{
@@ -65,7 +66,7 @@ impl Tests {
             self.columns = columns;
             return true;
         }
-        let Some((stream, rest)) = row::bracket(input.text) else {
+        let Some((stream, way, rest)) = row::bracket(input.text) else {
             return self.header(input, parts);
         };
         if input.stopped {
@@ -78,7 +79,8 @@ impl Tests {
             return true;
         }
         match row::behind(stream, rest, input.number, self.columns) {
-            Behind::Row(row) => {
+            Behind::Row(mut row) => {
+                row.way = way;
                 self.place(*row, parts);
                 true
             }
@@ -93,11 +95,16 @@ impl Tests {
     }
 
     /// All that is left open ends.
-    pub(crate) fn finish(&mut self, parts: &mut [Part]) {
+    pub(crate) fn finish(&mut self, parts: &mut Vec<Part>) {
         self.close(parts);
-        for part in self.closed.drain(..) {
+        // From behind, so that the places before stay true.
+        self.closed.sort_unstable();
+        for part in self.closed.drain(..).rev() {
             if let Some(Part::Test(test)) = parts.get_mut(part) {
                 finished(test);
+                if let Some(other) = ways::apart(test) {
+                    ways::insert(part + 1, other, parts);
+                }
             }
         }
     }
@@ -359,6 +366,7 @@ pub(crate) fn empty(line: usize, asked: Asked) -> TestOutput {
         lines: [line, line],
         asked,
         side: None,
+        way: None,
         protocol: None,
         window: None,
         datagram_bytes: None,
@@ -387,7 +395,10 @@ fn has_stream(test: &TestOutput, stream: Stream) -> bool {
 /// a first or a total row.
 fn goes_on(test: &TestOutput, row: &Row) -> bool {
     let known = has_stream(test, row.stream) || test.connections.is_empty();
-    let mut before = test.rows.iter().filter(|other| other.stream == row.stream);
+    let mut before = test
+        .rows
+        .iter()
+        .filter(|other| other.stream == row.stream && other.way == row.way);
     if !known || is_done(test) && row.end.is_none() && row.datagrams.is_none() {
         return false;
     }
@@ -417,10 +428,9 @@ fn longest(test: &TestOutput) -> f64 {
 
 /// Interval or total: a total begins at 0 and is not the stream's first row, or says whose it is.
 fn span(test: &TestOutput, row: &Row) -> Span {
-    let later = test
-        .rows
-        .iter()
-        .any(|other| other.stream == row.stream && other.span != Span::Omitted);
+    let later = test.rows.iter().any(|other| {
+        other.stream == row.stream && other.way == row.way && other.span != Span::Omitted
+    });
     let whole = row.start_s.value < SAME_INSTANT && later;
     if whole || row.end.is_some() {
         Span::Total
@@ -470,7 +480,10 @@ fn finished(test: &mut TestOutput) {
     // At most a row of each stream begins at 0 where there are no other intervals.
     for at in 0..if split { 0 } else { test.rows.len() } {
         let row = &test.rows[at];
-        let mut same = test.rows.iter().filter(|other| other.stream == row.stream);
+        let mut same = test
+            .rows
+            .iter()
+            .filter(|other| other.stream == row.stream && other.way == row.way);
         let an_interval = asked.is_some_and(|asked| (row.seconds() - asked).abs() < 0.1 * asked)
             && test
                 .asked

@@ -1,6 +1,6 @@
 //! A row of figures, word by word.
 
-use linerate_model::transcript::{Datagrams, End, Printed, Row, Span, Stream};
+use linerate_model::transcript::{Datagrams, End, Printed, Row, Span, Stream, Way};
 
 use crate::number::{printed, rate, size, size_factor};
 
@@ -19,8 +19,8 @@ pub(crate) enum Behind<'a> {
     Text(&'a str),
 }
 
-/// `[  3]`, `[SUM]`, `[ *1]`, `[  5][TX-C]`: whose, and what follows.
-pub(crate) fn bracket(line: &str) -> Option<(Stream, &str)> {
+/// `[  3]`, `[SUM]`, `[ *1]`, `[  5][TX-C]`: whose, which way, and what follows.
+pub(crate) fn bracket(line: &str) -> Option<(Stream, Option<Way>, &str)> {
     let (inside, rest) = line.strip_prefix('[')?.split_once(']')?;
     let inside = inside.trim().trim_start_matches('*').trim();
     let stream = if inside.eq_ignore_ascii_case("sum") || inside.starts_with("SUM") {
@@ -29,13 +29,20 @@ pub(crate) fn bracket(line: &str) -> Option<(Stream, &str)> {
         Stream::One(inside.parse().ok()?)
     };
     let mut rest = rest.trim_start();
+    let mut way = None;
     while let Some((role, behind)) = rest.strip_prefix('[').and_then(|text| text.split_once(']')) {
         if role.contains(' ') {
             break;
         }
+        // `TX-C`, `RX-S`: the client or the server prints.
+        way = match role.split('-').next() {
+            Some("TX") => Some(Way::Out),
+            Some("RX") => Some(Way::In),
+            _ => way,
+        };
         rest = behind.trim_start();
     }
-    Some((stream, rest))
+    Some((stream, way, rest))
 }
 
 /// Whether the line is the heading of rows, and what it says.
@@ -77,6 +84,7 @@ fn row(stream: Stream, text: &str, line: usize, columns: Columns) -> Option<Behi
         window_bytes: None,
         rtt_us: None,
         datagrams: None,
+        way: None,
     };
     let mut rest: Vec<&str> = words.collect();
     rest.retain(|word| match *word {
@@ -170,7 +178,7 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str, datagrams: bool) -> Row {
-        let (stream, rest) = bracket(line).unwrap();
+        let (stream, _, rest) = bracket(line).unwrap();
         match behind(stream, rest, 1, Columns { datagrams }) {
             Behind::Row(row) => *row,
             other => panic!("{line}: {other:?}"),

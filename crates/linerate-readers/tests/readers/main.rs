@@ -5,4 +5,12 @@
 )]
 
 #[cfg(test)]
+mod captures;
+#[cfg(test)]
 mod cases;
+#[cfg(test)]
+mod policing;
+#[cfg(test)]
+mod segments;
+#[cfg(test)]
+mod transforms;

@@ -1,0 +1,171 @@
+//! Windows, segment sizes, marks, and packets that the capture missed.
+
+use linerate_model::finding::{Finding, Severity};
+
+use super::{Direction, figure, rounded};
+use crate::words;
+
+/// A window limits where it left no room in this share of the busy time …
+const HELD: f64 = 0.5;
+/// … and is worth a note from this share on that it was closed for.
+const CLOSED: f64 = 0.05;
+/// Segments below this are small: IPv6 promises 1280 bytes to everybody, which leave 1220.
+const SMALL: u32 = 1000;
+/// The largest window without scaling, bytes (RFC 9293).
+const UNSCALED: f64 = 65_535.0;
+
+/// Bytes were acknowledged that the capture never saw.
+pub(super) fn missed(direction: &Direction<'_>) -> Option<Finding> {
+    let (missed, passed) = (direction.sent.missed_bytes, direction.sent.passed_bytes);
+    if missed == 0 {
+        return None;
+    }
+    let mut finding = direction.finding(
+        "capture-gaps",
+        Severity::Fault,
+        format!(
+            "The capture is not whole: {} acknowledged {} of {} that never passed here, so the capture missed packets, \
+             or they took another way; what it shows of losses cannot be trusted",
+            direction.receiver(),
+            words::size(missed as f64),
+            words::size((missed + passed) as f64),
+        ),
+    );
+    finding.figures = vec![
+        figure("acknowledged and never seen, bytes", missed as f64),
+        figure("seen, bytes", passed as f64),
+    ];
+    Some(finding)
+}
+
+/// The receive window left no room for most of the time.
+pub(super) fn receive_window(direction: &Direction<'_>) -> Option<Finding> {
+    let window = direction.window?;
+    if window.held < HELD || closed_share(direction) >= CLOSED {
+        return None;
+    }
+    let scale = direction
+        .conversation
+        .ends
+        .each_ref()
+        .map(|end| end.syn.is_some_and(|syn| syn.window_shift.is_some()));
+    let unscaled = window.usual_bytes <= UNSCALED && scale.contains(&false);
+    let why = if unscaled {
+        let who = if scale[1 - direction.end] {
+            direction.sender()
+        } else {
+            direction.receiver()
+        };
+        format!("; {who} offered no window scaling, so no window can be larger than 65,535 bytes")
+    } else {
+        String::new()
+    };
+    let carries = direction
+        .round_trip_us()
+        .filter(|us| *us > 0.0)
+        .map(|us| (us, window.usual_bytes * 8e6 / us));
+    let most = carries.map_or_else(String::new, |(us, bps)| {
+        format!(
+            ", which carries {} over a round trip of {}",
+            words::rate(bps),
+            words::micros(us)
+        )
+    });
+    let mut finding = direction.finding(
+        "receive-window",
+        Severity::Limit,
+        format!(
+            "The receive window of {} left no room in {} of the time: {}{most}{why}",
+            direction.receiver(),
+            words::percent(window.held),
+            words::size(window.usual_bytes),
+        ),
+    );
+    finding.share_of_time = Some(window.held);
+    finding.figures = vec![
+        figure(
+            "share of the busy time without room in the window",
+            window.held,
+        ),
+        figure("receive window median, bytes", window.usual_bytes),
+    ];
+    finding
+        .figures
+        .extend(carries.map(|(us, _)| figure("least rtt seen, µs", us)));
+    Some(finding)
+}
+
+fn closed_share(direction: &Direction<'_>) -> f64 {
+    let closed = direction.window.map_or(0, |window| window.closed_ns);
+    let conversation = direction.conversation;
+    let all = conversation.ends_ns.saturating_sub(conversation.begins_ns);
+    closed as f64 / all.max(1) as f64
+}
+
+/// The window was closed: the receiving program did not read.
+pub(super) fn closed(direction: &Direction<'_>) -> Option<Finding> {
+    let window = direction.window.filter(|window| window.closings > 0)?;
+    let share = closed_share(direction);
+    let limits = share >= CLOSED;
+    let mut finding = direction.finding(
+        "receiver-application",
+        if limits {
+            Severity::Limit
+        } else {
+            Severity::Note
+        },
+        format!(
+            "{} closed its window {} for {} of the time: its program did not read in time",
+            direction.receiver(),
+            match window.closings {
+                1 => "once".to_owned(),
+                more => format!("{} times", rounded(f64::from(more))),
+            },
+            words::percent(share)
+        ),
+    );
+    finding.share_of_time = Some(share);
+    finding.figures = vec![
+        figure("windows of zero", f64::from(window.closings)),
+        figure("share of the time closed", share),
+    ];
+    Some(finding)
+}
+
+/// Segments are small because the other end's SYN, or a device between, asked for it.
+pub(super) fn small_mss(direction: &Direction<'_>) -> Option<Finding> {
+    let bytes = direction
+        .conversation
+        .segment_bytes(direction.end)
+        .filter(|bytes| *bytes < SMALL)?;
+    let mut finding = direction.finding(
+        "small-mss",
+        Severity::Note,
+        format!(
+            "Segments hold at most {bytes} bytes: the SYN of {} asks for that, or a device on the way wrote it there",
+            direction.receiver()
+        ),
+    );
+    finding.figures = vec![figure("payload of a segment, bytes", f64::from(bytes))];
+    Some(finding)
+}
+
+/// Routers mark packets of this sender.
+pub(super) fn marks(direction: &Direction<'_>) -> Option<Finding> {
+    let end = &direction.conversation.ends[direction.end];
+    if end.marked == 0 {
+        return None;
+    }
+    let mut finding = direction.finding(
+        "ecn",
+        Severity::Note,
+        format!(
+            "{} of {} packets of {} came past with a congestion mark (CE)",
+            words::count(end.marked),
+            words::count(end.packets),
+            direction.sender()
+        ),
+    );
+    finding.figures = vec![figure("packets marked", end.marked as f64)];
+    Some(finding)
+}

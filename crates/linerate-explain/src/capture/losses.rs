@@ -1,0 +1,213 @@
+//! What a captured connection lost, and what stood before the losses: a policer's empty bucket, a queue, neither.
+
+use linerate_model::finding::{Finding, Severity};
+use linerate_model::statistics::median;
+
+use super::policer::{self, No};
+use super::transmissions::round_trips_us;
+use super::{Direction, count, figure};
+use crate::command;
+use crate::words;
+
+/// Losses below which nothing is said of their cause.
+const ENOUGH: usize = 4;
+/// A share of losses below this holds nobody down.
+const MATTERS: f64 = 1e-4;
+/// Losses after a longer round trip from which share on a queue was there.
+const BEHIND_A_QUEUE: f64 = 0.5;
+/// Paced at this share of the tokens' rate the bucket does not run empty.
+const PACED: f64 = 0.95;
+
+pub(super) fn judge(direction: &Direction<'_>, by_window: bool) -> Option<Finding> {
+    let sent = direction.sent;
+    if sent.filled > sent.lost() as u64 {
+        return before_the_capture(direction);
+    }
+    if let Ok(bucket) = policer::judge(sent) {
+        return Some(policed(direction, &bucket));
+    }
+    let (lost, repeats) = (sent.lost(), sent.repeats());
+    if repeats > 0 && sent.needless * 2 >= repeats as u64 && repeats >= ENOUGH {
+        return Some(needless(direction));
+    }
+    let share = lost as f64 / sent.sent.len().max(1) as f64;
+    if lost < ENOUGH || share < MATTERS || by_window {
+        return None;
+    }
+    Some(lossy(direction, lost, share))
+}
+
+fn policed(direction: &Direction<'_>, bucket: &policer::Bucket) -> Finding {
+    let sent = direction.sent;
+    let all = sent.sent.len();
+    let stretches = match bucket.stretches {
+        0 | 1 => String::new(),
+        more => format!(", the same in {more} stretches of the connection"),
+    };
+    let (at, what_helps) = if bucket.small {
+        (
+            "at least ",
+            "The bucket is so small that it drops what comes at once, whatever its rate: pacing (an fq qdisc) lets more \
+             through"
+                .to_owned(),
+        )
+    } else {
+        let paced = command::round_rate(PACED * bucket.rate_bps) as f64;
+        let paced = words::rate(paced);
+        (
+            "",
+            format!("Paced at {paced} (an fq qdisc's maxrate) it would lose next to nothing"),
+        )
+    };
+    let mut finding = direction.finding(
+        "policer",
+        Severity::Limit,
+        format!(
+            "A policer at {at}{} holds {}: its bucket of tokens was empty at each of {} losses and not where segments \
+             passed{stretches}, {} passed before the first loss, and round trips before losses were no longer than others \
+             (but for {} of them); {} of {} segments were lost ({}). {what_helps}",
+            words::rate(bucket.rate_bps),
+            direction.sender(),
+            count(bucket.losses),
+            words::size(bucket.burst_bytes),
+            words::percent(bucket.longer),
+            count(sent.lost()),
+            count(all),
+            words::percent(sent.lost() as f64 / all.max(1) as f64),
+        ),
+    );
+    finding.span_ns = Some(bucket.span_ns);
+    finding.figures = vec![
+        figure("rate of the tokens, bit/s", bucket.rate_bps),
+        figure("passed before the first loss, bytes", bucket.burst_bytes),
+        figure("losses that it explains", bucket.losses as f64),
+        figure("stretches that it was seen in", bucket.stretches as f64),
+        figure("share of losses after a longer round trip", bucket.longer),
+        figure("segments sent", all as f64),
+    ];
+    finding
+}
+
+/// Losses that are no bucket's.
+fn lossy(direction: &Direction<'_>, lost: usize, share: f64) -> Finding {
+    let sent = direction.sent;
+    let longer = policer::after_longer(&sent.sent);
+    let round_trips = round_trips_us(&sent.sent);
+    let (usual, least) = (
+        median(&round_trips),
+        round_trips.iter().copied().reduce(f64::min),
+    );
+    let trips = match usual.zip(least) {
+        Some((usual, least)) => format!(
+            "round trip {}, least {}",
+            words::micros(usual),
+            words::micros(least)
+        ),
+        None => "round trips not known".to_owned(),
+    };
+    let what = format!(
+        "{} of {} segments were lost ({})",
+        count(lost),
+        count(sent.sent.len()),
+        words::percent(share)
+    );
+    let mut finding = if longer >= BEHIND_A_QUEUE && lost >= ENOUGH {
+        let rate = direction
+            .goodput_bps()
+            .map_or_else(String::new, words::rate);
+        direction.finding(
+            "path-full",
+            Severity::Healthy,
+            format!(
+                "The path is full at {rate}: {what}, {} of them after the round trip had grown: a queue was full ({trips})",
+                words::percent(longer)
+            ),
+        )
+    } else {
+        let no = policer::judge(sent).err();
+        direction.finding(
+            "network-loss",
+            Severity::Limit,
+            format!(
+                "{what}, {} of them after the round trip had grown ({trips}): {}",
+                words::percent(longer),
+                not_policed(no)
+            ),
+        )
+    };
+    finding.figures = vec![
+        figure("segments lost", lost as f64),
+        figure("segments sent", sent.sent.len() as f64),
+        figure("share of losses after a longer round trip", longer),
+    ];
+    finding
+        .figures
+        .extend(usual.map(|us| figure("rtt median, µs", us)));
+    finding
+        .figures
+        .extend(least.map(|us| figure("rtt least, µs", us)));
+    finding
+}
+
+fn not_policed(no: Option<No>) -> &'static str {
+    match no {
+        Some(No::FilledAtLoss | No::FullerAtLoss | No::EmptyAtPass) => {
+            "random loss or a shallow queue; no token bucket of one rate fits them"
+        }
+        Some(No::NeverFull) => {
+            "random loss or a shallow queue; a policer's bucket would have let more pass at first"
+        }
+        Some(No::NotExceeded) => {
+            "random loss or a shallow queue; a policer loses only what exceeds its rate"
+        }
+        Some(No::Queue) => {
+            "a queue that grows now and then, or a policer beside one: round trips do not tell which"
+        }
+        _ => "random loss, a shallow queue or a policer: too few to tell which",
+    }
+}
+
+/// Most repeats were for nothing.
+fn needless(direction: &Direction<'_>) -> Finding {
+    let sent = direction.sent;
+    let mut finding = direction.finding(
+        "reordering",
+        Severity::Note,
+        format!(
+            "{} of {} repeats were needless: their first copy had arrived, so segments overtook one another or \
+             acknowledgements came late",
+            words::count(sent.needless),
+            count(sent.repeats())
+        ),
+    );
+    finding.figures = vec![
+        figure("segments repeated", sent.repeats() as f64),
+        figure("of them needless", sent.needless as f64),
+    ];
+    finding
+}
+
+/// The lost copies never came past.
+fn before_the_capture(direction: &Direction<'_>) -> Option<Finding> {
+    let sent = direction.sent;
+    let share = sent.filled as f64 / sent.sent.len().max(1) as f64;
+    if sent.filled < ENOUGH as u64 || share < MATTERS {
+        return None;
+    }
+    let mut finding = direction.finding(
+        "cannot-tell",
+        Severity::Note,
+        format!(
+            "{} of {} segments filled a gap: their first copies were lost, or overtaken, before this capture's place. \
+             What lost them shows only in a capture at {}",
+            words::count(sent.filled),
+            count(sent.sent.len()),
+            direction.sender()
+        ),
+    );
+    finding.figures = vec![
+        figure("segments that filled a gap", sent.filled as f64),
+        figure("segments seen", sent.sent.len() as f64),
+    ];
+    Some(finding)
+}

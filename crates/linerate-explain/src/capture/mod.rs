@@ -1,0 +1,161 @@
+//! What a packet capture shows of each TCP connection in it, what it hides, and what is wrong in it.
+//!
+//! Said is what the packets decide: amounts, round trips from where the capture was taken, losses with what came
+//! before them, windows, and what the SYNs offered. A capture taken behind the loss never saw the lost copy, so
+//! it cannot tell a policer; one that missed packets says so first.
+
+mod file;
+mod limits;
+mod losses;
+mod place;
+mod policer;
+mod title;
+mod transmissions;
+mod window;
+
+use linerate_model::capture::Conversation;
+use linerate_model::finding::{Figure, Finding, Severity};
+use linerate_model::record::Flow;
+use linerate_model::units::{grouped, whole};
+
+use crate::words;
+pub(crate) use file::explain as file;
+use place::Place;
+use transmissions::Transmissions;
+use window::Window;
+
+/// Payload below which a direction is not judged, bytes: an exchange of a few segments measures nothing.
+const LEAST_BYTES: u64 = 65_536;
+/// A direction with less than this share of the other's payload is its echo.
+const ECHO: f64 = 0.1;
+
+/// One direction of a connection, as the rules ask about it.
+struct Direction<'a> {
+    conversation: &'a Conversation,
+    /// The end that sent: 0 or 1.
+    end: usize,
+    sent: &'a Transmissions,
+    place: Place,
+    window: Option<Window>,
+}
+
+impl Direction<'_> {
+    fn sender(&self) -> &str {
+        &self.conversation.ends[self.end].address
+    }
+
+    fn receiver(&self) -> &str {
+        &self.conversation.ends[1 - self.end].address
+    }
+
+    /// Payload that got through in the time that it took, bit/s; without acknowledgements, what passed here.
+    fn goodput_bps(&self) -> Option<f64> {
+        let bytes = self
+            .sent
+            .acknowledged_bytes
+            .unwrap_or(self.sent.passed_bytes);
+        (self.sent.span_ns > 0).then(|| bytes as f64 * 8e9 / self.sent.span_ns as f64)
+    }
+
+    /// Least round trip between the ends that the capture shows, µs.
+    fn round_trip_us(&self) -> Option<f64> {
+        let near = self.place.near() == Some(self.end);
+        self.place
+            .whole_us()
+            .or(self.place.to_end_us[1 - self.end].filter(|_| near))
+    }
+
+    fn finding(&self, id: &str, severity: Severity, sentence: String) -> Finding {
+        let mut finding = crate::transcript::finding(id, severity, sentence);
+        finding.flow = Some(if self.end == 0 {
+            Flow::ClientToServer
+        } else {
+            Flow::ServerToClient
+        });
+        finding
+    }
+}
+
+/// What is said of a connection: what it is, its figures, and findings.
+pub(crate) fn conversation(conversation: &Conversation) -> (String, Option<String>, Vec<Finding>) {
+    let sent = [0, 1].map(|end| Transmissions::of(conversation, end));
+    let place = Place::of(conversation, &sent);
+    let payload = [0, 1].map(|end: usize| sent[end].passed_bytes);
+    let larger = payload[0].max(payload[1]);
+    let mut directions: Vec<Direction<'_>> = [0, 1]
+        .into_iter()
+        .filter(|end| {
+            payload[*end] == larger
+                || payload[*end] >= LEAST_BYTES && payload[*end] as f64 >= ECHO * larger as f64
+        })
+        .map(|end| Direction {
+            conversation,
+            end,
+            sent: &sent[end],
+            place,
+            window: window::of(conversation, end),
+        })
+        .collect();
+    directions.sort_by_key(|one| std::cmp::Reverse(one.sent.passed_bytes));
+    let findings = directions.iter().flat_map(judge).collect();
+    let figures = title::figures(conversation, &directions);
+    (title::conversation(&directions), Some(figures), findings)
+}
+
+fn judge(direction: &Direction<'_>) -> Vec<Finding> {
+    let missed = limits::missed(direction);
+    // Behind a hole in the capture nothing of losses is certain.
+    let sound = missed.is_none();
+    let mut findings: Vec<Finding> = missed.into_iter().collect();
+    if direction.sent.passed_bytes < LEAST_BYTES {
+        findings.push(direction.finding(
+            "cannot-tell",
+            Severity::Note,
+            format!(
+                "Only {} of payload passed: too little to say what limits",
+                words::size(direction.sent.passed_bytes as f64)
+            ),
+        ));
+        return findings;
+    }
+    let held = limits::receive_window(direction);
+    let by_window = held.is_some();
+    findings.extend(limits::closed(direction));
+    findings.extend(held);
+    if sound {
+        findings.extend(losses::judge(direction, by_window));
+    }
+    findings.extend(limits::small_mss(direction));
+    findings.extend(limits::marks(direction));
+    if !findings.iter().any(|one| {
+        one.severity >= Severity::Limit || one.id == "path-full" || one.id == "cannot-tell"
+    }) {
+        findings.push(direction.finding(
+            "cannot-tell",
+            Severity::Note,
+            "No loss, no queue and no closed window shows: the sending program, its buffer or the congestion window \
+             held it; `ss -ti` on the sender while it runs, or `linerate test` between these hosts, tells which"
+                .to_owned(),
+        ));
+    }
+    findings
+}
+
+/// A figure that was counted in the capture.
+fn figure(name: &str, value: f64) -> Figure {
+    Figure {
+        name: name.to_owned(),
+        value,
+        place: "capture".to_owned(),
+    }
+}
+
+/// `1,234`.
+fn count(value: usize) -> String {
+    grouped(value as u64)
+}
+
+/// A rounded figure in separators.
+fn rounded(value: f64) -> String {
+    grouped(whole(value))
+}
