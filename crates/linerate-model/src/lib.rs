@@ -11,11 +11,13 @@
 //! assert_eq!("1M".parse::<Bytes>().unwrap().count(), 1_048_576);
 //! ```
 
+pub mod audit;
 pub mod clock;
 pub mod evidence;
 pub mod expectation;
 pub mod finding;
 pub mod fixture;
+pub mod host;
 pub mod ledger;
 pub mod losses;
 pub mod plan;
