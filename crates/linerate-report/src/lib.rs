@@ -18,6 +18,7 @@
 //! ```
 
 pub mod expectation;
+pub mod host;
 pub mod iperf3;
 pub mod json;
 pub mod progress;
