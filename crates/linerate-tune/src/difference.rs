@@ -273,7 +273,7 @@ const NOISE: [&str; 24] = [
 fn weigh(path: &str, a: Option<&String>, b: Option<&String>) -> Weight {
     // An interface's name is noise, its driver's is not; the line of a setting is, its value is not.
     let driver = path.ends_with(".driver.name");
-    let moved = path.starts_with("settings.") && path.ends_with(".line");
+    let moved = path.starts_with("settings.") && path.rsplit('.').next() == Some("line");
     if moved || !driver && NOISE.iter().any(|part| matches_part(path, part)) {
         return Weight::Noise;
     }

@@ -8,6 +8,7 @@ use linerate_engine::EngineError;
 
 use crate::arguments::{self, ExplainRequest, ServeRequest, ShowRequest, TestRequest};
 use crate::expect::arguments::ExpectArguments;
+use crate::host::arguments::HostArguments;
 use crate::lab::arguments::LabArguments;
 
 /// One action of the program.
@@ -19,6 +20,7 @@ pub(crate) enum Action {
     Expect(Box<ExpectArguments>),
     Iperf3(Vec<OsString>),
     Lab(Box<LabArguments>),
+    Host(Box<HostArguments>),
     /// Help or version.
     Print(String),
     /// Arguments that cannot be understood.
@@ -48,7 +50,7 @@ pub(crate) enum Failure {
     Inner { code: u8, why: String },
     /// A comparison did not come out as expected; the output says where.
     Missed(String),
-    /// The message was printed already, in iperf3's words.
+    /// The message was printed already: in iperf3's words, or as a report.
     Said,
     /// Standard output is gone.
     Output(std::io::Error),

@@ -7,8 +7,8 @@ use linerate_model::units::BitRate;
 use super::tcp::CONTROL;
 use crate::case::{Advice, Answer, Case, Place, Rise, does_not_apply, holds, speed_mbps};
 
-/// Disciplines that hold no more than the device's transmit queue length, packets (net/sched/sch_generic.c,
-/// sch_fifo.c).
+/// Disciplines that hold no more than the device's transmit queue length, packets (`net/sched/sch_generic.c`,
+/// `sch_fifo.c`).
 const BY_LENGTH: [&str; 3] = ["pfifo_fast", "pfifo", "bfifo"];
 
 fn leaves(interface: &Interface) -> Result<Vec<&Qdisc>, String> {
