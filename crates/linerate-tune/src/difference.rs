@@ -13,8 +13,10 @@ pub fn compare(a: &HostFacts, b: &HostFacts) -> Differences {
         .iter()
         .map(|(left, right)| (right.as_str(), left.as_str()))
         .collect();
-    let left = flat(a, &BTreeMap::new());
-    let right = flat(b, &renamed);
+    let mut left = flat(a, &BTreeMap::new());
+    let mut right = flat(b, &renamed);
+    fold(&mut left, &right);
+    fold(&mut right, &left);
     let paths: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
     let differences = paths
         .into_iter()
@@ -85,6 +87,33 @@ fn flat(facts: &HostFacts, renamed: &BTreeMap<&str, &str>) -> BTreeMap<String, S
     leaves
 }
 
+/// What is unknown or none of `theirs` as a whole is one thing here too, whatever it consists of.
+fn fold(ours: &mut BTreeMap<String, String>, theirs: &BTreeMap<String, String>) {
+    for (path, value) in theirs {
+        if value != UNKNOWN && value != NONE || ours.contains_key(path) {
+            continue;
+        }
+        let below = format!("{path}.");
+        let parts: Vec<String> = ours
+            .range(below.clone()..)
+            .take_while(|(part, _)| part.starts_with(&below))
+            .map(|(part, value)| format!("{} {value}", &part[below.len()..]))
+            .collect();
+        if parts.is_empty() {
+            continue;
+        }
+        ours.retain(|part, _| !part.starts_with(&below));
+        let most = 8;
+        let more = if parts.len() > most { ", …" } else { "" };
+        let shown = parts[..parts.len().min(most)].join(", ");
+        ours.insert(path.clone(), format!("{shown}{more}"));
+    }
+}
+
+/// A fact that is not known, and one that is known to be absent.
+const UNKNOWN: &str = "unknown";
+const NONE: &str = "none";
+
 fn walk(
     path: &str,
     value: &Value,
@@ -101,7 +130,7 @@ fn walk(
     match value {
         Value::Object(fields) => match fields.get("unknown") {
             Some(Value::String(_)) if fields.len() == 1 => {
-                leaves.insert(path.to_owned(), "unknown".to_owned());
+                leaves.insert(path.to_owned(), UNKNOWN.to_owned());
             }
             _ => {
                 for (name, value) in fields {
@@ -156,13 +185,13 @@ fn label(element: &Value, renamed: &BTreeMap<&str, &str>) -> String {
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Null => "none".to_owned(),
+        Value::Null => NONE.to_owned(),
         other => other.to_string(),
     }
 }
 
 /// Parts of a path, and why what differs there matters.
-const MATTERS: [(&str, &str); 38] = [
+const MATTERS: [(&str, &str); 43] = [
     ("sysctls.net.ipv4.tcp_rmem", "receive window (T01)"),
     ("sysctls.net.ipv4.tcp_wmem", "bytes in flight (T02)"),
     (
@@ -225,7 +254,12 @@ const MATTERS: [(&str, &str); 38] = [
     (".rings.", "rings (N01, N02)"),
     (".channels.", "channels (N03)"),
     (".coalescing.", "interrupts (N04)"),
-    (".features.", "offloads (N05, N06)"),
+    (".features.tx-tcp-segmentation.on", "offloads (N05)"),
+    (".features.tx-generic-segmentation.on", "offloads (N05)"),
+    (".features.tx-checksum-ip-generic.on", "offloads (N05)"),
+    (".features.rx-checksum.on", "offloads (N05)"),
+    (".features.rx-gro.on", "offloads (N05)"),
+    (".features.rx-lro.on", "offloads (N06)"),
     (".pcie.", "the slot (P01)"),
     (".bond.", "spread over members (L10)"),
 ];
@@ -278,7 +312,7 @@ fn weigh(path: &str, a: Option<&String>, b: Option<&String>) -> Weight {
         return Weight::Noise;
     }
     // A key that is not to be read at one of them was not compared.
-    let unknown = |value: Option<&String>| value.is_some_and(|value| value == "unknown");
+    let unknown = |value: Option<&String>| value.is_some_and(|value| value == UNKNOWN);
     if unknown(a) || unknown(b) {
         return Weight::Unknown;
     }
@@ -298,13 +332,9 @@ fn weigh(path: &str, a: Option<&String>, b: Option<&String>) -> Weight {
 /// is the path itself or above it, and what ends in a dot or an underscore is how it begins.
 fn matches_part(path: &str, part: &str) -> bool {
     if part.starts_with('.') {
-        let last_name = !part.ends_with('.') && !part.contains(' ');
+        let within = part.ends_with('.') || part.contains(' ');
         return path.starts_with("interfaces.")
-            && if last_name {
-                path.ends_with(part)
-            } else {
-                path.contains(part)
-            };
+            && (path.ends_with(part.trim_end_matches('.')) || within && path.contains(part));
     }
     let Some(rest) = path.strip_prefix(part) else {
         return false;

@@ -91,7 +91,7 @@ impl HostFacts {
         self.sysctls
             .get(key)
             .cloned()
-            .unwrap_or_else(|| Fact::unknown(format!("{key} was not read")))
+            .unwrap_or_else(|| Fact::unknown(format!("{key} is not to be read here")))
     }
 
     /// The lines of files that set a key, in the order in which they are read.

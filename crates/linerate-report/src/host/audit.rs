@@ -33,7 +33,15 @@ pub fn report(audit: &Audit, all: bool) -> String {
     if firing == 0 {
         page.line("Nothing is to be complained of.");
     }
-    cannot_know(&mut page, audit);
+    by_reason(
+        &mut page,
+        audit,
+        "Cannot be known",
+        |outcome| match outcome {
+            Outcome::CannotKnow { why } => Some(why),
+            _ => None,
+        },
+    );
     let holds = count(audit, |outcome| matches!(outcome, Outcome::Holds { .. }));
     let apart = count(audit, |outcome| {
         matches!(outcome, Outcome::DoesNotApply { .. })
@@ -140,10 +148,15 @@ fn change(change: &Change) -> String {
 }
 
 /// The same reason once, with all the checks that it keeps from an answer.
-fn cannot_know(page: &mut Page, audit: &Audit) {
+fn by_reason<'a>(
+    page: &mut Page,
+    audit: &'a Audit,
+    title: &str,
+    reason: impl Fn(&'a Outcome) -> Option<&'a String>,
+) {
     let mut reasons: Vec<(&str, Vec<&Verdict>)> = Vec::new();
     for verdict in &audit.verdicts {
-        let Outcome::CannotKnow { why } = &verdict.outcome else {
+        let Some(why) = reason(&verdict.outcome) else {
             continue;
         };
         match reasons.iter_mut().find(|(each, _)| each == why) {
@@ -155,7 +168,7 @@ fn cannot_know(page: &mut Page, audit: &Audit) {
         return;
     }
     page.gap();
-    page.line("Cannot be known");
+    page.line(title);
     for (why, verdicts) in reasons {
         let mut subjects: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for verdict in verdicts {

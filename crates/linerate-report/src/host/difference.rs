@@ -9,15 +9,12 @@ use crate::words::plain;
 pub fn report(differences: &Differences, names: (&str, &str), all: bool) -> String {
     let mut page = Page::default();
     page.line(&format!(
-        "linerate host diff: {} (a) and {} (b)",
+        "linerate host diff: {} | {}",
         plain(names.0),
         plain(names.1)
     ));
     for (a, b) in &differences.pairs {
-        page.entry(
-            "Paired",
-            &plain(&format!("a's {a} with b's {b}, called {a} below")),
-        );
+        page.entry("Paired", &plain(&format!("{a} | {b}, called {a} below")));
     }
     let of = |wanted: fn(&Weight) -> bool| -> Vec<&Difference> {
         differences
@@ -64,14 +61,16 @@ fn section(page: &mut Page, title: &str, differences: &[&Difference]) {
     page.gap();
     page.line(title);
     for one in differences {
-        let value = |value: &Option<String>| plain(value.as_deref().unwrap_or("not there"));
+        let value = |value: &Option<String>| {
+            let value = value.as_deref().unwrap_or("not there");
+            if value.is_empty() { "none" } else { value }.to_owned()
+        };
         let why = match &one.weight {
-            Weight::Matters { why } => format!("   {why}"),
+            Weight::Matters { why } => format!("  ({why})"),
             _ => String::new(),
         };
         let path = one.path.strip_prefix("sysctls.").unwrap_or(&one.path);
-        page.line(&format!("  {}{why}", plain(path)));
-        page.wrapped("      a  ", &value(&one.a));
-        page.wrapped("      b  ", &value(&one.b));
+        let text = format!("{path}: {} | {}{why}", value(&one.a), value(&one.b));
+        page.wrapped("  ", &plain(&text));
     }
 }

@@ -11,6 +11,7 @@ mod line;
 mod questions;
 mod streams;
 
+use linerate_model::audit::check_of;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::Flow;
 use linerate_model::units::{BitRate, whole};
@@ -87,8 +88,10 @@ fn sentence(finding: &Finding, several: bool) -> String {
         .as_ref()
         .filter(|remedy| !remedy.setting.starts_with('-'));
     let remedy = setting.map_or_else(String::new, |remedy| {
+        let check = check_of(&remedy.setting)
+            .map_or_else(String::new, |check| format!(" (host audit {check})"));
         format!(
-            "; on the {}: {} = {}",
+            "; on the {}: {} = {}{check}",
             layout::role(remedy.host),
             words::plain(&remedy.setting),
             words::plain(&remedy.value)

@@ -9,7 +9,7 @@ mod processors;
 mod qdiscs;
 mod tcp;
 
-use linerate_model::audit::{Outcome, Risk, Verdict};
+use linerate_model::audit::{Outcome, Risk, Verdict, check_of};
 use linerate_model::host::Interface;
 
 use crate::case::{Answer, Case, Place, does_not_apply};
@@ -203,16 +203,8 @@ impl Check {
     }
 }
 
-/// The check that judges a setting, by the name that remedies of findings have: `net.ipv4.tcp_rmem` → `T01`.
+/// The check that judges a setting, by the name that remedies of findings have.
 pub fn of_setting(setting: &str) -> Option<&'static Check> {
-    let id = match setting {
-        "net.ipv4.tcp_rmem" => "T01",
-        "net.ipv4.tcp_wmem" => "T02",
-        "net.core.rmem_max" | "net.core.wmem_max" => "T03",
-        "net.ipv4.tcp_congestion_control" => "T07",
-        "net.ipv4.tcp_mtu_probing" => "T09",
-        "-P" => "T06",
-        _ => return None,
-    };
+    let id = check_of(setting)?;
     CHECKS.iter().find(|check| check.id == id)
 }
