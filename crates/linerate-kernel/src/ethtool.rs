@@ -9,6 +9,8 @@ use std::os::fd::AsRawFd;
 use crate::address::array;
 use crate::option::check;
 
+pub(crate) mod facts;
+
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
@@ -60,11 +62,15 @@ pub(crate) fn set_offloads(name: &str, on: bool) -> io::Result<()> {
     Ok(())
 }
 
-fn ask<const N: usize>(name: &str, request: &mut [u8; N]) -> Option<()> {
+fn ask(name: &str, request: &mut [u8]) -> Option<()> {
     call(name, request).ok()
 }
 
-fn call<const N: usize>(name: &str, request: &mut [u8; N]) -> io::Result<()> {
+/// Puts a question or an order to the driver.
+///
+/// `request` begins with its command and is at least as long as the structure of that command, with what the
+/// kernel appends to it.
+fn call(name: &str, request: &mut [u8]) -> io::Result<()> {
     let socket =
         std::net::UdpSocket::bind("0.0.0.0:0").or_else(|_| std::net::UdpSocket::bind("[::]:0"))?;
     // SAFETY: an ifreq of zeros is valid: a name and a union of plain data.
@@ -78,7 +84,8 @@ fn call<const N: usize>(name: &str, request: &mut [u8; N]) -> io::Result<()> {
     interface.ifr_ifru.ifru_data = request.as_mut_ptr().cast();
     // SAFETY: the ifreq points to `request`; for the commands above the kernel reads and writes at most
     // the length of the structure that the command names (for link settings with the number of mask
-    // words that the request names), and each buffer is that long.
+    // words that the request names), and each buffer is that long; `facts` says how it knows the length of
+    // those that the driver fills.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut interface) };
     check(result).map(drop)
 }

@@ -1,10 +1,12 @@
 //! What the Linux kernel knows of a connection and a host, and what it lets us change: socket
-//! options and counters, `tcp_info`, batches of datagrams, clocks, CPUs, routes, interfaces.
+//! options and counters, `tcp_info`, batches of datagrams, clocks, CPUs, routes, interfaces, and all of a host
+//! at once ([`inventory`]).
 //!
 //! What it is not: it decides nothing, prints nothing, keeps no history and starts no thread. A
 //! function is one question to the kernel or one setting. What this kernel does not know is `None`,
 //! never 0. Nothing here blocks except [`poll::wait`], for as long as its caller says, and the
-//! netlink questions of [`route`], [`counters`], [`link`], [`forward_rules`] and [`tcp_table`], for at most a second.
+//! netlink questions of [`route`], [`counters`], [`link`], [`inventory`], [`forward_rules`] and [`tcp_table`], for at most
+//! a second.
 //!
 //! It is the only room with `unsafe`; the modules that need it say so in their first line.
 //!
@@ -33,6 +35,7 @@ pub mod event;
 pub mod file;
 pub mod forward_rules;
 pub mod host;
+pub mod inventory;
 pub mod link;
 pub mod namespace;
 mod netlink;

@@ -12,6 +12,7 @@
 //! ```
 
 pub mod apportion;
+pub mod audit;
 pub mod capture;
 pub mod clock;
 pub mod counter_test;
@@ -19,6 +20,7 @@ pub mod evidence;
 pub mod expectation;
 pub mod finding;
 pub mod fixture;
+pub mod host;
 pub mod ledger;
 pub mod losses;
 mod moments;

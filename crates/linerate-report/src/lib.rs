@@ -22,6 +22,7 @@ pub mod chart;
 pub mod compare;
 mod date;
 pub mod expectation;
+pub mod host;
 pub mod html;
 pub mod iperf3;
 pub mod json;

@@ -10,6 +10,7 @@ use crate::arguments::{
     self, CompareRequest, ExplainRequest, ObserveRequest, ServeRequest, ShowRequest, TestRequest,
 };
 use crate::expect::arguments::ExpectArguments;
+use crate::host::arguments::HostArguments;
 use crate::lab::arguments::LabArguments;
 
 /// One action of the program.
@@ -23,6 +24,7 @@ pub(crate) enum Action {
     Observe(Box<ObserveRequest>),
     Iperf3(Vec<OsString>),
     Lab(Box<LabArguments>),
+    Host(Box<HostArguments>),
     /// Help or version.
     Print(String),
     /// Arguments that cannot be understood.
@@ -52,7 +54,7 @@ pub(crate) enum Failure {
     Inner { code: u8, why: String },
     /// A comparison did not come out as expected; the output says where.
     Missed(String),
-    /// The message was printed already, in iperf3's words.
+    /// The message was printed already: in iperf3's words, or as a report.
     Said,
     /// Standard output is gone.
     Output(std::io::Error),

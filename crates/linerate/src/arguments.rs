@@ -19,6 +19,7 @@ use linerate_model::wanted::Wanted;
 
 use crate::action::{Action, Failure};
 use crate::expect::arguments::ExpectArguments;
+use crate::host::arguments::HostArguments;
 use crate::lab::arguments::LabArguments;
 
 /// Measures the throughput between two hosts, says why it is not higher, and never lies about where a
@@ -53,6 +54,8 @@ enum Command {
     Observe(Box<ObserveArguments>),
     /// Make wide-area paths on this machine, and test across them
     Lab(Box<LabArguments>),
+    /// Show what this host is; audit it for a task; compare two hosts
+    Host(Box<HostArguments>),
     /// Explain what another tool printed (iperf, iperf3, ss, iostat, DRBD and more), a packet capture, or a kept record
     Explain(Box<ExplainArguments>),
     /// What a healthy path gives, as this host is configured and as it would be tuned
@@ -532,6 +535,9 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
             command: Command::Lab(arguments),
         }) => Action::Lab(arguments),
         Ok(Cli {
+            command: Command::Host(arguments),
+        }) => Action::Host(arguments),
+        Ok(Cli {
             command: Command::Observe(arguments),
         }) => match arguments.request() {
             Ok(request) => Action::Observe(Box::new(request)),
@@ -763,7 +769,7 @@ fn precision(text: &str) -> Result<f64, String> {
 }
 
 /// A time with its unit: 10ms, 2.5s, 1m; a bare number is seconds.
-fn duration(text: &str) -> Result<Nanos, String> {
+pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
     let (number, scale) = match text {
         text if text.ends_with("us") => (&text[..text.len() - 2], 1e-6),
         text if text.ends_with("ms") => (&text[..text.len() - 2], 1e-3),

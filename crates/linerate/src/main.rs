@@ -9,6 +9,7 @@ mod compare;
 mod counter_test;
 mod expect;
 mod explain;
+mod host;
 mod iperf3_arguments;
 mod iperf3_mode;
 mod keep;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Action::Explain(request) => explain::run(&request, &mut printer),
         Action::Iperf3(arguments) => iperf3_mode::run(arguments, &mut printer),
         Action::Lab(arguments) => lab::run(*arguments, &printer),
+        Action::Host(arguments) => host::run(*arguments, &printer),
         Action::Print(text) => printer.print(&text).map_err(Failure::from),
         Action::Refuse(text) => Err(Failure::Usage(text)),
     };

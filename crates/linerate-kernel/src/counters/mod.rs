@@ -15,8 +15,10 @@ use std::collections::BTreeMap;
 use std::io;
 
 pub use cgroup::Throttling;
+pub(crate) use cpu::parse_softnet;
 pub use cpu::{CpuCounters, Softnet};
 pub use device::{InterfaceCounters, QdiscCounters};
+pub(crate) use protocol::parse as parse_protocols;
 pub use tasks::ThreadTimes;
 
 use crate::KernelError;

@@ -5,6 +5,7 @@
 
 mod forwarding;
 mod namespaced;
+mod settings;
 mod sockets;
 mod tcp_account;
 mod tcp_settings;

@@ -15,6 +15,7 @@ pub(crate) mod questions;
 mod streams;
 mod style;
 
+use linerate_model::audit::check_of;
 use linerate_model::counter_test::{Tested, Verdict};
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::Flow;
@@ -114,8 +115,10 @@ fn sentence(finding: &Finding, several: bool) -> String {
         .as_ref()
         .filter(|remedy| !remedy.setting.starts_with('-'));
     let remedy = setting.map_or_else(String::new, |remedy| {
+        let check = check_of(&remedy.setting)
+            .map_or_else(String::new, |check| format!(" (host audit {check})"));
         format!(
-            "; on the {}: {} = {}",
+            "; on the {}: {} = {}{check}",
             layout::role(remedy.host),
             words::plain(&remedy.setting),
             words::plain(&remedy.value)

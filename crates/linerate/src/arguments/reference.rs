@@ -32,7 +32,7 @@ const TAIL: &str = "
 | code | meaning |
 |---|---|
 | 0 | done; a test that you stopped with Ctrl-C is done too |
-| 1 | iperf3 mode: failed; `lab selfcheck`, `lab grade`: something is not as it should be |
+| 1 | iperf3 mode: failed; `lab selfcheck`, `lab grade`, `host audit`: something is not as it should be |
 | 2 | the arguments cannot be understood, or contradict themselves |
 | 3 | the test could not be run: no such host, refused, wrong peer; a lab could not be had |
 | 4 | the test ran and failed on the way; what was measured is in the report; `observe` saw no connection that was asked for |
@@ -66,19 +66,32 @@ fn usage(option: &Arg) -> String {
 fn section(out: &mut String, command: &Command, under: &str) {
     if command.has_subcommands() {
         let under = format!("{under} {}", command.get_name());
+        if own_options(command).next().is_some() {
+            table(out, command, &under);
+        }
         for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
             section(out, sub, &under);
         }
         return;
     }
+    table(out, command, &format!("{under} {}", command.get_name()));
+}
+
+/// The options that a command has apart from its help.
+fn own_options(command: &Command) -> impl Iterator<Item = &Arg> {
+    command
+        .get_arguments()
+        .filter(|option| !option.is_hide_set() && option.get_id() != "help")
+}
+
+fn table(out: &mut String, command: &Command, name: &str) {
     let about = command
         .get_about()
         .map(ToString::to_string)
         .unwrap_or_default();
     let _ = write!(
         out,
-        "\n## {under} {}\n\n{about}.\n\n| option | meaning | default |\n|---|---|---|\n",
-        command.get_name()
+        "\n## {name}\n\n{about}.\n\n| option | meaning | default |\n|---|---|---|\n"
     );
     for option in command
         .get_arguments()

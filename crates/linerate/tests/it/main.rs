@@ -23,6 +23,8 @@ mod explain;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod host;
+#[cfg(test)]
 mod ipv6;
 #[cfg(test)]
 mod lab;

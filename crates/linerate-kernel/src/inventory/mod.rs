@@ -1,0 +1,229 @@
+//! Everything that is to be known of a host without any privilege: [`HostFacts`], from netlink, ethtool, sysfs,
+//! proc and the files that set things.
+//!
+//! Files are read below a [`Root`], so that a copy of another machine's can be looked at; what only a running
+//! kernel tells comes through [`Devices`]. What could not be read says why.
+
+mod device;
+mod links;
+mod machine;
+mod root;
+mod settings;
+mod system;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use linerate_model::host::{Fact, HostFacts, Interface, RouteFacts, SCHEMA_VERSION};
+
+use crate::counters::parse_protocols;
+use crate::ethtool;
+pub use root::Root;
+
+/// What a running kernel tells of its interfaces and no file does.
+pub trait Devices {
+    /// All interfaces with addresses and queueing disciplines, in order of their index.
+    ///
+    /// # Errors
+    /// Where there is no kernel to ask, or it does not answer.
+    fn interfaces(&self) -> io::Result<Vec<Interface>>;
+    /// The routes of the main table.
+    fn routes(&self, interfaces: &[Interface]) -> Fact<Vec<RouteFacts>>;
+    /// Fills in what the driver knows.
+    fn drivers(&self, interface: &mut Interface);
+}
+
+/// The running kernel, in the calling thread's network namespace.
+#[derive(Debug, Clone, Copy)]
+pub struct RunningKernel;
+
+impl Devices for RunningKernel {
+    fn interfaces(&self) -> io::Result<Vec<Interface>> {
+        links::interfaces()
+    }
+
+    fn routes(&self, interfaces: &[Interface]) -> Fact<Vec<RouteFacts>> {
+        links::routes(interfaces)
+    }
+
+    fn drivers(&self, interface: &mut Interface) {
+        let name = interface.name.as_str();
+        interface.driver = ethtool::facts::driver(name);
+        interface.link = ethtool::facts::link(name);
+        interface.rings = ethtool::facts::rings(name);
+        interface.channels = ethtool::facts::channels(name);
+        interface.coalescing = ethtool::facts::coalescing(name);
+        interface.pause = ethtool::facts::pause(name);
+        interface.features = ethtool::facts::features(name);
+        interface.statistics = ethtool::facts::statistics(name);
+        interface.indirection = ethtool::facts::indirection(name);
+    }
+}
+
+/// No kernel: a folder of files has no interfaces.
+#[derive(Debug, Clone, Copy)]
+pub struct NoKernel;
+
+const FILES_ONLY: &str = "only files were read, and interfaces are known to a running kernel";
+
+impl Devices for NoKernel {
+    fn interfaces(&self) -> io::Result<Vec<Interface>> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, FILES_ONLY))
+    }
+
+    fn routes(&self, _: &[Interface]) -> Fact<Vec<RouteFacts>> {
+        Fact::unknown(FILES_ONLY)
+    }
+
+    fn drivers(&self, _: &mut Interface) {}
+}
+
+/// Reads everything. `now_unix_s` is the wall clock, a label.
+///
+/// It takes some milliseconds, more with many processes and interfaces.
+pub fn collect(root: &Root, devices: &impl Devices, now_unix_s: u64) -> HostFacts {
+    let lines = device::interrupt_lines(root);
+    let interfaces = devices.interfaces().map(|mut interfaces| {
+        for interface in &mut interfaces {
+            devices.drivers(interface);
+            device::describe(root, interface, &lines);
+        }
+        interfaces
+    });
+    let interfaces: Fact<Vec<Interface>> = interfaces.map_err(|error| error.to_string()).into();
+    let settings = settings::read(root);
+    let keys = settings.iter().map(|setting| setting.key.clone());
+    HostFacts {
+        schema_version: SCHEMA_VERSION,
+        taken_unix_s: now_unix_s,
+        root: root.folder().display().to_string(),
+        system: system::system(root),
+        processors: system::processors(root),
+        routes: devices.routes(interfaces.known().map_or(&[], Vec::as_slice)),
+        sysctls: sysctls(root, keys),
+        settings: Fact::Known(settings),
+        pinnings: Fact::Known(settings::pinnings(root)),
+        keepers: system::keepers(root),
+        counters: counters(root),
+        softnet: system::softnet(root),
+        interfaces,
+    }
+}
+
+/// Keys outside the folders of [`sysctls`] that a host's throughput depends on.
+const OTHER_KEYS: [&str; 8] = [
+    "net.ipv4.ip_forward",
+    "net.ipv4.ip_no_pmtu_disc",
+    "net.ipv4.conf.all.forwarding",
+    "net.ipv6.conf.all.forwarding",
+    "net.ipv4.ip_local_port_range",
+    "vm.overcommit_memory",
+    "kernel.numa_balancing",
+    "net.netfilter.nf_conntrack_max",
+];
+
+/// Secrets of the kernel, which have no business in a report.
+const SECRETS: [&str; 2] = ["net.core.netdev_rss_key", "net.ipv4.tcp_fastopen_key"];
+
+/// All of `net.core`, TCP's and UDP's of `net.ipv4`, and the keys that files set.
+fn sysctls(root: &Root, set: impl Iterator<Item = String>) -> BTreeMap<String, Fact<String>> {
+    let folder = |folder: &str, wanted: fn(&str) -> bool| {
+        let prefix = folder.replace('/', ".");
+        root.names(&format!("/proc/sys/{folder}"))
+            .into_iter()
+            .filter(move |name| wanted(name))
+            .map(move |name| format!("{prefix}.{name}"))
+    };
+    let transport = |name: &str| name.starts_with("tcp_") || name.starts_with("udp_");
+    folder("net/core", |_| true)
+        .chain(folder("net/ipv4", transport))
+        .chain(OTHER_KEYS.iter().map(|key| (*key).to_owned()))
+        .chain(set.filter(|key| !key.contains('*')))
+        .filter(|key| !SECRETS.contains(&key.as_str()))
+        .map(|key| {
+            let value = running(root, &key);
+            (key, value)
+        })
+        .collect()
+}
+
+fn running(root: &Root, key: &str) -> Fact<String> {
+    // Dots separate; a slash in a key is a dot in a name (eth0.100).
+    let path: String = key
+        .chars()
+        .map(|c| match c {
+            '.' => '/',
+            '/' => '.',
+            other => other,
+        })
+        .collect();
+    if path.split('/').any(|part| part == "..") {
+        return Fact::unknown("it is no key");
+    }
+    root.text(&format!("/proc/sys/{path}"))
+        .map(|text| settings::single_blanks(&text))
+        .into()
+}
+
+fn counters(root: &Root) -> Fact<BTreeMap<String, u64>> {
+    let mut counters = BTreeMap::new();
+    let mut why = String::new();
+    for file in ["snmp", "netstat", "snmp6"] {
+        match root.text(&format!("/proc/net/{file}")) {
+            Ok(text) => parse_protocols(&text, &mut counters),
+            Err(error) => why = error,
+        }
+    }
+    if counters.is_empty() {
+        return Fact::unknown(why);
+    }
+    Fact::Known(counters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_host_has_facts_and_reads_the_same_kernel_as_everybody() {
+        let facts = collect(&Root::of_this_machine(), &RunningKernel, 7);
+        assert_eq!(
+            (facts.schema_version, facts.taken_unix_s),
+            (SCHEMA_VERSION, 7)
+        );
+        let lo = facts.interface("lo").unwrap();
+        assert_eq!(lo.kind, "loopback");
+        assert_eq!(lo.pcie, Fact::Known(None));
+        let rmem = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").unwrap();
+        assert_eq!(
+            facts.sysctl("net.ipv4.tcp_rmem").known().unwrap(),
+            &settings::single_blanks(&rmem)
+        );
+        assert!(
+            facts
+                .counters
+                .known()
+                .unwrap()
+                .contains_key("Tcp.RetransSegs")
+        );
+        assert!(!facts.softnet.known().unwrap().is_empty());
+        assert!(!facts.sysctls.contains_key("net.ipv4.tcp_fastopen_key"));
+    }
+
+    #[test]
+    fn an_empty_folder_knows_nothing_and_says_so() {
+        let folder = Root::at("/no/such/folder".as_ref());
+        let facts = collect(&folder, &NoKernel, 0);
+        assert_eq!(facts.interfaces.why(), FILES_ONLY);
+        assert!(
+            facts
+                .system
+                .kernel
+                .why()
+                .starts_with("cannot read /proc/sys/kernel/osrelease")
+        );
+        assert_eq!(facts.settings, Fact::Known(Vec::new()));
+        assert!(facts.system.virtual_machine.known().is_none());
+        assert!(facts.counters.known().is_none() && facts.softnet.known().is_none());
+    }
+}

@@ -1,0 +1,229 @@
+//! What an audit says of a host: the target, and the verdict of each check.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{BitRate, Bytes, Nanos};
+
+/// The version of [`Audit`] as a document.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What a host is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// A few large flows: a data-transfer node.
+    #[default]
+    Transfer,
+    /// Tests are run from here.
+    Measurement,
+    /// Many flows at once, each short or slow.
+    Server,
+    /// A virtual machine.
+    Guest,
+}
+
+impl Role {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Transfer => "transfer",
+            Self::Measurement => "measurement",
+            Self::Server => "server",
+            Self::Guest => "guest",
+        }
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Transfer, Self::Measurement, Self::Server, Self::Guest]
+            .into_iter()
+            .find(|role| role.name() == text)
+            .ok_or_else(|| format!("'{text}' is none of transfer, measurement, server, guest"))
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What the host shall carry.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Target {
+    /// The rate of all flows together, bit/s, where it is known.
+    pub rate_bps: Option<BitRate>,
+    /// Where the rate is from: `given`, `the link eth0` …
+    pub rate_from: String,
+    /// The round-trip time, where it is known.
+    pub rtt: Option<Nanos>,
+    /// Where the round-trip time is from.
+    pub rtt_from: String,
+    /// Flows that share the rate.
+    pub flows: u32,
+    /// What the host is for.
+    pub role: Role,
+    /// The interface that the traffic takes; `None` = those with an address.
+    pub interface: Option<String>,
+    /// The largest packet that the path carries, bytes, where it is known.
+    pub path_mtu: Option<u32>,
+    /// Whether applications set socket buffers themselves, where it is known.
+    pub fixed_buffers: Option<bool>,
+}
+
+impl Target {
+    /// Bytes on the way at once at the rate and the round-trip time: the bandwidth-delay product.
+    pub fn product(&self) -> Option<Bytes> {
+        let bits = u128::from(self.rate_bps?.0) * u128::from(self.rtt?.0) / 1_000_000_000;
+        Some(Bytes(u64::try_from(bits / 8).unwrap_or(u64::MAX)))
+    }
+
+    /// The part of it that one flow has.
+    pub fn flow_product(&self) -> Option<Bytes> {
+        Some(Bytes(self.product()?.0 / u64::from(self.flows.max(1))))
+    }
+}
+
+/// What applying a recommendation may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    /// Nothing.
+    None,
+    /// Queues are emptied: packets are lost for a moment.
+    QueueReset,
+    /// The link goes down and comes again.
+    LinkFlap,
+    /// The machine starts again.
+    Reboot,
+    /// There is nothing to apply.
+    Nothing,
+}
+
+impl Risk {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::QueueReset => "queue reset",
+            Self::LinkFlap => "link flap",
+            Self::Reboot => "reboot",
+            Self::Nothing => "nothing to apply",
+        }
+    }
+}
+
+/// A setting and the value that it should have. Settings have the names that the remedies of findings have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// `net.ipv4.tcp_rmem`, `ethtool -G eth0 rx`, `/etc/sysctl.d/10-x.conf:3`.
+    pub setting: String,
+    /// Its value now; absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub now: Option<String>,
+    /// The value that it should have, or `remove`.
+    pub value: String,
+    /// Why this value: `2 × 75.0 MB`.
+    pub why: String,
+}
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "outcome")]
+pub enum Outcome {
+    /// It is not as it should be.
+    Fires {
+        /// One sentence.
+        sentence: String,
+        /// What to change; empty where there is nothing to set.
+        changes: Vec<Change>,
+        /// 1 is worst, 4 least.
+        severity: u8,
+        /// What applying may cost.
+        risk: Risk,
+        /// Files and lines that set it.
+        set_by: Vec<String>,
+    },
+    /// It is as it should be.
+    Holds {
+        /// What was read.
+        read: String,
+    },
+    /// It cannot be known from these facts.
+    CannotKnow {
+        /// Why, and what would tell.
+        why: String,
+    },
+    /// It is no question on this host.
+    DoesNotApply {
+        /// Why.
+        why: String,
+    },
+}
+
+/// The verdict of a check on one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The check: `T01`.
+    pub check: String,
+    /// What it reads, in a few words.
+    pub title: String,
+    /// The interface, key or file that it is about; absent = the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The outcome.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// Where the knowledge is from: a kernel file, an RFC, a vendor's document.
+    pub source: String,
+}
+
+impl Verdict {
+    /// Whether something is not as it should be.
+    pub const fn fires(&self) -> bool {
+        matches!(self.outcome, Outcome::Fires { .. })
+    }
+}
+
+/// An audit of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Audit {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The host and what it is: `vm1, Linux 6.12, virtual machine (kvm)`.
+    pub host: String,
+    /// What it shall carry.
+    pub target: Target,
+    /// The interfaces that were judged.
+    pub interfaces: Vec<String>,
+    /// All verdicts: what fires first, the worst before the others.
+    pub verdicts: Vec<Verdict>,
+}
+
+impl Audit {
+    /// What is not as it should be.
+    pub fn firing(&self) -> impl Iterator<Item = &Verdict> {
+        self.verdicts.iter().filter(|verdict| verdict.fires())
+    }
+}
+
+/// The check that judges a setting, by the name that a finding's remedy gives it: `net.ipv4.tcp_rmem` → `T01`. `None`
+/// for what no check judges.
+pub fn check_of(setting: &str) -> Option<&'static str> {
+    Some(match setting {
+        "net.ipv4.tcp_rmem" => "T01",
+        "net.ipv4.tcp_wmem" => "T02",
+        "net.core.rmem_max" | "net.core.wmem_max" => "T03",
+        "-P" => "T06",
+        "net.ipv4.tcp_congestion_control" => "T07",
+        "net.ipv4.tcp_mtu_probing" => "T09",
+        _ => return None,
+    })
+}

@@ -1,0 +1,105 @@
+//! What a host is, what is wrong with it, and how two differ: text for people, and documents.
+
+mod audit;
+mod difference;
+mod facts;
+
+use linerate_model::audit::Audit;
+use linerate_model::host::{Differences, HostFacts, HostFactsError, SCHEMA_VERSION};
+use serde_json::{Value, json};
+
+pub use audit::report as audit_report;
+pub use difference::report as difference_report;
+pub use facts::report as facts_report;
+
+/// The facts as a document, without a newline at its end. It is read again by [`from_json`].
+pub fn facts_document(facts: &HostFacts) -> String {
+    document("host", facts)
+}
+
+/// An audit as a document.
+pub fn audit_document(audit: &Audit) -> String {
+    document("host_audit", audit)
+}
+
+/// The differences of two hosts as a document.
+pub fn difference_document(differences: &Differences) -> String {
+    document("host_diff", differences)
+}
+
+/// `kind` first, then the fields.
+fn document(kind: &str, value: &impl serde::Serialize) -> String {
+    let mut document = json!({ "kind": kind });
+    if let (Value::Object(document), Ok(Value::Object(fields))) =
+        (&mut document, serde_json::to_value(value))
+    {
+        document.extend(fields);
+    }
+    serde_json::to_string_pretty(&document).unwrap_or_default()
+}
+
+/// Reads the facts of a host. A newer schema is refused by name; fields that this build does not know are
+/// ignored, and those that are not there are unknown.
+///
+/// # Errors
+/// What is no facts of a host says why.
+pub fn from_json(bytes: &[u8]) -> Result<HostFacts, HostFactsError> {
+    let not_facts = |reason: String| HostFactsError::NotFacts { reason };
+    let value: Value =
+        serde_json::from_slice(bytes).map_err(|error| not_facts(error.to_string()))?;
+    let kind = value.get("kind").and_then(Value::as_str);
+    if kind != Some("host") {
+        return Err(not_facts(match kind {
+            Some(kind) => format!("they are of kind '{kind}'"),
+            None => "they have no kind".to_owned(),
+        }));
+    }
+    match value.get("schema_version").and_then(Value::as_u64) {
+        None => return Err(not_facts("they have no schema_version".to_owned())),
+        Some(found) if found > u64::from(SCHEMA_VERSION) => {
+            return Err(HostFactsError::Newer { found });
+        }
+        Some(_) => {}
+    }
+    serde_json::from_value(value).map_err(|error| not_facts(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::host::Fact;
+
+    use super::*;
+
+    #[test]
+    fn facts_are_written_and_read_again() {
+        let mut facts = HostFacts {
+            schema_version: SCHEMA_VERSION,
+            ..HostFacts::default()
+        };
+        facts
+            .sysctls
+            .insert("net.ipv4.tcp_sack".to_owned(), Fact::Known("1".to_owned()));
+        let text = facts_document(&facts);
+        assert_eq!(from_json(text.as_bytes()).unwrap(), facts);
+    }
+
+    #[test]
+    fn what_is_no_facts_says_why() {
+        for (text, part) in [
+            ("", "no facts"),
+            ("{}", "no kind"),
+            (r#"{"kind":"test"}"#, "of kind 'test'"),
+            (r#"{"kind":"host"}"#, "no schema_version"),
+            (r#"{"kind":"host","schema_version":99}"#, "version 99"),
+            (
+                r#"{"kind":"host","schema_version":1,"sysctls":7}"#,
+                "invalid type",
+            ),
+        ] {
+            let error = from_json(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        let sparse = from_json(br#"{"kind":"host","schema_version":1}"#).unwrap();
+        assert_eq!(sparse.interfaces.why(), "these facts do not hold it");
+    }
+}

@@ -1,0 +1,406 @@
+//! The device and its offloads: N01, N02, N03, N04, N05, N06, N07, P01, P02, V01.
+
+use linerate_model::host::{Feature, Interface, Pcie};
+use linerate_model::units::BitRate;
+
+use super::links::missed;
+use super::qdiscs::counted;
+use crate::case::{Advice, Answer, Case, Rise, does_not_apply, holds};
+
+/// N01
+pub(crate) fn receive_ring(case: &Case<'_>, interface: &Interface) -> Answer {
+    let rings = *interface.rings.ask()?;
+    match missed(case, interface)? {
+        Rise::Still => holds(format!("it missed nothing with {} descriptors", rings.rx)),
+        Rise::Rose(more) => ring(
+            interface,
+            "rx",
+            rings.rx,
+            rings.rx_max,
+            &format!("missed {more} packets"),
+        ),
+    }
+}
+
+/// N02
+pub(crate) fn transmit_ring(case: &Case<'_>, interface: &Interface) -> Answer {
+    let rings = *interface.rings.ask()?;
+    let name = interface.name.as_str();
+    let rise = case.rise(&format!("stops of {name}'s transmit queues"), |facts| {
+        let there = facts.interface(name).ok_or("the interface is not there")?;
+        let wanted = [
+            "queue_stopped",
+            "restart_queue",
+            "tx_stop",
+            "tx_busy",
+            "queue_stop",
+        ];
+        let mut found = there
+            .statistics
+            .ask()?
+            .iter()
+            .filter(|(counter, _)| {
+                counter.contains("tx") && wanted.iter().any(|part| counter.contains(part))
+            })
+            .peekable();
+        found
+            .peek()
+            .ok_or("its driver does not count when a queue stops")?;
+        Ok(found.map(|(_, value)| *value).sum())
+    })?;
+    match rise {
+        Rise::Still => holds(format!(
+            "its queues never stopped with {} descriptors",
+            rings.tx
+        )),
+        Rise::Rose(more) => ring(
+            interface,
+            "tx",
+            rings.tx,
+            rings.tx_max,
+            &format!("stopped its queues {more} times"),
+        ),
+    }
+}
+
+fn ring(interface: &Interface, side: &str, now: u32, most: u32, what: &str) -> Answer {
+    let name = &interface.name;
+    if now >= most {
+        return holds(format!(
+            "it {what} meanwhile, and its {side} ring of {now} is at its maximum"
+        ));
+    }
+    Advice::new(format!(
+        "{name} {what} meanwhile with a {side} ring of {now} (most: {most})"
+    ))
+    .change(
+        format!("ethtool -G {name} {side}"),
+        Some(now.to_string()),
+        now.saturating_mul(2).min(most).to_string(),
+        "double it and measure again, up to the maximum",
+    )
+    .fires()
+}
+
+/// N03
+pub(crate) fn channels(case: &Case<'_>, interface: &Interface) -> Answer {
+    let channels = *interface.channels.ask()?;
+    let (now, most, what) = if channels.combined_max > 0 {
+        (channels.combined, channels.combined_max, "combined")
+    } else {
+        (channels.rx, channels.rx_max, "rx")
+    };
+    if most < 2 {
+        return holds("the device has one channel");
+    }
+    let cpus = u32::try_from(case.local_cpus(interface)?.count()).unwrap_or(u32::MAX);
+    let wanted = most.min(cpus).max(1);
+    if now == wanted {
+        return holds(format!(
+            "{now} channels for {cpus} local CPUs (most: {most})"
+        ));
+    }
+    let cost = if now < wanted {
+        "CPUs that could take packets do not"
+    } else {
+        "queues share CPUs, and some are on another node"
+    };
+    Advice::new(format!(
+        "{} has {now} channels for {cpus} local CPUs (most: {most}): {cost}",
+        interface.name
+    ))
+    .change(
+        format!("ethtool -L {} {what}", interface.name),
+        Some(now.to_string()),
+        wanted.to_string(),
+        "one channel for each CPU of the device's node",
+    )
+    .fires()
+}
+
+/// N04
+pub(crate) fn coalescing(_: &Case<'_>, interface: &Interface) -> Answer {
+    const LEAST: u32 = 8;
+    let now = *interface.coalescing.ask()?;
+    let driver = interface
+        .driver
+        .known()
+        .map_or("", |driver| driver.name.as_str());
+    if driver == "virtio_net" && !now.adaptive_rx && now.rx_usecs == 0 {
+        return Err("whether this virtio device can wait (VIRTIO_NET_F_NOTF_COAL) shows only when it is set".to_owned());
+    }
+    if now.adaptive_rx {
+        return holds("the driver adapts the wait");
+    }
+    if now.rx_usecs >= LEAST {
+        return holds(format!("an interrupt waits {} µs", now.rx_usecs));
+    }
+    Advice::new(format!(
+        "an interrupt of {} waits {} µs for more packets, and the driver does not adapt: an interrupt for nearly every packet",
+        interface.name, now.rx_usecs
+    ))
+    .change(
+        format!("ethtool -C {} adaptive-rx", interface.name),
+        Some("off".to_owned()),
+        "on; where the driver cannot, rx-usecs 32 to 84",
+        "0 was worse than 32 where it was measured",
+    )
+    .fires()
+}
+
+fn feature(interface: &Interface, name: &str) -> Result<Option<Feature>, String> {
+    Ok(interface.features.ask()?.get(name).copied())
+}
+
+/// N05
+pub(crate) fn offloads(_: &Case<'_>, interface: &Interface) -> Answer {
+    const WANTED: [(&str, &str); 6] = [
+        ("tx-tcp-segmentation", "tso"),
+        ("tx-generic-segmentation", "gso"),
+        ("rx-gro", "gro"),
+        ("tx-checksum-ip-generic", "tx"),
+        ("tx-checksum-ipv4", "tx"),
+        ("rx-checksum", "rx"),
+    ];
+    let mut off = Vec::new();
+    for (name, short) in WANTED {
+        let there = feature(interface, name)?;
+        // A device has one of the two checksums.
+        if there.is_some_and(|feature| !feature.on && !feature.fixed) && !off.contains(&short) {
+            off.push(short);
+        }
+    }
+    let generic = feature(interface, "tx-checksum-ip-generic")?;
+    let version4 = feature(interface, "tx-checksum-ipv4")?;
+    if [generic, version4]
+        .into_iter()
+        .flatten()
+        .any(|feature| feature.on)
+    {
+        off.retain(|short| *short != "tx");
+    }
+    if off.is_empty() {
+        return holds("segmentation, merging and checksums are the device's or the stack's");
+    }
+    let mut advice = Advice::new(format!(
+        "{} has {} off: every packet is cut, merged or summed one by one",
+        interface.name,
+        off.join(", ")
+    ));
+    for short in off {
+        advice = advice.change(
+            format!("ethtool -K {} {short}", interface.name),
+            Some("off".to_owned()),
+            "on",
+            "it can be switched on",
+        );
+    }
+    advice.fires()
+}
+
+/// N06
+pub(crate) fn large_receive(case: &Case<'_>, interface: &Interface) -> Answer {
+    let on = feature(interface, "rx-lro")?.is_some_and(|feature| feature.on);
+    if !on {
+        return holds("LRO is off");
+    }
+    let bridged = interface.master.as_deref().is_some_and(|master| {
+        let master = case.facts.interface(master);
+        master.is_some_and(|master| master.kind == "bridge")
+    });
+    let forwards = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"]
+        .iter()
+        .map(|key| case.number(key))
+        .find(|value| value.as_ref().is_ok_and(|value| *value != 0));
+    let why = match (bridged, forwards) {
+        (true, _) => "it is a port of a bridge",
+        (false, Some(_)) => "this host forwards",
+        (false, None) => {
+            // Not known is not off.
+            case.number("net.ipv4.ip_forward")?;
+            return holds("LRO is on, and nothing is forwarded");
+        }
+    };
+    Advice::new(format!(
+        "{} merges packets by LRO and {why}: what it merged cannot be sent on",
+        interface.name
+    ))
+    .change(
+        format!("ethtool -K {} lro", interface.name),
+        Some("on".to_owned()),
+        "off",
+        "GRO merges so that it can be taken apart again",
+    )
+    .fires()
+}
+
+/// N07
+pub(crate) fn big_segments(case: &Case<'_>, interface: &Interface) -> Answer {
+    const CLASSIC: u32 = 65_536;
+    if case.capacity(interface)? < BitRate(100_000_000_000) {
+        return does_not_apply("it pays from 100 Gbit/s on");
+    }
+    let most = *interface.tso_max_size.ask()?;
+    let (gso, gro) = (
+        *interface.gso_max_size.ask()?,
+        *interface.gro_max_size.ask()?,
+    );
+    if gso > CLASSIC && gro > CLASSIC || most <= CLASSIC {
+        return holds(format!(
+            "gso_max_size {gso}, gro_max_size {gro} (the device: {most})"
+        ));
+    }
+    Advice::new(format!(
+        "{} cuts from {gso} bytes and merges to {gro}, and the device could do {most}",
+        interface.name
+    ))
+    .change(
+        format!("gso_max_size, gro_max_size of {}", interface.name),
+        Some(gso.to_string()),
+        most.to_string(),
+        "BIG TCP: compare both in alternating runs; it does not always gain",
+    )
+    .fires()
+}
+
+/// Bits of payload of a second over a PCI Express link: 128 of 130 bits are data from 8 GT/s on, 8 of 10
+/// below; headers and flow control leave about 85 % of that.
+fn carries(speed_mts: u32, width: u32) -> f64 {
+    let coding = if speed_mts >= 8000 {
+        128.0 / 130.0
+    } else {
+        0.8
+    };
+    f64::from(speed_mts) * 1e6 * f64::from(width) * coding * 0.85
+}
+
+/// P01
+pub(crate) fn slot(case: &Case<'_>, interface: &Interface) -> Answer {
+    let Some(link) = *interface.pcie.ask()? else {
+        return does_not_apply("it is on no PCI Express link");
+    };
+    let Pcie {
+        speed_mts,
+        width,
+        max_speed_mts,
+        max_width,
+    } = link;
+    let gts = |mts: u32| f64::from(mts) / 1000.0;
+    let now = carries(speed_mts, width);
+    let text = format!(
+        "PCI Express {} GT/s × {width} carries {}",
+        gts(speed_mts),
+        BitRate(linerate_model::units::whole(now))
+    );
+    let ports = ports(case, interface)?;
+    let less = speed_mts < max_speed_mts || width < max_width;
+    let short = now < ports.0 as f64;
+    if !less && !short {
+        return holds(format!("{text}, and the card's ports {ports}"));
+    }
+    let cost = if short {
+        format!("less than the {ports} of the card's ports")
+    } else {
+        format!("enough for the card's ports ({ports})")
+    };
+    Advice::new(format!(
+        "{text}, {cost}; the device can do {} GT/s × {max_width}",
+        gts(max_speed_mts)
+    ))
+    .severity(if short { 1 } else { 3 })
+    .change(
+        format!("slot of {}", interface.name),
+        Some(format!("{} GT/s × {width}", gts(speed_mts))),
+        format!("{} GT/s × {max_width}", gts(max_speed_mts)),
+        "another slot, or the card seated anew",
+    )
+    .fires()
+}
+
+/// What all ports of an interface's card can carry: those whose bus address differs in the function only.
+fn ports(case: &Case<'_>, interface: &Interface) -> Result<BitRate, String> {
+    let card = |interface: &Interface| {
+        let bus = interface.driver.known()?.bus.clone()?;
+        bus.rsplit_once('.').map(|(card, _)| card.to_owned())
+    };
+    let own = card(interface);
+    let best = |interface: &Interface| {
+        let link = interface.link.known()?;
+        link.best_supported_mbps.max(link.speed_mbps)
+    };
+    best(interface).ok_or_else(|| format!("{} states no speed", interface.name))?;
+    let same =
+        |other: &&Interface| other.name == interface.name || own.is_some() && card(other) == own;
+    let all = case.facts.interfaces.known().into_iter().flatten();
+    let mbps: u64 = all.filter(same).filter_map(best).map(u64::from).sum();
+    Ok(BitRate(mbps * 1_000_000))
+}
+
+/// P02
+pub(crate) fn iommu(case: &Case<'_>) -> Answer {
+    let line = case.facts.system.command_line.ask()?;
+    let has = |word: &str| line.split(' ').any(|one| one == word);
+    if !has("intel_iommu=on") && !has("amd_iommu=on") && !has("iommu=force") {
+        return holds("the command line switches no IOMMU on");
+    }
+    if has("iommu=pt") {
+        return holds("iommu=pt");
+    }
+    let rate = case
+        .interfaces
+        .iter()
+        .filter_map(|interface| case.capacity(interface).ok())
+        .max();
+    let rate = match rate {
+        Some(rate) => rate,
+        None => case.rate()?,
+    };
+    if rate < BitRate(40_000_000_000) {
+        return holds(format!("the IOMMU translates, which {rate} can bear"));
+    }
+    Advice::new(format!(
+        "the IOMMU translates every packet's address, at {rate}"
+    ))
+    .change(
+        "kernel command line",
+        Some("iommu without pt".to_owned()),
+        "iommu=pt",
+        "devices of the host itself pass by the translation",
+    )
+    .fires()
+}
+
+/// V01
+pub(crate) fn allowance(case: &Case<'_>, interface: &Interface) -> Answer {
+    let driver = &interface.driver.ask()?.name;
+    if driver != "ena" {
+        return does_not_apply("only Amazon's ENA tells what its host refused");
+    }
+    let name = interface.name.as_str();
+    let rise = case.rise("packets over the instance's allowance", |facts| {
+        let there = facts.interface(name).ok_or("the interface is not there")?;
+        let statistics = there.statistics.ask()?;
+        let mut found = statistics
+            .iter()
+            .filter(|(counter, _)| counter.ends_with("_allowance_exceeded"))
+            .peekable();
+        found
+            .peek()
+            .ok_or("this version of ena does not count them")?;
+        Ok(found.map(|(_, value)| *value).sum())
+    })?;
+    match rise {
+        Rise::Still => holds("within the instance's allowance"),
+        Rise::Rose(more) => Advice::new(format!(
+            "{name}: the instance's allowance was exceeded by {} meanwhile",
+            counted(usize::try_from(more).unwrap_or(usize::MAX), "packet")
+        ))
+        .change(
+            "instance type",
+            None,
+            "a larger one",
+            "no setting of the guest raises it",
+        )
+        .fires(),
+    }
+}

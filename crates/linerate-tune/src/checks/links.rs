@@ -1,0 +1,355 @@
+//! Links: L01, L02, L03, L04, L05, L06, L08, L09, L10.
+
+use std::collections::BTreeMap;
+
+use linerate_model::audit::Role;
+use linerate_model::host::{HostFacts, Interface};
+use linerate_model::units::BitRate;
+
+use crate::case::{Advice, Answer, Case, Rise, does_not_apply, holds, speed_mbps};
+
+const JUMBO: u32 = 9000;
+
+/// L01
+pub(crate) fn jumbo(case: &Case<'_>, interface: &Interface) -> Answer {
+    let mtu = *interface.mtu.ask()?;
+    if mtu >= JUMBO {
+        return holds(format!("the MTU is {mtu}"));
+    }
+    let capacity = case.capacity(interface)?;
+    if capacity < BitRate(10_000_000_000) {
+        return does_not_apply(format!("{capacity} is no work for packets of {mtu} bytes"));
+    }
+    if let Some(most) = interface.max_mtu.known().filter(|most| **most < JUMBO) {
+        return does_not_apply(format!("the driver takes no more than {most} bytes"));
+    }
+    match case.target.path_mtu {
+        Some(path) if path >= JUMBO => {}
+        Some(path) => return does_not_apply(format!("the path carries {path} bytes")),
+        None => {
+            return Err(format!(
+                "the MTU is {mtu}; whether the path carries {JUMBO} is not known (--path-mtu)"
+            ));
+        }
+    }
+    let below: Vec<&str> = below(case, interface)
+        .map(|one| one.name.as_str())
+        .collect();
+    let first = match below.as_slice() {
+        [] => String::new(),
+        names => format!(", {} first", names.join(" and ")),
+    };
+    Advice::new(format!(
+        "the MTU of {} is {mtu} at {capacity}, and the path carries {JUMBO}: six times the packets for the same bytes",
+        interface.name
+    ))
+    .change(
+        format!("MTU of {}", interface.name),
+        Some(mtu.to_string()),
+        JUMBO.to_string(),
+        format!("at every station of the path{first}"),
+    )
+    .fires()
+}
+
+/// L02
+pub(crate) fn probe(case: &Case<'_>, interface: &Interface) -> Answer {
+    let mtu = *interface.mtu.ask()?;
+    let Some(path) = case.target.path_mtu else {
+        return Err(format!(
+            "no peer was probed with packets of {mtu} bytes that forbid fragments (--path-mtu says what a probe found)"
+        ));
+    };
+    if path >= mtu {
+        return holds(format!("the path carries the {mtu} bytes of the MTU"));
+    }
+    Advice::new(format!(
+        "the MTU of {} is {mtu} and the path carries {path}: larger packets vanish or come back as errors",
+        interface.name
+    ))
+    .change(
+        format!("MTU of {}, or of the path's stations", interface.name),
+        Some(mtu.to_string()),
+        path.to_string(),
+        "one size from end to end",
+    )
+    .fires()
+}
+
+/// The interfaces that carry this one: a VLAN's parent, a bond's members.
+fn below<'a>(case: &'a Case<'_>, interface: &'a Interface) -> impl Iterator<Item = &'a Interface> {
+    let parent = interface
+        .parent
+        .known()
+        .and_then(|parent| case.facts.interface(parent.as_deref()?));
+    let members = case
+        .facts
+        .members(&interface.name)
+        .filter(|_| interface.kind == "bond");
+    parent.into_iter().chain(members)
+}
+
+/// L03
+pub(crate) fn below_carries(case: &Case<'_>, interface: &Interface) -> Answer {
+    // An interface below that cannot be seen is no passed check.
+    interface.parent.ask()?;
+    let mtu = *interface.mtu.ask()?;
+    let mut seen = Vec::new();
+    for one in below(case, interface) {
+        let theirs = *one.mtu.ask()?;
+        if !one.up {
+            return Advice::new(format!(
+                "{} is down, and {} stands on it",
+                one.name, interface.name
+            ))
+            .change(
+                format!("state of {}", one.name),
+                Some("down".to_owned()),
+                "up",
+                format!("before {}", interface.name),
+            )
+            .fires();
+        }
+        if mtu > theirs {
+            return Advice::new(format!(
+                "the MTU of {} is {mtu} and that of {} below it {theirs}: packets between are lost",
+                interface.name, one.name
+            ))
+            .change(
+                format!("MTU of {}", one.name),
+                Some(theirs.to_string()),
+                mtu.to_string(),
+                format!("before {}", interface.name),
+            )
+            .fires();
+        }
+        seen.push(format!("{} has {theirs}", one.name));
+    }
+    if seen.is_empty() {
+        return does_not_apply("nothing is below it");
+    }
+    holds(format!("the MTU is {mtu}, and {}", seen.join(" and ")))
+}
+
+/// L04
+pub(crate) fn vlan_offloads(case: &Case<'_>, interface: &Interface) -> Answer {
+    if interface.kind != "vlan" {
+        return does_not_apply("it is no VLAN");
+    }
+    let own = interface.features.ask()?;
+    let parent = interface.parent.ask()?.as_deref().unwrap_or_default();
+    let parent = case
+        .facts
+        .interface(parent)
+        .ok_or("the interface below it is not to be seen")?;
+    let theirs = parent.features.ask()?;
+    let on = |features: &BTreeMap<String, linerate_model::host::Feature>, name: &str| {
+        features.get(name).is_some_and(|feature| feature.on)
+    };
+    let lost: Vec<&str> = [
+        "tx-tcp-segmentation",
+        "tx-checksum-ip-generic",
+        "tx-checksum-ipv4",
+    ]
+    .into_iter()
+    .filter(|name| on(theirs, name) && own.contains_key(*name) && !on(own, name))
+    .collect();
+    // A VLAN may have the generic checksum where its parent has the one of IPv4, or the other way round.
+    let checksum = on(own, "tx-checksum-ip-generic") || on(own, "tx-checksum-ipv4");
+    let lost: Vec<&str> = lost
+        .into_iter()
+        .filter(|name| *name == "tx-tcp-segmentation" || !checksum)
+        .collect();
+    if lost.is_empty() {
+        return holds(format!("it has what {} has", parent.name));
+    }
+    Advice::new(format!(
+        "{} has {} and its VLAN {} has not: the CPU cuts and sums every packet",
+        parent.name,
+        lost.join(", "),
+        interface.name
+    ))
+    .change(
+        format!("ethtool -K {} txvlan", parent.name),
+        None,
+        "on",
+        "the VLAN inherits what its parent can do with tags",
+    )
+    .fires()
+}
+
+/// L05
+pub(crate) fn speed(_: &Case<'_>, interface: &Interface) -> Answer {
+    if interface.kind != "hardware" {
+        return does_not_apply("it is no hardware");
+    }
+    let link = interface.link.ask()?;
+    let speed = speed_mbps(interface)?;
+    if link.duplex.as_deref() == Some("half") {
+        return Advice::new(format!(
+            "{} runs at half duplex: every packet may collide",
+            interface.name
+        ))
+        .change(
+            format!("autonegotiation of {}", interface.name),
+            None,
+            "on, at both ends",
+            "half duplex is what one end takes when the other does not negotiate",
+        )
+        .fires();
+    }
+    let own = link
+        .best_advertised_mbps
+        .or(link.best_supported_mbps)
+        .ok_or_else(|| format!("{} does not report its modes", interface.name))?;
+    // A partner that does not say may do as well as this end.
+    let best = link
+        .best_partner_mbps
+        .map_or(own, |partner| own.min(partner));
+    if speed >= best {
+        return holds(format!("{speed} Mbit/s, the best of both ends"));
+    }
+    Advice::new(format!(
+        "{} runs at {speed} Mbit/s and could at {best}",
+        interface.name
+    ))
+    .change(
+        format!("speed of {}", interface.name),
+        Some(format!("{speed} Mbit/s")),
+        format!("{best} Mbit/s"),
+        "cable, optic, or a speed that was fixed at one end",
+    )
+    .fires()
+}
+
+fn summed(facts: &HostFacts, name: &str, wanted: impl Fn(&str) -> bool) -> Result<u64, String> {
+    let interface = facts.interface(name).ok_or("the interface is not there")?;
+    let mut found = interface
+        .statistics
+        .ask()?
+        .iter()
+        .filter(|(counter, _)| wanted(counter))
+        .map(|(_, value)| *value)
+        .peekable();
+    found.peek().ok_or("its driver has no such counter")?;
+    Ok(found.sum())
+}
+
+/// L06
+pub(crate) fn uncorrectable(case: &Case<'_>, interface: &Interface) -> Answer {
+    let wanted = |counter: &str| {
+        (counter.contains("fec") && counter.contains("uncorr"))
+            || counter.contains("pcs_symbol_err")
+            || counter.contains("rx_symbol_err")
+    };
+    let name = interface.name.as_str();
+    match case.rise("uncorrectable errors", |facts| summed(facts, name, wanted))? {
+        Rise::Still => holds("no uncorrectable errors"),
+        Rise::Rose(more) => Advice::new(format!(
+            "{name} had {more} blocks meanwhile that forward error correction could not mend: packets are lost on the cable"
+        ))
+        .change(format!("optic and cable of {name}"), None, "clean or replace", "the counter rises")
+        .fires(),
+    }
+}
+
+/// L08
+pub(crate) fn carrier(case: &Case<'_>, interface: &Interface) -> Answer {
+    let name = interface.name.as_str();
+    // A link that came up once has changed once or twice.
+    let few = interface.carrier_changes.ask()?;
+    if *few <= 2 {
+        return holds(format!("the carrier changed {few} times"));
+    }
+    let rise = case.rise(&format!("carrier changes of {name}"), |facts| {
+        let there = facts.interface(name).ok_or("the interface is not there")?;
+        there.carrier_changes.ask().copied()
+    })?;
+    match rise {
+        Rise::Still => holds("the carrier stayed"),
+        Rise::Rose(more) => Advice::new(format!(
+            "the carrier of {name} came or went {more} times meanwhile"
+        ))
+        .change(
+            format!("cable, optic and port of {name}"),
+            None,
+            "investigate",
+            "the link flaps",
+        )
+        .fires(),
+    }
+}
+
+/// L09
+pub(crate) fn pause(case: &Case<'_>, interface: &Interface) -> Answer {
+    let name = interface.name.as_str();
+    let pause = interface.pause.ask()?;
+    let sent = |counter: &str| {
+        counter.contains("tx")
+            && (counter.contains("pause") || counter.contains("flow_control_xoff"))
+            && !counter.contains("duration")
+    };
+    if pause.tx {
+        return match case.rise("pause frames sent", |facts| summed(facts, name, sent))? {
+            Rise::Still => holds("it sent no pause frames"),
+            Rise::Rose(more) => Advice::new(format!(
+                "{name} sent {more} pause frames meanwhile: this host does not take packets in time, and the switch holds all that comes behind"
+            ))
+            .change(
+                format!("receiving side of {name}: rings, interrupts, CPUs"),
+                None,
+                "N01, C01, C02",
+                "pause frames hide where packets would be lost",
+            )
+            .fires(),
+        };
+    }
+    match missed(case, interface)? {
+        Rise::Still => holds("pause frames are off, and it missed nothing"),
+        Rise::Rose(more) => Advice::new(format!(
+            "{name} missed {more} packets meanwhile, and pause frames are off"
+        ))
+        .change(
+            format!("ethtool -A {name} tx"),
+            Some("off".to_owned()),
+            "on, or larger rings",
+            "a question of policy: a pause holds back other traffic of the port",
+        )
+        .fires(),
+    }
+}
+
+/// Packets that the device had no descriptor for.
+pub(crate) fn missed(case: &Case<'_>, interface: &Interface) -> Result<Rise, String> {
+    let name = interface.name.as_str();
+    case.rise(&format!("packets that {name} missed"), |facts| {
+        let there = facts.interface(name).ok_or("the interface is not there")?;
+        Ok(there.counters.ask()?.rx_missed)
+    })
+}
+
+/// L10
+pub(crate) fn bond_hash(case: &Case<'_>, interface: &Interface) -> Answer {
+    let Some(bond) = &interface.bond else {
+        return does_not_apply("it is no bond");
+    };
+    if !["802.3ad", "balance-xor"].contains(&bond.mode.as_str()) {
+        return does_not_apply(format!("a bond of mode {} does not hash", bond.mode));
+    }
+    let members = case.facts.members(&interface.name).count();
+    let many = case.target.flows > 1 || case.target.role == Role::Server;
+    if bond.hash != "layer2" || members < 2 || !many {
+        return holds(format!("{} over {members} members", bond.hash));
+    }
+    Advice::new(format!(
+        "the bond {} hashes layer2: all flows to one router take one of its {members} members",
+        interface.name
+    ))
+    .change(
+        format!("xmit_hash_policy of {}", interface.name),
+        Some("layer2".to_owned()),
+        "layer3+4",
+        "ports tell flows apart",
+    )
+    .fires()
+}

@@ -1,0 +1,157 @@
+//! Who sets a key, and whether it is what runs: H07, H08.
+
+use std::collections::BTreeSet;
+
+use linerate_model::host::{Effect, Owner, Setting};
+
+use super::old_advice::{Answers, fired, keys_in_files};
+use crate::case::{Advice, Case, holds};
+
+/// Keys that bpftune changes while it runs (its tuners of TCP buffers, of net buffers and of congestion control).
+const BPFTUNE: [&str; 8] = [
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_mem",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.core.netdev_max_backlog",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_max_orphans",
+];
+
+const fn name(owner: Owner) -> &'static str {
+    match owner {
+        Owner::Sysctl => "sysctl.d",
+        Owner::Tuned => "tuned",
+        Owner::CloudInit => "cloud-init",
+    }
+}
+
+fn counts(line: &Setting) -> bool {
+    !matches!(line.effect, Effect::Masked { .. } | Effect::NotAtBoot)
+}
+
+/// H07
+pub(crate) fn owners(case: &Case<'_>) -> Answers {
+    let lines = match case.facts.settings.ask() {
+        Ok(lines) => lines,
+        Err(why) => return vec![(None, Err(why))],
+    };
+    let bpftune = case
+        .facts
+        .keepers
+        .iter()
+        .any(|keeper| keeper.name == "bpftune" && keeper.running.known() == Some(&true));
+    let mut answers: Answers = Vec::new();
+    let keys: BTreeSet<&str> = keys_in_files(lines)
+        .into_iter()
+        .filter(|key| key.starts_with("net."))
+        .collect();
+    for key in &keys {
+        let own: Vec<&Setting> = case.lines(key).filter(|line| counts(line)).collect();
+        let mut names: BTreeSet<&str> = own.iter().map(|line| name(line.owner)).collect();
+        if bpftune && BPFTUNE.contains(key) {
+            names.insert("bpftune");
+        }
+        if names.len() < 2 {
+            continue;
+        }
+        let list: Vec<&str> = names.into_iter().collect();
+        let answer = Advice::new(format!(
+            "{key} has {} owners: {}; which value holds depends on who came last",
+            list.len(),
+            list.join(", ")
+        ))
+        .set_by(own.iter().map(|line| line.place()))
+        .change(
+            *key,
+            case.text(key).ok(),
+            "one owner",
+            "remove it from the others",
+        )
+        .fires();
+        answers.push((Some((*key).to_owned()), answer));
+    }
+    if answers.is_empty() {
+        answers.push((
+            None,
+            holds(format!(
+                "{} of files with one owner each",
+                super::qdiscs::counted(keys.len(), "key")
+            )),
+        ));
+    }
+    answers
+}
+
+/// H08
+pub(crate) fn drift(case: &Case<'_>) -> Answers {
+    let lines = match case.facts.settings.ask() {
+        Ok(lines) => lines,
+        Err(why) => return vec![(None, Err(why))],
+    };
+    if case.facts.system.first_namespace.known() == Some(&false) {
+        let why = "files are applied to the machine's first network namespace, and this is another";
+        return vec![(None, Err(why.to_owned()))];
+    }
+    let mut answers: Answers = Vec::new();
+    let mut unread = Vec::new();
+    let mut same = 0;
+    for key in keys_in_files(lines) {
+        let last = case
+            .facts
+            .setters(key)
+            .rfind_winner(Owner::Sysctl)
+            // Settings of other parts of the kernel are no question of throughput.
+            .filter(|_| key.starts_with("net.") && !key.contains('*'));
+        let Some(line) = last else { continue };
+        match case.text(key) {
+            Ok(running) if running == line.value => same += 1,
+            Ok(running) => answers.push((
+                Some(key.to_owned()),
+                Advice::new(format!(
+                    "{} sets {key} = {}, and {running} runs: somebody changed it since, or the line was never applied",
+                    line.place(),
+                    line.value
+                ))
+                .set_by([line.place()])
+                .change(
+                    key,
+                    Some(running),
+                    line.value.clone(),
+                    "what the file says, or a file that says what runs",
+                )
+                .fires(),
+            )),
+            Err(why) => unread.push((key, why)),
+        }
+    }
+    if !answers.iter().any(|(_, answer)| fired(answer)) {
+        match unread.first() {
+            // systemd-sysctl skips keys of modules that are not loaded, too.
+            Some((key, why)) if same == 0 => {
+                answers.push((None, Err(format!("{key}: {why}"))));
+            }
+            _ => answers.push((
+                None,
+                holds(format!(
+                    "{} of files as they run",
+                    super::qdiscs::counted(same, "key")
+                )),
+            )),
+        }
+    }
+    answers
+}
+
+trait RfindWinner<'a> {
+    /// The last line of an owner that holds at boot.
+    fn rfind_winner(self, owner: Owner) -> Option<&'a Setting>;
+}
+
+impl<'a, I: Iterator<Item = &'a Setting>> RfindWinner<'a> for I {
+    fn rfind_winner(self, owner: Owner) -> Option<&'a Setting> {
+        self.filter(|line| line.owner == owner && line.effect == Effect::Wins)
+            .last()
+    }
+}

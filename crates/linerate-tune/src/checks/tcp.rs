@@ -1,0 +1,141 @@
+//! What TCP does: T04, T05, T07, T09, T10, T12.
+
+use linerate_model::audit::Role;
+use linerate_model::host::Interface;
+use linerate_model::units::Nanos;
+
+use crate::case::{Advice, Answer, Case, does_not_apply, holds};
+
+pub(crate) const CONTROL: &str = "net.ipv4.tcp_congestion_control";
+
+/// A switch that must be on.
+pub(crate) fn must_be_on(case: &Case<'_>, key: &str, cost: &str) -> Answer {
+    let value = case.number(key)?;
+    let name = key.rsplit('.').next().unwrap_or(key);
+    if value != 0 {
+        return holds(format!("{name} is {value}"));
+    }
+    Advice::new(format!("{name} is 0: {cost}"))
+        .change(key, Some("0".to_owned()), "1", "the kernel's default")
+        .fires()
+}
+
+/// T04
+pub(crate) fn autotuning(case: &Case<'_>) -> Answer {
+    must_be_on(
+        case,
+        "net.ipv4.tcp_moderate_rcvbuf",
+        "receive buffers stay at tcp_rmem[1], and the window with them",
+    )
+}
+
+/// T05
+pub(crate) fn scaling(case: &Case<'_>) -> Answer {
+    must_be_on(
+        case,
+        "net.ipv4.tcp_window_scaling",
+        "no window is larger than 64 KiB",
+    )
+}
+
+/// T07
+pub(crate) fn control(case: &Case<'_>) -> Answer {
+    let name = case.text(CONTROL)?;
+    if ["cubic", "bbr", "bbr2", "bbr3"].contains(&name.as_str()) {
+        return holds(format!("the congestion control is {name}"));
+    }
+    let also = if case.rtt().is_ok_and(|rtt| rtt > Nanos::from_millis(20)) {
+        "; where the path loses packets, compare with bbr in alternating runs"
+    } else {
+        ""
+    };
+    let about = if name == "htcp" {
+        "; it was advised for faults that cubic had before Linux 2.6.33"
+    } else {
+        ""
+    };
+    Advice::new(format!(
+        "the congestion control is {name}, which nobody develops for this any more{about}"
+    ))
+    .change(
+        CONTROL,
+        Some(name),
+        "cubic",
+        format!("the default that kernels are tested with{also}"),
+    )
+    .fires()
+}
+
+/// T09
+pub(crate) fn probing(case: &Case<'_>) -> Answer {
+    const KEY: &str = "net.ipv4.tcp_mtu_probing";
+    const JUMBO: u32 = 8000;
+    let value = case.number(KEY)?;
+    let large: Vec<&&Interface> = case
+        .interfaces
+        .iter()
+        .filter(|interface| interface.mtu.known().is_some_and(|mtu| *mtu > JUMBO))
+        .collect();
+    let fires = |sentence: String| {
+        Advice::new(sentence)
+            .change(
+                KEY,
+                Some(value.to_string()),
+                "1",
+                "search for a smaller packet only after a black hole was met (RFC 4821)",
+            )
+            .fires()
+    };
+    match (value, large.first()) {
+        (2, _) => fires(
+            "tcp_mtu_probing is 2: every connection begins with small packets and searches"
+                .to_owned(),
+        ),
+        (0, Some(interface)) => fires(format!(
+            "tcp_mtu_probing is 0 and the MTU of {} is above {JUMBO}: where a router drops large packets and its word is lost, connections hang",
+            interface.name
+        )),
+        (0, None) if case.facts.interfaces.known().is_none() => Err(format!(
+            "tcp_mtu_probing is 0, and whether an MTU is above {JUMBO} is not known: {}",
+            case.facts.interfaces.why()
+        )),
+        _ => holds(format!("tcp_mtu_probing is {value}")),
+    }
+}
+
+/// T10
+pub(crate) fn metrics(case: &Case<'_>) -> Answer {
+    const KEY: &str = "net.ipv4.tcp_no_metrics_save";
+    if case.target.role != Role::Measurement {
+        return does_not_apply("it matters where tests are run (--role measurement)");
+    }
+    if case.number(KEY)? != 0 {
+        return holds("tcp_no_metrics_save is 1");
+    }
+    Advice::new(
+        "tcp_no_metrics_save is 0: a test begins with the slow-start threshold that the test before it left",
+    )
+    .change(KEY, Some("0".to_owned()), "1", "each test stands for itself")
+    .fires()
+}
+
+/// T12
+pub(crate) fn after_idle(case: &Case<'_>) -> Answer {
+    const KEY: &str = "net.ipv4.tcp_slow_start_after_idle";
+    if case.target.role != Role::Server {
+        return does_not_apply("it matters to transfers with pauses (--role server)");
+    }
+    if case.number(KEY)? == 0 {
+        return holds("tcp_slow_start_after_idle is 0");
+    }
+    Advice::new(
+        "tcp_slow_start_after_idle is 1: a connection that paused begins from its first window again",
+    )
+    .change(
+        KEY,
+        Some("1".to_owned()),
+        "0",
+        "together with fq, which spreads the burst that follows a pause",
+    )
+    .fires()
+}

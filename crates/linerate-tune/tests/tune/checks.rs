@@ -1,0 +1,182 @@
+//! `checks/<check>/<case>.json`: a host of `hosts/`, what is set on it, the task, and what the check must say. Every
+//! check has a case in which it fires, one in which it does not, and one in which it cannot know.
+
+use std::collections::BTreeMap;
+
+use linerate_model::audit::{Outcome, Target, Verdict};
+use linerate_model::host::HostFacts;
+use linerate_tune::checks::{CHECKS, of_setting};
+use serde_json::{Map, Value, json};
+
+use crate::hosts::{document, folder};
+
+#[derive(serde::Deserialize)]
+struct Case {
+    host: String,
+    target: Target,
+    #[serde(default)]
+    set: Map<String, Value>,
+    earlier: Option<Map<String, Value>>,
+    expect: Expect,
+}
+
+#[derive(serde::Deserialize)]
+struct Expect {
+    outcome: String,
+    /// Parts of what it says.
+    says: Vec<String>,
+    /// Values of the settings that it recommends; the three of a buffer by their last.
+    #[serde(default)]
+    changes: BTreeMap<String, String>,
+    severity: Option<u8>,
+}
+
+/// Sets a value by its path; elements of lists are found by name, kind or the like, and made where there is none.
+fn set(document: &mut Value, path: &str, value: &Value) {
+    let mut at = document;
+    for part in path.split('/') {
+        at = match at {
+            Value::Array(list) => {
+                let named = |one: &Value| ["name", "kind"].iter().any(|key| one[*key] == part);
+                if let Some(found) = list.iter().position(named) {
+                    &mut list[found]
+                } else {
+                    list.push(json!({ "name": part }));
+                    list.last_mut().unwrap()
+                }
+            }
+            other => &mut other[part],
+        };
+    }
+    *at = value.clone();
+}
+
+fn facts(host: &str, changes: &Map<String, Value>) -> HostFacts {
+    let mut document = document(host);
+    for (path, value) in changes {
+        set(&mut document, path, value);
+    }
+    serde_json::from_value(document).unwrap()
+}
+
+fn words(outcome: &Outcome) -> (&'static str, &str) {
+    match outcome {
+        Outcome::Fires { sentence, .. } => ("fires", sentence),
+        Outcome::Holds { read } => ("holds", read),
+        Outcome::CannotKnow { why } => ("cannot_know", why),
+        Outcome::DoesNotApply { why } => ("does_not_apply", why),
+    }
+}
+
+fn fault(case: &Case, verdicts: &[Verdict]) -> Option<String> {
+    let said: Vec<_> = verdicts.iter().map(|one| words(&one.outcome)).collect();
+    let fires = said.iter().any(|(outcome, _)| *outcome == "fires");
+    if fires != (case.expect.outcome == "fires") {
+        return Some(format!("{said:?}"));
+    }
+    let fits = |verdict: &&Verdict| {
+        let (outcome, text) = words(&verdict.outcome);
+        outcome == case.expect.outcome && case.expect.says.iter().all(|part| text.contains(part))
+    };
+    let Some(found) = verdicts.iter().find(fits) else {
+        return Some(format!(
+            "nothing is {} and says {:?}: {said:?}",
+            case.expect.outcome, case.expect.says
+        ));
+    };
+    let Outcome::Fires {
+        changes, severity, ..
+    } = &found.outcome
+    else {
+        return None;
+    };
+    if case
+        .expect
+        .severity
+        .is_some_and(|wanted| wanted != *severity)
+    {
+        return Some(format!("severity {severity}"));
+    }
+    for (setting, value) in &case.expect.changes {
+        let change = changes.iter().find(|change| change.setting == *setting);
+        if change.is_none_or(|change| change.value != *value) {
+            return Some(format!("{setting} is not {value}: {changes:?}"));
+        }
+    }
+    None
+}
+
+#[test]
+fn every_check_fires_holds_and_cannot_know_where_it_should() {
+    let mut faults = Vec::new();
+    for check in &CHECKS {
+        let folder = folder().join("checks").join(check.id);
+        for name in ["fires", "holds", "unknown"] {
+            if !folder.join(format!("{name}.json")).exists() {
+                faults.push(format!("{}: no case '{name}'", check.id));
+            }
+        }
+        let cases = std::fs::read_dir(&folder).into_iter().flatten();
+        for entry in cases {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let case: Case = serde_json::from_str(&text).unwrap();
+            let now = facts(&case.host, &case.set);
+            let earlier = case.earlier.as_ref().map(|set| facts(&case.host, set));
+            let audit = linerate_tune::audit(&now, earlier.as_ref(), &case.target).unwrap();
+            let verdicts: Vec<Verdict> = audit
+                .verdicts
+                .into_iter()
+                .filter(|verdict| verdict.check == check.id)
+                .collect();
+            if let Some(fault) = fault(&case, &verdicts) {
+                let case = path.file_stem().unwrap().to_string_lossy().into_owned();
+                faults.push(format!("{}/{case}: {fault}", check.id));
+            }
+        }
+    }
+    assert!(
+        faults.is_empty(),
+        "{} faults:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
+}
+
+#[test]
+fn no_folder_is_of_no_check() {
+    for entry in std::fs::read_dir(folder().join("checks")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(CHECKS.iter().any(|check| check.id == name), "{name}");
+    }
+}
+
+#[test]
+fn names_are_unique_and_in_order_of_their_families() {
+    let names: Vec<&str> = CHECKS.iter().map(|check| check.id).collect();
+    let mut unique = names.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    assert_eq!(unique.len(), names.len());
+    for check in &CHECKS {
+        assert!((1..=4).contains(&check.severity), "{}", check.id);
+        assert!(
+            !check.source.is_empty() && !check.scope.is_empty(),
+            "{}",
+            check.id
+        );
+    }
+}
+
+#[test]
+fn remedies_of_findings_name_their_check() {
+    for (setting, id) in [
+        ("net.ipv4.tcp_rmem", "T01"),
+        ("net.ipv4.tcp_wmem", "T02"),
+        ("net.core.rmem_max", "T03"),
+        ("-P", "T06"),
+    ] {
+        assert_eq!(of_setting(setting).map(|check| check.id), Some(id));
+    }
+    assert!(of_setting("--fq-rate").is_none());
+}

@@ -1,0 +1,83 @@
+//! Two hosts compared.
+
+use linerate_model::host::{Fact, Weight};
+use linerate_tune::difference::compare;
+
+use crate::hosts::host;
+
+#[test]
+fn a_host_does_not_differ_from_itself() {
+    let facts = host("dtn");
+    assert_eq!(compare(&facts, &facts).differences, []);
+}
+
+#[test]
+fn what_matters_is_told_from_noise() {
+    let a = host("dtn");
+    let mut b = host("dtn");
+    b.system.boot_id = Fact::Known("2".to_owned());
+    b.system.hostname = Fact::Known("dtn2".to_owned());
+    let set = |key: &str, value: &str, facts: &mut linerate_model::host::HostFacts| {
+        facts
+            .sysctls
+            .insert(key.to_owned(), Fact::Known(value.to_owned()));
+    };
+    set("net.ipv4.tcp_rmem", "4096 131072 6291456", &mut b);
+    set("net.ipv4.tcp_fin_timeout", "30", &mut b);
+    b.sysctls
+        .insert("net.core.rmem_max".to_owned(), Fact::unknown("not there"));
+    if let Fact::Known(interfaces) = &mut b.interfaces {
+        let eth0 = interfaces
+            .iter_mut()
+            .find(|one| one.name == "eth0")
+            .unwrap();
+        eth0.mtu = Fact::Known(1500);
+        eth0.mac = Some("02:00:00:00:00:99".to_owned());
+        eth0.statistics = Fact::unknown("not read");
+    }
+    let differences = compare(&a, &b).differences;
+    let weight = |path: &str| {
+        let one = differences.iter().find(|one| one.path == path);
+        one.map(|one| one.weight.clone())
+    };
+    for path in ["sysctls.net.ipv4.tcp_rmem", "interfaces.eth0.mtu"] {
+        assert!(
+            matches!(weight(path), Some(Weight::Matters { .. })),
+            "{path}: {differences:?}"
+        );
+    }
+    assert_eq!(
+        weight("sysctls.net.ipv4.tcp_fin_timeout"),
+        Some(Weight::Other)
+    );
+    assert_eq!(weight("sysctls.net.core.rmem_max"), Some(Weight::Unknown));
+    for path in ["system.boot_id", "system.hostname", "interfaces.eth0.mac"] {
+        assert_eq!(weight(path), Some(Weight::Noise), "{path}");
+    }
+}
+
+#[test]
+fn interfaces_of_other_names_are_paired() {
+    let a = host("dtn");
+    let mut b = host("dtn");
+    if let Fact::Known(interfaces) = &mut b.interfaces {
+        let eth0 = interfaces
+            .iter_mut()
+            .find(|one| one.name == "eth0")
+            .unwrap();
+        eth0.name = "enp59s0f0".to_owned();
+        eth0.mtu = Fact::Known(1500);
+    }
+    let compared = compare(&a, &b);
+    assert_eq!(
+        compared.pairs,
+        [("eth0".to_owned(), "enp59s0f0".to_owned())]
+    );
+    let matters: Vec<&str> = compared
+        .differences
+        .iter()
+        .filter(|one| matches!(one.weight, Weight::Matters { .. }))
+        .map(|one| one.path.as_str())
+        .collect();
+    assert_eq!(matters, ["interfaces.eth0.mtu"]);
+}

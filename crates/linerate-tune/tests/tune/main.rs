@@ -1,0 +1,11 @@
+//! The audit and the comparison, on hosts in files.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests read and write the repository's files and folders of their own"
+)]
+
+mod checks;
+mod differences;
+mod hosts;
+mod recipes;
+mod reference;

@@ -1,0 +1,67 @@
+//! docs/reference/checks.md is made from the checks, and checked against them.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use linerate_tune::checks::CHECKS;
+
+const HEAD: &str = "# Checks
+
+What `linerate host audit` looks at. Made from the program's own table (`cargo test -p linerate-tune -- --ignored
+write_the_reference_of_checks`). How to use it: [the guide](../guides/host.md).
+
+BDP is the rate of a flow × the round-trip time: the bytes on the way. ρ is the share of a receive buffer that becomes
+window: 0.5 at first, about 0.9 once the kernel (6.6 and later) has learned how full packets are; before 6.6 what
+`tcp_adv_win_scale` says.
+
+A check says that something is not as it should be, that it is, that this cannot be known and what would tell, or that it is
+no question here. Whether a counter rises, only two readings can tell (`--for 10s`, or `--since FACTS.json`); one reading
+can tell that it never did.
+
+Severity: 1 worst to 4. Risk: what applying may cost. Scope: B bare metal, V virtual machine, K container or another network
+namespace than the machine's first.
+
+";
+
+fn markdown() -> String {
+    let mut out = HEAD.to_owned();
+    out.push_str(
+        "| check | reads | fires when | recommends | severity | risk | scope | source |\n",
+    );
+    out.push_str("|---|---|---|---|---|---|---|---|\n");
+    for check in &CHECKS {
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            check.id,
+            check.reads,
+            check.fires,
+            check.recommends,
+            check.severity,
+            check.risk.words(),
+            check.scope,
+            check.source
+        );
+    }
+    out
+}
+
+fn path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/checks.md")
+}
+
+#[test]
+fn the_reference_of_checks_is_up_to_date() {
+    let written = std::fs::read_to_string(path()).unwrap();
+    assert_eq!(
+        written,
+        markdown(),
+        "run `cargo test -p linerate-tune -- --ignored write_the_reference_of_checks`"
+    );
+}
+
+#[test]
+#[ignore = "writes docs/reference/checks.md"]
+fn write_the_reference_of_checks() {
+    std::fs::write(path(), markdown()).unwrap();
+}

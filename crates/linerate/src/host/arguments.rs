@@ -1,0 +1,114 @@
+//! The command line of `linerate host`.
+#![expect(clippy::doc_markdown, reason = "these comments are the help texts")]
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use linerate_model::audit::{Role, Target};
+use linerate_model::units::{BitRate, Nanos};
+
+use crate::arguments::duration;
+
+/// `linerate host`.
+#[derive(Args, Debug, Clone)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct HostArguments {
+    #[command(subcommand)]
+    pub(super) command: Option<HostCommand>,
+    #[command(flatten)]
+    pub(super) show: ShowArguments,
+}
+
+#[derive(Subcommand, Debug, Clone)]
+pub(super) enum HostCommand {
+    /// Say what of this host is wrong for a task, and what it should be
+    Audit(AuditArguments),
+    /// Compare the facts of two hosts, and say what of it matters
+    Diff(DiffArguments),
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct ShowArguments {
+    /// Everything, not only what fits a screen
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Read files below this folder instead of /; interfaces stay unknown
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) root: Option<PathBuf>,
+    /// One JSON document, which `host audit --from` and `host diff` read
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct AuditArguments {
+    /// Rate that the host shall carry, all flows together, bit/s (K, M, G of 1000) [default: its fastest link's]
+    #[arg(long, value_name = "RATE")]
+    rate: Option<BitRate>,
+    /// Round-trip time to its peer
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    rtt: Option<Nanos>,
+    /// Flows that share the rate
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    flows: u32,
+    /// What it is for: transfer, measurement, server or guest
+    #[arg(long, value_name = "ROLE", default_value = "transfer")]
+    role: Role,
+    /// The interface that the traffic takes [default: those that are up and hold an address]
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+    /// Largest packet that the path carries, bytes, as a probe found it
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65_535))]
+    path_mtu: Option<u32>,
+    /// Applications set their socket buffers (iperf3 -w, GridFTP -tcp-bs)
+    #[arg(long)]
+    fixed_buffers: bool,
+    /// Judge these facts (`linerate host --json`) instead of this host
+    #[arg(long, value_name = "FILE", conflicts_with = "root")]
+    pub(super) from: Option<PathBuf>,
+    /// Earlier facts of the same boot: counters that rose since then are told
+    #[arg(long, value_name = "FILE")]
+    pub(super) since: Option<PathBuf>,
+    /// Read twice, this long apart, to see which counters rise; run it under load
+    #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with_all = ["since", "from", "root"])]
+    pub(super) span: Option<Nanos>,
+    /// Read files below this folder instead of /; interfaces stay unknown
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) root: Option<PathBuf>,
+    /// Also what is as it should be
+    #[arg(long)]
+    pub(super) all: bool,
+    /// One JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl AuditArguments {
+    /// What the host shall carry.
+    pub(super) fn target(&self) -> Target {
+        Target {
+            rate_bps: self.rate.filter(|rate| rate.0 > 0),
+            rtt: self.rtt.filter(|rtt| rtt.0 > 0),
+            flows: self.flows,
+            role: self.role,
+            interface: self.interface.clone(),
+            path_mtu: self.path_mtu,
+            fixed_buffers: self.fixed_buffers.then_some(true),
+            ..Target::default()
+        }
+    }
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct DiffArguments {
+    /// Facts of the first host (`linerate host --json`)
+    pub(super) a: PathBuf,
+    /// Facts of the second host
+    pub(super) b: PathBuf,
+    /// Also counters, names and addresses
+    #[arg(long)]
+    pub(super) all: bool,
+    /// One JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}

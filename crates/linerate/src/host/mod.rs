@@ -1,0 +1,111 @@
+//! `linerate host`: what a host is, what is wrong with it for a task, and how two differ.
+
+pub(crate) mod arguments;
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use linerate_kernel::inventory::{self, NoKernel, Root, RunningKernel};
+use linerate_model::host::HostFacts;
+use linerate_model::units::Nanos;
+use linerate_report::host as report;
+
+use crate::action::Failure;
+use crate::printer::Printer;
+use arguments::{AuditArguments, DiffArguments, HostArguments, HostCommand, ShowArguments};
+
+/// The longest time between two readings: a day. Counters of 32 bits wrap.
+const LONGEST: Nanos = Nanos::from_millis(86_400_000);
+
+/// Does what is asked.
+pub(crate) fn run(arguments: HostArguments, printer: &Printer) -> Result<(), Failure> {
+    match arguments.command {
+        None => show(&arguments.show, printer),
+        Some(HostCommand::Audit(arguments)) => audit(&arguments, printer),
+        Some(HostCommand::Diff(arguments)) => diff(&arguments, printer),
+    }
+}
+
+fn show(arguments: &ShowArguments, printer: &Printer) -> Result<(), Failure> {
+    let facts = facts_of(arguments.root.as_deref())?;
+    if arguments.json {
+        printer.line(&report::facts_document(&facts))?;
+    } else {
+        printer.print(&report::facts_report(&facts, arguments.all))?;
+    }
+    Ok(())
+}
+
+fn audit(arguments: &AuditArguments, printer: &Printer) -> Result<(), Failure> {
+    let mut earlier = arguments.since.as_deref().map(read).transpose()?;
+    if let Some(span) = arguments.span {
+        if span > LONGEST {
+            return Err(Failure::Usage(format!("--for is at most {LONGEST}")));
+        }
+        earlier = Some(facts_of(None)?);
+        printer.tell(&format!("reading the counters again in {span}"));
+        std::thread::sleep(Duration::from_nanos(span.0));
+    }
+    let facts = match &arguments.from {
+        Some(file) => read(file)?,
+        None => facts_of(arguments.root.as_deref())?,
+    };
+    let audit = linerate_tune::audit(&facts, earlier.as_ref(), &arguments.target())
+        .map_err(Failure::Usage)?;
+    if arguments.json {
+        printer.line(&report::audit_document(&audit))?;
+    } else {
+        printer.print(&report::audit_report(&audit, arguments.all))?;
+    }
+    match audit.firing().count() {
+        0 => Ok(()),
+        // The report has said what; the code is for scripts.
+        _ => Err(Failure::Said),
+    }
+}
+
+fn diff(arguments: &DiffArguments, printer: &Printer) -> Result<(), Failure> {
+    let (a, b) = (read(&arguments.a)?, read(&arguments.b)?);
+    let differences = linerate_tune::difference::compare(&a, &b);
+    if arguments.json {
+        printer.line(&report::difference_document(&differences))?;
+    } else {
+        let name = |facts: &HostFacts, file: &Path| {
+            let name = facts.system.hostname.known().cloned();
+            name.unwrap_or_else(|| file.display().to_string())
+        };
+        let (left, right) = (name(&a, &arguments.a), name(&b, &arguments.b));
+        printer.print(&report::difference_report(
+            &differences,
+            (&left, &right),
+            arguments.all,
+        ))?;
+    }
+    Ok(())
+}
+
+/// The facts of this host, or of the files below a folder.
+fn facts_of(root: Option<&Path>) -> Result<HostFacts, Failure> {
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
+    let Some(folder) = root else {
+        let root = Root::of_this_machine();
+        return Ok(inventory::collect(&root, &RunningKernel, now));
+    };
+    if !folder.is_dir() {
+        return Err(Failure::File(format!(
+            "cannot read {}: it is no folder",
+            folder.display()
+        )));
+    }
+    Ok(inventory::collect(&Root::at(folder), &NoKernel, now))
+}
+
+/// Facts from a file.
+fn read(file: &Path) -> Result<HostFacts, Failure> {
+    let name = file.display();
+    let bytes = std::fs::read(file)
+        .map_err(|error| Failure::File(format!("cannot read {name}: {error}")))?;
+    report::from_json(&bytes).map_err(|error| Failure::File(format!("{name}: {error}")))
+}
