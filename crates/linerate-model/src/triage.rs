@@ -155,7 +155,9 @@ impl Triage {
         let mut missing = [0.0; 7];
         let ceiling = ceiling_bps * self.step_ns as f64 / 1e9;
         for (number, step) in self.steps.iter().enumerate() {
-            let at = self.from_ns.saturating_add(number as u64 * self.step_ns);
+            let at = self
+                .from_ns
+                .saturating_add((number as u64).saturating_mul(self.step_ns));
             let total = step.times.total() as f64;
             if at < from || at >= to || total <= 0.0 {
                 continue;

@@ -190,9 +190,12 @@ impl Waterfall {
             plateau_bps,
             goodput_bps,
         };
-        waterfall.push(StepKind::Framing, line_bps - payload_bps, frame.says());
-        let missing = payload_bps - plateau_bps;
-        let missing = waterfall.lose(&losses, missing);
+        waterfall.push(
+            StepKind::Framing,
+            line_bps.saturating_sub(payload_bps),
+            frame.says(),
+        );
+        let missing = waterfall.lose(&losses, payload_bps.saturating_sub(plateau_bps));
         if udp {
             waterfall.push(StepKind::Application, missing, sender_held(record));
         } else {
