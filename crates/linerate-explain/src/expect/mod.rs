@@ -80,7 +80,7 @@ pub fn expect(asked: &Question, settings: &HostSettings) -> Result<Expectation, 
     let path = Path::of(asked, settings);
     let need = path.need();
     let as_it_is = buffers::configured(asked, settings);
-    let tuned = buffers::tuned(asked, settings, &need);
+    let tuned = path.course(&buffers::tuned(asked, settings, &need));
     let configured = as_it_is.map(|limits| path.course(&limits));
     Ok(Expectation {
         question: asked.clone(),
@@ -88,11 +88,11 @@ pub fn expect(asked: &Question, settings: &HostSettings) -> Result<Expectation, 
         framing: path.framing,
         bdp_bytes: words::whole(asked.rate_bps.0 as f64 * path.rtt_s / 8.0),
         need,
-        tuned: path.course(&tuned),
         loss: path.loss_budget(),
         queue_bytes: path.queue_bytes(),
-        notes: path.notes(settings, configured.as_ref()),
+        notes: path.notes(settings, configured.as_ref(), &tuned),
         configured,
+        tuned,
     })
 }
 
@@ -288,12 +288,26 @@ impl<'a> Path<'a> {
         ))
     }
 
-    fn notes(&self, settings: &HostSettings, configured: Option<&Course>) -> Vec<String> {
+    fn notes(
+        &self,
+        settings: &HostSettings,
+        configured: Option<&Course>,
+        tuned: &Course,
+    ) -> Vec<String> {
         let algorithm = self.asked.congestion.as_str();
         let mut notes = Vec::new();
         if configured.is_none() {
             notes.push(
-                "this host's tcp_rmem and tcp_wmem could not be read, so nothing is said of it as it is configured"
+                "this host's settings of socket buffers could not be read, so nothing is said of it as it is configured"
+                    .to_owned(),
+            );
+        }
+        if tuned
+            .ramp
+            .is_some_and(|ramp| ramp.hystart && ramp.ns[0] < ramp.ns[1])
+        {
+            notes.push(
+                "the longer ramp is that of HyStart, which may leave slow start at half of what fills the path"
                     .to_owned(),
             );
         }

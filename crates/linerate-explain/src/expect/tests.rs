@@ -66,6 +66,7 @@ fn ten_gigabits_at_sixty_milliseconds_with_the_kernel_s_defaults() {
     let ramp = answer.tuned.ramp.unwrap();
     assert_eq!(ramp.doublings, 13);
     assert!(ramp.hystart && ramp.ns[0] == 780_000_000);
+    assert!(answer.notes.iter().any(|note| note.contains("HyStart")));
     // A ten-second average says some percent less.
     assert!(answer.tuned.whole_run_bps[1] < 0.97 * answer.tuned.plateau_bps[1]);
 }
