@@ -314,8 +314,7 @@ impl<'a> Case<'a> {
         match (self.record().is_observation(), role) {
             (true, role) if role == self.record().written_by => "this host's",
             (true, _) => "peer's",
-            (false, Role::Client) => "client",
-            (false, Role::Server) => "server",
+            (false, role) => bare(role),
         }
     }
 
@@ -435,6 +434,14 @@ pub(crate) fn role_word(role: Role) -> &'static str {
     match role {
         Role::Client => "the client",
         Role::Server => "the server",
+    }
+}
+
+/// `client`, `server`.
+pub(crate) fn bare(role: Role) -> &'static str {
+    match role {
+        Role::Client => "client",
+        Role::Server => "server",
     }
 }
 

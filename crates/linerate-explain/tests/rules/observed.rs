@@ -159,14 +159,23 @@ fn a_program_that_rests_is_no_stall_and_one_that_waits_is() {
     let with_gap = |busy: bool| {
         let at = samples.at_ns();
         let middle = at.len() / 2;
-        // Three seconds without a sample, since nothing changed but, if it waits, the clock of what is outstanding.
-        let shifted = |row: usize| at[row] + if row >= middle { 3_000_000_000 } else { 0 };
-        let mut series = Series::new((0..at.len()).map(shifted).collect());
+        let gap = 3_000_000_000;
+        // Three seconds in which nothing changed but, if it waits, the clock of what is outstanding; then the sample
+        // before it goes on, which is kept.
+        let mut rows: Vec<(u64, usize, bool)> = Vec::new();
+        for (row, at) in at.iter().enumerate() {
+            if row == middle {
+                rows.push((at + gap - 10_000_000, middle - 1, true));
+            }
+            let later = row >= middle;
+            rows.push((at + if later { gap } else { 0 }, row, later));
+        }
+        let mut series = Series::new(rows.iter().map(|(at, _, _)| *at).collect());
         for name in samples.names() {
             let waits = u64::from(busy && name == "busy_time_us") * 3_000_000;
-            let column = samples.column(name).unwrap().iter().enumerate();
-            let values = column.map(|(row, value)| value + if row >= middle { waits } else { 0 });
-            series.insert(name, values.collect()).unwrap();
+            let column = samples.column(name).unwrap();
+            let value = |(_, row, later): &(u64, usize, bool)| column[*row] + u64::from(*later) * waits;
+            series.insert(name, rows.iter().map(value).collect()).unwrap();
         }
         series
     };

@@ -131,16 +131,16 @@ fn table(page: &mut Page, view: &ObservationView<'_>) {
         return;
     }
     page.line(&format!(
-        "{:>5}  {:<21} {:<21} {:<15} {:>10} {:>10}  verdict",
-        "#", "this host", "peer", "held by", "acked", "received"
+        "{:>5}  {:<6} {:<21} {:<15} {:>10} {:>10}  verdict",
+        "#", "port", "peer", "held by", "acked", "received"
     ));
     for one in view.connections.iter().take(LISTED) {
         let [out, inn] = one.connection.moved();
         let holder = one.connection.process.as_ref();
         page.line(&format!(
-            "{:>5}  {:<21} {:<21} {:<15} {:>10} {:>10}  {}",
+            "{:>5}  {:<6} {:<21} {:<15} {:>10} {:>10}  {}",
             one.connection.id,
-            plain(&one.connection.local),
+            plain(one.connection.local.rsplit(':').next().unwrap_or_default()),
             plain(&one.connection.remote),
             holder.map_or_else(|| "not known".to_owned(), held),
             Bytes(out).to_string(),
@@ -281,6 +281,9 @@ fn sentence(connection: &Connection, finding: &Finding, several: bool) -> String
         _ => String::new(),
     };
     text.push_str(&plain(&finding.sentence));
+    if let Some(passes) = &finding.would_pass {
+        let _ = write!(text, "; {}", plain(passes));
+    }
     // An option of linerate stands in the next command.
     let setting = finding
         .remedy

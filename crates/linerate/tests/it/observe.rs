@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::harness::{
-    B, Folder, Hosts, LINERATE, LONG, Running, Server, alone, beside, findings, free_port, has,
+    B, Done, Folder, Hosts, LINERATE, LONG, Running, Server, alone, beside, findings, free_port, has,
     iperf3, linerate, number, run, say, skipped, start, wait_until,
 };
 
@@ -108,6 +108,12 @@ fn first(document: &Value) -> &Value {
     &document["connections"][0]
 }
 
+/// The last line of a stream.
+fn last_document(done: &Done) -> Value {
+    let last = done.out.lines().last().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {last:.500}"))
+}
+
 #[track_caller]
 fn verdict(document: &Value) -> String {
     findings(first(document))
@@ -129,25 +135,27 @@ fn an_iperf3_run_is_followed_to_its_last_byte() {
     let record = folder.file("seen.json");
     let server = Server::iperf3(&mut hosts.b.command(iperf3));
     let port = server.port;
-    let words = format!("observe --port {port} -t 30 --json -o {}", record.display());
+    let words = format!("observe --port {port} -t 30 --json-stream -o {}", record.display());
     let mut near = start(&mut hosts.a.linerate(&words));
     let mut far = start(
         &mut hosts
             .b
-            .linerate(&format!("observe --listen --port {port} --json")),
+            .linerate(&format!("observe --listen --port {port} --json-stream")),
     );
     begun(&mut near);
     begun(&mut far);
     // Paced, so that nothing is left under way when it ends.
     let mut client = hosts.a.command(iperf3);
-    let words = format!("-c {} -p {port} -t 3 -b 300M -J", B);
+    let words = format!("-c {B} -p {port} -t 3 -b 300M -J");
     client.args(words.split_whitespace());
     let told = run(&mut client, LONG).expect(0).json();
-    // What it holds is complete once the connections are gone: Ctrl-C ends it with its report.
+    // Control and data connection are gone at both ends; Ctrl-C then ends each with its report.
+    let gone = |watcher: &Running| watcher.out().matches("\"gone\"").count() == 2;
+    assert!(wait_until(LONG, || gone(&near) && gone(&far)), "{}", near.out());
     near.signal("INT");
     far.signal("INT");
-    let near = near.wait(LONG).expect(0).json();
-    let far = far.wait(LONG).expect(0).json();
+    let near = last_document(&near.wait(LONG).expect(0));
+    let far = last_document(&far.wait(LONG).expect(0));
 
     let sent = number(&told, "/end/sum_sent/bytes");
     let received = number(&told, "/end/sum_received/bytes");
@@ -155,7 +163,7 @@ fn an_iperf3_run_is_followed_to_its_last_byte() {
     assert_eq!(data["began_before"], false, "{data:.500}");
     assert_eq!(data["process"]["name"], "iperf3");
     assert_eq!(data["opener"], "this_host");
-    assert_eq!(data["remote"], format!("{}:{port}", B));
+    assert_eq!(data["remote"], format!("{B}:{port}"));
     let hears = near["sampling"]["hears_last_words"] == true;
     if hears {
         assert_eq!(data["fate"], "closed_and_told");
@@ -207,7 +215,7 @@ fn a_small_receive_buffer_is_seen_from_the_senders_host() {
     let (Some(iperf3), _alone) = (iperf3(what), alone()) else {
         return;
     };
-    let Some(path) = LabPath::up("window", "--rtt 20ms --rate 200M") else {
+    let Some(path) = LabPath::up("window", "--rtt 60ms --rate 200M") else {
         return;
     };
     path.set("receiver", "net.ipv4.tcp_rmem", "4096 16384 200000");
@@ -283,8 +291,18 @@ fn a_file_copy_is_explained_at_both_ends() {
     // A reader that takes its time: told at its host from its own queue, at the sender from the window.
     let near = watch("receiver", "--port 8099 -t 8");
     let far = watch("sender", "--port 8099 -t 8");
-    let words = format!("curl -s -m 6 --limit-rate 2M -o {target} {url}");
-    run(&mut path.on("receiver", &words), LONG);
+    let reader = format!(
+        "import socket,time\n\
+         s = socket.create_connection(('{}', 8099))\n\
+         s.sendall(b'GET /file HTTP/1.0\\r\\n\\r\\n')\n\
+         end = time.monotonic() + 5\n\
+         while time.monotonic() < end:\n\
+         \x20   s.recv(65536)\n\
+         \x20   time.sleep(0.05)\n",
+        path.address("sender")
+    );
+    let mut slow = path.on("receiver", "python3 -c");
+    run(slow.arg(reader), LONG).expect(0);
     let near = near.wait(LONG).expect(0).json();
     let far = far.wait(LONG).expect(0).json();
     assert_eq!(
@@ -325,7 +343,7 @@ fn hundreds_of_connections_are_watched_and_rest_for_little() {
     assert!(wait_until(LONG, || watcher.out().contains("\"interval\"")
         || watcher.ended()));
     // Of all, one moves.
-    held[0].0.write_all(&[1; 1 << 16]).unwrap();
+    held[0].0.write_all(&vec![1; 1 << 16]).unwrap();
     let mut rest = vec![0; 1 << 16];
     held[0].1.read_exact(&mut rest).unwrap();
     let done = watcher.wait(LONG).expect(0);
@@ -480,8 +498,9 @@ fn a_pipe_gets_lines_and_its_end_ends_it() {
     )));
     assert!(wait_until(LONG, || watcher.out().contains("found") || watcher.ended()));
     let (near, far) = &mut held[0];
-    near.write_all(&[1; 50_000]).unwrap();
-    far.read_exact(&mut [0; 50_000]).unwrap();
+    near.write_all(&vec![1; 50_000]).unwrap();
+    far.read_exact(&mut vec![0; 50_000]).unwrap();
+    assert!(wait_until(LONG, || watcher.out().contains(" sent") || watcher.ended()));
     drop(held);
     let done = watcher.wait(LONG).expect(0);
     for word in [
