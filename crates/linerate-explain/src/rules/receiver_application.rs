@@ -40,7 +40,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if let Some(share) = share {
         draft = draft.share(share);
     }
-    if !case.plan().skip_receive_copy {
+    // Of a connection that was only watched it is the program that would have to be mended.
+    if !case.plan().skip_receive_copy && !case.record().is_observation() {
         draft = draft.next(case.again(|plan| plan.skip_receive_copy = true));
     }
     draft.done()
