@@ -5,7 +5,7 @@ use linerate_model::units::{BitRate, Nanos, whole};
 
 use super::data::Drawn;
 use crate::markup::Markup;
-use crate::text::{layout, way};
+use crate::text::{self, layout, way};
 use crate::words::{self, plain};
 
 pub(super) fn write(body: &mut Markup, drawn: &Drawn<'_>) {
@@ -43,6 +43,7 @@ fn one(
     verdict: bool,
 ) {
     let (class, label) = match finding.severity {
+        _ if text::withdrawn(finding) => ("finding note", "Withdrawn"),
         Severity::Fault => ("finding fault", "Fault"),
         Severity::Limit if verdict => ("finding limit", "Verdict: limit"),
         Severity::Limit => ("finding limit", "Also"),
@@ -107,6 +108,9 @@ fn one(
                 expected.then
             ),
         );
+    }
+    if let Some(tested) = &finding.tested {
+        entry("Counter-test", &layout::capital(&plain(&tested.sentence)));
     }
     if let Some(next) = &finding.next {
         body.element("dt", &[], "Next");

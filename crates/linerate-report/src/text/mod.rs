@@ -96,7 +96,7 @@ fn verdict(page: &mut Page, view: &RunView) {
 }
 
 /// Whether counter-tests refuted it.
-fn withdrawn(finding: &Finding) -> bool {
+pub(crate) fn withdrawn(finding: &Finding) -> bool {
     let refuted = |tested: &Tested| tested.verdict == Verdict::Refuted;
     finding.tested.as_ref().is_some_and(refuted)
 }
