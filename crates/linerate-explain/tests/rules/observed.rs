@@ -174,8 +174,11 @@ fn a_program_that_rests_is_no_stall_and_one_that_waits_is() {
         for name in samples.names() {
             let waits = u64::from(busy && name == "busy_time_us") * 3_000_000;
             let column = samples.column(name).unwrap();
-            let value = |(_, row, later): &(u64, usize, bool)| column[*row] + u64::from(*later) * waits;
-            series.insert(name, rows.iter().map(value).collect()).unwrap();
+            let value =
+                |(_, row, later): &(u64, usize, bool)| column[*row] + u64::from(*later) * waits;
+            series
+                .insert(name, rows.iter().map(value).collect())
+                .unwrap();
         }
         series
     };

@@ -1,4 +1,6 @@
 //! The audit and the comparison, on hosts in files.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(
     clippy::disallowed_methods,
     reason = "tests read and write the repository's files and folders of their own"

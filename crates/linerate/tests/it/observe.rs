@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::harness::{
-    B, Done, Folder, Hosts, LINERATE, LONG, Running, Server, alone, beside, findings, free_port, has,
-    iperf3, linerate, number, run, say, skipped, start, wait_until,
+    B, Done, Folder, Hosts, LINERATE, LONG, Running, Server, alone, beside, findings, free_port,
+    has, iperf3, linerate, number, run, say, skipped, start, wait_until,
 };
 
 /// Bytes of iperf3's cookie on a data connection.
@@ -135,7 +135,10 @@ fn an_iperf3_run_is_followed_to_its_last_byte() {
     let record = folder.file("seen.json");
     let server = Server::iperf3(&mut hosts.b.command(iperf3));
     let port = server.port;
-    let words = format!("observe --port {port} -t 30 --json-stream -o {}", record.display());
+    let words = format!(
+        "observe --port {port} -t 30 --json-stream -o {}",
+        record.display()
+    );
     let mut near = start(&mut hosts.a.linerate(&words));
     let mut far = start(
         &mut hosts
@@ -151,7 +154,11 @@ fn an_iperf3_run_is_followed_to_its_last_byte() {
     let told = run(&mut client, LONG).expect(0).json();
     // Control and data connection are gone at both ends; Ctrl-C then ends each with its report.
     let gone = |watcher: &Running| watcher.out().matches("\"gone\"").count() == 2;
-    assert!(wait_until(LONG, || gone(&near) && gone(&far)), "{}", near.out());
+    assert!(
+        wait_until(LONG, || gone(&near) && gone(&far)),
+        "{}",
+        near.out()
+    );
     near.signal("INT");
     far.signal("INT");
     let near = last_document(&near.wait(LONG).expect(0));
