@@ -19,7 +19,7 @@ pub(super) fn judge(digest: &Digest<'_>) -> Option<Finding> {
     if let Some(line) = digest
         .test
         .mss_bytes
-        .and_then(|mss| ethernet::above(bps, mss))
+        .and_then(|mss| ethernet::above(bps, mss, digest.headers()))
         .filter(|line| bps >= ON_LINE * line.bps)
     {
         sentence = format!(

@@ -1,6 +1,7 @@
 //! `counter-wrap`: a total that a 32-bit counter may have cut.
 //!
-//! iperf 1 and early iperf 2 count bytes in 32 bits. A total above 2^32, intervals that add up to it, a
+//! iperf 1 and early iperf 2 count bytes in 32 bits; nothing in their layout tells them from later ones, so only
+//! the kernel's own count makes it a fault. A total above 2^32, intervals that add up to it, a
 //! version that is printed, or digits of newer versions show that the counter is wider.
 
 use std::fmt::Write as _;
@@ -35,7 +36,7 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
     let step = WRAP * 8.0 / total.seconds();
     let most = ((fastest - total.bps.value) / step).floor();
     // At less than one wrap within the link's rate there is only one candidate.
-    if most < 1.0 || ethernet::filled(total.bps.value, None, 0.006).is_some() {
+    if most < 1.0 || ethernet::filled(total.bps.value, None, digest.headers(), 0.006).is_some() {
         return None;
     }
     Some(wrapped(digest, total, whole(most).min(MOST), given))
@@ -54,7 +55,7 @@ fn wrapped(digest: &Digest<'_>, total: &Row, most: u64, given: &Given) -> Findin
         }
     };
     let mut sentence = format!(
-        "{} in {:.0} s are the total of a program with 32-bit counters: the true total is this plus k × 2^32 bytes, {} and {:.2} Mbit/s for k = 0 to {} and {:.2} Mbit/s for k = {most}",
+        "{} in {:.0} s may be the total of a program with 32-bit counters (iperf 1 and early iperf 2 print this layout; so do later ones, which count in 64 bits). If it is, the true total is this plus k × 2^32 bytes, {} and {:.2} Mbit/s for k = 0 to {} and {:.2} Mbit/s for k = {most}",
         amount(total.bytes.value),
         total.seconds(),
         amount(bytes),
@@ -73,12 +74,17 @@ fn wrapped(digest: &Digest<'_>, total: &Row, most: u64, given: &Given) -> Findin
             half * 8.0 / total.seconds() / 1e6
         );
     }
+    let mut severity = Severity::Note;
     if let Some(kernel) = given.kernel_bytes {
-        sentence.push_str(&confirmed(kernel, bytes, half));
+        let (words, wrapped) = confirmed(kernel, bytes, half);
+        sentence.push_str(&words);
+        if wrapped {
+            severity = Severity::Fault;
+        }
     } else {
         sentence.push_str("; which one, the kernel's own count would tell (--kernel-bytes)");
     }
-    let mut found = finding("counter-wrap", Severity::Fault, sentence);
+    let mut found = finding("counter-wrap", severity, sentence);
     found.figures = (0..=most)
         .map(|k| {
             let value = candidate(k);
@@ -116,8 +122,8 @@ fn best(total: &Row) -> (f64, f64) {
     (f64::midpoint(low, high), (high - low) / 2.0)
 }
 
-/// Which k the kernel's count confirms.
-fn confirmed(kernel: Bytes, bytes: f64, half: f64) -> String {
+/// Which k the kernel's count confirms, and whether that shows that the counter wrapped.
+fn confirmed(kernel: Bytes, bytes: f64, half: f64) -> (String, bool) {
     let counted = kernel.count() as f64;
     let k = ((counted - bytes) / WRAP).round().max(0.0);
     let off = (counted - bytes - k * WRAP).abs();
@@ -127,15 +133,17 @@ fn confirmed(kernel: Bytes, bytes: f64, half: f64) -> String {
         } else {
             Bytes(whole(off)).to_string()
         };
-        format!(
+        let words = format!(
             "; the kernel's count of {} bytes confirms k = {k:.0} to {off}",
             grouped(kernel.count())
-        )
+        );
+        (words, k >= 1.0)
     } else {
-        format!(
+        let words = format!(
             "; the kernel's count of {} bytes is no such total: {} away from the nearest, k = {k:.0}",
             grouped(kernel.count()),
             Bytes(whole(off))
-        )
+        );
+        (words, false)
     }
 }

@@ -5,6 +5,8 @@ use linerate_model::statistics::mean;
 use linerate_model::transcript::{End, Row, Span, Stream, TestOutput, Transcript};
 use linerate_model::units::{BitRate, whole};
 
+use super::ethernet;
+
 /// A first interval belongs to the ramp when it lies this far below what follows.
 const RAMP_BELOW: f64 = 0.98;
 
@@ -98,6 +100,16 @@ impl<'a> Digest<'a> {
     /// Standard deviation of the plateau's rates, as a share of their mean; at least three rates.
     pub(super) fn variation(&self) -> Option<f64> {
         variation(&self.plateau())
+    }
+
+    /// Bytes of IP and TCP headers without options: IPv6 where a connection has such an address, else IPv4.
+    pub(super) fn headers(&self) -> f64 {
+        let six = self
+            .test
+            .connections
+            .iter()
+            .any(|one| one.local.contains(':') && !one.local.starts_with("::ffff:"));
+        if six { ethernet::IPV6 } else { ethernet::IPV4 }
     }
 
     /// Both addresses are this machine's.

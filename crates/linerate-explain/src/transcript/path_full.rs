@@ -12,6 +12,10 @@ use super::{ethernet, figure, finding};
 const NEAR: f64 = 0.006;
 /// A link is full from this share on.
 const FULL: f64 = 0.985;
+/// Below this share it is well below its link.
+const WELL: f64 = 0.9;
+/// From this share of the segments on, sent again, a full line is worth a word.
+const REPEATED: f64 = 0.005;
 /// A rate that moves more than this is no line's.
 const STEADY: f64 = 0.03;
 
@@ -26,18 +30,19 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
     if let Some(link) = given.link {
         return Some(against(digest, bps, link));
     }
-    let line = ethernet::filled(bps, digest.test.mss_bytes, NEAR)?;
+    let line = ethernet::filled(bps, digest.test.mss_bytes, digest.headers(), NEAR)?;
     let mut found = finding(
         "path-full",
         Severity::Healthy,
         format!(
-            "{} is all of {} {} ({}){}{}: nothing to fix",
+            "{} is all of {} {} ({}){}{}: {}",
             digest.rate(bps),
             line.line,
             line.how,
             exact(line.bps),
             stable(digest),
-            equal(digest)
+            equal(digest),
+            to_fix(digest)
         ),
     );
     found.figures = vec![
@@ -72,7 +77,7 @@ fn loopback(digest: &Digest<'_>, bps: f64) -> Finding {
 
 /// Against the link's rate that was given.
 fn against(digest: &Digest<'_>, bps: f64, link: BitRate) -> Finding {
-    let shares = ethernet::shares(digest.test.mss_bytes);
+    let shares = ethernet::shares(digest.test.mss_bytes, digest.headers());
     let (share, how) = shares
         .into_iter()
         .min_by(|a, b| {
@@ -92,16 +97,18 @@ fn against(digest: &Digest<'_>, bps: f64, link: BitRate) -> Finding {
         },
         if full {
             format!(
-                "{} fills the link of {link} {how}{}: nothing to fix",
+                "{} fills the link of {link} {how}{}: {}",
                 digest.rate(bps),
-                stable(digest)
+                stable(digest),
+                to_fix(digest)
             )
         } else {
             format!(
-                "{} is {:.0} % of what a link of {link} carries ({}): well below the link",
+                "{} is {:.0} % of what a link of {link} carries ({}): {} below the link",
                 digest.rate(bps),
                 part * 100.0,
-                exact(carries)
+                exact(carries),
+                if part < WELL { "well" } else { "a little" }
             )
         },
     );
@@ -110,6 +117,24 @@ fn against(digest: &Digest<'_>, bps: f64, link: BitRate) -> Finding {
         figure("payload that the link carries, bit/s", carries, "given"),
     ];
     found
+}
+
+/// What a full line leaves to do. A segment is taken for 1448 bytes where its size is not printed.
+fn to_fix(digest: &Digest<'_>) -> String {
+    let again = digest.total.and_then(|row| row.retransmits).unwrap_or(0);
+    let segments = digest.total.map_or(0.0, |row| {
+        row.bytes.value / digest.test.mss_bytes.unwrap_or(1448.0)
+    });
+    let share = again as f64 / segments.max(1.0);
+    if share < REPEATED {
+        "nothing to fix".to_owned()
+    } else {
+        format!(
+            "full, but {} segments, about {:.1} % of them, were sent again on the way: the queue in front of the bottleneck is short, or something loses",
+            linerate_model::units::grouped(again),
+            share * 100.0
+        )
+    }
 }
 
 fn stable(digest: &Digest<'_>) -> &'static str {

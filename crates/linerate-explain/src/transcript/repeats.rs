@@ -40,15 +40,19 @@ pub(super) fn judge(digest: &Digest<'_>) -> Option<Finding> {
     } else {
         String::new()
     };
-    let mut found = finding(
-        "cannot-tell",
-        Severity::Note,
+    let sentence = if all == 0 {
+        format!(
+            "{} segments are repeated in all; whether they limited the rate, and what lost them, this output cannot tell (-i 1 shows when)",
+            grouped(repeated)
+        )
+    } else {
         format!(
             "{} segments are repeated, in {} of {all} intervals{window}: loss limits now, by congestion or by a policer; this output cannot tell which",
             grouped(repeated),
             all - quiet,
-        ),
-    );
+        )
+    };
+    let mut found = finding("cannot-tell", Severity::Note, sentence);
     found.figures = vec![figure("segments repeated", repeated as f64, "sender")];
     if !windows.is_empty() {
         found

@@ -20,9 +20,15 @@ const NEAR: f64 = 0.05;
 const WRITES: [&str; 1] = ["w/s"];
 const MERGED_WRITES: [&str; 1] = ["wrqm/s"];
 const WRITTEN: [&str; 2] = ["wMB/s", "wkB/s"];
-const REQUEST: [&str; 2] = ["avgrq-sz", "areq-sz"];
+const REQUEST: [&str; 3] = ["avgrq-sz", "areq-sz", "wareq-sz"];
 const QUEUE: [&str; 2] = ["avgqu-sz", "aqu-sz"];
-const WAIT: [&str; 2] = ["await", "w_await"];
+/// Kinds of requests with a wait of their own, from sysstat 10.1 on; flushes from 12.1.5 on.
+const KINDS: [[&str; 2]; 4] = [
+    ["r/s", "r_await"],
+    ["w/s", "w_await"],
+    ["d/s", "d_await"],
+    ["f/s", "f_await"],
+];
 const USED: [&str; 1] = ["%util"];
 
 pub(super) fn iostat(iostat: &Iostat) -> (String, Option<String>, Vec<Finding>) {
@@ -240,9 +246,12 @@ fn range(values: &[f64]) -> Option<(f64, f64)> {
 fn little(block: &IostatBlock) -> Option<String> {
     let mut best: Option<(f64, String)> = None;
     for device in &block.devices {
-        let requests = value(block, device, &["r/s"])? + value(block, device, &WRITES)?;
-        let (wait, queue) = (value(block, device, &WAIT)?, value(block, device, &QUEUE)?);
-        let expected = requests * wait / 1000.0;
+        let waits = waits(block, device)?;
+        let queue = value(block, device, &QUEUE)?;
+        let expected: f64 = waits
+            .iter()
+            .map(|(requests, wait)| requests * wait / 1000.0)
+            .sum();
         if queue < 0.5 || expected <= 0.0 {
             continue;
         }
@@ -253,9 +262,13 @@ fn little(block: &IostatBlock) -> Option<String> {
             "disagrees with"
         };
         let text = format!(
-            "queue and wait of {}: Little's law {verb} the queue ({} × {wait} ms = {expected:.2} against {queue})",
+            "queue and wait of {}: Little's law {verb} the queue ({} = {expected:.2} against {queue})",
             device.name,
-            round(requests)
+            waits
+                .iter()
+                .map(|(requests, wait)| format!("{} × {wait} ms", round(*requests)))
+                .collect::<Vec<_>>()
+                .join(" + ")
         );
         // The device with the shortest queue says most: its figures have most digits that count.
         if best.is_none() || off >= 0.15 {
@@ -263,6 +276,22 @@ fn little(block: &IostatBlock) -> Option<String> {
         }
     }
     best.map(|(_, text)| text)
+}
+
+/// Requests a second and their wait, ms: of all together where that is printed, else of each kind that came.
+fn waits(block: &IostatBlock, device: &Device) -> Option<Vec<(f64, f64)>> {
+    if let Some(wait) = value(block, device, &["await"]) {
+        let requests = value(block, device, &["r/s"])? + value(block, device, &WRITES)?;
+        return Some(vec![(requests, wait)]);
+    }
+    let kinds = KINDS.iter().filter_map(|[rate, wait]| {
+        Some((
+            value(block, device, &[rate])?,
+            value(block, device, &[wait])?,
+        ))
+    });
+    let kinds: Vec<(f64, f64)> = kinds.filter(|(requests, _)| *requests > 0.0).collect();
+    (!kinds.is_empty()).then_some(kinds)
 }
 
 pub(super) fn diskstats(lines: &[Diskstats], given: &Given) -> Vec<Finding> {

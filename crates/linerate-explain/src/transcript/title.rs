@@ -121,6 +121,7 @@ pub(super) fn recomputed(digest: &Digest<'_>) -> (Option<String>, Vec<Finding>) 
     if rows.is_empty() {
         return (None, Vec::new());
     }
+    let totals = totals(digest);
     let wrong: Vec<&&Row> = rows.iter().filter(|row| !agrees(row)).collect();
     let Some(first) = wrong.first() else {
         let text = format!(
@@ -129,7 +130,7 @@ pub(super) fn recomputed(digest: &Digest<'_>) -> (Option<String>, Vec<Finding>) 
             if rows.len() == 1 { "" } else { "s" },
             sums(digest)
         );
-        return (Some(text), Vec::new());
+        return (Some(text), totals);
     };
     let bps = first.bytes.value * 8.0 / first.seconds();
     let text = format!(
@@ -166,7 +167,81 @@ pub(super) fn recomputed(digest: &Digest<'_>) -> (Option<String>, Vec<Finding>) 
         ],
         ..fault
     };
-    (Some(text), vec![fault])
+    (Some(text), std::iter::once(fault).chain(totals).collect())
+}
+
+/// Totals that cannot be true: a sum that is not its streams', more received than sent, more lost than sent.
+fn totals(digest: &Digest<'_>) -> Vec<Finding> {
+    let fault = |row: &Row, words: String| {
+        finding(
+            "figures-disagree",
+            Severity::Fault,
+            format!("Line {}: {words}", row.line),
+        )
+    };
+    let rows = || {
+        digest
+            .test
+            .rows
+            .iter()
+            .filter(|row| row.span == Span::Total)
+    };
+    let mut faults = Vec::new();
+    for sum in rows().filter(|row| row.stream == Stream::Sum) {
+        let parts: Vec<&Row> = rows()
+            .filter(|row| row.stream != Stream::Sum && row.end == sum.end)
+            .collect();
+        if parts.len() < digest.streams.len().max(2) {
+            continue;
+        }
+        let low: f64 = parts.iter().map(|row| row.bytes.low()).sum();
+        let high: f64 = parts.iter().map(|row| row.bytes.high()).sum();
+        if !sum.bytes.meets(low, high) {
+            let all: f64 = parts.iter().map(|row| row.bytes.value).sum();
+            faults.push(fault(
+                sum,
+                format!(
+                    "the sum is {}, and its {} streams are {} together",
+                    Bytes(whole(sum.bytes.value)),
+                    parts.len(),
+                    Bytes(whole(all))
+                ),
+            ));
+        }
+        let again: Option<u64> = parts.iter().map(|row| row.retransmits).sum();
+        if let (Some(told), Some(again)) = (sum.retransmits, again)
+            && told != again
+        {
+            faults.push(fault(
+                sum,
+                format!("{told} repeats in the sum, {again} in its streams"),
+            ));
+        }
+    }
+    if let (Some(sent), Some(received)) = (digest.total, digest.received)
+        && received.bytes.low() > sent.bytes.high()
+    {
+        faults.push(fault(
+            received,
+            format!(
+                "{} received of {} sent",
+                Bytes(whole(received.bytes.value)),
+                Bytes(whole(sent.bytes.value))
+            ),
+        ));
+    }
+    let lost = |row: &&Row| {
+        let counts = row.datagrams.as_ref();
+        counts
+            .and_then(|counts| counts.lost_percent)
+            .is_some_and(|percent| percent.low() > 100.0)
+    };
+    faults.extend(
+        rows()
+            .filter(lost)
+            .map(|row| fault(row, "more datagrams lost than were sent".to_owned())),
+    );
+    faults
 }
 
 /// Whether the three figures of a row can be those of one transfer.

@@ -113,7 +113,7 @@ fn per_connection(slow: &Digest<'_>, fast: &Digest<'_>) -> Option<Finding> {
     if many <= few || few == 0 || b / a < DIFFERENT {
         return None;
     }
-    let full = ethernet::filled(b, fast.test.mss_bytes, 0.006);
+    let full = ethernet::filled(b, fast.test.mss_bytes, fast.headers(), 0.006);
     let uneven = super::levels::judge(slow).is_some();
     let (id, why) = if full.is_some() && few == 1 {
         (

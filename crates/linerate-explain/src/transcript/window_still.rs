@@ -14,6 +14,9 @@ use super::{figure, finding};
 /// Fewer rows stand still by chance.
 const LEAST_ROWS: usize = 3;
 
+/// In flight at this share of a window, it is full.
+const FILLED: f64 = 0.85;
+
 struct Still {
     id: u32,
     window: f64,
@@ -53,13 +56,29 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
             several.join(", ")
         ),
     };
-    let mut sentence = format!(
-        "{window} and nothing is repeated: a window limits, not the path; window × 8 / rate = {bound}, an upper bound on the round-trip time; more window, more rate"
-    );
+    let mut sentence = if held(digest) {
+        format!(
+            "{window}, nothing is repeated, and the rate stands at {} in all intervals: a rate that was asked for (-b, pacing), the application or a window limits, not the path; window × 8 / rate = {bound}, an upper bound on the round-trip time",
+            digest.rate(first.bps)
+        )
+    } else {
+        format!(
+            "{window} and nothing is repeated: a window limits, not the path; window × 8 / rate = {bound}, an upper bound on the round-trip time; more window, more rate"
+        )
+    };
+    let share = given
+        .rtt
+        .map(|rtt| first.bps * rtt.as_secs_f64() / 8.0 / first.window);
     if let Some(rtt) = given.rtt {
         sentence.push_str(&with_rtt(first, rtt));
     }
-    let mut found = finding("receive-window", Severity::Limit, sentence);
+    // A window that is not full does not limit, whatever else does.
+    let full = share.map_or(!held(digest), |share| share > FILLED);
+    let mut found = if full {
+        finding("receive-window", Severity::Limit, sentence)
+    } else {
+        finding("cannot-tell", Severity::Note, sentence)
+    };
     for one in &still {
         let place = format!("stream {}", one.id);
         found
@@ -88,11 +107,11 @@ fn with_rtt(one: &Still, rtt: Nanos) -> String {
     let at = format!("; at {rtt}, {} are in flight", Bytes(whole(flying)));
     if share > 1.1 {
         format!("{at}, more than the window: the round-trip time was shorter than {rtt}")
-    } else if share > 0.85 {
+    } else if share > FILLED {
         format!("{at}, which is this window")
     } else {
         format!(
-            "{at}, {:.0} % of this window: another one is smaller, the receiver's or the send buffer",
+            "{at}, {:.0} % of this window: another one is smaller, the receiver's or the send buffer, or the application or a rate that was asked for holds the sender",
             share * 100.0
         )
     }
@@ -128,6 +147,18 @@ fn stands_still(digest: &Digest<'_>, id: u32) -> Option<Still> {
         window: window.value,
         bps,
     })
+}
+
+/// Whether all rates after the ramp print the same round number, of one or two digits: what is asked for is round,
+/// what a window gives hardly ever is.
+fn held(digest: &Digest<'_>) -> bool {
+    let rates = digest.plateau();
+    let Some(first) = rates.first().copied().filter(|rate| *rate > 0.0) else {
+        return false;
+    };
+    let unit = 10_f64.powf(first.log10().floor() - 1.0);
+    let round = ((first / unit).round() * unit / first - 1.0).abs() < 1e-9;
+    round && rates.iter().all(|rate| (rate / first - 1.0).abs() < 1e-9)
 }
 
 fn milliseconds(seconds: f64) -> String {
