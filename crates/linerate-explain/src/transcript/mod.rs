@@ -151,9 +151,8 @@ fn test_findings(digest: &Digest<'_>, given: &Given) -> Vec<Finding> {
 fn rank(finding: &Finding) -> u8 {
     match (finding.severity, finding.id.as_str()) {
         (Severity::Fault, _) => 0,
-        // Before the figure is used, one must know what it counts.
-        (_, "counter-wrap") => 1,
-        (Severity::Limit, _) => 1,
+        // Before a figure is used, one must know what it counts.
+        (_, "counter-wrap") | (Severity::Limit, _) => 1,
         (_, "bimodal" | "unstable") => 2,
         (Severity::Healthy, _) => 3,
         (_, "summary-hides-ramp") => 5,
