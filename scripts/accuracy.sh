@@ -23,6 +23,8 @@ fi
 # Code 1 says that something missed: that is what the table is for. All else is a failure.
 "$linerate" "${arguments[@]}" "${kept[@]}" >"$said" || [ $? -eq 1 ]
 
+# What was measured by other commands stays.
+others=$(sed -n '/^## Published policer traces/,$p' docs/accuracy.md 2>/dev/null || true)
 {
     cat <<HEAD
 # Accuracy
@@ -44,6 +46,7 @@ On Linux $(uname -r), $(nproc) CPUs, $("$linerate" --version), $(date -u +%F), s
 HEAD
     cat "$said"
     echo '```'
+    [ -z "$others" ] || printf '\n%s\n' "$others"
 } >docs/accuracy.md
 echo "docs/accuracy.md is written:"
 tail -n 12 "$said"
