@@ -116,7 +116,10 @@ fn whole() -> [RunRecord; 3] {
 /// The paths of a value: names of maps whose keys are data become `*`, series' steps are leaves.
 fn paths(path: &str, value: &Value, found: &mut BTreeSet<String>) {
     match value {
-        Value::Array(_) if path.rsplit('.').next() == Some("steps") => {
+        // A series' steps, not a waterfall's.
+        Value::Array(items)
+            if path.rsplit('.').next() == Some("steps") && !items.iter().any(Value::is_object) =>
+        {
             found.insert(path.to_owned());
         }
         Value::Array(items) => items

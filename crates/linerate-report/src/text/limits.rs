@@ -5,7 +5,7 @@ use linerate_model::time_budget::Class;
 use linerate_model::waterfall::{LineRate, StepKind};
 
 use super::chart::mark;
-use super::layout::{INDENT, Page};
+use super::layout::{self, INDENT, Page};
 use super::style::{Charset, Style};
 use crate::view::{BudgetView, DirectionView, WaterfallView};
 use crate::words;
@@ -112,7 +112,7 @@ pub(super) fn rate(page: &mut Page, style: Style, direction: &DirectionView) {
         "{:<NAMES$}{:>10}{:>10}",
         "Where the rate went", scale.unit, "left"
     ));
-    let row = |page: &mut Page, name: &str, taken: Option<String>, left: u64, says: &str| {
+    let row = |page: &mut Page, name: &str, taken: Option<String>, left: u64| {
         let head = format!(
             "  {name:<width$}{:>10}{:>10}  {}",
             taken.unwrap_or_default(),
@@ -120,15 +120,9 @@ pub(super) fn rate(page: &mut Page, style: Style, direction: &DirectionView) {
             filled(style, left, waterfall.line_bps),
             width = NAMES - 2
         );
-        page.line(&format!("{head}  {says}"));
+        page.line(&head);
     };
-    row(
-        page,
-        line_name(waterfall.line),
-        None,
-        waterfall.line_bps,
-        "",
-    );
+    row(page, line_name(waterfall.line), None, waterfall.line_bps);
     let mut before = waterfall.line_bps;
     for step in &waterfall.steps {
         // Of rounded ends, so that the table adds up as it stands.
@@ -137,20 +131,21 @@ pub(super) fn rate(page: &mut Page, style: Style, direction: &DirectionView) {
         if taken == 0 {
             continue;
         }
-        let says = match step.step {
-            StepKind::Framing | StepKind::NotKnown => words::plain(&step.source),
-            _ => String::new(),
-        };
         let name = name(step.step, waterfall);
-        row(page, name, Some(scale.signed(-taken)), step.left_bps, &says);
+        row(page, name, Some(scale.signed(-taken)), step.left_bps);
     }
     row(
         page,
         "goodput of the whole run",
         None,
         waterfall.goodput_bps,
-        "",
     );
+    for step in &waterfall.steps {
+        if matches!(step.step, StepKind::Framing | StepKind::NotKnown) {
+            let name = layout::capital(step.step.words());
+            page.entry("", &format!("{name}: {}.", words::plain(&step.source)));
+        }
+    }
     if let Some(note) = line_note(waterfall.line) {
         page.entry("", note);
     }
