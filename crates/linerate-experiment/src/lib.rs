@@ -18,7 +18,7 @@
 //! let run = |_: &Scenario, seed| {
 //!     Ok(Observed { seed, findings: vec!["path-full".to_owned()], goodput_bps: Some(94e6), ..Observed::default() })
 //! };
-//! let report = grade::run(&scenarios, Rounds { runs: 3, seeds_from: 0 }, run, |_| ());
+//! let report = grade::run(&scenarios, Rounds { runs: 3, seeds_from: 0, attempts: grade::ATTEMPTS }, run, |_| ());
 //! assert!(report.passed());
 //! ```
 

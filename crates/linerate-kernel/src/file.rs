@@ -41,6 +41,23 @@ fn wait_from_now_on(file: &File) -> io::Result<()> {
     Ok(())
 }
 
+/// Waits until no other process holds the lock of this file or folder (`flock(2)`), and holds it until the file is
+/// closed, by the kernel's hand even where this process is killed.
+///
+/// # Errors
+/// Those of `flock`; a file system without locks.
+#[expect(unsafe_code, reason = "flock takes a raw descriptor")]
+pub fn lock(file: &File) -> io::Result<()> {
+    use std::os::fd::AsRawFd as _;
+    loop {
+        // SAFETY: no pointer is passed; the descriptor is open.
+        match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) }) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other.map(drop),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;

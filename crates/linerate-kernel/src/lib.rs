@@ -4,9 +4,9 @@
 //!
 //! What it is not: it decides nothing, prints nothing, keeps no history and starts no thread. A
 //! function is one question to the kernel or one setting. What this kernel does not know is `None`,
-//! never 0. Nothing here blocks except [`poll::wait`], for as long as its caller says, and the
-//! netlink questions of [`route`], [`counters`], [`link`], [`inventory`], [`forward_rules`] and [`tcp_table`], for at most
-//! a second.
+//! never 0. Nothing here blocks except [`poll::wait`], for as long as its caller says, [`file::lock`], until
+//! another lets go, and the netlink questions of [`route`], [`counters`], [`link`], [`inventory`], [`forward_rules`]
+//! and [`tcp_table`], for at most a second.
 //!
 //! It is the only room with `unsafe`; the modules that need it say so in their first line.
 //!

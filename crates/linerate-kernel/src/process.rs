@@ -46,7 +46,24 @@ pub struct ChildSettings<'a> {
     pub nice: i32,
 }
 
-/// Starts a child that the kernel kills when the calling thread ends, however that comes about.
+/// Lets every signal act on the calling thread. A child inherits what its parent has blocked (to read it from a
+/// descriptor), and would never hear of it. Safe between fork and exec.
+fn unblock_all() -> io::Result<()> {
+    // SAFETY: the set is initialised before it is read, and lives through the call; the old one is not asked for.
+    unsafe {
+        let mut none = MaybeUninit::<libc::sigset_t>::zeroed();
+        check(libc::sigemptyset(none.as_mut_ptr()))?;
+        check(libc::sigprocmask(
+            libc::SIG_SETMASK,
+            none.as_ptr(),
+            std::ptr::null_mut(),
+        ))?;
+    }
+    Ok(())
+}
+
+/// Starts a child that the kernel kills when the calling thread ends, however that comes about. No signal is
+/// blocked in it, whatever this process has blocked.
 ///
 /// # Errors
 /// Those of starting it; those of `setns` where its namespace cannot be entered.
@@ -59,6 +76,7 @@ pub fn spawn_bound(command: &mut Command, settings: &ChildSettings<'_>) -> io::R
     // descriptor is borrowed until the child has started.
     unsafe {
         command.pre_exec(move || {
+            unblock_all()?;
             if let Some(fd) = namespace {
                 check(libc::setns(fd, libc::CLONE_NEWNET))?;
             }
@@ -74,7 +92,7 @@ pub fn spawn_bound(command: &mut Command, settings: &ChildSettings<'_>) -> io::R
                 ))?;
             }
             if nice != 0 {
-                check(libc::setpriority(libc::PRIO_PROCESS, 0, nice))?;
+                add_niceness(nice)?;
             }
             let killed = libc::SIGKILL as libc::c_ulong;
             check(libc::prctl(libc::PR_SET_PDEATHSIG, killed))?;
@@ -90,12 +108,14 @@ pub fn spawn_bound(command: &mut Command, settings: &ChildSettings<'_>) -> io::R
 }
 
 /// Starts a child in a session of its own: no terminal's signal reaches it, and it outlives us. So it keeps none
-/// of the descriptors that we inherited: what waits for their end, a lock or a pipe, would wait for the child.
+/// of the descriptors that we inherited: what waits for their end, a lock or a pipe, would wait for the child. No
+/// signal is blocked in it.
 ///
 /// # Errors
 /// Those of starting it. Linux 5.11 for the descriptors; an older kernel leaves them open.
 pub fn spawn_detached(command: &mut Command) -> io::Result<Child> {
     let detach = || {
+        unblock_all()?;
         // SAFETY: no pointer is passed; descriptors are marked, none is closed before exec.
         unsafe {
             check(libc::setsid())?;
@@ -108,7 +128,7 @@ pub fn spawn_detached(command: &mut Command) -> io::Result<Child> {
         }
         Ok(())
     };
-    // SAFETY: between fork and exec two system calls are made.
+    // SAFETY: between fork and exec only system calls are made.
     unsafe { command.pre_exec(detach) };
     command.spawn()
 }
@@ -163,13 +183,102 @@ impl AsFd for PidFd {
     }
 }
 
-/// Adds to the calling thread's niceness, 0 to 19: the more, the smaller its share of a contended CPU.
+/// Adds to the calling thread's niceness, 0 to 19: the more, the smaller its share of a contended CPU. Beyond 19
+/// it stays at 19.
 ///
 /// # Errors
 /// None is known.
 pub fn be_nicer(by: i32) -> io::Result<()> {
+    add_niceness(by)
+}
+
+/// The niceness of the calling thread: −20 to 19, 0 where nobody set one.
+///
+/// # Errors
+/// None is known.
+pub fn niceness() -> io::Result<i32> {
+    // A niceness may be −1, which is also what an error looks like: only errno tells, so it is cleared first.
+    // SAFETY: errno is the calling thread's own; no pointer is passed; 0 is the calling thread.
+    unsafe {
+        *libc::__errno_location() = 0;
+        let nice = libc::getpriority(libc::PRIO_PROCESS, 0);
+        if nice == -1 && *libc::__errno_location() != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(nice)
+    }
+}
+
+/// `setpriority` takes the niceness itself, not what is added to it. Safe between fork and exec.
+fn add_niceness(by: i32) -> io::Result<()> {
+    let nice = niceness()?.saturating_add(by);
     // SAFETY: no pointer is passed; 0 is the calling thread.
-    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, by) }).map(drop)
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }).map(drop)
+}
+
+/// CPU time of all threads of a process since it started, to a clock tick (10 ms where `CONFIG_HZ` is what
+/// userspace sees, 100): `/proc/PID/stat`, `utime` + `stime`. `None` where there is no such process.
+pub fn cpu_time(pid: u32) -> Option<Nanos> {
+    // SAFETY: it takes an integer and gives one.
+    let ticks = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
+    cpu_time_in(
+        &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?,
+        ticks,
+    )
+}
+
+fn cpu_time_in(stat: &str, ticks_per_second: u64) -> Option<Nanos> {
+    // Behind the name, which may hold anything: state is the first, utime the 12th, stime the 13th.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let user: u64 = fields.nth(11)?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(Nanos(
+        (user + system).checked_mul(1_000_000_000)? / ticks_per_second.max(1),
+    ))
+}
+
+/// Processes other than this one that have a thread of this name (`/proc/PID/task/TID/comm`, at most 15 bytes), of
+/// any user, as far as this one's `/proc` shows them.
+pub fn with_thread_named(name: &str) -> Vec<u32> {
+    let own = std::process::id();
+    let named = |pid: u32| {
+        numbered(&format!("/proc/{pid}/task")).any(|thread| {
+            std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/comm"))
+                .is_ok_and(|comm| comm.trim_end_matches('\n') == name)
+        })
+    };
+    let mut found: Vec<u32> = numbered("/proc")
+        .filter(|pid| *pid != own && named(*pid))
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// Kills all processes in these network namespaces, each told by its inode, and says how many there were: what a
+/// program left running there when it ended itself. Of those that this process may not look at nothing is known.
+pub fn kill_in_networks(inodes: &[u64]) -> usize {
+    use std::os::unix::fs::MetadataExt as _;
+    let own = std::process::id();
+    let inside = |pid: u32| {
+        std::fs::metadata(format!("/proc/{pid}/ns/net"))
+            .is_ok_and(|facts| inodes.contains(&facts.ino()))
+    };
+    numbered("/proc")
+        .filter(|pid| *pid != own && inside(*pid))
+        .filter(|pid| {
+            // Between the look and the opening another may have taken its number.
+            PidFd::open(*pid)
+                .is_ok_and(|process| inside(*pid) && process.signal(libc::SIGKILL).is_ok())
+        })
+        .count()
+}
+
+/// The numbers among the names in a folder of /proc.
+fn numbered(folder: &str) -> impl Iterator<Item = u32> + use<> {
+    std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
 /// When a process was started, in ticks since boot: with its number it names it for good. `None` where
@@ -278,6 +387,84 @@ mod tests {
         assert_eq!(start_ticks_in(&stat("S")), Some(4711));
         assert_eq!(start_ticks_in(&stat("Z")), None);
         assert_eq!(start_ticks_in("7 (a"), None);
+    }
+
+    #[test]
+    fn a_child_hears_the_signals_that_its_parent_has_blocked() {
+        let mask = |command: &mut Command| {
+            let output = command.output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        // In a thread of its own: the mask is the thread's, and a child has that of the thread that starts it.
+        std::thread::spawn(move || {
+            crate::thread::block_signals(&[libc::SIGINT, libc::SIGTERM]).unwrap();
+            let mut plain = Command::new("grep");
+            plain.args(["SigBlk", "/proc/self/status"]);
+            assert!(mask(&mut plain).contains("4002"));
+            let mut bound = Command::new("grep");
+            bound
+                .args(["SigBlk", "/proc/self/status"])
+                .stdout(std::process::Stdio::piped());
+            let child = spawn_bound(&mut bound, &ChildSettings::default()).unwrap();
+            let out = child.wait_with_output().unwrap().stdout;
+            assert_eq!(
+                String::from_utf8(out).unwrap().split_whitespace().last(),
+                Some("0000000000000000")
+            );
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn niceness_is_added_to_what_there_is() {
+        // In a thread of its own, which is all that it changes.
+        std::thread::spawn(|| {
+            let before = niceness().unwrap();
+            be_nicer(2).unwrap();
+            be_nicer(1).unwrap();
+            assert_eq!(niceness().unwrap(), (before + 3).min(19));
+            be_nicer(100).unwrap();
+            assert_eq!(niceness().unwrap(), 19);
+            let mut command = Command::new("sh");
+            command.args(["-c", "cut -d' ' -f19 /proc/self/stat"]);
+            command.stdout(std::process::Stdio::piped());
+            let settings = ChildSettings {
+                nice: 5,
+                ..ChildSettings::default()
+            };
+            let child = spawn_bound(&mut command, &settings).unwrap();
+            let out = child.wait_with_output().unwrap().stdout;
+            assert_eq!(String::from_utf8(out).unwrap().trim(), "19");
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn cpu_time_is_that_of_user_and_kernel() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4 0 0 0 0 30 4 0 0 20 0 1 0 4711 9 9";
+        assert_eq!(cpu_time_in(stat, 100), Some(Nanos::from_millis(340)));
+        assert_eq!(cpu_time_in("7 (a", 100), None);
+        assert!(cpu_time(std::process::id()).is_some());
+        assert_eq!(cpu_time(u32::MAX), None);
+    }
+
+    #[test]
+    fn threads_of_others_are_found_by_their_name() {
+        let child = Command::new("sleep").arg("60").spawn();
+        let mut child = child.unwrap();
+        // Between fork and exec it still has our name.
+        let named = || with_thread_named("sleep").contains(&child.id());
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while !named() && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
+        let found = named();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found);
+        assert!(with_thread_named("no such name at all").is_empty());
     }
 
     #[test]

@@ -14,7 +14,7 @@ const SIGNAL_LENGTH: usize = size_of::<libc::signalfd_siginfo>();
 /// Keeps these signals from interrupting the calling thread and the threads it starts from now on.
 ///
 /// Call it in `main` before the first thread, so that a [`SignalFd`] gets them. A child process
-/// inherits the block too.
+/// inherits the block too, unless it is started by [`process`](crate::process), which lifts it.
 ///
 /// # Errors
 /// `EINVAL` for a number that is no signal.
@@ -39,6 +39,16 @@ fn change_mask(how: libc::c_int, signals: &[i32]) -> io::Result<()> {
     } else {
         Err(io::Error::from_raw_os_error(result))
     }
+}
+
+/// A signal that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// Its number.
+    pub signal: i32,
+    /// The kernel itself sent it (`SI_KERNEL`): for a terminal's Ctrl-C, to all processes in its foreground, not to
+    /// this one alone.
+    pub by_kernel: bool,
 }
 
 /// A descriptor that becomes readable when one of its signals is pending.
@@ -70,9 +80,24 @@ impl SignalFd {
     /// # Errors
     /// None is known for an open signalfd.
     pub fn read(&self) -> io::Result<Option<i32>> {
+        Ok(self.receive()?.map(|received| received.signal))
+    }
+
+    /// The same, with where it came from.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn receive(&self) -> io::Result<Option<Received>> {
         let mut raw = [0; SIGNAL_LENGTH];
+        // struct signalfd_siginfo: number u32, errno i32, code i32 … (include/uapi/linux/signalfd.h)
+        let word = |raw: &[u8; SIGNAL_LENGTH], at: usize| {
+            i32::from_ne_bytes([raw[at], raw[at + 1], raw[at + 2], raw[at + 3]])
+        };
         match (&self.file).read(&mut raw) {
-            Ok(_) => Ok(Some(i32::from_ne_bytes([raw[0], raw[1], raw[2], raw[3]]))),
+            Ok(_) => Ok(Some(Received {
+                signal: word(&raw, 0),
+                by_kernel: word(&raw, 8) == libc::SI_KERNEL,
+            })),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
         }
@@ -117,7 +142,14 @@ mod tests {
                 wait(&mut entries, Some(Nanos::from_millis(1000))).unwrap(),
                 1
             );
-            assert_eq!(signals.read().unwrap(), Some(libc::SIGHUP));
+            // Sent by a process, so not by the kernel.
+            assert_eq!(
+                signals.receive().unwrap(),
+                Some(Received {
+                    signal: libc::SIGHUP,
+                    by_kernel: false
+                })
+            );
             assert_eq!(signals.read().unwrap(), None);
         })
         .join()

@@ -14,7 +14,7 @@ use linerate_model::units::Nanos;
 
 use crate::KernelError;
 use crate::option::{check, check_size};
-pub use crate::signal::{SignalFd, block_signals, unblock_signals};
+pub use crate::signal::{Received, SignalFd, block_signals, unblock_signals};
 
 /// Bits in a word of a CPU mask.
 const WORD: usize = u64::BITS as usize;

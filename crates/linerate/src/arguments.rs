@@ -894,6 +894,29 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// A scenario's `[test] args` are read without this definition, so that must know which options have a value.
+    #[test]
+    fn scenarios_know_which_options_have_a_value() {
+        use linerate_lab::scenario::command_line::WITH_VALUE;
+        let command = Cli::command();
+        let test = command.find_subcommand("test").unwrap();
+        let mut names = Vec::new();
+        for option in test
+            .get_arguments()
+            .filter(|option| !option.is_positional() && option.get_action().takes_values())
+        {
+            let short = option.get_short_and_visible_aliases().unwrap_or_default();
+            names.extend(short.iter().map(|letter| format!("-{letter}")));
+            let long = option.get_long().into_iter();
+            let all = long.chain(option.get_all_aliases().unwrap_or_default());
+            names.extend(all.map(|name| format!("--{name}")));
+        }
+        names.sort();
+        let mut known = WITH_VALUE.map(str::to_owned).to_vec();
+        known.sort();
+        assert_eq!(names, known);
+    }
+
     #[test]
     fn iperf3s_letters_mean_the_same() {
         let plan =

@@ -16,8 +16,6 @@ pub enum Standing {
     Passed,
     /// All that could be judged is as expected; for the first finding there is no rule yet.
     NoRule,
-    /// Something is not as expected, but the lab itself was disturbed: nothing is shown.
-    Disturbed,
     /// Something is not as expected.
     Missed,
 }
@@ -26,18 +24,7 @@ impl Standing {
     /// What follows from what was remarked.
     pub(super) fn of(remarks: &[Remark]) -> Self {
         let each = remarks.iter().map(Remark::standing);
-        let worst = each.max().unwrap_or(Self::Passed);
-        // A path that did something else is wrong however late it was.
-        let surely =
-            |remark: &Remark| matches!(remark, Remark::Path { .. } | Remark::Failed { .. });
-        let disturbed = remarks
-            .iter()
-            .any(|remark| matches!(remark, Remark::Lab { .. }));
-        if worst == Self::Missed && disturbed && !remarks.iter().any(surely) {
-            Self::Disturbed
-        } else {
-            worst
-        }
+        each.max().unwrap_or(Self::Passed)
     }
 }
 
@@ -96,7 +83,7 @@ pub enum Remark {
         /// The direction, the claim, and the figures.
         evidence: String,
     },
-    /// The lab itself may have been the bottleneck, so that the run shows nothing.
+    /// The lab itself may have been the bottleneck, so that the run shows less.
     Lab {
         /// Why.
         why: String,

@@ -3,6 +3,9 @@
 //! A run passes when its first finding is an expected one, what must stand beside it does, nothing stands
 //! there that was not allowed, goodput lies in its range, and the path's own counters show that it did what
 //! the scenario says. Findings that no rule can make yet are not judged and said so.
+//!
+//! A run during which the lab itself may have been the bottleneck is made again, whether it passed or missed: to
+//! repeat only what missed would choose in favour of passing. The last attempt counts as it stands.
 
 mod judge;
 mod table;
@@ -14,8 +17,8 @@ use crate::remedy::Promise;
 
 pub use judge::{Remark, Standing};
 
-/// A run that the machine disturbed is made at most so often.
-const ATTEMPTS: u32 = 3;
+/// A run that the machine disturbed is worth so many attempts.
+pub const ATTEMPTS: u32 = 3;
 
 /// Which runs are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +27,9 @@ pub struct Rounds {
     pub runs: u32,
     /// What the first round adds to a scenario's seed; each further round adds one more.
     pub seeds_from: u64,
+    /// Attempts at a run that is disturbed each time, at least 1: [`ATTEMPTS`] where runs are made, 1 where what
+    /// was made is judged again.
+    pub attempts: u32,
 }
 
 /// What one run gave.
@@ -31,6 +37,9 @@ pub struct Rounds {
 pub struct Observed {
     /// Seed of everything random on the path.
     pub seed: u64,
+    /// Which attempt this is, from 1 on; those before it were disturbed.
+    #[serde(default = "first_attempt")]
+    pub attempt: u32,
     /// Ids of the findings, the first one first.
     pub findings: Vec<String>,
     /// Goodput at the receiving application, bits per second; `None` where nothing arrived.
@@ -48,6 +57,10 @@ pub struct Observed {
     pub bottleneck: Vec<String>,
 }
 
+const fn first_attempt() -> u32 {
+    1
+}
+
 /// One run, judged.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Run {
@@ -56,6 +69,9 @@ pub struct Run {
     pub observed: Observed,
     /// How it stands.
     pub standing: Standing,
+    /// Whether the lab itself may have been the bottleneck: it was disturbed in each attempt, or is judged without
+    /// another one.
+    pub disturbed: bool,
     /// What is to be said about it.
     pub remarks: Vec<Remark>,
 }
@@ -95,13 +111,13 @@ pub struct Step<'a> {
 /// Runs each scenario in each of the `rounds`, with different seeds, and judges them.
 ///
 /// The scenarios take turns: one round of all, then the next. So a machine that changes meanwhile changes
-/// for all alike. A run that misses while the lab itself was disturbed is made again, with the same seed, up to
-/// three times in all. `run` makes one run with a seed, or says why it could not; `before` hears of each run to
-/// come.
+/// for all alike. A run while the lab itself was disturbed is made again, with the same seed, whether it passed or
+/// missed, up to `rounds.attempts` times in all; the last one counts. `run` makes one run with a seed, as the given
+/// attempt, or says why it could not; `before` hears of each run to come.
 pub fn run(
     scenarios: &[Scenario],
     rounds: Rounds,
-    mut run: impl FnMut(&Scenario, u64) -> Result<Observed, String>,
+    mut run: impl FnMut(&Scenario, u64, u32) -> Result<Observed, String>,
     mut before: impl FnMut(Step<'_>),
 ) -> Report {
     let mut report = Report {
@@ -121,13 +137,17 @@ pub fn run(
                 name: &scenario.name,
                 seed,
             });
-            let mut made = Run::of(scenario, seed, run(scenario, seed));
-            for _ in 1..ATTEMPTS {
-                if made.standing != Standing::Disturbed {
-                    break;
+            let mut attempt = 1;
+            // Ends: each turn is at least one attempt further. One that was kept may be a later one.
+            let made = loop {
+                let mut made = Run::of(scenario, seed, run(scenario, seed, attempt));
+                attempt = made.observed.attempt.max(attempt);
+                made.observed.attempt = attempt;
+                if !made.disturbed || attempt >= rounds.attempts {
+                    break made;
                 }
-                made = Run::of(scenario, seed, run(scenario, seed));
-            }
+                attempt += 1;
+            };
             row.runs.push(made);
             done += 1;
         }
@@ -156,12 +176,14 @@ impl Run {
             Err(why) => {
                 let observed = Observed {
                     seed,
+                    attempt: first_attempt(),
                     ..Observed::default()
                 };
                 (observed, vec![Remark::Failed { why }])
             }
         };
         Self {
+            disturbed: !observed.bottleneck.is_empty(),
             observed,
             standing: Standing::of(&remarks),
             remarks,
@@ -170,10 +192,10 @@ impl Run {
 }
 
 impl Report {
-    /// Whether no run missed and none was left undecided by a disturbed lab.
+    /// Whether no run missed.
     pub fn passed(&self) -> bool {
         let mut runs = self.rows.iter().flat_map(|row| &row.runs);
-        runs.all(|run| matches!(run.standing, Standing::Passed | Standing::NoRule))
+        runs.all(|run| run.standing != Standing::Missed)
     }
 
     /// As text: a row a scenario, what is to be said of it, the confusion table, and a summary.

@@ -44,13 +44,15 @@ fn rows(report: &Report) -> String {
     text
 }
 
-/// A sign a run: passed, no rule yet, missed.
+/// A sign a run: passed, no rule yet, missed; and one behind it where the run was disturbed to the last attempt.
 fn marks(row: &Row) -> String {
-    let mark = |run: &Run| match run.standing {
-        Standing::Passed => '✓',
-        Standing::NoRule => '·',
-        Standing::Disturbed => '?',
-        Standing::Missed => '✗',
+    let mark = |run: &Run| {
+        let sign = match run.standing {
+            Standing::Passed => "✓",
+            Standing::NoRule => "·",
+            Standing::Missed => "✗",
+        };
+        format!("{sign}{}", if run.disturbed { "?" } else { "" })
     };
     row.runs.iter().map(mark).collect()
 }
@@ -101,6 +103,13 @@ fn remarks(row: &Row) -> Vec<String> {
             None => seen.push((words, 1)),
         }
     }
+    for run in row.runs.iter().filter(|run| run.observed.attempt > 1) {
+        let attempt = run.observed.attempt;
+        seen.push((
+            format!("seed {}: attempt {attempt}", run.observed.seed),
+            row.runs.len(),
+        ));
+    }
     let runs = row.runs.len();
     let say = |(words, count): (String, usize)| {
         if count == runs {
@@ -119,7 +128,7 @@ fn confusion(report: &Report) -> String {
         for run in &row.runs {
             let unruled =
                 |remark: &Remark| matches!(remark, Remark::NoRule { .. } | Remark::Failed { .. });
-            if run.standing == Standing::Disturbed || run.remarks.iter().any(unruled) {
+            if run.remarks.iter().any(unruled) {
                 continue;
             }
             let found = first(run).to_owned();
@@ -162,14 +171,15 @@ const HEALTHY: [&str; 2] = ["path-full", "rate-capped"];
 fn summary(report: &Report) -> String {
     let runs = || report.rows.iter().flat_map(|row| &row.runs);
     let count = |standing| runs().filter(|run| run.standing == standing).count();
+    let disturbed = runs().filter(|run| run.disturbed).count();
+    let again = runs().filter(|run| run.observed.attempt > 1).count();
     let mut text = format!(
-        "{} runs of {} scenarios: {} as expected (✓), {} as far as there are rules (·), \
-         {} disturbed (?), {} missed (✗)\n",
+        "{} runs of {} scenarios: {} as expected (✓), {} as far as there are rules (·), {} missed (✗); \
+         {again} made more than once, {disturbed} disturbed to the last (?)\n",
         runs().count(),
         report.rows.len(),
         count(Standing::Passed),
         count(Standing::NoRule),
-        count(Standing::Disturbed),
         count(Standing::Missed)
     );
     let expecting: Vec<&Row> = report

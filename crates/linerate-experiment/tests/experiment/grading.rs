@@ -14,6 +14,7 @@ fn found(findings: &[&str]) -> Observed {
         goodput_bps: Some(100e6),
         engine: "NFQUEUE".to_owned(),
         mode: "packet".to_owned(),
+        attempt: 1,
         ..Observed::default()
     }
 }
@@ -165,7 +166,11 @@ fn a_path_that_did_something_else_misses() {
 
 /// Three scenarios, three runs each, of which one fails and one goes wrong.
 fn rounds(runs: u32, seeds_from: u64) -> Rounds {
-    Rounds { runs, seeds_from }
+    Rounds {
+        runs,
+        seeds_from,
+        attempts: grade::ATTEMPTS,
+    }
 }
 
 fn report() -> (Report, Vec<String>) {
@@ -175,7 +180,7 @@ fn report() -> (Report, Vec<String>) {
         scenario("policed", "top = \"counter-wrap\""),
     ];
     let mut order = Vec::new();
-    let run = |scenario: &Scenario, seed| match (scenario.name.as_str(), seed) {
+    let run = |scenario: &Scenario, seed, _| match (scenario.name.as_str(), seed) {
         ("healthy", 6) => Err("no such path".to_owned()),
         ("window", 7) => Ok(Observed {
             seed,
@@ -233,7 +238,7 @@ fn scenarios_take_turns_with_a_new_seed_each_round() {
 fn other_seeds_can_be_asked_for() {
     let scenarios = [scenario("healthy", "top = \"path-full\"")];
     let mut seeds = Vec::new();
-    let run = |_: &Scenario, seed| {
+    let run = |_: &Scenario, seed, _| {
         seeds.push(seed);
         Ok(found(&["path-full"]))
     };
@@ -258,7 +263,7 @@ expected \\ found  path-full  receive-window
 path-full         2          .
 receive-window    1          2
 
-9 runs of 3 scenarios: 4 as expected (✓), 3 as far as there are rules (·), 0 disturbed (?), 2 missed (✗)
+9 runs of 3 scenarios: 4 as expected (✓), 3 as far as there are rules (·), 2 missed (✗); 0 made more than once, 0 disturbed to the last (?)
 First finding right in 4 of 9 runs.
 Healthy paths: 3 runs, 0 with another first finding, 0 with another one beside it.
 "
@@ -281,52 +286,79 @@ fn the_document_is_a_list_of_names_and_runs() {
     assert_eq!(run["remarks"][0]["kind"], "wrong_first");
 }
 
-#[test]
-fn a_disturbed_run_is_made_again_and_decides_nothing() {
+/// One run of a scenario whose attempts give this, one after the other; how many were made.
+fn attempts(all: &[Observed]) -> (u32, Report) {
     let scenarios = [scenario("healthy", "top = \"path-full\"")];
-    let late = |findings: &[&str]| Observed {
-        bottleneck: vec!["8 ms late".to_owned()],
-        ..found(findings)
-    };
-    // The third attempt is undisturbed.
-    let mut attempts = 0;
-    let calm = grade::run(
+    let mut made = 0;
+    let report = grade::run(
         &scenarios,
         rounds(1, 0),
-        |_, _| {
-            attempts += 1;
-            Ok(if attempts < 3 {
-                late(&["stall"])
-            } else {
-                found(&["path-full"])
+        |_, seed, attempt| {
+            made += 1;
+            assert_eq!(attempt, made);
+            Ok(Observed {
+                seed,
+                attempt,
+                ..all[made as usize - 1].clone()
             })
         },
         |_| (),
     );
-    assert_eq!(
-        (attempts, calm.rows[0].runs[0].standing),
-        (3, Standing::Passed)
-    );
-    // It never is: neither passed nor missed, and not green.
-    let mut attempts = 0;
-    let never = grade::run(
+    (made, report)
+}
+
+#[test]
+fn a_disturbed_run_is_made_again_whether_it_passed_or_missed() {
+    let late = |findings: &[&str]| Observed {
+        bottleneck: vec!["8 ms late".to_owned()],
+        ..found(findings)
+    };
+    let (right, wrong) = (&["path-full"][..], &["stall"][..]);
+    // The first calm one counts, whatever those before it found.
+    for first in [right, wrong] {
+        for (calm, standing) in [(right, Standing::Passed), (wrong, Standing::Missed)] {
+            let (made, report) = attempts(&[late(first), found(calm)]);
+            let run = &report.rows[0].runs[0];
+            assert_eq!(
+                (made, run.standing, run.disturbed, run.observed.attempt),
+                (2, standing, false, 2)
+            );
+        }
+    }
+    // None is calm: the last counts as it stands, and is marked.
+    for (last, standing, sign) in [
+        (right, Standing::Passed, "✓?"),
+        (wrong, Standing::Missed, "✗?"),
+    ] {
+        let (made, report) = attempts(&[late(wrong), late(right), late(last)]);
+        let run = &report.rows[0].runs[0];
+        assert_eq!((made, run.standing, run.disturbed), (3, standing, true));
+        assert_eq!(report.passed(), standing == Standing::Passed);
+        let text = report.text();
+        for words in [
+            sign,
+            "seed 5: attempt 3",
+            "8 ms late",
+            "1 made more than once, 1 disturbed to the last (?)",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+    }
+    // A run that is judged again is what it is.
+    let mut read = 0;
+    let again = Rounds {
+        attempts: 1,
+        ..rounds(1, 0)
+    };
+    let scenarios = [scenario("healthy", "top = \"path-full\"")];
+    grade::run(
         &scenarios,
-        rounds(1, 0),
-        |_, _| {
-            attempts += 1;
-            Ok(late(&["stall"]))
+        again,
+        |_, _, _| {
+            read += 1;
+            Ok(late(right))
         },
         |_| (),
     );
-    assert_eq!(
-        (attempts, never.rows[0].runs[0].standing),
-        (3, Standing::Disturbed)
-    );
-    assert!(!never.passed());
-    assert!(never.text().contains("1 disturbed (?), 0 missed"));
-    // As expected all the same: nothing to repeat.
-    assert_eq!(
-        judged("top = \"path-full\"", late(&["path-full"])).0,
-        Standing::Passed
-    );
+    assert_eq!(read, 1);
 }

@@ -104,8 +104,9 @@ fn tried(promises: &[Promise], with: &[(f64, bool)]) -> remedy::Report {
         Rounds {
             runs: 1,
             seeds_from: 0,
+            attempts: 1,
         },
-        |_, _| {
+        |_, _, _| {
             Ok(Observed {
                 promises: promises.to_vec(),
                 ..observed(100e6, false)

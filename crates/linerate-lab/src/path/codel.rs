@@ -4,15 +4,18 @@ use linerate_model::units::Nanos;
 
 use super::settings::Codel;
 
-/// A queue holding no more than this is never too long (RFC 8289, section 5.3: one MTU), bytes with overhead.
+/// A queue holding no more than one packet is never too long (RFC 8289, section 5.3: one MTU), bytes with
+/// overhead. Which MTU that is shows in the packets; until a larger one came it is Ethernet's.
 const ONE_PACKET: u64 = 1538;
 /// Dropping that begins again this soon, in intervals, goes on near the rate at which it stopped
 /// (RFC 8289, section 5.4).
 const SOON: u64 = 16;
 
 /// The state of the control law.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct ControlLaw {
+    /// The largest packet so far.
+    one_packet: u64,
     /// When the delay will have been above the target for an interval.
     first_above: Option<Nanos>,
     dropping: bool,
@@ -21,16 +24,31 @@ pub(super) struct ControlLaw {
     last_count: u32,
 }
 
+impl Default for ControlLaw {
+    fn default() -> Self {
+        Self {
+            one_packet: ONE_PACKET,
+            first_above: None,
+            dropping: false,
+            drop_next: Nanos::ZERO,
+            count: 0,
+            last_count: 0,
+        }
+    }
+}
+
 impl ControlLaw {
-    /// Whether the packet at the head is to be dropped (or marked), which waited for `sojourn` while
-    /// `waiting` bytes wait behind it. After a drop it is asked again about the next one.
+    /// Whether the packet at the head, of `head` bytes, is to be dropped (or marked), which waited for `sojourn`
+    /// while `waiting` bytes wait behind it. After a drop it is asked again about the next one.
     pub(super) fn drops(
         &mut self,
         codel: &Codel,
         now: Nanos,
         sojourn: Nanos,
+        head: u64,
         waiting: u64,
     ) -> bool {
+        self.one_packet = self.one_packet.max(head);
         let too_long = self.too_long(codel, now, sojourn, waiting);
         if self.dropping {
             if !too_long {
@@ -51,7 +69,7 @@ impl ControlLaw {
     }
 
     fn too_long(&mut self, codel: &Codel, now: Nanos, sojourn: Nanos, waiting: u64) -> bool {
-        if sojourn < codel.target || waiting <= ONE_PACKET {
+        if sojourn < codel.target || waiting <= self.one_packet {
             self.first_above = None;
             return false;
         }
@@ -93,7 +111,7 @@ mod tests {
         let mut drops = Vec::new();
         for tick in 0..millis * packets_a_millisecond {
             let now = Nanos(tick * 1_000_000 / packets_a_millisecond);
-            if law.drops(&codel, now, Nanos::from_millis(20), 100_000) {
+            if law.drops(&codel, now, Nanos::from_millis(20), 1538, 100_000) {
                 drops.push(now.0 / 1_000_000);
             }
         }
@@ -112,8 +130,21 @@ mod tests {
         let codel = Codel::default();
         for millis in 0..1000 {
             let now = Nanos::from_millis(millis);
-            assert!(!law.drops(&codel, now, Nanos::from_millis(4), 100_000));
-            assert!(!law.drops(&codel, now, Nanos::from_millis(50), ONE_PACKET));
+            assert!(!law.drops(&codel, now, Nanos::from_millis(4), 1538, 100_000));
+            assert!(!law.drops(&codel, now, Nanos::from_millis(50), 1538, ONE_PACKET));
         }
+    }
+
+    #[test]
+    fn a_jumbo_packet_alone_is_no_queue() {
+        let codel = Codel::default();
+        let dropped = |head| {
+            let mut law = ControlLaw::default();
+            let mut at = (0..1000).map(Nanos::from_millis);
+            at.any(|now| law.drops(&codel, now, Nanos::from_millis(50), head, 9038))
+        };
+        assert!(!dropped(9038));
+        // The same bytes of small packets are six of them.
+        assert!(dropped(1538));
     }
 }

@@ -101,7 +101,7 @@ pub struct ClassCounters {
     pub duplicated: Tally,
     /// Of those delivered: a packet that came later had left before.
     pub overtaken: Tally,
-    /// Of those delivered: larger than the path takes, but allowed to be cut.
+    /// Of those delivered: larger than the path takes, but allowed to be cut. Each cost what its fragments cost.
     pub fragmented: Tally,
     /// The shortest time from arrival to delivery, where anything was delivered.
     pub transit_min: Option<Nanos>,
@@ -122,10 +122,10 @@ pub struct Counters {
     pub ours: ClassCounters,
     /// Competing traffic.
     pub cross: ClassCounters,
-    /// Segments that the loss model chose. In packet mode as many as were lost by it; in bulk mode fewer,
-    /// since a super-segment is lost whole.
+    /// Segments and fragments that the loss model chose. In packet mode as many as were lost by it; in bulk mode
+    /// fewer, since a super-segment is lost whole, and so is a packet that was cut.
     pub loss_hits: u64,
-    /// Segments that the loss model was asked about.
+    /// Segments and fragments that the loss model was asked about.
     pub loss_trials: u64,
     /// Runs of consecutive segments that the loss model chose.
     pub loss_runs: u64,

@@ -175,9 +175,8 @@ impl Direction {
             packet,
             place: self.arrivals,
             arrived: self.now,
-            cost: packet
-                .bytes
-                .saturating_add(u64::from(packet.segments) * u64::from(self.settings.overhead)),
+            cost: self.cost(packet.bytes, packet.segments),
+            pieces: packet.segments,
             marked: false,
             fragmented: false,
             copies: 0,
@@ -189,7 +188,13 @@ impl Direction {
         self.measure(held);
     }
 
-    /// The largest size that passes.
+    /// What packets cost wherever a rate counts.
+    fn cost(&self, bytes: u64, packets: u32) -> u64 {
+        bytes.saturating_add(u64::from(packets) * u64::from(self.settings.overhead))
+    }
+
+    /// The largest size that passes. A packet that may be cut goes on as one, which costs and is lost as often as
+    /// the fragments of it would be: the far host puts them together again, and has none where one is missing.
     fn measure(&mut self, mut held: Held) {
         let Packet {
             bytes, segments, ..
@@ -205,6 +210,9 @@ impl Direction {
                 };
                 return self.lose(&held, Cause::TooBig, fate);
             }
+            let (pieces, bytes) = limit.cut(bytes);
+            held.pieces = pieces;
+            held.cost = self.cost(bytes, pieces);
             held.fragmented = true;
         }
         self.police(held);
@@ -242,8 +250,8 @@ impl Direction {
     /// What random loss, duplication and reordering make of a packet that has left the link.
     fn transmit(&mut self, mut held: Held) {
         if !self.loss.is_idle() {
-            let hits = self.loss.ask(held.packet.segments);
-            self.counters.loss_trials += u64::from(held.packet.segments);
+            let hits = self.loss.ask(held.pieces);
+            self.counters.loss_trials += u64::from(held.pieces);
             self.counters.loss_hits += hits.segments;
             self.counters.loss_runs += hits.runs;
             if hits.segments > 0 {

@@ -20,6 +20,8 @@ pub(super) struct Held {
     pub(super) arrived: Nanos,
     /// What it costs wherever a rate counts: IP bytes and overhead.
     pub(super) cost: u64,
+    /// Packets that it is on the wire.
+    pub(super) pieces: u32,
     pub(super) marked: bool,
     pub(super) fragmented: bool,
     pub(super) copies: u32,
@@ -118,7 +120,7 @@ impl Link {
         {
             self.waiting_bytes = self.waiting_bytes.saturating_sub(held.cost);
             let waited = now.since(held.arrived);
-            if let Some(ecn) = self.law_drops(now, waited) {
+            if let Some(ecn) = self.law_drops(now, waited, &held) {
                 if !(ecn && held.packet.ecn != Ecn::NotCapable) {
                     self.dropped.push_back(held);
                     continue;
@@ -134,11 +136,14 @@ impl Link {
     }
 
     /// Whether `CoDel` drops the head, and if so whether it may mark instead.
-    fn law_drops(&mut self, now: Nanos, waited: Nanos) -> Option<bool> {
+    fn law_drops(&mut self, now: Nanos, waited: Nanos, held: &Held) -> Option<bool> {
         let Discipline::Codel(codel) = self.bottleneck?.discipline else {
             return None;
         };
-        let drops = self.law.drops(&codel, now, waited, self.waiting_bytes);
+        let head = held.cost / u64::from(held.pieces.max(1));
+        let drops = self
+            .law
+            .drops(&codel, now, waited, head, self.waiting_bytes);
         drops.then_some(codel.ecn)
     }
 

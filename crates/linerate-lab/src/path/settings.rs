@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 /// What a packet costs on Ethernet beside its IP bytes: header 14, check sequence 4, preamble 8, gap 12.
 pub const DEFAULT_OVERHEAD: u32 = 38;
 
+/// Bytes of an IPv4 header without options.
+const IPV4_HEADER: u64 = 20;
+
 /// A share between 0 and 1.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -165,4 +168,38 @@ pub struct MaxPacket {
     pub bytes: u32,
     /// Whether the sender is told.
     pub icmp: bool,
+}
+
+impl MaxPacket {
+    /// What an IPv4 packet of `bytes` is behind a router that cuts it: packets, and their IP bytes together. Each
+    /// but the last holds a multiple of 8 bytes, and repeats the header (RFC 791, section 3.2); options, which few
+    /// packets have, are not counted.
+    pub fn cut(self, bytes: u64) -> (u32, u64) {
+        if bytes <= u64::from(self.bytes) {
+            return (1, bytes);
+        }
+        let most = (u64::from(self.bytes).saturating_sub(IPV4_HEADER) / 8 * 8).max(8);
+        let pieces = bytes.saturating_sub(IPV4_HEADER).div_ceil(most).max(1);
+        let headers = (pieces - 1) * IPV4_HEADER;
+        (
+            u32::try_from(pieces).unwrap_or(u32::MAX),
+            bytes.saturating_add(headers),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fragments_repeat_their_header_and_hold_multiples_of_eight() {
+        let limit = |bytes| MaxPacket { bytes, icmp: true };
+        assert_eq!(limit(1500).cut(1500), (1, 1500));
+        // 1480 bytes in 1376 (172 × 8) and 104.
+        assert_eq!(limit(1400).cut(1500), (2, 1520));
+        // 530 bytes in 11 of 48 and one of 2.
+        assert_eq!(limit(68).cut(550), (12, 550 + 11 * 20));
+        assert_eq!(limit(1400).cut(u64::MAX).1, u64::MAX);
+    }
 }

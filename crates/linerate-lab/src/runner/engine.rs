@@ -96,10 +96,20 @@ pub(super) struct EngineSettings<'a> {
     pub(super) mode: Mode,
     /// Interfaces of competing traffic, by their index.
     pub(super) cross: Vec<u32>,
-    /// MTU of the links of sender and receiver, bytes.
+    /// Largest packet that the test's hosts send each other, and those of competing traffic, bytes: a
+    /// connection's segments are no longer than either end's link takes (RFC 6691), whatever its sender's does.
     pub(super) mtu: [u32; 2],
     /// The CPUs of the threads, forward and back; absent: any.
     pub(super) cpus: [Option<usize>; 2],
+}
+
+/// What the thread is called that lets packets forward.
+const FORWARD_THREAD: &str = "path forward";
+
+/// Processes that run another lab on this machine now, of whatever user. Labs share CPUs: what one carries makes
+/// the others late.
+pub fn other_labs() -> Vec<u32> {
+    linerate_kernel::process::with_thread_named(FORWARD_THREAD)
 }
 
 /// The queues of the two directions.
@@ -196,7 +206,7 @@ impl Drop for Engine {
 impl Thread {
     fn start(settings: &EngineSettings<'_>, way: Way) -> Result<Self, KernelError> {
         let (at, name, spec) = match way {
-            Way::Forward => (0, "path forward", settings.forward),
+            Way::Forward => (0, FORWARD_THREAD, settings.forward),
             Way::Back => (1, "path back", settings.back),
         };
         let failed = |source| KernelError {
@@ -227,12 +237,7 @@ impl Thread {
         let mut work = Work {
             queue: PacketQueue::open(&[QUEUES[at]], options)?,
             raw: RawSender::open()?,
-            lane: Lane::new(
-                QUEUES[at],
-                Direction::new(spec, seed),
-                settings.mtu[at],
-                kept,
-            ),
+            lane: Lane::new(QUEUES[at], Direction::new(spec, seed), settings.mtu, kept),
             cross: settings.cross.clone(),
             shared: Arc::clone(&shared),
             awake: false,

@@ -65,6 +65,19 @@ pub enum LabError {
         /// What the kernel says.
         reason: String,
     },
+    /// A share of a CPU that weights cannot make.
+    #[error(
+        "cannot give a program {asked} of a CPU in the lab: this process has a niceness of {niceness}, and from there \
+         the nearest that weights make is {made:.2}. Start it without nice(1)"
+    )]
+    Share {
+        /// What was asked for, 0 to 1.
+        asked: f64,
+        /// What can be made.
+        made: f64,
+        /// Of this process.
+        niceness: i32,
+    },
     /// No such host.
     #[error("the lab has no host '{name}', only {hosts}")]
     Host {

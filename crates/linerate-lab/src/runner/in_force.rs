@@ -2,12 +2,13 @@
 //! nobody asked for matters.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use linerate_kernel::route;
 use serde::Serialize;
 
 use super::host;
-use crate::scenario::HostSpec;
+use super::share::CpuInForce;
 
 /// Settings that decide what TCP does, told for each host whoever set them.
 const TOLD: [&str; 8] = [
@@ -22,10 +23,13 @@ const TOLD: [&str; 8] = [
 ];
 
 /// A host as it was.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct HostInForce {
-    /// Congestion control of its routes, which goes before the namespace's.
-    pub route_congestion: String,
+    /// Congestion control of its route to the other hosts, which goes before the namespace's, as the kernel's table
+    /// has it; `None` where it has none.
+    pub route_congestion: Option<String>,
+    /// The share of a CPU that its program got; `None` where the scenario asks for none, and where nothing was run.
+    pub cpu: Option<CpuInForce>,
     /// MTU of its interface, bytes.
     pub mtu: Option<u32>,
     /// Settings: those of the scenario, and some that always matter.
@@ -35,8 +39,8 @@ pub struct HostInForce {
 }
 
 impl HostInForce {
-    /// In the namespace of the calling thread.
-    pub(super) fn read(interface: &str, spec: &HostSpec, asked: &[(String, String)]) -> Self {
+    /// In the namespace of the calling thread; `beyond` is an address that the router leads to.
+    pub(super) fn read(interface: &str, beyond: IpAddr, asked: &[(String, String)]) -> Self {
         let facts = route::index_of(interface)
             .and_then(|index| route::interface_facts(index).ok().flatten());
         let keys = TOLD
@@ -56,7 +60,11 @@ impl HostInForce {
             .cloned()
             .collect();
         Self {
-            route_congestion: spec.congestion.clone(),
+            route_congestion: route::to(beyond)
+                .ok()
+                .flatten()
+                .and_then(|route| route.congestion),
+            cpu: None,
             mtu: facts.and_then(|facts| facts.mtu),
             settings,
             refused,

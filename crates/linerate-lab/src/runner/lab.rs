@@ -9,16 +9,21 @@ use linerate_kernel::{link, thread};
 use linerate_model::units::Nanos;
 use serde::Serialize;
 
-use super::engine::{Engine, EngineSettings, Progress, QUEUES};
+use super::engine::{Engine, EngineSettings, Progress, QUEUES, other_labs};
 use super::error::LabError;
 use super::host::{self, Host};
 use super::in_force::HostInForce;
 use crate::scenario::{HostSpec, Mode, PACKET_MODE_LIMIT, Scenario, Way};
 
-/// A lab of which one packet in a hundred leaves later than this, and than this share of the round trip, may
-/// itself be what was measured.
+/// A lab of which one packet in a hundred leaves later than this, and than this share of the time that a round
+/// trip takes with a full queue, may itself be what was measured.
 const TOO_LATE: Nanos = Nanos::from_millis(1);
 const LATE_SHARE: u64 = 20;
+/// Where a scenario occupies a host's CPU, the engine's thread there waits for its turn as well: that is what was
+/// asked for. Turns are 3 ms where nobody sets them (`/sys/kernel/debug/sched/base_slice_ns`), and two may come first.
+const TURNS: Nanos = Nanos::from_millis(10);
+/// Of fewer packets one in a hundred is so few that one moment made them late.
+const ENOUGH_PACKETS: u64 = 1000;
 
 /// How the process was set apart from the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -47,7 +52,7 @@ pub fn isolate() -> Result<Isolation, LabError> {
 }
 
 /// What was really in force.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InForce {
     /// What carried the packets.
     pub engine: &'static str,
@@ -80,6 +85,9 @@ pub struct LabReport {
     pub backlog_dropped: Option<u64>,
     /// Share of the machine's CPU time that its hypervisor gave to others meanwhile; `None` where unknown.
     pub stolen: Option<f64>,
+    /// Processes that ran another lab when this one came up, or when it went down. They are on the same CPUs where
+    /// the machine has no more than two.
+    pub other_labs: Vec<u32>,
     /// Why the lab itself may have been the bottleneck; empty where it was not.
     pub bottleneck: Vec<String>,
 }
@@ -93,10 +101,14 @@ pub struct Lab {
     warnings: Vec<String>,
     /// As long as this may one packet in a hundred be late.
     tolerance: Nanos,
+    /// Whether nothing but the lab itself bounds what it is handed.
+    unlimited: bool,
     /// CPU time of the machine at the start: stolen, and all.
     cpu: Option<[u64; 2]>,
     /// What the machine had dropped before.
     backlog_dropped: Option<u64>,
+    /// Those that ran when it came up.
+    other_labs: Vec<u32>,
 }
 
 impl Lab {
@@ -127,7 +139,10 @@ impl Lab {
             seed: scenario.seed,
             mode,
             cross: hosts.iter().skip(2).map(|host| host.port).collect(),
-            mtu: [scenario.sender.mtu, scenario.receiver.mtu],
+            mtu: [
+                scenario.sender.mtu.min(scenario.receiver.mtu),
+                HostSpec::default().mtu,
+            ],
             cpus: engine,
         };
         let engine = Engine::start(&settings).map_err(|source| LabError::Queue { source })?;
@@ -146,12 +161,14 @@ impl Lab {
         };
         Ok(Self {
             warnings: too_fast(scenario, mode),
-            tolerance: TOO_LATE.max(Nanos(scenario.path.rtt().0 / LATE_SHARE)),
+            tolerance: tolerance(scenario),
+            unlimited: unlimited(scenario, mode),
             hosts,
             engine,
             in_force,
             cpu: machine_cpu(),
             backlog_dropped: backlog_dropped(),
+            other_labs: other_labs(),
         })
     }
 
@@ -203,6 +220,10 @@ impl Lab {
     /// [`LabError::Work`] where the engine had failed on the way.
     pub fn down(mut self) -> Result<LabReport, LabError> {
         let kernel_dropped = linerate_kernel::packet_queue::dropped(&QUEUES);
+        let mut others = self.other_labs;
+        others.extend(other_labs());
+        others.sort_unstable();
+        others.dedup();
         let path = self
             .engine
             .stop()
@@ -211,7 +232,13 @@ impl Lab {
         let backlog = backlog_dropped().zip(self.backlog_dropped);
         let backlog_dropped = backlog.map(|(after, before)| after.saturating_sub(before));
         let mut bottleneck = self.warnings;
-        bottleneck.extend(lagging(&path, self.tolerance, kernel_dropped, stolen));
+        let lags = lagging(&path, self.tolerance, kernel_dropped, stolen);
+        if !lags.is_empty() && self.unlimited {
+            bottleneck.push(format!(
+                "the path has no rate, and about {PACKET_MODE_LIMIT} is what can be decided packet by packet; a rate, or mode = \"bulk\", takes the lab out of it"
+            ));
+        }
+        bottleneck.extend(lags);
         if let Some(dropped) = backlog_dropped.filter(|dropped| *dropped > 0) {
             bottleneck.push(format!(
                 "the machine dropped {dropped} packets between two interfaces (net.core.netdev_max_backlog)"
@@ -223,9 +250,28 @@ impl Lab {
             kernel_dropped,
             backlog_dropped,
             stolen,
+            other_labs: others,
             bottleneck,
         })
     }
+}
+
+/// How late a packet in a hundred may leave. What is late by a twentieth of what the scenario itself lets round
+/// trips vary, from an empty path to full queues, moves no rate or delay by more than that.
+fn tolerance(scenario: &Scenario) -> Nanos {
+    let full = |way| {
+        let settings = scenario.path.direction(way).settings;
+        let link = settings.bottleneck;
+        let queue = link.map_or(Nanos::ZERO, |link| link.rate.time_for(link.queue));
+        settings.delay.plus(settings.jitter).plus(queue)
+    };
+    let round_trip = full(Way::Forward).plus(full(Way::Back));
+    let least = if scenario.sender.cpu.or(scenario.receiver.cpu).is_some() {
+        TURNS
+    } else {
+        TOO_LATE
+    };
+    least.max(Nanos(round_trip.0 / LATE_SHARE))
 }
 
 /// CPUs for the engine's two threads, forward and back.
@@ -281,21 +327,23 @@ fn send_to_queues(hosts: &[Host]) -> Result<&'static str, LabError> {
 }
 
 fn too_fast(scenario: &Scenario, mode: Mode) -> Vec<String> {
-    let rate = |way: Way| {
-        scenario
-            .path
-            .direction(way)
-            .settings
-            .bottleneck
-            .map(|link| link.rate)
-    };
-    let asked = [Way::Forward, Way::Back].into_iter().filter_map(rate).max();
-    match asked {
+    let rates = scenario
+        .all_settings()
+        .filter_map(|(_, settings)| settings.bottleneck.map(|link| link.rate));
+    match rates.max() {
         Some(asked) if mode == Mode::Packet && asked > PACKET_MODE_LIMIT => vec![format!(
             "the path's rate of {asked} is more than packets can be decided on one by one (about {PACKET_MODE_LIMIT}); mode = \"bulk\" carries more"
         )],
         _ => Vec::new(),
     }
+}
+
+/// Where the test's data is decided on packet by packet and no rate bounds it, the lab itself may be what does.
+fn unlimited(scenario: &Scenario, mode: Mode) -> bool {
+    let ways = scenario.test.ways();
+    let mut all = scenario.all_settings();
+    mode == Mode::Packet
+        && all.any(|(way, settings)| ways.contains(&way) && settings.bottleneck.is_none())
 }
 
 /// Milliseconds of all CPUs: stolen by the hypervisor, and all.
@@ -325,7 +373,7 @@ fn lagging(
     let mut reasons = Vec::new();
     for (name, passed) in [("forward", &path.forward), ("back", &path.back)] {
         let late = passed.lateness;
-        if late.p99 > tolerance {
+        if late.p99 > tolerance && late.packets >= ENOUGH_PACKETS {
             reasons.push(format!(
                 "of the packets {name}, one in a hundred left more than {} late, the latest {}{}",
                 late.p99,
@@ -372,11 +420,42 @@ mod tests {
         assert_eq!(share_out(&[]), [None, None]);
     }
 
+    fn scenario(text: &str) -> Scenario {
+        Scenario::parse("x", &format!("name = \"x\"\n{text}")).unwrap()
+    }
+
+    #[test]
+    fn a_rate_that_comes_later_is_a_rate() {
+        let later = scenario(
+            "mode = \"packet\"\n[path]\nrate = \"1G\"\n[[path.change]]\nat = \"2s\"\nrate = \"10G\"\n",
+        );
+        let warnings = too_fast(&later, Mode::Packet);
+        assert!(warnings[0].contains("10.0 Gbit/s"), "{warnings:?}");
+        assert!(too_fast(&later, Mode::Bulk).is_empty());
+        assert!(!unlimited(&later, Mode::Packet));
+        let free = scenario("[path]\nrtt = \"10ms\"\nloss = 1e-4\n");
+        assert!(unlimited(&free, Mode::Packet) && !unlimited(&free, Mode::Bulk));
+    }
+
+    #[test]
+    fn a_twentieth_of_a_full_round_trip_may_be_late() {
+        // 20 ms of wire and 20 ms of queue forward; back, a queue that is never filled counts as well.
+        let path = scenario(
+            "[path]\nrtt = \"20ms\"\n[path.forward]\nrate = \"100M\"\nqueue = \"250kB\"\n",
+        );
+        assert_eq!(tolerance(&path), Nanos::from_millis(2));
+        assert_eq!(tolerance(&scenario("[path]\nrtt = \"2ms\"\n")), TOO_LATE);
+        assert_eq!(tolerance(&scenario("[sender]\ncpu = 0.1\n")), TURNS);
+    }
+
     #[test]
     fn a_lab_that_lags_says_so() {
         assert!(lagging(&Progress::default(), TOO_LATE, Some(0), None).is_empty());
         let mut path = Progress::default();
         path.back.lateness.p99 = Nanos::from_millis(3);
+        path.back.lateness.packets = 999;
+        assert!(lagging(&path, TOO_LATE, None, None).is_empty());
+        path.back.lateness.packets = 1000;
         let reasons = lagging(&path, TOO_LATE, Some(12), Some(0.1));
         assert_eq!(reasons.len(), 2);
         assert!(reasons[0].contains("packets back") && reasons[0].contains("3.00 ms"));

@@ -30,8 +30,8 @@ pub(super) struct Lane {
     pub(super) direction: Direction,
     pub(super) lateness: Histogram,
     pub(super) injected: Injected,
-    /// Largest packet on the link that the packets of this lane come from, bytes.
-    mtu: u32,
+    /// Largest packet that the test's hosts send each other, and those of competing traffic, bytes.
+    mtu: [u32; 2],
     /// Bytes of each packet to keep.
     kept: usize,
     waiting: VecDeque<Waiting>,
@@ -58,7 +58,7 @@ enum State {
 }
 
 impl Lane {
-    pub(super) fn new(queue: u16, direction: Direction, mtu: u32, kept: usize) -> Self {
+    pub(super) fn new(queue: u16, direction: Direction, mtu: [u32; 2], kept: usize) -> Self {
         Self {
             queue,
             direction,
@@ -84,7 +84,7 @@ impl Lane {
         });
         let header = Header::read(queued.start);
         let mtu = if queued.is_large {
-            self.mtu
+            self.mtu[usize::from(cross)]
         } else {
             queued.length
         };

@@ -25,11 +25,11 @@ mod lateness;
 mod probe;
 mod share;
 
-pub use engine::{Passed, Progress};
+pub use engine::{Passed, Progress, other_labs};
 pub use error::LabError;
 pub use host::Host;
 pub use in_force::HostInForce;
 pub use lab::{InForce, Isolation, Lab, LabReport, isolate};
 pub use lateness::Lateness;
 pub use probe::{Probes, one_way};
-pub use share::CpuShare;
+pub use share::{CpuInForce, CpuMeter, CpuShare};

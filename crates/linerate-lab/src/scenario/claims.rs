@@ -11,8 +11,9 @@ use crate::path::{ClassCounters, Counters, Discipline, Loss, Probability, Settin
 const ENOUGH: f64 = 10.0;
 /// How far a count may lie from its mean, in standard deviations: one in two million by chance.
 const FAR: f64 = 5.0;
-/// A bottleneck was the limit where something waited this long before it, or a twentieth of its queue.
-const WAITED: Nanos = Nanos::from_millis(1);
+/// A bottleneck was filled where something waited for this share of the time that a full queue takes: a flow that a
+/// drop-tail queue bounds fills it to the brim before it yields.
+const FILLED: f64 = 0.5;
 /// Findings that say that the bottleneck was filled.
 const FULL: [&str; 5] = ["path-full", "bufferbloat", "shaper", "congested", "ecn"];
 /// Findings that put the limit into a host, so that the path must lose nothing.
@@ -36,7 +37,8 @@ pub enum Claim {
     Delays,
     /// The delay wavers.
     Wavers,
-    /// The bottleneck is filled: packets wait.
+    /// The bottleneck is filled: packets wait for half as long as its full queue takes, or as its marks or `CoDel` let
+    /// it grow.
     Fills,
     /// The wire loses as much as its model says.
     Loses,
@@ -263,7 +265,17 @@ impl Scenario {
     fn check_filling(&self, way: Way, ours: &ClassCounters) -> (Standing, String) {
         let link = self.path.direction(way).settings.bottleneck;
         let whole = link.map_or(Nanos::ZERO, |link| link.rate.time_for(link.queue));
-        let long = WAITED.min(Nanos(whole.0 / 20));
+        // Marks and CoDel keep a queue shorter than it is.
+        let kept = link.map_or(whole, |link| {
+            let marked = link.ecn_threshold.map(|bytes| link.rate.time_for(bytes));
+            let managed = match link.discipline {
+                Discipline::Codel(codel) => Some(codel.target),
+                Discipline::DropTail => None,
+            };
+            let shorter = marked.into_iter().chain(managed);
+            shorter.fold(whole, Ord::min)
+        });
+        let long = Nanos::from_secs_f64(kept.as_secs_f64() * FILLED);
         let waited = ours.queue_time_max;
         let evidence =
             format!("waited for the bottleneck up to {waited}; a full queue takes {whole}");

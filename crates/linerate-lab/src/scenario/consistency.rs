@@ -115,7 +115,10 @@ fn policer(scenario: &Scenario, settings: &Settings) -> Verdict {
         return Ok(());
     };
     let mtu = scenario.sender.mtu.max(scenario.receiver.mtu);
-    let packet = u64::from(mtu) + u64::from(settings.overhead);
+    let (packets, bytes) = settings
+        .max_packet
+        .map_or((1, u64::from(mtu)), |limit| limit.cut(u64::from(mtu)));
+    let packet = bytes + u64::from(packets) * u64::from(settings.overhead);
     if policer.burst.0 < packet {
         return Err(format!(
             "policer: a burst of {} bytes is less than one packet ({packet} bytes with overhead), so no full packet would ever pass. Set burst to {packet} or more",

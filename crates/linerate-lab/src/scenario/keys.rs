@@ -115,7 +115,7 @@ const MAX_PACKET: Key = key(
     "max_packet",
     "{ bytes = 68 to 65535 (IPv6: from 1280 on), icmp = true/false }; \"none\"",
     "none",
-    "The largest IP packet that passes. What is larger and may not be cut is dropped; with `icmp` its sender is told, without it the path is a black hole.",
+    "The largest IP packet that passes. What is larger and may not be cut is dropped; with `icmp` its sender is told, without it the path is a black hole. What may be cut arrives whole, but costs the rate and is lost as often as its fragments would. Linux believes no answer below 552 bytes (net.ipv4.route.min_pmtu) and lets packets be cut from there on.",
 );
 const ECN_THRESHOLD: Key = key(
     "ecn_threshold",
@@ -337,9 +337,9 @@ pub(super) const HOST: Section = Section {
         ),
         key(
             "cpu",
-            "above 0, below 1",
+            "0.02 to 0.98",
             "a whole core",
-            "Share of one core that its program may use.",
+            "Share of one core that its program gets beside a busy one. What the lab's own thread and the kernel need of that core comes off both; the report tells what it was.",
         ),
         key(
             "read_rate",

@@ -20,6 +20,7 @@
 
 mod amount;
 mod claims;
+pub mod command_line;
 mod consistency;
 mod error;
 pub mod keys;

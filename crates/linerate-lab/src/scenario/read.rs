@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::units::BitRate;
 
+use super::command_line::options;
 use super::error::ScenarioError;
 use super::keys;
 use super::nearest::nearest;
@@ -15,8 +16,10 @@ type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// The longest name of a congestion control (`TCP_CA_NAME_MAX` − 1).
 const LONGEST_CONGESTION: usize = 15;
+/// Shares of a CPU that can be made.
+const CPU_SHARES: std::ops::RangeInclusive<f64> = 0.02..=0.98;
 /// Options of `linerate test` that the lab sets itself.
-const LABS_OWN: [&str; 11] = [
+const LABS_OWN: [&str; 12] = [
     "-4",
     "-6",
     "-p",
@@ -27,6 +30,7 @@ const LABS_OWN: [&str; 11] = [
     "-o",
     "--output",
     "--json",
+    "--json-document",
     "--json-stream",
 ];
 
@@ -133,10 +137,12 @@ fn three_sizes(value: &Value<'_>) -> Result<[u64; 3]> {
 
 fn cpu(value: &Value<'_>) -> Result<f64> {
     let share = value.number()?;
-    if share > 0.0 && share < 1.0 {
+    if CPU_SHARES.contains(&share) {
         Ok(share)
     } else {
-        Err(value.wrong("it is not above 0 and below 1; leave it out for a whole core"))
+        Err(value.wrong(
+            "the weights of two programs on a CPU make shares from 0.02 to 0.98; leave it out for a whole core",
+        ))
     }
 }
 
@@ -172,15 +178,13 @@ fn test(value: &Value<'_>) -> Result<TestSpec> {
         } else {
             words(value.text()?).map_err(|reason| value.wrong(reason))?
         };
-        let own = args
-            .iter()
-            .find(|arg| LABS_OWN.contains(&arg.split('=').next().unwrap_or(arg)));
-        own.map_or(Ok(()), |arg| {
-            Err(value.wrong(format!(
-                "the lab sets {arg} itself (addresses come from 'family')"
-            )))
-        })?;
-        Ok(args)
+        let own = options(&args).find(|(name, _)| LABS_OWN.contains(&name.as_str()));
+        match own {
+            Some((name, _)) => Err(value.wrong(format!(
+                "the lab sets {name} itself (addresses come from 'family')"
+            ))),
+            None => Ok(args),
+        }
     })?;
     Ok(TestSpec {
         args: args.unwrap_or_default(),

@@ -79,11 +79,13 @@ impl Overlay {
         }
     }
 
-    /// The bytes of the queue, reckoned with the rate and `rtt` at the start.
-    fn fix_queue(&mut self, rtt: Nanos) {
-        let Some(rate) = self.rate.and_then(Switch::on) else {
+    /// The bytes of the queue, reckoned with the rate and `rtt` at the start; `rate` is that, or where the path
+    /// begins without one, the first that it gets.
+    fn fix_queue(&mut self, rate: &mut Option<BitRate>, rtt: Nanos) {
+        let Some(now) = self.rate.and_then(Switch::on) else {
             return;
         };
+        let rate = *rate.get_or_insert(now);
         let product = rate.0 as f64 / 8.0 * rtt.as_secs_f64();
         let times = |factor: f64| linerate_model::units::whole(product * factor);
         let bytes = match self.queue {
@@ -126,12 +128,13 @@ struct Course {
 
 impl Course {
     fn spec(mut self, rtt: Nanos) -> DirectionSpec {
-        self.start.fix_queue(rtt);
+        let mut rate = None;
+        self.start.fix_queue(&mut rate, rtt);
         self.changes.sort_by_key(|(at, _)| *at);
         let mut current = self.start.clone();
         let changes = self.changes.iter().map(|(at, overlay)| {
             current = overlay.over(&current);
-            current.fix_queue(rtt);
+            current.fix_queue(&mut rate, rtt);
             Change {
                 at: *at,
                 settings: current.settings(),

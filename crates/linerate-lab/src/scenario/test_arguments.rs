@@ -2,6 +2,7 @@
 
 use linerate_model::units::Nanos;
 
+use super::command_line::options;
 use super::types::{TestSpec, Way};
 
 /// How long `linerate test` measures where its arguments do not say.
@@ -25,7 +26,8 @@ impl TestSpec {
 
     /// Which way the test's data goes.
     pub fn ways(&self) -> &'static [Way] {
-        let has = |names: &[&str]| self.args.iter().any(|arg| names.contains(&arg.as_str()));
+        let has =
+            |names: &[&str]| options(&self.args).any(|(name, _)| names.contains(&name.as_str()));
         if has(&["--bidir"]) {
             &[Way::Forward, Way::Back]
         } else if has(&["-R", "--reverse"]) {
@@ -35,14 +37,11 @@ impl TestSpec {
         }
     }
 
-    /// The value of an option that takes one, written `-t 5`, `-t5`, `--time 5` or `--time=5`.
+    /// The value of an option that takes one, however it is written: `-t 5`, `-t5`, `-ut5`, `--time 5`, `--time=5`.
+    /// The last one of an option that is given twice counts.
     pub fn option(&self, name: &str) -> Option<&str> {
-        self.args.iter().enumerate().find_map(|(place, arg)| {
-            if arg == name {
-                return self.args.get(place + 1).map(String::as_str);
-            }
-            attached(arg, name)
-        })
+        let given = options(&self.args).filter(|(given, _)| given == name);
+        given.last().and_then(|(_, value)| value)
     }
 
     /// Gives an option that takes a value this one, or takes it away; `names` are its spellings, the one to

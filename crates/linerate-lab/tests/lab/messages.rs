@@ -114,7 +114,7 @@ fn wrong_values_name_what_was_typed_why_not_and_what_fits() {
             "[[path.cross]]\nkind = \"tcp\"\nfrom = \"5s\"\nto = \"4s\"",
             vec!["ends before it begins"],
         ),
-        ("[sender]\ncpu = 1", vec!["not above 0 and below 1"]),
+        ("[sender]\ncpu = 1", vec!["shares from 0.02 to 0.98"]),
         (
             "[sender]\ntcp_wmem = \"4096 16384\"",
             vec!["not three whole numbers"],

@@ -227,3 +227,46 @@ fn arguments_are_split_as_a_shell_would() {
     assert_eq!(listed.test.duration(), None);
     assert_eq!(listed.test.ways(), [Way::Forward, Way::Back]);
 }
+
+#[test]
+fn a_multiple_is_reckoned_with_the_rate_and_rtt_at_the_start() {
+    let queues = |path: &str| -> Vec<u64> {
+        let text = format!("name = \"x\"\n[path]\nrtt = \"80ms\"\n{path}");
+        let scenario = Scenario::parse("x", &text).expect("it reads");
+        let settings = scenario.all_settings();
+        settings
+            .filter(|(way, _)| *way == linerate_lab::scenario::Way::Forward)
+            .filter_map(|(_, settings)| Some(settings.bottleneck?.queue.count()))
+            .collect()
+    };
+    // 100 Mbit/s × 80 ms = 1 MB.
+    let later = "[[path.change]]\nat = \"2s\"\nrate = \"10M\"\nqueue = \"0.5x\"\n";
+    assert_eq!(
+        queues(&format!("rate = \"100M\"\n{later}")),
+        [1_000_000, 500_000]
+    );
+    // Without a rate at the start, the first one counts.
+    assert_eq!(queues(later), [50_000]);
+}
+
+#[test]
+fn the_test_goes_where_its_arguments_say_however_they_are_joined() {
+    use linerate_lab::scenario::Way;
+    for (args, ways) in [
+        ("-uR -b 40M -t 2", &[Way::Back][..]),
+        ("-t 2 -T -R", &[Way::Forward]),
+        ("-uZ --bidir", &[Way::Forward, Way::Back]),
+        ("-b40M -t2", &[Way::Forward]),
+    ] {
+        let text = format!("name = \"x\"\n[test]\nargs = \"{args}\"\n");
+        let scenario = Scenario::parse("x", &text).expect("it reads");
+        assert_eq!(scenario.test.ways(), ways, "{args}");
+        let seconds = scenario.test.duration().expect("a duration").as_secs_f64();
+        assert!([2.0, 10.0].contains(&seconds), "{args}: {seconds}");
+    }
+    for own in ["-p5000", "-ofile", "-u4", "-p=5", "--json-document"] {
+        let text = format!("name = \"x\"\n[test]\nargs = \"{own}\"\n");
+        let error = Scenario::parse("x", &text).expect_err("it is the lab's own");
+        assert!(error.to_string().contains("the lab sets -"), "{error}");
+    }
+}

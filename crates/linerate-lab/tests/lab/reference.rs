@@ -55,9 +55,11 @@ fn markdown() -> String {
 In packet mode the hosts' segmentation offload is off and every packet is decided on its own; that carries about
 {PACKET_MODE_LIMIT} on two cores. In bulk mode super-segments of up to 64 KiB are decided whole, which carries tens of
 Gbit/s. `auto` chooses packet mode where the path has a policer, reordering, duplication, a largest packet, an ECN
-threshold or CoDel; where it has loss or a queue of less than 2 MiB and its rate is no more than packet mode carries;
-and bulk mode otherwise. Bulk mode together with one of the former is refused. With loss in bulk mode the odds are
-those of each segment, and a super-segment is lost whole when one of its segments is.
+threshold or CoDel; where it has a queue of less than 2 MiB and its rate is no more than packet mode carries; where it
+has loss and its rate is no more than that, or unlimited; and bulk mode otherwise. Bulk mode together with one of the
+former is refused. With loss in bulk mode the odds are those of each segment, and a super-segment is lost whole when
+one of its segments is. A path without a rate that is decided packet by packet may be as fast as the lab and no faster:
+where the lab was late then, the report says so.
 
 ## Presets
 

@@ -107,8 +107,10 @@ fn each_claims_something_that_counters_can_show() {
     for (file, scenario) in all() {
         let claims = scenario.claims();
         let more_than_delay = claims.iter().any(|(_, claim)| *claim != Claim::Delays);
+        // Of a test that is over before the path is full, the path shows nothing but its delay.
+        let short = scenario.expect.top.iter().any(|id| id == "slow-start");
         assert!(
-            more_than_delay || file.starts_with("healthy-"),
+            more_than_delay || short || file.starts_with("healthy-"),
             "{file}: {claims:?}"
         );
     }

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::num::NonZeroU64;
 
 use linerate_lab::path::{
-    Bottleneck, Change, Codel, Direction, DirectionSpec, Discipline, Ecn, Fate, Loss, MaxPacket,
-    Packet, Policer, Probability, Reorder, Settings,
+    Bottleneck, Cause, Change, Codel, Direction, DirectionSpec, Discipline, Ecn, Fate, Loss,
+    MaxPacket, Packet, Policer, Probability, Reorder, Settings,
 };
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
@@ -456,6 +456,36 @@ fn what_is_too_big_is_told_dropped_or_cut() {
         14000 10 true false Deliver
         15000 10 true false TooBig { mtu: 1400, answer: false }",
     );
+}
+
+#[test]
+fn what_is_cut_costs_and_is_lost_as_its_fragments() {
+    let settings = Settings {
+        bottleneck: Some(bottleneck("1M", 100_000)),
+        max_packet: Some(MaxPacket {
+            bytes: 68,
+            icmp: true,
+        }),
+        ..plain()
+    };
+    let cut = Packet {
+        dont_fragment: false,
+        ..packet(0, 550)
+    };
+    let mut course = Course::new(settings);
+    course.offer(Nanos::ZERO, cut);
+    course.finish();
+    // 530 bytes of payload in 12 fragments of up to 48: 550 + 11 × 20 bytes of IP and 12 × 38 beside, at 1 Mbit/s.
+    assert_eq!(course.verdicts[0].due, Nanos((770 + 456) * 8000));
+    // Each fragment has its odds: of twelve, the twelfth is lost, and with it the packet.
+    let mut course = Course::new(Settings {
+        loss: Loss::Every(std::num::NonZeroU64::new(12).expect("it is not 0")),
+        ..settings
+    });
+    course.offer(Nanos::ZERO, cut);
+    course.finish();
+    assert_eq!(course.verdicts[0].fate, Fate::Drop(Cause::Loss));
+    assert_eq!(course.direction.counters().loss_trials, 12);
 }
 
 #[test]

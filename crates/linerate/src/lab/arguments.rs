@@ -84,7 +84,7 @@ impl RunArguments {
 
 #[derive(Args, Debug, Clone)]
 pub(super) struct UpArguments {
-    /// A name for it: letters, digits, dots, dashes
+    /// A name for it: up to 64 letters, digits, dots, dashes, underscores
     pub(super) name: String,
     /// A scenario's file, or the name of a preset, instead of the options below
     #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["rate", "rtt", "jitter", "queue", "loss", "mode"])]
@@ -102,7 +102,7 @@ pub(super) struct UpArguments {
     #[arg(long, value_name = "SIZE")]
     pub(super) queue: Option<String>,
     /// Share of packets lost, 0 to 1
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(super) loss: Option<f64>,
     /// auto, packet or bulk
     #[arg(long, value_name = "MODE")]
@@ -148,6 +148,9 @@ pub(super) struct PresetsArguments {
 
 #[derive(Args, Debug, Clone)]
 pub(super) struct SelfcheckArguments {
+    /// Seed of the checks with random loss [default: another one each time, which is told]
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u32>,
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,
@@ -158,7 +161,7 @@ pub(super) struct GradeArguments {
     /// The folder with scenario files
     pub(super) folder: PathBuf,
     /// Runs of each scenario, each with another seed
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) runs: u32,
     /// Only scenarios whose name contains this; may be repeated
     #[arg(long, value_name = "TEXT")]
@@ -181,4 +184,11 @@ pub(super) struct GradeArguments {
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok();
+    share
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| "it is no share between 0 and 1".to_owned())
 }

@@ -20,7 +20,7 @@ use crate::printer::Printer;
 pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), Failure> {
     let scenarios = scenarios(&arguments.folder, &arguments.only)?;
     if let Some(folder) = &arguments.kept {
-        let read = |scenario: &Scenario, seed| kept::read(folder, &scenario.name, seed);
+        let read = |scenario: &Scenario, seed, _| kept::read(folder, &scenario.name, seed);
         return graded(arguments, &scenarios, read, |_, _| {}, printer);
     }
     let keep = arguments.keep.as_deref();
@@ -28,8 +28,8 @@ pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), F
     let signals = take_signals()?;
     let isolation = runner::isolate()?;
     let mut stopped = false;
-    let one = |scenario: &Scenario, seed| {
-        if let Some(folder) = keep.filter(|_| arguments.resume)
+    let one = |scenario: &Scenario, seed, attempt| {
+        if let Some(folder) = keep.filter(|_| arguments.resume && attempt == 1)
             && let Ok(known) = kept::read(folder, &scenario.name, seed)
         {
             return Ok(known);
@@ -39,7 +39,18 @@ pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), F
         if stopped {
             return Err("stopped by a signal".to_owned());
         }
-        observe(scenario, seed, keep, isolation, &signals)
+        if attempt > 1 {
+            printer.tell(&format!(
+                "{}, seed {seed}: the lab was late, attempt {attempt} of {} …",
+                scenario.name,
+                grade::ATTEMPTS
+            ));
+        }
+        let seeded = Scenario {
+            seed,
+            ..scenario.clone()
+        };
+        observe(&seeded, attempt, keep, isolation, &signals)
     };
     let tell = |what: &str, step: Step<'_>| {
         printer.tell(&format!(
@@ -57,17 +68,22 @@ pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), F
 fn graded(
     arguments: &GradeArguments,
     scenarios: &[Scenario],
-    mut one: impl FnMut(&Scenario, u64) -> Result<Observed, String>,
+    mut one: impl FnMut(&Scenario, u64, u32) -> Result<Observed, String>,
     tell: impl Fn(&str, Step<'_>),
     printer: &Printer,
 ) -> Result<(), Failure> {
     let rounds = Rounds {
         runs: arguments.runs,
         seeds_from: arguments.seeds_from,
+        attempts: match arguments.kept {
+            Some(_) => 1,
+            None => grade::ATTEMPTS,
+        },
     };
     let grades = grade::run(scenarios, rounds, &mut one, |step| tell("", step));
     let remedies = arguments.remedies.then(|| {
-        remedy::run(scenarios, &grades, &mut one, |step| {
+        let once = |scenario: &Scenario, seed| one(scenario, seed, 1);
+        remedy::run(scenarios, &grades, once, |step| {
             tell(", with its remedy", step);
         })
     });
@@ -142,27 +158,28 @@ fn scenarios(folder: &Path, only: &[String]) -> Result<Vec<Scenario>, Failure> {
 /// One run.
 fn observe(
     scenario: &Scenario,
-    seed: u64,
+    attempt: u32,
     keep: Option<&Path>,
     isolation: Isolation,
     signals: &SignalFd,
 ) -> Result<Observed, String> {
-    let mut scenario = scenario.clone();
-    scenario.seed = seed;
     let options = RunOptions {
         document: true,
         more: keep.map_or_else(Vec::new, |folder| {
             vec![
                 "-o".into(),
-                kept::record(folder, &scenario.name, seed).into(),
+                kept::record(folder, &scenario.name, scenario.seed).into(),
             ]
         }),
     };
     let ran =
-        run::run(&scenario, isolation, &options, signals).map_err(|failure| failure.to_string())?;
+        run::run(scenario, isolation, &options, signals).map_err(|failure| failure.to_string())?;
     let document: serde_json::Value = serde_json::from_slice(&ran.document)
         .map_err(|_| format!("the test gave no document: {}", ran.complaint))?;
-    let observed = observed(&scenario, &ran, &document);
+    let observed = Observed {
+        attempt,
+        ..observed(scenario, &ran, &document)
+    };
     if let Some(folder) = keep {
         kept::write(folder, &scenario.name, &observed)?;
     }
@@ -186,6 +203,7 @@ fn observed(scenario: &Scenario, ran: &Ran, document: &serde_json::Value) -> Obs
             Mode::Bulk => "bulk",
         }
         .to_owned(),
+        attempt: 1,
         claims: scenario.check_claims(&path.forward.counters, &path.back.counters),
         bottleneck: ran.lab.bottleneck.clone(),
     }

@@ -1,6 +1,7 @@
 //! `linerate lab`: paths on one machine, and tests across them.
 
 pub(crate) mod arguments;
+mod by_options;
 mod cross;
 mod grade;
 mod kept;
@@ -129,7 +130,7 @@ fn document(scenario: &Scenario, ran: &Ran) -> serde_json::Value {
     serde_json::json!({ "scenario": scenario, "test": test, "lab": ran.lab })
 }
 
-/// Signals that end a test; blocked before the first thread, and in all children.
+/// Signals that end a test; blocked before the first thread, not in children.
 fn take_signals() -> Result<SignalFd, Failure> {
     let mut taken = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
     Ok(taken.remove(0))

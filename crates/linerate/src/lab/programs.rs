@@ -104,6 +104,11 @@ impl Serving {
         })
     }
 
+    /// The server's process.
+    pub(super) fn pid(&self) -> u32 {
+        self.program.child.id()
+    }
+
     /// Whether the first test's streams run or have run.
     pub(super) fn has_begun(&self) -> bool {
         self.begun.load(Ordering::Acquire)

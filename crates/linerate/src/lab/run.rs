@@ -8,7 +8,7 @@ use linerate_kernel::clock;
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::process::{ChildSettings, PidFd};
 use linerate_kernel::thread::SignalFd;
-use linerate_lab::runner::{CpuShare, Host, Isolation, Lab, LabReport};
+use linerate_lab::runner::{CpuInForce, CpuMeter, CpuShare, Host, Isolation, Lab, LabReport};
 use linerate_lab::scenario::{Family, Scenario};
 use linerate_model::units::Nanos;
 
@@ -74,16 +74,42 @@ pub(super) fn run(
     }
     let mut program = Program::start(lab.host("sender")?, &mut command, &testing)?;
     let output = Output::read(&mut program);
-    let waited = wait(&mut program, &lab, &serving, &mut cross, signals);
+    let mut meters = [
+        CpuMeter::of(program.child.id()),
+        CpuMeter::of(serving.pid()),
+    ];
+    let waited = wait(
+        &mut program,
+        &lab,
+        &serving,
+        &mut cross,
+        signals,
+        &mut meters,
+    );
     cross.stop();
+    let made = shares
+        .each_ref()
+        .map(|share| share.as_ref().map(CpuShare::share));
     drop((shares, cross, serving));
     let status = waited?;
     let (document, complaint) = output.whole();
+    let mut report = lab.down()?;
+    let asked = [scenario.sender.cpu, scenario.receiver.cpu];
+    for (at, name) in ["sender", "receiver"].into_iter().enumerate() {
+        let host = report.in_force.hosts.get_mut(name);
+        if let Some(((host, asked), weights)) = host.zip(asked[at]).zip(made[at]) {
+            host.cpu = Some(CpuInForce {
+                asked,
+                weights,
+                used: meters[at].share(),
+            });
+        }
+    }
     Ok(Ran {
         status,
         document,
         complaint,
-        lab: lab.down()?,
+        lab: report,
     })
 }
 
@@ -94,12 +120,17 @@ fn wait(
     serving: &Serving,
     cross: &mut CrossTraffic<'_>,
     signals: &SignalFd,
+    meters: &mut [CpuMeter; 2],
 ) -> Result<ExitStatus, Failure> {
     let failed = |error| Failure::Lab(format!("cannot wait for the test: {error}"));
     let ended = PidFd::open(program.child.id()).map_err(failed)?;
     let mut begun: Option<Nanos> = None;
     // It ends with the test, which bounds itself, or with a signal.
     loop {
+        if begun.is_some() {
+            let now = clock::monotonic();
+            meters.iter_mut().for_each(|meter| meter.look(now));
+        }
         if let Some(status) = program.child.try_wait().map_err(failed)? {
             return Ok(status);
         }

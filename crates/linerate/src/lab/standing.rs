@@ -2,19 +2,22 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::AsFd as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Stdio};
 
+use linerate_kernel::clock;
 use linerate_kernel::namespace::{self, NetworkNamespace};
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::process::{self, ChildSettings, PidFd};
+use linerate_kernel::thread::Received;
 use linerate_lab::runner::{self, Lab};
 use linerate_lab::scenario::Scenario;
 use linerate_model::units::Nanos;
 
 use super::arguments::{DownArguments, ExecArguments, ListArguments, UpArguments};
 use super::programs::linerate;
-use super::state::{self, Folder, Held};
-use super::{scenario_text, take_signals, words};
+use super::state::{self, Folder, Held, Note, Noted};
+use super::{by_options, scenario_text, take_signals, words};
 use crate::action::Failure;
 use crate::printer::Printer;
 use crate::signals;
@@ -26,20 +29,23 @@ const LOOK: Nanos = Nanos::from_millis(500);
 /// What the holder says once the path is up.
 const UP: &str = "up\n";
 const KILL: i32 = 9;
+/// A signal this long after the first is another one: timeout(1) sends each twice, to us and to our group.
+const ONCE_MORE: Nanos = Nanos::from_millis(300);
 
 /// Starts a process that holds the path, and waits until it is up.
 pub(super) fn up(arguments: &UpArguments, printer: &Printer) -> Result<(), Failure> {
     let name = &arguments.name;
     if Folder::open()?.find(name)?.is_some() {
-        return Err(Failure::Usage(format!(
-            "a path named {name} is up already; `linerate lab down {name}` takes it down"
-        )));
+        return Err(state::up_already(name));
     }
-    let (label, text) = match &arguments.scenario {
-        Some(asked) => scenario_text(asked)?,
-        None => (name.clone(), text_of(arguments)),
+    let (text, parsed) = match &arguments.scenario {
+        Some(asked) => {
+            let (label, text) = scenario_text(asked)?;
+            let parsed = Scenario::parse(&label, &text)?;
+            (text, parsed)
+        }
+        None => by_options::scenario(arguments)?,
     };
-    let parsed = Scenario::parse(&label, &text)?;
     let failed = |error| Failure::Lab(format!("cannot start a process to hold {name}: {error}"));
     let mut command = linerate(["lab", "hold", name]);
     command
@@ -60,9 +66,12 @@ pub(super) fn up(arguments: &UpArguments, printer: &Printer) -> Result<(), Failu
         if let Some(mut error) = holder.stderr.take() {
             error.read_to_string(&mut why).map_err(failed)?;
         }
-        drop(holder.wait());
+        let code = holder.wait().ok().and_then(|status| status.code());
         let why = why.trim().trim_start_matches("linerate: error: ");
-        return Err(Failure::Lab(why.to_owned()));
+        return Err(Failure::Inner {
+            code: code.and_then(|code| u8::try_from(code).ok()).unwrap_or(3),
+            why: why.to_owned(),
+        });
     }
     let held = Folder::open()?.find(name)?;
     let held = held.ok_or_else(|| Failure::Lab(format!("{name} is gone already")))?;
@@ -81,14 +90,15 @@ pub(super) fn hold(name: &str, printer: &Printer) -> Result<(), Failure> {
     let signals = take_signals()?;
     let lab = Lab::up(&scenario, runner::isolate()?)?;
     lab.begin();
-    folder.keep(&Held::by_us(name, &scenario, &lab))?;
+    let held = Held::by_us(name, &scenario, &lab);
+    folder.keep(&held)?;
     let said = printer.print(UP);
     let mut ended = said.is_err();
     while !ended && lab.is_running() {
         let mut entries = [PollEntry::new(signals.as_fd(), Interest::READ)];
         ended = !matches!(poll::wait(&mut entries, Some(LOOK)), Ok(0));
     }
-    folder.forget(name)?;
+    folder.forget(&held)?;
     lab.down()?;
     Ok(())
 }
@@ -119,7 +129,6 @@ pub(super) fn exec(arguments: &ExecArguments) -> Result<(), Failure> {
     let Some((program, rest)) = arguments.command.split_first() else {
         return Err(Failure::Usage("a command is wanted".to_owned()));
     };
-    // A terminal's Ctrl-C reaches the command by itself.
     let signals = take_signals()?;
     let settings = ChildSettings {
         namespace: Some(network.as_fd()),
@@ -132,6 +141,8 @@ pub(super) fn exec(arguments: &ExecArguments) -> Result<(), Failure> {
         Failure::Lab(format!("cannot run {}: {error}", words(&arguments.command)))
     })?;
     let ended = PidFd::open(child.id()).map_err(|error| lab(&error))?;
+    let mut asked = None;
+    // It ends with the command, with its path, or by the second signal.
     loop {
         let wait = |error| {
             Failure::Lab(format!(
@@ -139,8 +150,16 @@ pub(super) fn exec(arguments: &ExecArguments) -> Result<(), Failure> {
                 words(&arguments.command)
             ))
         };
+        let taken_down = || Failure::Lab(format!("{} was taken down", held.name));
         if let Some(status) = child.try_wait().map_err(wait)? {
-            return ended_with(status);
+            let mut entries = [PollEntry::new(holder.as_fd(), Interest::READ)];
+            // Whoever takes the path down kills what runs on it.
+            let without_path = matches!(poll::wait(&mut entries, Some(Nanos::ZERO)), Ok(1..));
+            return if without_path && status.signal() == Some(KILL) {
+                Err(taken_down())
+            } else {
+                ended_with(status)
+            };
         }
         let mut entries = [
             PollEntry::new(ended.as_fd(), Interest::READ),
@@ -151,17 +170,33 @@ pub(super) fn exec(arguments: &ExecArguments) -> Result<(), Failure> {
         if entries[1].readiness().readable {
             drop(child.kill());
             drop(child.wait());
-            return Err(Failure::Lab(format!("{} was taken down", held.name)));
+            return Err(taken_down());
         }
-        if let Ok(Some(signals::TERMINATE)) = signals.read() {
-            ended.signal(signals::TERMINATE).map_err(wait)?;
+        if let Ok(Some(received)) = signals.receive() {
+            pass_on(received, &ended, &mut asked).map_err(wait)?;
         }
+    }
+}
+
+/// What a terminal sends has reached the command as well, which may live on: a shell does. Anything else was for
+/// us, so the command is asked to end, and killed when somebody asks once more.
+fn pass_on(received: Received, to: &PidFd, asked: &mut Option<Nanos>) -> std::io::Result<()> {
+    if received.by_kernel {
+        return Ok(());
+    }
+    let now = clock::monotonic();
+    match *asked {
+        None => {
+            *asked = Some(now);
+            to.signal(received.signal)
+        }
+        Some(first) if now.since(first) >= ONCE_MORE => to.signal(KILL),
+        Some(_) => Ok(()),
     }
 }
 
 /// A command's exit code is ours, and it speaks for itself; a signal counts as a shell counts it.
 fn ended_with(status: std::process::ExitStatus) -> Result<(), Failure> {
-    use std::os::unix::process::ExitStatusExt as _;
     if status.success() {
         return Ok(());
     }
@@ -174,7 +209,13 @@ fn ended_with(status: std::process::ExitStatus) -> Result<(), Failure> {
 
 /// Shows what is up.
 pub(super) fn list(arguments: &ListArguments, printer: &Printer) -> Result<(), Failure> {
-    let all = Folder::open()?.all()?;
+    let noted = Folder::open()?.all()?;
+    for (name, why) in &noted.unreadable {
+        printer.tell(&format!(
+            "the note of {name} cannot be read: {why}; `linerate lab down {name}` removes it"
+        ));
+    }
+    let all = noted.up;
     if arguments.json {
         return Ok(printer.line(&serde_json::json!(all).to_string())?);
     }
@@ -188,27 +229,80 @@ pub(super) fn list(arguments: &ListArguments, printer: &Printer) -> Result<(), F
     if all.is_empty() {
         printer.tell("no path is up; `linerate lab up NAME` makes one");
     }
+    let own: Vec<u32> = all.iter().map(|held| held.pid).collect();
+    let mut running = runner::other_labs();
+    running.retain(|pid| !own.contains(pid));
+    if all.len() + running.len() > 1 {
+        printer.tell(&format!(
+            "{} labs run on this machine: they share its CPUs, so what one carries makes the others late",
+            all.len() + running.len()
+        ));
+    }
     Ok(())
 }
 
 /// Takes down one, or all.
 pub(super) fn down(arguments: &DownArguments, printer: &Printer) -> Result<(), Failure> {
     let folder = Folder::open()?;
-    let which = match &arguments.name {
-        Some(name) => vec![found(&folder, name)?],
+    let noted = match &arguments.name {
+        Some(name) => match folder.look(name)? {
+            Note::Unreadable(why) => Noted {
+                unreadable: vec![(name.clone(), why)],
+                ..Noted::default()
+            },
+            _ => Noted {
+                up: vec![found(&folder, name)?],
+                ..Noted::default()
+            },
+        },
         None => folder.all()?,
     };
-    for held in which {
-        take_down(&held).map_err(|error| {
-            Failure::Lab(format!(
-                "cannot take {} down (process {}): {error}",
-                held.name, held.pid
-            ))
-        })?;
-        folder.forget(&held.name)?;
-        printer.line(&format!("{} is down", held.name))?;
+    // One that does not go down keeps no other one up.
+    let mut result = Ok(());
+    for held in noted.up {
+        match end(&folder, &held) {
+            Ok(0) => printer.line(&format!("{} is down", held.name))?,
+            Ok(programs) => printer.line(&format!(
+                "{} is down; programs that still ran on its hosts were ended: {programs}",
+                held.name
+            ))?,
+            Err(failure) => {
+                printer.tell(&failure.to_string());
+                result = Err(failure);
+            }
+        }
     }
-    Ok(())
+    for (name, why) in noted.unreadable {
+        match folder.clear(&name) {
+            Ok(()) => printer.line(&format!(
+                "the note of {name} is removed; it could not be read ({why}), so a process that holds the path goes on if there is one"
+            ))?,
+            Err(failure) => {
+                printer.tell(&failure.to_string());
+                result = Err(failure);
+            }
+        }
+    }
+    result
+}
+
+/// Takes a path down and ends what was left running on its hosts; how many programs that were.
+fn end(folder: &Folder, held: &Held) -> Result<usize, Failure> {
+    use std::os::unix::fs::MetadataExt as _;
+    // They can be told as long as the holder lives.
+    let networks: Vec<u64> = held
+        .hosts
+        .iter()
+        .filter_map(|host| Some(std::fs::metadata(&host.namespace).ok()?.ino()))
+        .collect();
+    take_down(held).map_err(|error| {
+        Failure::Lab(format!(
+            "cannot take {} down (process {}): {error}",
+            held.name, held.pid
+        ))
+    })?;
+    folder.forget(held)?;
+    Ok(process::kill_in_networks(&networks))
 }
 
 fn take_down(held: &Held) -> std::io::Result<()> {
@@ -242,63 +336,4 @@ fn hosts(held: &Held) -> String {
     let line =
         |host: &state::HeldHost| format!("  {:<16} {}  {}\n", host.name, host.ipv4, host.ipv6);
     held.hosts.iter().map(line).collect()
-}
-
-/// The options as a scenario's text: what is wrong with them is said in the same words.
-fn text_of(arguments: &UpArguments) -> String {
-    let quoted = |text: &String| format!("\"{}\"", text.replace(['\\', '"', '\n'], "?"));
-    let top = [
-        ("name", Some(quoted(&arguments.name))),
-        ("about", Some("\"made by options\"".to_owned())),
-        ("seed", arguments.seed.map(|seed| seed.to_string())),
-        ("mode", arguments.mode.as_ref().map(quoted)),
-    ];
-    let path = [
-        ("rate", arguments.rate.as_ref().map(quoted)),
-        ("rtt", arguments.rtt.as_ref().map(quoted)),
-        ("jitter", arguments.jitter.as_ref().map(quoted)),
-        ("queue", arguments.queue.as_ref().map(quoted)),
-        ("loss", arguments.loss.map(|loss| format!("{loss:?}"))),
-    ];
-    let lines = |pairs: &[(&str, Option<String>)]| {
-        let given = pairs
-            .iter()
-            .filter_map(|(key, value)| Some((key, value.as_ref()?)));
-        let lines: Vec<String> = given
-            .map(|(key, value)| format!("{key} = {value}\n"))
-            .collect();
-        lines.concat()
-    };
-    format!("{}[path]\n{}", lines(&top), lines(&path))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_are_a_scenario() {
-        let arguments = UpArguments {
-            name: "x".to_owned(),
-            scenario: None,
-            rate: Some("1G".to_owned()),
-            rtt: Some("60ms".to_owned()),
-            jitter: None,
-            queue: Some("2x".to_owned()),
-            loss: Some(1e-4),
-            mode: Some("packet".to_owned()),
-            seed: Some(9),
-        };
-        let scenario = Scenario::parse("x", &text_of(&arguments)).unwrap();
-        assert_eq!(scenario.seed, 9);
-        assert_eq!(scenario.path.rtt(), Nanos::from_millis(60));
-        let wrong = UpArguments {
-            rate: Some("fast".to_owned()),
-            ..arguments
-        };
-        let error = Scenario::parse("x", &text_of(&wrong))
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("rate"), "{error}");
-    }
 }

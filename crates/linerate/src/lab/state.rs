@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use linerate_kernel::file::lock;
 use linerate_kernel::process;
 use linerate_lab::runner::{Host, Lab};
 use linerate_lab::scenario::{Family, Scenario};
@@ -15,6 +16,8 @@ use crate::action::Failure;
 
 /// The longest name of a path.
 const LONGEST_NAME: usize = 64;
+/// So often a folder is locked that is gone by then.
+const LOCK_TRIES: u32 = 100;
 
 /// A path that is up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,10 +67,34 @@ impl Held {
         }
     }
 
+    /// Whether both are held by one process.
+    fn is_same_process(&self, other: &Self) -> bool {
+        (self.pid, self.start_ticks) == (other.pid, other.start_ticks)
+    }
+
     /// Whether the process that held it still lives.
     pub(super) fn is_up(&self) -> bool {
         process::start_ticks(self.pid) == Some(self.start_ticks)
     }
+}
+
+/// What stands under a name.
+#[derive(Debug)]
+pub(super) enum Note {
+    Absent,
+    Up(Held),
+    /// The process that held it has ended without a word.
+    Gone,
+    /// What is there is no note of ours, for this reason.
+    Unreadable(String),
+}
+
+/// All that stands in the folder.
+#[derive(Debug, Default)]
+pub(super) struct Noted {
+    pub(super) up: Vec<Held>,
+    /// Names, and why what stands under them cannot be read.
+    pub(super) unreadable: Vec<(String, String)>,
 }
 
 /// The folder of all of them.
@@ -101,26 +128,38 @@ impl Folder {
         self.0.join(format!("{name}.json"))
     }
 
+    /// What is noted under this name.
+    pub(super) fn look(&self, name: &str) -> Result<Note, Failure> {
+        check_name(name)?;
+        Ok(match fs::read(self.file(name)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Note::Absent,
+            Err(error) => Note::Unreadable(error.to_string()),
+            Ok(bytes) => match serde_json::from_slice::<Held>(&bytes) {
+                Ok(held) if held.is_up() => Note::Up(held),
+                // Its process was killed: the kernel has removed all that it held.
+                Ok(_) => Note::Gone,
+                Err(error) => Note::Unreadable(error.to_string()),
+            },
+        })
+    }
+
     /// The path of this name that is up; forgets one that is not.
     pub(super) fn find(&self, name: &str) -> Result<Option<Held>, Failure> {
-        check_name(name)?;
-        let path = self.file(name);
-        let bytes = match fs::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            other => other.map_err(|error| file("read", &path, &error))?,
-        };
-        match serde_json::from_slice::<Held>(&bytes) {
-            Ok(held) if held.is_up() => Ok(Some(held)),
-            // Its process was killed: the kernel has removed all that it held.
-            Ok(_) => self.forget(name).map(|()| None),
-            Err(error) => Err(Failure::File(format!("{}: {error}", path.display()))),
+        match self.look(name)? {
+            Note::Absent => Ok(None),
+            Note::Up(held) => Ok(Some(held)),
+            Note::Gone => self.clear(name).map(|()| None),
+            Note::Unreadable(why) => Err(Failure::File(format!(
+                "the note {} cannot be read: {why}; `linerate lab down {name}` removes it",
+                self.file(name).display()
+            ))),
         }
     }
 
-    /// All that are up, by their names.
-    pub(super) fn all(&self) -> Result<Vec<Held>, Failure> {
+    /// All that are up, by their names, and notes that nobody can read: they hide nothing of the others.
+    pub(super) fn all(&self) -> Result<Noted, Failure> {
         let entries = match fs::read_dir(&self.0) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Noted::default()),
             other => other.map_err(|error| file("read", &self.0, &error))?,
         };
         let mut names: Vec<String> = entries
@@ -130,39 +169,116 @@ impl Folder {
             })
             .collect();
         names.sort();
-        let found = names.iter().map(|name| self.find(name));
-        found.filter_map(Result::transpose).collect()
+        let mut noted = Noted::default();
+        for name in names {
+            match self.look(&name) {
+                Ok(Note::Up(held)) => noted.up.push(held),
+                Ok(Note::Gone) => self.clear(&name)?,
+                Ok(Note::Absent) => {}
+                Ok(Note::Unreadable(why)) => noted.unreadable.push((name, why)),
+                Err(no_name) => noted.unreadable.push((name, no_name.to_string())),
+            }
+        }
+        Ok(noted)
     }
 
     /// Says that a path is up.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] where another one of this name is: of two that come up at once, one is noted.
     pub(super) fn keep(&self, held: &Held) -> Result<(), Failure> {
-        let made = fs::DirBuilder::new().mode(0o700).create(&self.0);
-        if let Err(error) = made
-            && error.kind() != ErrorKind::AlreadyExists
-        {
-            return Err(file("make the folder", &self.0, &error));
-        }
-        let path = self.file(&held.name);
-        let temporary = path.with_extension(format!("{}.part", held.pid));
-        let written = serde_json::to_vec_pretty(held)
-            .map_err(std::io::Error::from)
-            .and_then(|bytes| fs::write(&temporary, bytes))
-            .and_then(|()| fs::rename(&temporary, &path));
-        written.map_err(|error| file("write", &path, &error))
+        self.locked(|| {
+            if let Note::Up(_) = self.look(&held.name)? {
+                return Err(up_already(&held.name));
+            }
+            let path = self.file(&held.name);
+            let temporary = path.with_extension(format!("{}.part", held.pid));
+            let written = serde_json::to_vec_pretty(held)
+                .map_err(std::io::Error::from)
+                .and_then(|bytes| fs::write(&temporary, bytes))
+                .and_then(|()| fs::rename(&temporary, &path));
+            written.map_err(|error| {
+                // Half a note is worse than none.
+                drop(fs::remove_file(&temporary));
+                file("write", &path, &error)
+            })
+        })
     }
 
-    /// Forgets a path, and the folder with the last one.
-    pub(super) fn forget(&self, name: &str) -> Result<(), Failure> {
+    /// Forgets a path, not another one that took its name since.
+    pub(super) fn forget(&self, held: &Held) -> Result<(), Failure> {
+        self.locked(|| {
+            let noted = fs::read(self.file(&held.name)).ok();
+            let noted = noted.and_then(|bytes| serde_json::from_slice::<Held>(&bytes).ok());
+            if noted.is_some_and(|noted| noted.is_same_process(held)) {
+                self.remove(&held.name)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Removes what is noted under this name, unless it is a path that is up.
+    pub(super) fn clear(&self, name: &str) -> Result<(), Failure> {
+        self.locked(|| match self.look(name)? {
+            Note::Up(_) | Note::Absent => Ok(()),
+            Note::Gone | Note::Unreadable(_) => self.remove(name),
+        })
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Failure> {
         let path = self.file(name);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(file("remove", &path, &error)),
-            _ => {
-                // It stays while another path is noted in it.
-                drop(fs::remove_dir(&self.0));
-                Ok(())
-            }
+            _ => Ok(()),
         }
     }
+
+    /// Does something while no other process changes the folder, and removes the folder with its last note. Others
+    /// wait for a few operations on small files.
+    fn locked<T>(&self, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+        let lock = self.lock()?;
+        let result = work();
+        // It stays while a path is noted in it.
+        drop(fs::remove_dir(&self.0));
+        drop(lock);
+        result
+    }
+
+    /// The folder, made where it is absent, and locked.
+    fn lock(&self) -> Result<fs::File, Failure> {
+        for _ in 0..LOCK_TRIES {
+            let made = fs::DirBuilder::new().mode(0o700).create(&self.0);
+            if let Err(error) = made
+                && error.kind() != ErrorKind::AlreadyExists
+            {
+                return Err(file("make the folder", &self.0, &error));
+            }
+            let failed = |error: &std::io::Error| file("lock the folder", &self.0, error);
+            let folder = match fs::File::open(&self.0) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                other => other.map_err(|error| failed(&error))?,
+            };
+            lock(&folder).map_err(|error| failed(&error))?;
+            let ours = folder.metadata().map_err(|error| failed(&error))?;
+            // Whoever had the lock before may have removed the folder.
+            if fs::metadata(&self.0)
+                .is_ok_and(|now| (now.dev(), now.ino()) == (ours.dev(), ours.ino()))
+            {
+                return Ok(folder);
+            }
+        }
+        Err(Failure::File(format!(
+            "cannot lock the folder {}: others remove it again and again",
+            self.0.display()
+        )))
+    }
+}
+
+/// Of two paths of one name there is one.
+pub(super) fn up_already(name: &str) -> Failure {
+    Failure::Usage(format!(
+        "a path named {name} is up already; `linerate lab down {name}` takes it down"
+    ))
 }
 
 /// A name is a file's as well.
@@ -196,5 +312,107 @@ mod tests {
         for name in ["", ".", "..", "../x", "a/b", "-x", "a b", &"x".repeat(65)] {
             assert!(check_name(name).is_err(), "{name}");
         }
+    }
+
+    /// A folder that is removed with this.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let path =
+                std::env::temp_dir().join(format!("linerate-notes-{name}-{}", std::process::id()));
+            drop(fs::remove_dir_all(&path));
+            fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+
+        fn folder(&self) -> Folder {
+            Folder(self.0.join("linerate-lab"))
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            drop(fs::remove_dir_all(&self.0));
+        }
+    }
+
+    fn held(name: &str, pid: u32) -> Held {
+        Held {
+            name: name.to_owned(),
+            scenario: "x".to_owned(),
+            about: String::new(),
+            pid,
+            start_ticks: process::start_ticks(pid).unwrap_or(0),
+            hosts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn of_two_that_come_up_at_once_one_is_noted() {
+        let scratch = Scratch::new("two");
+        let own = std::process::id();
+        let noted = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| scratch.folder().keep(&held("same", own)).is_ok()))
+                .collect();
+            let kept = all.into_iter().map(|each| each.join().unwrap());
+            kept.filter(|kept| *kept).count()
+        });
+        assert_eq!(noted, 1);
+    }
+
+    #[test]
+    fn a_path_forgets_only_itself() {
+        let scratch = Scratch::new("itself");
+        let folder = scratch.folder();
+        folder.keep(&held("one", std::process::id())).unwrap();
+        // The process with the number 1 holds none of ours.
+        folder.forget(&held("one", 1)).unwrap();
+        assert!(matches!(folder.look("one").unwrap(), Note::Up(_)));
+        let again = folder.keep(&held("one", 1)).unwrap_err().to_string();
+        assert!(again.contains("up already"), "{again}");
+        folder.forget(&held("one", std::process::id())).unwrap();
+        assert!(matches!(folder.look("one").unwrap(), Note::Absent));
+        assert!(!folder.0.exists());
+    }
+
+    #[test]
+    fn what_cannot_be_noted_leaves_nothing() {
+        let scratch = Scratch::new("nothing");
+        let folder = scratch.folder();
+        // A folder with something in it stands where the note would.
+        fs::create_dir_all(folder.file("full").join("x")).unwrap();
+        folder.keep(&held("full", std::process::id())).unwrap_err();
+        let left: Vec<_> = fs::read_dir(&folder.0)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(left, ["full.json"]);
+    }
+
+    #[test]
+    fn one_bad_note_hides_no_other() {
+        let scratch = Scratch::new("bad");
+        let folder = scratch.folder();
+        folder.keep(&held("good", std::process::id())).unwrap();
+        fs::write(folder.file("bad"), "{").unwrap();
+        // No process has this number: it was killed.
+        let killed = Held {
+            pid: u32::MAX,
+            ..held("killed", 1)
+        };
+        fs::write(folder.file("killed"), serde_json::to_vec(&killed).unwrap()).unwrap();
+        let noted = folder.all().unwrap();
+        assert_eq!(noted.up.len(), 1);
+        assert_eq!(noted.unreadable.len(), 1);
+        assert_eq!(noted.unreadable[0].0, "bad");
+        assert!(!folder.file("killed").exists());
+        let error = folder.find("bad").unwrap_err().to_string();
+        assert!(error.contains("lab down bad"), "{error}");
+        folder.clear("bad").unwrap();
+        folder.clear("good").unwrap();
+        assert!(!folder.file("bad").exists());
+        assert!(folder.file("good").exists());
     }
 }

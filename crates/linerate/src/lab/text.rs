@@ -29,10 +29,20 @@ pub(super) fn report(scenario: &Scenario, lab: &LabReport) -> String {
         let _ = writeln!(
             out,
             "  {name:<16} {}, MTU {mtu}, tcp_rmem {}, tcp_wmem {}",
-            host.route_congestion,
+            host.route_congestion.as_deref().unwrap_or("unknown"),
             setting("net.ipv4.tcp_rmem"),
             setting("net.ipv4.tcp_wmem")
         );
+        if let Some(cpu) = host.cpu {
+            let used = cpu
+                .used
+                .map_or("unknown".to_owned(), |used| format!("{used:.2}"));
+            let _ = writeln!(
+                out,
+                "    its program was to have {} of a CPU: the weights make {:.2}, and it used {used}",
+                cpu.asked, cpu.weights
+            );
+        }
         for (key, asked) in &host.refused {
             let _ = writeln!(
                 out,
@@ -40,6 +50,13 @@ pub(super) fn report(scenario: &Scenario, lab: &LabReport) -> String {
                 setting(key)
             );
         }
+    }
+    if !lab.other_labs.is_empty() {
+        let _ = writeln!(
+            out,
+            "{} other labs ran on this machine's CPUs, which makes this one late at times.",
+            lab.other_labs.len()
+        );
     }
     if lab.bottleneck.is_empty() {
         out.push_str("The lab kept pace with what it was asked for.\n");
@@ -72,10 +89,15 @@ fn direction(out: &mut String, name: &str, passed: &Passed) {
 
 fn traffic(of: &ClassCounters) -> String {
     let mut text = format!(
-        "{} in {} packets",
+        "{} in {} packets came, ",
         Bytes(of.offered.bytes),
         grouped(of.offered.segments)
     );
+    if of.delivered.segments == of.offered.segments {
+        text.push_str("all delivered");
+    } else {
+        let _ = write!(text, "{} delivered", grouped(of.delivered.segments));
+    }
     let drops = &of.dropped;
     for (what, tally) in [
         ("dropped by the full queue", drops.queue),
@@ -87,6 +109,7 @@ fn traffic(of: &ClassCounters) -> String {
         ("duplicated", of.duplicated),
         ("overtaken", of.overtaken),
         ("cut", of.fragmented),
+        ("still on the way", of.held),
     ] {
         if tally.packets > 0 {
             let _ = write!(text, ", {} {what}", grouped(tally.segments));
@@ -104,4 +127,35 @@ fn queue(counters: &Counters) -> String {
         return String::new();
     }
     format!("queue up to {}, {longest}; ", counters.queue_bytes_max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_lab::path::Tally;
+
+    #[test]
+    fn what_came_is_told_apart_from_what_was_delivered() {
+        let tally = |packets| Tally {
+            packets,
+            segments: packets,
+            bytes: packets * 1500,
+        };
+        let mut of = ClassCounters {
+            offered: tally(1000),
+            delivered: tally(1000),
+            ..ClassCounters::default()
+        };
+        assert_eq!(
+            traffic(&of),
+            "1.43 MiB in 1,000 packets came, all delivered"
+        );
+        of.delivered = tally(900);
+        of.dropped.queue = tally(60);
+        of.held = tally(40);
+        assert_eq!(
+            traffic(&of),
+            "1.43 MiB in 1,000 packets came, 900 delivered, 60 dropped by the full queue, 40 still on the way"
+        );
+    }
 }

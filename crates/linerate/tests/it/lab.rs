@@ -59,6 +59,11 @@ fn a_shaped_path_and_the_test_across_it_tell_the_same() {
     };
     assert_balanced(&told["test"], "a shaped path");
     assert_eq!(told["lab"]["in_force"]["mode"], "packet");
+    // The socket's, and the route's as the kernel's table has it.
+    assert_eq!(
+        told["lab"]["in_force"]["hosts"]["receiver"]["route_congestion"],
+        "cubic"
+    );
     assert_eq!(
         told.pointer("/test/summary/directions/0/congestion/0"),
         Some(&Value::from("cubic"))
@@ -158,6 +163,55 @@ fn bulk_mode_counts_segments() {
     assert!(
         segments.abs_diff(counted) < counted / 50 + 200,
         "{segments} against {counted}"
+    );
+}
+
+#[test]
+fn bulk_mode_counts_segments_as_long_as_both_hosts_take_them() {
+    let _alone = alone();
+    let folder = Folder::new();
+    let text = "name = \"unlike\"\nmode = \"bulk\"\n[path]\nrate = \"500M\"\nrtt = \"10ms\"\n[sender]\nmtu = 9000\n[test]\nargs = \"-t 2\"\n";
+    let file = folder.with("unlike.toml", text);
+    let Some(told) = document(
+        "unlike hosts in bulk",
+        &format!("{} --json", file.display()),
+    ) else {
+        return;
+    };
+    let (segments, counted) = (
+        forward(&told, "offered/segments"),
+        number(&told, "/test/summary/segments"),
+    );
+    assert!(
+        segments.abs_diff(counted) < counted / 50 + 200,
+        "{segments} against {counted}"
+    );
+    // 500 Mbit/s × 1448/1538 = 471 Mbit/s is all that the receiver's packets leave.
+    let goodput = number(&told, "/test/summary/whole_run_bps");
+    assert!(goodput <= 471_000_000, "{goodput}");
+}
+
+#[test]
+fn a_share_of_a_cpu_is_told_as_it_was() {
+    let _alone = alone();
+    let folder = Folder::new();
+    let text =
+        "name = \"share\"\n[path]\nrtt = \"2ms\"\n[receiver]\ncpu = 0.4\n[test]\nargs = \"-t 2\"\n";
+    let file = folder.with("share.toml", text);
+    let Some(told) = document("a share of a CPU", &format!("{} --json", file.display())) else {
+        return;
+    };
+    let share = |what| number_or_float(&told, &format!("/lab/in_force/hosts/receiver/cpu/{what}"));
+    assert!((share("asked") - 0.4).abs() < 1e-9);
+    assert!((share("weights") - 0.4).abs() < 0.03);
+    assert!(
+        share("used") > 0.0 && share("used") < 0.8,
+        "{}",
+        share("used")
+    );
+    assert_eq!(
+        told["lab"]["in_force"]["hosts"]["sender"]["cpu"],
+        Value::Null
     );
 }
 
@@ -284,6 +338,120 @@ fn a_path_stays_up_for_commands_and_goes_down() {
         .json();
     assert_eq!(list, serde_json::json!([]));
     assert!(!folder.file("linerate-lab").exists());
+}
+
+#[test]
+fn what_runs_on_a_host_hears_signals_and_ends_with_its_path() {
+    let _beside = beside();
+    let folder = Folder::new();
+    // Any name that a path may have, whatever its options.
+    let name = "My.Lab_1";
+    let up = noted(&folder, &["up", name, "--rate", "1G"]);
+    let Some(done) = lab("signals on a host", &mut { up }) else {
+        return;
+    };
+    done.expect(0);
+    let exec = |words: &[&str]| {
+        let mut all = vec!["exec", name, "sender", "--"];
+        all.extend(words);
+        noted(&folder, &all)
+    };
+    let blocked = run(&mut exec(&["grep", "SigBlk", "/proc/self/status"]), LONG).expect(0);
+    assert_eq!(
+        blocked.out.split_whitespace().last(),
+        Some("0000000000000000")
+    );
+    // One that listens ends at once.
+    let sleeping = start(&mut exec(&["sleep", "60"]));
+    assert!(wait_until(LONG, || has_child_called(
+        sleeping.pid(),
+        "sleep"
+    )));
+    sleeping.signal("TERM");
+    sleeping.wait(LONG).expect(128 + 15);
+    // One that does not is killed when it is asked again.
+    let script = "trap '' TERM; echo deaf; exec sleep 60";
+    let mut deaf = start(&mut exec(&["sh", "-c", script]));
+    assert!(wait_until(LONG, || deaf.out().contains("deaf")));
+    let ended = wait_until(LONG, || {
+        let ended = deaf.ended();
+        if !ended {
+            deaf.signal("TERM");
+        }
+        ended
+    });
+    assert!(ended);
+    deaf.wait(LONG).expect(128 + 9);
+    // What a command left behind goes with the path.
+    let words = ["sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!"];
+    let left = run(&mut exec(&words), LONG).expect(0).out;
+    let left: u64 = left.trim().parse().unwrap();
+    assert!(alive(left));
+    let down = run(&mut noted(&folder, &["down", name]), LONG).expect(0);
+    assert!(down.out.contains("were ended: 1"), "{}", down.out);
+    assert!(wait_until(GONE, || !alive(left)));
+}
+
+fn has_child_called(pid: u32, name: &str) -> bool {
+    children(pid).into_iter().any(|child| {
+        std::fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|comm| comm.trim() == name)
+    })
+}
+
+#[test]
+fn of_two_paths_of_one_name_at_once_one_comes_up() {
+    let _beside = beside();
+    let folder = Folder::new();
+    let up = |rate| noted(&folder, &["up", "same", "--rate", rate]);
+    let other = start(&mut up("10M"));
+    let Some(one) = lab("two paths of one name", &mut up("1G")) else {
+        other.wait(LONG);
+        return;
+    };
+    let other = other.wait(LONG);
+    let mut codes = [one.code(), other.code()];
+    codes.sort_unstable();
+    assert_eq!(codes, [Some(0), Some(2)], "{} {}", one.error, other.error);
+    assert!(format!("{}{}", one.error, other.error).contains("up already"));
+    // Beside it lies something that nobody can read.
+    folder.with("linerate-lab/bad.json", "{");
+    let list = run(&mut noted(&folder, &["list", "--json"]), LONG).expect(0);
+    assert!(list.error.contains("lab down bad"), "{}", list.error);
+    let list = list.json();
+    assert_eq!(list.as_array().unwrap().len(), 1);
+    assert_eq!(list[0]["name"], "same");
+    let about = if one.code() == Some(0) {
+        "rate 1G"
+    } else {
+        "rate 10M"
+    };
+    assert_eq!(list[0]["about"], about);
+    let words = ["exec", "same", "receiver", "--", "true"];
+    run(&mut noted(&folder, &words), LONG).expect(0);
+    let down = run(&mut noted(&folder, &["down", "--all"]), LONG).expect(0);
+    assert!(down.out.contains("same is down") && down.out.contains("note of bad"));
+    assert!(!folder.file("linerate-lab").exists());
+}
+
+#[test]
+fn what_is_wrong_with_an_option_is_said_of_the_option() {
+    let _beside = beside();
+    let folder = Folder::new();
+    for (option, value) in [("--rate", "fast"), ("--loss", "nan"), ("--rtt", "1h")] {
+        let done = run(&mut noted(&folder, &["up", "x", option, value]), LONG).expect(2);
+        assert!(
+            done.error.contains(option) && done.error.contains(value),
+            "{}",
+            done.error
+        );
+        assert!(
+            !done.error.contains("TOML") && !done.error.contains("x:"),
+            "{}",
+            done.error
+        );
+    }
+    let done = run(&mut noted(&folder, &["grade", ".", "--runs", "0"]), LONG).expect(2);
+    assert!(done.error.contains("--runs"), "{}", done.error);
 }
 
 #[test]

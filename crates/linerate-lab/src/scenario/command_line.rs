@@ -1,0 +1,126 @@
+//! The arguments of `linerate test` as far as a scenario must understand them: which options they are, and what
+//! value each has. The binary holds its own definition against [`WITH_VALUE`].
+
+/// Options that are followed by a value, by all their names.
+pub const WITH_VALUE: [&str; 50] = [
+    "-p",
+    "--port",
+    "-t",
+    "--time",
+    "-n",
+    "--bytes",
+    "-k",
+    "--blocks",
+    "-i",
+    "--interval",
+    "-O",
+    "--omit",
+    "-b",
+    "--bitrate",
+    "--bandwidth",
+    "-l",
+    "--length",
+    "-w",
+    "--window",
+    "-P",
+    "--parallel",
+    "-M",
+    "--set-mss",
+    "-C",
+    "--congestion",
+    "-S",
+    "--tos",
+    "--dscp",
+    "-B",
+    "--bind",
+    "--bind-dev",
+    "--cport",
+    "-L",
+    "--flowlabel",
+    "-A",
+    "--affinity",
+    "--fq-rate",
+    "--sample",
+    "--connect-timeout",
+    "-T",
+    "--title",
+    "--username",
+    "--rsa-public-key-path",
+    "-o",
+    "--output",
+    "--precision",
+    "--expect",
+    "--provisioned",
+    "--html",
+    "--svg",
+];
+
+/// The options in these words and their values, each by the name under which it was given: `-uR -b40M` is `-u`,
+/// `-R` and `-b` with 40M. Words that are no options, and what follows `--`, are left out.
+pub(super) fn options(words: &[String]) -> impl Iterator<Item = (String, Option<&str>)> {
+    let mut words = words.iter().map(String::as_str);
+    let mut letters = "";
+    let with_value = |name: &str| WITH_VALUE.contains(&name);
+    std::iter::from_fn(move || {
+        // Ends: each turn takes a word.
+        while letters.is_empty() {
+            let word = words.next().filter(|word| *word != "--")?;
+            if let Some(long) = word.strip_prefix("--") {
+                let (name, attached) = match long.split_once('=') {
+                    Some((name, value)) => (format!("--{name}"), Some(value)),
+                    None => (word.to_owned(), None),
+                };
+                let value = match attached {
+                    None if with_value(&name) => words.next(),
+                    attached => attached,
+                };
+                return Some((name, value));
+            }
+            letters = word.strip_prefix('-').unwrap_or_default();
+        }
+        let (letter, rest) = letters.split_at(letters.chars().next().map_or(0, char::len_utf8));
+        let name = format!("-{letter}");
+        if !with_value(&name) {
+            letters = rest;
+            return Some((name, None));
+        }
+        letters = "";
+        let value = match rest.strip_prefix('=').unwrap_or(rest) {
+            "" => words.next(),
+            attached => Some(attached),
+        };
+        Some((name, value))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Vec<String> {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        options(&words)
+            .map(|(name, value)| match value {
+                Some(value) => format!("{name}={value}"),
+                None => name,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn options_are_read_as_the_program_reads_them() {
+        for (line, options) in [
+            ("-uR -b 40M -t 2", "-u -R -b=40M -t=2"),
+            ("-Rt5 -P=4", "-R -t=5 -P=4"),
+            ("--time 5 --time=6 --bidir", "--time=5 --time=6 --bidir"),
+            // What an option's value looks like does not matter.
+            ("-T -R -u", "-T=-R -u"),
+            ("--title --bidir x", "--title=--bidir"),
+            ("-p5000 -ofile", "-p=5000 -o=file"),
+            ("-t", "-t"),
+            ("a - -u -- -R", "-u"),
+        ] {
+            assert_eq!(read(line).join(" "), options, "{line}");
+        }
+    }
+}
