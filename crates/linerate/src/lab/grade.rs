@@ -1,5 +1,6 @@
 //! `linerate lab grade`: a folder of scenarios, run and held against what they expect.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use linerate_experiment::grade::{self, Observed, Rounds, Step};
@@ -16,6 +17,9 @@ use super::take_signals;
 use crate::action::Failure;
 use crate::printer::Printer;
 
+/// Why a run was not made, or does not count.
+const STOPPED: &str = "stopped by a signal";
+
 /// Runs and grades.
 pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), Failure> {
     let scenarios = scenarios(&arguments.folder, &arguments.only)?;
@@ -28,8 +32,11 @@ pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), F
     let signals = take_signals()?;
     let isolation = runner::isolate()?;
     let mut stopped = false;
+    let mut asked = BTreeSet::new();
     let one = |scenario: &Scenario, seed| {
-        if let Some(folder) = keep.filter(|_| arguments.resume)
+        // Whoever asks again wants another run.
+        let first = asked.insert((scenario.name.clone(), seed));
+        if let Some(folder) = keep.filter(|_| arguments.resume && first)
             && let Ok(known) = kept::read(folder, &scenario.name, seed)
         {
             return Ok(known);
@@ -37,9 +44,11 @@ pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), F
         // After a signal nothing more is started; what ran is told.
         stopped = stopped || matches!(signals.read(), Ok(Some(_)));
         if stopped {
-            return Err("stopped by a signal".to_owned());
+            return Err(STOPPED.to_owned());
         }
-        observe(scenario, seed, keep, isolation, &signals)
+        let observed = observe(scenario, seed, keep, isolation, &signals);
+        stopped = observed.as_ref().is_err_and(|why| why == STOPPED);
+        observed
     };
     let tell = |what: &str, step: Step<'_>| {
         printer.tell(&format!(
@@ -160,6 +169,17 @@ fn observe(
     };
     let ran =
         run::run(&scenario, isolation, &options, signals).map_err(|failure| failure.to_string())?;
+    if ran.stopped {
+        // What was measured until then is no run of this scenario.
+        if let Some(folder) = keep {
+            drop(std::fs::remove_file(kept::record(
+                folder,
+                &scenario.name,
+                seed,
+            )));
+        }
+        return Err(STOPPED.to_owned());
+    }
     let document: serde_json::Value = serde_json::from_slice(&ran.document)
         .map_err(|_| format!("the test gave no document: {}", ran.complaint))?;
     let observed = observed(&scenario, &ran, &document);

@@ -33,6 +33,8 @@ pub(super) struct RunOptions {
 pub(super) struct Ran {
     /// How `linerate test` ended.
     pub(super) status: ExitStatus,
+    /// Whether a signal cut it short.
+    pub(super) stopped: bool,
     /// Its document, where asked for: empty where it failed before the test.
     pub(super) document: Vec<u8>,
     /// Its last words, where the document was asked for.
@@ -77,10 +79,11 @@ pub(super) fn run(
     let waited = wait(&mut program, &lab, &serving, &mut cross, signals);
     cross.stop();
     drop((shares, cross, serving));
-    let status = waited?;
+    let (status, stopped) = waited?;
     let (document, complaint) = output.whole();
     Ok(Ran {
         status,
+        stopped,
         document,
         complaint,
         lab: lab.down()?,
@@ -94,14 +97,15 @@ fn wait(
     serving: &Serving,
     cross: &mut CrossTraffic<'_>,
     signals: &SignalFd,
-) -> Result<ExitStatus, Failure> {
+) -> Result<(ExitStatus, bool), Failure> {
+    let mut stopped = false;
     let failed = |error| Failure::Lab(format!("cannot wait for the test: {error}"));
     let ended = PidFd::open(program.child.id()).map_err(failed)?;
     let mut begun: Option<Nanos> = None;
     // It ends with the test, which bounds itself, or with a signal.
     loop {
         if let Some(status) = program.child.try_wait().map_err(failed)? {
-            return Ok(status);
+            return Ok((status, stopped));
         }
         let now = clock::monotonic();
         if begun.is_none() && serving.has_begun() {
@@ -130,6 +134,7 @@ fn wait(
         )
         .map_err(failed)?;
         if let Ok(Some(signal)) = signals.read() {
+            stopped = true;
             // The test knows what to do with it, and tells what it measured until now.
             ended.signal(signal).map_err(failed)?;
         }
