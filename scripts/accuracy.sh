@@ -34,10 +34,11 @@ a remedy gives. Made by \`make accuracy\`, which runs
 
     linerate ${arguments[*]}
 
-Every scenario of \`scenarios/\` is run $runs times with different seeds on a path that this machine makes, and each
+Every scenario of \`scenarios/\` is run on a path that this machine makes, once for each seed ($runs of them), and each
 run's findings are held against what the scenario expects. Then each remedy that a finding names with a rate to expect
 is applied to its scenario, which is run again with the same seed; a promise is kept when the goodput of the plateau lies
-within 15 % of it. Remedies that a lab cannot apply, and those without a rate, are listed and not counted. [The lab's
+within 15 % of it. Not counted, but listed: remedies that a lab cannot apply, those without a rate, and those that are
+further off in a run that the machine disturbed, which shows nothing either way. [The lab's
 guide](guides/lab.md) says what the signs mean.
 
 On Linux $(uname -r), $(nproc) CPUs, $("$linerate" --version), $(date -u +%F), seeds from $seeds.

@@ -4,7 +4,7 @@
 # side. Needs no root; nothing stays behind, since the path lives only as long as the process that holds it.
 set -euo pipefail
 linerate=$(realpath "$1")
-report=${2:-try.html}
+report=$(realpath "${2:-try.html}")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cat >"$folder/try.toml" <<'SCENARIO'
@@ -52,14 +52,32 @@ loopback() {
 # A figure of a record's document, by its key: the first one.
 figure() { "$linerate" show --json "$1" | grep -o "\"$2\": *[0-9.]*" | head -1 | grep -o '[0-9.]*$'; }
 
+# Holds a record's ledger against what the path counted, as the report of its run says. The path counts IP packets,
+# the ledger segments; the rest is the control connection.
+check_against_path() {
+    local record=$1 report=$2 segments offered
+    segments=$(figure "$record" segments)
+    offered=$(sed -n 's/^  forward .* in \([0-9,]*\) packets.*/\1/p' "$report" | tr -d ,)
+    awk -v offered="$offered" -v segments="$segments" 'BEGIN {
+        off = 100 * (offered - segments) / segments
+        printf "Check: the ledger has %d segments, the path was offered %d packets: %+.2f %%.\n", segments, offered, off
+        if (off < -1 || off > 1) { print "The ledger and the path disagree by more than 1 %."; exit 1 }
+    }'
+}
+
 echo "1. Measured and explained: linerate lab run try.toml"
 echo
-lab -- -o "$folder/before.json"
+lab -- -o "$folder/before.json" | tee "$folder/before.txt"
+# No path could be made: loopback was measured instead.
+[ -s "$folder/before.json" ] || exit 0
+echo
+check_against_path "$folder/before.json" "$folder/before.txt"
 echo
 echo "2. Remedied and measured again: linerate lab run try.toml --remedy-of before.json"
 echo
-lab --remedy-of "$folder/before.json" -- -o "$folder/after.json"
-
+lab --remedy-of "$folder/before.json" -- -o "$folder/after.json" | tee "$folder/after.txt"
+echo
+check_against_path "$folder/after.json" "$folder/after.txt"
 echo
 before=$(figure "$folder/before.json" goodput_bps)
 after=$(figure "$folder/after.json" goodput_bps)
@@ -69,7 +87,12 @@ awk -v before="$before" -v after="$after" -v expected="$expected" 'BEGIN {
         before / 1e6, after / 1e6, after / before, expected / 1e6, 100 * (after / expected - 1)
     if (after < before) { print "The remedy did not help."; exit 1 }
 }'
-if "$linerate" compare --help >/dev/null 2>&1; then
-    "$linerate" compare "$folder/before.json" "$folder/after.json" --html "$report"
+echo
+cd "$folder"
+if "$linerate" compare --help | grep -q -e --html; then
+    "$linerate" compare before.json after.json --html "$report"
+    echo
     echo "Both in one report: $report"
+else
+    "$linerate" compare before.json after.json
 fi

@@ -77,11 +77,13 @@ fn remark(trial: &Trial) -> Option<String> {
 fn summary(report: &Report) -> String {
     let (kept, judged) = report.kept();
     let trials = report.trials.len();
+    let shows_nothing = |trial: &&Trial| matches!(trial.outcome, Outcome::Disturbed { .. });
+    let disturbed = report.trials.iter().filter(shows_nothing).count();
     format!(
-        "{trials} remedies, {judged} of them applied and judged: {kept} within {:.0} % of the rate promised (✓), \
-         {} not (✗); {} without a rate, not to be applied in a lab (·) or disturbed (?)\n",
+        "{trials} remedies, {judged} of them applied and judged: {kept} within {:.0} % of the rate promised (✓), {} not (✗); \
+         {disturbed} disturbed and further off (?), {} without a rate or not to be applied in a lab (·)\n",
         100.0 * WITHIN,
         judged - kept,
-        trials - judged
+        trials - judged - disturbed
     )
 }

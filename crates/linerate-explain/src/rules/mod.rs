@@ -153,6 +153,9 @@ fn half_is_missing(case: &Case<'_>) -> &'static str {
 /// CUBIC at 10 ms still reaches gigabits.
 const REPEATS_MATTER: f64 = 1e-4;
 
+/// Fewer lost segments than these tell no share.
+const FEW_LOST: u64 = 8;
+
 /// A rate that the response function puts this many times higher was not held down by repeats: the function
 /// takes each repeat for a loss event of its own and the mean round trip, and is good to a factor of 2.
 const OUT_OF_REACH: f64 = 4.0;
@@ -226,7 +229,25 @@ fn loss_explains(case: &Case<'_>) -> bool {
 /// where it lost too little to tell.
 pub(crate) fn loss_bound_bps(case: &Case<'_>) -> Option<f64> {
     let share = case.lost_share().filter(|share| *share >= REPEATS_MATTER)?;
+    let lost = case.path().retransmits?.saturating_sub(case.needless());
+    if lost < FEW_LOST {
+        return None;
+    }
     response_bps(case, share).filter(|bps| bps.is_finite())
+}
+
+/// Whether so many losses were seen that they foretell a rate: it wavers between losses by about 0.65 of itself
+/// (CUBIC and Reno alike), so that the mean over n of them lies within 1.96 × 0.65 / √n. With fewer than twelve that
+/// is no better than a factor of 1.4, which helps nobody.
+fn foretell_a_rate(losses: usize) -> bool {
+    losses >= 12
+}
+
+/// Losses of a direction, each of one round trip or less.
+fn losses_seen(case: &Case<'_>) -> usize {
+    loss::of_streams(case).map_or(0, |streams| {
+        streams.iter().map(|one| one.episodes.len()).sum()
+    })
 }
 
 /// How many times the rate the response function gives where the loss is `part` of what it was.

@@ -13,12 +13,9 @@ use crate::rules;
 use crate::words;
 use crate::would_pass;
 
-/// The rate between random losses wavers by about 0.65 of itself (CUBIC and Reno alike): the mean over n of them lies
-/// within 1.96 × 0.65 / √n, and what is not chance within 5 %.
+/// The uncertainty of a rate that n losses foretell: chance over √n ([`rules::foretell_a_rate`]), and the rest.
 const SCATTER: f64 = 1.3;
 const SURE: f64 = 0.05;
-/// With fewer losses a rate is foretold to no better than a factor of 1.4, which helps nobody.
-const LEAST_LOSSES: usize = 12;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if !rules::loss_explains(case) || loss::cause(case) != Some(Cause::Chance) {
@@ -43,7 +40,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let factor = f64::from(more) / f64::from(case.plan().streams.max(1));
     // Half of a mean's noise is that of the losses' number: with few of them the next run's rate is anybody's guess.
     let uncertainty = SURE + SCATTER / (losses.max(1) as f64).sqrt();
-    let foretold = (losses >= LEAST_LOSSES).then_some(factor * case.rate()?);
+    let foretold = rules::foretell_a_rate(losses).then_some(factor * case.rate()?);
     case.finding("random-loss", Severity::Limit, sentence)
         .share(share)
         .figures([

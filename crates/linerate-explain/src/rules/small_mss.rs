@@ -72,7 +72,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             None => draft,
         },
     };
-    if loss {
+    if loss && rules::foretell_a_rate(rules::losses_seen(case)) {
         draft
             .expected(case.rate()? * USUAL / mss as f64, 0.3, "the same loss")
             .done()

@@ -50,6 +50,15 @@ pub(crate) fn by_chance() -> Traffic {
     }
 }
 
+/// The same with fourteen losses.
+fn by_chance_often() -> Traffic {
+    let mut many = by_chance();
+    let more = [2.2, 2.6, 4.6, 5.2, 5.8, 6.4, 7.8, 8.4];
+    many.losses.extend(more.map(|at_s| loss(at_s, 1, 140)));
+    many.losses.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    many
+}
+
 #[test]
 fn a_policer_is_told_by_its_burst_its_window_and_its_rate() {
     let finding = verdict(&tcp(), &policed());
@@ -141,11 +150,7 @@ fn chance_loses_single_segments_at_any_window() {
     assert_eq!(finding.next.as_deref(), Some("linerate test server -P 4"));
     // Six losses foretell nothing, and more of them foretell better.
     assert_eq!(finding.expected, None);
-    let mut many = by_chance();
-    many.losses
-        .extend([2.2, 2.6, 4.6, 5.2, 5.8, 6.4, 7.8, 8.4].map(|at_s| loss(at_s, 1, 140)));
-    many.losses.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
-    let finding = verdict(&tcp(), &many);
+    let finding = verdict(&tcp(), &by_chance_often());
     assert_eq!(finding.id, "random-loss", "{}", finding.sentence);
     let expected = finding.expected.unwrap();
     assert!(
@@ -257,7 +262,7 @@ fn without_the_columns_nothing_is_decided() {
 #[test]
 fn small_segments_are_noted_where_loss_limits() {
     let small = |mss: u64| {
-        let mut record = fixture::run(&tcp(), &by_chance());
+        let mut record = fixture::run(&tcp(), &by_chance_often());
         let stream = &mut record.client.as_mut().unwrap().streams[0];
         let rows = stream.samples.len();
         stream

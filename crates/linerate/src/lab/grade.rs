@@ -16,6 +16,9 @@ use super::take_signals;
 use crate::action::Failure;
 use crate::printer::Printer;
 
+/// Why a run was not made, or does not count.
+const STOPPED: &str = "stopped by a signal";
+
 /// Runs and grades.
 pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), Failure> {
     let scenarios = scenarios(&arguments.folder, &arguments.only)?;
@@ -37,7 +40,7 @@ pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), F
         // After a signal nothing more is started; what ran is told.
         stopped = stopped || matches!(signals.read(), Ok(Some(_)));
         if stopped {
-            return Err("stopped by a signal".to_owned());
+            return Err(STOPPED.to_owned());
         }
         if attempt > 1 {
             printer.tell(&format!(
@@ -50,7 +53,9 @@ pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), F
             seed,
             ..scenario.clone()
         };
-        observe(&seeded, attempt, keep, isolation, &signals)
+        let observed = observe(&seeded, attempt, keep, isolation, &signals);
+        stopped = observed.as_ref().is_err_and(|why| why == STOPPED);
+        observed
     };
     let tell = |what: &str, step: Step<'_>| {
         printer.tell(&format!(
@@ -174,6 +179,17 @@ fn observe(
     };
     let ran =
         run::run(scenario, isolation, &options, signals).map_err(|failure| failure.to_string())?;
+    if ran.stopped {
+        // What was measured until then is no run of this scenario.
+        if let Some(folder) = keep {
+            drop(std::fs::remove_file(kept::record(
+                folder,
+                &scenario.name,
+                scenario.seed,
+            )));
+        }
+        return Err(STOPPED.to_owned());
+    }
     let document: serde_json::Value = serde_json::from_slice(&ran.document)
         .map_err(|_| format!("the test gave no document: {}", ran.complaint))?;
     let observed = Observed {

@@ -33,6 +33,8 @@ pub(super) struct RunOptions {
 pub(super) struct Ran {
     /// How `linerate test` ended.
     pub(super) status: ExitStatus,
+    /// Whether a signal cut it short.
+    pub(super) stopped: bool,
     /// Its document, where asked for: empty where it failed before the test.
     pub(super) document: Vec<u8>,
     /// Its last words, where the document was asked for.
@@ -91,7 +93,7 @@ pub(super) fn run(
         .each_ref()
         .map(|share| share.as_ref().map(CpuShare::share));
     drop((shares, cross, serving));
-    let status = waited?;
+    let (status, stopped) = waited?;
     let (document, complaint) = output.whole();
     let mut report = lab.down()?;
     let asked = [scenario.sender.cpu, scenario.receiver.cpu];
@@ -107,6 +109,7 @@ pub(super) fn run(
     }
     Ok(Ran {
         status,
+        stopped,
         document,
         complaint,
         lab: report,
@@ -121,7 +124,8 @@ fn wait(
     cross: &mut CrossTraffic<'_>,
     signals: &SignalFd,
     meters: &mut [CpuMeter; 2],
-) -> Result<ExitStatus, Failure> {
+) -> Result<(ExitStatus, bool), Failure> {
+    let mut stopped = false;
     let failed = |error| Failure::Lab(format!("cannot wait for the test: {error}"));
     let ended = PidFd::open(program.child.id()).map_err(failed)?;
     let mut begun: Option<Nanos> = None;
@@ -132,7 +136,7 @@ fn wait(
             meters.iter_mut().for_each(|meter| meter.look(now));
         }
         if let Some(status) = program.child.try_wait().map_err(failed)? {
-            return Ok(status);
+            return Ok((status, stopped));
         }
         let now = clock::monotonic();
         if begun.is_none() && serving.has_begun() {
@@ -161,6 +165,7 @@ fn wait(
         )
         .map_err(failed)?;
         if let Ok(Some(signal)) = signals.read() {
+            stopped = true;
             // The test knows what to do with it, and tells what it measured until now.
             ended.signal(signal).map_err(failed)?;
         }
