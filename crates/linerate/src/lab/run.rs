@@ -133,7 +133,9 @@ fn wait(
     loop {
         if begun.is_some() {
             let now = clock::monotonic();
-            meters.iter_mut().for_each(|meter| meter.look(now));
+            for meter in &mut *meters {
+                meter.look(now);
+            }
         }
         if let Some(status) = program.child.try_wait().map_err(failed)? {
             return Ok((status, stopped));
