@@ -61,13 +61,16 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 fn outstanding(case: &Case<'_>, start: u64, from: u64, to: u64) -> bool {
     let busy = |stream: &StreamRecord| -> Option<bool> {
         let at = stream.samples.at_ns();
-        let row = |instant: u64| at.partition_point(|at| *at < start.saturating_add(instant));
+        // The samples around it: within a rest there is none.
+        let (from, to) = (start.saturating_add(from), start.saturating_add(to));
+        let first = at.partition_point(|at| *at <= from).saturating_sub(1);
+        let last = at
+            .partition_point(|at| *at < to)
+            .min(at.len().saturating_sub(1));
         let clock = stream.samples.column("busy_time_us")?;
-        let (first, last) = (
-            clock.get(row(from))?,
-            clock.get(row(to).min(clock.len() - 1))?,
-        );
-        Some(last.saturating_sub(*first) as f64 * 1e3 >= MOSTLY * to.saturating_sub(from) as f64)
+        let span = at.get(last)?.saturating_sub(*at.get(first)?);
+        let busy = clock.get(last)?.saturating_sub(*clock.get(first)?);
+        Some(span > 0 && busy as f64 * 1e3 >= MOSTLY * span as f64)
     };
     case.sender().is_some_and(|end| {
         end.streams_of(case.direction.flow)
