@@ -120,7 +120,7 @@ fn a_host_in_a_namespace_is_seen_as_it_is() {
     a.ip("link set a0 mtu 9000");
     a.tc("qdisc replace dev a0 root tbf rate 2000mbit burst 1mb latency 50ms");
     a.ip("link add name br0 type bridge");
-    a.ip("link add name d0 type dummy");
+    a.ip("link add name d0 type veth peer name d1");
     a.ip("link set d0 master br0");
     for (key, value) in [
         ("net.ipv4.tcp_rmem", "'4096 87380 1048576'"),
