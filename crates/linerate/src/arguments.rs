@@ -344,6 +344,9 @@ pub(crate) struct CompareArguments {
     /// others are compared with
     #[arg(required = true, num_args = 2.., value_name = "RECORD")]
     paths: Vec<PathBuf>,
+    /// Write the comparison as one HTML file, the charts side by side on the same axes
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// One JSON document
     #[arg(long)]
     json: bool,
@@ -353,6 +356,7 @@ pub(crate) struct CompareArguments {
 #[derive(Debug)]
 pub(crate) struct CompareRequest {
     pub(crate) paths: Vec<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
     pub(crate) format: Format,
 }
 
@@ -525,6 +529,7 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
             command: Command::Compare(arguments),
         }) => Action::Compare(CompareRequest {
             paths: arguments.paths,
+            html: arguments.html,
             format: if arguments.json {
                 Format::Json
             } else {

@@ -2,41 +2,80 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_explain::explain;
-use linerate_model::evidence::Evidence;
+use linerate_model::record::RunRecord;
 use linerate_report::compare::{self, Comparison, Side};
+use linerate_report::html::{self, Sheet};
 use linerate_report::record;
 use linerate_report::view::RunView;
 
 use crate::action::Failure;
 use crate::arguments::{CompareRequest, Format};
+use crate::keep::{Keep, Kept};
+use crate::pictures::refuse_one_file_for_two;
 use crate::printer::Printer;
+use crate::test;
 
 /// Compares every file or folder with the first.
 pub(crate) fn run(request: &CompareRequest, printer: &mut Printer) -> Result<(), Failure> {
-    let sides: Vec<(String, Vec<RunView>)> = request
+    let kinds: Vec<Kind> = request
         .paths
         .iter()
-        .map(|path| Ok((path.display().to_string(), views(path)?)))
+        .map(|path| Kind::read(path))
         .collect::<Result<_, Failure>>()?;
-    let sides: Vec<Side<'_>> = sides
+    let sides: Vec<Side<'_>> = kinds
         .iter()
-        .map(|(name, views)| Side::of(name, views.iter().collect()))
+        .map(|kind| Side::of(&kind.name, kind.views.iter().collect()))
         .collect();
     let comparison = Comparison::of(&sides);
+    let drawn = request
+        .html
+        .as_deref()
+        .map_or(Ok(()), |path| draw(path, &kinds));
     match request.format {
         Format::Text => printer.print(&compare::report(&comparison, printer.style()))?,
         Format::Json | Format::JsonStream => printer.line(&compare::document(&comparison))?,
     }
-    Ok(())
+    drawn
 }
 
-/// The run of a file, or the runs of a folder's records.
-fn views(path: &Path) -> Result<Vec<RunView>, Failure> {
+/// The runs of a file or of a folder.
+struct Kind {
+    name: String,
+    files: Vec<PathBuf>,
+    /// The first run's record, whose charts are drawn.
+    first: RunRecord,
+    views: Vec<RunView>,
+}
+
+impl Kind {
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let files = files(path)?;
+        let mut runs = Vec::new();
+        for file in &files {
+            runs.push(run_of(file)?);
+        }
+        let views = runs
+            .iter()
+            .map(|run| RunView::of(run, &test::findings(run)))
+            .collect();
+        let Some(first) = runs.into_iter().next() else {
+            return Err(no_record(path));
+        };
+        Ok(Self {
+            name: path.display().to_string(),
+            files,
+            first,
+            views,
+        })
+    }
+}
+
+/// The file, or a folder's records in the order of their names.
+fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     let failed =
         |error: std::io::Error| Failure::File(format!("cannot read {}: {error}", path.display()));
     if !std::fs::metadata(path).map_err(failed)?.is_dir() {
-        return Ok(vec![view(path)?]);
+        return Ok(vec![path.to_path_buf()]);
     }
     let mut files: Vec<PathBuf> = Vec::new();
     for entry in std::fs::read_dir(path).map_err(failed)? {
@@ -48,24 +87,60 @@ fn views(path: &Path) -> Result<Vec<RunView>, Failure> {
             files.push(file);
         }
     }
-    if files.is_empty() {
-        return Err(Failure::File(format!(
-            "the folder {} holds no record: a file of it whose name ends in .json is wanted",
-            path.display()
-        )));
-    }
     files.sort_unstable();
-    files.iter().map(|file| view(file)).collect()
+    if files.is_empty() {
+        return Err(no_record(path));
+    }
+    Ok(files)
 }
 
-fn view(path: &Path) -> Result<RunView, Failure> {
+fn no_record(path: &Path) -> Failure {
+    Failure::File(format!(
+        "the folder {} holds no record: a file of it whose name ends in .json is wanted",
+        path.display()
+    ))
+}
+
+fn run_of(path: &Path) -> Result<RunRecord, Failure> {
     let name = path.display();
     let bytes = std::fs::read(path)
         .map_err(|error| Failure::File(format!("cannot read {name}: {error}")))?;
-    let run = record::from_json(&bytes).map_err(|error| {
+    record::from_json(&bytes).map_err(|error| {
         Failure::File(format!(
             "{name}: {error}; what other tools printed is compared by `linerate explain A B`"
         ))
-    })?;
-    Ok(RunView::of(&run, &explain(&Evidence::of(&run))))
+    })
+}
+
+/// Writes the page with the charts of each kind's first run side by side.
+fn draw(path: &Path, kinds: &[Kind]) -> Result<(), Failure> {
+    let records = kinds.iter().flat_map(|kind| &kind.files);
+    for record in records {
+        refuse_one_file_for_two(&[("a record", Some(record)), ("--html", Some(path))])?;
+    }
+    let mut file = Keep::open(path, Kept::Page)?;
+    let kept: Vec<String> = kinds
+        .iter()
+        .map(|kind| kind.files[0].display().to_string())
+        .collect();
+    let sides: Vec<html::Side<'_>> = kinds
+        .iter()
+        .zip(&kept)
+        .filter_map(|(kind, kept)| {
+            let (view, more) = kind.views.split_first()?;
+            let sheet = Sheet {
+                view,
+                record: &kind.first,
+                kept: Some(kept),
+            };
+            Some(html::Side {
+                label: &kind.name,
+                sheet,
+                more,
+            })
+        })
+        .collect();
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.name.as_str()).collect();
+    let title = format!("Comparison of {}", names.join(", "));
+    file.write(html::comparison(&title, &[], &sides).as_bytes())
 }

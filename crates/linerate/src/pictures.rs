@@ -70,7 +70,7 @@ impl Pictures {
 }
 
 /// A second thing written to a file would replace the first, be it the record that a picture is made of.
-fn refuse_one_file_for_two(files: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
+pub(crate) fn refuse_one_file_for_two(files: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
     let named = files
         .iter()
         .filter_map(|(name, path)| Some((name, (*path)?)));

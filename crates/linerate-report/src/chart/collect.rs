@@ -7,9 +7,11 @@ use linerate_model::statistics;
 use linerate_model::units::{Nanos, whole};
 
 use super::axis::Axis;
-use super::{COLOURS, Chart, Charts, Level, Line, Point, Shape, Stroke, Unit, host, tcp, udp};
+use super::{
+    Band, COLOURS, Chart, Charts, Level, Line, Point, Shape, Stroke, Unit, host, tcp, udp,
+};
 use super::{thin, windows};
-use crate::view::{MeasuredAt, RunView};
+use crate::view::{DirectionView, MeasuredAt, RunView};
 
 /// A stream's samples at one end, with their instants on the axis.
 pub(super) struct Sampled<'a> {
@@ -74,6 +76,7 @@ pub(super) fn charts(view: &RunView, record: &RunRecord) -> Charts {
         omitted_to_ns: omitted(record, axis),
         ended_ns: ended(record, axis),
         plateaus,
+        bands: bands(view, axis),
         evidence: evidence.collect(),
         charts,
     }
@@ -95,6 +98,19 @@ fn omitted(record: &RunRecord, axis: Axis) -> Option<i64> {
         streams.filter_map(move |stream| Some(axis.at(role, stream.omit_until_ns?.0)))
     });
     until.min()
+}
+
+fn bands(view: &RunView, axis: Axis) -> Vec<(Flow, Vec<Band>)> {
+    let of = |direction: &DirectionView| {
+        let at = |since: u64| axis.since_start(direction.flow.sender(), since);
+        let bands = direction.bands.iter().map(|band| Band {
+            from_ns: at(band.from_ns),
+            to_ns: at(band.to_ns),
+            class: band.class,
+        });
+        (direction.flow, bands.collect())
+    };
+    view.directions.iter().map(of).collect()
 }
 
 fn ended(record: &RunRecord, axis: Axis) -> Option<i64> {

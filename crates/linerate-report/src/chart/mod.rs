@@ -15,6 +15,7 @@ mod udp;
 mod windows;
 
 use linerate_model::record::{Flow, RunRecord};
+use linerate_model::time_budget::Class;
 
 use crate::view::RunView;
 pub use scale::Unit;
@@ -85,6 +86,17 @@ pub struct Level {
     pub interval: Option<[u64; 2]>,
 }
 
+/// What most of the sending streams' time went to, over a span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Band {
+    /// Begin, ns since the start.
+    pub from_ns: i64,
+    /// End.
+    pub to_ns: i64,
+    /// What it went to.
+    pub class: Class,
+}
+
 /// A chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chart {
@@ -117,6 +129,8 @@ pub struct Charts {
     pub ended_ns: Option<i64>,
     /// The plateau of each direction that has one.
     pub plateaus: Vec<(Flow, [i64; 2])>,
+    /// What the time of each direction's sending streams went to, in the order of time.
+    pub bands: Vec<(Flow, Vec<Band>)>,
     /// What each finding rests on, in the view's order.
     pub evidence: Vec<Option<[i64; 2]>>,
     /// The charts: each direction's, then the hosts'.
@@ -127,6 +141,13 @@ impl Charts {
     /// The charts of a record and its view.
     pub fn of(view: &RunView, record: &RunRecord) -> Self {
         collect::charts(view, record)
+    }
+
+    /// What a direction's time went to; nothing where that is not known.
+    pub fn bands_of(&self, flow: Option<Flow>) -> &[Band] {
+        let mut all = self.bands.iter();
+        all.find(|(of, _)| Some(*of) == flow)
+            .map_or(&[], |(_, bands)| bands)
     }
 
     /// The charts of a direction; of the hosts for `None`.

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use super::scale::{self, Scale};
 use super::thin;
-use super::{Chart, Charts, Level, Line, Point, Shape, Stroke};
+use super::{Band, Chart, Charts, Level, Line, Point, Shape, Stroke};
+use linerate_model::time_budget::Class;
+
 use crate::markup::Markup;
 
 /// Where a chart stands in its picture, and which part of it is shown.
@@ -26,6 +28,11 @@ pub(crate) struct Frame {
 
 /// Pixels between two slices that lines are thinned to.
 const SLICE: f64 = 3.0;
+
+/// Slices of all lines of a chart together: a hundred streams are drawn coarser than one.
+const MOST_SLICES: usize = 8000;
+/// A line has at least this many.
+const LEAST_SLICES: usize = 24;
 
 impl Frame {
     fn x(&self, at_ns: i64) -> f64 {
@@ -61,8 +68,41 @@ pub(crate) fn draw(markup: &mut Markup, chart: &Chart, frame: &Frame, charts: &C
     if let Some(level) = &chart.level {
         plateau(markup, frame, level);
     }
+    let each = MOST_SLICES / chart.lines.len().max(1);
     for line in &chart.lines {
-        draw_line(markup, frame, line);
+        draw_line(markup, frame, line, each.max(LEAST_SLICES));
+    }
+}
+
+/// What a direction's time went to, as a ribbon above the plot.
+pub(crate) fn ribbon(markup: &mut Markup, frame: &Frame, bands: &[Band]) {
+    for class in Class::ALL {
+        let mut d = String::new();
+        for band in bands.iter().filter(|band| band.class == class) {
+            let (left, right) = (frame.x(band.from_ns), frame.x(band.to_ns));
+            let _ = write!(
+                d,
+                "M{left:.1} {:.1}H{right:.1}v5H{left:.1}z",
+                frame.top - 7.0
+            );
+        }
+        if !d.is_empty() {
+            let kind = format!("part {}", class_style(class));
+            markup.leaf("path", &[("class", &kind), ("d", &d)]);
+        }
+    }
+}
+
+/// The style of a class, the same in bars, steps and ribbons.
+pub(crate) const fn class_style(class: Class) -> &'static str {
+    match class {
+        Class::Application => "k0",
+        Class::SendBuffer => "k1",
+        Class::ReceiveWindow => "k2",
+        Class::CongestionWindow => "k3",
+        Class::Recovery => "k4",
+        Class::Timeout => "k5",
+        Class::FillingPath => "k6",
     }
 }
 
@@ -148,10 +188,10 @@ fn plateau(markup: &mut Markup, frame: &Frame, level: &Level) {
     markup.leaf("path", &[("class", "mean"), ("d", &d)]);
 }
 
-fn draw_line(markup: &mut Markup, frame: &Frame, line: &Line) {
+fn draw_line(markup: &mut Markup, frame: &Frame, line: &Line, most: usize) {
     #[expect(clippy::cast_possible_truncation, reason = "a picture's width")]
     let slices = (frame.width / SLICE) as usize;
-    let points = thin::thinned(&line.points, slices);
+    let points = thin::thinned(&line.points, slices.min(most));
     let class = format!("line {} c{}", stroke(line.stroke), line.colour);
     let d = path(frame, &points, line.shape, line.stroke == Stroke::Filled);
     markup.leaf("path", &[("class", &class), ("d", &d)]);

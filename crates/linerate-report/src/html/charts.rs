@@ -3,11 +3,13 @@
 use std::fmt::Write as _;
 
 use linerate_model::record::{Flow, Role};
+use linerate_model::time_budget::Class;
 
 use super::data::Drawn;
+use super::limits;
 use crate::chart::scale::Scale;
 use crate::chart::svg::{self, Frame};
-use crate::chart::{Chart, Line, Stroke};
+use crate::chart::{Band, Chart, Line, Stroke};
 use crate::markup::Markup;
 use crate::text::{layout, way};
 use crate::view::RunView;
@@ -31,6 +33,7 @@ pub(super) fn write(body: &mut Markup, drawn: &Drawn<'_>) {
             body.element("h3", &[], &layout::capital(way(direction.flow)));
         }
         missing(body, drawn.view, direction.flow);
+        ribbon_legend(body, drawn.charts.bands_of(Some(direction.flow)));
         for chart in charts {
             figure(body, drawn, chart, chart.most());
         }
@@ -57,6 +60,25 @@ fn told(body: &mut Markup, drawn: &Drawn<'_>) {
         said.push(format!("Broken upright line: the test's end at {at:.2} s; what was under way then arrives after it."));
     }
     body.element("p", &[("class", "about")], &said.join(" "));
+}
+
+/// What the ribbon's colours mean.
+pub(super) fn ribbon_legend(body: &mut Markup, bands: &[Band]) {
+    if bands.is_empty() {
+        return;
+    }
+    body.element(
+        "p",
+        &[("class", "about")],
+        "The ribbon above each chart: what most of the sending streams' time went to.",
+    );
+    body.open("ul", &[("class", "legend")]);
+    for class in Class::ALL {
+        if bands.iter().any(|band| band.class == class) {
+            limits::entry(body, class, class.words());
+        }
+    }
+    body.close("ul");
 }
 
 /// Where a cursor's instant is told; the script shows it.
@@ -107,6 +129,11 @@ pub(super) fn figure(body: &mut Markup, drawn: &Drawn<'_>, chart: &Chart, most: 
     body.element("strong", &[], chart.title);
     body.text(" ");
     body.element("span", &[("class", "about")], &chart.about);
+    // The script tells here what limited at the instant that is pointed at.
+    if !drawn.charts.bands_of(chart.flow).is_empty() {
+        body.text(" ");
+        body.element("span", &[("class", "limit-now")], "");
+    }
     body.close("figcaption");
     legend(body, chart, most);
     let label = described(chart);
@@ -129,6 +156,7 @@ pub(super) fn figure(body: &mut Markup, drawn: &Drawn<'_>, chart: &Chart, most: 
         scale: Scale::of(chart.unit, most),
     };
     svg::draw(body, chart, &frame, drawn.charts);
+    svg::ribbon(body, &frame, drawn.charts.bands_of(chart.flow));
     body.close("svg");
     body.close("div");
     body.close("figure");

@@ -1,27 +1,26 @@
 //! Runs side by side: what was changed, what came of it, and the same charts on the same axes.
 
-use linerate_model::record::{Flow, Role};
-use serde_json::Value;
+use linerate_model::record::Flow;
+use linerate_model::units::whole;
 
 use super::data::{self, Drawn};
-use super::{Sheet, charts, document, facts};
+use super::{Sheet, charts, document};
 use crate::chart::{Chart, Charts};
-use crate::json::value;
+use crate::compare::{self, Comparison, Difference, SideFigures};
 use crate::markup::Markup;
-use crate::text::{book, figures, header, layout, limits, way};
-use crate::view::{DirectionView, Figures, RunView};
+use crate::text::{book, header, layout, way};
+use crate::view::RunView;
 use crate::words::{self, plain, rate, rates};
-
-/// Settings that differ between any two runs without meaning anything.
-const OF_THE_MOMENT: [&str; 5] = ["title", "boot id", "network namespace", "index", "port"];
 
 /// A run with the name that it bears in a comparison: `before`, `after`, a file's name.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
     /// The name.
     pub label: &'a str,
-    /// The run.
+    /// The run that is drawn.
     pub sheet: Sheet<'a>,
+    /// Further runs of the same kind: figures and intervals are those of all together.
+    pub more: &'a [RunView],
 }
 
 /// One page of several runs, the first of which the others are held against. `changed` says what was done
@@ -46,11 +45,19 @@ pub fn comparison(title: &str, changed: &[String], sides: &[Side<'_>]) -> String
             span_ns,
         })
         .collect();
+    let kinds: Vec<compare::Side<'_>> = sides
+        .iter()
+        .map(|side| {
+            let runs = std::iter::once(side.sheet.view).chain(side.more);
+            compare::Side::of(side.label, runs.collect())
+        })
+        .collect();
+    let compared = Comparison::of(&kinds);
     let mut body = Markup::default();
     head(&mut body, title, changed, sides);
     body.open("main", &[]);
-    table(&mut body, sides);
-    differences(&mut body, sides);
+    figures(&mut body, sides, &compared);
+    settings(&mut body, sides, &compared);
     side_by_side(&mut body, sides, &drawn);
     body.close("main");
     foot(&mut body, sides);
@@ -78,6 +85,9 @@ fn head(body: &mut Markup, title: &str, changed: &[String], sides: &[Side<'_>]) 
             Some(plain(&finding.sentence))
         });
         let mut said = vec![what];
+        if !side.more.is_empty() {
+            said.push(format!("One of {} runs", side.more.len() + 1));
+        }
         said.extend(header::cut_off(view).map(|(label, how)| format!("{label} {how}")));
         said.extend(verdicts);
         body.element("dd", &[], &said.join(". "));
@@ -86,127 +96,93 @@ fn head(body: &mut Markup, title: &str, changed: &[String], sides: &[Side<'_>]) 
     body.close("header");
 }
 
-/// The directions that all of them have.
-fn flows(sides: &[Side<'_>]) -> Vec<Flow> {
-    let of = |side: &Side<'_>| -> Vec<Flow> {
-        let directions = side.sheet.view.directions.iter();
-        directions.map(|direction| direction.flow).collect()
-    };
-    let mut flows = sides.first().map(of).unwrap_or_default();
-    flows.retain(|flow| sides.iter().all(|side| of(side).contains(flow)));
-    flows
-}
+/// A row of the table: its name, and a side's figure in words.
+type Row = (&'static str, fn(&SideFigures) -> Option<String>);
 
-fn direction<'a>(side: &Side<'a>, flow: Flow) -> Option<&'a DirectionView> {
-    let mut directions = side.sheet.view.directions.iter();
-    directions.find(|direction| direction.flow == flow)
-}
-
-/// A row of the table: its name, and a run's figure in words.
-type Row = (&'static str, fn(&DirectionView, &RunView) -> String);
-
-const ROWS: [Row; 7] = [
-    ("95 % interval", |direction, _| {
-        let of = &direction.figures;
-        known(
-            of.goodput_low_bps
-                .zip(of.goodput_high_bps)
-                .map(|(low, high)| rates(low, high)),
-        )
+const ROWS: [Row; 10] = [
+    ("Goodput", |of| of.goodput_bps.map(rate)),
+    ("95 % interval", |of| {
+        let (low, high) = of.goodput_low_bps.zip(of.goodput_high_bps)?;
+        Some(rates(low, high))
     }),
-    ("Whole run", |direction, _| {
-        known(figures::whole_run(&direction.figures))
+    ("Whole run", |of| Some(rate(whole(of.whole_run_bps?)))),
+    ("Ramp", |of| Some(words::seconds(whole(of.ramp_ns?)))),
+    ("Retransmits, of all segments", |of| {
+        of.retransmit_share.map(words::percent)
     }),
-    ("Retransmits", |direction, _| {
-        let of = &direction.figures;
-        let share = of
-            .retransmit_share
-            .map_or_else(String::new, |share| format!(" ({})", words::percent(share)));
-        known(
-            of.retransmits
-                .map(|again| format!("{}{share}", words::count(again))),
-        )
+    ("RTT mean", |of| of.rtt_us.map(words::micros)),
+    ("RTT least", |of| of.min_rtt_us.map(words::micros)),
+    ("Datagrams lost", |of| of.loss_share.map(words::percent)),
+    ("CPU of the client", |of| {
+        of.client_seconds_per_gigabyte.map(seconds_per_gigabyte)
     }),
-    ("Lost (UDP)", |direction, _| {
-        known(direction.loss_share.map(words::percent))
+    ("CPU of the server", |of| {
+        of.server_seconds_per_gigabyte.map(seconds_per_gigabyte)
     }),
-    ("RTT mean, least", |direction, _| {
-        let of = &direction.figures;
-        let least = of
-            .min_rtt_us
-            .map_or_else(String::new, |least| format!(", {}", words::micros(least)));
-        known(
-            of.rtt_us
-                .map(|rtt| format!("{}{least}", words::micros(rtt))),
-        )
-    }),
-    ("Time", |direction, _| limits::time_words(direction)),
-    ("Ledger", |_, view| book::balance(view)),
 ];
+
+fn seconds_per_gigabyte(each: f64) -> String {
+    format!("{} s/GB", linerate_model::units::three_digits(each))
+}
 
 fn known(value: Option<String>) -> String {
     value.unwrap_or_else(|| "not known".to_owned())
 }
 
-fn table(body: &mut Markup, sides: &[Side<'_>]) {
+/// What each direction gave, and by how much the others differ from the first.
+fn figures(body: &mut Markup, sides: &[Side<'_>], compared: &Comparison) {
     body.open("section", &[("class", "answer")]);
-    for flow in flows(sides) {
+    for direction in &compared.directions {
+        let flow: Flow = direction.flow;
         body.element("h2", &[], &layout::capital(way(flow)));
-        for after in sides.iter().skip(1) {
-            if let (Some(first), Some(then)) = (
-                sides.first().and_then(|first| direction(first, flow)),
-                direction(after, flow),
-            ) {
-                body.element(
-                    "p",
-                    &[("class", "verdict")],
-                    &difference(sides[0].label, &first.figures, after.label, &then.figures),
-                );
+        for (side, figures) in sides.iter().zip(&direction.sides).skip(1) {
+            let text = match &figures.against_first {
+                Some(against) => difference(sides[0].label, side.label, against),
+                None => format!(
+                    "{} and {} cannot be compared: the goodput of one is not known.",
+                    sides[0].label, side.label
+                ),
+            };
+            body.element("p", &[("class", "verdict")], &text);
+        }
+        table_head(body, "Figure", sides);
+        for (name, of) in ROWS {
+            let cells: Vec<Option<String>> = direction.sides.iter().map(of).collect();
+            if cells.iter().any(Option::is_some) {
+                row(body, name, cells.into_iter().map(known));
             }
         }
-        body.open("div", &[("class", "wide")]);
-        body.open("table", &[]);
-        body.open("thead", &[]);
-        body.open("tr", &[]);
-        body.element("th", &[("scope", "col")], "Figure");
-        for side in sides {
-            body.element("th", &[("scope", "col")], side.label);
-        }
-        body.close("tr");
-        body.close("thead");
-        body.open("tbody", &[]);
         row(
             body,
-            "Goodput",
-            sides.iter().map(|side| {
-                let goodput =
-                    direction(side, flow).and_then(|direction| direction.figures.goodput_bps);
-                known(goodput.map(rate))
-            }),
+            "Ledger",
+            sides.iter().map(|side| book::balance(side.sheet.view)),
         );
-        for (name, of) in ROWS {
-            let cells: Vec<String> = sides
-                .iter()
-                .map(|side| {
-                    direction(side, flow)
-                        .map_or_else(String::new, |direction| of(direction, side.sheet.view))
-                })
-                .collect();
-            if cells.iter().any(|cell| cell != "not known") {
-                row(body, name, cells.into_iter());
-            }
-        }
-        body.close("tbody");
-        body.close("table");
-        body.close("div");
+        table_foot(body);
     }
-    body.element(
-        "p",
-        &[("class", "about")],
-        "The intervals cover how the rate varied within each run. They do not cover how it varies from one run to the next: \
-         only several runs of each kind, in turn, tell that.",
-    );
+    for remark in &compared.remarks {
+        body.element("p", &[("class", "about")], remark);
+    }
     body.close("section");
+}
+
+fn table_head(body: &mut Markup, what: &str, sides: &[Side<'_>]) {
+    body.open("div", &[("class", "wide")]);
+    body.open("table", &[]);
+    body.open("thead", &[]);
+    body.open("tr", &[]);
+    body.element("th", &[("scope", "col")], what);
+    for side in sides {
+        body.element("th", &[("scope", "col")], side.label);
+    }
+    body.close("tr");
+    body.close("thead");
+    body.open("tbody", &[]);
+}
+
+fn table_foot(body: &mut Markup) {
+    body.close("tbody");
+    body.close("table");
+    body.close("div");
 }
 
 fn row(body: &mut Markup, name: &str, cells: impl Iterator<Item = String>) {
@@ -218,115 +194,56 @@ fn row(body: &mut Markup, name: &str, cells: impl Iterator<Item = String>) {
     body.close("tr");
 }
 
-/// By how much a run's goodput differs from another's, with the interval of the difference: the half widths of
-/// independent means add as squares.
-fn difference(first: &str, before: &Figures, second: &str, after: &Figures) -> String {
-    let (Some(from), Some(to)) = (before.goodput_bps, after.goodput_bps) else {
-        return format!(
-            "{first} and {second} cannot be compared: the goodput of one is not known."
-        );
-    };
-    let moved = to as f64 - from as f64;
-    let word = if moved < 0.0 { "lower" } else { "higher" };
-    let by = rate(linerate_model::units::whole(moved.abs()));
-    let ratio = if from > 0 {
-        format!(", {:.2} times", to as f64 / from as f64)
-    } else {
-        String::new()
-    };
-    let half =
-        |of: &Figures| Some((of.goodput_high_bps? as f64 - of.goodput_low_bps? as f64) / 2.0);
-    let Some((one, other)) = half(before).zip(half(after)) else {
-        return format!(
-            "{second} is {word} than {first} by {by}{ratio}; without an interval of confidence for both nobody can say whether that is more than chance."
-        );
-    };
-    let half = one.hypot(other);
-    let ends = [moved.abs() - half, moved.abs() + half];
-    if ends[0] <= 0.0 {
-        let half = rate(linerate_model::units::whole(half));
-        return format!(
-            "{second} and {first} cannot be told apart: they differ by {by}, known to within ± {half}."
-        );
+/// By how much the second side's goodput differs from the first's, and whether that can be said at all.
+fn difference(first: &str, second: &str, against: &Difference) -> String {
+    let size = |bps: i64| rate(bps.unsigned_abs());
+    let by = size(against.bps);
+    let word = if against.bps < 0 { "lower" } else { "higher" };
+    let share = against
+        .share
+        .map_or_else(String::new, |share| format!(", {:.2} times", 1.0 + share));
+    match (against.differs, against.low_bps.zip(against.high_bps)) {
+        (Some(true), Some((low, high))) => {
+            let (near, far) = if against.bps < 0 {
+                (high, low)
+            } else {
+                (low, high)
+            };
+            let interval = rates(near.unsigned_abs(), far.unsigned_abs());
+            format!("{second} is {word} than {first} by {by} (95 % interval {interval}){share}.")
+        }
+        (Some(false), Some((_, high))) => {
+            let half = size(high.saturating_sub(against.bps));
+            format!(
+                "{second} and {first} cannot be told apart: they differ by {by}, known to within ± {half}."
+            )
+        }
+        _ => format!(
+            "{second} is {word} than {first} by {by}{share}; without an interval of confidence for both nobody can \
+             say whether that is more than chance."
+        ),
     }
-    let interval = rates(
-        linerate_model::units::whole(ends[0]),
-        linerate_model::units::whole(ends[1]),
-    );
-    format!("{second} is {word} than {first} by {by} (95 % interval {interval}){ratio}.")
 }
 
 /// What differs in plans and hosts.
-fn differences(body: &mut Markup, sides: &[Side<'_>]) {
-    let facts: Vec<Vec<(String, String)>> = sides.iter().map(settings).collect();
-    let mut names: Vec<&String> = Vec::new();
-    for (name, _) in facts.iter().flatten() {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let of = |all: &[(String, String)], name: &str| {
-        all.iter()
-            .find(|(other, _)| other == name)
-            .map_or_else(|| "–".to_owned(), |(_, text)| text.clone())
-    };
-    let rows: Vec<(&String, Vec<String>)> = names
-        .into_iter()
-        .map(|name| {
-            (
-                name,
-                facts
-                    .iter()
-                    .map(|all| of(all, name))
-                    .collect::<Vec<String>>(),
-            )
-        })
-        .filter(|(_, cells)| cells.iter().any(|cell| *cell != cells[0]))
-        .collect();
+fn settings(body: &mut Markup, sides: &[Side<'_>], compared: &Comparison) {
     body.open("section", &[("class", "differences")]);
     body.element("h2", &[], "Settings that differ");
-    if rows.is_empty() {
+    if compared.settings.is_empty() {
         body.element("p", &[], "None of those that the records hold.");
     } else {
-        body.open("div", &[("class", "wide")]);
-        body.open("table", &[]);
-        body.open("tr", &[]);
-        body.element("th", &[("scope", "col")], "Setting");
-        for side in sides {
-            body.element("th", &[("scope", "col")], side.label);
+        table_head(body, "Setting", sides);
+        for setting in &compared.settings {
+            let values = setting.values.iter();
+            row(
+                body,
+                &setting.name,
+                values.map(|value| value.as_deref().map_or_else(|| "–".to_owned(), plain)),
+            );
         }
-        body.close("tr");
-        for (name, cells) in rows {
-            row(body, name, cells.into_iter());
-        }
-        body.close("table");
-        body.close("div");
+        table_foot(body);
     }
     body.close("section");
-}
-
-fn settings(side: &Side<'_>) -> Vec<(String, String)> {
-    let view = side.sheet.view;
-    let mut all = named("plan", &value(&view.plan));
-    for role in [Role::Client, Role::Server] {
-        let end = view.end(role);
-        let name = layout::role(role).trim_end();
-        all.extend(named(name, &value(&end.host)));
-        all.extend(
-            end.interface
-                .iter()
-                .flat_map(|interface| named(&format!("{name}'s interface"), &value(interface))),
-        );
-    }
-    all
-}
-
-fn named(before: &str, of: &Value) -> Vec<(String, String)> {
-    facts::facts("", of)
-        .into_iter()
-        .filter(|(name, _)| !OF_THE_MOMENT.contains(&name.as_str()))
-        .map(|(name, text)| (format!("{before}: {name}"), text))
-        .collect()
 }
 
 /// Each chart that any of them has, side by side.
@@ -386,42 +303,31 @@ fn foot(body: &mut Markup, sides: &[Side<'_>]) {
 mod tests {
     use super::*;
 
-    fn of(mean: u64, half: u64) -> Figures {
-        Figures {
-            goodput_bps: Some(mean),
-            goodput_low_bps: Some(mean - half),
-            goodput_high_bps: Some(mean + half),
-            ..Figures::default()
+    fn of(bps: i64, half: Option<i64>) -> Difference {
+        Difference {
+            bps,
+            low_bps: half.map(|half| bps - half),
+            high_bps: half.map(|half| bps + half),
+            share: Some(bps as f64 / 1e8),
+            differs: half.map(|half| bps.abs() > half),
         }
     }
 
     #[test]
     fn a_difference_within_its_interval_is_none() {
-        let text = difference(
-            "before",
-            &of(100_000_000, 3_000_000),
-            "after",
-            &of(104_000_000, 4_000_000),
-        );
         assert_eq!(
-            text,
+            difference("before", "after", &of(4_000_000, Some(5_000_000))),
             "after and before cannot be told apart: they differ by 4.00 Mbit/s, known to within ± 5.00 Mbit/s."
         );
     }
 
     #[test]
     fn a_difference_has_an_interval() {
-        let text = difference(
-            "before",
-            &of(100_000_000, 3_000_000),
-            "after",
-            &of(50_000_000, 4_000_000),
-        );
         assert_eq!(
-            text,
+            difference("before", "after", &of(-50_000_000, Some(5_000_000))),
             "after is lower than before by 50.0 Mbit/s (95 % interval 45.0 to 55.0 Mbit/s), 0.50 times."
         );
-        let unknown = difference("a", &Figures::default(), "b", &of(1, 0));
-        assert!(unknown.contains("not known"), "{unknown}");
+        let bare = difference("before", "after", &of(1, None));
+        assert!(bare.contains("chance"), "{bare}");
     }
 }

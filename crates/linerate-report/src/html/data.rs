@@ -7,11 +7,12 @@
 use std::fmt::Write as _;
 
 use linerate_model::record::Flow;
+use linerate_model::time_budget::Class;
 use linerate_model::units::grouped;
 use serde_json::{Value, json};
 
 use crate::chart::svg::stroke;
-use crate::chart::{Chart, Charts, Line, Point, Shape, Stroke, thin};
+use crate::chart::{Band, Chart, Charts, Line, Point, Shape, Stroke, thin};
 use crate::view::RunView;
 
 /// The most points in a page, over all its lines.
@@ -52,12 +53,9 @@ pub(super) fn of(runs: &[Drawn<'_>]) -> Data {
         runs.iter()
             .flat_map(|run| run.charts.charts.iter().flat_map(|chart| &chart.lines))
     };
-    let points: usize = lines().map(|line| line.points.len()).sum();
-    let each = if points > MOST_POINTS {
-        (MOST_POINTS / lines().count().max(1)).max(LEAST_POINTS)
-    } else {
-        usize::MAX
-    };
+    let lengths: Vec<usize> = lines().map(|line| line.points.len()).collect();
+    let points: usize = lengths.iter().sum();
+    let each = each_line(lengths);
     let mut kept = 0;
     let mut charts = String::new();
     for run in runs {
@@ -68,6 +66,8 @@ pub(super) fn of(runs: &[Drawn<'_>]) -> Data {
             kept += write_chart(&mut charts, run, chart, each);
         }
     }
+    let bands: serde_json::Map<String, Value> = runs.iter().flat_map(bands).collect();
+    let classes = Class::ALL.map(Class::words);
     let evidence: serde_json::Map<String, Value> = runs.iter().flat_map(evidence).collect();
     let micros = |ns: i64| ns.div_euclid(1000);
     let from = runs.iter().map(|run| run.span_ns[0]).min().unwrap_or(0);
@@ -84,7 +84,7 @@ pub(super) fn of(runs: &[Drawn<'_>]) -> Data {
             grouped(points as u64)
         )
     });
-    let head = json!({ "from": micros(from), "to": micros(to).max(1), "omitted": omitted, "ended": ended, "evidence": evidence, "thinned": thinned });
+    let head = json!({ "from": micros(from), "to": micros(to).max(1), "omitted": omitted, "ended": ended, "classes": classes, "bands": bands, "evidence": evidence, "thinned": thinned });
     let head = head.to_string();
     Data {
         json: format!(
@@ -94,12 +94,43 @@ pub(super) fn of(runs: &[Drawn<'_>]) -> Data {
     }
 }
 
+/// The most points of a line, so that all together have [`MOST_POINTS`]: what short lines leave, long ones get.
+fn each_line(mut lengths: Vec<usize>) -> usize {
+    lengths.sort_unstable();
+    let (count, mut left) = (lengths.len(), MOST_POINTS);
+    for (place, length) in lengths.into_iter().enumerate() {
+        let share = left / (count - place);
+        if length > share {
+            return share.max(LEAST_POINTS);
+        }
+        left -= length;
+    }
+    usize::MAX
+}
+
 fn flow_name(flow: Option<Flow>) -> Value {
     match flow {
         Some(Flow::ClientToServer) => json!("c2s"),
         Some(Flow::ServerToClient) => json!("s2c"),
         None => Value::Null,
     }
+}
+
+/// The ribbons of a run's directions: class, begin, end.
+fn bands<'a>(run: &Drawn<'a>) -> impl Iterator<Item = (String, Value)> + use<'a> {
+    let run = *run;
+    run.charts.bands.iter().map(move |(flow, bands)| {
+        let one = |band: &Band| {
+            let [from, to] = [band.from_ns, band.to_ns].map(|ns| ns.div_euclid(1000));
+            json!([band.class as usize, from, to])
+        };
+        let key = format!(
+            "{}-{}",
+            run.run,
+            flow_name(Some(*flow)).as_str().unwrap_or_default()
+        );
+        (key, bands.iter().map(one).collect())
+    })
 }
 
 fn evidence<'a>(run: &Drawn<'a>) -> impl Iterator<Item = (String, Value)> + use<'a> {
@@ -196,4 +227,17 @@ fn write_line(json: &mut String, line: &Line, points: &[Point]) {
         }
     }
     json.push_str("]}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_short_lines_leave_long_ones_get() {
+        assert_eq!(each_line(vec![10; 50]), usize::MAX);
+        assert_eq!(each_line(vec![100_000, 1_000_000, 1_000_000]), 200_000);
+        assert_eq!(each_line(vec![1_000_000; 100_000]), LEAST_POINTS);
+        assert_eq!(each_line(Vec::new()), usize::MAX);
+    }
 }

@@ -21,6 +21,7 @@ mod comparison;
 mod data;
 mod facts;
 mod findings;
+pub(crate) mod limits;
 mod streams;
 mod summary;
 
@@ -59,6 +60,7 @@ pub fn page(sheet: &Sheet<'_>) -> String {
     body.open("main", &[]);
     summary::figures(&mut body, sheet.view);
     findings::write(&mut body, &drawn);
+    limits::write(&mut body, sheet.view);
     charts::write(&mut body, &drawn);
     book::write(&mut body, sheet.view);
     streams::write(&mut body, sheet.view);

@@ -157,6 +157,16 @@
     return d;
   }
 
+  function bandsOf(chart) {
+    return data.bands[chart.run + "-" + chart.flow] || [];
+  }
+
+  // What the time of the sending streams went to at an instant.
+  function limit(chart, instant) {
+    const band = bandsOf(chart).find(function (one) { return one[1] / 1e6 <= instant && instant < one[2] / 1e6; });
+    return band ? data.classes[band[0]] : "";
+  }
+
   function rect(kind, left, top, right, bottom) {
     return '<rect class="' + kind + '" x="' + left.toFixed(1) + '" y="' + top.toFixed(1) + '" width="' + Math.max(right - left, 0).toFixed(1) +
       '" height="' + Math.max(bottom - top, 1).toFixed(1) + '"/>';
@@ -205,6 +215,15 @@
       clipped.push(rect("interval", from, y(chart.level[4]), to, y(chart.level[3])));
       clipped.push('<path class="mean" d="M' + from.toFixed(1) + " " + y(chart.level[2]).toFixed(1) + "H" + to.toFixed(1) + '"/>');
     }
+    const ribbons = {};
+    bandsOf(chart).forEach(function (band) {
+      const from = Math.max(x(band[1] / 1e6), left);
+      const to = Math.min(x(band[2] / 1e6), right);
+      if (to > from) {
+        ribbons[band[0]] = (ribbons[band[0]] || "") + "M" + from.toFixed(1) + " " + (top - 7) + "H" + to.toFixed(1) + "v5H" + from.toFixed(1) + "z";
+      }
+    });
+    Object.keys(ribbons).forEach(function (one) { parts.push('<path class="part k' + one + '" d="' + ribbons[one] + '"/>'); });
     chart.lines.forEach(function (line) {
       if (!line.hidden) { clipped.push('<path class="' + line.class + '" d="' + path(line, x, y, bottom) + '"/>'); }
     });
@@ -235,6 +254,8 @@
     charts.forEach(function (chart) {
       const px = inside ? chart.x(instant).toFixed(1) : 0;
       chart.mark.setAttribute("d", inside ? "M" + px + " " + chart.edges.top + "V" + chart.edges.bottom : "");
+      const here = chart.figure.querySelector(".limit-now");
+      if (here) { here.textContent = inside ? limit(chart, instant) : ""; }
       chart.items.forEach(function (item) {
         const line = chart.lines[Number(item.dataset.line)];
         const row = inside ? after(line.t, instant) - 1 : -1;

@@ -156,7 +156,7 @@ pub(super) fn rate(page: &mut Page, style: Style, direction: &DirectionView) {
     }
 }
 
-fn name(step: StepKind, waterfall: &WaterfallView) -> &'static str {
+pub(crate) fn name(step: StepKind, waterfall: &WaterfallView) -> &'static str {
     match (step, waterfall.line) {
         // The line was taken from the path itself: what is missing is what it did not carry all the time.
         (StepKind::Path, LineRate::PathSeenFull) => "path full, below its best",
@@ -164,7 +164,7 @@ fn name(step: StepKind, waterfall: &WaterfallView) -> &'static str {
     }
 }
 
-fn line_name(line: LineRate) -> &'static str {
+pub(crate) fn line_name(line: LineRate) -> &'static str {
     match line {
         LineRate::ClientInterface => "client's interface",
         LineRate::ServerInterface => "server's interface",
@@ -173,7 +173,7 @@ fn line_name(line: LineRate) -> &'static str {
     }
 }
 
-fn line_note(line: LineRate) -> Option<&'static str> {
+pub(crate) fn line_note(line: LineRate) -> Option<&'static str> {
     match line {
         LineRate::ClientInterface | LineRate::ServerInterface => None,
         LineRate::PathSeenFull => Some(

@@ -397,6 +397,44 @@ fn a_finding_s_evidence_can_be_shown_on_the_charts() {
 }
 
 #[test]
+fn the_time_and_the_rate_are_drawn_as_the_view_has_them() {
+    for (name, record) in runs::all() {
+        let view = runs::view(&record);
+        let page = tree::parse(&page_of(&view, &record));
+        let budgets = view.directions.iter();
+        let budgets = budgets.filter(|direction| direction.time_budget.is_some());
+        let bars = page.of_class("bar-of-time");
+        assert_eq!(bars.len(), budgets.count(), "{name}");
+        for bar in bars {
+            let parts = bar.of_class("part").into_iter();
+            let widths = parts.filter_map(|part| part.attribute("width")?.parse::<f64>().ok());
+            let width: f64 = widths.sum();
+            assert!((width - 1000.0).abs() < 0.5, "{name}: {width}");
+        }
+        let waterfalls: Vec<usize> = view
+            .directions
+            .iter()
+            .filter_map(|direction| Some(direction.waterfall.as_ref()?.steps.len()))
+            .collect();
+        let tables = page.of_class("waterfall").into_iter();
+        // Beside the steps: the head, the line, and the goodput.
+        let rows: Vec<usize> = tables.map(|table| table.with("tr").len() - 3).collect();
+        assert_eq!(rows, waterfalls, "{name}");
+        for direction in &view.directions {
+            let ribbons = page.with("figure").into_iter().filter(|figure| {
+                !figure.of_class("plot").is_empty()
+                    && figure
+                        .attribute("data-chart")
+                        .is_some_and(|key| key.contains("rtt"))
+                    && !figure.of_class("part").is_empty()
+            });
+            let drawn = ribbons.count();
+            assert!(direction.bands.is_empty() || drawn > 0, "{name}: no ribbon");
+        }
+    }
+}
+
+#[test]
 fn the_figure_holds_its_panels_and_no_script() {
     for (name, record) in runs::all() {
         let text = svg::figure(&runs::view(&record), &record);
@@ -455,6 +493,7 @@ fn runs_side_by_side_share_their_axes_and_say_what_differs() {
             record,
             kept: None,
         },
+        more: &[],
     };
     let changed = ["receiver: tcp_rmem = 4096 131072 <67108864>".to_owned()];
     let text = html::comparison(
@@ -468,8 +507,7 @@ fn runs_side_by_side_share_their_axes_and_say_what_differs() {
         "A window <too> small",
         "tcp_rmem = 4096 131072 <67108864>",
         "after is higher than before by",
-        "plan: window",
-        "4.00 MiB",
+        "plan.window_bytes",
     ] {
         assert!(said.contains(word), "{word}");
     }
