@@ -15,7 +15,7 @@
 //!
 //! let text = "name = \"full\"\n[path]\nrate = \"100M\"\n[expect]\ntop = \"path-full\"\ngoodput = \"85M..95M\"";
 //! let scenarios = [Scenario::parse("full.toml", text).unwrap()];
-//! let run = |_: &Scenario, seed| {
+//! let run = |_: &Scenario, seed, _attempt| {
 //!     Ok(Observed { seed, findings: vec!["path-full".to_owned()], goodput_bps: Some(94e6), ..Observed::default() })
 //! };
 //! let report = grade::run(&scenarios, Rounds { runs: 3, seeds_from: 0, attempts: grade::ATTEMPTS }, run, |_| ());

@@ -200,13 +200,14 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::print_stderr, reason = "what is not tested is said")]
     fn a_nice_process_makes_the_share_or_says_that_it_cannot() {
         // In a thread of its own, which is all that it changes.
         std::thread::spawn(|| {
             let cpu = thread::affinity().unwrap()[0];
             let before = process::niceness().unwrap();
             if before > 15 {
-                println!("*skipped: these tests run at a niceness of {before}, above 15");
+                eprintln!("*skipped: these tests run at a niceness of {before}, above 15*");
                 return;
             }
             process::be_nicer(15 - before).unwrap();

@@ -167,7 +167,10 @@ fn a_table_of_rates_adds_up_as_it_stands() {
             let figures = figures.replace('−', "-");
             let figures: Vec<f64> = figures
                 .split_whitespace()
-                .map(|figure| figure.parse().unwrap())
+                .map(|figure| {
+                    let number = figure.parse();
+                    number.unwrap_or_else(|_| panic!("{name}: {row}"))
+                })
                 .collect();
             match (left, figures.as_slice()) {
                 (Some(before), [taken, now]) => {
