@@ -11,7 +11,7 @@ use crate::view::{BudgetView, DirectionView, WaterfallView};
 use crate::words;
 
 /// Width of the names in the table.
-const NAMES: usize = 26;
+const NAMES: usize = 28;
 /// Width of its bars.
 const BAR: usize = 24;
 /// Classes in the order of the bar: the network first.

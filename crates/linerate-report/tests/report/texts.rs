@@ -163,7 +163,7 @@ fn a_table_of_rates_adds_up_as_it_stands() {
             .take_while(|line| line.starts_with("  ") && !line.starts_with("   "));
         let mut left: Option<f64> = None;
         for row in rows {
-            let figures: String = row.chars().skip(26).take(20).collect();
+            let figures: String = row.chars().skip(28).take(20).collect();
             let figures = figures.replace('−', "-");
             let figures: Vec<f64> = figures
                 .split_whitespace()
