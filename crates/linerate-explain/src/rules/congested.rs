@@ -1,6 +1,6 @@
 //! `congested`: somebody else's traffic fills the bottleneck, and this is our share of it.
 //!
-//! Network-limited between two hosts, one direction at a time; in 19 of 20 slices after the ramp the round trip is at least 1.25 times the
+//! Limited by the network for nine tenths of the time, between two hosts, one direction at a time; in 19 of 20 slices after the ramp the round trip is at least 1.25 times the
 //! least and 1 ms longer, and by more than three times what it wavers; and all the same the rate follows
 //! our bytes in flight (exponent at least 0.5, half of what varies explained, over a range of at least 1.25). Alone
 //! in a queue a sender that puts in more waits longer and gets no more.
@@ -14,6 +14,8 @@ use crate::rules;
 use crate::slices::{self, Law, Slice};
 use crate::words;
 
+/// The network held the sender for at least this share of the time.
+const ALL: f64 = 0.9;
 const QUEUE_RATIO: f64 = 1.25;
 const QUEUE_US: f64 = 1000.0;
 /// A path whose delay wavers has a longer mean than its least.
@@ -74,6 +76,10 @@ pub(crate) fn seen(case: &Case<'_>) -> Option<Seen> {
         || case.next_door()
         || rules::path_change::seen(case).is_some()
     {
+        return None;
+    }
+    // A window or a program that holds the sender now and then makes its rate follow what is in flight as well.
+    if case.budget()?.network < ALL {
         return None;
     }
     let (_, least) = case.round_trips()?;

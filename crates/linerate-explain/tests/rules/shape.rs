@@ -100,6 +100,13 @@ fn a_rate_that_follows_what_is_in_flight_behind_a_long_round_trip_is_a_share() {
     );
     // The same rates without a queue are a sender that comes and goes; nobody else shows.
     assert!(!ids(&run(&SHARES, |_| 20_500.0)).contains(&"congested".to_owned()));
+    // A reader that closes its window now and then holds the sender as well.
+    let slow = Traffic {
+        receive_window: 0.37,
+        ..traffic(&SHARES)
+    };
+    let found = ids(&shaped(&slow, &SHARES, rtt));
+    assert!(!found.contains(&"congested".to_owned()), "{found:?}");
     // Its own queue: more in flight, a longer round trip, the same rate.
     let own = |second: f64| {
         if second < 0.2 {
