@@ -27,14 +27,18 @@ struct Seen {
 fn table(filter: &SocketFilter) -> BTreeMap<SocketAddr, Seen> {
     let mut seen = BTreeMap::new();
     let whole = TcpTable::open().unwrap().connections(filter, |_, socket| {
+        // Of a socket that has ended (TIME_WAIT) only the addresses are left.
+        let (Some(info), Some(memory)) = (socket.info.as_ref(), socket.memory) else {
+            return;
+        };
         let one = Seen {
             cookie: socket.cookie,
             remote: socket.remote,
             state: socket.state,
             unread: socket.unread,
-            facts: TcpFacts::from(socket.info.as_ref().unwrap()),
+            facts: TcpFacts::from(info),
             congestion: socket.congestion.map(str::to_owned),
-            receive_buffer: socket.memory.unwrap().receive_buffer,
+            receive_buffer: memory.receive_buffer,
         };
         seen.insert(socket.local, one);
     });
