@@ -43,8 +43,9 @@ guide](guides/lab.md) says what the signs mean.
 
 On Linux $(uname -r), $(nproc) CPUs, $("$linerate" --version), $(date -u +%F), seeds from $seeds.
 
-\`\`\`
 HEAD
+    [ -z "${KEPT:-}" ] || printf 'The runs were made and kept before (`--keep`); this build only judged them (`--kept`).\n\n'
+    echo '```'
     cat "$said"
     echo '```'
     [ -z "$others" ] || printf '\n%s\n' "$others"

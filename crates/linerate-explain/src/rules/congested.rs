@@ -75,6 +75,7 @@ pub(crate) fn seen(case: &Case<'_>) -> Option<Seen> {
         || both
         || case.next_door()
         || rules::path_change::seen(case).is_some()
+        || rules::shaper::judge(case).is_some()
     {
         return None;
     }

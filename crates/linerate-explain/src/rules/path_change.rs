@@ -2,8 +2,8 @@
 //!
 //! The sender's smoothed round trip, in slices of at least four round trips. Up: from a slice on, to the end and
 //! for at least a second, 19 of 20 slices lie 1.25 times and 2 ms above all of the second before, the step takes
-//! two slices at most, and the later round trips do not follow the bytes in flight (exponent below 0.5): a queue that grew
-//! would. Down: the least round trip that the kernel keeps fell by a fifth and 2 ms after a second of the run; nothing but a
+//! two slices at most, and once what the step made it lose is repaired, the round trips do not follow the bytes in flight (exponent below 0.5): a
+//! queue that grew would. Down: the least round trip that the kernel keeps fell by a fifth and 2 ms after a second of the run; nothing but a
 //! shorter path, or somebody's queue that went away, does that.
 
 use linerate_model::finding::{Finding, Severity};
@@ -19,6 +19,8 @@ const STEP_US: f64 = 2000.0;
 const SIDE_NS: u64 = 1_000_000_000;
 /// A queue's round trip follows the bytes in flight with this exponent or more.
 const FOLLOWS: f64 = 0.5;
+/// Bytes in flight that fall to less than this from slice to slice were cut after a loss.
+const CUT: f64 = 0.9;
 /// Below this range of bytes in flight the exponent says nothing.
 const SPREAD: f64 = 1.02;
 
@@ -96,7 +98,7 @@ fn up(slices: &[Slice]) -> Option<Step> {
                 .fold(0.0, f64::max);
             let later = &slices[at + 2..];
             let after = slices::quantile(&round_trips(later), 0.05)?;
-            let law = Law::of_round_trip(later)?;
+            let law = Law::of_round_trip(settled(later, side))?;
             let step = after >= STEP * before && after - before >= STEP_US;
             let no_queue = law.spread >= SPREAD && law.exponent < FOLLOWS;
             (step && no_queue).then_some(Step {
@@ -106,6 +108,16 @@ fn up(slices: &[Slice]) -> Option<Step> {
             })
         })
         .max_by(|a, b| (a.after_us / a.before_us).total_cmp(&(b.after_us / b.before_us)))
+}
+
+/// The slices without those of the first second up to where the bytes in flight were cut last: where the step made
+/// a queue overflow, the repair follows no law.
+fn settled(later: &[Slice], second: usize) -> &[Slice] {
+    let cut = later
+        .windows(2)
+        .take(second)
+        .rposition(|pair| pair[1].flight_bytes < CUT * pair[0].flight_bytes);
+    cut.map_or(later, |at| &later[at + 2..])
 }
 
 fn down(case: &Case<'_>) -> Option<Step> {
