@@ -150,6 +150,24 @@ impl Default for Traffic {
     }
 }
 
+impl Traffic {
+    /// A path of 1 Gbit/s or more and 12 ms, held by a small window of the receiver.
+    #[must_use]
+    pub fn window_limited() -> Self {
+        Self {
+            rate_bps: 143e6,
+            receive_window: 0.83,
+            receive_window_bytes: 217_088,
+            in_flight_bytes: 215_000,
+            congestion_window_bytes: 4_000_000,
+            rtt_us: 12_000,
+            min_rtt_us: 11_900,
+            retransmits: 0,
+            ..Self::default()
+        }
+    }
+}
+
 /// The record of a run that went as `traffic` says, written by the client, both ends known.
 pub fn run(plan: &Plan, traffic: &Traffic) -> RunRecord {
     let control = ControlFacts {

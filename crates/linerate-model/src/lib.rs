@@ -13,7 +13,9 @@
 
 pub mod apportion;
 pub mod audit;
+pub mod bars;
 pub mod capture;
+pub mod change_set;
 pub mod clock;
 pub mod counter_test;
 pub mod evidence;
@@ -36,6 +38,7 @@ pub mod tcp_info;
 pub mod time_budget;
 pub mod transcript;
 mod triage;
+pub mod tuning;
 pub mod units;
 pub mod wanted;
 pub mod waterfall;

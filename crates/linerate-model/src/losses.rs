@@ -8,6 +8,9 @@ use crate::statistics;
 
 /// Repeats closer together than this many round trips belong to one episode.
 const APART_ROUND_TRIPS: u64 = 4;
+/// What passes for so long is no burst, ns and round trips.
+const SUSTAINED_NS: u64 = 1_000_000_000;
+const SUSTAINED_ROUND_TRIPS: u64 = 20;
 /// The round trip just before an episode is the median of this many samples.
 const ROWS_BEFORE: usize = 3;
 
@@ -43,9 +46,15 @@ pub struct Losses {
     pub min_rtt_us: f64,
     /// The highest rate of delivery over a round trip (at least two samples) before the first episode, bit/s.
     pub peak_bps: f64,
+    /// The same over half a round trip (at least two samples): what passes a bottleneck's queue comes out at its rate,
+    /// in however dense bursts it went in.
+    pub burst_bps: f64,
     /// Mean rate of delivery from the end of the first episode to the last sample, bit/s; zero where the run
     /// ended sooner than two round trips after it.
     pub level_bps: f64,
+    /// The highest rate of delivery over a second, or over twenty round trips where these are longer, after the first
+    /// episode, bit/s; as `level_bps` where there is less than that.
+    pub sustained_bps: f64,
 }
 
 impl Losses {
@@ -76,8 +85,10 @@ impl Losses {
             episodes,
             apart_ns: rows.apart_ns(),
             min_rtt_us: rows.round_trip_ns as f64 / 1e3,
-            peak_bps: rows.peak(spans[0].0),
+            peak_bps: rows.peak(spans[0].0, rows.round_trip_ns),
+            burst_bps: rows.peak(spans[0].0, rows.round_trip_ns / 2),
             level_bps: if long { rows.rate(settled, last) } else { 0.0 },
+            sustained_bps: if long { rows.sustained(settled) } else { 0.0 },
         })
     }
 
@@ -244,15 +255,15 @@ impl Columns {
             segments: self.repeats[to].saturating_sub(self.repeats[from - 1]),
             rtt_us: statistics::median(&before).unwrap_or(0.0),
             window_packets: self.window[from - 1],
-            rate_bps: self.rate(self.back(from), from),
+            rate_bps: self.rate(self.back(from, self.round_trip_ns), from),
             delivered_from: self.delivered[from],
             delivered_to: self.delivered[to],
         }
     }
 
-    /// The row a round trip before `row`, and at least two rows.
-    fn back(&self, row: usize) -> usize {
-        let begin = self.at[row].saturating_sub(self.round_trip_ns);
+    /// The row so long before `row`, and at least two rows.
+    fn back(&self, row: usize, ns: u64) -> usize {
+        let begin = self.at[row].saturating_sub(ns);
         self.at
             .partition_point(|at| *at <= begin)
             .saturating_sub(1)
@@ -264,9 +275,24 @@ impl Columns {
         (self.delivered[to] - self.delivered[from]).max(0.0) * 8e9 / span as f64
     }
 
-    fn peak(&self, until: usize) -> f64 {
+    /// The highest rate over a second, and at least twenty round trips, from a row on.
+    fn sustained(&self, from: usize) -> f64 {
+        let span = SUSTAINED_NS.max(SUSTAINED_ROUND_TRIPS * self.round_trip_ns);
+        let last = self.at.len() - 1;
+        let highest = (from..=last)
+            .filter_map(|begin| {
+                let until = self.at[begin].saturating_add(span);
+                let end = self.at.partition_point(|at| *at < until);
+                (end <= last).then(|| self.rate(begin, end))
+            })
+            .fold(0.0, f64::max);
+        highest.max(self.rate(from, last))
+    }
+
+    /// The highest rate over so long a time, up to row `until`.
+    fn peak(&self, until: usize, ns: u64) -> f64 {
         (1..=until)
-            .map(|row| self.rate(self.back(row), row))
+            .map(|row| self.rate(self.back(row, ns), row))
             .fold(0.0, f64::max)
     }
 }

@@ -255,7 +255,7 @@ fn autocorrelation_time(samples: &[f64], average: f64) -> f64 {
 
 /// Student's t for a two-sided 95 % interval, by Cornish–Fisher expansion around the normal quantile
 /// (error below 1 % from 3 degrees of freedom on; tabled below).
-fn student_t(degrees: f64) -> f64 {
+pub fn student_t(degrees: f64) -> f64 {
     if degrees < 1.5 {
         return 12.706;
     }

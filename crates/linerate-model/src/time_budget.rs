@@ -52,6 +52,17 @@ impl Class {
         Self::FillingPath,
     ];
 
+    /// All of them, what the path does first, then what the hosts do.
+    pub const NETWORK_FIRST: [Self; 7] = [
+        Self::FillingPath,
+        Self::CongestionWindow,
+        Self::Recovery,
+        Self::Timeout,
+        Self::ReceiveWindow,
+        Self::SendBuffer,
+        Self::Application,
+    ];
+
     /// Whether the network is meant: congestion window, recovery, timeout, the path itself.
     pub const fn network(self) -> bool {
         matches!(

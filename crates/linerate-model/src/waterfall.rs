@@ -138,17 +138,6 @@ impl StepKind {
 /// that bunch make a short while look up to a quarter faster.
 const FULL_OF_BEST: f64 = 0.8;
 
-/// The order of the classes' steps: what the path does first, then what the hosts do.
-const LIMITS: [Class; 7] = [
-    Class::FillingPath,
-    Class::CongestionWindow,
-    Class::Recovery,
-    Class::Timeout,
-    Class::ReceiveWindow,
-    Class::SendBuffer,
-    Class::Application,
-];
-
 impl Waterfall {
     /// The sum of all steps, bit/s.
     pub fn taken_bps(&self) -> i128 {
@@ -244,7 +233,7 @@ impl Waterfall {
             Ok(both) => both,
             Err(why) => return self.push(StepKind::NotKnown, missing, why),
         };
-        let ordered: Vec<Class> = LIMITS.into_iter().rev().collect();
+        let ordered: Vec<Class> = Class::NETWORK_FIRST.into_iter().rev().collect();
         let weighed: Vec<u64> = ordered
             .iter()
             .map(|class| whole(weights[*class as usize]))

@@ -51,6 +51,19 @@ impl CpuSet {
         }
         Some(Self(cpus))
     }
+
+    /// As [`of_mask`](Self::of_mask) reads it.
+    pub fn mask(&self) -> String {
+        let words = self.0.last().map_or(1, |last| last / 32 + 1);
+        let word = |word: u32| -> String {
+            let own = self.0.iter().filter(|cpu| **cpu / 32 == word);
+            format!(
+                "{:08x}",
+                own.fold(0_u32, |bits, cpu| bits | 1 << (cpu % 32))
+            )
+        };
+        (0..words).rev().map(word).collect::<Vec<_>>().join(",")
+    }
 }
 
 impl FromIterator<u32> for CpuSet {
@@ -119,6 +132,19 @@ impl<'de> Deserialize<'de> for CpuSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn masks_are_written_as_they_are_read() {
+        for (list, mask) in [
+            ("", "00000000"),
+            ("0-3", "0000000f"),
+            ("1,35", "00000008,00000002"),
+        ] {
+            let set: CpuSet = list.parse().unwrap();
+            assert_eq!(set.mask(), mask);
+            assert_eq!(CpuSet::of_mask(mask), Some(set));
+        }
+    }
 
     #[test]
     fn lists_and_masks_are_read_and_written() {

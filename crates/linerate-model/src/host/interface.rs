@@ -113,8 +113,9 @@ pub struct Qdisc {
     pub drops: u64,
 }
 
-/// Counters of an interface.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// An interface's counters since it was made (`struct rtnl_link_stats64`): all traffic, with Ethernet headers. Packets
+/// are counted as they pass the device, so with offloads a large one may be one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LinkCounters {
     /// Bytes in.
@@ -129,11 +130,11 @@ pub struct LinkCounters {
     pub rx_errors: u64,
     /// Packets that could not be sent.
     pub tx_errors: u64,
-    /// Packets in that the host dropped.
+    /// Packets in that the host dropped (no memory, no protocol, backlog full).
     pub rx_dropped: u64,
     /// Packets out that the host dropped.
     pub tx_dropped: u64,
-    /// Packets that the device dropped for want of a descriptor.
+    /// Packets that the device dropped because the host did not take them in time: for want of a descriptor.
     pub rx_missed: u64,
 }
 

@@ -7,6 +7,7 @@ mod cpu_set;
 mod fact;
 mod interface;
 mod setting;
+mod steering;
 mod system;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ pub use interface::{
     Pcie, Qdisc, Queue, QueueSide, Rings,
 };
 pub use setting::{Effect, Owner, Pinning, Setting};
+pub use steering::{dealt, in_turn};
 pub use system::{Governor, Keeper, Node, Processors, RouteFacts, Softnet, System};
 
 /// The version of [`HostFacts`] in files. A reader ignores fields that it does not know, takes absent ones as
