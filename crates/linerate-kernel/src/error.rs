@@ -26,6 +26,31 @@ impl KernelError {
     }
 }
 
+impl KernelError {
+    /// The kernel's number of the error (`errno`), where it is the kernel's.
+    pub fn code(&self) -> Option<i32> {
+        let explained = || {
+            let inner = self.source.get_ref()?.downcast_ref::<Explained>()?;
+            Some(inner.code)
+        };
+        self.source.raw_os_error().or_else(explained)
+    }
+}
+
+/// A refusal that the kernel gave words to (`NLMSGERR_ATTR_MSG`).
+#[derive(Debug, thiserror::Error)]
+#[error("{words} ({})", io::Error::from_raw_os_error(*.code))]
+pub(crate) struct Explained {
+    pub(crate) code: i32,
+    pub(crate) words: String,
+}
+
+impl From<Explained> for io::Error {
+    fn from(refusal: Explained) -> Self {
+        Self::new(Self::from_raw_os_error(refusal.code).kind(), refusal)
+    }
+}
+
 impl From<KernelError> for io::Error {
     /// Keeps the error's kind and the whole message.
     fn from(error: KernelError) -> Self {
@@ -36,6 +61,23 @@ impl From<KernelError> for io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_kernel_s_words_keep_its_number() {
+        let words = "Specified qdisc kind is unknown".to_owned();
+        let refusal = Explained { code: 2, words };
+        let error = KernelError::of("set", "fq")(refusal.into());
+        assert_eq!(error.code(), Some(2));
+        let text = error.to_string();
+        assert!(
+            text.contains("set fq: Specified qdisc kind is unknown (No such"),
+            "{text}"
+        );
+        assert_eq!(
+            KernelError::of("a", "b")(io::Error::from_raw_os_error(1)).code(),
+            Some(1)
+        );
+    }
 
     #[test]
     fn the_message_names_operation_and_object() {

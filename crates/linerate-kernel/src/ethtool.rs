@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use crate::address::array;
 use crate::option::check;
 
+pub(crate) mod change;
 pub(crate) mod facts;
 
 const SIOCETHTOOL: libc::c_ulong = 0x8946;

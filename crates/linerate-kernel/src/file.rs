@@ -58,6 +58,20 @@ pub fn lock(file: &File) -> io::Result<()> {
     }
 }
 
+/// Takes the lock of this file or folder as [`lock`] does, or says that another process holds it.
+///
+/// # Errors
+/// Those of `flock`; a file system without locks.
+#[expect(unsafe_code, reason = "flock takes a raw descriptor")]
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    use std::os::fd::AsRawFd as _;
+    // SAFETY: no pointer is passed; the descriptor is open.
+    match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        other => other.map(|_| true),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
@@ -76,5 +90,17 @@ mod tests {
             .unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
         assert!(append_without_waiting(Path::new("/dev")).is_err());
+    }
+
+    #[test]
+    fn a_lock_is_had_once() {
+        let path = std::env::temp_dir().join(format!("linerate-lock-{}", std::process::id()));
+        let one = File::create(&path).unwrap();
+        let other = File::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(try_lock(&one).unwrap());
+        assert!(!try_lock(&other).unwrap());
+        drop(one);
+        assert!(try_lock(&other).unwrap());
     }
 }

@@ -1,12 +1,12 @@
 //! What the Linux kernel knows of a connection and a host, and what it lets us change: socket
 //! options and counters, `tcp_info`, batches of datagrams, clocks, CPUs, routes, interfaces, and all of a host
-//! at once ([`inventory`]).
+//! at once ([`inventory`]); and the settings of a host ([`setting`]).
 //!
 //! What it is not: it decides nothing, prints nothing, keeps no history and starts no thread. A
 //! function is one question to the kernel or one setting. What this kernel does not know is `None`,
 //! never 0. Nothing here blocks except [`poll::wait`], for as long as its caller says, [`file::lock`], until
 //! another lets go, and the netlink questions of [`route`], [`counters`], [`link`], [`inventory`], [`forward_rules`]
-//! and [`tcp_table`], for at most a second.
+//! and [`tcp_table`], for at most a second, and [`echo::answers`], for as long as its caller says.
 //!
 //! It is the only room with `unsafe`; the modules that need it say so in their first line.
 //!
@@ -29,6 +29,7 @@ mod address;
 pub mod clock;
 mod control;
 pub mod counters;
+pub mod echo;
 mod error;
 mod ethtool;
 pub mod event;
@@ -46,6 +47,7 @@ mod proc_file;
 pub mod process;
 pub mod process_sockets;
 pub mod route;
+pub mod setting;
 mod signal;
 pub mod socket;
 pub mod tcp;

@@ -15,6 +15,7 @@ use linerate_model::units::Nanos;
 
 use crate::address::array;
 use crate::clock;
+use crate::error::Explained;
 use crate::option::{self, check, check_size};
 
 /// An answer is at most a page or 32 KiB; room for twice that.
@@ -32,12 +33,16 @@ const MOST_PIECES: usize = 10_000;
 const NLMSG_NOOP: u16 = 1;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
+const NLMSGERR_ATTR_MSG: u16 = 1;
+/// `NLM_F_CAPPED | NLM_F_ACK_TLVS`: of the request there is the head alone, and attributes follow.
+const EXPLAINED: u16 = 0x300;
 pub(crate) const NLM_F_REQUEST: u16 = 1;
 const NLM_F_MULTI: u16 = 2;
 const NLM_F_ACK: u16 = 4;
 /// The list changed while it was told: something may be missing from it or in it twice.
 const NLM_F_DUMP_INTR: u16 = 0x10;
-/// Fail where the object is there already; make it where it is not.
+/// Put it in the place of what is there; fail where something is; make it where nothing is.
+pub(crate) const REPLACE: u16 = 0x100;
 pub(crate) const EXCLUSIVE: u16 = 0x200;
 pub(crate) const CREATE: u16 = 0x400;
 const NLM_F_DUMP: u16 = 0x300;
@@ -83,6 +88,16 @@ impl Netlink {
         })
     }
 
+    /// The same as [`open`](Self::open); refusals come with the kernel's words, where it has any (Linux 4.12).
+    pub(crate) fn open_explained() -> io::Result<Self> {
+        let netlink = Self::open()?;
+        // Without the request in the answer, which would stand before the words.
+        for kind in [libc::NETLINK_CAP_ACK, libc::NETLINK_EXT_ACK] {
+            option::set(&netlink.fd, libc::SOL_NETLINK, kind, 1_i32)?;
+        }
+        Ok(netlink)
+    }
+
     /// The socket, for a conversation that goes on by itself.
     pub(crate) fn into_fd(self) -> OwnedFd {
         self.fd
@@ -109,7 +124,7 @@ impl Netlink {
                 }
                 match message.kind {
                     NLMSG_DONE => return Ok(()),
-                    NLMSG_ERROR => return error_of(message.body),
+                    NLMSG_ERROR => return error_of(&message),
                     NLMSG_NOOP => {}
                     _ => take(message.body),
                 }
@@ -148,7 +163,7 @@ impl Netlink {
                 match message.kind {
                     // Its body is the length told, or what broke the list off.
                     NLMSG_DONE => return done(message.body).map(|()| whole),
-                    NLMSG_ERROR => return error_of(message.body).map(|()| whole),
+                    NLMSG_ERROR => return error_of(&message).map(|()| whole),
                     NLMSG_NOOP => {}
                     _ => take(looked, message.body),
                 }
@@ -215,7 +230,7 @@ impl Netlink {
                 let ours = self.sequence.wrapping_sub(message.sequence)
                     <= self.sequence.wrapping_sub(first);
                 if ours && message.kind == NLMSG_ERROR {
-                    error_of(message.body)?;
+                    error_of(&message)?;
                     missing = missing.saturating_sub(1);
                 }
             }
@@ -338,10 +353,23 @@ fn done(body: &[u8]) -> io::Result<()> {
     }
 }
 
-fn error_of(body: &[u8]) -> io::Result<()> {
+/// `struct nlmsgerr`: a negative number, the head of the request; then attributes, where they were asked for.
+fn error_of(message: &Received<'_>) -> io::Result<()> {
+    let body = message.body;
     match array(body, 0).map(i32::from_ne_bytes) {
         Some(0) => Ok(()),
-        Some(code) => Err(io::Error::from_raw_os_error(code.saturating_neg())),
+        Some(code) => {
+            let code = code.saturating_neg();
+            let explained = message.flags & EXPLAINED == EXPLAINED;
+            let words = body
+                .get(4 + HEADER..)
+                .filter(|_| explained)
+                .and_then(|list| attribute(list, NLMSGERR_ATTR_MSG));
+            Err(match words.map(text).filter(|words| !words.is_empty()) {
+                Some(words) => Explained { code, words }.into(),
+                None => io::Error::from_raw_os_error(code),
+            })
+        }
         None => Err(io::ErrorKind::InvalidData.into()),
     }
 }

@@ -246,7 +246,7 @@ fn parse_link(body: &[u8]) -> Option<InterfaceFacts> {
     Some(facts)
 }
 
-fn mac(raw: &[u8]) -> Option<String> {
+pub(crate) fn mac(raw: &[u8]) -> Option<String> {
     if raw.iter().all(|byte| *byte == 0) {
         return None;
     }
@@ -259,7 +259,7 @@ fn mac(raw: &[u8]) -> Option<String> {
 }
 
 /// RFC 2863, as include/uapi/linux/if.h numbers it.
-fn operstate(state: u8) -> Option<String> {
+pub(crate) fn operstate(state: u8) -> Option<String> {
     let names = [
         "notpresent",
         "down",

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use linerate_model::host::LinkCounters;
+
 use crate::address::array;
 use crate::netlink::{Ask, Netlink, attribute, is_absent, text, word};
 
@@ -18,30 +20,6 @@ const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
 const TCA_STATS_PKT64: u16 = 8;
 const TCA_DUMP_INVISIBLE: u16 = 10;
-
-/// An interface's counters since it was made (`struct rtnl_link_stats64`): all traffic, with
-/// Ethernet headers. Packets are counted as they pass the device, so with offloads a large one may be one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct InterfaceCounters {
-    /// Bytes in.
-    pub rx_bytes: u64,
-    /// Bytes out.
-    pub tx_bytes: u64,
-    /// Packets in.
-    pub rx_packets: u64,
-    /// Packets out.
-    pub tx_packets: u64,
-    /// Packets in that the host dropped (no memory, no protocol, backlog full).
-    pub rx_dropped: u64,
-    /// Packets out that the host dropped.
-    pub tx_dropped: u64,
-    /// Bad packets in.
-    pub rx_errors: u64,
-    /// Packets that could not be sent.
-    pub tx_errors: u64,
-    /// Packets that the device dropped because the host did not take them in time.
-    pub rx_missed: u64,
-}
 
 /// Counters of one queueing discipline. `drops`, `overlimits` and `requeues` are 32 bits that wrap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,10 +47,7 @@ pub struct QdiscCounters {
 }
 
 /// By `RTM_GETSTATS` (Linux 4.7), which unlike `RTM_GETLINK` brings the counters alone.
-pub(crate) fn interface(
-    netlink: &mut Netlink,
-    index: u32,
-) -> io::Result<Option<InterfaceCounters>> {
+pub(crate) fn interface(netlink: &mut Netlink, index: u32) -> io::Result<Option<LinkCounters>> {
     let mut request = [0; STATS_HEADER];
     request[4..8].copy_from_slice(&index.to_ne_bytes());
     request[8..12].copy_from_slice(&(1_u32 << (IFLA_STATS_LINK_64 - 1)).to_ne_bytes());
@@ -88,9 +63,10 @@ pub(crate) fn interface(
     }
 }
 
-fn link_stats(raw: &[u8]) -> Option<InterfaceCounters> {
+/// `struct rtnl_link_stats64`.
+pub(crate) fn link_stats(raw: &[u8]) -> Option<LinkCounters> {
     let field = |index: usize| array(raw, index * 8).map(u64::from_ne_bytes);
-    Some(InterfaceCounters {
+    Some(LinkCounters {
         rx_packets: field(0)?,
         tx_packets: field(1)?,
         rx_bytes: field(2)?,

@@ -17,9 +17,12 @@ use std::io;
 pub use cgroup::Throttling;
 pub(crate) use cpu::parse_softnet;
 pub use cpu::{CpuCounters, Softnet};
-pub use device::{InterfaceCounters, QdiscCounters};
+pub use device::QdiscCounters;
+pub(crate) use device::link_stats;
 pub(crate) use protocol::parse as parse_protocols;
 pub use tasks::ThreadTimes;
+
+use linerate_model::host::LinkCounters;
 
 use crate::KernelError;
 use crate::netlink::Netlink;
@@ -82,7 +85,7 @@ impl Counters {
     }
 
     /// An interface's counters; `None` where there is no such interface.
-    pub fn interface(&mut self, index: u32) -> io::Result<Option<InterfaceCounters>> {
+    pub fn interface(&mut self, index: u32) -> io::Result<Option<LinkCounters>> {
         device::interface(&mut self.netlink, index)
     }
 
@@ -131,7 +134,7 @@ pub fn protocols() -> io::Result<BTreeMap<String, u64>> {
 }
 
 /// As [`Counters::interface`], once.
-pub fn interface(index: u32) -> io::Result<Option<InterfaceCounters>> {
+pub fn interface(index: u32) -> io::Result<Option<LinkCounters>> {
     device::interface(&mut Netlink::open()?, index)
 }
 

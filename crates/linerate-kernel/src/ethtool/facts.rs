@@ -12,17 +12,17 @@ use crate::address::array;
 use crate::netlink::text;
 
 // include/uapi/linux/ethtool.h
-const ETHTOOL_GCOALESCE: u32 = 0x0e;
-const ETHTOOL_GRINGPARAM: u32 = 0x10;
+pub(super) const ETHTOOL_GCOALESCE: u32 = 0x0e;
+pub(super) const ETHTOOL_GRINGPARAM: u32 = 0x10;
 const ETHTOOL_GPAUSEPARAM: u32 = 0x12;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSTATS: u32 = 0x1d;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GRXFHINDIR: u32 = 0x38;
-const ETHTOOL_GFEATURES: u32 = 0x3a;
-const ETHTOOL_GCHANNELS: u32 = 0x3c;
+pub(super) const ETHTOOL_GFEATURES: u32 = 0x3a;
+pub(super) const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETH_SS_STATS: u32 = 1;
-const ETH_SS_FEATURES: u32 = 4;
+pub(super) const ETH_SS_FEATURES: u32 = 4;
 const STRING: usize = 32;
 /// Drivers have some thousand counters at most; more is nonsense.
 const MOST: usize = 65_536;
@@ -247,7 +247,7 @@ pub(crate) fn indirection(name: &str) -> Fact<Vec<u32>> {
 }
 
 /// The names of a set of strings.
-fn strings(name: &str, set: u32) -> io::Result<Vec<String>> {
+pub(super) fn strings(name: &str, set: u32) -> io::Result<Vec<String>> {
     // struct ethtool_sset_info: command, reserved, mask u64, a length for each bit that stays.
     let mut request = question(ETHTOOL_GSSET_INFO, 24);
     request[8..16].copy_from_slice(&(1_u64 << set).to_ne_bytes());
@@ -271,25 +271,31 @@ fn strings(name: &str, set: u32) -> io::Result<Vec<String>> {
 
 /// The words of a structure that has nothing else.
 fn words(name: &str, command: u32, count: usize) -> Fact<Vec<u32>> {
-    let mut request = question(command, count * 4);
-    answered(call(name, &mut request), || {
-        (0..count)
-            .map(|at| word(&request, at).unwrap_or_default())
-            .collect()
-    })
+    raw_words(name, command, count)
+        .map_err(|error| reason(&error))
+        .into()
 }
 
-fn question(command: u32, length: usize) -> Vec<u8> {
+/// The same, with the kernel's own refusal.
+pub(super) fn raw_words(name: &str, command: u32, count: usize) -> io::Result<Vec<u32>> {
+    let mut request = question(command, count * 4);
+    call(name, &mut request)?;
+    Ok((0..count)
+        .map(|at| word(&request, at).unwrap_or_default())
+        .collect())
+}
+
+pub(super) fn question(command: u32, length: usize) -> Vec<u8> {
     let mut request = vec![0; length];
     request[..4].copy_from_slice(&command.to_ne_bytes());
     request
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u32> {
     crate::netlink::word(bytes, at * 4)
 }
 
-fn set_word(bytes: &mut [u8], at: usize, value: usize) {
+pub(super) fn set_word(bytes: &mut [u8], at: usize, value: usize) {
     let value = u32::try_from(value).unwrap_or(u32::MAX);
     bytes[at * 4..at * 4 + 4].copy_from_slice(&value.to_ne_bytes());
 }

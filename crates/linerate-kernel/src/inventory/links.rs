@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 
-use linerate_model::host::{Bond, Fact, Interface, LinkCounters, Qdisc, RouteFacts};
+use linerate_model::host::{Bond, Fact, Interface, Qdisc, RouteFacts};
 
 use crate::address::{array, ip_address};
+use crate::counters;
 use crate::netlink::{Ask, Netlink, attribute, attributes, push_attribute, text, word};
+use crate::route;
 
 const RTM_GETLINK: u16 = 18;
 const RTM_GETADDR: u16 = 22;
@@ -148,13 +150,16 @@ fn parse_link(body: &[u8]) -> Option<Found> {
         None => "hardware".to_owned(),
     };
     let byte = |kind| attribute(data, kind).and_then(|raw| raw.first().copied());
-    let mac = attribute(list, IFLA_ADDRESS).and_then(mac);
+    let mac = attribute(list, IFLA_ADDRESS).and_then(route::mac);
     let interface = Interface {
         name: attribute(list, IFLA_IFNAME).map(text)?,
         index: word(body, 4)?,
         mac,
         up: word(body, 8)? & IFF_UP != 0,
-        operstate: operstate(attribute(list, IFLA_OPERSTATE).and_then(|raw| raw.first().copied())),
+        operstate: Fact::of(
+            attribute(list, IFLA_OPERSTATE).and_then(|raw| route::operstate(*raw.first()?)),
+            "the driver does not report it",
+        ),
         mtu: size(IFLA_MTU),
         max_mtu: Fact::of(
             number(IFLA_MAX_MTU).filter(|most| *most > 0),
@@ -174,7 +179,10 @@ fn parse_link(body: &[u8]) -> Option<Found> {
             mode: named(&BOND_MODES, byte(IFLA_BOND_MODE)),
             hash: named(&BOND_HASHES, byte(IFLA_BOND_XMIT_HASH_POLICY)),
         }),
-        counters: Fact::of(attribute(list, IFLA_STATS64).and_then(counters), silent),
+        counters: Fact::of(
+            attribute(list, IFLA_STATS64).and_then(counters::link_stats),
+            silent,
+        ),
         carrier_changes: size(IFLA_CARRIER_CHANGES).map(|count| u64::from(*count)),
         kind,
         ..Interface::default()
@@ -213,43 +221,6 @@ fn named(names: &[&str], number: Option<u8>) -> String {
             .map_or_else(|| number.to_string(), |name| (*name).to_owned()),
         None => "unknown".to_owned(),
     }
-}
-
-fn mac(raw: &[u8]) -> Option<String> {
-    let octets: Vec<String> = raw.iter().map(|byte| format!("{byte:02x}")).collect();
-    raw.iter().any(|byte| *byte != 0).then(|| octets.join(":"))
-}
-
-/// RFC 2863, as include/uapi/linux/if.h numbers it.
-fn operstate(state: Option<u8>) -> Fact<String> {
-    let names = [
-        "notpresent",
-        "down",
-        "lowerlayerdown",
-        "testing",
-        "dormant",
-        "up",
-    ];
-    let name = state
-        .and_then(|state| names.get(usize::from(state).checked_sub(1)?))
-        .map(|name| (*name).to_owned());
-    Fact::of(name, "the driver does not report it")
-}
-
-/// `struct rtnl_link_stats64`.
-fn counters(raw: &[u8]) -> Option<LinkCounters> {
-    let field = |index: usize| array(raw, index * 8).map(u64::from_ne_bytes);
-    Some(LinkCounters {
-        rx_packets: field(0)?,
-        tx_packets: field(1)?,
-        rx_bytes: field(2)?,
-        tx_bytes: field(3)?,
-        rx_errors: field(4)?,
-        tx_errors: field(5)?,
-        rx_dropped: field(6)?,
-        tx_dropped: field(7)?,
-        rx_missed: field(15)?,
-    })
 }
 
 /// Addresses with their prefix length, by interface.

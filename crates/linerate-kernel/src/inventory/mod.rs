@@ -110,6 +110,20 @@ pub fn collect(root: &Root, devices: &impl Devices, now_unix_s: u64) -> HostFact
     }
 }
 
+/// One interface, as [`collect`] tells of it; `None` where there is none of this name.
+///
+/// # Errors
+/// As [`Devices::interfaces`].
+pub fn interface(root: &Root, devices: &impl Devices, name: &str) -> io::Result<Option<Interface>> {
+    let all = devices.interfaces()?;
+    let mut found = all.into_iter().find(|interface| interface.name == name);
+    if let Some(interface) = &mut found {
+        devices.drivers(interface);
+        device::describe(root, interface, &device::interrupt_lines(root));
+    }
+    Ok(found)
+}
+
 /// Keys outside the folders of [`sysctls`] that a host's throughput depends on.
 const OTHER_KEYS: [&str; 8] = [
     "net.ipv4.ip_forward",
@@ -148,19 +162,10 @@ fn sysctls(root: &Root, set: impl Iterator<Item = String>) -> BTreeMap<String, F
 }
 
 fn running(root: &Root, key: &str) -> Fact<String> {
-    // Dots separate; a slash in a key is a dot in a name (eth0.100).
-    let path: String = key
-        .chars()
-        .map(|c| match c {
-            '.' => '/',
-            '/' => '.',
-            other => other,
-        })
-        .collect();
-    if path.split('/').any(|part| part == "..") {
+    let Some(path) = crate::setting::sysctl_path(key) else {
         return Fact::unknown("it is no key");
-    }
-    root.text(&format!("/proc/sys/{path}"))
+    };
+    root.text(&path)
         .map(|text| settings::single_blanks(&text))
         .into()
 }

@@ -1,6 +1,7 @@
 //! Files below a folder that stands for `/`.
 
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
@@ -54,8 +55,22 @@ impl Root {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
+    /// A file's text, with the error of the system.
+    pub(crate) fn whole_text(&self, path: &str) -> io::Result<String> {
+        std::fs::read_to_string(self.resolved(path))
+    }
+
+    /// Gives a file that is there another text, in one call, as files of the kernel want it.
+    pub(crate) fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .truncate(true)
+            .open(self.resolved(path))?;
+        file.write_all(format!("{text}\n").as_bytes())
+    }
+
     /// The trimmed text of a small file.
-    pub(super) fn word(&self, path: &str) -> Result<String, String> {
+    pub(crate) fn word(&self, path: &str) -> Result<String, String> {
         let text = self.text(path)?;
         match text.trim() {
             "" => Err(format!("{path} is empty")),
@@ -64,14 +79,14 @@ impl Root {
     }
 
     /// The value that a small file holds.
-    pub(super) fn value<T: FromStr>(&self, path: &str) -> Result<T, String> {
+    pub(crate) fn value<T: FromStr>(&self, path: &str) -> Result<T, String> {
         let word = self.word(path)?;
         word.parse()
             .map_err(|_| format!("{path} holds '{word}', which is not understood"))
     }
 
     /// The names in a folder, ascending; none where there is no such folder.
-    pub(super) fn names(&self, path: &str) -> Vec<String> {
+    pub(crate) fn names(&self, path: &str) -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(self.path(path))
             .into_iter()
             .flatten()
@@ -82,7 +97,7 @@ impl Root {
     }
 
     /// Whether there is something.
-    pub(super) fn has(&self, path: &str) -> bool {
+    pub(crate) fn has(&self, path: &str) -> bool {
         self.path(path).symlink_metadata().is_ok()
     }
 

@@ -1,0 +1,142 @@
+#![expect(unsafe_code, reason = "std makes no sockets of ICMP")]
+//! One echo request (ping), by a socket that needs no privilege where the kernel allows it
+//! (`net.ipv4.ping_group_range`, icmp(7)), else by a raw one.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use crate::option::check;
+
+const ECHO: u8 = 8;
+const ECHO_REPLY: u8 = 0;
+const ECHO_V6: u8 = 128;
+const ECHO_REPLY_V6: u8 = 129;
+/// Type, code, checksum, identifier, sequence.
+const HEADER: usize = 8;
+
+/// Whether an address answers an echo request within a time. `interface` is the index of the one that a link-local
+/// address is on; 0 for all others.
+///
+/// # Errors
+/// No such socket for this process (`EACCES`, `EPERM`); the route's own refusals (`ENETUNREACH`, `EHOSTUNREACH`).
+pub fn answers(address: IpAddr, interface: u32, limit: Duration) -> io::Result<bool> {
+    let (socket, raw) = match open(address, libc::SOCK_DGRAM) {
+        Ok(socket) => (socket, false),
+        Err(_) => (open(address, libc::SOCK_RAW)?, true),
+    };
+    socket.connect(match address {
+        IpAddr::V4(_) => SocketAddr::new(address, 0),
+        IpAddr::V6(address) => SocketAddrV6::new(address, 0, 0, interface).into(),
+    })?;
+    let (ask, answer) = match address {
+        IpAddr::V4(_) => (ECHO, ECHO_REPLY),
+        IpAddr::V6(_) => (ECHO_V6, ECHO_REPLY_V6),
+    };
+    // Of a socket without privilege the kernel sets the identifier; of a raw one it is ours to tell replies apart.
+    let id = (std::process::id() & 0xffff) as u16;
+    socket.send(&request(ask, id))?;
+    let end = Instant::now() + limit;
+    let mut packet = [0; 256];
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(false);
+        }
+        socket.set_read_timeout(Some(left))?;
+        let length = match socket.recv(&mut packet) {
+            Ok(length) => length,
+            Err(error) if is_waiting(&error) => continue,
+            Err(error) => return Err(error),
+        };
+        let message = message(&packet[..length], raw && address.is_ipv4());
+        let ours = !raw || message.get(4..6) == Some(&id.to_be_bytes());
+        if message.first() == Some(&answer) && ours {
+            return Ok(true);
+        }
+    }
+}
+
+fn is_waiting(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::WouldBlock | Kind::TimedOut | Kind::Interrupted
+    )
+}
+
+/// Sockets of the standard library are what they are opened as: this one carries ICMP.
+fn open(address: IpAddr, kind: libc::c_int) -> io::Result<UdpSocket> {
+    let (family, protocol) = match address {
+        IpAddr::V4(_) => (libc::AF_INET, libc::IPPROTO_ICMP),
+        IpAddr::V6(_) => (libc::AF_INET6, libc::IPPROTO_ICMPV6),
+    };
+    // SAFETY: no pointer is passed.
+    let fd = check(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) })?;
+    // SAFETY: the descriptor was just made and belongs to nobody else.
+    Ok(UdpSocket::from(unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
+/// A raw IPv4 socket hears the IP header too.
+fn message(packet: &[u8], with_header: bool) -> &[u8] {
+    let skip = match packet.first() {
+        Some(first) if with_header => usize::from(first & 0xf) * 4,
+        _ => 0,
+    };
+    packet.get(skip..).unwrap_or_default()
+}
+
+/// An echo request without payload. The kernel makes the checksum of `ICMPv6` itself.
+fn request(kind: u8, id: u16) -> [u8; HEADER] {
+    let mut message = [0; HEADER];
+    message[0] = kind;
+    message[4..6].copy_from_slice(&id.to_be_bytes());
+    message[7] = 1;
+    // RFC 1071: the sum of all words, each carry added at the lower end.
+    let sum = message.chunks(2).fold(0_u16, |sum, pair| {
+        let (sum, carry) = sum.overflowing_add(u16::from_be_bytes([pair[0], pair[1]]));
+        sum + u16::from(carry)
+    });
+    let checksum = !sum;
+    message[2..4].copy_from_slice(&checksum.to_be_bytes());
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_its_checksum() {
+        // RFC 1071: with the checksum in it, all words sum up to all ones.
+        let sum: u32 = request(ECHO, 0xbeef)
+            .chunks(2)
+            .map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]))
+            .sum();
+        assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
+    }
+
+    #[test]
+    fn a_header_is_left_out_and_rubbish_is_no_message() {
+        let packet = [&[0x45][..], &[0; 19], &[ECHO_REPLY, 7]].concat();
+        assert_eq!(message(&packet, true), [ECHO_REPLY, 7]);
+        assert_eq!(message(&packet, false).len(), 22);
+        assert!(message(&[0x4f], true).is_empty());
+        assert!(message(&[], true).is_empty());
+    }
+
+    #[test]
+    fn loopback_answers() {
+        let loopback = IpAddr::from([127, 0, 0, 1]);
+        match answers(loopback, 0, Duration::from_secs(5)) {
+            Ok(answer) => assert!(answer),
+            Err(error) => eprintln_skipped(&error),
+        }
+    }
+
+    #[expect(clippy::print_stderr, reason = "a test says what it could not test")]
+    fn eprintln_skipped(error: &io::Error) {
+        eprintln!("skipped: an echo from loopback: {error}");
+    }
+}

@@ -1,0 +1,197 @@
+//! What ethtool's ioctl changes of a device. What is not meant to change is read and sent back as it is.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use super::call;
+use super::facts::{
+    ETH_SS_FEATURES, ETHTOOL_GCHANNELS, ETHTOOL_GCOALESCE, ETHTOOL_GFEATURES, ETHTOOL_GRINGPARAM,
+    question, raw_words, set_word, strings, word,
+};
+
+// include/uapi/linux/ethtool.h
+const ETHTOOL_SCOALESCE: u32 = 0x0f;
+const ETHTOOL_SRINGPARAM: u32 = 0x11;
+const ETHTOOL_SFEATURES: u32 = 0x3b;
+const ETHTOOL_SCHANNELS: u32 = 0x3d;
+/// Words of `struct ethtool_ringparam`, `ethtool_channels` and `ethtool_coalesce`.
+const RING_WORDS: usize = 9;
+const CHANNEL_WORDS: usize = 9;
+const COALESCE_WORDS: usize = 23;
+/// Where they have what is changed.
+const RX_PENDING: usize = 5;
+const TX_PENDING: usize = 8;
+const COMBINED: usize = 8;
+const RX_USECS: usize = 1;
+const RX_FRAMES: usize = 2;
+const ADAPTIVE_RX: usize = 10;
+
+/// Which descriptor ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ring {
+    /// Of received packets.
+    Receive,
+    /// Of packets to send.
+    Transmit,
+}
+
+/// What is to change of the coalescing of received packets; `None` stays.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CoalescingChange {
+    /// Whether the driver chooses the values.
+    pub adaptive_rx: Option<bool>,
+    /// Wait, µs.
+    pub rx_usecs: Option<u32>,
+    /// Packets that end the wait.
+    pub rx_frames: Option<u32>,
+}
+
+/// A feature of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeatureState {
+    /// Whether it can be switched.
+    pub available: bool,
+    /// Whether it was asked for.
+    pub wanted: bool,
+    /// Whether it is at work: asked for, and nothing that it needs is off.
+    pub active: bool,
+}
+
+pub(crate) fn set_ring(name: &str, ring: Ring, descriptors: u32) -> io::Result<()> {
+    let at = match ring {
+        Ring::Receive => RX_PENDING,
+        Ring::Transmit => TX_PENDING,
+    };
+    let mut words = raw_words(name, ETHTOOL_GRINGPARAM, RING_WORDS)?;
+    words[at] = descriptors;
+    order(name, ETHTOOL_SRINGPARAM, words)
+}
+
+pub(crate) fn set_channels(name: &str, combined: u32) -> io::Result<()> {
+    let mut words = raw_words(name, ETHTOOL_GCHANNELS, CHANNEL_WORDS)?;
+    words[COMBINED] = combined;
+    order(name, ETHTOOL_SCHANNELS, words)
+}
+
+pub(crate) fn set_coalescing(name: &str, wanted: CoalescingChange) -> io::Result<()> {
+    let words = raw_words(name, ETHTOOL_GCOALESCE, COALESCE_WORDS)?;
+    order(name, ETHTOOL_SCOALESCE, coalesced(words, wanted))
+}
+
+fn coalesced(mut words: Vec<u32>, wanted: CoalescingChange) -> Vec<u32> {
+    let changes = [
+        (ADAPTIVE_RX, wanted.adaptive_rx.map(u32::from)),
+        (RX_USECS, wanted.rx_usecs),
+        (RX_FRAMES, wanted.rx_frames),
+    ];
+    for (at, value) in changes {
+        words[at] = value.unwrap_or(words[at]);
+    }
+    words
+}
+
+/// Sends a structure of words back under another command.
+fn order(name: &str, command: u32, mut words: Vec<u32>) -> io::Result<()> {
+    words[0] = command;
+    let mut request: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    call(name, &mut request)
+}
+
+pub(crate) fn features(name: &str) -> io::Result<BTreeMap<String, FeatureState>> {
+    let names = strings(name, ETH_SS_FEATURES)?;
+    let blocks = names.len().div_ceil(32);
+    let mut request = question(ETHTOOL_GFEATURES, 8 + blocks * 16);
+    set_word(&mut request, 1, blocks);
+    call(name, &mut request)?;
+    Ok(names
+        .into_iter()
+        .enumerate()
+        .filter(|(_, name)| !name.is_empty())
+        .filter_map(|(bit, name)| Some((name, state(&request, bit)?)))
+        .collect())
+}
+
+/// `struct ethtool_get_features_block`: available, requested, active, never changed.
+fn state(answer: &[u8], bit: usize) -> Option<FeatureState> {
+    let block = 2 + bit / 32 * 4;
+    let has = |field: usize| Some(word(answer, block + field)? >> (bit % 32) & 1 == 1);
+    Some(FeatureState {
+        available: has(0)? && !has(3)?,
+        wanted: has(1)?,
+        active: has(2)?,
+    })
+}
+
+pub(crate) fn set_features(name: &str, wanted: &[(String, bool)]) -> io::Result<()> {
+    let names = strings(name, ETH_SS_FEATURES)?;
+    let mut request = features_request(&names, wanted)
+        .map_err(|unknown| io::Error::new(io::ErrorKind::InvalidInput, unknown))?;
+    call(name, &mut request)
+}
+
+/// `struct ethtool_sfeatures`: command, blocks; `struct ethtool_set_features_block`: which are meant, which shall be on.
+fn features_request(names: &[String], wanted: &[(String, bool)]) -> Result<Vec<u8>, String> {
+    let blocks = names.len().div_ceil(32);
+    let mut request = question(ETHTOOL_SFEATURES, 8 + blocks * 8);
+    set_word(&mut request, 1, blocks);
+    let mut set = |at: usize, bit: usize| {
+        let at = (2 + bit / 32 * 2 + at) * 4 + bit % 32 / 8;
+        request[at] |= 1 << (bit % 8);
+    };
+    for (feature, on) in wanted {
+        let bit = names.iter().position(|name| name == feature);
+        let bit = bit.ok_or_else(|| format!("the kernel has no feature {feature}"))?;
+        set(0, bit);
+        if *on {
+            set(1, bit);
+        }
+    }
+    // The bytes of a word are the machine's; bits were set in the order of the lowest first.
+    if cfg!(target_endian = "big") {
+        for word in request[8..].chunks_exact_mut(4) {
+            word.reverse();
+        }
+    }
+    Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feature_s_bits_stand_in_its_block() {
+        let names: Vec<String> = (0..40).map(|bit| format!("f{bit}")).collect();
+        let wanted = [("f1".to_owned(), true), ("f33".to_owned(), false)];
+        let request = features_request(&names, &wanted).unwrap();
+        assert_eq!(request.len(), 8 + 2 * 8);
+        let words: Vec<u32> = (0..6).map(|at| word(&request, at).unwrap()).collect();
+        assert_eq!(words, [ETHTOOL_SFEATURES, 2, 2, 2, 2, 0]);
+        assert!(
+            features_request(&names, &[("fx".to_owned(), true)])
+                .unwrap_err()
+                .contains("fx")
+        );
+    }
+
+    #[test]
+    fn what_is_not_meant_stays_as_it_was_read() {
+        let words: Vec<u32> = (0..23).collect();
+        let change = CoalescingChange {
+            adaptive_rx: Some(true),
+            rx_usecs: Some(50),
+            rx_frames: None,
+        };
+        let changed = coalesced(words.clone(), change);
+        assert_eq!((changed[1], changed[2], changed[10]), (50, 2, 1));
+        assert_eq!(coalesced(words.clone(), CoalescingChange::default()), words);
+    }
+
+    #[test]
+    fn loopback_tells_what_was_asked_of_it() {
+        let tso = features("lo").unwrap()["tx-tcp-segmentation"];
+        assert!(tso.active);
+        let missing = set_ring("lo", Ring::Receive, 64).unwrap_err();
+        assert_eq!(missing.raw_os_error(), Some(libc::EOPNOTSUPP));
+    }
+}
