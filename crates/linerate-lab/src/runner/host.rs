@@ -8,14 +8,14 @@ use std::process::{Child, Command};
 use linerate_kernel::link::{self, RouteThrough, VethEnd};
 use linerate_kernel::namespace::NetworkNamespace;
 use linerate_kernel::process::{self, ChildSettings};
-use linerate_kernel::{KernelError, route};
+use linerate_kernel::{KernelError, route, setting};
 
 use super::error::LabError;
 use super::in_force::HostInForce;
 use crate::scenario::{Family, HostSpec, Mode};
 
 /// The interface of each host.
-const INTERFACE: &str = "eth0";
+pub const INTERFACE: &str = "eth0";
 /// Bits of the networks between a host and the router.
 const PREFIX_V4: u8 = 30;
 const PREFIX_V6: u8 = 64;
@@ -172,6 +172,9 @@ impl Host {
         link::bring_up("lo").map_err(&failed)?;
         self.set_up_link(INTERFACE, 2, spec.mtu, mode)
             .map_err(&failed)?;
+        if let Some(packets) = spec.txqueuelen {
+            setting::set_tx_queue_len(INTERFACE, packets).map_err(&failed)?;
+        }
         for family in families(spec.mtu) {
             let wanted = RouteThrough {
                 to: None,

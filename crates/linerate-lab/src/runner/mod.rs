@@ -27,7 +27,7 @@ mod share;
 
 pub use engine::{Passed, Progress, other_labs};
 pub use error::LabError;
-pub use host::Host;
+pub use host::{Host, INTERFACE};
 pub use in_force::HostInForce;
 pub use lab::{InForce, Isolation, Lab, LabReport, isolate};
 pub use lateness::Lateness;

@@ -28,7 +28,8 @@ pub struct Section {
 }
 
 impl Section {
-    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+    /// The names of its keys.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.keys.iter().map(|key| key.name)
     }
 
@@ -185,7 +186,7 @@ pub(super) const TOP: Section = Section {
 };
 
 /// Both directions.
-pub(super) const PATH: Section = Section {
+pub const PATH: Section = Section {
     title: "[path]",
     about: "Both directions. A packet passes, in this order: largest size, policer, queue, bottleneck, loss, delay.",
     keys: &[
@@ -334,6 +335,12 @@ pub(super) const HOST: Section = Section {
             "576 to 65535 (IPv6: from 1280 on)",
             "1500",
             "MTU of its interface and of the router's interface to it, bytes.",
+        ),
+        key(
+            "txqueuelen",
+            "0 to 1000000",
+            "as the kernel makes it",
+            "Length of its interface's transmit queue, packets. The interface is a veth without a queue of its own, so the kernel keeps the number and uses it nowhere.",
         ),
         key(
             "cpu",

@@ -99,6 +99,9 @@ fn host(value: &Value<'_>) -> Result<HostSpec> {
             .read("mtu", |value| value.whole(576..=65_535))?
             .and_then(|mtu| u32::try_from(mtu).ok())
             .unwrap_or(default.mtu),
+        txqueuelen: table
+            .read("txqueuelen", |value| value.whole(0..=1_000_000))?
+            .and_then(|packets| u32::try_from(packets).ok()),
         cpu: table.read("cpu", cpu)?,
         read_rate: table.read("read_rate", Value::rate)?,
         sysctl: table.read("sysctl", sysctl)?.unwrap_or_default(),

@@ -148,6 +148,10 @@ pub struct HostSpec {
     pub tcp_rmem: Option<[u64; 3]>,
     /// MTU of its interface, bytes.
     pub mtu: u32,
+    /// Length of its interface's transmit queue, packets; `None` = as the kernel makes it. The interface has no queue of
+    /// its own (veth: `noqueue`), so the kernel keeps the number and uses it nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub txqueuelen: Option<u32>,
     /// Share of one core that its program may use, above 0 and below 1.
     pub cpu: Option<f64>,
     /// The application reads no faster than this, bits per second.
@@ -163,6 +167,7 @@ impl Default for HostSpec {
             tcp_wmem: None,
             tcp_rmem: None,
             mtu: 1500,
+            txqueuelen: None,
             cpu: None,
             read_rate: None,
             sysctl: BTreeMap::new(),
