@@ -1,13 +1,18 @@
 //! One direction of a run, as the rules ask about it.
 
+use std::cell::OnceCell;
+
 use linerate_model::evidence::{DirectionEvidence, Evidence, KernelClocks, PathFigures, Place};
 use linerate_model::finding::{Expected, Figure, Finding, Remedy, Severity};
 use linerate_model::plan::{Plan, Protocol};
 use linerate_model::record::{EndRecord, Role, RunRecord, StreamRecord};
 use linerate_model::statistics;
+use linerate_model::time_budget::{Class, TimeBudget};
+use linerate_model::waterfall::{LineRate, StepKind};
 
 use crate::command;
 use crate::limit::Limit;
+use crate::slices::{self, Slice};
 use crate::would_pass::WouldPass;
 
 /// Kinds of interface whose speed is made up.
@@ -24,6 +29,8 @@ pub(crate) struct Case<'a> {
     pub(crate) direction: &'a DirectionEvidence,
     /// What limited it, where that can be told.
     pub(crate) limit: Option<Limit>,
+    /// Cut once, for all rules that ask.
+    slices: OnceCell<Option<Vec<Slice>>>,
 }
 
 impl<'a> Case<'a> {
@@ -32,9 +39,15 @@ impl<'a> Case<'a> {
             evidence,
             direction,
             limit: None,
+            slices: OnceCell::new(),
         };
         case.limit = Limit::of(&case);
         case
+    }
+
+    /// The slices of the whole run; `None` where the sender's kernel does not tell enough.
+    pub(crate) fn slices(&self) -> Option<&[Slice]> {
+        self.slices.get_or_init(|| slices::cut(self)).as_deref()
     }
 
     pub(crate) fn record(&self) -> &'a RunRecord {
@@ -133,6 +146,87 @@ impl<'a> Case<'a> {
 
     pub(crate) fn budget(&self) -> Option<&'a KernelClocks> {
         self.direction.clocks.as_ref().ok()
+    }
+
+    /// The share of the plateau that something took, by the classified samples; by the kernel's clock where the
+    /// samples do not tell, or see less than half of what the clock does: a cause that was found all the same was
+    /// found by the clock and by what the other end tells.
+    fn held(
+        &self,
+        class: impl Fn(&TimeBudget) -> f64,
+        clock: impl Fn(&KernelClocks) -> f64,
+    ) -> Option<f64> {
+        let clock = self.budget().map(clock);
+        let class = self.direction.budget.as_ref().ok().map(class);
+        class
+            .filter(|class| clock.is_none_or(|clock| *class >= 0.5 * clock))
+            .or(clock)
+    }
+
+    /// The share of the plateau that the network took: congestion window, recovery, timeouts, a full path.
+    pub(crate) fn network_share(&self) -> Option<f64> {
+        self.held(TimeBudget::network, |clocks| clocks.network)
+    }
+
+    /// The share of the plateau that the receive window took.
+    pub(crate) fn receive_window_share(&self) -> Option<f64> {
+        self.held(
+            |budget| budget.share(Class::ReceiveWindow),
+            |clocks| clocks.receive_window,
+        )
+    }
+
+    /// The share of the plateau that the send buffer took.
+    pub(crate) fn send_buffer_share(&self) -> Option<f64> {
+        self.held(
+            |budget| budget.share(Class::SendBuffer),
+            |clocks| clocks.send_buffer,
+        )
+    }
+
+    /// The share of the plateau in which there was nothing to send.
+    pub(crate) fn application_share(&self) -> Option<f64> {
+        self.held(
+            |budget| budget.share(Class::Application),
+            |clocks| clocks.application,
+        )
+    }
+
+    /// A finding whose promise is no more than the line carries, where its rate is known and the remedy leaves the
+    /// segments as they are.
+    pub(crate) fn within_the_line(&self, mut finding: Finding) -> Finding {
+        let reframed = finding.remedy.as_ref().is_some_and(|remedy| {
+            ["mtu", "-M"]
+                .iter()
+                .any(|part| remedy.setting.contains(part))
+        });
+        let Some(most) = self.line_payload_bps().filter(|_| !reframed) else {
+            return finding;
+        };
+        if let Some(expected) = &mut finding.expected {
+            if expected.rate_bps > most {
+                "the path, which is full then".clone_into(&mut expected.then);
+            }
+            for bps in [
+                &mut expected.rate_bps,
+                &mut expected.low_bps,
+                &mut expected.high_bps,
+            ] {
+                *bps = bps.min(most);
+            }
+        }
+        finding
+    }
+
+    /// What the line carries of payload, bit/s, where its rate is known or was seen while it was full.
+    fn line_payload_bps(&self) -> Option<f64> {
+        let waterfall = self.direction.waterfall.as_ref().ok()?;
+        let framing = waterfall
+            .steps
+            .iter()
+            .find(|step| step.kind == StepKind::Framing)?;
+        (waterfall.line != LineRate::AtLeast)
+            .then_some(waterfall.line_bps as f64 - framing.bps as f64)
     }
 
     pub(crate) fn path(&self) -> PathFigures {
@@ -356,6 +450,19 @@ impl<'a> Case<'a> {
         })
     }
 
+    /// The direction's rates as means over a time that is at least `span_ns`.
+    pub(crate) fn means(&self, span_ns: u64) -> Means {
+        let step_ns = self.direction.grid_step_ns;
+        let points = usize::try_from(span_ns / step_ns.max(1))
+            .unwrap_or(1)
+            .max(1);
+        let rates = self.direction.rates_bps.chunks_exact(points);
+        Means {
+            bps: rates.map(statistics::mean).collect(),
+            span_ns: points as u64 * step_ns,
+        }
+    }
+
     /// The rate as a figure.
     pub(crate) fn rate_figure(&self) -> Option<Figure> {
         Some(Figure {
@@ -410,6 +517,29 @@ impl<'a> Case<'a> {
                 .plateau_span_ns()?
                 .map(|at| at.saturating_sub(start)),
         )
+    }
+}
+
+/// Rates as means over equal spans of time.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Means {
+    /// The means, bit/s.
+    pub(crate) bps: Vec<f64>,
+    /// What each is taken over, ns.
+    pub(crate) span_ns: u64,
+}
+
+/// The ramp is over with the first mean that reaches this share of the highest.
+const RAMPED: f64 = 0.8;
+
+impl Means {
+    /// How many means the ramp takes; `None` where nothing moved.
+    pub(crate) fn ramp(&self) -> Option<usize> {
+        let most = self.bps.iter().copied().fold(0.0, f64::max);
+        let over = |mean: &f64| *mean >= RAMPED * most;
+        (most > 0.0)
+            .then(|| self.bps.iter().position(over))
+            .flatten()
     }
 }
 

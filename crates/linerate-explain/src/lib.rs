@@ -55,7 +55,8 @@ pub fn explain(evidence: &Evidence<'_>) -> Vec<Finding> {
         .flat_map(|case| {
             rules::RULES
                 .iter()
-                .filter_map(move |(_, rule)| rule(&case))
+                .filter_map(|(_, rule)| rule(&case))
+                .map(|finding| case.within_the_line(finding))
                 .collect::<Vec<_>>()
         })
         .collect();

@@ -115,7 +115,8 @@ pub(crate) fn of_streams(case: &Case<'_>) -> Option<Vec<Losses>> {
 }
 
 /// The rate of a policer's tokens, bit/s of payload: while its bucket is empty it passes just that, so the
-/// median rate in the round trip before the later losses; never below the mean, nor far above it.
+/// median rate in the round trip before the later losses; never below the mean, nor far above it, nor above what
+/// passed for a second on end.
 pub(crate) fn token_bps(losses: &Losses) -> f64 {
     let before: Vec<f64> = losses
         .later()
@@ -124,11 +125,30 @@ pub(crate) fn token_bps(losses: &Losses) -> f64 {
         .collect();
     statistics::median(&before)
         .unwrap_or(losses.level_bps)
+        .min(losses.sustained_bps)
         .clamp(losses.level_bps, 1.25 * losses.level_bps)
 }
 
 fn carried(losses: &Losses, times: f64) -> bool {
     losses.level_bps > 0.0 && losses.peak_bps >= times * losses.level_bps
+}
+
+/// The rate that the path passed before the first loss, bit/s: over a round trip, or where no bucket let so much
+/// pass, over half of one.
+pub(crate) fn passed_bps(losses: &Losses) -> f64 {
+    if carried(losses, CARRIED_MORE) {
+        losses.peak_bps
+    } else {
+        losses.burst_bps
+    }
+}
+
+/// Whether bursts passed at a rate far above the later one without being drawn apart, and no queue stood: a bucket of
+/// less than a round trip's bytes lets no whole round trip pass at more than its rate.
+fn passed_bursts(losses: &Losses) -> bool {
+    losses.level_bps > 0.0
+        && losses.rtt_ratio() <= FLAT
+        && losses.burst_bps >= CARRIED_FAR_MORE * losses.level_bps
 }
 
 fn policed(losses: &Losses, reno: bool) -> bool {
@@ -137,7 +157,8 @@ fn policed(losses: &Losses, reno: bool) -> bool {
     };
     let far = reno || losses.rtt_ratio() > FLAT;
     let times = if far { CARRIED_FAR_MORE } else { CARRIED_MORE };
-    if !carried(losses, times) || share_of_window(first) < BURST_SHARE {
+    let more = carried(losses, times) || passed_bursts(losses);
+    if !more || share_of_window(first) < BURST_SHARE {
         return false;
     }
     match losses.later() {

@@ -42,17 +42,17 @@ pub(crate) struct Slice {
 }
 
 /// The slices after the ramp, until the test ended; `None` where the sender's kernel does not tell enough.
-pub(crate) fn of(case: &Case<'_>) -> Option<Vec<Slice>> {
-    let mut slices = all(case)?;
+pub(crate) fn of<'a>(case: &'a Case<'_>) -> Option<&'a [Slice]> {
+    let slices = case.slices()?;
     let rates: Vec<f64> = slices.iter().map(|slice| slice.rate_bps).collect();
     let usual = statistics::median(&rates)?;
     let ramped = rates.iter().position(|rate| *rate >= RAMPED * usual)?;
-    slices.drain(..=ramped);
+    let slices = &slices[ramped + 1..];
     (usual > 0.0 && slices.len() >= ENOUGH).then_some(slices)
 }
 
-/// The slices of the whole run.
-pub(crate) fn all(case: &Case<'_>) -> Option<Vec<Slice>> {
+/// Cuts the whole run. A time without a sample, in which the process did not run, has no slice.
+pub(crate) fn cut(case: &Case<'_>) -> Option<Vec<Slice>> {
     if case.udp() {
         return None;
     }
@@ -63,13 +63,12 @@ pub(crate) fn all(case: &Case<'_>) -> Option<Vec<Slice>> {
     let step = (ROUND_TRIPS * 1e3 * case.path().rtt_us?).max(LEAST_NS);
     let to = end.end_ns.0;
     let count = to.checked_sub(from)? as f64 / step;
-    (0..linerate_model::units::whole(count).min(100_000))
-        .map(|number| {
-            let begin = from.saturating_add(linerate_model::units::whole(number as f64 * step));
-            let end = from.saturating_add(linerate_model::units::whole((number + 1) as f64 * step));
-            Slice::of(&streams, begin, end)
-        })
-        .collect()
+    let slices = (0..linerate_model::units::whole(count).min(100_000)).filter_map(|number| {
+        let begin = from.saturating_add(linerate_model::units::whole(number as f64 * step));
+        let end = from.saturating_add(linerate_model::units::whole((number + 1) as f64 * step));
+        Slice::of(&streams, begin, end)
+    });
+    Some(slices.collect())
 }
 
 impl Slice {

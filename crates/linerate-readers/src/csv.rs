@@ -28,16 +28,15 @@ pub(crate) fn take(input: &Input<'_>, parts: &mut Vec<Part>) -> bool {
 
 /// The stamp's time orders tests, but has a granularity of a second: rows tell by their intervals.
 fn continues(test: &TestOutput, row: &Row) -> bool {
-    let clock = test
-        .rows
-        .iter()
-        .map(|row| row.end_s.value)
-        .fold(0.0, f64::max);
-    let done = test
-        .rows
-        .iter()
-        .any(|other| other.span == Span::Total && other.stream == row.stream);
+    let clock = latest(test).map(|row| row.end_s.value).fold(0.0, f64::max);
+    let done = latest(test).any(|other| other.span == Span::Total && other.stream == row.stream);
     row.start_s.value > 0.0 || row.end_s.value + 0.06 >= clock && !(done && row.datagrams.is_none())
+}
+
+/// The rows of the last interval and more: iperf has at most 128 streams and their sum. A file of a hundred thousand
+/// rows is not searched for each of them.
+fn latest(test: &TestOutput) -> impl Iterator<Item = &Row> {
+    test.rows.iter().rev().take(512)
 }
 
 fn add(test: &mut TestOutput, mut row: Row, connection: Option<Connection>) {
@@ -59,18 +58,21 @@ fn add(test: &mut TestOutput, mut row: Row, connection: Option<Connection>) {
     {
         test.connections.push(connection);
     }
-    test.rows.push(row);
-    // A stream's only row from 0 is all of its test.
-    for at in 0..test.rows.len() {
-        let stream = test.rows[at].stream;
-        let mut same = test.rows.iter().filter(|other| other.stream == stream);
-        let only = same.nth(1).is_none() && test.rows[at].start_s.value == 0.0;
-        let first = test.rows.iter().position(|other| other.stream == stream) == Some(at);
-        if first {
-            test.rows[at].span = if only { Span::Total } else { Span::Interval };
+    // A stream's only row from 0 is all of its test; a second one makes the first an interval.
+    match test
+        .rows
+        .iter()
+        .position(|other| other.stream == row.stream)
+    {
+        Some(first) if test.rows[first].span == Span::Total => {
+            test.rows[first].span = Span::Interval;
         }
+        Some(_) => {}
+        None if row.start_s.value == 0.0 => row.span = Span::Total,
+        None => row.span = Span::Interval,
     }
-    let total = test.rows.iter().any(|row| row.span == Span::Total);
+    test.rows.push(row);
+    let total = latest(test).any(|row| row.span == Span::Total);
     test.ending = if total { Ending::Whole } else { Ending::Cut };
 }
 

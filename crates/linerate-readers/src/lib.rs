@@ -24,6 +24,8 @@ mod sockets;
 mod storage;
 mod table;
 
+use std::borrow::Cow;
+
 use linerate_model::transcript::{Line, Part, Transcript};
 
 /// Lines that are kept of those which nobody understood.
@@ -102,7 +104,7 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<Transcript, ReadError> {
             bytes: bytes.len(),
         });
     }
-    let text = String::from_utf8_lossy(bytes);
+    let text = text_of(bytes);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     if text.trim().is_empty() {
         return Err(ReadError::Empty { name });
@@ -112,7 +114,8 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<Transcript, ReadError> {
         Some(first) if parts.is_empty() => Err(ReadError::Unknown {
             name,
             line: first.number,
-            text: first.text.clone(),
+            // A terminal must not be driven by a file.
+            text: first.text.replace(char::is_control, "\u{fffd}"),
         }),
         None if parts.is_empty() => Err(ReadError::Empty { name }),
         _ => Ok(Transcript {
@@ -121,6 +124,32 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<Transcript, ReadError> {
             not_understood,
         }),
     }
+}
+
+/// The text of a file: UTF-8, or UTF-16 with its mark (as Windows' shells write it); lines may end as they like.
+fn text_of(bytes: &[u8]) -> Cow<'_, str> {
+    let units = |big: bool| -> String {
+        let units = bytes[2..].chunks_exact(2).map(|pair| {
+            let pair = [pair[0], pair[1]];
+            if big {
+                u16::from_be_bytes(pair)
+            } else {
+                u16::from_le_bytes(pair)
+            }
+        });
+        char::decode_utf16(units)
+            .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
+            .collect()
+    };
+    let text = match bytes {
+        [0xff, 0xfe, ..] => Cow::Owned(units(false)),
+        [0xfe, 0xff, ..] => Cow::Owned(units(true)),
+        _ => String::from_utf8_lossy(bytes),
+    };
+    if text.contains('\r') && !text.contains('\n') {
+        return Cow::Owned(text.replace('\r', "\n"));
+    }
+    text
 }
 
 /// A line as the readers see it.

@@ -58,21 +58,10 @@ pub(crate) fn seen(case: &Case<'_>) -> Option<Levels> {
     if case.limit == Some(Limit::Asked) || rules::repeats_held_it(case) || rules::stalled(case) {
         return None;
     }
-    let direction = case.direction;
     let bursts = ROUND_TRIPS * 1e3 * case.path().min_rtt_us.unwrap_or(0.0);
-    let batch = words::whole(bursts).max(BATCH_NS);
-    let points = usize::try_from(batch / direction.grid_step_ns.max(1))
-        .unwrap_or(1)
-        .max(1);
-    let means: Vec<f64> = direction
-        .rates_bps
-        .chunks_exact(points)
-        .map(statistics::mean)
-        .collect();
-    let most = means.iter().copied().fold(0.0, f64::max);
-    let ramp = means.iter().position(|mean| *mean >= 0.8 * most)?;
-    let means = &means[ramp..];
-    if means.len() < LEAST_MEANS || most <= 0.0 {
+    let means = case.means(words::whole(bursts).max(BATCH_NS));
+    let means = &means.bps[means.ramp()?..];
+    if means.len() < LEAST_MEANS {
         return None;
     }
     levels(means)

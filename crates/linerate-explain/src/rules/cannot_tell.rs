@@ -154,7 +154,7 @@ fn unexplained(case: &Case<'_>) -> Option<Finding> {
         // What was lost is said by its own rule.
         return None;
     }
-    let share = case.budget()?.network;
+    let share = case.network_share()?;
     let rtt = rules::round_trips(case, "least")
         .unwrap_or_else(|| "its round-trip times are not known".to_owned());
     let sentence = format!(

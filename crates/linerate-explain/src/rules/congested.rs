@@ -1,15 +1,20 @@
 //! `congested`: somebody else's traffic fills the bottleneck, and this is our share of it.
 //!
-//! Limited by the network for nine tenths of the time, between two hosts, one direction at a time; in 19 of 20 slices after the ramp the round trip is at least 1.25 times the
-//! least and 1 ms longer, and by more than three times what it wavers; and all the same the rate follows
-//! our bytes in flight (exponent at least 0.5, half of what varies explained, over a range of at least 1.25). Alone
-//! in a queue a sender that puts in more waits longer and gets no more.
+//! Limited by the network for nine tenths of the time, between two hosts, one direction at a time, in one of two forms:
+//!
+//! - *all the time*: in 19 of 20 slices after the ramp the round trip
+//!   is at least 1.25 times the least and 1 ms longer, and by more than three times what it wavers; and all the same
+//!   the rate follows our bytes in flight (exponent at least 0.5, half of what varies explained, over a range of at
+//!   least 1.25). Alone in a queue a sender that puts in more waits longer and gets no more.
+//! - *at times*: while a queue stood, the rate was at two thirds or less of what the path carries, for a tenth of the
+//!   slices and five of them at least, with as much less in flight, and that queue was hardly longer (by less than the
+//!   root of the ratio of the rates) than at other times. The same queue in front of a path that had become slower takes so much longer to empty.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::statistics;
 
-use crate::case::Case;
-use crate::limit::Limit;
+use crate::case::{Case, Draft};
+use crate::limit::{self, Limit};
 use crate::rules;
 use crate::slices::{self, Law, Slice};
 use crate::words;
@@ -24,48 +29,117 @@ const EXPONENT: f64 = 0.5;
 const EXPLAINS: f64 = 0.5;
 const SPREAD: f64 = 1.25;
 
+/// The queue stands, so the path carries what it can, and this sender gets at most this share of that.
+const LOW: f64 = 2.0 / 3.0;
+/// A rate within this share of the highest behind a queue is the path's own.
+const ALL_OURS: f64 = 0.85;
+/// So many slices at least, and this share of all, on either side.
+const FEW: usize = 5;
+const PART: f64 = 0.1;
+
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    let found = seen(case)?;
+    let more = case.plan().streams.saturating_mul(4).min(128);
+    let next = case.again(|plan| plan.streams = more);
+    match seen(case)? {
+        Seen::Always { round_trip_us, law } => always(case, round_trip_us, law),
+        Seen::AtTimes(found) => Some(at_times(case, &found)),
+    }?
+    .next(next)
+    .done()
+}
+
+fn always(case: &Case<'_>, round_trip_us: f64, law: Law) -> Option<Draft> {
     let (_, least) = case.round_trips()?;
-    let rate = case.rate()?;
     let sentence = format!(
         "Other traffic shares the bottleneck: the round trip stays at {} or more (least {}) however little this sender \
          has in flight, and its rate follows what it has in flight: {} was its share",
-        words::micros(found.round_trip_us),
+        words::micros(round_trip_us),
         words::micros(least),
-        words::rate(rate),
+        words::rate(case.rate()?),
     );
-    let more = case.plan().streams.saturating_mul(4).min(128);
-    case.finding("congested", Severity::Limit, sentence)
-        .share(case.budget()?.network)
+    let draft = case
+        .finding("congested", Severity::Limit, sentence)
+        .share(case.network_share()?)
         .figures([
             case.rate_figure(),
-            case.sender_figure(
-                "rtt that 19 of 20 slices exceed, µs",
-                Some(found.round_trip_us),
-            ),
+            case.sender_figure("rtt that 19 of 20 slices exceed, µs", Some(round_trip_us)),
             case.sender_figure("rtt least, µs", Some(least)),
             case.sender_figure(
                 "exponent of the rate over the bytes in flight",
-                Some(found.law.exponent),
+                Some(law.exponent),
             ),
             case.sender_figure(
                 "share of what varies that this explains",
-                Some(found.law.explains),
+                Some(law.explains),
             ),
-            case.sender_figure(
-                "largest over smallest bytes in flight",
-                Some(found.law.spread),
-            ),
+            case.sender_figure("largest over smallest bytes in flight", Some(law.spread)),
+        ]);
+    Some(draft)
+}
+
+fn at_times(case: &Case<'_>, found: &AtTimes) -> Draft {
+    let sentence = format!(
+        "Other traffic shared the bottleneck for {} of the time at least: this sender got {} then and {} at other times, \
+         behind a queue of {} as against {}; a path that had become slower would have a longer one",
+        words::percent(found.share),
+        words::rate(found.low.rate_bps),
+        words::rate(found.high.rate_bps),
+        words::micros(found.low.queue_us),
+        words::micros(found.high.queue_us),
+    );
+    case.finding("congested", Severity::Limit, sentence)
+        .share(found.share)
+        .figures([
+            case.rate_figure(),
+            case.sender_figure("rate with the others, bit/s", Some(found.low.rate_bps)),
+            case.sender_figure("rate at other times, bit/s", Some(found.high.rate_bps)),
+            case.sender_figure("queue with the others, µs", Some(found.low.queue_us)),
+            case.sender_figure("queue at other times, µs", Some(found.high.queue_us)),
         ])
-        .next(case.again(|plan| plan.streams = more))
-        .done()
 }
 
 /// What shows it.
-pub(crate) struct Seen {
-    round_trip_us: f64,
-    law: Law,
+pub(crate) enum Seen {
+    /// A queue of others stood all the time.
+    Always {
+        /// The round trip that 19 of 20 slices exceed, µs.
+        round_trip_us: f64,
+        /// How the rate follows the bytes in flight.
+        law: Law,
+    },
+    /// Others came and went.
+    AtTimes(AtTimes),
+}
+
+/// Behind a queue, with others in it and without.
+pub(crate) struct AtTimes {
+    /// Share of the slices with others.
+    share: f64,
+    low: Level,
+    high: Level,
+}
+
+/// Slices with a queue, by their medians.
+struct Level {
+    rate_bps: f64,
+    flight_bytes: f64,
+    queue_us: f64,
+}
+
+impl Level {
+    /// `None` where there are too few of `all` slices.
+    fn of(slices: &[&Slice], all: usize, least_us: f64) -> Option<Self> {
+        let part = slices.len() >= FEW && slices.len() as f64 >= PART * all as f64;
+        let median = |of: fn(&Slice) -> f64| {
+            statistics::median(&slices.iter().map(|slice| of(slice)).collect::<Vec<_>>())
+        };
+        Some(Self {
+            rate_bps: median(|slice| slice.rate_bps)?,
+            flight_bytes: median(|slice| slice.flight_bytes)?,
+            queue_us: median(|slice| slice.rtt_us)? - least_us,
+        })
+        .filter(|_| part)
+    }
 }
 
 pub(crate) fn seen(case: &Case<'_>) -> Option<Seen> {
@@ -83,15 +157,50 @@ pub(crate) fn seen(case: &Case<'_>) -> Option<Seen> {
     if case.budget()?.network < ALL {
         return None;
     }
+    all_the_time(case).or_else(|| now_and_then(case).map(Seen::AtTimes))
+}
+
+fn now_and_then(case: &Case<'_>) -> Option<AtTimes> {
+    // Nothing got through in a stall, whoever stood in the queue.
+    if rules::repeats_held_it(case) || rules::stalled(case) {
+        return None;
+    }
+    let (_, least) = case.round_trips()?;
+    let slices = slices::of(case)?;
+    let floor = QUEUE_US.max(limit::queue_floor_us(case));
+    let queued: Vec<&Slice> = slices
+        .iter()
+        .filter(|slice| slice.rtt_us >= QUEUE_RATIO * least && slice.rtt_us - least >= floor)
+        .collect();
+    let rates: Vec<f64> = queued.iter().map(|slice| slice.rate_bps).collect();
+    let most = slices::quantile(&rates, 0.9)?;
+    let level = |within: &dyn Fn(f64) -> bool| {
+        let part: Vec<&Slice> = queued
+            .iter()
+            .copied()
+            .filter(|slice| within(slice.rate_bps / most))
+            .collect();
+        let share = part.len() as f64 / slices.len() as f64;
+        Some((Level::of(&part, slices.len(), least)?, share))
+    };
+    let (high, _) = level(&|share| share >= ALL_OURS)?;
+    let (low, share) = level(&|share| share <= LOW)?;
+    let longer = low.queue_us / high.queue_us.max(1.0);
+    let slower = high.rate_bps / low.rate_bps.max(1.0);
+    let less = high.flight_bytes / low.flight_bytes.max(1.0);
+    (longer < slower.sqrt() && less > slower.sqrt()).then_some(AtTimes { share, low, high })
+}
+
+fn all_the_time(case: &Case<'_>) -> Option<Seen> {
     let (_, least) = case.round_trips()?;
     let slices = slices::of(case)?;
     let round_trips: Vec<f64> = slices.iter().map(|slice| slice.rtt_us).collect();
     let round_trip_us = slices::quantile(&round_trips, 0.05)?;
     let deviation = |slice: &Slice| slice.deviation_us;
     let wavers = statistics::median(&slices.iter().map(deviation).collect::<Vec<_>>())?;
-    let law = Law::of_rate(&slices)?;
+    let law = Law::of_rate(slices)?;
     let queue = round_trip_us - least;
     let stands = round_trip_us >= QUEUE_RATIO * least && queue >= QUEUE_US.max(WAVERS * wavers);
     let shares = law.exponent >= EXPONENT && law.explains >= EXPLAINS && law.spread >= SPREAD;
-    (stands && shares).then_some(Seen { round_trip_us, law })
+    (stands && shares).then_some(Seen::Always { round_trip_us, law })
 }

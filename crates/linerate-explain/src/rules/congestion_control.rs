@@ -52,18 +52,28 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         "CUBIC"
     };
     let sentence = format!(
-        "{}'s {name} was still growing back: it takes {} after one loss at this window and round trip ({} losses in \
+        "{}'s {name} was still growing back: it takes {} after one loss at this window and round trip ({}{}{} in \
          {}); {} passed where {} can",
         capital(&case.sending_host()),
         words::seconds(words::whole(seen.recovery_s * 1e9)),
         words::count(words::whole(seen.losses)),
+        if seen.losses < 1.5 {
+            " loss"
+        } else {
+            " losses"
+        },
+        if seen.algorithm == "reno" {
+            " after slow start"
+        } else {
+            ""
+        },
         words::seconds(case.direction.span_ns),
         words::rate(rate),
         words::rate(seen.possible_bps),
     );
     let draft = case
         .finding("congestion-control", Severity::Limit, sentence)
-        .share(case.budget()?.network)
+        .share(case.network_share()?)
         .figures([
             case.rate_figure(),
             case.sender_figure("rate that is possible, bit/s", Some(seen.possible_bps)),
@@ -137,7 +147,7 @@ fn rare_losses(case: &Case<'_>) -> Option<Seen> {
     let each = rate / f64::from(case.plan().streams.max(1));
     let window = each * rtt_s / 8.0 / mss;
     let most = slices::of(case)
-        .and_then(|slices| slices::capacity(case, &slices))
+        .and_then(|slices| slices::capacity(case, slices))
         .map_or(f64::INFINITY, |capacity| capacity.bps);
     let possible_bps = (ratio * rate).min(most.max(rate));
     (possible_bps >= BETTER * rate).then(|| Seen {
@@ -155,7 +165,7 @@ fn one_loss(case: &Case<'_>, algorithm: &str) -> Option<Seen> {
         return None;
     }
     let slices = slices::of(case)?;
-    let capacity = slices::capacity(case, &slices)?;
+    let capacity = slices::capacity(case, slices)?;
     let rate = case.rate()?;
     let rtt_s = case.path().rtt_us? / 1e6;
     // The first loss came at the window that filled the path and its queue.

@@ -56,7 +56,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let longer = (case.direction.span_ns / 1_000_000_000)
         .saturating_mul(3)
         .clamp(30, 600);
-    let share = case.budget()?.network;
+    let share = case.network_share()?;
     case.finding("early-slow-start-exit", Severity::Limit, sentence)
         .share(share)
         .figures([

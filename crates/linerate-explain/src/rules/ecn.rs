@@ -27,7 +27,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if part < MATTERS {
         return None;
     }
-    let share = case.budget()?.network;
+    let share = case.network_share()?;
     let sentence = format!(
         "Congestion marks (ECN) held it {} of the time: {} of {} segments were reported as marked ({}), before a queue \
          grew; the router's marking threshold is low for this rate and round trip",

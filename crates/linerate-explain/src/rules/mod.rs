@@ -286,6 +286,16 @@ fn repeats_held_it(case: &Case<'_>) -> bool {
     loss_explains(case) || reordering_explains(case)
 }
 
+/// Whether another finding is the answer for a path that seems full and for a rate that wavers: a path that is full
+/// at two levels, somebody else's, one that stepped, or one that a congestion control does not fill.
+fn wavers_for_a_reason(case: &Case<'_>) -> bool {
+    shaper::judge(case).is_some()
+        || congested::seen(case).is_some()
+        || bimodal::seen(case).is_some()
+        || path_change::explains(case)
+        || congestion_control::explains(case)
+}
+
 /// Whether the path is full.
 fn path_is_full(case: &Case<'_>) -> bool {
     path_full::holds(case).is_some()

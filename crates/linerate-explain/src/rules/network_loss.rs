@@ -17,7 +17,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if !rules::loss_explains(case) || decided(case) {
         return None;
     }
-    let share = case.budget()?.network;
+    let share = case.network_share()?;
     let path = case.path();
     let (again, all) = path.retransmits.zip(path.data_segments)?;
     let rtt = rules::round_trips(case, "at least").unwrap_or_else(|| "RTT not known".to_owned());

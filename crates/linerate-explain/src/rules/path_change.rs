@@ -80,8 +80,7 @@ pub(crate) fn seen(case: &Case<'_>) -> Option<Step> {
     if case.udp() || case.next_door() {
         return None;
     }
-    let slices = slices::all(case)?;
-    up(&slices).or_else(|| down(case))
+    up(case.slices()?).or_else(|| down(case))
 }
 
 fn up(slices: &[Slice]) -> Option<Step> {

@@ -14,14 +14,10 @@ use crate::rules;
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    // Of a path that is full at two levels, or of somebody else's, that is the answer; and a round trip that
-    // stepped is no queue.
-    let told = rules::shaper::judge(case).is_some()
-        || rules::congested::seen(case).is_some()
-        || rules::bimodal::seen(case).is_some()
-        || rules::path_change::explains(case)
-        || rules::congestion_control::explains(case);
-    if told { None } else { holds(case) }
+    if rules::wavers_for_a_reason(case) {
+        return None;
+    }
+    holds(case)
 }
 
 /// Whether the path carried what it can, whatever made it carry no more.
@@ -39,14 +35,11 @@ pub(crate) fn holds(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure("rtt mean, µs", path.rtt_us),
             case.sender_figure("rtt least, µs", path.min_rtt_us),
             case.sender_figure("share of the segments sent again", case.repeated_share()),
-            case.sender_figure(
-                "network share of the plateau",
-                case.budget().map(|budget| budget.network),
-            ),
+            case.sender_figure("network share of the plateau", case.network_share()),
             case.sender_figure("slower interface, bit/s", case.link_bps()),
         ]);
-    match case.budget() {
-        Some(budget) => draft.share(budget.network).done(),
+    match case.network_share() {
+        Some(share) => draft.share(share).done(),
         None => draft.done(),
     }
 }

@@ -1,7 +1,8 @@
 //! `policer`: somebody drops what exceeds a rate, and lets bursts pass.
 //!
 //! Loss without a queue explains the rate (as for `random-loss`), and [`crate::loss`] finds a token bucket: the
-//! path passed at least 1.25 times the later rate before the first loss; that loss took a tenth of the window or
+//! path passed at least 1.25 times the later rate over a round trip before the first loss, or 1.5 times over half a one
+//! without a longer round trip; that loss took a tenth of the window or
 //! more; later losses come in runs, at the same window, with the same rate between them. Where no later loss
 //! came, the first one took a quarter of the window. Several streams share a bucket, so their deliveries, losses
 //! and windows are judged together. It says "consistent with": samples are no packets.
@@ -17,6 +18,8 @@ use crate::words;
 
 /// Paced at this share of the policed rate, which samples tell to a tenth, the bucket does not run empty.
 const PACED: f64 = 0.90;
+/// A remedy that gives less than this many times the rate gains none.
+const WORTH: f64 = 1.02;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if !rules::loss_explains(case) || loss::cause(case) != Some(Cause::Policer) {
@@ -25,7 +28,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let losses = loss::together(case)?;
     let streams = f64::from(case.plan().streams.max(1));
     let first = losses.episodes.first()?;
-    let share = case.budget()?.network;
+    let share = case.network_share()?;
     let level = loss::token_bps(&losses);
     let later = match losses.later().len() {
         0 => String::new(),
@@ -35,17 +38,23 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             words::count(case.path().retransmits?)
         ),
     };
+    let paced = command::round_rate(PACED * level / streams);
+    let more = paced as f64 * streams > WORTH * case.rate()?;
+    let gains = if more {
+        ""
+    } else {
+        "; paced below it nothing is sent twice, at about this rate"
+    };
     let sentence = format!(
-        "Consistent with a policer at about {}: {} passed until {} segments of a window of {} were lost at once{later}, \
-         and no queue stood before a loss (RTT {}, least {})",
+        "Consistent with a policer at about {}: {} passed until {} segments had to be sent again, at a window of {}{later}; \
+         no queue stood before a loss (RTT {}, least {}){gains}",
         words::rate(level),
-        words::rate(losses.peak_bps),
+        words::rate(loss::passed_bps(&losses)),
         words::count(first.segments),
         words::count(first.window_packets),
         words::micros(losses.rtt_ratio() * losses.min_rtt_us),
         words::micros(losses.min_rtt_us),
     );
-    let paced = command::round_rate(PACED * level / streams);
     case.finding("policer", Severity::Limit, sentence)
         .share(share)
         .figures([
@@ -53,6 +62,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure(
                 "rate over a round trip before the first loss, bit/s",
                 Some(losses.peak_bps),
+            ),
+            case.sender_figure(
+                "the same over half a round trip, bit/s",
+                Some(losses.burst_bps),
             ),
             case.sender_figure("rate of the tokens, bit/s", Some(level)),
             case.sender_figure(

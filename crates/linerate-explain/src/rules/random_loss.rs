@@ -6,6 +6,7 @@
 //! than a quarter or on a path that has carried 1.5 times as much. What cannot be decided is `network-loss`.
 
 use linerate_model::finding::{Finding, Severity};
+use linerate_model::losses::{Episode, Losses};
 
 use crate::case::Case;
 use crate::loss::{self, Cause};
@@ -17,24 +18,48 @@ use crate::would_pass;
 const SCATTER: f64 = 1.3;
 const SURE: f64 = 0.05;
 
+/// From this multiple of the least round trip on, a queue stood before a loss.
+const QUEUE_RATIO: f64 = 1.25;
+
+fn behind_a_queue(losses: &Losses, episode: &Episode) -> bool {
+    episode.rtt_us >= QUEUE_RATIO * losses.min_rtt_us
+}
+
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if !rules::loss_explains(case) || loss::cause(case) != Some(Cause::Chance) {
         return None;
     }
-    let share = case.budget()?.network;
+    let share = case.network_share()?;
     let streams = loss::of_streams(case)?;
     let losses: usize = streams.iter().map(|one| one.episodes.len()).sum();
     let path = case.path();
     let (again, all) = path.retransmits.zip(path.data_segments)?;
     let rtt = rules::round_trips(case, "least").unwrap_or_else(|| "RTT not known".to_owned());
     let needless = rules::received_twice(case);
+    // Slow start that overran a queue is no chance, and says nothing of the rest.
+    let queued: Vec<&Episode> = streams
+        .iter()
+        .flat_map(|one| {
+            one.episodes
+                .iter()
+                .filter(|episode| behind_a_queue(one, episode))
+        })
+        .collect();
+    let overrun: u64 = queued.iter().map(|episode| episode.segments).sum();
+    let alone = losses - queued.len();
+    let by_chance = again.saturating_sub(overrun);
+    let besides = if overrun > 0 {
+        format!("; {} more when a queue was overrun", words::count(overrun))
+    } else {
+        String::new()
+    };
     let sentence = format!(
-        "Random loss held it {} of the time: {} of {} segments were sent again{needless} ({}), in {losses} losses \
-         spread over the run, none behind a queue ({rtt})",
+        "Random loss held it {} of the time: {} of {} segments were sent again{needless} ({}), in {alone} losses \
+         without a queue spread over the run ({rtt}){besides}",
         words::percent(share),
-        words::count(again),
+        words::count(by_chance),
         words::count(all),
-        words::percent(case.repeated_share()?),
+        words::percent(by_chance as f64 / all.max(1) as f64),
     );
     let more = case.plan().streams.saturating_mul(4).min(128);
     let factor = f64::from(more) / f64::from(case.plan().streams.max(1));
@@ -46,17 +71,16 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .figures([
             case.sender_figure("network share of the plateau", Some(share)),
             case.sender_figure("segments sent again", Some(again as f64)),
+            case.sender_figure("of them after a queue was overrun", Some(overrun as f64)),
             case.sender_figure(
                 words::RECEIVED_TWICE,
                 path.received_twice.map(|count| count as f64),
             ),
             case.sender_figure("segments sent", Some(all as f64)),
-            case.sender_figure("losses", Some(losses as f64)),
+            case.sender_figure("losses without a queue", Some(alone as f64)),
             case.sender_figure(
                 "largest over smallest window at a loss",
-                streams
-                    .iter()
-                    .find_map(linerate_model::losses::Losses::window_spread),
+                streams.iter().find_map(Losses::window_spread),
             ),
             case.sender_figure(
                 "rate over a round trip before the first loss, bit/s",

@@ -31,6 +31,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             "The test asked for no more than the default of 1 Mbit/s a stream and reached it{streams}; \
              that says nothing of what the path can carry: 1 Mbit/s is the default, -b 0 is unlimited"
         )
+    } else if plan.protocol == Protocol::Udp && lost_any(case) {
+        format!(
+            "The {} that were asked for were sent{streams}, and not all of it arrived; what the path can carry is less, or \
+             was not tried",
+            words::rate(asked)
+        )
     } else {
         format!(
             "The {} that were asked for were reached{streams}; what the path can carry beyond was not tried",
@@ -51,18 +57,17 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             case.rate_figure(),
         ]);
     // After a loss the next step is not more of the same.
-    let lossless = !udp
-        || case
-            .direction
-            .ledger
-            .total
-            .datagrams
-            .as_ref()
-            .and_then(|counts| counts.lost)
-            .is_none_or(|lost| lost == 0);
-    if lossless {
-        draft.next(next).done()
-    } else {
+    if udp && lost_any(case) {
         draft.done()
+    } else {
+        draft.next(next).done()
     }
+}
+
+/// Whether datagrams are known to be lost.
+fn lost_any(case: &Case<'_>) -> bool {
+    let counts = case.direction.ledger.total.datagrams.as_ref();
+    counts
+        .and_then(|counts| counts.lost)
+        .is_some_and(|lost| lost > 0)
 }

@@ -23,14 +23,15 @@ const AT_THE_BOUND: f64 = 0.8;
 const NEXT: &str = "the receive window again, unless the path carries less";
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    let share = case.budget()?.receive_window;
-    let severity = rules::weight(case, Limit::ReceiveWindow, share)?;
+    let clock = case.budget()?.receive_window;
+    let severity = rules::weight(case, Limit::ReceiveWindow, clock)?;
+    let share = case.receive_window_share()?;
     let path = case.path();
     let draft = case
         .finding("receive-window", severity, sentence(case, share))
         .share(share)
         .figures([
-            case.sender_figure("rwnd_limited share of the plateau", Some(share)),
+            case.sender_figure("rwnd_limited share of the plateau", Some(clock)),
             case.sender_figure("snd_wnd median, bytes", path.receive_window_bytes),
             case.sender_figure("rtt mean, µs", path.rtt_us),
             case.sender_figure("rtt least, µs", path.min_rtt_us),

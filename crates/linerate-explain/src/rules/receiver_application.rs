@@ -14,7 +14,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let unread = case.direction.unread_bytes?;
-    let share = case.budget().map(|budget| budget.receive_window);
+    let share = case.receive_window_share();
     let held = share.map_or_else(String::new, |share| {
         format!(
             ", so its receive window held the sender {} of the time",
@@ -29,7 +29,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let mut draft = case
         .finding("receiver-application", Severity::Limit, sentence)
         .figures([
-            case.sender_figure("rwnd_limited share of the plateau", share),
+            case.sender_figure(
+                "rwnd_limited share of the plateau",
+                case.budget().map(|budget| budget.receive_window),
+            ),
             case.receiver_figure("unread median, bytes", Some(unread)),
             case.sender_figure("snd_wnd median, bytes", case.path().receive_window_bytes),
             case.receiver_figure(

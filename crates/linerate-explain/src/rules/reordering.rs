@@ -22,7 +22,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if !rules::reordering_explains(case) {
         return overtaken(case);
     }
-    let share = case.budget()?.network;
+    let share = case.network_share()?;
     let path = case.path();
     let (again, all) = path.retransmits.zip(path.data_segments)?;
     let needless = case.needless();
@@ -86,7 +86,7 @@ pub(crate) fn seen_often(case: &Case<'_>) -> Option<u64> {
 fn overtaken(case: &Case<'_>) -> Option<Finding> {
     let seen = seen_often(case)?;
     let sent = case.path().data_segments?;
-    let share = case.budget()?.network;
+    let share = case.network_share()?;
     let sentence = format!(
         "Segments overtook one another {} times in {} segments, which kept the congestion window small {} of the time; \
          hardly anything was sent again: packets of one stream take several ways (a balancer by packet, bonded links, \

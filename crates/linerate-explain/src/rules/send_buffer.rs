@@ -26,13 +26,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let budget = case.budget()?;
     let severity = rules::weight(case, Limit::SendBuffer, budget.send_buffer)?;
     let path = case.path();
-    let by_clock = budget.send_buffer >= budget.network;
-    // While bytes in flight stand at the buffer, its clock stops at each acknowledgement.
-    let share = if by_clock || case.limit != Some(Limit::SendBuffer) {
-        budget.send_buffer
-    } else {
-        budget.send_buffer + budget.network
-    };
+    let share = case.send_buffer_share()?;
     let mut sentence = format!(
         "{}'s send buffer held it {} of the time",
         capital(&case.sending_host()),

@@ -16,6 +16,7 @@ use crate::words;
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let share = case.budget()?.application;
     let severity = rules::weight(case, Limit::Application, share)?;
+    let share = case.application_share()?;
     let cpu = case.cpu_share(case.direction.flow.sender());
     let waited = case
         .threads(case.direction.flow.sender())

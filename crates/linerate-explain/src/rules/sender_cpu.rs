@@ -9,6 +9,10 @@ use crate::case::{Case, capital};
 use crate::limit::Limit;
 use crate::words;
 
+/// Threads that compute for less than this share of the time, and wait for a CPU for most of the rest, do not load the
+/// machine: something keeps it from them.
+const HELD_BACK: f64 = 0.5;
+
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if case.limit != Some(Limit::SenderCpu) {
         return None;
@@ -22,6 +26,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             "Both ends are on one host, and its CPU is the limit: the sending thread {computes}; no network was measured"
         );
         (Severity::Healthy, text)
+    } else if case.one_host() && case.cpu_share(role).is_some_and(|share| share < HELD_BACK) {
+        let text = format!(
+            "{}'s sending thread {computes}: a quota or other programs held it back",
+            capital(&host)
+        );
+        (Severity::Limit, text)
     } else if case.one_host() {
         let text = format!(
             "Both ends share one machine's CPUs, and they are the limit: the sending thread {computes}"

@@ -62,18 +62,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 }
 
 fn step(case: &Case<'_>) -> Option<Step> {
-    let direction = case.direction;
-    let points = usize::try_from(BATCH_NS / direction.grid_step_ns.max(1))
-        .unwrap_or(1)
-        .max(1);
-    let means: Vec<f64> = direction
-        .rates_bps
-        .chunks_exact(points)
-        .map(statistics::mean)
-        .collect();
-    let most = means.iter().copied().fold(0.0, f64::max);
-    // The ramp is over when most of the highest rate was reached first.
-    let ramp = means.iter().position(|mean| *mean >= 0.8 * most)?;
+    let all = case.means(BATCH_NS);
+    let ramp = all.ramp()?;
+    let means = &all.bps;
     let last = means.len().checked_sub(LEAST[1])?;
     let cut = (ramp + LEAST[0]..=last).max_by(|a, b| {
         let fall =
@@ -88,7 +79,7 @@ fn step(case: &Case<'_>) -> Option<Step> {
     let early = cut <= means.len() / 2;
     (second > 0.0 && second <= STEP * first && steady && early).then(|| Step {
         levels_bps: [first, second],
-        at_ns: (cut * points) as u64 * direction.grid_step_ns,
+        at_ns: cut as u64 * all.span_ns,
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The plateau's own judgement (`statistics::plateau`): it begins in the second half, or its halves differ;
 //! either way by more than 10 % and more than their intervals explain. Not said of a rate that was asked for, nor where the first cause is one that makes a rate waver (loss,
-//! marks, a shaper, an early end of slow start, a run over before the end of it): that is said already.
+//! marks, a stall, a shaper, an early end of slow start, a run over before the end of it, a ramp without loss up to a window): that is said already.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
@@ -20,7 +20,11 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let reason = plateau
         .unsteady
         .filter(|reason| *reason != Unsteady::TooShort)?;
-    if case.limit == Some(Limit::Asked) || plateau.estimate.mean <= 0.0 || accounted_for(case) {
+    if case.limit == Some(Limit::Asked)
+        || plateau.estimate.mean <= 0.0
+        || accounted_for(case)
+        || (reason == Unsteady::LateSettling && opens_up(case))
+    {
         return None;
     }
     let rates = &case.direction.rates_bps;
@@ -72,20 +76,21 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 /// Whether another finding tells why the rate wavers.
 fn accounted_for(case: &Case<'_>) -> bool {
     rules::repeats_held_it(case)
+        || rules::stalled(case)
         || rules::slow_start::explains(case)
-        || rules::path_change::explains(case)
-        || rules::congestion_control::explains(case)
+        || rules::wavers_for_a_reason(case)
         || grows_back(case)
         || rules::reordering::seen_often(case).is_some()
-        || [
-            rules::shaper::judge,
-            rules::congested::judge,
-            rules::bimodal::judge,
-            rules::ecn::judge,
-            rules::early_slow_start_exit::judge,
-        ]
-        .iter()
-        .any(|judge| judge(case).is_some())
+        || rules::ecn::judge(case).is_some()
+        || rules::early_slow_start_exit::judge(case).is_some()
+}
+
+/// Whether the rate rose, without a loss, until a window or a buffer stopped it: a ramp that took most of a short run.
+fn opens_up(case: &Case<'_>) -> bool {
+    matches!(
+        case.limit,
+        Some(Limit::SendBuffer | Limit::ReceiveWindow | Limit::ReceiverApplication)
+    ) && case.path().retransmits == Some(0)
 }
 
 /// Whether it is the congestion control that wavers, on a path that it fills: whenever a queue stood the path
@@ -93,6 +98,6 @@ fn accounted_for(case: &Case<'_>) -> bool {
 fn grows_back(case: &Case<'_>) -> bool {
     rules::path_is_full(case)
         && slices::of(case)
-            .and_then(|slices| slices::capacity(case, &slices))
+            .and_then(|slices| slices::capacity(case, slices))
             .is_some_and(|capacity| capacity.steady)
 }

@@ -2,7 +2,7 @@
 
 use linerate_model::plan::Protocol;
 use linerate_model::statistics::mean;
-use linerate_model::transcript::{End, Row, Span, Stream, TestOutput, Transcript};
+use linerate_model::transcript::{End, Part, Row, Span, Stream, TestOutput, Transcript};
 use linerate_model::units::{BitRate, whole};
 
 use super::ethernet;
@@ -39,7 +39,13 @@ pub(super) struct Digest<'a> {
 }
 
 impl<'a> Digest<'a> {
-    pub(super) fn of(test: &'a TestOutput, transcript: &'a Transcript) -> Self {
+    /// Of a test that is part number `part` of a log, in which `guests` ran within others.
+    pub(super) fn of(
+        test: &'a TestOutput,
+        transcript: &'a Transcript,
+        part: usize,
+        guests: &[&TestOutput],
+    ) -> Self {
         let streams = streams(test);
         let rates = rates(test, &streams);
         let half = test.rows.iter().map(|row| row.bps.half).fold(0.0, f64::max);
@@ -49,7 +55,7 @@ impl<'a> Digest<'a> {
             ramp: ramp(&rates),
             total: total(test, &streams, |row| row.end != Some(End::Receiver)),
             received: total(test, &streams, |row| row.end == Some(End::Receiver)),
-            beside: beside(test, transcript),
+            beside: beside(part, guests),
             rates,
             streams,
             half,
@@ -255,28 +261,23 @@ fn ramp(rates: &[Interval]) -> usize {
     cut
 }
 
-/// When other tests of this log ran, on this test's clock.
-fn beside(test: &TestOutput, transcript: &Transcript) -> Vec<[f64; 2]> {
-    use linerate_model::transcript::Part;
-    let tests = || {
-        transcript.parts.iter().filter_map(|part| match part {
-            Part::Test(test) => Some(test.as_ref()),
-            _ => None,
-        })
-    };
-    let me = transcript
-        .parts
+/// The tests of a log that ran within another one's.
+pub(super) fn guests(transcript: &Transcript) -> Vec<&TestOutput> {
+    let tests = transcript.parts.iter().filter_map(|part| match part {
+        Part::Test(test) => Some(test.as_ref()),
+        _ => None,
+    });
+    tests.filter(|test| test.inside.is_some()).collect()
+}
+
+/// When other tests of this log ran, on the clock of the test that is its part number `me`.
+fn beside(me: usize, guests: &[&TestOutput]) -> Vec<[f64; 2]> {
+    guests
         .iter()
-        .position(|part| matches!(part, Part::Test(other) if std::ptr::eq(other.as_ref(), test)));
-    tests()
-        .filter_map(|other| {
-            let inside = other.inside.filter(|inside| Some(inside.part) == me)?;
-            let last = other
-                .rows
-                .iter()
-                .map(|row| row.end_s.value)
-                .fold(0.0, f64::max);
-            Some([inside.from_s, inside.from_s + last])
+        .filter_map(|guest| {
+            let inside = guest.inside.filter(|inside| inside.part == me)?;
+            let ends = guest.rows.iter().map(|row| row.end_s.value);
+            Some([inside.from_s, inside.from_s + ends.fold(0.0, f64::max)])
         })
         .collect()
 }

@@ -22,7 +22,7 @@ mod volumes;
 mod window_still;
 
 use linerate_model::finding::{Figure, Finding, Severity};
-use linerate_model::transcript::{Explained, Given, Part, Reading, Transcript};
+use linerate_model::transcript::{Explained, Given, Part, Reading, TestOutput, Transcript};
 
 use crate::capture;
 use digest::Digest;
@@ -31,8 +31,9 @@ use digest::Digest;
 pub fn explain(transcripts: Vec<Transcript>, given: Given) -> Reading {
     let mut explained = Vec::new();
     for (number, transcript) in transcripts.iter().enumerate() {
-        for (part, what) in transcript.parts.iter().enumerate() {
-            let mut said = one(transcript, what, &given);
+        let guests = digest::guests(transcript);
+        for part in 0..transcript.parts.len() {
+            let mut said = one(transcript, part, &guests, &given);
             said.findings.sort_by_key(rank);
             explained.push(Explained {
                 transcript: number,
@@ -51,7 +52,7 @@ pub fn explain(transcripts: Vec<Transcript>, given: Given) -> Reading {
 }
 
 /// What is said of one part; the places are filled in by the caller.
-fn one(transcript: &Transcript, part: &Part, given: &Given) -> Explained {
+fn one(transcript: &Transcript, number: usize, guests: &[&TestOutput], given: &Given) -> Explained {
     let said = |title, recomputed, findings| Explained {
         transcript: 0,
         part: 0,
@@ -59,9 +60,9 @@ fn one(transcript: &Transcript, part: &Part, given: &Given) -> Explained {
         recomputed,
         findings,
     };
-    match part {
+    match &transcript.parts[number] {
         Part::Test(test) => {
-            let digest = Digest::of(test, transcript);
+            let digest = Digest::of(test, transcript, number, guests);
             let (recomputed, wrong) = title::recomputed(&digest);
             let mut findings = test_findings(&digest, given);
             findings.extend(wrong);

@@ -11,6 +11,8 @@ use super::{ethernet, figure, finding};
 /// A printed rate is a line's when it is this near.
 const NEAR: f64 = 0.006;
 /// A link is full from this share on.
+/// More than this share of a link cannot have passed it.
+const MORE: f64 = 1.02;
 const FULL: f64 = 0.985;
 /// Below this share it is well below its link.
 const WELL: f64 = 0.9;
@@ -87,6 +89,14 @@ fn against(digest: &Digest<'_>, bps: f64, link: BitRate) -> Finding {
         .unwrap_or((1.0, String::new()));
     let carries = link.0 as f64 * share;
     let part = bps / carries.max(1.0);
+    if part > MORE {
+        let sentence = format!(
+            "{} is more than a link of {link} carries ({}): the rate that was given is not this path's",
+            digest.rate(bps),
+            exact(carries),
+        );
+        return finding("cannot-tell", Severity::Note, sentence);
+    }
     let full = part >= FULL;
     let mut found = finding(
         if full { "path-full" } else { "cannot-tell" },

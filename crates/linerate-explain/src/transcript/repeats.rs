@@ -29,8 +29,15 @@ pub(super) fn judge(digest: &Digest<'_>) -> Option<Finding> {
         .collect();
     let low = windows.iter().copied().fold(f64::INFINITY, f64::min);
     let high = windows.iter().copied().fold(0.0, f64::max);
-    let quiet = rows().filter(|row| row.retransmits == Some(0)).count();
-    let all = rows().count();
+    // An interval without the column, as a receiver prints it, says nothing.
+    let told: Vec<u64> = rows().filter_map(|row| row.retransmits).collect();
+    let all = told.len();
+    let with = told.iter().filter(|count| **count > 0).count();
+    let segments = if repeated == 1 {
+        "1 segment is repeated".to_owned()
+    } else {
+        format!("{} segments are repeated", grouped(repeated))
+    };
     let window = if windows.len() > 1 && high > low {
         format!(
             " and the congestion window follows ({} to {})",
@@ -42,14 +49,16 @@ pub(super) fn judge(digest: &Digest<'_>) -> Option<Finding> {
     };
     let sentence = if all == 0 {
         format!(
-            "{} segments are repeated in all; whether they limited the rate, and what lost them, this output cannot tell (-i 1 shows when)",
-            grouped(repeated)
+            "{segments} in all; whether they limited the rate, and what lost them, this output cannot tell (the sender's -i 1 shows when)"
+        )
+    } else if windows.len() > 1 && high <= low {
+        format!(
+            "{segments}, in {with} of {all} intervals, and the congestion window stands still at {}: loss does not limit here",
+            Bytes(whole(low))
         )
     } else {
         format!(
-            "{} segments are repeated, in {} of {all} intervals{window}: loss limits now, by congestion or by a policer; this output cannot tell which",
-            grouped(repeated),
-            all - quiet,
+            "{segments}, in {with} of {all} intervals{window}: loss limits now, by congestion or by a policer; this output cannot tell which"
         )
     };
     let mut found = finding("cannot-tell", Severity::Note, sentence);

@@ -4,7 +4,7 @@ use linerate_model::finding::{Finding, Severity};
 use linerate_model::transcript::{Given, Part, Transcript};
 
 use super::datagrams::{lost_share, payload_of};
-use super::digest::Digest;
+use super::digest::{self, Digest};
 use super::{ethernet, figure, finding, storage};
 
 /// Runs that are compared with each other at most.
@@ -18,9 +18,11 @@ pub(super) fn explain(transcripts: &[Transcript], given: &Given) -> Vec<Finding>
         .iter()
         .enumerate()
         .flat_map(|(number, transcript)| {
-            transcript.parts.iter().filter_map(move |part| match part {
+            let guests = digest::guests(transcript);
+            let parts = transcript.parts.iter().enumerate();
+            parts.filter_map(move |(part, what)| match what {
                 Part::Test(test) if test.inside.is_none() => {
-                    Some((number, Digest::of(test, transcript)))
+                    Some((number, Digest::of(test, transcript, part, &guests)))
                 }
                 _ => None,
             })

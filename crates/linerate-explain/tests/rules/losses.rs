@@ -65,8 +65,8 @@ fn a_policer_is_told_by_its_burst_its_window_and_its_rate() {
     assert_eq!(finding.id, "policer", "{}", finding.sentence);
     assert!(
         finding.sentence.starts_with(
-            "Consistent with a policer at about 90.0 Mbit/s: 270 Mbit/s passed until 500 segments of a window of \
-             1,300 were lost at once, then 3 more losses at the same rate (518 segments in all)"
+            "Consistent with a policer at about 90.0 Mbit/s: 270 Mbit/s passed until 500 segments had to be sent \
+             again, at a window of 1,300, then 3 more losses at the same rate (518 segments in all)"
         ),
         "{}",
         finding.sentence
@@ -102,6 +102,35 @@ fn what_a_shallow_queue_does_as_well_is_no_policer() {
     };
     assert_eq!(verdict(&tcp(), &little).id, "policer");
     assert_ne!(verdict(&plan, &little).id, "policer");
+}
+
+#[test]
+fn a_bucket_of_less_than_a_round_trip_is_told_by_the_bursts_that_pass() {
+    // Half a round trip at 2.2 times the later rate, then nothing, before the first loss: 1.1 times over the whole one.
+    let bursts: Vec<(f64, f64)> = (0..25)
+        .flat_map(|number| {
+            let at = f64::from(number) * 0.04;
+            [(at, 2.2), (at + 0.02, 0.0)]
+        })
+        .chain([(1.0, 1.0)])
+        .collect();
+    let small = Traffic {
+        levels: bursts,
+        ..policed()
+    };
+    let finding = verdict(&tcp(), &small);
+    assert_eq!(finding.id, "policer", "{}", finding.sentence);
+    assert!(
+        finding.sentence.contains("198 Mbit/s passed until"),
+        "{}",
+        finding.sentence
+    );
+    // Where acknowledgements come together, as from radio that collects them, the round trip is longer too.
+    let mut collected = small.clone();
+    for loss in &mut collected.losses {
+        loss.rtt_us = 45_000;
+    }
+    assert_ne!(verdict(&tcp(), &collected).id, "policer");
 }
 
 #[test]
@@ -143,11 +172,25 @@ fn chance_loses_single_segments_at_any_window() {
     assert!(
         finding
             .sentence
-            .contains("in 6 losses spread over the run, none behind a queue"),
+            .contains("8 of 25,582 segments were sent again (0.031 %), in 6 losses without a queue spread over the run"),
         "{}",
         finding.sentence
     );
     assert_eq!(finding.next.as_deref(), Some("linerate test server -P 4"));
+    // What slow start lost when it overran a queue is told apart.
+    let mut overran = by_chance();
+    overran.losses[0] = Loss {
+        segments: 900,
+        rtt_us: 80_000,
+        ..overran.losses[0]
+    };
+    let besides = verdict(&tcp(), &overran).sentence;
+    assert!(
+        besides.contains("6 of 26,480 segments")
+            && besides.contains("in 5 losses without a queue")
+            && besides.ends_with("; 900 more when a queue was overrun"),
+        "{besides}"
+    );
     // Six losses foretell nothing, and more of them foretell better.
     assert_eq!(finding.expected, None);
     let finding = verdict(&tcp(), &by_chance_often());
@@ -188,7 +231,7 @@ fn several_streams_share_a_bucket_and_chance_shows_on_each() {
     assert!(
         finding
             .sentence
-            .contains("2,000 segments of a window of 5,200"),
+            .contains("2,000 segments had to be sent again, at a window of 5,200"),
         "{}",
         finding.sentence
     );

@@ -57,17 +57,7 @@ fn verdict(plan: &Plan, traffic: &Traffic) -> Finding {
 
 /// A 1 Gbit/s-or-more path of 12 ms, held by a small window of the receiver.
 fn window_limited() -> Traffic {
-    Traffic {
-        rate_bps: 143e6,
-        receive_window: 0.83,
-        receive_window_bytes: 217_088,
-        in_flight_bytes: 215_000,
-        congestion_window_bytes: 4_000_000,
-        rtt_us: 12_000,
-        min_rtt_us: 11_900,
-        retransmits: 0,
-        ..Traffic::default()
-    }
+    Traffic::window_limited()
 }
 
 /// A path of 40 ms without queue and without loss, 1 Gbit/s reached.
@@ -132,11 +122,11 @@ fn a_small_receive_window_is_named_with_its_ceiling_and_the_next_command() {
     let finding = verdict(&tcp(), &window_limited());
     assert_eq!(
         finding.sentence,
-        "The server (beta)'s receive window held it 83 % of the time (median 212 KiB, RTT 12.0 ms: at most 145 Mbit/s)"
+        "The server (beta)'s receive window held it 100 % of the time (median 212 KiB, RTT 12.0 ms: at most 145 Mbit/s)"
     );
     assert_eq!(
         finding.share_of_time.map(|share| (share * 100.0).round()),
-        Some(83.0)
+        Some(100.0)
     );
     // Both hosts refuse -w 512K (rmem_max), so streams are the counter-test.
     assert_eq!(finding.next.as_deref(), Some("linerate test server -P 4"));
@@ -288,7 +278,7 @@ fn a_slow_reader_is_told_from_a_small_window() {
     assert_eq!(
         finding.sentence,
         "The server (beta)'s application read too slowly: 2.77 MiB lay unread in its socket (median), \
-         so its receive window held the sender 83 % of the time"
+         so its receive window held the sender 100 % of the time"
     );
     let near = Traffic {
         unread_bytes: 20_000,

@@ -119,6 +119,41 @@ fn a_rate_that_follows_what_is_in_flight_behind_a_long_round_trip_is_a_share() {
 }
 
 #[test]
+fn others_that_come_and_go_leave_the_queue_as_it_was() {
+    let levels = [(3.0, 0.4), (7.0, 1.0)];
+    let away = |second: f64| (3.0..7.0).contains(&second);
+    let rtt = |slower: f64| {
+        move |second: f64| match second {
+            second if !(1.0..9.0).contains(&second) => 20_000.0,
+            second if away(second) => slower,
+            _ => 30_000.0,
+        }
+    };
+    let findings = explain(&run(&levels, rtt(31_000.0)));
+    assert_eq!(findings[0].id, "congested", "{findings:#?}");
+    assert!(
+        findings[0].sentence.contains(
+            "this sender got 40.0 Mbit/s then and 100 Mbit/s at other times, behind a queue of 11.0 ms as against 10.0 ms"
+        ),
+        "{}",
+        findings[0].sentence
+    );
+    let others = |record: &RunRecord| ids(record).contains(&"congested".to_owned());
+    // The queue of so many bytes takes 2.5 times as long where the path itself became slower.
+    assert!(!others(&run(&levels, rtt(45_000.0))));
+    // Nothing at all came through: a stall.
+    let stalled = [(3.0, 0.0), (7.0, 1.0)];
+    let found = ids(&run(&stalled, rtt(31_000.0)));
+    assert!(found.contains(&"stall".to_owned()), "{found:?}");
+    assert!(
+        ["congested", "unstable"]
+            .iter()
+            .all(|id| !found.contains(&(*id).to_owned())),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn without_the_senders_samples_nobodys_share_is_told() {
     let rtt = |second: f64| if second < 0.2 { 20_000.0 } else { 37_000.0 };
     let blind = fixture::against_stock(run(&SHARES, rtt), Role::Client);
