@@ -206,6 +206,61 @@ impl Case<'_> {
             .setters(key)
             .filter(|setting| !matches!(setting.effect, Effect::Masked { .. }))
     }
+
+    /// The line that gave a key the value that runs: `/etc/sysctl.d/10-x.conf:3`. None where the kernel's own
+    /// value runs, or one that was set by hand.
+    pub(crate) fn set_by(&self, key: &str) -> Option<String> {
+        use linerate_model::host::Effect;
+        let words =
+            |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
+        let running = words(&self.text(key).ok()?);
+        self.facts
+            .setters(key)
+            .filter(|line| matches!(line.effect, Effect::Wins))
+            .find(|line| words(&line.value) == running)
+            .map(Setting::place)
+    }
+
+    /// The memory that a flow's buffers may take so that all flows' together fit.
+    pub(crate) fn room(&self) -> Result<Room, String> {
+        let group = self.facts.system.cgroup_memory_bytes.known().copied();
+        let tcp = self.triple("net.ipv4.tcp_mem").and_then(|pages| {
+            let page = self.facts.system.page_bytes.ask()?;
+            Ok(pages[1].saturating_mul(*page))
+        });
+        let (all, of_group) = match (tcp, group.flatten()) {
+            (Ok(tcp), Some(group)) => (tcp.min(group), group < tcp),
+            (Ok(tcp), None) => (tcp, false),
+            (Err(_), Some(group)) => (group, true),
+            (Err(why), None) => return Err(why),
+        };
+        Ok(Room {
+            all,
+            each: all / u64::from(self.target.flows.max(1)),
+            of_group,
+        })
+    }
+}
+
+/// Memory for buffers, bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) all: u64,
+    /// A flow's share.
+    pub(crate) each: u64,
+    /// A control group bounds it, not `tcp_mem`.
+    pub(crate) of_group: bool,
+}
+
+impl Room {
+    /// What bounds it.
+    pub(crate) fn what(&self) -> &'static str {
+        if self.of_group {
+            "the control group's memory"
+        } else {
+            "tcp_mem[1], where the kernel begins to press all sockets,"
+        }
+    }
 }
 
 /// The speed of a link, Mbit/s.

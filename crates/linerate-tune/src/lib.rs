@@ -5,7 +5,15 @@
 //! computed value, its reason and the risk of setting it; that it is right; or that it cannot know, and what would
 //! tell. What cannot be seen is never passed.
 //!
-//! What it is not: it reads no host (`linerate_kernel::inventory` does) and changes none.
+//! [`profile`] reads how settings should be, and [`plan`] says what would have to be changed for it, in which order,
+//! at which risk, and who else sets it.
+//!
+//! [`settings`] is how single settings are read, saved, written and restored; [`live`] does it to the running kernel and
+//! is the only part that touches one.
+//!
+//! [`guest`] holds a guest's data-plane interfaces against a declaration of them.
+//!
+//! What it is not: it reads no facts (`linerate_kernel::inventory` does), and a check or a plan changes nothing.
 //!
 //! ```
 //! use linerate_model::audit::Target;
@@ -24,9 +32,25 @@
 //! assert_eq!(first.check, "T02");
 //! ```
 
+pub mod apply;
 mod audit;
 mod case;
 pub mod checks;
+pub mod connectivity;
 pub mod difference;
+pub mod guest;
+pub mod journal;
+pub mod kept_file;
+pub mod live;
+mod nearest;
+pub mod persist;
+pub mod plan;
+pub mod profile;
+pub mod restore;
+pub mod rooted;
+pub mod settings;
+pub mod state_folder;
+pub mod verify;
 
 pub use audit::audit;
+pub use nearest::nearest;

@@ -42,23 +42,64 @@ pub(crate) fn receive(case: &Case<'_>) -> Answer {
         };
         return holds(format!("{read}, enough for {}{later}", need(case)?));
     }
-    let value = wanted_receive(case)?;
-    Advice::new(format!(
-        "{read}: the receive window lets a flow have at most {} of {} at {}",
-        case.rate_of(window)?,
+    let rate = case.rate_of(window)?;
+    let sentence = format!(
+        "{read}: the receive window lets a flow have at most {rate} of {} at {}",
         case.flow_rate()?,
         case.rtt()?
-    ))
-    .change(
-        RMEM,
-        Some(words(values)),
-        words([values[0], values[1], value]),
-        format!(
-            "2 × {} on the way / {learned} of the buffer that is window",
-            Bytes(product)
-        ),
-    )
+    );
+    let why = format!(
+        "2 × {} on the way / {learned} of the buffer that is window",
+        Bytes(product)
+    );
+    // Most of the rate is there already.
+    let mild = window >= 0.75 * product.min(GREATEST_WINDOW) as f64;
+    Raise {
+        key: RMEM,
+        values,
+        wanted: wanted_receive(case)?,
+        why,
+    }
+    .of(case, sentence)
+    .severity(if mild { 2 } else { 1 })
     .fires()
+}
+
+/// A buffer's greatest value that is to become larger, as far as memory allows.
+struct Raise {
+    key: &'static str,
+    values: [u64; 3],
+    wanted: u64,
+    why: String,
+}
+
+impl Raise {
+    fn of(self, case: &Case<'_>, sentence: String) -> Advice {
+        let [least, first, most] = self.values;
+        // Where the memory is not known, nothing speaks against the value.
+        let room = case.room().ok().filter(|room| room.each < self.wanted);
+        let (value, why) = match room {
+            Some(room) => (
+                room.each,
+                format!("{}, cut to what memory allows a flow (T13)", self.why),
+            ),
+            None => (self.wanted, self.why),
+        };
+        if value <= most {
+            return Advice::new(format!(
+                "{sentence}; this host's memory allows no more (T13)"
+            ))
+            .set_by(case.set_by(self.key));
+        }
+        Advice::new(sentence)
+            .change(
+                self.key,
+                Some(words(self.values)),
+                words([least, first, value]),
+                why,
+            )
+            .set_by(case.set_by(self.key))
+    }
 }
 
 /// T02
@@ -93,15 +134,15 @@ pub(crate) fn send(case: &Case<'_>) -> Answer {
         );
         (sentence, 3)
     };
-    Advice::new(sentence)
-        .severity(severity)
-        .change(
-            WMEM,
-            Some(words(values)),
-            words([values[0], values[1], value]),
-            format!("{times} × {} on the way", Bytes(product)),
-        )
-        .fires()
+    Raise {
+        key: WMEM,
+        values,
+        wanted: value,
+        why: format!("{times} × {} on the way", Bytes(product)),
+    }
+    .of(case, sentence)
+    .severity(severity)
+    .fires()
 }
 
 /// T03
@@ -134,12 +175,13 @@ pub(crate) fn fixed(case: &Case<'_>) -> Answer {
         Some(false) => return does_not_apply("applications leave their buffers to the kernel"),
         None => {
             return Err(format!(
-                "{} is below the {} that an application which sets its own buffers would need; whether one does is not known (--fixed-buffers; autotuning is not bound by it)",
+                "{} {} below the {} that an application which sets its own buffers would need; whether one does is not known (--fixed-buffers; autotuning is not bound by it)",
                 small
                     .iter()
                     .map(|(key, value)| format!("{key} ({})", Bytes(*value)))
                     .collect::<Vec<_>>()
                     .join(" and "),
+                if small.len() == 1 { "is" } else { "are" },
                 Bytes(least)
             ));
         }
@@ -154,7 +196,7 @@ pub(crate) fn fixed(case: &Case<'_>) -> Answer {
         need(case)?
     ));
     for (key, value) in small {
-        advice = advice.change(
+        advice = advice.set_by(case.set_by(key)).change(
             key,
             Some(value.to_string()),
             enough.to_string(),
@@ -213,51 +255,63 @@ pub(crate) fn ancillary(case: &Case<'_>) -> Answer {
 
 /// T13
 pub(crate) fn budget(case: &Case<'_>) -> Answer {
-    let most = case.triple(RMEM)?[2];
-    // What the other checks recommend must fit as well.
-    let buffer = wanted_receive(case).map_or(most, |wanted| wanted.max(most));
-    let flows = u64::from(case.target.flows.max(1));
-    let all = flows.saturating_mul(buffer);
-    let group = case
-        .facts
-        .system
-        .cgroup_memory_bytes
-        .known()
-        .copied()
-        .flatten();
-    let tcp = case.triple("net.ipv4.tcp_mem").and_then(|pages| {
-        let page = case.facts.system.page_bytes.ask()?;
-        Ok(pages[1].saturating_mul(*page))
-    });
-    let bound = match (tcp, group) {
-        (Ok(tcp), Some(group)) if group < tcp => (group, "the control group's memory"),
-        (Ok(tcp), _) => (
-            tcp,
-            "tcp_mem[1], where the kernel begins to press all sockets",
-        ),
-        (Err(_), Some(group)) if all > group => (group, "the control group's memory"),
-        (Err(why), _) => return Err(why),
-    };
-    let text = format!(
-        "{flows} × {} may take {}, and {} is {}",
-        Bytes(buffer),
-        Bytes(all),
-        bound.1,
-        Bytes(bound.0)
-    );
-    if all <= bound.0 {
-        return holds(text);
-    }
-    let each = bound.0 / flows;
     let values = case.triple(RMEM)?;
-    Advice::new(text)
-        .change(
-            RMEM,
-            Some(words(values)),
-            words([values[0], values[1], each]),
-            format!("{} shared by {flows}; or fewer flows", Bytes(bound.0)),
+    let most = values[2];
+    // What the task needs must fit as well.
+    let needed = wanted_receive(case).unwrap_or(0);
+    let room = case.room()?;
+    let flows = u64::from(case.target.flows.max(1));
+    let takes = |buffer: u64| {
+        format!(
+            "{flows} × {} may take {}, and {} is {}",
+            Bytes(buffer),
+            Bytes(flows.saturating_mul(buffer)),
+            room.what(),
+            Bytes(room.all)
         )
-        .fires()
+    };
+    if most > room.each {
+        let fewer = if flows > 1 { "; or fewer flows" } else { "" };
+        return Advice::new(takes(most))
+            .change(
+                RMEM,
+                Some(words(values)),
+                words([values[0], values[1], room.each]),
+                format!("{} shared by {flows}{fewer}", Bytes(room.all)),
+            )
+            .set_by(case.set_by(RMEM))
+            .fires();
+    }
+    if needed <= room.each {
+        return holds(takes(needed.max(most)));
+    }
+    // No setting is wrong: the task is too large for the memory.
+    let (_, ratio) = case.ratio()?;
+    let advice = Advice::new(format!(
+        "the memory is too small for the task: {}; a flow gets at most {} for certain",
+        takes(needed),
+        case.rate_of(room.each as f64 * ratio)?
+    ));
+    let all = needed.saturating_mul(flows);
+    let advice = if room.of_group {
+        advice.change(
+            "memory of the control group",
+            Some(Bytes(room.all).to_string()),
+            Bytes(all).to_string(),
+            "and what else runs in it; or a lower rate, or fewer flows",
+        )
+    } else {
+        let memory = case.facts.system.memory_bytes.known().copied();
+        let times = all as f64 / room.all.max(1) as f64;
+        let enough = memory.map(|memory| Bytes(whole(memory as f64 * times)).to_string());
+        advice.change(
+            "memory",
+            memory.map(|memory| Bytes(memory).to_string()),
+            enough.unwrap_or_else(|| "more".to_owned()),
+            "the kernel sizes tcp_mem by it; or a lower rate, or fewer flows",
+        )
+    };
+    advice.fires()
 }
 
 pub(crate) fn words(values: [u64; 3]) -> String {

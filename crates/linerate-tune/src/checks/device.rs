@@ -118,6 +118,17 @@ pub(crate) fn channels(case: &Case<'_>, interface: &Interface) -> Answer {
     .fires()
 }
 
+/// Whether a small number of microseconds is a driver's name for an algorithm that adapts: Intel's read it so
+/// (`*_get_coalesce` in drivers/net/ethernet/intel/{e1000,e1000e,igb,igc,ixgbe}).
+fn adapts(driver: &str, rx_usecs: u32) -> bool {
+    match driver {
+        "e1000" | "e1000e" => [1, 3, 4].contains(&rx_usecs),
+        "igb" | "igbvf" | "igc" => [1, 3].contains(&rx_usecs),
+        "ixgbe" | "ixgbevf" => rx_usecs == 1,
+        _ => false,
+    }
+}
+
 /// N04
 pub(crate) fn coalescing(_: &Case<'_>, interface: &Interface) -> Answer {
     const LEAST: u32 = 8;
@@ -129,7 +140,7 @@ pub(crate) fn coalescing(_: &Case<'_>, interface: &Interface) -> Answer {
     if driver == "virtio_net" && !now.adaptive_rx && now.rx_usecs == 0 {
         return Err("whether this virtio device can wait (VIRTIO_NET_F_NOTF_COAL) shows only when it is set".to_owned());
     }
-    if now.adaptive_rx {
+    if now.adaptive_rx || adapts(driver, now.rx_usecs) {
         return holds("the driver adapts the wait");
     }
     if now.rx_usecs >= LEAST {
@@ -178,6 +189,24 @@ pub(crate) fn offloads(_: &Case<'_>, interface: &Interface) -> Answer {
         .any(|feature| feature.on)
     {
         off.retain(|short| *short != "tx");
+    }
+    // The kernel drops segmentation again where a device cannot gather, and the device's own besides where it cannot
+    // sum (netdev_fix_features, net/core/dev.c): that is how the device is, and nothing to switch.
+    let never = |name: &str| -> Result<bool, String> {
+        Ok(feature(interface, name)?.is_some_and(|feature| !feature.on && feature.fixed))
+    };
+    let gathers = !never("tx-scatter-gather")?;
+    let sums = !(never("tx-checksum-ip-generic")? && never("tx-checksum-ipv4")?);
+    let before = off.len();
+    off.retain(|short| match *short {
+        "tso" => gathers && sums,
+        "gso" => gathers,
+        _ => true,
+    });
+    if off.is_empty() && before > 0 {
+        return holds(
+            "what is off of segmentation cannot be on: the device does not gather or sum (fixed)",
+        );
     }
     if off.is_empty() {
         return holds("segmentation, merging and checksums are the device's or the stack's");

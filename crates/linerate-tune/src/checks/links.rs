@@ -178,8 +178,20 @@ pub(crate) fn vlan_offloads(case: &Case<'_>, interface: &Interface) -> Answer {
     .fires()
 }
 
+/// The rate that is wanted, where all links together are slower; an unknown speed may be any.
+fn too_much(case: &Case<'_>) -> Option<BitRate> {
+    let rate = case.rate().ok()?;
+    let mut all = 0_u64;
+    for interface in &case.interfaces {
+        if interface.kind == "hardware" {
+            all = all.saturating_add(u64::from(speed_mbps(interface).ok()?));
+        }
+    }
+    (all.saturating_mul(1_000_000) < rate.0).then_some(rate)
+}
+
 /// L05
-pub(crate) fn speed(_: &Case<'_>, interface: &Interface) -> Answer {
+pub(crate) fn speed(case: &Case<'_>, interface: &Interface) -> Answer {
     if interface.kind != "hardware" {
         return does_not_apply("it is no hardware");
     }
@@ -207,7 +219,20 @@ pub(crate) fn speed(_: &Case<'_>, interface: &Interface) -> Answer {
         .best_partner_mbps
         .map_or(own, |partner| own.min(partner));
     if speed >= best {
-        return holds(format!("{speed} Mbit/s, the best of both ends"));
+        let Some(rate) = too_much(case) else {
+            return holds(format!("{speed} Mbit/s, the best of both ends"));
+        };
+        return Advice::new(format!(
+            "{} runs at {speed} Mbit/s, and no link of this host carries {rate}",
+            interface.name
+        ))
+        .change(
+            format!("speed of {}", interface.name),
+            Some(format!("{speed} Mbit/s")),
+            rate.to_string(),
+            "another card at both ends, or a task that the link can carry",
+        )
+        .fires();
     }
     Advice::new(format!(
         "{} runs at {speed} Mbit/s and could at {best}",

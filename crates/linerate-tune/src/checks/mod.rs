@@ -14,6 +14,7 @@ use linerate_model::host::Interface;
 
 use crate::case::{Answer, Case, Place, does_not_apply};
 use old_advice::Answers;
+pub(crate) use owners::BPFTUNE;
 
 /// A check of an audit.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +69,7 @@ use Judge::{Host, Interface as Link, Many};
 /// All checks, in the order of their names.
 #[rustfmt::skip]
 pub const CHECKS: [Check; 51] = [
-    check!("T01", Host(buffers::receive), "net.ipv4.tcp_rmem[2]", "it is below BDP/ρ", "2·BDP/ρ, at most 2^31−1", 1 / None, "BVK",
+    check!("T01", Host(buffers::receive), "net.ipv4.tcp_rmem[2]", "it is below BDP/ρ (milder from three quarters of it on)", "2·BDP/ρ, at most 2^31−1 and what memory allows", 1 / None, "BVK",
         "ESnet's guide; net/ipv4/tcp_input.c (tcp_rcv_space_adjust, scaling_ratio)"),
     check!("T02", Host(buffers::send), "net.ipv4.tcp_wmem[2]", "it is below 2·BDP (milder from BDP on)", "2·BDP, with BBR 3·BDP", 1 / None, "BVK",
         "net/ipv4/tcp_input.c (tcp_sndbuf_expand)"),
@@ -85,7 +86,7 @@ pub const CHECKS: [Check; 51] = [
     check!("T11", Host(buffers::ancillary), "net.core.optmem_max", "zero-copy is likely (40 Gbit/s and more) and it is below 1 MiB", "1 MiB", 3 / None, "BVK",
         "Documentation/networking/msg_zerocopy.rst; ESnet's guide"),
     check!("T12", Host(tcp::after_idle), "net.ipv4.tcp_slow_start_after_idle", "1 on a server, whose transfers pause", "0, together with fq", 4 / None, "BVK", "RFC 5681, section 4.1; ip-sysctl.rst"),
-    check!("T13", Host(buffers::budget), "flows × buffer, net.ipv4.tcp_mem[1], the control group's memory", "the buffers do not fit", "fewer flows or smaller buffers", 1 / None, "BVK",
+    check!("T13", Host(buffers::budget), "flows × buffer, net.ipv4.tcp_mem[1], the control group's memory", "the buffers do not fit", "fewer flows, smaller buffers or more memory", 1 / None, "BVK",
         "tcp(7) tcp_mem; Documentation/admin-guide/cgroup-v2.rst (sock)"),
     check!("Q01", Link(qdiscs::pacing), "the queueing discipline of every leaf", "pacing is wanted and a leaf is no fq (milder with bbr, which paces by itself)", "fq on every leaf", 2 / QueueReset, "BV",
         "tc-fq(8); ESnet's guide"),
@@ -97,7 +98,7 @@ pub const CHECKS: [Check; 51] = [
     check!("L02", Link(links::probe), "what a probe that forbids fragments found", "a size below the MTU fails", "one size along the path", 1 / LinkFlap, "BVK", "RFC 8899; RFC 4821"),
     check!("L03", Link(links::below_carries), "the MTU and state of a VLAN's parent and a bond's members", "the MTU is above theirs, or one is down", "the one below first", 1 / LinkFlap, "BV", "net/8021q/vlan_dev.c"),
     check!("L04", Link(links::vlan_offloads), "offloads of a VLAN and its parent", "TSO or checksums are lost on the VLAN", "txvlan on the parent", 2 / QueueReset, "BV", "net/8021q/vlan_dev.c (vlan_features)"),
-    check!("L05", Link(links::speed), "speed, duplex, modes of both ends", "below the best common mode, or half duplex", "cable, optic, autonegotiation", 1 / LinkFlap, "B", "ethtool(8); IEEE 802.3 clause 28"),
+    check!("L05", Link(links::speed), "speed, duplex, modes of both ends", "below the best common mode, half duplex, or no link carries the rate", "cable, optic, autonegotiation", 1 / LinkFlap, "B", "ethtool(8); IEEE 802.3 clause 28"),
     check!("L06", Link(links::uncorrectable), "the driver's counters of FEC and PCS", "uncorrectable errors rise", "optic, cable", 1 / Nothing, "B", "IEEE 802.3 clause 91; the driver's counters"),
     check!("L08", Link(links::carrier), "carrier changes", "they rise", "investigate", 2 / Nothing, "BV", "Documentation/ABI/testing/sysfs-class-net"),
     check!("L09", Link(links::pause), "pause frames sent; packets missed where pause is off", "they rise", "the receiving side, or policy", 3 / LinkFlap, "B", "IEEE 802.3 annex 31B"),

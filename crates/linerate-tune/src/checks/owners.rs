@@ -8,7 +8,7 @@ use super::old_advice::{Answers, fired, keys_in_files};
 use crate::case::{Advice, Case, holds};
 
 /// Keys that bpftune changes while it runs (its tuners of TCP buffers, of net buffers and of congestion control).
-const BPFTUNE: [&str; 8] = [
+pub(crate) const BPFTUNE: [&str; 8] = [
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
     "net.ipv4.tcp_mem",

@@ -267,6 +267,13 @@ pub(crate) fn squeeze(case: &Case<'_>) -> Answer {
 
 /// N08
 pub(crate) fn spreading_table(case: &Case<'_>, interface: &Interface) -> Answer {
+    let one = interface
+        .channels
+        .known()
+        .is_some_and(|channels| channels.combined_max + channels.rx_max == 1);
+    if one {
+        return does_not_apply("the device has one receive queue");
+    }
     let table = interface.indirection.ask()?;
     if table.len() < 2 {
         return does_not_apply("the device has one receive queue");

@@ -17,6 +17,7 @@ pub(crate) fn must_be_on(case: &Case<'_>, key: &str, cost: &str) -> Answer {
     }
     Advice::new(format!("{name} is 0: {cost}"))
         .change(key, Some("0".to_owned()), "1", "the kernel's default")
+        .set_by(case.set_by(key))
         .fires()
 }
 
@@ -63,6 +64,7 @@ pub(crate) fn control(case: &Case<'_>) -> Answer {
         "cubic",
         format!("the default that kernels are tested with{also}"),
     )
+    .set_by(case.set_by(CONTROL))
     .fires()
 }
 
@@ -84,6 +86,7 @@ pub(crate) fn probing(case: &Case<'_>) -> Answer {
                 "1",
                 "search for a smaller packet only after a black hole was met (RFC 4821)",
             )
+            .set_by(case.set_by(KEY))
             .fires()
     };
     match (value, large.first()) {

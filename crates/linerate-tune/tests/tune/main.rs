@@ -6,8 +6,13 @@
     reason = "tests read and write the repository's files and folders of their own"
 )]
 
+mod apply;
 mod checks;
 mod differences;
+mod guest;
 mod hosts;
+mod live;
+mod persist;
+mod plan;
 mod recipes;
 mod reference;

@@ -1,0 +1,72 @@
+//! Files that keep settings over a boot: written so that a reader and a power cut see the old file or the new one,
+//! never a part of it.
+
+use std::fs::{DirBuilder, File, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::state_folder::{StateError, failed, sync_folder};
+
+/// No such file is longer.
+const LONGEST: u64 = 4 << 20;
+
+/// A path like `/etc/sysctl.d/95-linerate.conf` below a root.
+pub fn below(root: &Path, path: &str) -> PathBuf {
+    root.join(path.trim_start_matches('/'))
+}
+
+/// The text of a file; `None` where there is none.
+///
+/// # Errors
+/// One that cannot be read, or is no text.
+pub fn read(path: &Path) -> Result<Option<String>, StateError> {
+    let mut text = String::new();
+    match File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text)) {
+        Ok(_) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed("read", path)(error)),
+    }
+}
+
+/// Puts a file there, on disk when this returns. Folders are made as they are needed.
+///
+/// # Errors
+/// Those of the file system; the file is then as it was.
+pub fn write(path: &Path, text: &str) -> Result<(), StateError> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(folder)
+        .map_err(failed("make the folder", folder))?;
+    let mut begun = path.as_os_str().to_owned();
+    // Nothing reads names that end so: not systemd, not NetworkManager, not sysctl.
+    begun.push(".linerate-begun");
+    let begun = PathBuf::from(begun);
+    let written = File::create(&begun).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        // NetworkManager reads no keyfile that others may read; the rest is no secret.
+        let secret = path.extension().is_some_and(|end| end == "nmconnection");
+        file.set_permissions(Permissions::from_mode(if secret { 0o600 } else { 0o644 }))?;
+        file.sync_all()
+    });
+    let moved = written.and_then(|()| std::fs::rename(&begun, path));
+    if let Err(error) = moved {
+        drop(std::fs::remove_file(&begun));
+        return Err(failed("write", path)(error));
+    }
+    sync_folder(folder)
+}
+
+/// Removes a file, on disk when this returns; one that is not there is no error.
+///
+/// # Errors
+/// Those of the file system.
+pub fn remove(path: &Path) -> Result<(), StateError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed("remove", path)(error)),
+        Ok(()) => sync_folder(path.parent().unwrap_or(Path::new("/"))),
+    }
+}

@@ -1,0 +1,283 @@
+//! From what was confirmed to files that keep it over a boot: sysctl.d(5), systemd.link(5), NetworkManager.conf(5),
+//! tmpfiles.d(5). Nothing is written here.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use linerate_model::change_set::SetState;
+use linerate_model::host::{Effect, HostFacts, Interface, Owner, Setting};
+use linerate_model::tuning::{InterfaceSetting, Object};
+
+use crate::apply::same;
+use crate::journal::ChangeSet;
+
+/// The first words of every file that is written here, behind the sign for a comment: what bears it may be overwritten
+/// and removed.
+pub const MARK: &str = "Written by linerate tune persist";
+
+/// The file of sysctl.d: behind what distributions and packages set, before what a site sets last.
+pub const SYSCTLS: &str = "/etc/sysctl.d/95-linerate.conf";
+const GOVERNOR: &str = "/etc/tmpfiles.d/linerate-governor.conf";
+const NETWORK_MANAGER: &str = "/etc/NetworkManager/conf.d/95-linerate.conf";
+
+/// A setting that somebody confirmed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confirmed {
+    /// What.
+    pub object: Object,
+    /// The value that was read after it was set.
+    pub value: String,
+    /// The set that set it.
+    pub set: String,
+}
+
+/// What was confirmed and not reverted, of several sets the last for each setting; in the order of setting.
+pub fn confirmed(sets: &[ChangeSet]) -> Vec<Confirmed> {
+    let mut all: Vec<Confirmed> = Vec::new();
+    let stays = sets.iter().filter(|set| set.state == SetState::Confirmed);
+    for set in stays {
+        for (change, fate) in set.snapshot.changes.iter().zip(&set.fates) {
+            let object = change.step.object.clone();
+            all.retain(|one| one.object != object);
+            all.push(Confirmed {
+                value: fate.read.clone().unwrap_or(change.step.wanted.clone()),
+                set: set.snapshot.id.clone(),
+                object,
+            });
+        }
+    }
+    all
+}
+
+/// A file to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Its path below the root.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// What keeps settings over a boot.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// The files, by path.
+    pub files: Vec<File>,
+    /// Which file keeps a setting, and the line that does.
+    pub lines: Vec<(Object, String, String)>,
+    /// Settings that no file can keep, and why.
+    pub left_out: Vec<(Object, String)>,
+    /// What a file will not do by itself, and what to do.
+    pub warnings: Vec<String>,
+}
+
+/// The files for what was confirmed. `remover` is the set whose journal has them.
+pub fn files(confirmed: &[Confirmed], facts: &HostFacts, remover: &str) -> Kept {
+    let mut kept = Kept::default();
+    let mut texts: BTreeMap<String, String> = BTreeMap::new();
+    for one in confirmed {
+        match place_of(one, facts) {
+            Err(why) => kept.left_out.push((one.object.clone(), why)),
+            Ok(places) => {
+                for place in places {
+                    let text = texts
+                        .entry(place.path.clone())
+                        .or_insert_with(|| format!("{}{}", header(remover), place.head));
+                    // Writing to a String cannot fail.
+                    let _ = writeln!(text, "{}", place.line);
+                    kept.lines
+                        .push((one.object.clone(), place.path, place.line));
+                }
+                kept.warnings.extend(warnings(one, facts));
+            }
+        }
+    }
+    kept.files = texts
+        .into_iter()
+        .map(|(path, text)| File { path, text })
+        .collect();
+    kept.warnings.dedup();
+    kept
+}
+
+fn header(remover: &str) -> String {
+    format!(
+        "# {MARK} (set {remover}). All of it is removed by: linerate tune persist --remove\n\
+         # What was confirmed and ran then; `linerate tune verify` tells whether it still does.\n"
+    )
+}
+
+/// A line and where it goes: the file, and what stands at the head of that.
+struct Place {
+    path: String,
+    head: String,
+    line: String,
+}
+
+fn place_of(one: &Confirmed, facts: &HostFacts) -> Result<Vec<Place>, String> {
+    match &one.object {
+        Object::Sysctl { key } => Ok(vec![Place {
+            path: SYSCTLS.to_owned(),
+            head: String::new(),
+            line: format!("{key} = {}", one.value),
+        }]),
+        Object::Governor => Ok(vec![Place {
+            path: GOVERNOR.to_owned(),
+            head: String::new(),
+            line: format!(
+                "w /sys/devices/system/cpu/cpufreq/policy*/scaling_governor - - - - {}",
+                one.value
+            ),
+        }]),
+        Object::Interface { interface, setting } => {
+            let found = facts.interface(interface);
+            let found = found.ok_or_else(|| format!("there is no interface {interface} now"))?;
+            on_interface(found, *setting, &one.value, facts)
+        }
+    }
+}
+
+/// How systemd.link(5) writes a value.
+enum Form {
+    Plain,
+    Switch,
+    Microseconds,
+}
+
+const LINK_KEYS: [(InterfaceSetting, &str, Form); 11] = [
+    (InterfaceSetting::Mtu, "MTUBytes", Form::Plain),
+    (
+        InterfaceSetting::Txqueuelen,
+        "TransmitQueueLength",
+        Form::Plain,
+    ),
+    (InterfaceSetting::RxRing, "RxBufferSize", Form::Plain),
+    (InterfaceSetting::TxRing, "TxBufferSize", Form::Plain),
+    (InterfaceSetting::Channels, "CombinedChannels", Form::Plain),
+    (
+        InterfaceSetting::AdaptiveRx,
+        "UseAdaptiveRxCoalesce",
+        Form::Switch,
+    ),
+    (
+        InterfaceSetting::RxUsecs,
+        "RxCoalesceSec",
+        Form::Microseconds,
+    ),
+    (
+        InterfaceSetting::Tso,
+        "TCPSegmentationOffload",
+        Form::Switch,
+    ),
+    (
+        InterfaceSetting::Gso,
+        "GenericSegmentationOffload",
+        Form::Switch,
+    ),
+    (InterfaceSetting::Gro, "GenericReceiveOffload", Form::Switch),
+    (InterfaceSetting::Lro, "LargeReceiveOffload", Form::Switch),
+];
+
+fn on_interface(
+    interface: &Interface,
+    setting: InterfaceSetting,
+    value: &str,
+    facts: &HostFacts,
+) -> Result<Vec<Place>, String> {
+    if setting == InterfaceSetting::Qdisc {
+        return Err(format!(
+            "no file keeps the discipline of one interface; net.core.default_qdisc = {value} gives it to all that are made later"
+        ));
+    }
+    let (_, key, form) = LINK_KEYS
+        .iter()
+        .find(|(each, ..)| *each == setting)
+        .ok_or_else(|| "systemd.link(5) has no word for it".to_owned())?;
+    if interface.kind != "hardware" {
+        return Err(format!(
+            "{} is a {}: whoever makes it at boot (NetworkManager, networkd, ifupdown) has to set it there",
+            interface.name, interface.kind
+        ));
+    }
+    if let Some(master) = &interface.master {
+        return Err(format!(
+            "{} is a member of {master}, which may have given it another address than its own",
+            interface.name
+        ));
+    }
+    let mac = interface.mac.as_deref();
+    let mac = mac.ok_or_else(|| format!("{} has no address to be known by", interface.name))?;
+    let written = match form {
+        Form::Plain => value.to_owned(),
+        Form::Switch => if value == "on" { "yes" } else { "no" }.to_owned(),
+        Form::Microseconds => format!("{value}us"),
+    };
+    let mut places = vec![Place {
+        path: format!("/etc/systemd/network/10-linerate-{}.link", interface.name),
+        head: link_head(mac),
+        line: format!("{key}={written}"),
+    }];
+    if setting == InterfaceSetting::Mtu && runs(facts, "NetworkManager") {
+        // It sets an MTU when it activates a connection, after udev has applied the .link file.
+        places.push(Place {
+            path: NETWORK_MANAGER.to_owned(),
+            head: String::new(),
+            line: format!(
+                "[connection-linerate-{0}]\nmatch-device=interface-name:{0}\nethernet.mtu={value}",
+                interface.name
+            ),
+        });
+    }
+    Ok(places)
+}
+
+/// Only the first .link file that matches is used, so it has to say what systemd's own `99-default.link` says too:
+/// without it the interface would lose its name.
+fn link_head(mac: &str) -> String {
+    format!(
+        "[Match]\nPermanentMACAddress={mac}\n\n[Link]\nNamePolicy=keep kernel database onboard slot path\n\
+         AlternativeNamesPolicy=database onboard slot path mac\nMACAddressPolicy=persistent\n"
+    )
+}
+
+fn runs(facts: &HostFacts, program: &str) -> bool {
+    facts
+        .keepers
+        .iter()
+        .any(|keeper| keeper.name == program && keeper.running.known() == Some(&true))
+}
+
+fn warnings(one: &Confirmed, facts: &HostFacts) -> Vec<String> {
+    match &one.object {
+        Object::Sysctl { key } => winner(facts, key)
+            .filter(|winner| !same(&winner.value, &one.value))
+            .map(|winner| {
+                format!(
+                    "{} sets {key} = {} later and wins: remove that line",
+                    winner.place(),
+                    winner.value
+                )
+            })
+            .into_iter()
+            .collect(),
+        Object::Interface { interface, .. } if runs(facts, "systemd-networkd") => vec![format!(
+            "systemd-networkd runs: a .network file for {interface} that sets the same wins over a .link file"
+        )],
+        _ => Vec::new(),
+    }
+}
+
+/// The line that sets a key after our file at boot; `None` where ours is the last.
+pub(crate) fn winner<'a>(facts: &'a HostFacts, key: &'a str) -> Option<&'a Setting> {
+    let (_, ours) = SYSCTLS.rsplit_once('/').unwrap_or_default();
+    facts
+        .setters(key)
+        .filter(|line| line.file != SYSCTLS)
+        .filter(|line| !matches!(line.effect, Effect::Masked { .. } | Effect::NotAtBoot))
+        .filter(|line| {
+            let (folder, name) = line.file.rsplit_once('/').unwrap_or_default();
+            // Files are read by name, whatever their folder; /etc/sysctl.conf last; tuned and cloud-init after boot.
+            line.owner != Owner::Sysctl || !folder.ends_with("sysctl.d") || name > ours
+        })
+        .last()
+}

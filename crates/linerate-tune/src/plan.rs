@@ -1,0 +1,455 @@
+//! From wishes to a plan: what is to be changed, in which order, what speaks against it. Nothing is changed.
+
+use std::collections::BTreeMap;
+
+use linerate_model::audit::{Audit, Outcome, Risk, Target};
+use linerate_model::host::{CpuSet, Effect, Fact, HostFacts, Interface, Owner, Setting};
+use linerate_model::tuning::{InterfaceSetting, Object, Refusal, SCHEMA_VERSION, Step, TuningPlan};
+
+use crate::checks::BPFTUNE;
+use crate::nearest::nearest;
+use crate::profile::Wish;
+
+/// The wishes that an audit amounts to: the settings of the kernel that it recommends a value for.
+pub fn wishes_of(audit: &Audit) -> Vec<Wish> {
+    let mut wishes: Vec<Wish> = Vec::new();
+    for verdict in audit.firing() {
+        let Outcome::Fires { changes, .. } = &verdict.outcome else {
+            continue;
+        };
+        for change in changes {
+            let numbers = change
+                .value
+                .split(' ')
+                .all(|word| word.parse::<u64>().is_ok());
+            let name = ["cubic", "fq"].contains(&change.value.as_str());
+            let first = !wishes
+                .iter()
+                .any(|wish| wish.object.to_string() == change.setting);
+            if change.setting.starts_with("net.") && (numbers || name) && first {
+                wishes.push(Wish {
+                    object: Object::Sysctl {
+                        key: change.setting.clone(),
+                    },
+                    value: change.value.clone(),
+                    from: format!("audit {}", verdict.check),
+                });
+            }
+        }
+    }
+    wishes
+}
+
+/// What would be changed on a host to fulfil wishes; of several for one object, the last counts.
+pub fn plan(facts: &HostFacts, wishes: &[Wish]) -> TuningPlan {
+    let last: BTreeMap<String, &Wish> = wishes
+        .iter()
+        .map(|wish| (wish.object.to_string(), wish))
+        .collect();
+    let marks = marks(facts, wishes);
+    let mut plan = TuningPlan {
+        schema_version: SCHEMA_VERSION,
+        steps: Vec::new(),
+        fulfilled: Vec::new(),
+        refused: Vec::new(),
+    };
+    for wish in last.values() {
+        let now = now(facts, &wish.object);
+        let now = now.and_then(|now| possible(facts, wish, &last).map(|()| now));
+        match now {
+            Err(why) => plan.refused.push(Refusal {
+                object: wish.object.clone(),
+                wanted: wish.value.clone(),
+                from: wish.from.clone(),
+                why,
+            }),
+            Ok(now) if now == wanted(facts, wish, &last) => {
+                plan.fulfilled.push(wish.object.clone());
+            }
+            Ok(now) => plan.steps.push(Step {
+                object: wish.object.clone(),
+                now,
+                wanted: wanted(facts, wish, &last),
+                risk: risk(&wish.object),
+                owners: owners(facts, &wish.object),
+                warnings: warnings(facts, wish, &marks),
+                from: wish.from.clone(),
+            }),
+        }
+    }
+    let rebuilt = rebuilt(&plan.steps);
+    plan.steps.sort_by_key(|step| place(facts, step, &rebuilt));
+    plan
+}
+
+/// Interfaces whose queues are made anew by a step.
+fn rebuilt(steps: &[Step]) -> Vec<String> {
+    let rebuilt = |step: &Step| match &step.object {
+        Object::Interface { interface, setting } => {
+            let queues = [
+                InterfaceSetting::RxRing,
+                InterfaceSetting::TxRing,
+                InterfaceSetting::Channels,
+            ];
+            queues.contains(setting).then(|| interface.clone())
+        }
+        Object::Sysctl { .. } | Object::Governor => None,
+    };
+    steps.iter().filter_map(rebuilt).collect()
+}
+
+/// The wish as it will be read back: of CPUs for interrupts no more than there are queues.
+fn wanted(facts: &HostFacts, wish: &Wish, wishes: &BTreeMap<String, &Wish>) -> String {
+    let Object::Interface {
+        interface,
+        setting: InterfaceSetting::IrqCpus,
+    } = &wish.object
+    else {
+        return wish.value.clone();
+    };
+    let channels = Object::Interface {
+        interface: interface.clone(),
+        setting: InterfaceSetting::Channels,
+    };
+    let wished = wishes.get(&channels.to_string());
+    let queues = match wished.and_then(|wish| wish.value.parse::<usize>().ok()) {
+        Some(channels) => Some(channels),
+        None => facts
+            .interface(interface)
+            .and_then(|one| one.queue_interrupts().ok())
+            .map(|queues| queues.len()),
+    };
+    let cpus = wish.value.parse::<CpuSet>();
+    match (cpus, queues) {
+        (Ok(cpus), Some(queues)) => {
+            let first: CpuSet = cpus.cpus().iter().take(queues).copied().collect();
+            first.to_string()
+        }
+        _ => wish.value.clone(),
+    }
+}
+
+/// What is to be said of a wish that can be fulfilled.
+fn warnings(facts: &HostFacts, wish: &Wish, marks: &BTreeMap<String, Vec<String>>) -> Vec<String> {
+    let mut warnings = marks.get(&wish.from).cloned().unwrap_or_default();
+    let Object::Sysctl { key } = &wish.object else {
+        return warnings;
+    };
+    let has = facts.sysctl("net.ipv4.tcp_available_congestion_control");
+    if let ("net.ipv4.tcp_congestion_control", Some(has)) = (key.as_str(), has.known())
+        && !has.split(' ').any(|each| each == wish.value)
+    {
+        warnings.push(format!(
+            "the kernel has {has} now; it is refused unless the module tcp_{} can be loaded",
+            wish.value
+        ));
+    }
+    warnings
+}
+
+/// What an audit says of the wishes, as if they stood in a file: dead, harmful, below the kernel's default.
+fn marks(facts: &HostFacts, wishes: &[Wish]) -> BTreeMap<String, Vec<String>> {
+    let line = |wish: &Wish| {
+        let Object::Sysctl { key } = &wish.object else {
+            return None;
+        };
+        let (file, line) = wish.from.rsplit_once(':')?;
+        Some(Setting {
+            key: key.clone(),
+            value: wish.value.clone(),
+            file: file.to_owned(),
+            line: line.parse().ok()?,
+            owner: Owner::Sysctl,
+            effect: Effect::Wins,
+        })
+    };
+    let mut wished = facts.clone();
+    wished.settings = Fact::Known(wishes.iter().filter_map(line).collect());
+    let Ok(audit) = crate::audit(&wished, None, &Target::default()) else {
+        return BTreeMap::new();
+    };
+    let mut marks: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for verdict in audit.firing() {
+        let old = ["H01", "H02", "H03", "H04", "H05", "H06"].contains(&verdict.check.as_str());
+        let Outcome::Fires {
+            sentence, set_by, ..
+        } = &verdict.outcome
+        else {
+            continue;
+        };
+        for place in set_by.iter().filter(|_| old) {
+            marks
+                .entry(place.clone())
+                .or_default()
+                .push(format!("{}: {sentence}", verdict.check));
+        }
+    }
+    marks
+}
+
+/// The value now, or why nothing can be said or done about it.
+fn now(facts: &HostFacts, object: &Object) -> Result<String, String> {
+    match object {
+        Object::Sysctl { key } => match facts.sysctls.get(key) {
+            Some(value) => value.ask().cloned(),
+            None => Err(no_key(facts, key)),
+        },
+        Object::Interface { interface, setting } => {
+            value_of(interface_of(facts, interface)?, *setting)
+        }
+        Object::Governor => {
+            let governors = facts.processors.governors.ask()?;
+            let names: Vec<&str> = governors.iter().map(|one| one.name.as_str()).collect();
+            Ok(names.join(", "))
+        }
+    }
+}
+
+fn no_key(facts: &HostFacts, key: &str) -> String {
+    match nearest(key, facts.sysctls.keys().map(String::as_str)) {
+        Some(meant) => format!("this host shows no key {key}; did you mean {meant}?"),
+        None => format!("this host shows no key {key}"),
+    }
+}
+
+fn interface_of<'a>(facts: &'a HostFacts, name: &str) -> Result<&'a Interface, String> {
+    let all = facts.interfaces.ask()?;
+    all.iter().find(|one| one.name == name).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+        format!(
+            "there is no interface {name}; there are {}",
+            names.join(", ")
+        )
+    })
+}
+
+/// A setting of an interface in the words of a profile, or why it is not known.
+pub(crate) fn value_of(interface: &Interface, setting: InterfaceSetting) -> Result<String, String> {
+    use InterfaceSetting as S;
+    let on = |on: bool| if on { "on" } else { "off" }.to_owned();
+    Ok(match setting {
+        S::Mtu => interface.mtu.ask()?.to_string(),
+        S::Txqueuelen => interface.tx_queue_len.ask()?.to_string(),
+        S::RxRing => interface.rings.ask()?.rx.to_string(),
+        S::TxRing => interface.rings.ask()?.tx.to_string(),
+        S::Channels => interface.channels.ask()?.combined.to_string(),
+        S::AdaptiveRx => on(interface.coalescing.ask()?.adaptive_rx),
+        S::RxUsecs => interface.coalescing.ask()?.rx_usecs.to_string(),
+        S::RpsCpus => interface.rps_cpus()?,
+        S::XpsCpus => interface.xps_cpus()?,
+        S::IrqCpus => interface.irq_cpus()?,
+        S::Qdisc => {
+            let qdiscs = interface.qdiscs.ask()?;
+            let mut kinds: Vec<&str> = qdiscs
+                .iter()
+                .filter(|qdisc| qdisc.leaf)
+                .map(|qdisc| qdisc.kind.as_str())
+                .collect();
+            kinds.dedup();
+            kinds.join(", ")
+        }
+        S::Tso | S::Gso | S::Gro | S::Lro => {
+            let name = feature_name(setting);
+            let features = interface.features.ask()?;
+            let feature = features
+                .get(name)
+                .ok_or_else(|| format!("the device has no feature {name}"))?;
+            on(feature.on)
+        }
+    })
+}
+
+const fn feature_name(setting: InterfaceSetting) -> &'static str {
+    match setting {
+        InterfaceSetting::Tso => "tx-tcp-segmentation",
+        InterfaceSetting::Gso => "tx-generic-segmentation",
+        InterfaceSetting::Gro => "rx-gro",
+        _ => "rx-lro",
+    }
+}
+
+/// RFC 8200, section 5; `addrconf_notify` of `net/ipv6/addrconf.c`.
+const LEAST_MTU_OF_IPV6: u32 = 1280;
+
+/// Whether all CPUs of a list are there; `off` has none.
+fn online(facts: &HostFacts, value: &str) -> Result<(), String> {
+    let (Ok(cpus), Some(online)) = (value.parse::<CpuSet>(), facts.processors.online.known())
+    else {
+        return Ok(());
+    };
+    if online.contains_all(&cpus) {
+        return Ok(());
+    }
+    Err(format!("the CPUs online are {online}"))
+}
+
+/// Why the host cannot be given a value that it does not have: bounds of the device, and of what is below.
+fn possible(
+    facts: &HostFacts,
+    wish: &Wish,
+    wishes: &BTreeMap<String, &Wish>,
+) -> Result<(), String> {
+    use InterfaceSetting as S;
+    let Object::Interface { interface, setting } = &wish.object else {
+        return Ok(());
+    };
+    let one = interface_of(facts, interface)?;
+    let wanted = wish.value.parse::<u32>().unwrap_or(0);
+    let bound = |most: u32, what: &str| {
+        if wanted > most {
+            return Err(format!("{what} of {interface} is at most {most}"));
+        }
+        Ok(())
+    };
+    match setting {
+        S::RxRing => bound(one.rings.ask()?.rx_max, "the receive ring"),
+        S::TxRing => bound(one.rings.ask()?.tx_max, "the transmit ring"),
+        S::Channels => bound(one.channels.ask()?.combined_max, "the number of channels"),
+        S::Mtu => {
+            let addresses = one.addresses.known();
+            let six = addresses.is_some_and(|all| all.iter().any(|address| address.contains(':')));
+            if six && wanted < LEAST_MTU_OF_IPV6 {
+                return Err(format!(
+                    "below {LEAST_MTU_OF_IPV6} the kernel ends IPv6 on {interface} and removes its addresses, which \
+                     setting the MTU back does not bring back; remove them first"
+                ));
+            }
+            if let Some(most) = one.max_mtu.known() {
+                bound(*most, "the MTU")?;
+            }
+            let below = one.parent.ask()?.as_deref();
+            let Some(below) = below.and_then(|below| facts.interface(below)) else {
+                return Ok(());
+            };
+            let object = Object::Interface {
+                interface: below.name.clone(),
+                setting: S::Mtu,
+            };
+            let theirs = match wishes.get(&object.to_string()) {
+                Some(wish) => wish.value.parse().unwrap_or(0),
+                None => *below.mtu.ask()?,
+            };
+            if wanted > theirs {
+                return Err(format!(
+                    "{} below {interface} has or would have an MTU of {theirs}; set it there too",
+                    below.name
+                ));
+            }
+            Ok(())
+        }
+        S::Tso | S::Gso | S::Gro | S::Lro => {
+            let feature = one.features.ask()?.get(feature_name(*setting)).copied();
+            let on = wish.value == "on";
+            match feature {
+                Some(feature) if feature.fixed && feature.on != on => Err(format!(
+                    "the device has it fixed {}",
+                    if on { "off" } else { "on" }
+                )),
+                _ => Ok(()),
+            }
+        }
+        S::RpsCpus | S::XpsCpus | S::IrqCpus => online(facts, &wish.value),
+        S::Txqueuelen | S::AdaptiveRx | S::RxUsecs | S::Qdisc => Ok(()),
+    }
+}
+
+fn risk(object: &Object) -> Risk {
+    match object {
+        Object::Sysctl { .. } | Object::Governor => Risk::None,
+        Object::Interface { setting, .. } => setting.risk(),
+    }
+}
+
+/// Who else sets it: lines of files, then programs that run.
+pub(crate) fn owners(facts: &HostFacts, object: &Object) -> Vec<String> {
+    let mut owners = Vec::new();
+    if let Object::Sysctl { key } = object {
+        let lines = facts
+            .setters(key)
+            .filter(|line| !matches!(line.effect, Effect::Masked { .. } | Effect::NotAtBoot));
+        owners.extend(lines.map(Setting::place));
+    }
+    owners.extend(running_owners(facts, object));
+    let setting = InterfaceSetting::IrqCpus;
+    if matches!(object, Object::Interface { setting: one, .. } if *one == setting) {
+        let pinnings = facts.pinnings.known().into_iter().flatten();
+        owners.extend(pinnings.map(|pinning| pinning.place.clone()));
+    }
+    owners
+}
+
+/// Programs that run and set it too.
+pub(crate) fn running_owners(facts: &HostFacts, object: &Object) -> Vec<String> {
+    let runs = |name: &&&str| {
+        facts
+            .keepers
+            .iter()
+            .any(|keeper| keeper.name == **name && keeper.running.known() == Some(&true))
+    };
+    let candidates: &[&str] = match object {
+        Object::Sysctl { key } => {
+            let by_tuned = facts.setters(key).any(|line| line.owner == Owner::Tuned);
+            match (BPFTUNE.contains(&key.as_str()), by_tuned) {
+                (true, true) => &["bpftune", "tuned"],
+                (true, false) => &["bpftune"],
+                (false, true) => &["tuned"],
+                (false, false) => &[],
+            }
+        }
+        Object::Interface {
+            setting: InterfaceSetting::IrqCpus,
+            ..
+        } => &["irqbalance", "tuned"],
+        Object::Interface { .. } => &["NetworkManager", "systemd-networkd", "tuned"],
+        Object::Governor => &["tuned"],
+    };
+    candidates
+        .iter()
+        .filter(runs)
+        .map(|name| (*name).to_owned())
+        .collect()
+}
+
+/// Where a step stands: what risks nothing first, except what is set for queues that another step makes anew; then interface by interface, what is below before what stands on
+/// it, except that an MTU shrinks from above.
+fn place(facts: &HostFacts, step: &Step, rebuilt: &[String]) -> (Risk, u32, String, usize) {
+    let Object::Interface { interface, setting } = &step.object else {
+        return (step.risk, 0, step.object.to_string(), 0);
+    };
+    let depth = depth(facts, interface);
+    let number = |text: &str| text.parse::<u32>().unwrap_or(0);
+    let shrinks = *setting == InterfaceSetting::Mtu && number(&step.wanted) < number(&step.now);
+    let order = InterfaceSetting::ALL
+        .iter()
+        .position(|(each, _)| each == setting)
+        .unwrap_or(usize::MAX);
+    let layer = if shrinks { u32::MAX - depth } else { depth + 1 };
+    let late = setting.is_per_queue() && rebuilt.contains(interface);
+    let risk = if late { Risk::LinkFlap } else { step.risk };
+    (risk, layer, interface.clone(), order)
+}
+
+/// How many interfaces are below one: a VLAN on a bond of two cards is at 2.
+fn depth(facts: &HostFacts, name: &str) -> u32 {
+    let mut at = vec![name.to_owned()];
+    let mut depth = 0;
+    // There are no more layers than interfaces.
+    for _ in 0..facts.interfaces.known().map_or(0, Vec::len) {
+        let below: Vec<String> = at
+            .iter()
+            .flat_map(|name| {
+                let parent = facts
+                    .interface(name)
+                    .and_then(|one| one.parent.known().cloned().flatten());
+                let members = facts.members(name).map(|one| one.name.clone());
+                parent.into_iter().chain(members).collect::<Vec<_>>()
+            })
+            .collect();
+        if below.is_empty() {
+            break;
+        }
+        depth += 1;
+        at = below;
+    }
+    depth
+}

@@ -1,0 +1,412 @@
+//! Profiles: files that say how settings should be. A profile is TOML; files of sysctl.conf(5) are read as well.
+
+use std::ops::Range;
+
+use linerate_model::host::CpuSet;
+use linerate_model::tuning::{InterfaceSetting, Object};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::nearest::nearest;
+
+/// Why a profile cannot be used. Lines count from 1.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProfileError {
+    /// It is no TOML.
+    #[error("{file}:{line}: this is not TOML: {reason}")]
+    Syntax {
+        /// The file, as the caller named it.
+        file: String,
+        /// The line.
+        line: usize,
+        /// What the parser says.
+        reason: String,
+    },
+    /// A key that a profile does not have.
+    #[error("{file}:{line}: {section} has no key '{key}': {hint}")]
+    UnknownKey {
+        /// The file.
+        file: String,
+        /// The line.
+        line: usize,
+        /// Where it stands.
+        section: &'static str,
+        /// The key as it was typed.
+        key: String,
+        /// What was probably meant.
+        hint: String,
+    },
+    /// A value that cannot be.
+    #[error("{file}:{line}: {key} = {found}: {reason}")]
+    Value {
+        /// The file.
+        file: String,
+        /// The line.
+        line: usize,
+        /// The key.
+        key: String,
+        /// The value as it was typed.
+        found: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// One wish of a profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    /// What it is about.
+    pub object: Object,
+    /// The value that is wanted.
+    pub value: String,
+    /// Where it is from: `profile.toml:7`.
+    pub from: String,
+}
+
+const SECTIONS: [&str; 5] = ["name", "about", "sysctl", "interface", "cpu"];
+
+/// Reads a profile.
+///
+/// # Errors
+/// What is wrong, with its line and for unknown keys with the nearest one.
+pub fn parse(file: &str, text: &str) -> Result<Vec<Wish>, ProfileError> {
+    let document = Document { file, text };
+    let table = document.top()?;
+    let mut wishes = Vec::new();
+    for (key, value) in table.get_ref() {
+        match key.get_ref().as_ref() {
+            "name" | "about" => {
+                document.text_of(key.get_ref(), value)?;
+            }
+            "sysctl" => document.sysctls(value, &mut wishes)?,
+            "interface" => document.interfaces(value, &mut wishes)?,
+            "cpu" => document.cpu(value, &mut wishes)?,
+            _ => return Err(document.unknown("a profile", key, &SECTIONS)),
+        }
+    }
+    Ok(wishes)
+}
+
+/// Reads a file of sysctl.conf(5): lines `key = value`.
+///
+/// # Errors
+/// A line that is neither empty, a comment nor an assignment; a value that cannot be.
+pub fn parse_sysctl(file: &str, text: &str) -> Result<Vec<Wish>, ProfileError> {
+    let mut wishes = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        let wrong = |key: &str, reason: String| ProfileError::Value {
+            file: file.to_owned(),
+            line: number,
+            key: key.to_owned(),
+            found: line.to_owned(),
+            reason,
+        };
+        let Some((key, value)) = line.split_once('=') else {
+            return Err(wrong("the line", "it is no 'key = value'".to_owned()));
+        };
+        let key = key.trim().trim_start_matches('-').replace('/', ".");
+        let value = words(value);
+        possible(&key, &value).map_err(|reason| wrong(&key, reason))?;
+        wishes.push(Wish {
+            object: Object::Sysctl { key },
+            value,
+            from: format!("{file}:{number}"),
+        });
+    }
+    Ok(wishes)
+}
+
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The text that is read, and its name.
+pub(crate) struct Document<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) text: &'a str,
+}
+
+pub(crate) type Key<'a> = Spanned<toml::de::DeString<'a>>;
+pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
+
+impl<'t> Document<'t> {
+    /// The whole of it.
+    pub(crate) fn top(&self) -> Result<Spanned<DeTable<'t>>, ProfileError> {
+        DeTable::parse(self.text).map_err(|error| ProfileError::Syntax {
+            file: self.file.to_owned(),
+            line: self.line(&error.span().unwrap_or_default()),
+            reason: error.message().to_owned(),
+        })
+    }
+
+    pub(crate) fn list<'v>(
+        &self,
+        key: &str,
+        value: &'v Value<'v>,
+    ) -> Result<&'v [Value<'v>], ProfileError> {
+        match value.get_ref() {
+            DeValue::Array(list) => Ok(list),
+            _ => Err(self.wrong(key, value, "it is no list")),
+        }
+    }
+
+    pub(crate) fn switch(&self, key: &str, value: &Value<'_>) -> Result<bool, ProfileError> {
+        match value.get_ref() {
+            DeValue::Boolean(on) => Ok(*on),
+            _ => Err(self.wrong(key, value, "it is neither true nor false")),
+        }
+    }
+
+    /// A text that is something else's.
+    pub(crate) fn parsed<T>(&self, key: &str, value: &Value<'_>) -> Result<T, ProfileError>
+    where
+        T: std::str::FromStr,
+        T::Err: std::fmt::Display,
+    {
+        self.text_of(key, value)?
+            .parse()
+            .map_err(|error: T::Err| self.wrong(key, value, error.to_string()))
+    }
+
+    fn line(&self, span: &Range<usize>) -> usize {
+        let before = self.text.get(..span.start).unwrap_or(self.text);
+        1 + before.bytes().filter(|byte| *byte == b'\n').count()
+    }
+
+    pub(crate) fn unknown(
+        &self,
+        section: &'static str,
+        key: &Key<'_>,
+        known: &[&str],
+    ) -> ProfileError {
+        let typed = key.get_ref().as_ref();
+        ProfileError::UnknownKey {
+            file: self.file.to_owned(),
+            line: self.line(&key.span()),
+            section,
+            key: typed.to_owned(),
+            hint: nearest(typed, known.iter().copied()).map_or_else(
+                || format!("it has {}", known.join(", ")),
+                |meant| format!("did you mean '{meant}'?"),
+            ),
+        }
+    }
+
+    pub(crate) fn wrong(
+        &self,
+        key: &str,
+        value: &Value<'_>,
+        reason: impl Into<String>,
+    ) -> ProfileError {
+        let typed = self.text.get(value.span()).unwrap_or_default();
+        ProfileError::Value {
+            file: self.file.to_owned(),
+            line: self.line(&value.span()),
+            key: key.to_owned(),
+            found: words(typed),
+            reason: reason.into(),
+        }
+    }
+
+    pub(crate) fn table<'v>(
+        &self,
+        key: &str,
+        value: &'v Value<'v>,
+    ) -> Result<&'v DeTable<'v>, ProfileError> {
+        match value.get_ref() {
+            DeValue::Table(table) => Ok(table),
+            _ => Err(self.wrong(key, value, "it is no table")),
+        }
+    }
+
+    pub(crate) fn text_of(&self, key: &str, value: &Value<'_>) -> Result<String, ProfileError> {
+        match value.get_ref() {
+            DeValue::String(text) => Ok(words(text)),
+            _ => Err(self.wrong(key, value, "it is no text in quotation marks")),
+        }
+    }
+
+    /// A text, a number, or a list of numbers, as a sysctl's value.
+    fn sysctl_value(&self, key: &str, value: &Value<'_>) -> Result<String, ProfileError> {
+        match value.get_ref() {
+            DeValue::String(text) => Ok(words(text)),
+            DeValue::Integer(number) => Ok(number.as_str().to_owned()),
+            DeValue::Array(list) => {
+                let parts: Result<Vec<String>, _> = list
+                    .iter()
+                    .map(|part| self.sysctl_value(key, part))
+                    .collect();
+                Ok(parts?.join(" "))
+            }
+            _ => Err(self.wrong(key, value, "it is neither a text nor a number")),
+        }
+    }
+
+    fn push(&self, wishes: &mut Vec<Wish>, object: Object, wanted: String, at: &Value<'_>) {
+        wishes.push(Wish {
+            object,
+            value: wanted,
+            from: format!("{}:{}", self.file, self.line(&at.span())),
+        });
+    }
+
+    fn sysctls(&self, value: &Value<'_>, wishes: &mut Vec<Wish>) -> Result<(), ProfileError> {
+        for (key, value) in self.table("sysctl", value)? {
+            let name = key.get_ref().as_ref();
+            if !name.contains('.') {
+                return Err(self.wrong(
+                    name,
+                    value,
+                    "keys of [sysctl] are whole and in quotation marks: \"net.ipv4.tcp_rmem\"",
+                ));
+            }
+            let wanted = self.sysctl_value(name, value)?;
+            possible(name, &wanted).map_err(|reason| self.wrong(name, value, reason))?;
+            let object = Object::Sysctl {
+                key: name.to_owned(),
+            };
+            self.push(wishes, object, wanted, value);
+        }
+        Ok(())
+    }
+
+    fn interfaces(&self, value: &Value<'_>, wishes: &mut Vec<Wish>) -> Result<(), ProfileError> {
+        let known = InterfaceSetting::ALL.map(|(_, key)| key);
+        for (interface, settings) in self.table("interface", value)? {
+            let interface = interface.get_ref().as_ref();
+            for (key, value) in self.table(interface, settings)? {
+                let name = key.get_ref().as_ref();
+                let found = InterfaceSetting::ALL.iter().find(|(_, each)| *each == name);
+                let Some((setting, _)) = found else {
+                    return Err(self.unknown("an interface", key, &known));
+                };
+                let wanted = self.interface_value(*setting, name, value)?;
+                let object = Object::Interface {
+                    interface: interface.to_owned(),
+                    setting: *setting,
+                };
+                self.push(wishes, object, wanted, value);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn interface_value(
+        &self,
+        setting: InterfaceSetting,
+        key: &str,
+        value: &Value<'_>,
+    ) -> Result<String, ProfileError> {
+        use InterfaceSetting as S;
+        match setting {
+            S::Qdisc => {
+                const KINDS: [&str; 6] = ["fq", "fq_codel", "pfifo_fast", "pfifo", "cake", "sfq"];
+                let kind = self.text_of(key, value)?;
+                if KINDS.contains(&kind.as_str()) {
+                    return Ok(kind);
+                }
+                let reason = format!("it is none of {}", KINDS.join(", "));
+                Err(self.wrong(key, value, reason))
+            }
+            S::AdaptiveRx | S::Tso | S::Gso | S::Gro | S::Lro => match value.get_ref() {
+                DeValue::Boolean(true) => Ok("on".to_owned()),
+                DeValue::Boolean(false) => Ok("off".to_owned()),
+                _ => Err(self.wrong(key, value, "it is neither true nor false")),
+            },
+            S::RpsCpus | S::XpsCpus if self.text_of(key, value)? == "off" => Ok("off".to_owned()),
+            S::RpsCpus | S::XpsCpus | S::IrqCpus => {
+                let cpus: Option<CpuSet> = self.text_of(key, value)?.parse().ok();
+                match cpus.filter(|cpus| !cpus.is_empty()) {
+                    Some(cpus) => Ok(cpus.to_string()),
+                    None if setting == S::IrqCpus => {
+                        Err(self.wrong(key, value, "it is no list of CPUs such as \"0-3,8\""))
+                    }
+                    None => {
+                        let reason = "it is neither \"off\" nor a list of CPUs such as \"0-3,8\"";
+                        Err(self.wrong(key, value, reason))
+                    }
+                }
+            }
+            S::Mtu => self.whole(key, value, 68..=65_535),
+            S::Txqueuelen => self.whole(key, value, 0..=1_000_000),
+            S::RxUsecs => self.whole(key, value, 0..=100_000),
+            S::RxRing | S::TxRing | S::Channels => self.whole(key, value, 1..=65_536),
+        }
+    }
+
+    pub(crate) fn whole(
+        &self,
+        key: &str,
+        value: &Value<'_>,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Result<String, ProfileError> {
+        let number = match value.get_ref() {
+            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        let Some(number) = number.filter(|number| range.contains(number)) else {
+            let (least, most) = (range.start(), range.end());
+            let reason = format!("it is no whole number from {least} to {most}");
+            return Err(self.wrong(key, value, reason));
+        };
+        Ok(number.to_string())
+    }
+
+    fn cpu(&self, value: &Value<'_>, wishes: &mut Vec<Wish>) -> Result<(), ProfileError> {
+        for (key, value) in self.table("cpu", value)? {
+            if key.get_ref() != "governor" {
+                return Err(self.unknown("[cpu]", key, &["governor"]));
+            }
+            let wanted = self.text_of("governor", value)?;
+            self.push(wishes, Object::Governor, wanted, value);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a sysctl can have a value, as far as its kind is known: buffers are three numbers, the least first.
+fn possible(key: &str, value: &str) -> Result<(), String> {
+    const MOST: u64 = (1 << 31) - 1;
+    let buffers = ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"].contains(&key);
+    if buffers || key == "net.ipv4.tcp_mem" {
+        let Some([least, middle, most]) = crate::case::triple(value) else {
+            return Err("three numbers are wanted: least, default, most".to_owned());
+        };
+        if least > middle || middle > most {
+            return Err("the three numbers do not ascend".to_owned());
+        }
+        if buffers && most > MOST {
+            return Err(format!("a buffer is at most {MOST} bytes"));
+        }
+        return Ok(());
+    }
+    let size = [
+        "rmem_max",
+        "wmem_max",
+        "rmem_default",
+        "wmem_default",
+        "optmem_max",
+    ];
+    let last = key.rsplit('.').next().unwrap_or(key);
+    if key.starts_with("net.core.") && size.contains(&last) {
+        return match value.parse::<u64>() {
+            Ok(bytes) if bytes <= MOST => Ok(()),
+            _ => Err(format!("a number of bytes up to {MOST} is wanted")),
+        };
+    }
+    let switch = [
+        "tcp_timestamps",
+        "tcp_sack",
+        "tcp_dsack",
+        "tcp_window_scaling",
+        "tcp_mtu_probing",
+    ];
+    if key.starts_with("net.ipv4.") && switch.contains(&last) && !["0", "1", "2"].contains(&value) {
+        return Err("0, 1 or 2 is wanted".to_owned());
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Putting old values back: the last change first, each read back, and what cannot be put back named.
+
+use linerate_model::change_set::{Restored, SetState};
+use linerate_model::tuning::Object;
+
+use crate::apply::{Journal, same};
+use crate::journal::{Change, ChangeSet, Entry};
+use crate::settings::Settings;
+
+/// What becomes of values that somebody else has changed since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drifted {
+    /// They are restored like all others, and named: a rollback, or a revert that was told to.
+    Overwrite,
+    /// They stay, and are named.
+    Leave,
+}
+
+/// Restores what a set changed. All that can be restored is, whatever fails on the way: the journal too may fail, and
+/// is said to have. It may be begun again after it was cut short.
+///
+/// Gives back what kept the journal from being written, where something did.
+pub fn restore(
+    set: &mut ChangeSet,
+    why: &str,
+    drifted: Drifted,
+    settings: &mut dyn Settings,
+    journal: &mut dyn Journal,
+) -> Option<String> {
+    let mut unwritten = None;
+    let mut note = |set: &mut ChangeSet, entry: Entry| {
+        if let Err(error) = journal.append(&entry) {
+            unwritten.get_or_insert(error);
+        }
+        // Steps are this set's own.
+        let _ = set.follow(&entry);
+    };
+    note(
+        set,
+        Entry::RollingBack {
+            why: why.to_owned(),
+        },
+    );
+    for step in set.to_restore() {
+        let outcome = restore_one(set, step, drifted, settings);
+        note(set, Entry::Restored { step, outcome });
+    }
+    // What stood in the way of one may be gone now, and restoring one may have upset another.
+    for step in set.begun() {
+        let left = matches!(set.fates[step].restored, Some(Restored::LeftAlone { .. }));
+        if !left && !is_back(&set.snapshot.changes[step], settings) {
+            let outcome = restore_one(set, step, Drifted::Overwrite, settings);
+            note(set, Entry::Restored { step, outcome });
+        }
+    }
+    note(set, Entry::RolledBack);
+    debug_assert!(matches!(
+        set.state,
+        SetState::Reverted | SetState::Unfinished
+    ));
+    unwritten
+}
+
+/// Whether an old value is there after all were written. What is set queue by queue is made anew with the queues, and
+/// its options with it, which its value does not tell.
+fn is_back(change: &Change, settings: &mut dyn Settings) -> bool {
+    let object = &change.step.object;
+    match object {
+        Object::Interface { setting, .. } if setting.is_per_queue() => settings
+            .save(object)
+            .is_ok_and(|found| found == change.saved),
+        _ => settings
+            .read(object)
+            .is_ok_and(|read| same(&read, &change.saved.value)),
+    }
+}
+
+fn restore_one(
+    set: &ChangeSet,
+    step: usize,
+    drifted: Drifted,
+    settings: &mut dyn Settings,
+) -> Restored {
+    let change = &set.snapshot.changes[step];
+    let object = &change.step.object;
+    let found = settings.save(object);
+    if found.as_ref().is_ok_and(|found| *found == change.saved) {
+        return Restored::AlreadySo;
+    }
+    // Where nothing was read after the change, it was cut short: whatever is there is ours.
+    let other = found.ok().map(|found| found.value).filter(|found| {
+        let ours = set.fates[step].read.as_deref();
+        ours.is_some_and(|ours| !same(ours, found)) && !same(found, &change.saved.value)
+    });
+    if let (Some(found), Drifted::Leave) = (&other, drifted) {
+        return Restored::LeftAlone {
+            found: found.clone(),
+        };
+    }
+    let failed = |reason: String| Restored::Failed { reason };
+    if let Err(error) = settings.restore(object, &change.saved) {
+        return failed(error.to_string());
+    }
+    match settings.read(object) {
+        Err(error) => failed(error.to_string()),
+        Ok(read) if !same(&read, &change.saved.value) => failed(format!(
+            "{object} was set to {} and reads {read}",
+            change.saved.value
+        )),
+        Ok(_) => match other {
+            Some(found) => Restored::Overwrote { found },
+            None => Restored::Restored,
+        },
+    }
+}

@@ -1,0 +1,229 @@
+//! Settings as files below a folder that stands for `/`: what /proc/sys and /sys have as files. What needs netlink or
+//! ethtool is refused; [`crate::live`] has it for the running kernel.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use linerate_model::tuning::{InterfaceSetting, Object};
+
+use crate::settings::{Saved, SettingError, Settings};
+
+/// No setting is longer: a page.
+const LONGEST: u64 = 1 << 16;
+const CPUS: &str = "sys/devices/system/cpu";
+
+/// The folder.
+#[derive(Debug, Clone)]
+pub struct Rooted(PathBuf);
+
+impl Rooted {
+    /// A folder that stands for `/`.
+    pub fn at(folder: &Path) -> Self {
+        Self(folder.to_owned())
+    }
+
+    /// The file that is a setting.
+    fn file(&self, object: &Object) -> Result<PathBuf, String> {
+        match object {
+            Object::Sysctl { key } => Ok(self.0.join("proc/sys").join(sysctl_path(key)?)),
+            Object::Interface { interface, setting } => {
+                let name = match setting {
+                    InterfaceSetting::Mtu => "mtu",
+                    InterfaceSetting::Txqueuelen => "tx_queue_len",
+                    _ => return Err("no file holds it, only a running kernel".to_owned()),
+                };
+                if interface.contains('/') || interface.starts_with('.') {
+                    return Err("that is no name of an interface".to_owned());
+                }
+                Ok(self.0.join("sys/class/net").join(interface).join(name))
+            }
+            Object::Governor => Err("no single file holds it".to_owned()),
+        }
+    }
+
+    /// Each file that holds a governor, with its name below the folder of CPUs.
+    fn governors(&self) -> Result<BTreeMap<String, String>, String> {
+        let mut found = BTreeMap::new();
+        let policies = self.0.join(CPUS).join("cpufreq");
+        let entries = std::fs::read_dir(&policies).map_err(|error| {
+            format!(
+                "nothing scales the frequency here ({}: {error})",
+                policies.display()
+            )
+        })?;
+        for name in entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
+            let path = policies.join(&name).join("scaling_governor");
+            if name.starts_with("policy") && path.exists() {
+                found.insert(name, text(&path)?);
+            }
+        }
+        if found.is_empty() {
+            return Err("nothing scales the frequency here".to_owned());
+        }
+        Ok(found)
+    }
+
+    fn governor(&self, policy: &str) -> Result<PathBuf, String> {
+        let digits = policy.strip_prefix("policy").unwrap_or_default();
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(format!("'{policy}' is no policy of the frequency"));
+        }
+        Ok(self
+            .0
+            .join(CPUS)
+            .join("cpufreq")
+            .join(policy)
+            .join("scaling_governor"))
+    }
+
+    fn value(&self, object: &Object) -> Result<String, String> {
+        if *object == Object::Governor {
+            let mut names: Vec<String> = self.governors()?.into_values().collect();
+            names.sort_unstable();
+            names.dedup();
+            return Ok(names.join(", "));
+        }
+        text(&self.file(object)?)
+    }
+
+    fn set(&self, object: &Object, value: &str) -> Result<(), String> {
+        if *object != Object::Governor {
+            return put(&self.file(object)?, value);
+        }
+        for policy in self.governors()?.keys() {
+            put(&self.governor(policy)?, value)?;
+        }
+        Ok(())
+    }
+
+    fn put_back(&self, object: &Object, saved: &Saved) -> Result<(), String> {
+        if *object != Object::Governor {
+            return put(&self.file(object)?, &saved.value);
+        }
+        let policies: BTreeMap<String, String> = serde_json::from_str(&saved.detail)
+            .map_err(|error| format!("what was saved is not understood: {error}"))?;
+        for (policy, governor) in &policies {
+            put(&self.governor(policy)?, governor)?;
+        }
+        Ok(())
+    }
+}
+
+impl Settings for Rooted {
+    fn read(&mut self, object: &Object) -> Result<String, SettingError> {
+        self.value(object).map_err(failed("read", object, None))
+    }
+
+    fn save(&mut self, object: &Object) -> Result<Saved, SettingError> {
+        let detail = || {
+            if *object != Object::Governor {
+                return Ok(String::new());
+            }
+            serde_json::to_string(&self.governors()?).map_err(|error| error.to_string())
+        };
+        let saved = self.value(object).and_then(|value| {
+            Ok(Saved {
+                value,
+                detail: detail()?,
+            })
+        });
+        saved.map_err(failed("save", object, None))
+    }
+
+    fn write(&mut self, object: &Object, value: &str) -> Result<(), SettingError> {
+        self.set(object, value)
+            .map_err(failed("set", object, Some(value)))
+    }
+
+    fn restore(&mut self, object: &Object, saved: &Saved) -> Result<(), SettingError> {
+        self.put_back(object, saved)
+            .map_err(failed("restore", object, Some(&saved.value)))
+    }
+}
+
+fn failed(
+    doing: &'static str,
+    object: &Object,
+    value: Option<&str>,
+) -> impl FnOnce(String) -> SettingError {
+    let (object, value) = (object.clone(), value.map(str::to_owned));
+    move |reason| SettingError {
+        doing,
+        object,
+        value,
+        reason,
+    }
+}
+
+/// The file of a key below /proc/sys. Dots separate; a slash in a key is a dot in a name (`eth0/100`).
+fn sysctl_path(key: &str) -> Result<String, String> {
+    let swap = |c: char| match c {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    };
+    let path: String = key.chars().map(swap).collect();
+    let wrong = |part: &str| part.is_empty() || part == "." || part == ".." || part.contains('\0');
+    if path.split('/').any(wrong) {
+        return Err("that is no key".to_owned());
+    }
+    Ok(path)
+}
+
+/// The value that a file holds, blanks made single.
+fn text(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|file| file.take(LONGEST).read_to_string(&mut text))
+        .map_err(|error| reason(path, &error))?;
+    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn put(path: &Path, value: &str) -> Result<(), String> {
+    File::options()
+        .write(true)
+        .truncate(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()))
+        .map_err(|error| reason(path, &error))
+}
+
+fn reason(path: &Path, error: &io::Error) -> String {
+    let advice = match error.kind() {
+        io::ErrorKind::PermissionDenied => " (root may)",
+        io::ErrorKind::NotFound => " (the kernel or its module does not have it)",
+        io::ErrorKind::InvalidInput => " (the kernel does not take this value)",
+        _ => "",
+    };
+    format!("{}: {error}{advice}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_become_paths_and_nothing_leaves_the_folder() {
+        assert_eq!(
+            sysctl_path("net.ipv4.conf.eth0/100.rp_filter").unwrap(),
+            "net/ipv4/conf/eth0.100/rp_filter"
+        );
+        for wrong in ["", "net..core", "net.//.core", ".net", "a.\0"] {
+            assert!(sysctl_path(wrong).is_err(), "{wrong:?}");
+        }
+        let mut rooted = Rooted::at(Path::new("/none"));
+        for name in ["../../etc", ".", "a/b"] {
+            let object = Object::Interface {
+                interface: name.to_owned(),
+                setting: InterfaceSetting::Mtu,
+            };
+            let error = rooted.write(&object, "9000").unwrap_err();
+            assert!(
+                error.to_string().contains("no name of an interface"),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Files that keep what was confirmed: one folder a case, with `case.json` (what was confirmed; what of the host is
+//! other than in `hosts/`) and the folder `files` that is to come out. And the example profiles.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use linerate_model::host::{Fact, HostFacts, Keeper, Setting};
+use linerate_model::tuning::Object;
+use linerate_tune::persist::{Confirmed, Kept, files};
+use linerate_tune::plan::plan;
+use linerate_tune::profile::parse;
+use serde::Deserialize;
+
+use crate::hosts::{folder, host};
+
+#[derive(Deserialize)]
+struct Case {
+    host: String,
+    confirmed: Vec<Value>,
+    #[serde(default)]
+    running: Vec<String>,
+    #[serde(default)]
+    settings: Vec<Setting>,
+    /// The kind of each interface that is another than in the host.
+    #[serde(default)]
+    kinds: BTreeMap<String, String>,
+    #[serde(default)]
+    left_out: Vec<String>,
+    #[serde(default)]
+    warnings: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Value {
+    object: Object,
+    value: String,
+}
+
+impl Case {
+    fn facts(&self) -> HostFacts {
+        let mut facts = host(&self.host);
+        facts.settings = Fact::Known(self.settings.clone());
+        facts.keepers = self
+            .running
+            .iter()
+            .map(|name| Keeper {
+                name: name.clone(),
+                running: Fact::Known(true),
+                told: Fact::Known(None),
+            })
+            .collect();
+        if let Fact::Known(interfaces) = &mut facts.interfaces {
+            for one in interfaces {
+                if let Some(kind) = self.kinds.get(&one.name) {
+                    one.kind.clone_from(kind);
+                }
+            }
+        }
+        facts
+    }
+
+    fn kept(&self) -> Kept {
+        let confirmed: Vec<Confirmed> = self
+            .confirmed
+            .iter()
+            .map(|one| Confirmed {
+                object: one.object.clone(),
+                value: one.value.clone(),
+                set: "20261121-120000".to_owned(),
+            })
+            .collect();
+        files(&confirmed, &self.facts(), "20261121-120000")
+    }
+}
+
+fn texts(folder: &Path, below: &Path, found: &mut BTreeMap<String, String>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            texts(&path, below, found);
+        } else {
+            let name = path.strip_prefix(below).unwrap().display().to_string();
+            found.insert(format!("/{name}"), std::fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+fn cases() -> Vec<PathBuf> {
+    let all = std::fs::read_dir(folder().join("persist")).unwrap();
+    let mut cases: Vec<PathBuf> = all.map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    cases
+}
+
+#[test]
+fn each_case_gives_its_files() {
+    let cases = cases();
+    assert!(cases.len() >= 5, "{cases:?}");
+    for path in cases {
+        let name = path.display();
+        let text = std::fs::read_to_string(path.join("case.json")).unwrap();
+        let case: Case =
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let kept = case.kept();
+        let mut wanted = BTreeMap::new();
+        texts(&path.join("files"), &path.join("files"), &mut wanted);
+        let made: BTreeMap<String, String> = kept
+            .files
+            .iter()
+            .map(|file| (file.path.clone(), file.text.clone()))
+            .collect();
+        assert_eq!(made, wanted, "{name}");
+        assert_eq!(kept.warnings, case.warnings, "{name}");
+        let left: Vec<String> = kept
+            .left_out
+            .iter()
+            .map(|(object, why)| format!("{object}: {why}"))
+            .collect();
+        assert_eq!(left, case.left_out, "{name}");
+    }
+}
+
+#[test]
+fn the_example_profiles_are_profiles_without_old_advice() {
+    let profiles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../profiles");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(profiles).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let wishes = parse(&name, &text).unwrap_or_else(|error| panic!("{error}"));
+        let plan = plan(&host("dtn"), &wishes);
+        assert!(plan.refused.is_empty(), "{name}: {:?}", plan.refused);
+        for step in &plan.steps {
+            assert!(step.warnings.is_empty(), "{name}: {step:?}");
+        }
+        seen += 1;
+    }
+    assert!(seen >= 3, "{seen}");
+}

@@ -1,0 +1,306 @@
+//! Profiles and plans: what is refused, in which order the rest would be done, and who else sets it.
+
+use linerate_model::audit::Risk;
+use linerate_model::host::{Fact, HostFacts, Interface};
+use linerate_model::tuning::TuningPlan;
+use linerate_tune::plan::{plan, wishes_of};
+use linerate_tune::profile::{parse, parse_sysctl};
+
+use crate::hosts::{far, folder, host};
+
+/// The data-transfer node with a VLAN on its card.
+fn with_vlan() -> HostFacts {
+    let mut facts = host("dtn");
+    if let Fact::Known(interfaces) = &mut facts.interfaces {
+        let parent = interfaces
+            .iter_mut()
+            .find(|one| one.name == "eth0")
+            .unwrap();
+        parent.mtu = Fact::Known(1500);
+        interfaces.push(Interface {
+            name: "eth0.7".to_owned(),
+            index: 9,
+            kind: "vlan".to_owned(),
+            mtu: Fact::Known(1500),
+            parent: Fact::Known(Some("eth0".to_owned())),
+            ..Interface::default()
+        });
+    }
+    facts
+}
+
+fn planned(facts: &HostFacts, text: &str) -> TuningPlan {
+    plan(facts, &parse("p.toml", text).unwrap())
+}
+
+fn steps(plan: &TuningPlan) -> Vec<String> {
+    plan.steps
+        .iter()
+        .map(|step| format!("{} = {}", step.object, step.wanted))
+        .collect()
+}
+
+#[test]
+fn an_mtu_grows_from_below_and_shrinks_from_above() {
+    let grow = "[interface.\"eth0.7\"]\nmtu = 9000\n[interface.eth0]\nmtu = 9000\nrx_ring = 2048\n[sysctl]\n\"net.ipv4.tcp_mtu_probing\" = 2\n";
+    let plan = planned(&with_vlan(), grow);
+    assert_eq!(
+        steps(&plan),
+        [
+            "net.ipv4.tcp_mtu_probing = 2",
+            "rx_ring of eth0 = 2048",
+            "mtu of eth0 = 9000",
+            "mtu of eth0.7 = 9000"
+        ]
+    );
+    assert_eq!(plan.steps[0].risk, Risk::None);
+    assert_eq!(plan.steps[3].risk, Risk::LinkFlap);
+    assert_eq!(plan.steps[3].from, "p.toml:2");
+    let shrink = "[interface.\"eth0.7\"]\nmtu = 1400\n[interface.eth0]\nmtu = 1400\n";
+    assert_eq!(
+        steps(&planned(&with_vlan(), shrink)),
+        ["mtu of eth0.7 = 1400", "mtu of eth0 = 1400"]
+    );
+}
+
+#[test]
+fn what_the_host_cannot_be_given_is_refused_with_the_reason() {
+    let text = "[interface.\"eth0.7\"]\nmtu = 9000\n[interface.eth0]\nrx_ring = 65536\nchannels = 64\n[interface.eth1]\nmtu = 9000\n[sysctl]\n\"net.ipv4.tcp_rmen\" = [4096, 131072, 1048576]\n";
+    let plan = planned(&with_vlan(), text);
+    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+    let why: Vec<&str> = plan.refused.iter().map(|one| one.why.as_str()).collect();
+    for part in [
+        "eth0 below eth0.7 has or would have an MTU of 1500",
+        "the receive ring of eth0 is at most 4096",
+        "the number of channels of eth0 is at most 63",
+        "there is no interface eth1; there are lo, eth0",
+        "did you mean net.ipv4.tcp_rmem?",
+    ] {
+        assert!(
+            why.iter().any(|each| each.contains(part)),
+            "{part}: {why:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_set_by_queue_comes_after_the_number_of_queues() {
+    let text = "[interface.eth0]\nirq_cpus = \"0-3\"\nqdisc = \"fq_codel\"\nrx_usecs = 60\n";
+    assert_eq!(
+        steps(&planned(&host("dtn"), text)),
+        [
+            "rx_usecs of eth0 = 60",
+            "irq_cpus of eth0 = 0-3",
+            "qdisc of eth0 = fq_codel"
+        ]
+    );
+    let all = format!("{text}channels = 2\nrx_ring = 2048\n");
+    assert_eq!(
+        steps(&planned(&host("dtn"), &all)),
+        [
+            "rx_usecs of eth0 = 60",
+            "rx_ring of eth0 = 2048",
+            "channels of eth0 = 2",
+            "qdisc of eth0 = fq_codel",
+            // No more CPUs than there will be queues.
+            "irq_cpus of eth0 = 0-1"
+        ]
+    );
+    let plan = planned(&host("dtn"), "[interface.eth0]\nirq_cpus = \"0-4000\"\n");
+    assert!(
+        plan.refused[0].why.contains("the CPUs online are"),
+        "{plan:?}"
+    );
+}
+
+#[test]
+fn irqbalance_and_start_up_files_own_interrupts() {
+    let mut facts = host("dtn");
+    for keeper in &mut facts.keepers {
+        keeper.running = Fact::Known(keeper.name == "irqbalance");
+    }
+    facts.pinnings = Fact::Known(vec![linerate_model::host::Pinning {
+        place: "/etc/rc.local:3".to_owned(),
+        text: String::new(),
+    }]);
+    let plan = planned(&facts, "[interface.eth0]\nirq_cpus = \"2,3\"\n");
+    assert_eq!(plan.steps[0].owners, ["irqbalance", "/etc/rc.local:3"]);
+    assert_eq!(plan.steps[0].risk, Risk::None);
+}
+
+#[test]
+fn an_mtu_that_would_end_ipv6_is_refused() {
+    let mut facts = host("dtn");
+    let small = "[interface.eth0]\nmtu = 1200\n";
+    if let Fact::Known(interfaces) = &mut facts.interfaces {
+        for one in interfaces {
+            one.addresses = Fact::Known(vec!["192.0.2.1/24".to_owned()]);
+        }
+    }
+    assert!(planned(&facts, small).refused.is_empty());
+    if let Fact::Known(interfaces) = &mut facts.interfaces {
+        for one in interfaces {
+            one.addresses = Fact::Known(vec!["fe80::1/64".to_owned()]);
+        }
+    }
+    assert!(planned(&facts, small).refused[0].why.contains("below 1280"));
+}
+
+#[test]
+fn a_congestion_control_that_is_not_there_yet_is_marked() {
+    let mut facts = host("dtn");
+    for (key, value) in [
+        ("net.ipv4.tcp_available_congestion_control", "reno cubic"),
+        ("net.ipv4.tcp_congestion_control", "cubic"),
+    ] {
+        facts
+            .sysctls
+            .insert(key.to_owned(), Fact::Known(value.to_owned()));
+    }
+    let wish = |name: &str| format!("[sysctl]\n\"net.ipv4.tcp_congestion_control\" = \"{name}\"\n");
+    let plan = planned(&facts, &wish("bbr"));
+    assert!(plan.steps[0].warnings[0].contains("reno cubic"), "{plan:?}");
+    assert!(planned(&facts, &wish("reno")).steps[0].warnings.is_empty());
+}
+
+#[test]
+fn the_reference_names_every_key_of_an_interface() {
+    let text = std::fs::read_to_string(folder().join("../../docs/reference/profile.md"));
+    let text = text
+        .or_else(|_| std::fs::read_to_string("../../docs/reference/profile.md"))
+        .unwrap();
+    for (_, key) in linerate_model::tuning::InterfaceSetting::ALL {
+        assert!(text.contains(&format!("`{key}`")), "{key}");
+    }
+}
+
+#[test]
+fn what_is_so_already_is_no_step() {
+    let text = "name = \"x\"\n[sysctl]\n\"net.core.default_qdisc\" = \"fq\"\n[interface.eth0]\nqdisc = \"fq\"\ntso = true\nadaptive_rx = true\n[cpu]\ngovernor = \"performance\"\n";
+    let plan = planned(&host("dtn"), text);
+    assert_eq!((plan.steps.len(), plan.refused.len()), (0, 0), "{plan:?}");
+    assert_eq!(plan.fulfilled.len(), 5);
+}
+
+#[test]
+fn unknown_keys_and_impossible_values_are_named_with_their_line() {
+    for (text, parts) in [
+        ("[sysctll]\n", ["p.toml:1", "did you mean 'sysctl'?"]),
+        (
+            "[interface.eth0]\n\nmtuu = 9000\n",
+            ["p.toml:3", "did you mean 'mtu'?"],
+        ),
+        ("[interface.eth0]\nmtu = 12\n", ["p.toml:2", "68 to 65535"]),
+        (
+            "[interface.eth0]\nmtu = \"9000\"\n",
+            ["p.toml:2", "no whole number"],
+        ),
+        (
+            "[interface.eth0]\nqdisc = \"fqq\"\n",
+            ["p.toml:2", "none of fq"],
+        ),
+        (
+            "[interface.eth0]\ntso = \"on\"\n",
+            ["p.toml:2", "neither true nor false"],
+        ),
+        (
+            "[interface.eth0]\nrps_cpus = \"all\"\n",
+            ["p.toml:2", "neither \"off\" nor"],
+        ),
+        (
+            "[interface.eth0]\nirq_cpus = \"off\"\n",
+            ["p.toml:2", "no list of CPUs"],
+        ),
+        ("[cpu]\nspeed = 3\n", ["p.toml:2", "governor"]),
+        (
+            "[sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 1024 9\"\n",
+            ["p.toml:2", "do not ascend"],
+        ),
+        (
+            "[sysctl]\n\"net.ipv4.tcp_wmem\" = \"1 2 99999999999\"\n",
+            ["p.toml:2", "at most 2147483647"],
+        ),
+        (
+            "[sysctl]\n\"net.core.rmem_max\" = \"64M\"\n",
+            ["p.toml:2", "number of bytes"],
+        ),
+        (
+            "[sysctl]\ntcp_rmem = 1\n",
+            ["p.toml:2", "whole and in quotation marks"],
+        ),
+        ("[sysctl\n", ["p.toml:1", "not TOML"]),
+        ("sysctl = 3\n", ["p.toml:1", "no table"]),
+    ] {
+        let error = parse("p.toml", text).unwrap_err().to_string();
+        for part in parts {
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+    let error = parse_sysctl("x.conf", "# a\nnet.core.rmem_max\n").unwrap_err();
+    assert!(error.to_string().starts_with("x.conf:2: "), "{error}");
+}
+
+#[test]
+fn old_keys_of_a_recipe_are_marked() {
+    let text = std::fs::read_to_string(folder().join("recipes/vendor-10g-2012.conf")).unwrap();
+    let mut facts = host("dtn");
+    facts.sysctls.insert(
+        "net.ipv4.tcp_low_latency".to_owned(),
+        Fact::Known("0".to_owned()),
+    );
+    let plan = plan(&facts, &parse_sysctl("v.conf", &text).unwrap());
+    let marked = |key: &str, check: &str| {
+        let step = plan
+            .steps
+            .iter()
+            .find(|step| step.object.to_string() == key);
+        step.is_some_and(|step| step.warnings.iter().any(|text| text.starts_with(check)))
+    };
+    for (key, check) in [
+        ("net.ipv4.tcp_timestamps", "H01"),
+        ("net.ipv4.tcp_low_latency", "H02"),
+        ("net.ipv4.tcp_mem", "H03"),
+        ("net.core.rmem_default", "H04"),
+        ("net.core.netdev_max_backlog", "H05"),
+    ] {
+        assert!(marked(key, check), "{key}: {:?}", plan.steps);
+    }
+    assert!(!marked("net.core.rmem_max", "H"));
+}
+
+#[test]
+fn the_audit_s_recommendations_are_a_plan_and_after_it_none() {
+    let mut facts = host("guest");
+    let audit = linerate_tune::audit(&facts, None, &far()).unwrap();
+    let plan = plan(&facts, &wishes_of(&audit));
+    assert_eq!(
+        steps(&plan),
+        [
+            "net.core.default_qdisc = fq",
+            "net.ipv4.tcp_rmem = 4096 131072 300000000",
+            "net.ipv4.tcp_wmem = 4096 16384 150000000"
+        ]
+    );
+    for step in &plan.steps {
+        let key = step.object.to_string();
+        facts.sysctls.insert(key, Fact::Known(step.wanted.clone()));
+    }
+    let after = linerate_tune::audit(&facts, None, &far()).unwrap();
+    let buffers: Vec<_> = after
+        .firing()
+        .filter(|one| one.check.starts_with('T'))
+        .collect();
+    assert!(buffers.is_empty(), "{buffers:?}");
+}
+
+#[test]
+fn other_owners_are_named() {
+    let mut facts = host("dtn");
+    for keeper in &mut facts.keepers {
+        keeper.running = Fact::Known(true);
+    }
+    let text = "[sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 67108864\"\n[interface.eth0]\nmtu = 1500\n";
+    let plan = planned(&facts, text);
+    assert_eq!(plan.steps[0].owners, ["bpftune"]);
+    assert_eq!(plan.steps[1].owners, ["tuned"]);
+}
