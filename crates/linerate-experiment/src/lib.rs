@@ -5,6 +5,9 @@
 //!
 //! [`counter_test`] says which runs would decide a finding, and what they make of it.
 //!
+//! [`prove`] says whether a change helped, from runs before and after in turn, and [`sweep`] measures every combination
+//! of factors; [`interval`] says how well their means are known.
+//!
 //! [`rfc6349`] goes through the steps of that RFC and reckons its metrics.
 //!
 //! What it is not: it makes no path and starts no program. Whoever asks hands in how to run one thing once.
@@ -25,5 +28,11 @@
 mod aligned;
 pub mod counter_test;
 pub mod grade;
+pub mod in_lab;
+pub mod interval;
+pub mod measured;
+pub mod prove;
+mod random;
 pub mod remedy;
 pub mod rfc6349;
+pub mod sweep;

@@ -15,15 +15,15 @@ const HALF: f64 = 0.5;
 
 /// Says of each finding what the runs after the test make of it, and puts those that were refuted last.
 ///
-/// The first finding that is left is the answer. `findings` are those of the record, the first one first; runs
+/// The first finding that is left is the answer. `findings` are those of the evidence, the first one first; runs
 /// that were not made leave them as they are.
-pub fn judge(findings: &mut [Finding], record: &RunRecord) {
+pub fn judge(findings: &mut [Finding], evidence: &Evidence<'_>) {
+    let record = evidence.record;
     if record.counter_runs.is_empty() {
         return;
     }
-    let evidence = Evidence::of(record);
     for finding in findings.iter_mut() {
-        let tests: Vec<CounterTest> = plan::of_finding(finding, &evidence)
+        let tests: Vec<CounterTest> = plan::of_finding(finding, evidence)
             .into_iter()
             .filter(|trial| was_made(&record.counter_runs, &trial.variation))
             .map(|trial| decide(&trial, record, finding))

@@ -11,17 +11,7 @@ use linerate_model::record::{Outcome, RunRecord};
 use linerate_model::units::{BitRate, Nanos};
 
 fn window_limited() -> RunRecord {
-    let traffic = Traffic {
-        rate_bps: 143e6,
-        receive_window: 0.83,
-        receive_window_bytes: 217_088,
-        in_flight_bytes: 215_000,
-        congestion_window_bytes: 4_000_000,
-        rtt_us: 12_000,
-        min_rtt_us: 11_900,
-        retransmits: 0,
-        ..Traffic::default()
-    };
+    let traffic = Traffic::window_limited();
     let mut record = fixture::run(&Plan::new("server"), &traffic);
     for end in [&mut record.client, &mut record.server] {
         let host = &mut end.as_mut().expect("both ends").host;
@@ -56,7 +46,7 @@ fn judged(mut record: RunRecord, times: impl Fn(&Variation) -> f64) -> Vec<Findi
         },
         |_, _| (),
     );
-    counter_test::judge(&mut findings, &record);
+    counter_test::judge(&mut findings, &Evidence::of(&record));
     findings
 }
 
@@ -141,7 +131,7 @@ fn without_counter_runs_the_findings_stay_as_they_are() {
     let record = window_limited();
     let mut findings = explain(&Evidence::of(&record));
     let before = findings.clone();
-    counter_test::judge(&mut findings, &record);
+    counter_test::judge(&mut findings, &Evidence::of(&record));
     assert_eq!(findings, before);
 }
 

@@ -1,0 +1,107 @@
+//! What is wrong with a sweep's file.
+
+use linerate_lab::scenario::ScenarioError;
+use linerate_tune::profile::ProfileError;
+
+use crate::in_lab::NotInLab;
+
+/// Why a sweep cannot be run. Lines count from 1.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SweepError {
+    /// It is no TOML.
+    #[error("{file}:{line}: this is not TOML: {reason}")]
+    Syntax {
+        /// The file, as the caller named it.
+        file: String,
+        /// The line.
+        line: usize,
+        /// What the parser says.
+        reason: String,
+    },
+    /// A key that is not known here.
+    #[error("{file}:{line}: {section} has no key '{key}': {hint}")]
+    UnknownKey {
+        /// The file.
+        file: String,
+        /// The line.
+        line: usize,
+        /// Where it stands.
+        section: &'static str,
+        /// The key as it was typed.
+        key: String,
+        /// What was probably meant.
+        hint: String,
+    },
+    /// A value that cannot be.
+    #[error("{file}:{line}: {key} = {found}: {reason}")]
+    Value {
+        /// The file.
+        file: String,
+        /// The line.
+        line: usize,
+        /// The key.
+        key: String,
+        /// The value as it was typed.
+        found: String,
+        /// What is wrong with it, and what would do.
+        reason: String,
+    },
+    /// Something that is needed is absent, or does not go together.
+    #[error("{file}: {reason}")]
+    Whole {
+        /// The file.
+        file: String,
+        /// What, and what to do.
+        reason: String,
+    },
+    /// A level or a profile that a host's settings cannot have.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// A path that a lab cannot make.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// A setting that a lab's hosts cannot have.
+    #[error(transparent)]
+    NotInLab(#[from] NotInLab),
+    /// The file is not the one that a folder's runs were made with.
+    #[error(
+        "{file}:{line}: differs from what the runs in {folder} were made with ({was}); take the old line, or another folder"
+    )]
+    Changed {
+        /// The file.
+        file: String,
+        /// The first line that differs.
+        line: usize,
+        /// The folder.
+        folder: String,
+        /// The line as it was.
+        was: String,
+    },
+}
+
+/// Refuses a text that is not the one that was kept.
+///
+/// # Errors
+/// [`SweepError::Changed`] with the first line that differs.
+pub fn changed(file: &str, folder: &str, kept: &str, now: &str) -> Result<(), SweepError> {
+    if kept == now {
+        return Ok(());
+    }
+    let mut old = kept.lines();
+    let mut new = now.lines();
+    let mut line = 1;
+    // Ends with the longer of the two.
+    let was = loop {
+        match (old.next(), new.next()) {
+            (Some(old), Some(new)) if old == new => line += 1,
+            (Some(old), _) => break format!("there it is: {}", old.trim()),
+            (None, _) => break "there it ended".to_owned(),
+        }
+    };
+    Err(SweepError::Changed {
+        file: file.to_owned(),
+        line,
+        folder: folder.to_owned(),
+        was,
+    })
+}
