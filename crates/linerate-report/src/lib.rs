@@ -9,15 +9,16 @@
 //! nothing: functions return strings and bytes.
 //!
 //! ```
-//! use linerate_model::{fixture, plan::Plan};
+//! use linerate_model::{evidence::Evidence, fixture, plan::Plan};
 //! use linerate_report::{json, text, view::RunView};
 //!
 //! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());
-//! let view = RunView::of(&record, &[]);
+//! let view = RunView::of(&Evidence::of(&record), &[]);
 //! assert!(text::report(&view, text::Style::plain()).contains("Goodput"));
 //! assert!(json::document(&view, &record).starts_with("{"));
 //! ```
 
+pub mod bars;
 pub mod chart;
 pub mod compare;
 mod date;

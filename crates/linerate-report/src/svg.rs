@@ -4,11 +4,12 @@
 //! window and round-trip time (TCP), or what was lost (UDP). What is not known has no panel, and a line says so.
 //!
 //! ```
-//! use linerate_model::{fixture, plan::Plan};
+//! use linerate_model::{evidence::Evidence, fixture, plan::Plan};
 //! use linerate_report::{svg, view::RunView};
 //!
 //! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());
-//! assert!(svg::figure(&RunView::of(&record, &[]), &record).starts_with("<svg"));
+//! let view = RunView::of(&Evidence::of(&record), &[]);
+//! assert!(svg::figure(&view, &record).starts_with("<svg"));
 //! ```
 
 use linerate_model::record::{Flow, RunRecord};

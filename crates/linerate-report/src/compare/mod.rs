@@ -8,13 +8,14 @@
 //! each pair taken by itself.
 //!
 //! ```
-//! use linerate_model::{fixture, plan::Plan};
+//! use linerate_model::{evidence::Evidence, fixture, plan::Plan};
 //! use linerate_report::compare::{Comparison, Side};
 //! use linerate_report::view::RunView;
 //!
 //! let run = |rate_bps| {
 //!     let traffic = fixture::Traffic { rate_bps, ..Default::default() };
-//!     RunView::of(&fixture::run(&Plan::new("server"), &traffic), &[])
+//!     let record = fixture::run(&Plan::new("server"), &traffic);
+//!     RunView::of(&Evidence::of(&record), &[])
 //! };
 //! let (before, after) = (run(50e6), run(80e6));
 //! let sides = [Side::of("before", vec![&before]), Side::of("after", vec![&after])];

@@ -1,16 +1,22 @@
 //! What a host is, what is wrong with it, and how two differ: text for people, and documents.
 
 mod audit;
+mod changes;
 mod difference;
 mod facts;
+mod plan;
 
 use linerate_model::audit::Audit;
+use linerate_model::change_set::{self, Probe, SetView, Verification};
 use linerate_model::host::{Differences, HostFacts, HostFactsError, SCHEMA_VERSION};
+use linerate_model::tuning::TuningPlan;
 use serde_json::{Value, json};
 
 pub use audit::report as audit_report;
+pub use changes::{persist_report, set_report, sets_report, verification_report};
 pub use difference::report as difference_report;
 pub use facts::report as facts_report;
+pub use plan::report as plan_report;
 
 /// The facts as a document, without a newline at its end. It is read again by [`from_json`].
 pub fn facts_document(facts: &HostFacts) -> String {
@@ -25,6 +31,54 @@ pub fn audit_document(audit: &Audit) -> String {
 /// The differences of two hosts as a document.
 pub fn difference_document(differences: &Differences) -> String {
     document("host_diff", differences)
+}
+
+/// A plan as a document.
+pub fn plan_document(plan: &TuningPlan) -> String {
+    document("tune_plan", plan)
+}
+
+/// What an apply, a revert or a rollback came to, as a document.
+pub fn set_document(set: &SetView, probes: &[Probe]) -> String {
+    let sets =
+        json!({ "schema_version": change_set::SCHEMA_VERSION, "set": set, "probes": probes });
+    document("tune_set", &sets)
+}
+
+/// All sets of changes as a document, the oldest first.
+pub fn sets_document(sets: &[SetView]) -> String {
+    let sets = json!({ "schema_version": change_set::SCHEMA_VERSION, "sets": sets });
+    document("tune_status", &sets)
+}
+
+/// What runs, what is persisted and what drifted, as a document.
+pub fn verification_document(verification: &Verification) -> String {
+    document("tune_verify", verification)
+}
+
+/// Files that keep settings over a boot, as a document.
+pub fn persist_document(
+    written: bool,
+    files: &[(String, String)],
+    left_out: &[(String, String)],
+    warnings: &[String],
+) -> String {
+    let file = |(path, text): &(String, String)| json!({ "path": path, "text": text });
+    let left = |(object, why): &(String, String)| json!({ "object": object, "why": why });
+    let kept = json!({
+        "schema_version": change_set::SCHEMA_VERSION,
+        "written": written,
+        "files": files.iter().map(file).collect::<Vec<_>>(),
+        "left_out": left_out.iter().map(left).collect::<Vec<_>>(),
+        "warnings": warnings,
+    });
+    document("tune_persist", &kept)
+}
+
+/// Files that were removed, as a document.
+pub fn removed_document(removed: &[String]) -> String {
+    let removed = json!({ "schema_version": change_set::SCHEMA_VERSION, "removed": removed });
+    document("tune_persist", &removed)
 }
 
 /// `kind` first, then the fields.

@@ -40,21 +40,12 @@ pub(super) fn write(body: &mut Markup, view: &RunView) {
         body.close("details");
     }
     equations(body, view);
-    let mut said: Vec<&String> = Vec::new();
-    for reason in view
-        .ledger
-        .directions
-        .iter()
-        .flat_map(|direction| &direction.unknown)
-    {
-        if !said.contains(&reason) {
-            body.element(
-                "p",
-                &[("class", "absent")],
-                &format!("Not known: {}", plain(reason)),
-            );
-            said.push(reason);
-        }
+    for reason in book::not_known(view) {
+        body.element(
+            "p",
+            &[("class", "absent")],
+            &format!("Not known: {}", plain(reason)),
+        );
     }
     body.close("section");
 }

@@ -6,11 +6,11 @@
 //! load anything.
 //!
 //! ```
-//! use linerate_model::{fixture, plan::Plan};
+//! use linerate_model::{evidence::Evidence, fixture, plan::Plan};
 //! use linerate_report::{html, view::RunView};
 //!
 //! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());
-//! let view = RunView::of(&record, &[]);
+//! let view = RunView::of(&Evidence::of(&record), &[]);
 //! let page = html::page(&html::Sheet { view: &view, record: &record, kept: Some("run.json") });
 //! assert!(page.starts_with("<!DOCTYPE html>"));
 //! ```

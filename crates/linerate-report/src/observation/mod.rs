@@ -4,6 +4,7 @@ mod document;
 mod page;
 mod progress;
 
+use linerate_model::evidence::Evidence;
 use linerate_model::finding::Finding;
 use linerate_model::observation::{Connection, Observation, Sighting};
 use linerate_model::record::{RecordError, RunRecord};
@@ -45,7 +46,7 @@ impl<'a> ObservationView<'a> {
     /// The view; `explain` is asked for the findings of each connection that moved enough.
     pub fn of(
         observation: &'a Observation,
-        explain: &mut dyn FnMut(&RunRecord) -> Vec<Finding>,
+        explain: &mut dyn FnMut(&Evidence<'_>) -> Vec<Finding>,
     ) -> Self {
         let mut connections: Vec<ConnectionView<'a>> = observation
             .connections
@@ -64,7 +65,8 @@ impl<'a> ObservationView<'a> {
                 continue;
             }
             one.explained = observation.run_of(one.connection).map(|run| {
-                let view = RunView::of(&run, &explain(&run));
+                let evidence = Evidence::of(&run);
+                let view = RunView::of(&evidence, &explain(&evidence));
                 Explained {
                     directions: view.directions,
                     findings: view.findings,

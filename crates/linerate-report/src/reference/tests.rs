@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use linerate_model::counter_test::{CounterRun, Variation};
+use linerate_model::evidence::Evidence;
 use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{End, Plan};
 use linerate_model::record::{
@@ -186,7 +187,8 @@ fn of_rows(rows: &[Row]) -> BTreeSet<String> {
 
 #[test]
 fn what_the_report_says_of_time_and_rate_is_documented() {
-    let view = RunView::of(&whole()[0], &[]);
+    let [record, ..] = whole();
+    let view = RunView::of(&Evidence::of(&record), &[]);
     let mut direction = serde_json::to_value(&view.directions[0]).unwrap();
     let members = direction.as_object_mut().unwrap();
     let ours = [
@@ -204,8 +206,8 @@ fn what_the_report_says_of_time_and_rate_is_documented() {
 #[test]
 fn a_comparison_is_documented() {
     let [first, other, _] = whole().map(|record| {
-        let findings = linerate_explain::explain(&linerate_model::evidence::Evidence::of(&record));
-        RunView::of(&record, &findings)
+        let evidence = Evidence::of(&record);
+        RunView::of(&evidence, &linerate_explain::explain(&evidence))
     });
     let sides = [Side::of("a", vec![&first]), Side::of("b", vec![&other])];
     let comparison = serde_json::to_value(Comparison::of(&sides)).unwrap();

@@ -328,6 +328,13 @@ fn outcome(page: &mut Page, view: &RunView) {
 }
 
 fn unknown(page: &mut Page, view: &RunView) {
+    for reason in not_known(view) {
+        page.entry("Not known", &plain(reason));
+    }
+}
+
+/// Why something in the book is not known, each reason once.
+pub(crate) fn not_known(view: &RunView) -> Vec<&String> {
     let mut said: Vec<&String> = Vec::new();
     for reason in view
         .ledger
@@ -336,8 +343,8 @@ fn unknown(page: &mut Page, view: &RunView) {
         .flat_map(|direction| &direction.unknown)
     {
         if !said.contains(&reason) {
-            page.entry("Not known", &plain(reason));
             said.push(reason);
         }
     }
+    said
 }

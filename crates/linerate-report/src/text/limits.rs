@@ -14,17 +14,6 @@ use crate::words;
 const NAMES: usize = 28;
 /// Width of its bars.
 const BAR: usize = 24;
-/// Classes in the order of the bar: the network first.
-const ORDER: [Class; 7] = [
-    Class::FillingPath,
-    Class::CongestionWindow,
-    Class::Recovery,
-    Class::Timeout,
-    Class::ReceiveWindow,
-    Class::SendBuffer,
-    Class::Application,
-];
-
 /// The bar and what its letters stand for.
 pub(super) fn time(page: &mut Page, style: Style, direction: &DirectionView) {
     let Some(budget) = &direction.time_budget else {
@@ -52,29 +41,22 @@ pub(crate) fn time_words(direction: &DirectionView) -> String {
         let reason = direction.time_budget_unknown.as_deref();
         return format!("not known: {}", reason.unwrap_or("nothing was measured"));
     };
-    let shares: Vec<String> = ORDER
-        .into_iter()
-        .filter(|class| budget.share(*class) > 0.0)
-        .map(|class| {
-            let share = words::time_share(budget.share(class));
-            format!("{} {share}", class.words())
-        })
-        .collect();
-    format!("{} of the plateau", shares.join(", "))
+    format!("{} of the plateau", listed(budget, |_| String::new()))
 }
 
 /// What the letters of a bar stand for: `f filling the path 93 %, r recovery 7 %`.
 pub(crate) fn shares(budget: &BudgetView) -> String {
-    let shares: Vec<String> = ORDER
+    listed(budget, |class| format!("{} ", mark(class).0))
+}
+
+/// The classes that took time, the network's first, each behind its mark.
+fn listed(budget: &BudgetView, mark: impl Fn(Class) -> String) -> String {
+    let shares: Vec<String> = Class::NETWORK_FIRST
         .into_iter()
         .filter(|class| budget.share(*class) > 0.0)
         .map(|class| {
-            format!(
-                "{} {} {}",
-                mark(class).0,
-                class.words(),
-                words::time_share(budget.share(class))
-            )
+            let share = words::time_share(budget.share(class));
+            format!("{}{} {share}", mark(class), class.words())
         })
         .collect();
     shares.join(", ")
@@ -83,10 +65,11 @@ pub(crate) fn shares(budget: &BudgetView) -> String {
 /// One letter for each part of the plateau's time, the parts adding to the whole, behind `indent` columns.
 pub(crate) fn bar(style: Style, budget: &BudgetView, indent: usize) -> String {
     let columns = style.columns().saturating_sub(indent + 1);
-    let weights = ORDER.map(|class| linerate_model::units::whole(budget.share(class) * 1e6));
+    let weights =
+        Class::NETWORK_FIRST.map(|class| linerate_model::units::whole(budget.share(class) * 1e6));
     let parts = apportion(&weights, columns as u64);
     let mut bar = String::new();
-    for (class, part) in ORDER.into_iter().zip(parts) {
+    for (class, part) in Class::NETWORK_FIRST.into_iter().zip(parts) {
         let (letter, colour) = mark(class);
         let run = String::from(letter).repeat(usize::try_from(part).unwrap_or(0));
         if !run.is_empty() {
@@ -155,6 +138,7 @@ pub(crate) fn name(step: StepKind, waterfall: &WaterfallView) -> &'static str {
     match (step, waterfall.line) {
         // The line was taken from the path itself: what is missing is what it did not carry all the time.
         (StepKind::Path, LineRate::PathSeenFull) => "path full, below its best",
+        (StepKind::Ramp, _) if waterfall.goodput_bps > waterfall.plateau_bps => "faster beginning",
         (step, _) => step.words(),
     }
 }
@@ -176,7 +160,7 @@ pub(crate) fn line_note(line: LineRate) -> Option<&'static str> {
              what passed while the path was full, with the framing added.",
         ),
         LineRate::AtLeast => Some(
-            "The line's rate is not known: no interface tells it and the path was never seen full. This is the most \
+            "The line's rate is not known: no interface tells it, and no steady rate was seen behind a queue. This is the most \
              that passed in a short while, with the framing added; the path may carry more.",
         ),
     }

@@ -13,7 +13,7 @@ use linerate_model::evidence::Evidence;
 use linerate_model::finding::Finding;
 use linerate_model::ledger::DirectionLedger;
 use linerate_model::plan::Plan;
-use linerate_model::record::{Kind, Note, Outcome, Role, RunRecord, Software};
+use linerate_model::record::{Kind, Note, Outcome, Role, Software};
 use linerate_model::units::Nanos;
 use linerate_model::wanted::Judgement;
 use serde::Serialize;
@@ -100,9 +100,9 @@ pub struct LedgerView {
 }
 
 impl RunView {
-    /// The view of a record and of what was found in it.
-    pub fn of(record: &RunRecord, findings: &[Finding]) -> Self {
-        let evidence = Evidence::of(record);
+    /// The view of a record, by its evidence, and of what was found in it.
+    pub fn of(evidence: &Evidence<'_>, findings: &[Finding]) -> Self {
+        let record = evidence.record;
         let directions: Vec<DirectionView> = evidence
             .directions
             .iter()
@@ -125,12 +125,12 @@ impl RunView {
             client: EndView::of(record, Role::Client),
             server: EndView::of(record, Role::Server),
             summary: SummaryView::of(record, &directions),
-            expect: Judgement::of(&evidence),
-            precision: PrecisionView::of(&evidence),
+            expect: Judgement::of(evidence),
+            precision: PrecisionView::of(evidence),
             findings: findings.to_vec(),
-            ledger: LedgerView::of(&evidence),
-            streams: stream::views(record, &evidence),
-            intervals: intervals::views(record, &evidence),
+            ledger: LedgerView::of(evidence),
+            streams: stream::views(record, evidence),
+            intervals: intervals::views(record, evidence),
             clock: record.clock,
             notes: record.notes.clone(),
             directions,

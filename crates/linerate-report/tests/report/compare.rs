@@ -34,17 +34,7 @@ fn compared(sides: &[(&str, Vec<RunRecord>)]) -> Comparison {
 /// Before and after a window of 4 MiB, the second of them with larger buffers allowed.
 #[expect(clippy::unwrap_used, reason = "a test may panic")]
 pub(crate) fn tuned() -> Comparison {
-    let narrow = Traffic {
-        rate_bps: 143e6,
-        receive_window: 0.83,
-        receive_window_bytes: 217_088,
-        in_flight_bytes: 215_000,
-        congestion_window_bytes: 4_000_000,
-        rtt_us: 12_000,
-        min_rtt_us: 11_900,
-        retransmits: 0,
-        ..Traffic::default()
-    };
+    let narrow = Traffic::window_limited();
     let wide = Plan {
         window_bytes: Some(Bytes(4 << 20)),
         ..runs::tcp()

@@ -15,9 +15,7 @@ fn seen(traffic: &Traffic, at: Role) -> Observation {
 }
 
 fn view(seen: &Observation) -> ObservationView<'_> {
-    ObservationView::of(seen, &mut |run| {
-        linerate_explain::explain(&linerate_model::evidence::Evidence::of(run))
-    })
+    ObservationView::of(seen, &mut linerate_explain::explain)
 }
 
 #[test]

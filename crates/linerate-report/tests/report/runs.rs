@@ -8,7 +8,8 @@ use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_report::view::RunView;
 
 pub(crate) fn view(record: &RunRecord) -> RunView {
-    RunView::of(record, &linerate_explain::explain(&Evidence::of(record)))
+    let evidence = Evidence::of(record);
+    RunView::of(&evidence, &linerate_explain::explain(&evidence))
 }
 
 pub(crate) fn tcp() -> Plan {
@@ -25,17 +26,7 @@ pub(crate) fn udp(rate: u64) -> Plan {
 }
 
 fn small_window() -> Traffic {
-    Traffic {
-        rate_bps: 143e6,
-        receive_window: 0.83,
-        receive_window_bytes: 217_088,
-        in_flight_bytes: 215_000,
-        congestion_window_bytes: 4_000_000,
-        rtt_us: 12_000,
-        min_rtt_us: 11_900,
-        retransmits: 0,
-        ..Traffic::default()
-    }
+    Traffic::window_limited()
 }
 
 /// Every run that has an expected report, by the name of its file.
