@@ -12,6 +12,9 @@ use crate::arguments::{
 use crate::expect::arguments::ExpectArguments;
 use crate::host::arguments::HostArguments;
 use crate::lab::arguments::LabArguments;
+use crate::prove::arguments::ProveArguments;
+use crate::sweep::arguments::SweepArguments;
+use crate::tune::arguments::TuneArguments;
 
 /// One action of the program.
 pub(crate) enum Action {
@@ -25,6 +28,11 @@ pub(crate) enum Action {
     Iperf3(Vec<OsString>),
     Lab(Box<LabArguments>),
     Host(Box<HostArguments>),
+    Tune(Box<TuneArguments>),
+    Prove(Box<ProveArguments>),
+    Sweep(Box<SweepArguments>),
+    /// Waits for the end of a process that changed settings.
+    SettingsGuard,
     /// Help or version.
     Print(String),
     /// Arguments that cannot be understood.
@@ -50,10 +58,18 @@ pub(crate) enum Failure {
     Undecided(String),
     /// A lab could not be had, or failed on the way.
     Lab(String),
+    /// A setting of this host could not be saved, set or restored.
+    Setting(String),
     /// A program that was run in a lab failed, with this exit code; it may have said why itself.
     Inner { code: u8, why: String },
     /// A comparison did not come out as expected; the output says where.
     Missed(String),
+    /// Changes to the host were not made, and nothing was touched.
+    Refused(String),
+    /// Changes to the host were made and taken back as a whole.
+    TakenBack(String),
+    /// Not all of a host's old values are back.
+    NotBack(String),
     /// The message was printed already: in iperf3's words, or as a report.
     Said,
     /// Standard output is gone.
@@ -65,15 +81,17 @@ impl Failure {
         ExitCode::from(match self {
             // Whoever read our output has enough of it.
             Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe => 0,
-            Self::Said | Self::Missed(_) => 1,
+            Self::Said | Self::Missed(_) | Self::Refused(_) => 1,
             Self::Inner { code, .. } => *code,
             Self::Usage(_) => 2,
-            Self::Engine(_) | Self::Lab(_) => 3,
+            Self::Engine(_) | Self::Lab(_) | Self::Setting(_) => 3,
             Self::Incomplete(_) => 4,
             Self::File(_) | Self::Output(_) => 5,
             Self::Unbalanced(_) => 6,
             Self::Unexpected(_) => 7,
             Self::Undecided(_) => 8,
+            Self::TakenBack(_) => 9,
+            Self::NotBack(_) => 10,
         })
     }
 }
@@ -103,7 +121,11 @@ impl std::fmt::Display for Failure {
             | Self::Unexpected(text)
             | Self::Undecided(text)
             | Self::Lab(text)
+            | Self::Setting(text)
             | Self::Missed(text)
+            | Self::Refused(text)
+            | Self::TakenBack(text)
+            | Self::NotBack(text)
             | Self::Inner { why: text, .. } => f.write_str(text),
             Self::Engine(error) => error.fmt(f),
             Self::Said => Ok(()),

@@ -21,6 +21,9 @@ use crate::action::{Action, Failure};
 use crate::expect::arguments::ExpectArguments;
 use crate::host::arguments::HostArguments;
 use crate::lab::arguments::LabArguments;
+use crate::prove::arguments::ProveArguments;
+use crate::sweep::arguments::SweepArguments;
+use crate::tune::arguments::TuneArguments;
 
 /// Measures the throughput between two hosts, says why it is not higher, and never lies about where a
 /// number was measured.
@@ -56,6 +59,15 @@ enum Command {
     Lab(Box<LabArguments>),
     /// Show what this host is; audit it for a task; compare two hosts
     Host(Box<HostArguments>),
+    /// Change a host's settings with a way back: plan, apply, confirm, revert, persist
+    Tune(Box<TuneArguments>),
+    /// Say whether a change helped: runs before and after in turn, with the effect's interval
+    Prove(Box<ProveArguments>),
+    /// Measure every combination of settings, options and paths that a file names
+    Sweep(Box<SweepArguments>),
+    /// Restore settings when the process that changed them is gone
+    #[command(hide = true)]
+    SettingsGuard,
     /// Explain what another tool printed (iperf, iperf3, ss, iostat, DRBD and more), a packet capture, or a kept record
     Explain(Box<ExplainArguments>),
     /// What a healthy path gives, as this host is configured and as it would be tuned
@@ -542,6 +554,18 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
         Ok(Cli {
             command: Command::Host(arguments),
         }) => Action::Host(arguments),
+        Ok(Cli {
+            command: Command::Tune(arguments),
+        }) => Action::Tune(arguments),
+        Ok(Cli {
+            command: Command::Prove(arguments),
+        }) => Action::Prove(arguments),
+        Ok(Cli {
+            command: Command::Sweep(arguments),
+        }) => Action::Sweep(arguments),
+        Ok(Cli {
+            command: Command::SettingsGuard,
+        }) => Action::SettingsGuard,
         Ok(Cli {
             command: Command::Observe(arguments),
         }) => match arguments.request() {

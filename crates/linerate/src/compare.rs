@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use linerate_model::evidence::Evidence;
 use linerate_model::record::RunRecord;
 use linerate_report::compare::{self, Comparison, Side};
 use linerate_report::html::{self, Sheet};
@@ -56,7 +57,7 @@ impl Kind {
         }
         let views = runs
             .iter()
-            .map(|run| RunView::of(run, &test::findings(run)))
+            .map(|run| test::view(&Evidence::of(run)))
             .collect();
         let Some(first) = runs.into_iter().next() else {
             return Err(no_record(path));

@@ -16,13 +16,17 @@ mod keep;
 mod lab;
 mod observe;
 mod pictures;
+mod place;
 mod printer;
+mod prove;
 mod rfc6349;
 mod serve;
 mod show;
 mod signals;
 mod successive;
+mod sweep;
 mod test;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -44,6 +48,10 @@ fn main() -> ExitCode {
         Action::Explain(request) => explain::run(&request, &mut printer),
         Action::Iperf3(arguments) => iperf3_mode::run(arguments, &mut printer),
         Action::Lab(arguments) => lab::run(*arguments, &printer),
+        Action::Tune(arguments) => tune::run(*arguments, &printer),
+        Action::Prove(arguments) => prove::run(&arguments, &printer),
+        Action::Sweep(arguments) => sweep::run(&arguments, &printer),
+        Action::SettingsGuard => place::guard::stand(),
         Action::Host(arguments) => host::run(*arguments, &printer),
         Action::Print(text) => printer.print(&text).map_err(Failure::from),
         Action::Refuse(text) => Err(Failure::Usage(text)),

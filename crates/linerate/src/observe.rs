@@ -4,7 +4,6 @@ use std::os::fd::AsFd as _;
 
 use linerate_engine::observe;
 use linerate_explain::explain;
-use linerate_model::evidence::Evidence;
 use linerate_model::observation::{Observation, Sighting, Watch};
 use linerate_report::observation::{self, ObservationView, Watching};
 
@@ -49,7 +48,7 @@ pub(crate) fn run(request: &ObserveRequest, printer: &mut Printer) -> Result<(),
 
 /// Prints what there is to say about an observation, as `observe` does at its end and `show` does again.
 pub(crate) fn show(seen: &Observation, format: Format, printer: &Printer) -> Result<(), Failure> {
-    let view = ObservationView::of(seen, &mut |run| explain(&Evidence::of(run)));
+    let view = ObservationView::of(seen, &mut explain);
     match format {
         Format::Text => printer.print(&view.text())?,
         Format::Json => printer.line(&view.json())?,

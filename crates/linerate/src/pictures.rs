@@ -11,7 +11,6 @@ use linerate_report::view::RunView;
 use crate::action::Failure;
 use crate::arguments::PictureArguments;
 use crate::keep::{Keep, Kept};
-use crate::test;
 
 /// The files that were asked for.
 pub(crate) struct Pictures {
@@ -45,25 +44,21 @@ impl Pictures {
     }
 
     /// Draws the run.
-    pub(crate) fn write(&mut self, run: &RunRecord) -> Result<(), Failure> {
-        if self.html.is_none() && self.svg.is_none() {
-            return Ok(());
-        }
-        let view = RunView::of(run, &test::findings(run));
+    pub(crate) fn write(&mut self, view: &RunView, run: &RunRecord) -> Result<(), Failure> {
         if let Some(file) = &mut self.html {
             let kept = self
                 .record_file
                 .as_ref()
                 .map(|path| path.display().to_string());
             let sheet = Sheet {
-                view: &view,
+                view,
                 record: run,
                 kept: kept.as_deref(),
             };
             file.write(html::page(&sheet).as_bytes())?;
         }
         if let Some(file) = &mut self.svg {
-            file.write(svg::figure(&view, run).as_bytes())?;
+            file.write(svg::figure(view, run).as_bytes())?;
         }
         Ok(())
     }

@@ -143,7 +143,7 @@ impl Teller {
         }
         let evidence = Evidence::of(run);
         let findings = explain(&evidence);
-        let view = RunView::of(run, &findings);
+        let view = RunView::of(&evidence, &findings);
         if self.json_stream {
             let value: serde_json::Value =
                 serde_json::from_str(&stream::end_line(&view, run)).unwrap_or_default();

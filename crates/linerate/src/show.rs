@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use linerate_model::evidence::Evidence;
 use linerate_model::record::{Kind, RunRecord};
 use linerate_report::{observation, record};
 
@@ -26,8 +27,9 @@ pub(crate) fn run(request: &ShowRequest, printer: &mut Printer) -> Result<(), Fa
     }
     let run = parsed(&request.file, &bytes)?;
     let mut pictures = Pictures::open(&request.pictures, Some(&request.file))?;
-    let drawn = pictures.write(&run);
-    test::show(&run, request.format, printer)?;
+    let view = test::view(&Evidence::of(&run));
+    let drawn = pictures.write(&view, &run);
+    test::print(&view, &run, request.format, printer)?;
     drawn
 }
 
@@ -59,5 +61,5 @@ pub(crate) fn show(
         return observe::show(&seen, format, printer);
     }
     let run: RunRecord = record::from_json(bytes).map_err(unreadable)?;
-    test::show(&run, format, printer)
+    test::print(&test::view(&Evidence::of(&run)), &run, format, printer)
 }

@@ -7,7 +7,6 @@ use linerate_engine::client::{self, ClientOptions, DatagramFit};
 use linerate_experiment::counter_test;
 use linerate_explain::explain;
 use linerate_model::evidence::Evidence;
-use linerate_model::finding::Finding;
 use linerate_model::progress::Event;
 use linerate_model::record::{Outcome, RunRecord};
 use linerate_model::wanted::{Judgement, Verdict};
@@ -70,35 +69,41 @@ pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Fa
         keep.as_mut()
             .map_or(Ok(()), |keep| keep.write(&record::to_json(&record))),
     );
-    let drawn = pictures.write(&record);
-    show(&record, request.format, printer)?;
+    let evidence = Evidence::of(&record);
+    let view = view(&evidence);
+    let drawn = pictures.write(&view, &record);
+    print(&view, &record, request.format, printer)?;
     kept?;
     drawn?;
     lost.map_or(Ok(()), |error| Err(Failure::Output(error)))?;
-    verdict(&record)
+    verdict(&evidence)
 }
 
 /// Prints what there is to say about a record, as a test does at its end and `show` does again.
-pub(crate) fn show(run: &RunRecord, format: Format, printer: &Printer) -> Result<(), Failure> {
-    let view = RunView::of(run, &findings(run));
+pub(crate) fn print(
+    view: &RunView,
+    run: &RunRecord,
+    format: Format,
+    printer: &Printer,
+) -> Result<(), Failure> {
     match format {
-        Format::Text => printer.print(&text::report(&view, printer.style()))?,
-        Format::Json => printer.line(&json::document(&view, run))?,
-        Format::JsonStream => printer.line(&stream::end_line(&view, run))?,
+        Format::Text => printer.print(&text::report(view, printer.style()))?,
+        Format::Json => printer.line(&json::document(view, run))?,
+        Format::JsonStream => printer.line(&stream::end_line(view, run))?,
     }
     Ok(())
 }
 
 /// What a record says, with what its counter-tests decided.
-pub(crate) fn findings(run: &RunRecord) -> Vec<Finding> {
-    let mut findings = explain(&Evidence::of(run));
-    counter_test::judge(&mut findings, run);
-    findings
+pub(crate) fn view(evidence: &Evidence<'_>) -> RunView {
+    let mut findings = explain(evidence);
+    counter_test::judge(&mut findings, evidence);
+    RunView::of(evidence, &findings)
 }
 
 /// What the exit code says of a record.
-fn verdict(run: &RunRecord) -> Result<(), Failure> {
-    match &run.outcome {
+fn verdict(evidence: &Evidence<'_>) -> Result<(), Failure> {
+    match &evidence.record.outcome {
         Outcome::Completed | Outcome::Interrupted => {}
         Outcome::PeerInterrupted => {
             return Err(Failure::Incomplete(
@@ -112,14 +117,13 @@ fn verdict(run: &RunRecord) -> Result<(), Failure> {
             )));
         }
     }
-    let evidence = Evidence::of(run);
     let broken = evidence.ledger.broken().count();
     if broken > 0 {
         return Err(Failure::Unbalanced(format!(
             "{broken} of the ledger's equations do not hold; the report says which, and which figure to trust"
         )));
     }
-    let Some(judgement) = Judgement::of(&evidence) else {
+    let Some(judgement) = Judgement::of(evidence) else {
         return Ok(());
     };
     match judgement.verdict {

@@ -85,7 +85,7 @@ fn diff(arguments: &DiffArguments, printer: &Printer) -> Result<(), Failure> {
 }
 
 /// The facts of this host, or of the files below a folder.
-fn facts_of(root: Option<&Path>) -> Result<HostFacts, Failure> {
+pub(crate) fn facts_of(root: Option<&Path>) -> Result<HostFacts, Failure> {
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
@@ -103,7 +103,7 @@ fn facts_of(root: Option<&Path>) -> Result<HostFacts, Failure> {
 }
 
 /// Facts from a file.
-fn read(file: &Path) -> Result<HostFacts, Failure> {
+pub(crate) fn read(file: &Path) -> Result<HostFacts, Failure> {
     let name = file.display();
     let bytes = std::fs::read(file)
         .map_err(|error| Failure::File(format!("cannot read {name}: {error}")))?;

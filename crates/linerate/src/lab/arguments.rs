@@ -112,6 +112,37 @@ pub(super) struct UpArguments {
     pub(super) seed: Option<u64>,
 }
 
+/// A path by options.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct PathOptions {
+    /// In a lab: rate of its bottleneck, bit/s (K, M, G of 1000)
+    #[arg(long, value_name = "RATE")]
+    pub(crate) rate: Option<String>,
+    /// In a lab: round-trip time, half of it each way: 60ms
+    #[arg(long, value_name = "TIME")]
+    pub(crate) rtt: Option<String>,
+    /// In a lab: the queue, bytes (1.5MB) or a multiple of rate × rtt (1x)
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) queue: Option<String>,
+    /// In a lab: share of packets lost, 0 to 1
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) loss: Option<f64>,
+    /// In a lab: auto, packet or bulk
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<String>,
+}
+
+impl PathOptions {
+    /// Whether one was given.
+    pub(crate) const fn is_given(&self) -> bool {
+        self.rate.is_some()
+            || self.rtt.is_some()
+            || self.queue.is_some()
+            || self.loss.is_some()
+            || self.mode.is_some()
+    }
+}
+
 #[derive(Args, Debug, Clone)]
 pub(super) struct ExecArguments {
     /// The path's name

@@ -56,8 +56,9 @@ pub(super) fn read(folder: &Path, name: &str, seed: u64) -> Result<Observed, Str
     let path = record(folder, name, seed);
     let kept = record_file::from_json(&bytes(&path)?)
         .map_err(|error| format!("{}: {error}", path.display()))?;
-    let findings = explain(&Evidence::of(&kept));
-    let view = RunView::of(&kept, &findings);
+    let evidence = Evidence::of(&kept);
+    let findings = explain(&evidence);
+    let view = RunView::of(&evidence, &findings);
     run.goodput_bps = view.summary.figures.goodput_bps.map(|bps| bps as f64);
     run.promises = findings.iter().filter_map(Promise::of).collect();
     run.findings = findings.into_iter().map(|finding| finding.id).collect();

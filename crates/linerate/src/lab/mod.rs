@@ -5,6 +5,7 @@ mod by_options;
 mod cross;
 mod grade;
 mod kept;
+mod measure;
 mod programs;
 mod run;
 mod selfcheck;
@@ -26,7 +27,10 @@ use linerate_model::units::{BitRate, whole};
 use crate::action::Failure;
 use crate::printer::Printer;
 use crate::{show, signals};
-use arguments::{LabArguments, LabCommand, PresetsArguments, RunArguments};
+use arguments::{
+    LabArguments, LabCommand, PathOptions, PresetsArguments, RunArguments, UpArguments,
+};
+pub(crate) use measure::measure;
 use run::{Ran, RunOptions};
 
 impl From<LabError> for Failure {
@@ -131,13 +135,13 @@ fn document(scenario: &Scenario, ran: &Ran) -> serde_json::Value {
 }
 
 /// Signals that end a test; blocked before the first thread, not in children.
-fn take_signals() -> Result<SignalFd, Failure> {
+pub(crate) fn take_signals() -> Result<SignalFd, Failure> {
     let mut taken = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
     Ok(taken.remove(0))
 }
 
 /// A file, or a preset where there is no such file.
-fn scenario(asked: &str) -> Result<Scenario, Failure> {
+pub(crate) fn scenario(asked: &str) -> Result<Scenario, Failure> {
     let (label, text) = scenario_text(asked)?;
     Ok(Scenario::parse(&label, &text)?)
 }
@@ -157,6 +161,22 @@ fn scenario_text(asked: &str) -> Result<(String, String), Failure> {
         Failure::File(format!("cannot read the scenario {asked}: {error}{hint}"))
     })?;
     Ok((asked.to_owned(), text))
+}
+
+/// A path by options: rate, rtt, queue, loss and mode as `lab up` takes them.
+pub(crate) fn scenario_by_options(path: &PathOptions) -> Result<Scenario, Failure> {
+    let arguments = UpArguments {
+        name: String::new(),
+        scenario: None,
+        rate: path.rate.clone(),
+        rtt: path.rtt.clone(),
+        jitter: None,
+        queue: path.queue.clone(),
+        loss: path.loss,
+        mode: path.mode.clone(),
+        seed: None,
+    };
+    by_options::scenario(&arguments).map(|(_, scenario)| scenario)
 }
 
 fn presets(arguments: &PresetsArguments, printer: &Printer) -> Result<(), Failure> {

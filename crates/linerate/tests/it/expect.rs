@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::harness::{
-    Folder, LONG, Server, alone, beside, linerate, run, say, skipped, start, wait_until,
+    Done, Folder, LONG, Server, alone, beside, linerate, run, say, skipped, start, wait_until,
 };
 
 #[test]
@@ -62,11 +62,29 @@ fn a_question_that_cannot_be_names_its_option() {
     }
 }
 
-/// A test with arguments that hold a space.
+/// A test that is held against what is wanted. One that does not decide (exit code 8: the machine was busy with
+/// something else, and the interval is wide) is made again, at most twice.
+#[track_caller]
+fn held_against(server: &Server, words: &str, wanted: &str, code: i32) -> Done {
+    const INCONCLUSIVE: i32 = 8;
+    let once = || {
+        let mut command = server.client(&format!("{words} --expect"));
+        run(command.arg(wanted), LONG)
+    };
+    let mut done = once();
+    for _ in 0..2 {
+        if code == INCONCLUSIVE || done.code() != Some(INCONCLUSIVE) {
+            break;
+        }
+        done = once();
+    }
+    done.expect(code)
+}
+
+/// The document of such a test.
 #[track_caller]
 fn test(server: &Server, words: &str, wanted: &str, code: i32) -> Value {
-    let mut command = server.client(&format!("{words} --json --expect"));
-    run(command.arg(wanted), LONG).expect(code).json()
+    held_against(server, &format!("{words} --json"), wanted, code).json()
 }
 
 #[test]
@@ -79,7 +97,7 @@ fn a_rate_passes_fails_or_is_not_decided_and_show_says_the_same() {
         "-u -b 20M -t 2",
         "-b 20M -t 2 --bidir",
     ] {
-        let passed = test(&server, words, ">= 2M", 0);
+        let passed = test(&server, words, ">= 15M", 0);
         assert_eq!(passed["expect"]["verdict"], "pass", "{words}");
         let failed = test(&server, words, "> 30M", 7);
         assert_eq!(failed["expect"]["verdict"], "fail", "{words}");
@@ -90,11 +108,11 @@ fn a_rate_passes_fails_or_is_not_decided_and_show_says_the_same() {
     assert_eq!(short["expect"]["verdict"], "inconclusive");
     let folder = Folder::new();
     let file = folder.file("run.json");
-    let mut command = server.client("-b 20M -t 2 --provisioned 25M --expect >=10% -o");
-    let told = run(command.arg(&file), LONG).expect(0);
+    let words = format!("-b 20M -t 2 --provisioned 25M -o {}", file.display());
+    let told = held_against(&server, &words, ">=70%", 0);
     assert!(
         told.out
-            .contains("Expected    PASS: >= 10% wanted of 25.0 Mbit/s"),
+            .contains("Expected    PASS: >= 70% wanted of 25.0 Mbit/s"),
         "{}",
         told.out
     );

@@ -21,11 +21,11 @@ fn tests(command: impl Fn() -> Command, port: u16) {
             .json();
         assert_balanced(&document, words);
         assert_eq!(document["control"]["remote"], format!("[::1]:{port}"));
-        for stream in document["streams"].as_array().unwrap() {
+        for stream in document["streams"].as_array().expect("streams") {
             assert!(
                 stream["client_address"]
                     .as_str()
-                    .unwrap()
+                    .expect("an address")
                     .starts_with("[::1]"),
                 "{stream}"
             );

@@ -25,6 +25,7 @@ mod harness;
 #[cfg(test)]
 mod host;
 #[cfg(test)]
+mod interfaces;
 mod ipv6;
 #[cfg(test)]
 mod lab;
@@ -39,10 +40,14 @@ mod pictures;
 #[cfg(test)]
 mod precision;
 #[cfg(test)]
+mod prove;
+#[cfg(test)]
 mod record;
 #[cfg(test)]
 mod sampling;
 #[cfg(test)]
 mod server;
+#[cfg(test)]
+mod tune;
 #[cfg(test)]
 mod verdict;

@@ -1,0 +1,278 @@
+//! Runs between this host and its peer. Settings are changed for a run and restored after it: by this process
+//! whatever ends the run, and by a second one if this one is killed.
+
+use std::ffi::OsString;
+
+use linerate_engine::client::{ClientOptions, DatagramFit};
+use linerate_experiment::measured::Measured;
+use linerate_explain::explain;
+use linerate_kernel::counters::{self, CpuCounters};
+use linerate_kernel::thread::SignalFd;
+use linerate_model::evidence::Evidence;
+use linerate_model::record::Outcome;
+use linerate_model::tuning::Object;
+use linerate_report::json;
+use linerate_report::view::RunView;
+use linerate_tune::plan::plan;
+use linerate_tune::profile::Wish;
+use linerate_tune::settings::{Saved, SettingError, Settings};
+
+use super::guard::{Guard, restore_all};
+use super::{Gave, Place, Wanted};
+use crate::action::{Action, Failure};
+use crate::arguments::{self, Runs, TestRequest};
+use crate::host::facts_of;
+use crate::{successive, test};
+
+/// A hypervisor that gave more of this machine's CPU time to others than this share disturbed the run.
+const STOLEN: f64 = 0.02;
+
+/// This host and its peer.
+pub(crate) struct HostPlace {
+    peer: String,
+    settings: Box<dyn Settings>,
+    /// What all runs together may change, as it was.
+    saved: Vec<(Object, Saved)>,
+    /// What could not be saved, which is therefore not changed.
+    unsaved: Vec<SettingError>,
+    guard: Option<Guard>,
+    stop: SignalFd,
+}
+
+impl HostPlace {
+    /// Saves what the wishes are about and lets a second process hold it. Nothing is changed.
+    ///
+    /// # Errors
+    /// Where settings cannot be set at all, mostly for want of root.
+    pub(crate) fn prepare<'a>(
+        peer: &str,
+        mut settings: Box<dyn Settings>,
+        wishes: impl IntoIterator<Item = &'a Wish>,
+        stop: SignalFd,
+    ) -> Result<Self, Failure> {
+        let mut saved: Vec<(Object, Saved)> = Vec::new();
+        let mut unsaved: Vec<SettingError> = Vec::new();
+        for wish in wishes {
+            let object = &wish.object;
+            let known = saved.iter().any(|(known, _)| known == object)
+                || unsaved.iter().any(|error| error.object == *object);
+            if known {
+                continue;
+            }
+            match settings.save(object) {
+                Ok(value) => saved.push((object.clone(), value)),
+                Err(error) => unsaved.push(error),
+            }
+        }
+        may_set(settings.as_mut(), &saved)?;
+        let guard = if saved.is_empty() {
+            None
+        } else {
+            Some(Guard::start(&saved)?)
+        };
+        Ok(Self {
+            peer: peer.to_owned(),
+            settings,
+            saved,
+            unsaved,
+            guard,
+            stop,
+        })
+    }
+
+    /// The test that words ask for.
+    ///
+    /// # Errors
+    /// Words that are no test, or one that an experiment cannot make.
+    pub(crate) fn request(peer: &str, words: &[String]) -> Result<TestRequest, Failure> {
+        let mut all: Vec<OsString> = ["linerate", "test", peer].map(OsString::from).to_vec();
+        all.extend(words.iter().map(OsString::from));
+        match arguments::parse(all) {
+            Action::Test(request) => {
+                let kept = request.output.is_some()
+                    || request.pictures.html.is_some()
+                    || request.pictures.svg.is_some();
+                if request.runs == Runs::One && !kept {
+                    return Ok(*request);
+                }
+                Err(Failure::Usage(
+                    "the runs of an experiment are plain tests: --counter-test, --rfc6349, -o, --html and --svg belong to `linerate test`"
+                        .to_owned(),
+                ))
+            }
+            Action::Refuse(text) => Err(Failure::Usage(format!("of the test's options: {text}"))),
+            _ => Err(Failure::Usage(format!(
+                "'{}' are no options of `linerate test`",
+                words.join(" ")
+            ))),
+        }
+    }
+
+    /// Sets what is wished; why it cannot be, where it cannot.
+    fn set(&mut self, wishes: &[Wish]) -> Result<Option<String>, Failure> {
+        let about = |error: &SettingError| wishes.iter().any(|wish| wish.object == error.object);
+        if let Some(error) = self.unsaved.iter().find(|error| about(error)) {
+            return Ok(Some(format!(
+                "{error}; what cannot be saved is not changed"
+            )));
+        }
+        let plan = plan(&facts_of(None)?, wishes);
+        if let Some(refusal) = plan.refused.first() {
+            return Ok(Some(format!(
+                "{} = {} ({}): {}",
+                refusal.object, refusal.wanted, refusal.from, refusal.why
+            )));
+        }
+        for step in &plan.steps {
+            if let Err(error) = self.settings.write(&step.object, &step.wanted) {
+                return Ok(Some(error.to_string()));
+            }
+            match self.settings.read(&step.object) {
+                Ok(read) if read == step.wanted => {}
+                Ok(read) => {
+                    return Ok(Some(format!(
+                        "{} was set to {} and reads {read}",
+                        step.object, step.wanted
+                    )));
+                }
+                Err(error) => return Ok(Some(error.to_string())),
+            }
+        }
+        Ok(None)
+    }
+
+    fn restore(&mut self) -> Result<(), Failure> {
+        let wrong = restore_all(self.settings.as_mut(), &self.saved);
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let values: Vec<String> = self
+            .saved
+            .iter()
+            .map(|(object, saved)| format!("{object} = {}", saved.value))
+            .collect();
+        Err(Failure::Setting(format!(
+            "not all is as it was: {}; the old values are {}",
+            wrong.join("; "),
+            values.join(", ")
+        )))
+    }
+
+    fn run(&self, words: &[String]) -> Result<Gave, Failure> {
+        let request = Self::request(&self.peer, words)?;
+        let options = ClientOptions {
+            credentials: test::credentials(&request)?,
+            fit_datagrams: request.fit_datagrams.then_some(DatagramFit::NoFragments),
+            ..ClientOptions::default()
+        };
+        let before = machine_cpu();
+        let record = match successive::run(&request.plan, &options, &self.stop) {
+            Ok(Some(record)) if record.outcome != Outcome::Interrupted => record,
+            Ok(_) => return Ok(Gave::Stopped),
+            Err(why) => return Ok(Gave::Measured(Box::new(Measured::failed(why)))),
+        };
+        let disturbed = stolen(before, machine_cpu()).into_iter().collect();
+        let evidence = Evidence::of(&record);
+        let view = RunView::of(&evidence, &explain(&evidence));
+        let document = serde_json::from_str(&json::document(&view, &record))
+            .map_err(|error| Failure::Incomplete(format!("the test's document: {error}")))?;
+        let measured = Measured::of_document(&document, disturbed);
+        Ok(Gave::Measured(Box::new(measured)))
+    }
+}
+
+impl Place for HostPlace {
+    fn measure(&mut self, wanted: Wanted<'_>) -> Result<Gave, Failure> {
+        let set = self.set(wanted.wishes);
+        let gave = match set {
+            Ok(None) => self.run(wanted.words),
+            Ok(Some(why)) => Ok(Gave::Impossible(why)),
+            Err(failure) => Err(failure),
+        };
+        self.restore()?;
+        gave
+    }
+}
+
+/// Also where a run panics: what is left is restored while the stack unwinds.
+impl Drop for HostPlace {
+    fn drop(&mut self) {
+        if self.restore().is_ok()
+            && let Some(guard) = self.guard.take()
+        {
+            guard.dismiss();
+        }
+        // Else the guard tries once more, and says what it could not.
+    }
+}
+
+/// Whether a setting can be set at all: one is set to what it is.
+fn may_set(settings: &mut dyn Settings, saved: &[(Object, Saved)]) -> Result<(), Failure> {
+    use linerate_model::tuning::InterfaceSetting as S;
+    let harmless = saved.iter().find(|(object, _)| match object {
+        Object::Sysctl { .. } => true,
+        Object::Interface { setting, .. } => matches!(setting, S::Mtu | S::Txqueuelen),
+        Object::Governor => false,
+    });
+    let Some((object, saved)) = harmless else {
+        return Ok(());
+    };
+    settings.restore(object, saved).map_err(|error| {
+        Failure::Setting(format!(
+            "{error}; changing settings needs root (CAP_NET_ADMIN). Nothing was changed"
+        ))
+    })
+}
+
+/// Milliseconds of all CPUs: stolen by the hypervisor, and all.
+fn machine_cpu() -> Option<[u64; 2]> {
+    let cpus = counters::cpu().ok()?;
+    let stolen = cpus.iter().map(|cpu| cpu.steal).sum();
+    Some([stolen, cpus.iter().map(CpuCounters::total).sum()])
+}
+
+fn stolen(before: Option<[u64; 2]>, after: Option<[u64; 2]>) -> Option<String> {
+    let (before, after) = (before?, after?);
+    let all = after[1].checked_sub(before[1]).filter(|all| *all > 0)?;
+    let share = after[0].saturating_sub(before[0]) as f64 / all as f64;
+    (share > STOLEN).then(|| {
+        format!(
+            "the hypervisor gave {:.1} % of this machine's CPU time to others",
+            100.0 * share
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_the_hypervisor_took_time_from_is_disturbed() {
+        assert_eq!(stolen(Some([0, 1000]), Some([10, 2000])), None);
+        let said = stolen(Some([0, 1000]), Some([50, 2000])).unwrap();
+        assert!(said.contains("5.0 %"), "{said}");
+        assert_eq!(stolen(None, Some([50, 2000])), None);
+    }
+
+    #[test]
+    fn the_test_of_an_experiment_is_a_plain_one() {
+        let words = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
+        let request = HostPlace::request("host", &words("-t 3 -P 2")).unwrap();
+        assert_eq!(
+            (request.plan.streams, request.plan.host.as_str()),
+            (2, "host")
+        );
+        for (text, said) in [
+            ("--rfc6349", "plain tests"),
+            ("-o x", "plain tests"),
+            ("--paralel 2", "of the test's options"),
+            ("--help", "are no options"),
+        ] {
+            let error = HostPlace::request("host", &words(text))
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}

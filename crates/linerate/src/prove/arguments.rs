@@ -1,0 +1,105 @@
+//! The command line of `linerate prove`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use linerate_experiment::prove::{Pairs, Question};
+use linerate_experiment::sweep;
+
+use crate::lab::arguments::PathOptions;
+
+/// Pairs until the question is decided, at most.
+const MOST: u32 = 15;
+
+/// `linerate prove`.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct ProveArguments {
+    /// Profile (TOML, or lines of sysctl.conf where the name ends in .conf) of the runs before [default: as it is]
+    #[arg(long, value_name = "FILE")]
+    pub(super) before: Option<PathBuf>,
+    /// Profile of the runs after
+    #[arg(long, value_name = "FILE")]
+    pub(super) after: PathBuf,
+    /// Measure from this host to a host that runs `linerate serve`. Needs root; every setting is restored
+    #[arg(
+        long,
+        value_name = "HOST",
+        required_unless_present = "in_lab",
+        conflicts_with = "in_lab"
+    )]
+    pub(super) peer: Option<String>,
+    /// Measure in a lab, without root: a scenario's file, or the name of a preset
+    #[arg(long, value_name = "SCENARIO", group = "in_lab", conflicts_with_all = ["rate", "rtt", "queue", "loss", "mode"])]
+    pub(super) lab: Option<String>,
+    /// Measure in a lab whose path the options below make
+    #[arg(long, group = "in_lab")]
+    pub(super) path: bool,
+    #[command(flatten)]
+    pub(super) options: PathOptions,
+    /// So many pairs of runs, 3 to 100 [default: from 6 on until it is decided]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=100))]
+    pairs: Option<u32>,
+    /// At most so many pairs until it is decided, 6 to 100
+    #[arg(long, value_name = "N", default_value_t = MOST, value_parser = clap::value_parser!(u32).range(6..=100), conflicts_with = "pairs")]
+    most: u32,
+    /// The smallest effect that is of interest
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = sweep::share)]
+    least: f64,
+    /// Decides the order of runs, the resamples of the interval, and a lab's chance
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Seconds that each run measures
+    #[arg(short = 't', long, value_name = "SECONDS")]
+    time: Option<f64>,
+    /// Streams in each direction
+    #[arg(short = 'P', long, value_name = "N")]
+    parallel: Option<u16>,
+    /// The peer sends
+    #[arg(short = 'R', long)]
+    reverse: bool,
+    /// Congestion control of the sender
+    #[arg(short = 'C', long, value_name = "NAME")]
+    congestion: Option<String>,
+    /// The server's port
+    #[arg(short = 'p', long, value_name = "PORT")]
+    port: Option<u16>,
+    /// One JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+    /// More arguments for `linerate test`
+    #[arg(last = true, value_name = "TEST")]
+    test: Vec<String>,
+}
+
+impl ProveArguments {
+    /// What is asked.
+    pub(super) fn question(&self) -> Question {
+        Question {
+            pairs: self
+                .pairs
+                .map_or(Pairs::UntilDecided(self.most), Pairs::Exactly),
+            least: self.least,
+            seed: self.seed,
+        }
+    }
+
+    /// The test's arguments.
+    pub(super) fn words(&self) -> Vec<String> {
+        let valued = [
+            ("-t", self.time.map(|seconds| seconds.to_string())),
+            ("-P", self.parallel.map(|streams| streams.to_string())),
+            ("-C", self.congestion.clone()),
+            ("-p", self.port.map(|port| port.to_string())),
+        ];
+        let mut words: Vec<String> = valued
+            .into_iter()
+            .filter_map(|(option, value)| Some([option.to_owned(), value?]))
+            .flatten()
+            .collect();
+        if self.reverse {
+            words.push("-R".to_owned());
+        }
+        words.extend(self.test.iter().cloned());
+        words
+    }
+}

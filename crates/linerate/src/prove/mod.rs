@@ -1,0 +1,256 @@
+//! `linerate prove`: whether a change helped.
+
+pub(crate) mod arguments;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use linerate_experiment::in_lab::{with_wishes, without_meaning};
+use linerate_experiment::measured::Measured;
+use linerate_experiment::prove::{Pairs, Proof, Proving, Side, Verdict};
+use linerate_kernel::clock;
+use linerate_lab::runner;
+use linerate_lab::scenario::Scenario;
+use linerate_model::units::{BitRate, whole};
+use linerate_tune::live::Live;
+use linerate_tune::profile::Wish;
+
+use crate::action::Failure;
+use crate::lab;
+use crate::place::{Gave, HostPlace, LabPlace, Pace, Place, Wanted};
+use crate::printer::Printer;
+use crate::tune::wishes_in;
+use arguments::ProveArguments;
+
+/// One of the two that are compared.
+struct Kind {
+    wishes: Vec<Wish>,
+    scenario: Option<Scenario>,
+}
+
+/// Runs the pairs and says what they say.
+pub(crate) fn run(arguments: &ProveArguments, printer: &Printer) -> Result<(), Failure> {
+    let read = |file: Option<&Path>| file.map_or_else(|| Ok(Vec::new()), wishes_in);
+    let (before, after) = (
+        read(arguments.before.as_deref())?,
+        read(Some(&arguments.after))?,
+    );
+    if same(&before, &after) {
+        return Err(Failure::Usage(
+            "both profiles wish for the same: there is nothing to compare".to_owned(),
+        ));
+    }
+    let words = arguments.words();
+    let base = base(arguments, &words)?;
+    let kinds = [before, after].map(|wishes| -> Result<Kind, Failure> {
+        let scenario = base.as_ref().map(|base| with_wishes(base, &wishes));
+        let scenario = scenario
+            .transpose()
+            .map_err(|error| Failure::Usage(error.to_string()))?;
+        Ok(Kind { wishes, scenario })
+    });
+    let [before, after] = kinds;
+    let kinds = [before?, after?];
+    let mut place = place(arguments, &kinds, &words)?;
+    let proof = go(arguments, &kinds, &words, place.as_mut(), printer)?;
+    // Restored before anything else can fail.
+    drop(place);
+    let remarks = remarks(&kinds);
+    if arguments.json {
+        let document = serde_json::json!({
+            "software": linerate_engine::software(),
+            "proof": proof,
+            "settings": settings(&kinds),
+            "remarks": remarks,
+        });
+        printer.line(&document.to_string())?;
+    } else {
+        let mut text = proof.text();
+        text.push_str(&settings_text(&kinds));
+        for remark in remarks {
+            let _ = writeln!(text, "Note      {remark}");
+        }
+        printer.print(&text)?;
+    }
+    ended(&proof)
+}
+
+fn same(before: &[Wish], after: &[Wish]) -> bool {
+    let sorted = |wishes: &[Wish]| {
+        let mut all: Vec<String> = wishes
+            .iter()
+            .map(|wish| format!("{}={}", wish.object, wish.value))
+            .collect();
+        all.sort_unstable();
+        all
+    };
+    sorted(before) == sorted(after)
+}
+
+/// The lab without profiles; `None` on hosts.
+fn base(arguments: &ProveArguments, words: &[String]) -> Result<Option<Scenario>, Failure> {
+    let scenario = match (&arguments.lab, arguments.path) {
+        (Some(asked), _) => lab::scenario(asked)?,
+        (None, true) => lab::scenario_by_options(&arguments.options)?,
+        (None, false) if arguments.options.is_given() => {
+            return Err(Failure::Usage(
+                "--rate, --rtt, --queue, --loss and --mode make a lab's path: add --path; the path to a peer is what it is"
+                    .to_owned(),
+            ));
+        }
+        (None, false) => return Ok(None),
+    };
+    let mut scenario = scenario;
+    // The scenario's reader says what a lab's test cannot have.
+    let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+    let text = format!("name = \"test\"\ntest.args = [{}]\n", quoted.join(", "));
+    Scenario::parse("the test's options", &text)?;
+    scenario.test.args.extend(words.iter().cloned());
+    HostPlace::request("192.0.2.1", &scenario.test.args)?;
+    Ok(Some(scenario))
+}
+
+fn place(
+    arguments: &ProveArguments,
+    kinds: &[Kind; 2],
+    words: &[String],
+) -> Result<Box<dyn Place>, Failure> {
+    let signals = lab::take_signals()?;
+    let Some(peer) = &arguments.peer else {
+        let isolation = runner::isolate()?;
+        return Ok(Box::new(LabPlace { isolation, signals }));
+    };
+    // Before anything is saved or changed.
+    HostPlace::request(peer, words)?;
+    let wishes = kinds.iter().flat_map(|kind| &kind.wishes);
+    let place = HostPlace::prepare(peer, Box::new(Live::default()), wishes, signals)?;
+    Ok(Box::new(place))
+}
+
+fn go(
+    arguments: &ProveArguments,
+    kinds: &[Kind; 2],
+    words: &[String],
+    place: &mut dyn Place,
+    printer: &Printer,
+) -> Result<Proof, Failure> {
+    let question = arguments.question();
+    let mut proving = Proving::new(question);
+    let mut pace = Pace::default();
+    // Ends: each turn makes a run, of which there are at most three times twice the pairs.
+    while let Some(turn) = proving.upcoming() {
+        let kind = &kinds[usize::from(turn.side == Side::After)];
+        let begun = clock::monotonic();
+        let gave = place.measure(Wanted {
+            wishes: &kind.wishes,
+            words,
+            scenario: kind.scenario.as_ref(),
+            seed: question.seed.wrapping_add(u64::from(turn.pair)) & (u64::MAX >> 1),
+        })?;
+        pace.took(clock::monotonic().since(begun));
+        let measured = match gave {
+            Gave::Measured(measured) => *measured,
+            Gave::Impossible(why) => {
+                return Err(Failure::Setting(format!(
+                    "the settings {} cannot be had, so nothing is compared: {why}. All is as it was",
+                    turn.side.word()
+                )));
+            }
+            Gave::Stopped => {
+                proving.stop("it was stopped");
+                break;
+            }
+        };
+        let again = if turn.attempt > 1 { ", once more" } else { "" };
+        let line = format!(
+            "  pair {}, {}{again}: {}",
+            turn.pair,
+            turn.side.word(),
+            said(&measured)
+        );
+        proving.took(measured);
+        let left = usize::try_from(proving.left()).unwrap_or(usize::MAX);
+        let at_most = match question.pairs {
+            Pairs::UntilDecided(_) => pace.left(left).replace("about", "at most about"),
+            Pairs::Exactly(_) => pace.left(left),
+        };
+        printer.tell(&format!("{line}{at_most}"));
+    }
+    Ok(proving.proof())
+}
+
+/// A run in words.
+pub(crate) fn said(measured: &Measured) -> String {
+    let rate = measured.goodput_bps.map(|bps| BitRate(whole(bps)));
+    let mut text = match (&measured.failed, rate) {
+        (Some(why), _) => format!("failed: {why}"),
+        (None, Some(rate)) => rate.to_string(),
+        (None, None) => "goodput unknown".to_owned(),
+    };
+    if let Some(why) = measured.disturbed.first() {
+        let _ = write!(text, " (disturbed: {why})");
+    }
+    text
+}
+
+fn remarks(kinds: &[Kind; 2]) -> Vec<String> {
+    let in_lab = kinds.iter().filter(|kind| kind.scenario.is_some());
+    let mut all: Vec<String> = in_lab
+        .filter_map(|kind| without_meaning(&kind.wishes))
+        .collect();
+    all.dedup();
+    all
+}
+
+/// What each side sets: object, before, after.
+fn settings(kinds: &[Kind; 2]) -> Vec<[String; 3]> {
+    let mut objects: Vec<String> = kinds
+        .iter()
+        .flat_map(|kind| kind.wishes.iter().map(|wish| wish.object.to_string()))
+        .collect();
+    objects.sort_unstable();
+    objects.dedup();
+    let value = |kind: &Kind, object: &str| {
+        let wish = kind
+            .wishes
+            .iter()
+            .rfind(|wish| wish.object.to_string() == *object);
+        wish.map_or_else(|| "as it is".to_owned(), |wish| wish.value.clone())
+    };
+    objects
+        .into_iter()
+        .map(|object| {
+            let [before, after] = kinds.each_ref().map(|kind| value(kind, &object));
+            [object, before, after]
+        })
+        .collect()
+}
+
+fn settings_text(kinds: &[Kind; 2]) -> String {
+    let rows = settings(kinds);
+    let width = |at: usize| {
+        rows.iter()
+            .map(|row| row[at].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let (object, before) = (width(0).max(7), width(1).max(6));
+    let mut text = format!("\n{:<object$}  {:<before$}  after\n", "setting", "before");
+    for [name, old, new] in &rows {
+        let _ = writeln!(text, "{name:<object$}  {old:<before$}  {new}");
+    }
+    text
+}
+
+fn ended(proof: &Proof) -> Result<(), Failure> {
+    match (&proof.stopped, proof.verdict) {
+        (Some(why), Verdict::Undecided { .. }) => Err(Failure::Incomplete(format!(
+            "the comparison ended early: {why}; what was measured is above, and every setting is as it was"
+        ))),
+        (_, Verdict::Undecided { .. }) => Err(Failure::Undecided(
+            "the pairs do not decide whether the change helps; the report says how many more would"
+                .to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,28 @@
+//! The command line of `linerate sweep`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// `linerate sweep`.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct SweepArguments {
+    /// What to measure: factors with their levels, and where
+    #[arg(required_unless_present = "show", conflicts_with = "show")]
+    pub(super) file: Option<PathBuf>,
+    /// Keep runs, table, CSV and charts in this folder, and go on with what is there [default: the file's name without .toml]
+    #[arg(short = 'o', long, value_name = "FOLDER", conflicts_with = "show")]
+    pub(super) output: Option<PathBuf>,
+    /// Measure nothing: show what is in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) show: Option<PathBuf>,
+    /// Measure nothing: show the cells and what each would be
+    #[arg(long, requires = "file")]
+    pub(super) dry_run: bool,
+    /// One JSON document instead of the table
+    #[arg(long, conflicts_with = "csv")]
+    pub(super) json: bool,
+    /// The runs as CSV instead of the table
+    #[arg(long)]
+    pub(super) csv: bool,
+}

@@ -1,0 +1,252 @@
+//! `linerate tune apply`: refuses what it must, keeps the old values, arms the rollback, makes the changes, asks
+//! whether what worked before works.
+
+use linerate_kernel::thread::SignalFd;
+use linerate_model::change_set::Probe;
+use linerate_model::tuning::TuningPlan;
+use linerate_model::units::Nanos;
+use linerate_report::host as report;
+use linerate_tune::apply::{self, Cause, Failed, Journal, Order, Permissions, Surroundings};
+use linerate_tune::journal::{ChangeSet, Entry, Rollback, Snapshot};
+use linerate_tune::state_folder::{JournalFile, StateError};
+
+use super::arguments::ApplyArguments;
+use super::place::{Place, now, unix_s};
+use super::probes::Probes;
+use super::{arming, confirm, plan_for};
+use crate::action::Failure;
+use crate::printer::Printer;
+use crate::signals;
+
+const LEAST: Nanos = Nanos::from_millis(1000);
+const MOST: Nanos = Nanos::from_millis(3_600_000);
+/// A set's name is its second; more in one second than this is no accident.
+const MOST_A_SECOND: u32 = 100;
+const HANGUP: i32 = 1;
+
+pub(super) fn run(arguments: &ApplyArguments, printer: &Printer) -> Result<(), Failure> {
+    if !(LEAST..=MOST).contains(&arguments.confirm_within) {
+        return Err(Failure::Usage("--confirm-within is 1s to 1h".to_owned()));
+    }
+    if arguments.wishes.from.is_some() && arguments.place.root.is_none() {
+        return Err(Failure::Usage(
+            "--from plans for another host's facts: only below --root can that be applied"
+                .to_owned(),
+        ));
+    }
+    let place = Place::of(&arguments.place)?;
+    let plan = plan_for(&arguments.wishes, place.root.as_deref())?;
+    let permissions = Permissions {
+        risk: arguments.allow,
+        over: arguments.over.clone(),
+    };
+    let objections = apply::objections(&plan, &permissions);
+    if arguments.dry_run {
+        return dry_run(arguments, &plan, &objections, printer);
+    }
+    if !objections.is_empty() {
+        let many = objections.join("\n  ");
+        return Err(Failure::Refused(format!("nothing was touched:\n  {many}")));
+    }
+    if plan.steps.is_empty() {
+        printer.line("Nothing is to be changed.")?;
+        return Ok(());
+    }
+    let _lock = place.state.lock()?;
+    refuse_a_second(&place)?;
+    let probes = Probes::before(&place, &arguments.probe)?;
+    let (snapshot, journal) = begin(arguments, &plan, &place)?;
+    // What ends a process otherwise is heard between two changes; a lost terminal is no reason to stop at all.
+    let stop = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE], &[HANGUP]])?;
+    let mut around = Around {
+        journal,
+        probes,
+        place: &place,
+        stop,
+        printer,
+    };
+    let mut settings = place.settings();
+    match apply::apply(snapshot, &mut *settings, &mut around) {
+        Ok((set, probes)) => applied(arguments, set, &probes, &mut around, printer),
+        Err(failed) => {
+            let probes = match &failed.set {
+                Some(_) => around.probe(),
+                None => Vec::new(),
+            };
+            Err(taken_back(arguments, *failed, &probes, printer)?)
+        }
+    }
+}
+
+fn dry_run(
+    arguments: &ApplyArguments,
+    plan: &TuningPlan,
+    objections: &[String],
+    printer: &Printer,
+) -> Result<(), Failure> {
+    if arguments.json {
+        printer.line(&report::plan_document(plan))?;
+    } else {
+        printer.print(&report::plan_report(plan))?;
+    }
+    if objections.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Refused(format!(
+        "this would be refused:\n  {}",
+        objections.join("\n  ")
+    )))
+}
+
+/// One set at a time may wait for its confirmation: a second one would keep the first one's values as old ones.
+fn refuse_a_second(place: &Place) -> Result<(), Failure> {
+    let waits = place
+        .sets()?
+        .into_iter()
+        .find(|set| set.state.is_pending() && set.is_of_boot(&place.boot_id));
+    match waits {
+        None => Ok(()),
+        Some(set) => Err(Failure::Refused(format!(
+            "nothing was touched: {0} is {1}; first: linerate tune confirm {0}, or revert {0}",
+            set.snapshot.id,
+            set.state.words()
+        ))),
+    }
+}
+
+/// Takes the old values and has them on disk.
+fn begin(
+    arguments: &ApplyArguments,
+    plan: &TuningPlan,
+    place: &Place,
+) -> Result<(Snapshot, JournalFile), Failure> {
+    let second =
+        linerate_kernel::process::local_label(linerate_kernel::clock::wall(), "%Y%m%d-%H%M%S");
+    let taken = place.state.ids()?;
+    let id = (1..=MOST_A_SECOND)
+        .map(|number| match number {
+            1 => second.clone(),
+            number => format!("{second}-{number}"),
+        })
+        .find(|id| !taken.contains(id))
+        .ok_or_else(|| Failure::Refused("too many sets of changes in one second".to_owned()))?;
+    let root = place.root_text();
+    let order = Order {
+        id: &id,
+        boot_id: &place.boot_id,
+        network: place.network,
+        root: root.as_deref(),
+        now_unix_s: unix_s(),
+        confirm_within: arguments.confirm_within,
+        steps: &plan.steps,
+    };
+    let untouched = |why: String| Failure::Refused(format!("nothing was touched: {why}"));
+    let snapshot = apply::snapshot(&order, &mut *place.settings(), now())
+        .map_err(|cause| untouched(cause.to_string()))?;
+    let journal = place.state.create(&snapshot).map_err(|error| match error {
+        error @ StateError::File { .. } => {
+            untouched(Cause::Snapshot(error.to_string()).to_string())
+        }
+        error => error.into(),
+    })?;
+    Ok((snapshot, journal))
+}
+
+/// What an apply has around it.
+struct Around<'a> {
+    journal: JournalFile,
+    probes: Probes,
+    place: &'a Place,
+    stop: Vec<SignalFd>,
+    printer: &'a Printer,
+}
+
+impl Journal for Around<'_> {
+    fn append(&mut self, entry: &Entry) -> Result<(), String> {
+        self.journal.append(entry)
+    }
+}
+
+impl Surroundings for Around<'_> {
+    fn arm(&mut self, snapshot: &Snapshot) -> Result<Rollback, String> {
+        arming::arm(self.place, snapshot, self.printer)
+    }
+
+    fn probe(&mut self) -> Vec<Probe> {
+        self.probes.after(self.place)
+    }
+
+    fn now(&mut self) -> Nanos {
+        now()
+    }
+
+    fn stopped(&mut self) -> bool {
+        self.stop
+            .first()
+            .is_some_and(|signals| matches!(signals.read(), Ok(Some(_))))
+    }
+}
+
+fn applied(
+    arguments: &ApplyArguments,
+    mut set: ChangeSet,
+    probes: &[Probe],
+    around: &mut Around<'_>,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    if arguments.yes {
+        confirm::confirm(&mut set, &mut around.journal)?;
+    }
+    let view = set.view(now());
+    if arguments.json {
+        printer.line(&report::set_document(&view, probes))?;
+    } else {
+        printer.print(&report::set_report(&view, probes))?;
+    }
+    Ok(())
+}
+
+/// Tells both results: why the change failed, and what became of the old values.
+fn taken_back(
+    arguments: &ApplyArguments,
+    failed: Failed,
+    probes: &[Probe],
+    printer: &Printer,
+) -> Result<Failure, Failure> {
+    if let Some(why) = &failed.unwritten {
+        printer.tell(&format!(
+            "linerate: the journal does not tell all of it: {why}"
+        ));
+    }
+    let Some(set) = failed.set else {
+        return Ok(Failure::Refused(format!(
+            "nothing was touched: {}",
+            failed.cause
+        )));
+    };
+    let view = set.view(now());
+    if arguments.json {
+        printer.line(&report::set_document(&view, probes))?;
+    } else {
+        printer.print(&report::set_report(&view, probes))?;
+    }
+    // An address that went with a link does not come again with the old value of a setting.
+    let still: Vec<&str> = probes
+        .iter()
+        .filter(|probe| probe.holds == Some(false))
+        .map(|probe| probe.seen.as_str())
+        .collect();
+    let still = match still.as_slice() {
+        [] => String::new(),
+        still => format!(", and still: {}", still.join("; ")),
+    };
+    let back = set.to_restore().is_empty();
+    Ok(if back {
+        Failure::TakenBack(format!("{}; all old values are back{still}", failed.cause))
+    } else {
+        Failure::NotBack(format!(
+            "{}; not all old values are back{still}: linerate tune revert {} --force tries again",
+            failed.cause, set.snapshot.id
+        ))
+    })
+}

@@ -1,0 +1,210 @@
+//! The command line of `linerate tune`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use linerate_model::audit::{Risk, Role, Target};
+use linerate_model::units::{BitRate, Nanos};
+
+use super::interfaces::arguments::InterfacesArguments;
+use crate::arguments::duration;
+
+/// `linerate tune`.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct TuneArguments {
+    #[command(subcommand)]
+    pub(super) command: TuneCommand,
+}
+
+#[derive(Subcommand, Debug, Clone)]
+pub(super) enum TuneCommand {
+    /// Show what would be changed, in which order and at which risk; nothing is changed
+    Plan(PlanArguments),
+    /// Change settings; all goes back unless `tune confirm` comes in time
+    Apply(Box<ApplyArguments>),
+    /// Keep what was applied: the rollback that waits is called off
+    Confirm(SetArguments),
+    /// Restore the values from before a set of changes, and remove what it persisted
+    Revert(RevertArguments),
+    /// List sets of changes, and what waits to be confirmed
+    Status(ShowArguments),
+    /// Say what of the confirmed changes runs, is persisted, has drifted, and who did it
+    Verify(ShowArguments),
+    /// Write what was confirmed to files that keep it over a boot, or remove them
+    Persist(PersistArguments),
+    /// Roll a set back now, or when its time to confirm ends: what timers call
+    #[command(hide = true)]
+    Rollback(RollbackArguments),
+    /// Revert what was never confirmed: what the boot calls
+    Recover(ShowArguments),
+    /// Set up a guest's data-plane interfaces as a file declares them
+    Interfaces(InterfacesArguments),
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct PlanArguments {
+    #[command(flatten)]
+    pub(super) wishes: WishArguments,
+    /// One JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// What is wished for.
+#[derive(Args, Debug, Clone)]
+pub(super) struct WishArguments {
+    /// Profiles (TOML), or files of lines `key = value` (.conf) [default: what an audit recommends]
+    pub(super) profiles: Vec<PathBuf>,
+    /// Without profiles: rate that the host shall carry, bit/s (K, M, G of 1000)
+    #[arg(long, value_name = "RATE", conflicts_with = "profiles")]
+    rate: Option<BitRate>,
+    /// Without profiles: round-trip time to its peer
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "profiles")]
+    rtt: Option<Nanos>,
+    /// Without profiles: flows that share the rate
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536), conflicts_with = "profiles")]
+    flows: Option<u32>,
+    /// Without profiles: transfer, measurement, server or guest
+    #[arg(long, value_name = "ROLE", conflicts_with = "profiles")]
+    role: Option<Role>,
+    /// Plan for these facts (`linerate host --json`) instead of this host
+    #[arg(long, value_name = "FILE")]
+    pub(super) from: Option<PathBuf>,
+}
+
+impl WishArguments {
+    /// What the host shall carry.
+    pub(super) fn target(&self) -> Target {
+        Target {
+            rate_bps: self.rate.filter(|rate| rate.0 > 0),
+            rtt: self.rtt.filter(|rtt| rtt.0 > 0),
+            flows: self.flows.unwrap_or(1),
+            role: self.role.unwrap_or_default(),
+            ..Target::default()
+        }
+    }
+}
+
+/// Where settings are, and where their old values are kept.
+#[derive(Args, Debug, Clone)]
+pub(super) struct PlaceArguments {
+    /// Change files below this folder instead of this machine
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) root: Option<PathBuf>,
+    /// Where old values are kept [default: /var/lib/linerate/tune, below the root]
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) state: Option<PathBuf>,
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct ApplyArguments {
+    #[command(flatten)]
+    pub(super) wishes: WishArguments,
+    #[command(flatten)]
+    pub(super) place: PlaceArguments,
+    /// All goes back when this has passed without `tune confirm`; 1s to 1h
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "120s")]
+    pub(super) confirm_within: Nanos,
+    /// Confirm at once when everything that worked before still works
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// Also this host (or HOST:PORT, else its answer to a ping) must be reached before and after
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub(super) probe: Vec<String>,
+    /// The greatest risk: none, queue-reset or link-flap
+    #[arg(long, alias = "max-risk", value_name = "RISK", value_parser = risk, default_value = "queue-reset")]
+    pub(super) allow: Risk,
+    /// Change settings that this program sets too, by its name
+    #[arg(long, value_name = "OWNER")]
+    pub(super) over: Vec<String>,
+    /// Say what would be done; nothing is changed
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// One JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// A risk by the name that messages give it.
+fn risk(text: &str) -> Result<Risk, String> {
+    [Risk::None, Risk::QueueReset, Risk::LinkFlap]
+        .into_iter()
+        .find(|risk| risk.words().replace(' ', "-") == text)
+        .ok_or_else(|| format!("'{text}' is none of none, queue-reset, link-flap"))
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct SetArguments {
+    /// The set [default: the one that waits]
+    pub(super) id: Option<String>,
+    #[command(flatten)]
+    pub(super) place: PlaceArguments,
+    /// Say what would be done; nothing is changed
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// One JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct RevertArguments {
+    /// The set [default: the last one that is not reverted]
+    pub(super) id: Option<String>,
+    #[command(flatten)]
+    pub(super) place: PlaceArguments,
+    /// Also values that somebody else has changed since
+    #[arg(long)]
+    pub(super) force: bool,
+    /// Say what would be done; nothing is changed
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// One JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct ShowArguments {
+    #[command(flatten)]
+    pub(super) place: PlaceArguments,
+    /// One JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args, Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a switch of the command line each"
+)]
+pub(super) struct PersistArguments {
+    #[command(flatten)]
+    pub(super) place: PlaceArguments,
+    /// Remove the files; what was there before comes back
+    #[arg(long)]
+    pub(super) remove: bool,
+    /// Overwrite files that linerate did not write, or that were changed since
+    #[arg(long)]
+    pub(super) force: bool,
+    /// Show the files; nothing is written
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// One JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Use these facts (`linerate host --json`) of the machine below --root
+    #[arg(long, value_name = "FILE", requires = "root")]
+    pub(super) from: Option<PathBuf>,
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct RollbackArguments {
+    /// The set
+    pub(super) id: String,
+    #[command(flatten)]
+    pub(super) place: PlaceArguments,
+    /// Wait until its time to confirm ends, and end earlier where it is confirmed
+    #[arg(long)]
+    pub(super) wait: bool,
+}

@@ -1,0 +1,91 @@
+//! Actions, done: files, interfaces of the kernel, programs that read their files again.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use linerate_kernel::setting::{self, Change, RouteOver};
+use linerate_tune::guest::{Action, Effects, Route};
+
+use super::store::replace;
+
+/// This guest.
+pub(super) struct Guest {
+    root: PathBuf,
+}
+
+impl Guest {
+    pub(super) fn below(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+}
+
+impl Effects for Guest {
+    fn act(&mut self, action: &Action) -> Result<(), String> {
+        let change = |add: &bool| if *add { Change::Add } else { Change::Remove };
+        let done = match action {
+            Action::WriteFile { path, text } => return replace(&self.path(path), text),
+            Action::RemoveFile { path } => {
+                return std::fs::remove_file(self.path(path)).map_err(|error| error.to_string());
+            }
+            Action::Reload { program } => return reload(program),
+            Action::Rename { from, to, .. } => setting::rename(from, to),
+            Action::Mtu { interface, mtu, .. } => setting::set_mtu(interface, *mtu),
+            Action::Up { interface, up, .. } => setting::set_up(interface, *up),
+            Action::Address {
+                interface,
+                address,
+                add,
+                ..
+            } => setting::change_address(interface, address.address, address.prefix, change(add)),
+            Action::Route {
+                interface,
+                route,
+                add,
+                ..
+            } => setting::change_route(over(interface, route), change(add)),
+        };
+        done.map_err(|error| match error.code() {
+            Some(EPERM) => format!("{}: run it as root", error.source),
+            _ => error.source.to_string(),
+        })
+    }
+}
+
+const EPERM: i32 = 1;
+
+fn over<'a>(interface: &'a str, route: &Route) -> RouteOver<'a> {
+    let everywhere = match route.via {
+        Some(IpAddr::V6(_)) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+        _ => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+    };
+    RouteOver {
+        to: route
+            .to
+            .map_or((everywhere, 0), |to| (to.address, to.prefix)),
+        via: route.via,
+        interface,
+        metric: route.metric,
+    }
+}
+
+fn reload(program: &str) -> Result<(), String> {
+    let (command, words): (&str, &[&str]) = match program {
+        "NetworkManager" => ("nmcli", &["general", "reload", "conf"]),
+        _ => ("networkctl", &["reload"]),
+    };
+    let output = Command::new(command)
+        .args(words)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("cannot run {command}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{command} {}: {}", words.join(" "), said.trim()))
+}

@@ -1,0 +1,102 @@
+//! Files on disk: what was applied the last time, and what was written for other programs.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use linerate_kernel::file;
+use linerate_tune::guest::{MANAGER, NETWORK, State, is_ours};
+
+/// The folder of the state.
+pub(super) struct Store {
+    folder: PathBuf,
+}
+
+impl Store {
+    pub(super) fn at(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join("interfaces.json")
+    }
+
+    /// Held until it is dropped.
+    pub(super) fn lock(&self) -> Result<File, String> {
+        let say = |error| format!("cannot lock {}: {error}", self.folder.display());
+        fs::create_dir_all(&self.folder).map_err(say)?;
+        let folder = File::open(&self.folder).map_err(say)?;
+        file::lock(&folder).map_err(say)?;
+        Ok(folder)
+    }
+
+    /// Nothing, where nothing was applied yet.
+    pub(super) fn read(&self) -> Result<State, String> {
+        let path = self.path();
+        let name = path.display();
+        match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
+                format!("{name} is no state of interfaces ({error}); remove it, and all that is declared is applied again")
+            }),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(State::default()),
+            Err(error) => Err(format!("cannot read {name}: {error}")),
+        }
+    }
+
+    pub(super) fn write(&self, state: &State) -> Result<(), String> {
+        let path = self.path();
+        let text = serde_json::to_string_pretty(state).map_err(|error| error.to_string())?;
+        replace(&path, &text)
+    }
+}
+
+/// Gives a file a text: all of it or, where that fails, what was there before.
+pub(super) fn replace(path: &Path, text: &str) -> Result<(), String> {
+    let say = |error| format!("cannot write {}: {error}", path.display());
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(folder).map_err(say)?;
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let attempt = || {
+        let mut file = File::create(&beside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&beside, path)?;
+        File::open(folder)?.sync_all()
+    };
+    attempt().map_err(|error| {
+        // What failed is told; that the rest of it is in the way is not worse.
+        drop(fs::remove_file(&beside));
+        say(error)
+    })
+}
+
+/// The files that we wrote for other programs, by their path from `/`.
+pub(super) fn files(root: &Path) -> Result<BTreeMap<String, String>, String> {
+    let mut found = BTreeMap::new();
+    let mut take = |path: String| -> Result<(), String> {
+        let at = root.join(path.trim_start_matches('/'));
+        match fs::read_to_string(&at) {
+            Ok(text) => {
+                found.insert(path, text);
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(format!("cannot read {}: {error}", at.display())),
+        }
+    };
+    take(MANAGER.to_owned())?;
+    let folder = root.join(NETWORK.trim_start_matches('/'));
+    let names = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(found),
+        Err(error) => return Err(format!("cannot read {}: {error}", folder.display())),
+    };
+    for name in names.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
+        if is_ours(&name) {
+            take(format!("{NETWORK}/{name}"))?;
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,90 @@
+//! `linerate tune`: what would be changed on a host, the change with a way back, and what became of it.
+
+mod apply;
+pub(crate) mod arguments;
+mod arming;
+mod confirm;
+mod interfaces;
+mod persist;
+mod place;
+mod probes;
+mod revert;
+mod status;
+mod verify;
+
+use std::path::Path;
+
+use linerate_model::tuning::TuningPlan;
+use linerate_report::host as report;
+use linerate_tune::plan::{plan, wishes_of};
+use linerate_tune::profile::{self, Wish};
+
+use crate::action::Failure;
+use crate::host::{facts_of, read};
+use crate::printer::Printer;
+use arguments::{PlanArguments, TuneArguments, TuneCommand, WishArguments};
+
+/// Does what is asked.
+pub(crate) fn run(arguments: TuneArguments, printer: &Printer) -> Result<(), Failure> {
+    match arguments.command {
+        TuneCommand::Plan(arguments) => show_plan(&arguments, printer),
+        TuneCommand::Apply(arguments) => apply::run(&arguments, printer),
+        TuneCommand::Confirm(arguments) => confirm::run(&arguments, printer),
+        TuneCommand::Revert(arguments) => revert::run(&arguments, printer),
+        TuneCommand::Status(arguments) => status::run(&arguments, printer),
+        TuneCommand::Verify(arguments) => verify::run(&arguments, printer),
+        TuneCommand::Persist(arguments) => persist::run(&arguments, printer),
+        TuneCommand::Rollback(arguments) => revert::roll_back(&arguments, printer),
+        TuneCommand::Recover(arguments) => revert::recover(&arguments, printer),
+        TuneCommand::Interfaces(arguments) => interfaces::run(&arguments, printer),
+    }
+}
+
+fn show_plan(arguments: &PlanArguments, printer: &Printer) -> Result<(), Failure> {
+    let plan = plan_for(&arguments.wishes, None)?;
+    if arguments.json {
+        printer.line(&report::plan_document(&plan))?;
+    } else {
+        printer.print(&report::plan_report(&plan))?;
+    }
+    if plan.refused.is_empty() {
+        Ok(())
+    } else {
+        // The plan has said what cannot be done.
+        Err(Failure::Said)
+    }
+}
+
+/// The plan for what is wished, on this host, below a folder, or for facts in a file.
+fn plan_for(arguments: &WishArguments, root: Option<&Path>) -> Result<TuningPlan, Failure> {
+    let facts = match &arguments.from {
+        Some(file) => read(file)?,
+        None => facts_of(root)?,
+    };
+    let mut wishes = Vec::new();
+    if arguments.profiles.is_empty() {
+        let audit =
+            linerate_tune::audit(&facts, None, &arguments.target()).map_err(Failure::Usage)?;
+        wishes.extend(wishes_of(&audit));
+    }
+    for file in &arguments.profiles {
+        wishes.extend(wishes_in(file)?);
+    }
+    Ok(plan(&facts, &wishes))
+}
+
+/// The wishes of a profile: TOML, or lines of sysctl.conf(5) where the name ends in `.conf`.
+pub(crate) fn wishes_in(file: &Path) -> Result<Vec<Wish>, Failure> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::File(format!("cannot read {name}: {error}")))?;
+    let lines = file
+        .extension()
+        .is_some_and(|extension| extension == "conf");
+    let wishes = if lines {
+        profile::parse_sysctl(&name, &text)
+    } else {
+        profile::parse(&name, &text)
+    };
+    wishes.map_err(|error| Failure::File(error.to_string()))
+}

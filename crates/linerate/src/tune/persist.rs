@@ -1,0 +1,261 @@
+//! `linerate tune persist`: files that keep what was confirmed over a boot, and their removal as a whole.
+
+use std::path::{Path, PathBuf};
+
+use linerate_report::host as report;
+use linerate_tune::apply::Journal as _;
+use linerate_tune::journal::{ChangeSet, Entry, KeptFile};
+use linerate_tune::kept_file;
+use linerate_tune::persist::{self, Confirmed, Kept, MARK};
+
+use super::arguments::PersistArguments;
+use super::place::Place;
+use crate::action::Failure;
+use crate::host::read;
+use crate::printer::Printer;
+
+pub(super) fn run(arguments: &PersistArguments, printer: &Printer) -> Result<(), Failure> {
+    let place = Place::of(&arguments.place)?;
+    if arguments.dry_run {
+        return dry_run(arguments, &place, printer);
+    }
+    let _lock = place.state.lock()?;
+    if arguments.remove {
+        return remove(arguments, &place, printer);
+    }
+    let (kept, _) = planned(arguments, &place)?;
+    write(&place, &kept, arguments.force)?;
+    tell(arguments, &place, &kept, printer)
+}
+
+/// What would be kept, and of which set.
+fn planned(arguments: &PersistArguments, place: &Place) -> Result<(Kept, String), Failure> {
+    let confirmed = persist::confirmed(&place.own_sets()?);
+    let Some(last) = confirmed.iter().map(|one| one.set.clone()).max() else {
+        return Err(Failure::Refused(
+            "nothing was confirmed: only that is persisted (linerate tune apply, then confirm)"
+                .to_owned(),
+        ));
+    };
+    let facts = match &arguments.from {
+        Some(file) => read(file)?,
+        None => place.facts()?,
+    };
+    let (runs, drifted) = still_running(place, confirmed);
+    let mut kept = persist::files(&runs, &facts, &last);
+    kept.left_out.extend(drifted);
+    Ok((kept, last))
+}
+
+/// What was confirmed and is no longer so is not what was proven.
+fn still_running(
+    place: &Place,
+    confirmed: Vec<Confirmed>,
+) -> (
+    Vec<Confirmed>,
+    Vec<(linerate_model::tuning::Object, String)>,
+) {
+    let mut settings = place.settings();
+    let (mut runs, mut drifted) = (Vec::new(), Vec::new());
+    for one in confirmed {
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match settings.read(&one.object) {
+            Ok(now) if words(&now) == words(&one.value) => runs.push(one),
+            Ok(now) => drifted.push((
+                one.object,
+                format!("{} was confirmed and {now} runs", one.value),
+            )),
+            Err(error) => drifted.push((one.object, error.to_string())),
+        }
+    }
+    (runs, drifted)
+}
+
+fn dry_run(arguments: &PersistArguments, place: &Place, printer: &Printer) -> Result<(), Failure> {
+    if arguments.remove {
+        for set in place.own_sets()? {
+            for file in &set.files {
+                printer.line(&format!("{} would be removed", file.path))?;
+            }
+        }
+        return Ok(());
+    }
+    let (kept, _) = planned(arguments, place)?;
+    tell(arguments, place, &kept, printer)
+}
+
+fn tell(
+    arguments: &PersistArguments,
+    place: &Place,
+    kept: &Kept,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    let files: Vec<(String, String)> = kept
+        .files
+        .iter()
+        .map(|file| {
+            let path = path(place, &file.path).display().to_string();
+            (path, file.text.clone())
+        })
+        .collect();
+    let left_out: Vec<(String, String)> = kept
+        .left_out
+        .iter()
+        .map(|(object, why)| (object.to_string(), why.clone()))
+        .collect();
+    let written = !arguments.dry_run;
+    if arguments.json {
+        let document = report::persist_document(written, &files, &left_out, &kept.warnings);
+        printer.line(&document)?;
+    } else {
+        let text = report::persist_report(written, &files, &left_out, &kept.warnings);
+        printer.print(&text)?;
+    }
+    Ok(())
+}
+
+fn path(place: &Place, path: &str) -> PathBuf {
+    kept_file::below(place.root.as_deref().unwrap_or(Path::new("/")), path)
+}
+
+/// Writes down what was there, writes the files, and forgets those of earlier times.
+fn write(place: &Place, kept: &Kept, force: bool) -> Result<(), Failure> {
+    let sets = place.own_sets()?;
+    let mut foreign = Vec::new();
+    let mut files = Vec::new();
+    for file in &kept.files {
+        let before = kept_file::read(&path(place, &file.path))?;
+        if before.as_ref().is_some_and(|text| !text.contains(MARK)) {
+            foreign.push(file.path.clone());
+        }
+        files.push(KeptFile {
+            path: file.path.clone(),
+            before,
+            text: file.text.clone(),
+        });
+    }
+    if !foreign.is_empty() && !force {
+        return Err(Failure::Refused(format!(
+            "nothing was written: {} is not linerate's; --force overwrites it, and --remove brings it back",
+            foreign.join(", ")
+        )));
+    }
+    let last = persist::confirmed(&sets)
+        .into_iter()
+        .map(|one| one.set)
+        .max();
+    let Some(last) = last.filter(|_| !files.is_empty()) else {
+        return Ok(());
+    };
+    let mut journal = place.state.append(&last)?;
+    let append = |journal: &mut linerate_tune::state_folder::JournalFile, entry: Entry| {
+        journal.append(&entry).map_err(Failure::File)
+    };
+    append(
+        &mut journal,
+        Entry::Persisting {
+            files: files.clone(),
+        },
+    )?;
+    for (done, file) in files.iter().enumerate() {
+        if let Err(error) = kept_file::write(&path(place, &file.path), &file.text) {
+            let back = files[..done]
+                .iter()
+                .try_for_each(|file| as_before(place, file));
+            let told = match back {
+                Ok(()) => "what had been written is as it was before".to_owned(),
+                Err(failure) => failure.to_string(),
+            };
+            append(&mut journal, Entry::Unpersisted)?;
+            return Err(Failure::File(format!("{error}; {told}")));
+        }
+    }
+    append(&mut journal, Entry::Persisted)?;
+    forget_earlier(place, &sets, &last, &files)
+}
+
+/// Files that another set's journal has: removed where this time did not write them again.
+fn forget_earlier(
+    place: &Place,
+    sets: &[ChangeSet],
+    last: &str,
+    files: &[KeptFile],
+) -> Result<(), Failure> {
+    let earlier = sets.iter().filter(|set| !set.files.is_empty());
+    for set in earlier {
+        for file in &set.files {
+            if !files.iter().any(|new| new.path == file.path) {
+                kept_file::remove(&path(place, &file.path))?;
+            }
+        }
+        if set.snapshot.id != last {
+            let mut journal = place.state.append(&set.snapshot.id)?;
+            journal.append(&Entry::Unpersisted).map_err(Failure::File)?;
+        }
+    }
+    Ok(())
+}
+
+fn as_before(place: &Place, file: &KeptFile) -> Result<(), Failure> {
+    let path = path(place, &file.path);
+    match &file.before {
+        Some(text) => kept_file::write(&path, text)?,
+        None => kept_file::remove(&path)?,
+    }
+    Ok(())
+}
+
+fn remove(arguments: &PersistArguments, place: &Place, printer: &Printer) -> Result<(), Failure> {
+    let mut removed = Vec::new();
+    for mut set in place.own_sets()? {
+        if !set.files.is_empty() {
+            let files = set.files.iter().map(|file| path(place, &file.path));
+            removed.extend(files.map(|path| path.display().to_string()));
+            remove_files(place, &mut set, arguments.force)?;
+        }
+    }
+    if arguments.json {
+        printer.line(&report::removed_document(&removed))?;
+        return Ok(());
+    }
+    if removed.is_empty() {
+        printer.line("Nothing was persisted.")?;
+    }
+    for path in removed {
+        printer.line(&format!("{path}: removed"))?;
+    }
+    Ok(())
+}
+
+/// Makes the files of a set what they were before linerate wrote them.
+pub(super) fn remove_files(place: &Place, set: &mut ChangeSet, force: bool) -> Result<(), Failure> {
+    let mut changed = Vec::new();
+    for file in &set.files {
+        let found = kept_file::read(&path(place, &file.path))?;
+        let is_known =
+            found.is_none() || found.as_ref() == Some(&file.text) || found == file.before;
+        if !is_known {
+            changed.push(file.path.clone());
+        }
+    }
+    if !changed.is_empty() && !force {
+        return Err(Failure::Refused(format!(
+            "nothing was removed: somebody has changed {} since; --force removes it all the same",
+            changed.join(", ")
+        )));
+    }
+    for file in &set.files {
+        let ours = |text: &String| text.contains(MARK);
+        // One of ours from before is no state to go back to, unless the write of the next was cut short.
+        if set.files_are_whole && file.before.as_ref().is_some_and(ours) {
+            kept_file::remove(&path(place, &file.path))?;
+        } else {
+            as_before(place, file)?;
+        }
+    }
+    let mut journal = place.state.append(&set.snapshot.id)?;
+    journal.append(&Entry::Unpersisted).map_err(Failure::File)?;
+    // It names no step.
+    let _ = set.follow(&Entry::Unpersisted);
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! Where settings are changed and where their old values are kept: this machine, or files below a folder.
+
+use std::path::{Path, PathBuf};
+
+use linerate_kernel::{clock, namespace};
+use linerate_model::host::HostFacts;
+use linerate_model::units::Nanos;
+use linerate_tune::journal::ChangeSet;
+use linerate_tune::live::Live;
+use linerate_tune::rooted::Rooted;
+use linerate_tune::settings::Settings;
+use linerate_tune::state_folder::{StateError, StateFolder};
+
+use super::arguments::PlaceArguments;
+use crate::action::Failure;
+use crate::host::facts_of;
+
+/// Where old values are kept, below the root.
+const STATE: &str = "var/lib/linerate/tune";
+
+/// A place to change settings in.
+pub(super) struct Place {
+    /// The folder that stands for `/`, as an absolute path; absent for this machine.
+    pub(super) root: Option<PathBuf>,
+    /// Old values.
+    pub(super) state: StateFolder,
+    /// The boot.
+    pub(super) boot_id: String,
+    /// The network namespace; absent below a folder.
+    pub(super) network: Option<u64>,
+}
+
+impl From<StateError> for Failure {
+    fn from(error: StateError) -> Self {
+        match error {
+            StateError::Busy(_) | StateError::NoSet(_) | StateError::NoName(_) => {
+                Self::Refused(error.to_string())
+            }
+            error => Self::File(error.to_string()),
+        }
+    }
+}
+
+impl Place {
+    /// The place that the arguments name.
+    pub(super) fn of(arguments: &PlaceArguments) -> Result<Self, Failure> {
+        let root = arguments.root.as_deref().map(absolute).transpose()?;
+        let state = match &arguments.state {
+            Some(folder) => std::path::absolute(folder).map_err(|error| {
+                Failure::Usage(format!("--state {}: {error}", folder.display()))
+            })?,
+            None => root.as_deref().unwrap_or(Path::new("/")).join(STATE),
+        };
+        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(|error| {
+            Failure::File(format!(
+                "cannot read /proc/sys/kernel/random/boot_id: {error}; without it old values could be restored into another boot"
+            ))
+        })?;
+        let network = namespace::network_id().map_err(|error| {
+            Failure::File(format!("cannot tell the network namespace: {error}"))
+        })?;
+        Ok(Self {
+            network: root.is_none().then_some(network),
+            root,
+            state: StateFolder::at(&state),
+            boot_id: boot_id.trim().to_owned(),
+        })
+    }
+
+    /// Its facts.
+    pub(super) fn facts(&self) -> Result<HostFacts, Failure> {
+        facts_of(self.root.as_deref())
+    }
+
+    /// Its settings.
+    pub(super) fn settings(&self) -> Box<dyn Settings> {
+        match &self.root {
+            Some(root) => Box::new(Rooted::at(root)),
+            None => Box::new(Live::default()),
+        }
+    }
+
+    /// The folder that stands for `/`, as the journal has it.
+    pub(super) fn root_text(&self) -> Option<String> {
+        self.root.as_ref().map(|root| root.display().to_string())
+    }
+
+    /// Why a set's old values do not belong here; `None` where they do.
+    pub(super) fn stranger(&self, set: &ChangeSet) -> Option<String> {
+        let id = &set.snapshot.id;
+        if set.snapshot.root != self.root_text() {
+            let theirs = set.snapshot.root.as_deref().unwrap_or("/");
+            return Some(format!("{id} is of {theirs}: --root names it"));
+        }
+        if set.is_of_boot(&self.boot_id) && set.snapshot.network != self.network {
+            return Some(format!(
+                "{id} is of another network namespace: enter it (nsenter, ip netns exec) first"
+            ));
+        }
+        None
+    }
+
+    /// All sets, the oldest first.
+    pub(super) fn sets(&self) -> Result<Vec<ChangeSet>, Failure> {
+        let ids = self.state.ids()?;
+        let read = ids
+            .iter()
+            .map(|id| self.state.read(id).map_err(Failure::from));
+        read.collect()
+    }
+
+    /// Those of this root.
+    pub(super) fn own_sets(&self) -> Result<Vec<ChangeSet>, Failure> {
+        let mut sets = self.sets()?;
+        sets.retain(|set| set.snapshot.root == self.root_text());
+        Ok(sets)
+    }
+}
+
+fn absolute(folder: &Path) -> Result<PathBuf, Failure> {
+    folder
+        .canonicalize()
+        .ok()
+        .filter(|folder| folder.is_dir())
+        .ok_or_else(|| Failure::File(format!("cannot read {}: it is no folder", folder.display())))
+}
+
+/// The monotonic clock.
+pub(super) fn now() -> Nanos {
+    clock::monotonic()
+}
+
+/// The wall clock, s since 1970: a label.
+pub(super) fn unix_s() -> u64 {
+    clock::wall().0 / 1_000_000_000
+}

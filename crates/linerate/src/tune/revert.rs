@@ -1,0 +1,244 @@
+//! `linerate tune revert`, `rollback` and `recover`: old values back, by a user, by a timer, at boot.
+
+use std::time::Duration;
+
+use linerate_kernel::thread::block_signals;
+use linerate_model::change_set::SetState;
+use linerate_report::host as report;
+use linerate_tune::apply::Journal as _;
+use linerate_tune::journal::{ChangeSet, Entry};
+use linerate_tune::restore::{Drifted, restore};
+use linerate_tune::state_folder::Lock;
+
+use super::arguments::{RevertArguments, RollbackArguments, ShowArguments};
+use super::place::{Place, now};
+use super::{arming, persist};
+use crate::action::Failure;
+use crate::printer::Printer;
+
+/// So often the one that waits looks whether there is still something to wait for.
+const LOOK: Duration = Duration::from_millis(200);
+/// So long a rollback waits for the process that applies; whoever holds the lock then hangs in a driver.
+const LOCK_TRIES: u32 = 50;
+/// SIGHUP, SIGINT, SIGTERM: what ends a session ends no rollback.
+const NOT_HEARD: [i32; 3] = [1, 2, 15];
+
+pub(super) fn run(arguments: &RevertArguments, printer: &Printer) -> Result<(), Failure> {
+    let place = Place::of(&arguments.place)?;
+    let _lock = place.state.lock()?;
+    let mut set = match &arguments.id {
+        Some(id) => place.state.read(id)?,
+        None => last(&place)?,
+    };
+    if let Some(why) = place.stranger(&set) {
+        return Err(Failure::Refused(why));
+    }
+    let has_files = !set.files.is_empty();
+    if matches!(set.state, SetState::Reverted | SetState::Ended) && !has_files {
+        let (id, words) = (&set.snapshot.id, set.state.words());
+        return Err(Failure::Refused(format!("{id} is {words} already")));
+    }
+    if arguments.dry_run {
+        return foresee(&set, &place, printer);
+    }
+    if has_files {
+        persist::remove_files(&place, &mut set, arguments.force)?;
+    }
+    let drifted = match set.state {
+        SetState::Confirmed | SetState::Unfinished if !arguments.force => Drifted::Leave,
+        _ => Drifted::Overwrite,
+    };
+    put_back(&place, &mut set, "asked for", drifted, printer)?;
+    show(&set, arguments.json, printer)
+}
+
+/// The last set that is not reverted.
+fn last(place: &Place) -> Result<ChangeSet, Failure> {
+    let open = |set: &ChangeSet| {
+        let ended = matches!(set.state, SetState::Reverted | SetState::Ended);
+        !ended && place.stranger(set).is_none()
+    };
+    place
+        .sets()?
+        .into_iter()
+        .rfind(open)
+        .ok_or_else(|| Failure::Refused("there is nothing to revert".to_owned()))
+}
+
+fn foresee(set: &ChangeSet, place: &Place, printer: &Printer) -> Result<(), Failure> {
+    let mut settings = place.settings();
+    for step in set.begun() {
+        let change = &set.snapshot.changes[step];
+        let object = &change.step.object;
+        let now = settings.read(object);
+        let now = now.unwrap_or_else(|error| error.to_string());
+        printer.line(&format!("{object} = {} (now: {now})", change.saved.value))?;
+    }
+    for file in &set.files {
+        printer.line(&format!("{} would be removed", file.path))?;
+    }
+    Ok(())
+}
+
+/// Restores, writes down what came of it, and calls off what waits.
+fn put_back(
+    place: &Place,
+    set: &mut ChangeSet,
+    why: &str,
+    drifted: Drifted,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    let mut journal = place.state.append(&set.snapshot.id)?;
+    if !set.is_of_boot(&place.boot_id) {
+        let why = "the machine started again since: values that ran went with the boot";
+        let entry = Entry::Ended {
+            why: why.to_owned(),
+        };
+        journal.append(&entry).map_err(Failure::File)?;
+        // It names no step.
+        let _ = set.follow(&entry);
+        return Ok(());
+    }
+    let unwritten = restore(set, why, drifted, &mut *place.settings(), &mut journal);
+    arming::call_off(set.rollback.as_ref());
+    if let Some(why) = unwritten {
+        printer.tell(&format!(
+            "linerate: the journal does not tell all of it: {why}"
+        ));
+    }
+    Ok(())
+}
+
+fn show(set: &ChangeSet, json: bool, printer: &Printer) -> Result<(), Failure> {
+    let view = set.view(now());
+    if json {
+        printer.line(&report::set_document(&view, &[]))?;
+    } else {
+        printer.print(&report::set_report(&view, &[]))?;
+    }
+    match set.state {
+        SetState::Reverted | SetState::Ended => Ok(()),
+        _ => Err(Failure::NotBack(format!(
+            "not all old values of {} are back; --force restores also what somebody else has changed",
+            set.snapshot.id
+        ))),
+    }
+}
+
+/// What the timer runs, and the process that waits.
+pub(super) fn roll_back(arguments: &RollbackArguments, printer: &Printer) -> Result<(), Failure> {
+    let place = Place::of(&arguments.place)?;
+    // Whoever armed it may be gone before it speaks.
+    drop(linerate_kernel::thread::ignore_sigpipe());
+    block_signals(&NOT_HEARD)
+        .map_err(|error| Failure::File(format!("taking over the signals: {error}")))?;
+    place.state.read(&arguments.id)?;
+    if arguments.wait {
+        printer.line(arming::WAITS)?;
+        wait(&place, &arguments.id)?;
+    }
+    let lock = lock_in_time(&place);
+    let mut set = place.state.read(&arguments.id)?;
+    if !is_waiting(set.state) {
+        return Ok(());
+    }
+    if let Some(why) = place.stranger(&set) {
+        return Err(Failure::Refused(why));
+    }
+    let why = match (&lock, set.left(now()).0) {
+        (None, _) => "nobody confirmed it in time, and the process that applies hangs",
+        (Some(_), 0) => "nobody confirmed it in time",
+        (Some(_), _) => "asked for",
+    };
+    put_back(&place, &mut set, why, Drifted::Overwrite, printer)?;
+    match set.state {
+        SetState::Reverted | SetState::Ended => Ok(()),
+        _ => Err(Failure::NotBack(format!(
+            "not all old values of {} are back",
+            set.snapshot.id
+        ))),
+    }
+}
+
+/// Until its time to confirm is over, or nothing is left to wait for.
+fn wait(place: &Place, id: &str) -> Result<(), Failure> {
+    let deadline = place.state.read(id)?.snapshot.deadline;
+    // Its deadline bounds the wait: an hour at most.
+    loop {
+        let left = deadline.0.saturating_sub(now().0);
+        // A journal that cannot be read now may be at the deadline; nobody else would roll back.
+        let waits = place
+            .state
+            .read(id)
+            .map_or(true, |set| is_waiting(set.state));
+        if left == 0 || !waits {
+            return Ok(());
+        }
+        std::thread::sleep(LOOK.min(Duration::from_nanos(left)));
+    }
+}
+
+/// Whether there may be something to roll back.
+fn is_waiting(state: SetState) -> bool {
+    state.is_pending() || state == SetState::Prepared
+}
+
+fn lock_in_time(place: &Place) -> Option<Lock> {
+    for _ in 0..LOCK_TRIES {
+        if let Ok(lock) = place.state.lock() {
+            return Some(lock);
+        }
+        std::thread::sleep(LOOK);
+    }
+    None
+}
+
+/// At boot, and whenever somebody wants to be sure: reverts what was never confirmed and has nothing that waits.
+pub(super) fn recover(arguments: &ShowArguments, printer: &Printer) -> Result<(), Failure> {
+    let place = Place::of(&arguments.place)?;
+    if place.state.ids()?.is_empty() {
+        return Ok(());
+    }
+    let _lock = place.state.lock()?;
+    let mut bad = Vec::new();
+    for id in place.state.ids()? {
+        match recover_one(&place, &id, printer) {
+            Ok(None) => {}
+            Ok(Some(told)) => printer.line(&told)?,
+            // One damaged journal must not keep the others from being recovered.
+            Err(failure) => bad.push(failure.to_string()),
+        }
+    }
+    if bad.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::NotBack(bad.join("\n")))
+}
+
+fn recover_one(place: &Place, id: &str, printer: &Printer) -> Result<Option<String>, Failure> {
+    let mut set = place.state.read(id)?;
+    if set.snapshot.root != place.root_text() {
+        return Ok(None);
+    }
+    // Files that were being written when the power went are as they were before, or they are whole.
+    let half = !set.files_are_whole;
+    if half {
+        persist::remove_files(place, &mut set, true)?;
+    }
+    let waits = is_waiting(set.state);
+    let armed = set.rollback.as_ref().is_some_and(arming::waits) && set.left(now()).0 > 0;
+    if !waits || (armed && set.is_of_boot(&place.boot_id)) {
+        return Ok(half.then(|| format!("{id}: files that were half written are removed")));
+    }
+    if let Some(why) = place.stranger(&set) {
+        return Err(Failure::Refused(why));
+    }
+    let why = "nobody confirmed it, and nothing waited to roll it back";
+    put_back(place, &mut set, why, Drifted::Overwrite, printer)?;
+    match set.state {
+        SetState::Unfinished => Err(Failure::NotBack(format!(
+            "not all old values of {id} are back: linerate tune status names them"
+        ))),
+        state => Ok(Some(format!("{id}: {}", state.words()))),
+    }
+}

@@ -1,0 +1,43 @@
+//! `linerate tune verify`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use linerate_report::host as report;
+use linerate_tune::journal::ChangeSet;
+use linerate_tune::{kept_file, verify};
+
+use super::arguments::ShowArguments;
+use super::place::Place;
+use crate::action::Failure;
+use crate::printer::Printer;
+
+pub(super) fn run(arguments: &ShowArguments, printer: &Printer) -> Result<(), Failure> {
+    let place = Place::of(&arguments.place)?;
+    let sets = place.own_sets()?;
+    let texts = texts(&place, &sets)?;
+    let facts = place.facts()?;
+    let verification = verify::verify(&sets, &facts, &mut *place.settings(), &texts);
+    if arguments.json {
+        printer.line(&report::verification_document(&verification))?;
+    } else {
+        printer.print(&report::verification_report(&verification))?;
+    }
+    if verification.holds() {
+        Ok(())
+    } else {
+        // The report has said what.
+        Err(Failure::Said)
+    }
+}
+
+/// The files that were written, as they are now.
+fn texts(place: &Place, sets: &[ChangeSet]) -> Result<BTreeMap<String, Option<String>>, Failure> {
+    let root = place.root.as_deref().unwrap_or(Path::new("/"));
+    let mut texts = BTreeMap::new();
+    for file in sets.iter().flat_map(|set| &set.files) {
+        let text = kept_file::read(&kept_file::below(root, &file.path))?;
+        texts.insert(file.path.clone(), text);
+    }
+    Ok(texts)
+}

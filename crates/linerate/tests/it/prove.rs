@@ -1,0 +1,277 @@
+//! `linerate prove` and `linerate sweep`: what helped and what did not, in a lab and between two hosts, and that every
+//! setting is as it was, whatever ends them.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::harness::{
+    B, Done, Folder, Host, Hosts, LONG, alone, linerate, run, skipped, start, wait_until,
+};
+
+/// Runs what needs a lab; `None`, with a word, where this machine cannot have one.
+#[track_caller]
+fn in_lab(what: &str, command: &mut Command) -> Option<Done> {
+    let done = run(command, Duration::from_mins(3));
+    let cannot = ["needs user namespaces", "needs packet queues"]
+        .iter()
+        .any(|why| done.error.contains(why));
+    if cannot {
+        skipped(what, done.error.trim());
+        return None;
+    }
+    Some(done)
+}
+
+const SMALL: &str = "[sysctl]\n\"net.ipv4.tcp_wmem\" = [4096, 16384, 65536]\n";
+const LARGE: &str = "[sysctl]\n\"net.ipv4.tcp_wmem\" = [4096, 16384, 16777216]\n";
+const QUEUE: &str = "[interface.eth0]\ntxqueuelen = 10000\n";
+
+#[test]
+fn a_window_at_60_ms_is_a_gain_with_its_interval() {
+    let _alone = alone();
+    let folder = Folder::new();
+    let before = folder.with("before.toml", SMALL);
+    let after = folder.with("after.toml", LARGE);
+    let words = format!(
+        "prove --before {} --after {} --path --rate 40M --rtt 60ms --pairs 6 -t 2 --json",
+        before.display(),
+        after.display()
+    );
+    let Some(done) = in_lab("a window at 60 ms", &mut linerate(&words)) else {
+        return;
+    };
+    let proof = &done.expect(0).json()["proof"];
+    assert_eq!(proof["verdict"], "better", "{proof}");
+    let low = proof.pointer("/effect/share/low").and_then(Value::as_f64);
+    assert!(low.is_some_and(|low| low > 0.2), "{proof}");
+    assert_eq!(proof["ratios"].as_array().map(Vec::len), Some(6));
+    assert!(
+        proof["order"]
+            .as_str()
+            .is_some_and(|order| order.contains("seed 1"))
+    );
+}
+
+#[test]
+fn a_transmit_queue_that_nothing_uses_is_no_effect() {
+    let _alone = alone();
+    let folder = Folder::new();
+    let after = folder.with("after.toml", QUEUE);
+    let words = format!(
+        "prove --after {} --path --rate 40M --rtt 4ms --pairs 4 --least 20% -t 1",
+        after.display()
+    );
+    let Some(done) = in_lab("a transmit queue", &mut linerate(&words)) else {
+        return;
+    };
+    let done = done.expect(0);
+    assert!(done.out.contains("no effect"), "{}", done.out);
+    assert!(done.out.contains("noqueue"), "{}", done.out);
+}
+
+const SWEEP: &str = "name = \"small\"\ntest = \"-t 1\"\nrepetitions = 3\n[lab]\nrate = \"40M\"\nmax_packet = { bytes = 1500 }\n[[factor]]\nname = \"RTT\"\nvary = \"path.rtt\"\nlevels = [\"2ms\", \"4ms\"]\n[[factor]]\nname = \"MTU\"\nvary = \"interface.eth0.mtu\"\nlevels = [1500, 9000]\n";
+
+#[test]
+fn a_sweep_goes_on_where_it_was_stopped_and_refuses_another_file() {
+    let _alone = alone();
+    let folder = Folder::new();
+    let file = folder.with("small.toml", SWEEP);
+    let words = format!("sweep {}", file.display());
+    let mut first = start(&mut linerate(&words));
+    let seen = wait_until(LONG, || first.error().contains(" of 12: ") || first.ended());
+    assert!(seen, "{}", first.error());
+    if ["needs user namespaces", "needs packet queues"]
+        .iter()
+        .any(|why| first.error().contains(why))
+    {
+        skipped("a sweep", first.error().trim());
+        return;
+    }
+    first.signal("INT");
+    let stopped = first.wait(LONG).expect(4);
+    assert!(
+        stopped.out.contains("runs are still to be made"),
+        "{}",
+        stopped.out
+    );
+
+    let changed = SWEEP.replace("\"4ms\"", "\"8ms\"");
+    std::fs::write(&file, changed).expect("a file");
+    let refused = run(&mut linerate(&words), LONG).expect(2);
+    assert!(
+        refused.error.contains("small.toml:10: differs"),
+        "{}",
+        refused.error
+    );
+
+    std::fs::write(&file, SWEEP).expect("a file");
+    let done = run(&mut linerate(&words), Duration::from_mins(2)).expect(0);
+    assert!(
+        done.error.contains("of which are there already"),
+        "{}",
+        done.error
+    );
+    // Two cells are measured three times, and two cannot be: the path passes 1500 bytes.
+    assert!(done.out.contains("impossible: MTU 9000"), "{}", done.out);
+    let results = folder.file("small");
+    let shown = run(
+        &mut linerate(&format!("sweep --show {}", results.display())),
+        LONG,
+    )
+    .expect(0);
+    assert_eq!(shown.out, done.out);
+    let csv = run(
+        &mut linerate(&format!("sweep --csv --show {}", results.display())),
+        LONG,
+    )
+    .expect(0);
+    let counted = csv
+        .out
+        .lines()
+        .filter(|line| line.contains(",yes,"))
+        .count();
+    assert_eq!(counted, 6, "{}", csv.out);
+    let chart = std::fs::read_to_string(results.join("chart.svg")).expect("a chart");
+    assert_eq!(chart.matches(">×<").count(), 2);
+    let again = run(&mut linerate(&words), LONG).expect(0);
+    assert_eq!(again.out, done.out);
+}
+
+#[test]
+fn what_cannot_be_proved_is_refused_before_anything_is_done() {
+    let folder = Folder::new();
+    let good = folder.with("good.toml", SMALL);
+    let bad = folder.with("bad.toml", "[sysctl]\n\n[interface.eth0]\nmut = 9000\n");
+    let [good, bad] = [good, bad].map(|file| file.display().to_string());
+    for (words, code, said) in [
+        (format!("prove --after {good}"), 2, "--peer"),
+        (
+            format!("prove --after {bad} --path"),
+            5,
+            "bad.toml:4: an interface has no key 'mut': did you mean 'mtu'?",
+        ),
+        (
+            format!("prove --before {good} --after {good} --path"),
+            2,
+            "nothing to compare",
+        ),
+        (
+            format!("prove --after {good} --peer h --rtt 6ms"),
+            2,
+            "add --path",
+        ),
+        (
+            format!("prove --after {good} --path -- --rfc6349"),
+            2,
+            "plain tests",
+        ),
+        (
+            format!("prove --after {good} --path -- -o x"),
+            2,
+            "the lab sets -o itself",
+        ),
+        (
+            format!("prove --after {good} --path --least 0%"),
+            2,
+            "no percentage",
+        ),
+        (
+            format!("prove --after {good} --path --rtt soon"),
+            2,
+            "--rtt soon",
+        ),
+        ("sweep no-such-file.toml".to_owned(), 5, "no-such-file.toml"),
+        (
+            format!("sweep --show {}", folder.path().display()),
+            5,
+            "holds no sweep",
+        ),
+    ] {
+        let done = run(&mut linerate(&words), LONG).expect(code);
+        assert!(done.error.contains(said), "{words}\n{}", done.error);
+    }
+}
+
+/// The value of a setting of a host.
+fn value(host: &Host, path: &str) -> String {
+    let output = host.command("cat").arg(path).output().expect("cat runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+const WMEM: &str = "/proc/sys/net/ipv4/tcp_wmem";
+const OLD: &str = "4096 16384 4194304";
+
+/// Two hosts, the first with a value of its own to come back to.
+fn two_hosts(what: &str) -> Option<Hosts> {
+    let hosts = Hosts::new(what)?;
+    if let Err(why) = hosts.a.sysctl("net.ipv4.tcp_wmem", &format!("'{OLD}'")) {
+        skipped(what, &why);
+        return None;
+    }
+    Some(hosts)
+}
+
+#[test]
+fn between_hosts_every_setting_is_as_it_was_afterwards() {
+    let _alone = alone();
+    let Some(hosts) = two_hosts("settings restored") else {
+        return;
+    };
+    let server = hosts.b.serve("");
+    let folder = Folder::new();
+    let after = folder.with(
+        "after.toml",
+        format!("{SMALL}[interface.a0]\nmtu = 1400\ntxqueuelen = 500\n"),
+    );
+    let words = format!(
+        "prove --after {} --peer {B} -p {} --pairs 3 -t 0.5 --json",
+        after.display(),
+        server.port
+    );
+    let done = run(&mut hosts.a.linerate(&words), LONG);
+    assert!([Some(0), Some(8)].contains(&done.code()), "{}", done.error);
+    let proof = &done.json()["proof"];
+    let runs = proof["runs"].as_array().expect("runs");
+    for run in runs {
+        let mtu = if run["side"] == "after" { 1400 } else { 1500 };
+        assert_eq!(run["path_mtu_bytes"], mtu, "{run}");
+    }
+    assert_eq!(value(&hosts.a, WMEM), OLD);
+    let link = hosts.a.command("ip").args(["link", "show", "a0"]).output();
+    let link = String::from_utf8_lossy(&link.expect("ip runs").stdout).into_owned();
+    assert!(
+        link.contains("mtu 1500") && link.contains("qlen 1000"),
+        "{link}"
+    );
+}
+
+#[test]
+fn stopped_or_killed_in_the_middle_settings_come_back() {
+    let _alone = alone();
+    let Some(hosts) = two_hosts("settings restored after a kill") else {
+        return;
+    };
+    let server = hosts.b.serve("");
+    let folder = Folder::new();
+    let after = folder.with("after.toml", SMALL);
+    let words = format!(
+        "prove --after {} --peer {B} -p {} --pairs 20 -t 5",
+        after.display(),
+        server.port
+    );
+    for signal in ["INT", "KILL"] {
+        let mut running = start(&mut hosts.a.linerate(&words));
+        let set = wait_until(LONG, || {
+            value(&hosts.a, WMEM) == "4096 16384 65536" || running.ended()
+        });
+        assert!(set && !running.ended(), "{}", running.error());
+        running.signal(signal);
+        let done = running.wait(LONG);
+        assert_ne!(done.code(), Some(0));
+        let back = wait_until(LONG, || value(&hosts.a, WMEM) == OLD);
+        assert!(back, "after {signal}: {}", value(&hosts.a, WMEM));
+    }
+}
