@@ -3,7 +3,7 @@
 PROFILE ?= release
 LINERATE = $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/linerate
 
-.PHONY: build try test deps check grade accuracy kill selfcheck fuzz bench
+.PHONY: build try test test-vm test-vm-matrix deps vm-deps check grade accuracy kill selfcheck fuzz bench
 
 build:
 	cargo build --profile $(PROFILE) --locked -p linerate
@@ -15,8 +15,18 @@ try: build
 
 # Installs what the tests need (as root) and runs them all.
 # IPERF3_NEW=/path/to/iperf3 runs the matrix with that iperf3 too.
-test: deps check
+test: deps vm-deps check
 	cargo test --workspace --locked --profile fast --no-fail-fast
+	$(MAKE) test-vm
+
+# Guests of QEMU, with or without KVM: audits, settings kept over a boot, rollbacks. Ten minutes at most; where
+# QEMU or Debian's kernels cannot be had, each test says that it was skipped and why.
+test-vm: vm-deps
+	cargo test --locked --profile fast -p linerate --test vm -- --test-threads=1
+
+# The whole matrix of them.
+test-vm-matrix: vm-deps
+	cargo test --locked --profile fast -p linerate --test vm -- --test-threads=1 --include-ignored --nocapture
 
 # Runs all scenarios and holds the findings against what they expect: tens of minutes.
 # RUNS=3 runs each with three seeds, SEEDS_FROM=100 with others, KEEP=folder keeps the runs.
@@ -38,9 +48,13 @@ kill:
 check:
 	cargo fmt --all --check
 	cargo clippy --workspace --locked --all-targets --profile fast -- -D warnings
+	cargo clippy --locked --profile fast -p linerate --test vm -- -D warnings
 
 deps:
 	scripts/test-deps.sh
+
+vm-deps:
+	scripts/vm-deps.sh
 
 # Runs every fuzz target for FUZZ_SECONDS; needs nightly Rust and cargo-fuzz.
 fuzz:

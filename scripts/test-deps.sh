@@ -9,6 +9,7 @@ need ip iproute2
 need unshare util-linux
 need setpriv util-linux
 need tc iproute2
+need ethtool ethtool
 need openssl openssl
 need chromium chromium
 need python3 python3

@@ -1,0 +1,340 @@
+//! A virtual machine that ends with its test: booted, spoken with, cut off from its network or its power, booted again
+//! from the same disk.
+
+use std::fmt::Write as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::images::{Images, Kernel};
+use crate::monitor::Monitor;
+use crate::port::{Done, Port};
+use crate::say;
+
+/// No boot takes longer, without KVM and beside other work.
+const BOOT: Duration = Duration::from_secs(170);
+/// No script of a test takes longer.
+const LONG: Duration = Duration::from_secs(90);
+
+/// What a guest runs as its first process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum System {
+    /// A shell within seconds: no systemd, nothing configured.
+    Small,
+    /// Debian as it comes, with systemd and systemd-networkd.
+    Debian,
+}
+
+/// A network card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Card {
+    /// virtio on QEMU's own network: an address by DHCP, a gateway that answers, nothing behind it. No offloads.
+    User,
+    /// virtio with queues on a tap device of a network namespace that is the gateway 10.9.N.1; the guest is
+    /// 10.9.N.2 where systemd-networkd runs. N is the card's number.
+    Queues(u8),
+    /// Intel's e1000e on QEMU's own network: real rings and coalescing. The generic kernel's.
+    E1000e,
+    /// virtio, joined with another machine's card: this one waits for the other.
+    Listen(PathBuf),
+    /// virtio, joined with the card that listens at this path.
+    Connect(PathBuf),
+}
+
+/// What a machine has.
+#[derive(Debug, Clone)]
+pub(crate) struct Build {
+    pub(crate) system: System,
+    pub(crate) kernel: Kernel,
+    pub(crate) memory_mib: u32,
+    pub(crate) processors: u8,
+    pub(crate) cards: Vec<Card>,
+}
+
+impl Build {
+    pub(crate) fn new(system: System, cards: &[Card]) -> Self {
+        Self {
+            system,
+            kernel: Kernel::Cloud,
+            memory_mib: 768,
+            processors: 2,
+            cards: cards.to_vec(),
+        }
+    }
+}
+
+/// A folder with a machine's disk, which outlives the machine.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    folder: PathBuf,
+    images: &'static Images,
+}
+
+impl Disk {
+    /// A new disk with an untouched system on it.
+    pub(crate) fn new(images: &'static Images) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let folder = std::env::temp_dir().join(format!(
+            "linerate-vm-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        ));
+        std::fs::create_dir_all(&folder).unwrap();
+        let disk = Self { folder, images };
+        let made = Command::new("qemu-img")
+            .args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b"])
+            .arg(images.system())
+            .arg(disk.file("disk"))
+            .status();
+        assert!(made.unwrap().success(), "qemu-img create");
+        disk
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.folder));
+    }
+}
+
+/// A machine that runs.
+#[derive(Debug)]
+pub(crate) struct Machine<'d> {
+    qemu: Child,
+    port: Port,
+    pub(crate) monitor: Monitor,
+    disk: &'d Disk,
+    /// The guest's boot id.
+    pub(crate) boot: String,
+}
+
+impl<'d> Machine<'d> {
+    /// Boots, and waits until the guest answers.
+    #[track_caller]
+    pub(crate) fn boot(disk: &'d Disk, build: &Build) -> Self {
+        let began = Instant::now();
+        for name in ["port", "monitor"] {
+            drop(std::fs::remove_file(disk.file(name)));
+        }
+        let errors = std::fs::File::create(disk.file("errors")).unwrap();
+        let mut qemu = command(disk, build)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(errors)
+            .spawn()
+            .unwrap();
+        let port = connect(&mut qemu, disk, "port");
+        let monitor = Monitor::new(connect(&mut qemu, disk, "monitor"));
+        let mut machine = Self {
+            qemu,
+            port: Port::new(port),
+            monitor,
+            disk,
+            boot: String::new(),
+        };
+        match machine.port.greeting(BOOT) {
+            Ok(boot) => machine.boot = boot,
+            Err(why) => panic!("{why}\n{}", machine.last_words()),
+        }
+        if build.system == System::Debian {
+            // systemd-networkd gives addresses while the rest of the system is up already.
+            machine.ok(&format!(
+                "timeout 60 bash -c 'until [ $(ip -4 -brief address show | grep -c \"^en.*/\") = {} ]; do sleep 0.05; done'",
+                build.cards.len()
+            ));
+        }
+        say(&format!(
+            "{:?} guest up in {:.1} s ({})",
+            build.system,
+            began.elapsed().as_secs_f64(),
+            disk.images.accelerator
+        ));
+        machine
+    }
+
+    /// Has the guest run a script of bash.
+    #[track_caller]
+    pub(crate) fn run(&mut self, script: &str) -> Done {
+        match self.port.run(script, LONG) {
+            Ok(done) => done,
+            Err(why) => panic!("{script}: {why}\n{}", self.last_words()),
+        }
+    }
+
+    /// The same, and it must succeed; its output.
+    #[track_caller]
+    pub(crate) fn ok(&mut self, script: &str) -> String {
+        let done = self.run(script);
+        assert_eq!(done.code, 0, "{script}\n{}", done.text);
+        done.text.trim_end().to_owned()
+    }
+
+    /// Writes a file in the guest.
+    #[track_caller]
+    pub(crate) fn write(&mut self, path: &str, text: &str) {
+        assert!(!text.contains("END_OF_FILE"));
+        self.ok(&format!(
+            "mkdir -p \"$(dirname '{path}')\"; cat > '{path}' <<'END_OF_FILE'\n{text}\nEND_OF_FILE"
+        ));
+    }
+
+    /// Powers off in good order.
+    #[track_caller]
+    pub(crate) fn power_off(mut self) {
+        self.port
+            .begin("sync; [ -d /run/systemd/system ] && exec systemctl poweroff; exec poweroff -f")
+            .unwrap();
+        let end = Instant::now() + BOOT;
+        while self.qemu.try_wait().unwrap().is_none() {
+            assert!(
+                Instant::now() < end,
+                "it does not power off\n{}",
+                self.last_words()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Takes its power: what the guest had not flushed is lost.
+    pub(crate) fn cut_power(self) {
+        drop(self);
+    }
+
+    /// The end of its console and what QEMU said.
+    fn last_words(&self) -> String {
+        let console = std::fs::read(self.disk.file("console")).unwrap_or_default();
+        let console = String::from_utf8_lossy(&console);
+        let lines: Vec<&str> = console.lines().collect();
+        let errors = std::fs::read_to_string(self.disk.file("errors")).unwrap_or_default();
+        format!(
+            "{}\n{errors}",
+            lines[lines.len().saturating_sub(25)..].join("\n")
+        )
+    }
+}
+
+impl Drop for Machine<'_> {
+    fn drop(&mut self) {
+        drop(self.qemu.kill());
+        drop(self.qemu.wait());
+    }
+}
+
+fn connect(qemu: &mut Child, disk: &Disk, name: &str) -> UnixStream {
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Ok(stream) = UnixStream::connect(disk.file(name)) {
+            return stream;
+        }
+        let ended = qemu.try_wait().unwrap();
+        assert!(
+            ended.is_none() && Instant::now() < end,
+            "QEMU: {ended:?} {}",
+            std::fs::read_to_string(disk.file("errors")).unwrap_or_default()
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// QEMU's command line: in a user and network namespace of its own, and bound to the life of this thread.
+fn command(disk: &Disk, build: &Build) -> Command {
+    let images = disk.images;
+    let mut prepare = String::from("set -e; ip link set lo up; ");
+    for (number, card) in build.cards.iter().enumerate() {
+        if let Card::Queues(_) = card {
+            let _ = write!(
+                prepare,
+                "ip tuntap add tap{number} mode tap multi_queue; ip address add 10.9.{number}.1/24 dev tap{number}; ip link set tap{number} up; "
+            );
+        }
+    }
+    prepare += "exec setpriv --pdeathsig KILL -- \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--net", "--", "sh", "-c"]);
+    command.args([prepare.as_str(), "sh", "qemu-system-x86_64"]);
+    command.args([
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-no-reboot",
+    ]);
+    command.args([
+        "-machine",
+        "q35",
+        "-accel",
+        images.accelerator,
+        "-cpu",
+        "max",
+    ]);
+    command.args(["-smp", &build.processors.to_string()]);
+    command.args(["-m", &build.memory_mib.to_string()]);
+    command.arg("-kernel").arg(images.kernel(build.kernel));
+    command.arg("-initrd").arg(images.first_stage(build.kernel));
+    let init = match build.system {
+        System::Small => " init=/usr/local/lib/linerate-vm/small-init",
+        System::Debian => "",
+    };
+    command.arg("-append").arg(format!(
+        "console=ttyS0 root=/dev/vda mitigations=off panic=-1 net.ifnames={}{init}",
+        u8::from(build.system == System::Debian)
+    ));
+    for (path, more) in [
+        (disk.file("disk"), "format=qcow2,id=system"),
+        (images.program(), "format=raw,readonly=on,id=program"),
+    ] {
+        command.arg("-drive");
+        command.arg(format!("file={},if=virtio,{more}", path.display()));
+    }
+    let socket = |name: &str| format!("path={},server=on,wait=off", disk.file(name).display());
+    command.args(["-device", "virtio-serial", "-chardev"]);
+    command.arg(format!("socket,id=port,{}", socket("port")));
+    command.args(["-device", "virtserialport,chardev=port,name=test", "-qmp"]);
+    command.arg(format!(
+        "unix:{}",
+        socket("monitor").trim_start_matches("path=")
+    ));
+    command.arg("-serial");
+    command.arg(format!("file:{}", disk.file("console").display()));
+    for (number, card) in build.cards.iter().enumerate() {
+        cards(&mut command, number, card);
+    }
+    command
+}
+
+fn cards(command: &mut Command, number: usize, card: &Card) {
+    let stream = |path: &Path, server: &str| {
+        format!(
+            "stream,id=net{number},server={server},addr.type=unix,addr.path={}",
+            path.display()
+        )
+    };
+    let (net, device) = match card {
+        Card::User => (format!("user,id=net{number}"), "virtio-net-pci,romfile="),
+        Card::E1000e => (format!("user,id=net{number}"), "e1000e,romfile="),
+        Card::Queues(queues) => (
+            format!(
+                "tap,id=net{number},ifname=tap{number},script=no,downscript=no,vhost=off,queues={queues}"
+            ),
+            "virtio-net-pci,romfile=,mq=on",
+        ),
+        Card::Listen(path) => (stream(path, "on"), "virtio-net-pci,romfile="),
+        Card::Connect(path) => (stream(path, "off"), "virtio-net-pci,romfile="),
+    };
+    let vectors = match card {
+        Card::Queues(queues) => format!(",vectors={}", 2 * u32::from(*queues) + 2),
+        _ => String::new(),
+    };
+    // systemd-networkd in the guest knows cards on tap devices by their address.
+    let kind = u8::from(matches!(card, Card::Queues(_))) * 9;
+    command.args(["-netdev", &net, "-device"]);
+    command.arg(format!(
+        "{device}{vectors},id=card{number},netdev=net{number},mac=52:54:00:{kind:02x}:00:{number:02x}"
+    ));
+}
