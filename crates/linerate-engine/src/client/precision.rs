@@ -114,14 +114,14 @@ impl Watch {
         now.since(self.from) >= self.looks.next() && self.look()
     }
 
-    /// Keeps what the server told.
+    /// Keeps what the server told. Some tell of a stream before its first sample, as of the instant 0.
     pub(super) fn hear(&mut self, now: Nanos, told: &Received) {
         if now < self.from {
             return;
         }
         for one in &told.streams {
             let told =
-                |stream: &&mut Followed| stream.id == one.id && stream.source == Source::Told;
+                |stream: &&mut Followed| stream.id == one.id && stream.source == Source::Told && one.at_ns > 0;
             if let Some(stream) = self.streams.iter_mut().find(told) {
                 stream.push(one.at_ns, one.bytes);
             }
@@ -260,6 +260,7 @@ mod tests {
             ],
         };
         watch.hear(Nanos(999), &told(5, 5));
+        watch.hear(Nanos(1000), &told(0, 0));
         watch.hear(Nanos(1000), &told(7, 10));
         watch.hear(Nanos(1001), &told(7, 12));
         watch.hear(Nanos(1002), &told(9, 30));

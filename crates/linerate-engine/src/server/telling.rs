@@ -35,15 +35,16 @@ impl Telling {
     pub(super) fn take(&mut self, now: Nanos, streams: &[StreamHandle]) -> Option<Received> {
         let every = self.every.filter(|_| now >= self.next)?;
         self.next = now.plus(every);
-        let receiving = streams.iter().filter(|stream| !stream.sends);
-        let streams: Vec<ReceivedStream> = receiving
-            .map(|stream| {
-                let figures = stream.live.latest();
-                ReceivedStream {
-                    id: stream.id,
-                    at_ns: figures.at.0,
-                    bytes: figures.bytes,
-                }
+        let streams: Vec<ReceivedStream> = streams
+            .iter()
+            .filter(|stream| !stream.sends)
+            .map(|stream| (stream.id, stream.live.latest()))
+            // Before its first sample a stream has nothing to tell.
+            .filter(|(_, figures)| figures.at > Nanos(0))
+            .map(|(id, figures)| ReceivedStream {
+                id,
+                at_ns: figures.at.0,
+                bytes: figures.bytes,
             })
             .collect();
         (!streams.is_empty()).then_some(Received { streams })

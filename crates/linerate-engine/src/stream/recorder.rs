@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
-use linerate_kernel::poll::{self, Interest, PollEntry};
+use linerate_kernel::poll::{self, Interest, PollEntry, Readiness};
 use linerate_kernel::{clock, socket, tcp};
 use linerate_model::plan::Protocol;
 use linerate_model::record::{CpuUse, StreamRecord, UdpCounts, ZerocopyCounts};
@@ -282,8 +282,13 @@ impl<'a> Recorder<'a> {
     }
 
     /// Waits for `interest` on the socket, for the test's end (or, when it has ended, for the cut),
-    /// or for `until`, and never past the next sample.
-    pub(super) fn wait(&self, fd: BorrowedFd<'_>, interest: Interest, until: Option<Nanos>) {
+    /// or for `until`, and never past the next sample; says what the socket is ready for.
+    pub(super) fn wait(
+        &self,
+        fd: BorrowedFd<'_>,
+        interest: Interest,
+        until: Option<Nanos>,
+    ) -> Readiness {
         let gate = &self.context.gate;
         let until = until.map_or(self.deadline(), |until| until.min(self.deadline()));
         let timeout = until.since(clock::monotonic());
@@ -303,6 +308,7 @@ impl<'a> Recorder<'a> {
         };
         // A failure to wait is no failure of the stream: the loop's bounds hold all the same.
         drop(poll::wait(&mut entries[..count], Some(timeout)));
+        entries[1].readiness()
     }
 
     /// Notes why the stream ended before its time.

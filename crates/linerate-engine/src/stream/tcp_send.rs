@@ -71,6 +71,7 @@ fn pump(
         .rate_bps
         .map(|rate| Pacer::gentle(rate, PACER_DEBT));
     let (mut claimed, mut claimed_while_omitting) = (0_u64, false);
+    let mut full = false;
     while context.gate.stopped().is_none() {
         let now = clock::monotonic();
         if recorder.due(now) {
@@ -96,6 +97,12 @@ fn pump(
                 return;
             }
         }
+        // Without a word of room nothing is tried: to a segment that was cut short the kernel appends without asking
+        // for room (`tcp_sendmsg_locked`), so trying at every sample would put more in flight than the buffer holds.
+        full = full && !has_room(fd, recorder, zerocopy);
+        if full {
+            continue;
+        }
         let length = usize::try_from(claimed)
             .unwrap_or(usize::MAX)
             .min(data.len());
@@ -103,13 +110,9 @@ fn pump(
             Ok(written) => {
                 claimed -= written as u64;
                 recorder.moved(clock::monotonic(), written as u64);
-                if claimed > 0 {
-                    recorder.wait(fd, Interest::WRITE, None);
-                }
+                full = claimed > 0;
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                recorder.wait(fd, Interest::WRITE, None);
-            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => full = true,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => {
                 recorder.fail("sending", &error);
@@ -120,6 +123,19 @@ fn pump(
     if !claimed_while_omitting {
         context.budget.give_back(claimed);
     }
+}
+
+/// Waits for room in the send buffer, or until a sample is due; whether it pays to write again.
+fn has_room(
+    fd: BorrowedFd<'_>,
+    recorder: &Recorder<'_>,
+    zerocopy: &mut Option<ZerocopyCounts>,
+) -> bool {
+    let ready = recorder.wait(fd, Interest::WRITE, None);
+    if ready.error {
+        read_completions(fd, zerocopy);
+    }
+    ready.writable || ready.hangup || (ready.error && zerocopy.is_none())
 }
 
 fn write(

@@ -97,22 +97,22 @@ fn a_rate_passes_fails_or_is_not_decided_and_show_says_the_same() {
         "-u -b 20M -t 2",
         "-b 20M -t 2 --bidir",
     ] {
-        let passed = test(&server, words, ">= 15M", 0);
+        let passed = test(&server, words, ">= 10M", 0);
         assert_eq!(passed["expect"]["verdict"], "pass", "{words}");
-        let failed = test(&server, words, "> 30M", 7);
+        let failed = test(&server, words, "> 40M", 7);
         assert_eq!(failed["expect"]["verdict"], "fail", "{words}");
-        assert_eq!(failed["plan"]["expect"], "> 30M");
+        assert_eq!(failed["plan"]["expect"], "> 40M");
     }
     // Over before there were samples enough for an interval.
     let short = test(&server, "-n 100K", ">= 1M", 8);
     assert_eq!(short["expect"]["verdict"], "inconclusive");
     let folder = Folder::new();
     let file = folder.file("run.json");
-    let words = format!("-b 20M -t 2 --provisioned 25M -o {}", file.display());
-    let told = held_against(&server, &words, ">=70%", 0);
+    let words = format!("-b 20M -t 2 --provisioned 20M -o {}", file.display());
+    let told = held_against(&server, &words, ">=50%", 0);
     assert!(
         told.out
-            .contains("Expected    PASS: >= 70% wanted of 25.0 Mbit/s"),
+            .contains("Expected    PASS: >= 50% wanted of 20.0 Mbit/s"),
         "{}",
         told.out
     );
