@@ -7,6 +7,9 @@ use std::sync::OnceLock;
 /// Its length: one write of the default size, and the largest `-l`.
 pub(crate) const LENGTH: usize = 1 << 20;
 
+/// A page, on whose boundary the buffer begins: so it takes as few slots of a pipe as it can.
+const PAGE: usize = 4096;
+
 static SHARED: OnceLock<Box<[u8]>> = OnceLock::new();
 
 /// As much of it as a send with a copy reads over and over: it stays in a core's cache, which made a stream
@@ -16,7 +19,7 @@ pub(crate) const PATTERN: usize = 128 << 10;
 
 /// The shared send buffer.
 pub(crate) fn shared() -> &'static [u8] {
-    SHARED.get_or_init(|| {
+    let all = SHARED.get_or_init(|| {
         // xorshift64*: fast, and no pattern shorter than the buffer.
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         let words = std::iter::repeat_with(|| {
@@ -25,6 +28,9 @@ pub(crate) fn shared() -> &'static [u8] {
             state ^= state >> 27;
             state.wrapping_mul(0x2545_F491_4F6C_DD1D)
         });
-        words.take(LENGTH / 8).flat_map(u64::to_le_bytes).collect()
-    })
+        let words = words.take((LENGTH + PAGE) / 8);
+        words.flat_map(u64::to_le_bytes).collect()
+    });
+    let begin = all.as_ptr().align_offset(PAGE).min(PAGE);
+    &all[begin..begin + LENGTH]
 }

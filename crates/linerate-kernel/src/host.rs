@@ -98,14 +98,20 @@ pub fn tcp_settings() -> TcpSettings {
     }
 }
 
+/// The running kernel's release, major and minor number; `None` where its name begins with no two numbers.
+pub(crate) fn release() -> Option<(u32, u32)> {
+    release_of(&names()[1])
+}
+
+fn release_of(name: &str) -> Option<(u32, u32)> {
+    let mut numbers = name.split(|c: char| !c.is_ascii_digit());
+    let mut next = || numbers.next()?.parse::<u32>().ok();
+    Some((next()?, next()?))
+}
+
 /// Whether a kernel of this release measures a receive buffer's overhead (`scaling_ratio`, 6.6).
 fn measures_overhead(release: &str) -> bool {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
-    let mut next = || numbers.next()?.parse::<u32>().ok();
-    match (next(), next()) {
-        (Some(major), Some(minor)) => (major, minor) >= (6, 6),
-        _ => true,
-    }
+    release_of(release).is_none_or(|release| release >= (6, 6))
 }
 
 /// Host name, kernel release, architecture.

@@ -50,6 +50,7 @@ pub mod route;
 pub mod setting;
 mod signal;
 pub mod socket;
+pub mod splice;
 pub mod tcp;
 pub mod tcp_table;
 pub mod thread;

@@ -560,6 +560,7 @@ fn stream(
         drained: true,
         tcp: None,
         udp: None,
+        spliced: false,
         zerocopy: None,
         cpu: CpuUse {
             user_ns: whole(busy * 0.1),

@@ -120,8 +120,9 @@ impl Watch {
             return;
         }
         for one in &told.streams {
-            let told =
-                |stream: &&mut Followed| stream.id == one.id && stream.source == Source::Told && one.at_ns > 0;
+            let told = |stream: &&mut Followed| {
+                stream.id == one.id && stream.source == Source::Told && one.at_ns > 0
+            };
             if let Some(stream) = self.streams.iter_mut().find(told) {
                 stream.push(one.at_ns, one.bytes);
             }

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use linerate_kernel::poll::{self, Interest, PollEntry, Readiness};
 use linerate_kernel::{clock, socket, tcp};
 use linerate_model::plan::Protocol;
-use linerate_model::record::{CpuUse, StreamRecord, UdpCounts, ZerocopyCounts};
+use linerate_model::record::{CpuUse, StreamRecord, UdpCounts};
 use linerate_model::series::Series;
 use linerate_model::tcp_info::{FIELDS, Field, TcpFacts};
 use linerate_model::units::Nanos;
@@ -319,11 +319,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// The record of a TCP stream, with the kernel's last word.
-    pub(super) fn finish_tcp(
-        mut self,
-        stream: &std::net::TcpStream,
-        zerocopy: Option<ZerocopyCounts>,
-    ) -> StreamRecord {
+    pub(super) fn finish_tcp(mut self, stream: &std::net::TcpStream) -> StreamRecord {
         let fd = stream.as_fd();
         self.finishing = true;
         self.tick_tcp(clock::monotonic(), fd);
@@ -341,7 +337,6 @@ impl<'a> Recorder<'a> {
             .as_ref()
             .and_then(|facts| u32::try_from(facts.pmtu_bytes?).ok());
         record.tcp = facts;
-        record.zerocopy = zerocopy;
         record
     }
 
@@ -386,6 +381,7 @@ impl<'a> Recorder<'a> {
             drained: self.drained,
             tcp: None,
             udp: None,
+            spliced: false,
             zerocopy: None,
             cpu: times,
             samples: if empty {

@@ -1,12 +1,13 @@
-//! Sending over TCP: large non-blocking writes from the one shared buffer.
+//! Sending over TCP: by reference through a pipe, or large non-blocking writes, from the one shared buffer.
 
 use std::io::ErrorKind;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_kernel::poll::Interest;
+use linerate_kernel::splice::Spliced;
 use linerate_kernel::{clock, socket, tcp};
-use linerate_model::plan::{End, Plan};
+use linerate_model::plan::{DEFAULT_TCP_BLOCK, End, Plan};
 use linerate_model::record::ZerocopyCounts;
 use linerate_model::units::Nanos;
 use linerate_wire::pacing::Pacer;
@@ -23,18 +24,88 @@ const PACED_WRITE: Nanos = Nanos::from_millis(1);
 /// So much lateness of the thread is made good; what is older, after a stall, is given up.
 const PACER_DEBT: Nanos = Nanos::from_millis(20);
 
+/// How payload gets to the kernel.
+enum Way {
+    /// It is copied.
+    Copied,
+    /// Its pages go through a pipe.
+    Spliced(Spliced),
+    /// `MSG_ZEROCOPY`.
+    Zerocopy(ZerocopyCounts),
+}
+
+impl Way {
+    /// Where the kernel has no zero-copy sends, the record shows that none were made.
+    fn of(plan: &Plan, fd: BorrowedFd<'_>) -> Self {
+        if plan.zerocopy && tcp::enable_zerocopy(fd).is_ok() {
+            return Self::Zerocopy(ZerocopyCounts::default());
+        }
+        // Who asks for a size of writes, or a rate, gets such writes.
+        let free = plan.block_bytes >= DEFAULT_TCP_BLOCK && plan.rate_bps.is_none();
+        let spliced = (free && !plan.zerocopy && !plan.mptcp)
+            .then(|| Spliced::new(fd, buffer::shared()).ok())
+            .flatten();
+        spliced.map_or(Self::Copied, Self::Spliced)
+    }
+
+    /// Hands up to `length` bytes over; says how many went, and whether the kernel has room for no more.
+    fn write(&mut self, fd: BorrowedFd<'_>, length: usize) -> std::io::Result<(usize, bool)> {
+        let data = buffer::shared();
+        let length = length.min(data.len());
+        match self {
+            Self::Spliced(spliced) => {
+                let (sent, asked) = spliced.send(fd, length)?;
+                return Ok((sent, sent < asked));
+            }
+            Self::Zerocopy(counts) => match tcp::send_zerocopy(fd, &data[..length]) {
+                Ok(written) => {
+                    counts.asked += 1;
+                    return Ok((written, written < length));
+                }
+                // No room to account for pinned pages: this one is sent with a copy.
+                Err(error) if error.raw_os_error() == Some(ENOBUFS) => self.read_completions(fd),
+                Err(error) => return Err(error),
+            },
+            Self::Copied => {}
+        }
+        let written = socket::send_repeated(fd, &data[..buffer::PATTERN], length)?;
+        Ok((written, written < length))
+    }
+
+    fn read_completions(&mut self, fd: BorrowedFd<'_>) {
+        if let Self::Zerocopy(counts) = self
+            && let Ok(completions) = tcp::zerocopy_completions(fd)
+        {
+            counts.completed += completions.completed;
+            counts.copied += completions.copied;
+        }
+    }
+
+    /// Waits for room in the send buffer, or until a sample is due; whether it pays to write again.
+    fn has_room(&mut self, fd: BorrowedFd<'_>, recorder: &Recorder<'_>) -> bool {
+        let ready = recorder.wait(fd, Interest::WRITE, None);
+        if ready.error {
+            self.read_completions(fd);
+        }
+        ready.writable || ready.hangup || (ready.error && !matches!(self, Self::Zerocopy(_)))
+    }
+}
+
 pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     let mut recorder = Recorder::new(context, stream.as_fd());
-    // Where the kernel has no zero-copy sends, the record shows that none were made.
-    let able = context.plan.zerocopy && tcp::enable_zerocopy(stream.as_fd()).is_ok();
-    let mut zerocopy = able.then(ZerocopyCounts::default);
+    let mut way = Way::of(&context.plan, stream.as_fd());
     if recorder.wait_for_start(None) {
-        pump(context, stream.as_fd(), &mut recorder, &mut zerocopy);
+        pump(context, stream.as_fd(), &mut recorder, &mut way);
         drain(context, &stream, &mut recorder);
-        read_completions(stream.as_fd(), &mut zerocopy);
+        way.read_completions(stream.as_fd());
     }
     let cut_off = context.peer_extended && !recorder.drained;
-    let record = recorder.finish_tcp(&stream, zerocopy);
+    let mut record = recorder.finish_tcp(&stream);
+    record.spliced = matches!(way, Way::Spliced(_));
+    record.zerocopy = match way {
+        Way::Zerocopy(counts) => Some(counts),
+        Way::Copied | Way::Spliced(_) => None,
+    };
     if cut_off {
         // What was not delivered within the bound is discarded, not left to the network after the test.
         drop(socket2::SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO)));
@@ -58,14 +129,8 @@ fn chunk(plan: &Plan) -> u64 {
     })
 }
 
-fn pump(
-    context: &StreamContext,
-    fd: BorrowedFd<'_>,
-    recorder: &mut Recorder<'_>,
-    zerocopy: &mut Option<ZerocopyCounts>,
-) {
-    let data = buffer::shared();
-    let chunk = chunk(&context.plan).min(data.len() as u64);
+fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>, way: &mut Way) {
+    let chunk = chunk(&context.plan).min(buffer::LENGTH as u64);
     let mut pacer = context
         .plan
         .rate_bps
@@ -76,7 +141,7 @@ fn pump(
         let now = clock::monotonic();
         if recorder.due(now) {
             recorder.tick_tcp(now, fd);
-            read_completions(fd, zerocopy);
+            way.read_completions(fd);
             if claimed_while_omitting && !recorder.omitting() {
                 // What was claimed for the omitted part does not count against the budget.
                 (claimed, claimed_while_omitting) = (0, false);
@@ -99,18 +164,15 @@ fn pump(
         }
         // Without a word of room nothing is tried: to a segment that was cut short the kernel appends without asking
         // for room (`tcp_sendmsg_locked`), so trying at every sample would put more in flight than the buffer holds.
-        full = full && !has_room(fd, recorder, zerocopy);
+        full = full && !way.has_room(fd, recorder);
         if full {
             continue;
         }
-        let length = usize::try_from(claimed)
-            .unwrap_or(usize::MAX)
-            .min(data.len());
-        match write(fd, data, length, zerocopy) {
-            Ok(written) => {
+        match way.write(fd, usize::try_from(claimed).unwrap_or(usize::MAX)) {
+            Ok((written, no_more)) => {
                 claimed -= written as u64;
                 recorder.moved(clock::monotonic(), written as u64);
-                full = claimed > 0;
+                full = no_more;
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => full = true,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -125,55 +187,8 @@ fn pump(
     }
 }
 
-/// Waits for room in the send buffer, or until a sample is due; whether it pays to write again.
-fn has_room(
-    fd: BorrowedFd<'_>,
-    recorder: &Recorder<'_>,
-    zerocopy: &mut Option<ZerocopyCounts>,
-) -> bool {
-    let ready = recorder.wait(fd, Interest::WRITE, None);
-    if ready.error {
-        read_completions(fd, zerocopy);
-    }
-    ready.writable || ready.hangup || (ready.error && zerocopy.is_none())
-}
-
-fn write(
-    fd: BorrowedFd<'_>,
-    data: &[u8],
-    length: usize,
-    zerocopy: &mut Option<ZerocopyCounts>,
-) -> std::io::Result<usize> {
-    if let Some(counts) = zerocopy {
-        match tcp::send_zerocopy(fd, &data[..length]) {
-            Ok(written) => {
-                counts.asked += 1;
-                return Ok(written);
-            }
-            // No room to account for pinned pages: this one is sent with a copy.
-            Err(error)
-                if error.kind() != ErrorKind::WouldBlock
-                    && error.raw_os_error() == Some(ENOBUFS) =>
-            {
-                read_completions(fd, &mut Some(*counts));
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    socket::send_repeated(fd, &data[..buffer::PATTERN], length)
-}
-
 /// `ENOBUFS` on Linux.
 const ENOBUFS: i32 = 105;
-
-fn read_completions(fd: BorrowedFd<'_>, zerocopy: &mut Option<ZerocopyCounts>) {
-    if let Some(counts) = zerocopy
-        && let Ok(completions) = tcp::zerocopy_completions(fd)
-    {
-        counts.completed += completions.completed;
-        counts.copied += completions.copied;
-    }
-}
 
 /// Waits until the peer has everything, within a bound, still sampling.
 fn drain(context: &StreamContext, stream: &TcpStream, recorder: &mut Recorder<'_>) {

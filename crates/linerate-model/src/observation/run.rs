@@ -255,6 +255,7 @@ fn stream(connection: &Connection, way: &Way, id: u32) -> StreamRecord {
         drained: way.sends && connection.drained(),
         tcp: Some(connection.tcp.clone()),
         udp: None,
+        spliced: false,
         zerocopy: None,
         cpu: CpuUse::default(),
         samples: series(samples, app),

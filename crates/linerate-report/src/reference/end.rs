@@ -344,6 +344,12 @@ pub(super) const ROWS: &[Row] = &[
         "Sent when the sender stopped: what loss is counted to.",
     ),
     row(
+        "streams[].spliced",
+        "-",
+        APP,
+        "Payload went to the kernel by reference, through a pipe (splice), and not by copying writes.",
+    ),
+    row(
         "streams[].zerocopy.asked",
         "sends",
         APP,

@@ -180,5 +180,6 @@ pub(crate) fn transport(view: &RunView, direction: &DirectionView) -> String {
         .map(|bytes| format!("receive buffer {}", Bytes(bytes)));
     let buffers: Vec<String> = [sender, receiver].into_iter().flatten().collect();
     text.extend((!buffers.is_empty()).then(|| format!("{}{asked}", buffers.join(", "))));
+    text.extend(direction.spliced.then(|| "sent by reference".to_owned()));
     text.join(", ")
 }
