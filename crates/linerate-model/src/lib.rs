@@ -26,6 +26,7 @@ pub mod host;
 pub mod ledger;
 pub mod losses;
 mod moments;
+pub mod nearest;
 pub mod observation;
 pub mod plan;
 pub mod precision;

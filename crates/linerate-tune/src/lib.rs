@@ -5,7 +5,7 @@
 //! computed value, its reason and the risk of setting it; that it is right; or that it cannot know, and what would
 //! tell. What cannot be seen is never passed.
 //!
-//! [`profile`] reads how settings should be, and [`plan`] says what would have to be changed for it, in which order,
+//! [`profile`] reads how settings should be, by [`document`], which names what is wrong with its line, and [`plan`] says what would have to be changed for it, in which order,
 //! at which risk, and who else sets it.
 //!
 //! [`settings`] is how single settings are read, saved, written and restored; [`live`] does it to the running kernel and
@@ -38,11 +38,11 @@ mod case;
 pub mod checks;
 pub mod connectivity;
 pub mod difference;
+pub mod document;
 pub mod guest;
 pub mod journal;
 pub mod kept_file;
 pub mod live;
-mod nearest;
 pub mod persist;
 pub mod plan;
 pub mod profile;
@@ -53,4 +53,3 @@ pub mod state_folder;
 pub mod verify;
 
 pub use audit::audit;
-pub use nearest::nearest;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use linerate_model::audit::{Audit, Outcome, Risk, Target};
 use linerate_model::host::{CpuSet, Effect, Fact, HostFacts, Interface, Owner, Setting};
+use linerate_model::nearest::nearest;
 use linerate_model::tuning::{InterfaceSetting, Object, Refusal, SCHEMA_VERSION, Step, TuningPlan};
 
 use crate::checks::BPFTUNE;
-use crate::nearest::nearest;
 use crate::profile::Wish;
 
 /// The wishes that an audit amounts to: the settings of the kernel that it recommends a value for.

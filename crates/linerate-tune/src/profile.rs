@@ -1,56 +1,10 @@
 //! Profiles: files that say how settings should be. A profile is TOML; files of sysctl.conf(5) are read as well.
 
-use std::ops::Range;
-
 use linerate_model::host::CpuSet;
 use linerate_model::tuning::{InterfaceSetting, Object};
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
-use crate::nearest::nearest;
-
-/// Why a profile cannot be used. Lines count from 1.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ProfileError {
-    /// It is no TOML.
-    #[error("{file}:{line}: this is not TOML: {reason}")]
-    Syntax {
-        /// The file, as the caller named it.
-        file: String,
-        /// The line.
-        line: usize,
-        /// What the parser says.
-        reason: String,
-    },
-    /// A key that a profile does not have.
-    #[error("{file}:{line}: {section} has no key '{key}': {hint}")]
-    UnknownKey {
-        /// The file.
-        file: String,
-        /// The line.
-        line: usize,
-        /// Where it stands.
-        section: &'static str,
-        /// The key as it was typed.
-        key: String,
-        /// What was probably meant.
-        hint: String,
-    },
-    /// A value that cannot be.
-    #[error("{file}:{line}: {key} = {found}: {reason}")]
-    Value {
-        /// The file.
-        file: String,
-        /// The line.
-        line: usize,
-        /// The key.
-        key: String,
-        /// The value as it was typed.
-        found: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-}
+use crate::document::{Document, DocumentError, Value, words};
 
 /// One wish of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,11 +19,26 @@ pub struct Wish {
 
 const SECTIONS: [&str; 5] = ["name", "about", "sysctl", "interface", "cpu"];
 
+/// Reads a profile, or lines of sysctl.conf(5) where its name ends in `.conf`.
+///
+/// # Errors
+/// What is wrong, with its line and for unknown keys with the nearest one.
+pub fn read(file: &str, text: &str) -> Result<Vec<Wish>, DocumentError> {
+    let lines = std::path::Path::new(file)
+        .extension()
+        .is_some_and(|extension| extension == "conf");
+    if lines {
+        parse_sysctl(file, text)
+    } else {
+        parse(file, text)
+    }
+}
+
 /// Reads a profile.
 ///
 /// # Errors
 /// What is wrong, with its line and for unknown keys with the nearest one.
-pub fn parse(file: &str, text: &str) -> Result<Vec<Wish>, ProfileError> {
+pub fn parse(file: &str, text: &str) -> Result<Vec<Wish>, DocumentError> {
     let document = Document { file, text };
     let table = document.top()?;
     let mut wishes = Vec::new();
@@ -91,14 +60,14 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Wish>, ProfileError> {
 ///
 /// # Errors
 /// A line that is neither empty, a comment nor an assignment; a value that cannot be.
-pub fn parse_sysctl(file: &str, text: &str) -> Result<Vec<Wish>, ProfileError> {
+pub fn parse_sysctl(file: &str, text: &str) -> Result<Vec<Wish>, DocumentError> {
     let mut wishes = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
-        let wrong = |key: &str, reason: String| ProfileError::Value {
+        let wrong = |key: &str, reason: String| DocumentError::Value {
             file: file.to_owned(),
             line: number,
             key: key.to_owned(),
@@ -120,118 +89,9 @@ pub fn parse_sysctl(file: &str, text: &str) -> Result<Vec<Wish>, ProfileError> {
     Ok(wishes)
 }
 
-fn words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// The text that is read, and its name.
-pub(crate) struct Document<'a> {
-    pub(crate) file: &'a str,
-    pub(crate) text: &'a str,
-}
-
-pub(crate) type Key<'a> = Spanned<toml::de::DeString<'a>>;
-pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
-
-impl<'t> Document<'t> {
-    /// The whole of it.
-    pub(crate) fn top(&self) -> Result<Spanned<DeTable<'t>>, ProfileError> {
-        DeTable::parse(self.text).map_err(|error| ProfileError::Syntax {
-            file: self.file.to_owned(),
-            line: self.line(&error.span().unwrap_or_default()),
-            reason: error.message().to_owned(),
-        })
-    }
-
-    pub(crate) fn list<'v>(
-        &self,
-        key: &str,
-        value: &'v Value<'v>,
-    ) -> Result<&'v [Value<'v>], ProfileError> {
-        match value.get_ref() {
-            DeValue::Array(list) => Ok(list),
-            _ => Err(self.wrong(key, value, "it is no list")),
-        }
-    }
-
-    pub(crate) fn switch(&self, key: &str, value: &Value<'_>) -> Result<bool, ProfileError> {
-        match value.get_ref() {
-            DeValue::Boolean(on) => Ok(*on),
-            _ => Err(self.wrong(key, value, "it is neither true nor false")),
-        }
-    }
-
-    /// A text that is something else's.
-    pub(crate) fn parsed<T>(&self, key: &str, value: &Value<'_>) -> Result<T, ProfileError>
-    where
-        T: std::str::FromStr,
-        T::Err: std::fmt::Display,
-    {
-        self.text_of(key, value)?
-            .parse()
-            .map_err(|error: T::Err| self.wrong(key, value, error.to_string()))
-    }
-
-    fn line(&self, span: &Range<usize>) -> usize {
-        let before = self.text.get(..span.start).unwrap_or(self.text);
-        1 + before.bytes().filter(|byte| *byte == b'\n').count()
-    }
-
-    pub(crate) fn unknown(
-        &self,
-        section: &'static str,
-        key: &Key<'_>,
-        known: &[&str],
-    ) -> ProfileError {
-        let typed = key.get_ref().as_ref();
-        ProfileError::UnknownKey {
-            file: self.file.to_owned(),
-            line: self.line(&key.span()),
-            section,
-            key: typed.to_owned(),
-            hint: nearest(typed, known.iter().copied()).map_or_else(
-                || format!("it has {}", known.join(", ")),
-                |meant| format!("did you mean '{meant}'?"),
-            ),
-        }
-    }
-
-    pub(crate) fn wrong(
-        &self,
-        key: &str,
-        value: &Value<'_>,
-        reason: impl Into<String>,
-    ) -> ProfileError {
-        let typed = self.text.get(value.span()).unwrap_or_default();
-        ProfileError::Value {
-            file: self.file.to_owned(),
-            line: self.line(&value.span()),
-            key: key.to_owned(),
-            found: words(typed),
-            reason: reason.into(),
-        }
-    }
-
-    pub(crate) fn table<'v>(
-        &self,
-        key: &str,
-        value: &'v Value<'v>,
-    ) -> Result<&'v DeTable<'v>, ProfileError> {
-        match value.get_ref() {
-            DeValue::Table(table) => Ok(table),
-            _ => Err(self.wrong(key, value, "it is no table")),
-        }
-    }
-
-    pub(crate) fn text_of(&self, key: &str, value: &Value<'_>) -> Result<String, ProfileError> {
-        match value.get_ref() {
-            DeValue::String(text) => Ok(words(text)),
-            _ => Err(self.wrong(key, value, "it is no text in quotation marks")),
-        }
-    }
-
+impl Document<'_> {
     /// A text, a number, or a list of numbers, as a sysctl's value.
-    fn sysctl_value(&self, key: &str, value: &Value<'_>) -> Result<String, ProfileError> {
+    fn sysctl_value(&self, key: &str, value: &Value<'_>) -> Result<String, DocumentError> {
         match value.get_ref() {
             DeValue::String(text) => Ok(words(text)),
             DeValue::Integer(number) => Ok(number.as_str().to_owned()),
@@ -254,7 +114,7 @@ impl<'t> Document<'t> {
         });
     }
 
-    fn sysctls(&self, value: &Value<'_>, wishes: &mut Vec<Wish>) -> Result<(), ProfileError> {
+    fn sysctls(&self, value: &Value<'_>, wishes: &mut Vec<Wish>) -> Result<(), DocumentError> {
         for (key, value) in self.table("sysctl", value)? {
             let name = key.get_ref().as_ref();
             if !name.contains('.') {
@@ -274,7 +134,7 @@ impl<'t> Document<'t> {
         Ok(())
     }
 
-    fn interfaces(&self, value: &Value<'_>, wishes: &mut Vec<Wish>) -> Result<(), ProfileError> {
+    fn interfaces(&self, value: &Value<'_>, wishes: &mut Vec<Wish>) -> Result<(), DocumentError> {
         let known = InterfaceSetting::ALL.map(|(_, key)| key);
         for (interface, settings) in self.table("interface", value)? {
             let interface = interface.get_ref().as_ref();
@@ -300,26 +160,29 @@ impl<'t> Document<'t> {
         setting: InterfaceSetting,
         key: &str,
         value: &Value<'_>,
-    ) -> Result<String, ProfileError> {
+    ) -> Result<String, DocumentError> {
         use InterfaceSetting as S;
+        let whole = |range| {
+            self.whole(key, value, range)
+                .map(|number| number.to_string())
+        };
         match setting {
             S::Qdisc => {
                 const KINDS: [&str; 6] = ["fq", "fq_codel", "pfifo_fast", "pfifo", "cake", "sfq"];
-                let kind = self.text_of(key, value)?;
+                let kind = self.words_of(key, value)?;
                 if KINDS.contains(&kind.as_str()) {
                     return Ok(kind);
                 }
                 let reason = format!("it is none of {}", KINDS.join(", "));
                 Err(self.wrong(key, value, reason))
             }
-            S::AdaptiveRx | S::Tso | S::Gso | S::Gro | S::Lro => match value.get_ref() {
-                DeValue::Boolean(true) => Ok("on".to_owned()),
-                DeValue::Boolean(false) => Ok("off".to_owned()),
-                _ => Err(self.wrong(key, value, "it is neither true nor false")),
-            },
-            S::RpsCpus | S::XpsCpus if self.text_of(key, value)? == "off" => Ok("off".to_owned()),
+            S::AdaptiveRx | S::Tso | S::Gso | S::Gro | S::Lro => {
+                let on = self.switch(key, value)?;
+                Ok(if on { "on" } else { "off" }.to_owned())
+            }
+            S::RpsCpus | S::XpsCpus if self.words_of(key, value)? == "off" => Ok("off".to_owned()),
             S::RpsCpus | S::XpsCpus | S::IrqCpus => {
-                let cpus: Option<CpuSet> = self.text_of(key, value)?.parse().ok();
+                let cpus: Option<CpuSet> = self.words_of(key, value)?.parse().ok();
                 match cpus.filter(|cpus| !cpus.is_empty()) {
                     Some(cpus) => Ok(cpus.to_string()),
                     None if setting == S::IrqCpus => {
@@ -331,37 +194,19 @@ impl<'t> Document<'t> {
                     }
                 }
             }
-            S::Mtu => self.whole(key, value, 68..=65_535),
-            S::Txqueuelen => self.whole(key, value, 0..=1_000_000),
-            S::RxUsecs => self.whole(key, value, 0..=100_000),
-            S::RxRing | S::TxRing | S::Channels => self.whole(key, value, 1..=65_536),
+            S::Mtu => whole(68..=65_535),
+            S::Txqueuelen => whole(0..=1_000_000),
+            S::RxUsecs => whole(0..=100_000),
+            S::RxRing | S::TxRing | S::Channels => whole(1..=65_536),
         }
     }
 
-    pub(crate) fn whole(
-        &self,
-        key: &str,
-        value: &Value<'_>,
-        range: std::ops::RangeInclusive<u64>,
-    ) -> Result<String, ProfileError> {
-        let number = match value.get_ref() {
-            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
-            _ => None,
-        };
-        let Some(number) = number.filter(|number| range.contains(number)) else {
-            let (least, most) = (range.start(), range.end());
-            let reason = format!("it is no whole number from {least} to {most}");
-            return Err(self.wrong(key, value, reason));
-        };
-        Ok(number.to_string())
-    }
-
-    fn cpu(&self, value: &Value<'_>, wishes: &mut Vec<Wish>) -> Result<(), ProfileError> {
+    fn cpu(&self, value: &Value<'_>, wishes: &mut Vec<Wish>) -> Result<(), DocumentError> {
         for (key, value) in self.table("cpu", value)? {
             if key.get_ref() != "governor" {
                 return Err(self.unknown("[cpu]", key, &["governor"]));
             }
-            let wanted = self.text_of("governor", value)?;
+            let wanted = self.words_of("governor", value)?;
             self.push(wishes, Object::Governor, wanted, value);
         }
         Ok(())

@@ -1,51 +1,16 @@
 //! What is wrong with a sweep's file.
 
 use linerate_lab::scenario::ScenarioError;
-use linerate_tune::profile::ProfileError;
+use linerate_tune::document::DocumentError;
 
 use crate::in_lab::NotInLab;
 
 /// Why a sweep cannot be run. Lines count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SweepError {
-    /// It is no TOML.
-    #[error("{file}:{line}: this is not TOML: {reason}")]
-    Syntax {
-        /// The file, as the caller named it.
-        file: String,
-        /// The line.
-        line: usize,
-        /// What the parser says.
-        reason: String,
-    },
-    /// A key that is not known here.
-    #[error("{file}:{line}: {section} has no key '{key}': {hint}")]
-    UnknownKey {
-        /// The file.
-        file: String,
-        /// The line.
-        line: usize,
-        /// Where it stands.
-        section: &'static str,
-        /// The key as it was typed.
-        key: String,
-        /// What was probably meant.
-        hint: String,
-    },
-    /// A value that cannot be.
-    #[error("{file}:{line}: {key} = {found}: {reason}")]
-    Value {
-        /// The file.
-        file: String,
-        /// The line.
-        line: usize,
-        /// The key.
-        key: String,
-        /// The value as it was typed.
-        found: String,
-        /// What is wrong with it, and what would do.
-        reason: String,
-    },
+    /// Something in it, or in a profile that it names, cannot be.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
     /// Something that is needed is absent, or does not go together.
     #[error("{file}: {reason}")]
     Whole {
@@ -54,9 +19,6 @@ pub enum SweepError {
         /// What, and what to do.
         reason: String,
     },
-    /// A level or a profile that a host's settings cannot have.
-    #[error(transparent)]
-    Profile(#[from] ProfileError),
     /// A path that a lab cannot make.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),

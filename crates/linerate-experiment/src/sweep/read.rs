@@ -5,10 +5,10 @@
 //! user wrote it.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use linerate_lab::scenario::{Scenario, keys};
-use linerate_tune::nearest;
+use linerate_model::nearest::nearest;
+use linerate_tune::document::{Document, Key, Value};
 use linerate_tune::profile::{self, Wish};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -17,7 +17,6 @@ use super::{Chart, Factor, MOST_CELLS, MOST_REPETITIONS, Setup, Sweep, SweepErro
 use crate::in_lab;
 
 type Result<T> = std::result::Result<T, SweepError>;
-type Value<'a> = Spanned<DeValue<'a>>;
 
 const TOP: [&str; 11] = [
     "name",
@@ -51,9 +50,8 @@ enum Part {
     Scenario(usize, String, String),
 }
 
-struct Document<'a> {
-    file: &'a str,
-    text: &'a str,
+struct Reading<'a> {
+    document: Document<'a>,
     load: &'a dyn Fn(&str) -> std::result::Result<String, String>,
 }
 
@@ -68,19 +66,14 @@ impl Sweep {
         text: &str,
         load: &dyn Fn(&str) -> std::result::Result<String, String>,
     ) -> Result<Self> {
-        let document = Document { file, text, load };
-        let table = DeTable::parse(text).map_err(|error| SweepError::Syntax {
-            file: file.to_owned(),
-            line: document.line(&error.span().unwrap_or_default()),
-            reason: error.message().to_owned(),
-        })?;
-        document.sweep(table.get_ref())
+        let document = Document { file, text };
+        Reading { document, load }.sweep(document.top()?.get_ref())
     }
 }
 
-impl Document<'_> {
+impl Reading<'_> {
     fn sweep(&self, top: &DeTable<'_>) -> Result<Sweep> {
-        self.known("a sweep", top, &TOP)?;
+        self.document.known("a sweep", top, &TOP)?;
         let text = |key| {
             find(top, key)
                 .map(|value| self.text_of(key, value))
@@ -173,11 +166,11 @@ impl Document<'_> {
             .filter(|name| !NOT_HERE.contains(name))
             .collect();
         let all: Vec<&str> = LAB_TOP.iter().chain(&of_path).copied().collect();
-        self.known("[lab]", table, &all)?;
-        let line = |(key, value): (&Spanned<toml::de::DeString<'_>>, &Value<'_>)| {
+        self.document.known("[lab]", table, &all)?;
+        let line = |(key, value): (&Key<'_>, &Value<'_>)| {
             let name = key.get_ref().as_ref();
             let place = if LAB_TOP.contains(&name) { "" } else { "path." };
-            let raw = self.raw(value);
+            let raw = self.document.raw(value);
             let plain = match value.get_ref() {
                 DeValue::Table(_) => raw.starts_with('{'),
                 _ => true,
@@ -191,7 +184,7 @@ impl Document<'_> {
             }
             let key = format!("{place}{name}");
             let text = format!("{key} = {raw}");
-            Ok(Part::Scenario(self.line(&value.span()), key, text))
+            Ok(Part::Scenario(self.document.line(&value.span()), key, text))
         };
         table.iter().map(line).collect()
     }
@@ -200,7 +193,7 @@ impl Document<'_> {
         let DeValue::Table(table) = value.get_ref() else {
             return Err(self.wrong("factor", value, "it is no table; write [[factor]]"));
         };
-        self.known("[[factor]]", table, &FACTOR)?;
+        self.document.known("[[factor]]", table, &FACTOR)?;
         let needed = |key: &str| {
             find(table, key).ok_or_else(|| {
                 self.wrong(
@@ -224,7 +217,7 @@ impl Document<'_> {
         let mut parts = Vec::new();
         for level in levels {
             let part = self.level(&vary, vary_value, level, lab)?;
-            labels.push(label(&vary, level, self.raw(level)));
+            labels.push(label(&vary, level, self.document.raw(level)));
             parts.push(vec![part]);
         }
         if let Some(value) = find(table, "labels") {
@@ -252,8 +245,8 @@ impl Document<'_> {
     }
 
     fn level(&self, vary: &str, at: &Value<'_>, level: &Value<'_>, lab: bool) -> Result<Part> {
-        let line = self.line(&level.span());
-        let raw = self.raw(level);
+        let line = self.document.line(&level.span());
+        let raw = self.document.raw(level);
         if let Some(option) = vary.strip_prefix("test.") {
             if !option.starts_with('-') {
                 return Err(self.wrong("vary", at, "an option begins with -: test.-P"));
@@ -306,28 +299,19 @@ impl Document<'_> {
             }
         };
         let text = format!("{}{text}\n", "\n".repeat(line - 1));
-        Ok(Part::Wishes(profile::parse(self.file, &text)?))
+        Ok(Part::Wishes(profile::parse(self.document.file, &text)?))
     }
 
-    /// A profile, or lines of sysctl.conf(5) where its name ends in `.conf`.
     fn profile(&self, value: &Value<'_>) -> Result<Part> {
         let name = self.text_of("profile", value)?;
         let text = (self.load)(&name).map_err(|why| self.wrong("profile", value, why))?;
-        let lines = std::path::Path::new(&name)
-            .extension()
-            .is_some_and(|extension| extension == "conf");
-        let wishes = if lines {
-            profile::parse_sysctl(&name, &text)
-        } else {
-            profile::parse(&name, &text)
-        };
-        Ok(Part::Wishes(wishes?))
+        Ok(Part::Wishes(profile::read(&name, &text)?))
     }
 
     fn words(&self, key: &str, value: &Value<'_>) -> Result<Part> {
         let text = self.text_of(key, value)?;
         let words = text.split_whitespace().map(str::to_owned).collect();
-        Ok(Part::Words(self.line(&value.span()), words))
+        Ok(Part::Words(self.document.line(&value.span()), words))
     }
 
     /// A cell of all its parts, of which a later one counts more.
@@ -359,7 +343,8 @@ impl Document<'_> {
             lines.insert("test".to_owned(), (words_at, test));
             lines.insert("name".to_owned(), (0, "name = \"sweep\"".to_owned()));
             lines.insert("seed".to_owned(), (0, format!("seed = {seed}")));
-            let scenario = Scenario::parse(self.file, &at_their_lines(lines.into_values()))?;
+            let scenario =
+                Scenario::parse(self.document.file, &at_their_lines(lines.into_values()))?;
             Some(in_lab::with_wishes(&scenario, &wishes)?)
         } else {
             None
@@ -381,7 +366,7 @@ impl Document<'_> {
         let DeValue::Table(table) = value.get_ref() else {
             return Err(self.wrong("chart", value, "it is no table"));
         };
-        self.known("[chart]", table, &CHART)?;
+        self.document.known("[chart]", table, &CHART)?;
         let mut taken: Vec<String> = Vec::new();
         let mut role = |key: &'static str| -> Result<Option<String>> {
             let Some(value) = find(table, key) else {
@@ -413,22 +398,8 @@ impl Document<'_> {
         key: &str,
         range: std::ops::RangeInclusive<u64>,
     ) -> Result<Option<u64>> {
-        let Some(value) = find(table, key) else {
-            return Ok(None);
-        };
-        let number = match value.get_ref() {
-            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
-            _ => None,
-        };
-        let number = number.filter(|number| range.contains(number));
-        number.map(Some).ok_or_else(|| {
-            let reason = format!(
-                "it is no whole number from {} to {}",
-                range.start(),
-                range.end()
-            );
-            self.wrong(key, value, reason)
-        })
+        let number = find(table, key).map(|value| self.document.whole(key, value, range));
+        Ok(number.transpose()?)
     }
 
     fn share(&self, key: &str, value: &Value<'_>) -> Result<f64> {
@@ -437,61 +408,16 @@ impl Document<'_> {
     }
 
     fn text_of(&self, key: &str, value: &Value<'_>) -> Result<String> {
-        match value.get_ref() {
-            DeValue::String(text) => Ok(text.to_string()),
-            _ => Err(self.wrong(key, value, "it is no text in quotation marks")),
-        }
-    }
-
-    fn known(&self, section: &'static str, table: &DeTable<'_>, known: &[&str]) -> Result<()> {
-        let unknown = table
-            .keys()
-            .find(|key| !known.contains(&key.get_ref().as_ref()));
-        let Some(key) = unknown else {
-            return Ok(());
-        };
-        let typed = key.get_ref().as_ref();
-        Err(SweepError::UnknownKey {
-            file: self.file.to_owned(),
-            line: self.line(&key.span()),
-            section,
-            key: typed.to_owned(),
-            hint: nearest(typed, known.iter().copied()).map_or_else(
-                || format!("it has {}", known.join(", ")),
-                |meant| format!("did you mean '{meant}'?"),
-            ),
-        })
-    }
-
-    fn line(&self, span: &Range<usize>) -> usize {
-        let before = self.text.get(..span.start).unwrap_or(self.text);
-        1 + before.bytes().filter(|byte| *byte == b'\n').count()
-    }
-
-    fn raw(&self, value: &Value<'_>) -> &str {
-        self.text.get(value.span()).unwrap_or_default()
+        Ok(self.document.text_of(key, value)?.to_owned())
     }
 
     fn wrong(&self, key: &str, value: &Value<'_>, reason: impl Into<String>) -> SweepError {
-        let raw = self.raw(value);
-        let found: Vec<&str> = raw
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .split_whitespace()
-            .collect();
-        SweepError::Value {
-            file: self.file.to_owned(),
-            line: self.line(&value.span()),
-            key: key.to_owned(),
-            found: found.join(" "),
-            reason: reason.into(),
-        }
+        self.document.wrong(key, value, reason).into()
     }
 
     fn whole(&self, reason: impl Into<String>) -> SweepError {
         SweepError::Whole {
-            file: self.file.to_owned(),
+            file: self.document.file.to_owned(),
             reason: reason.into(),
         }
     }

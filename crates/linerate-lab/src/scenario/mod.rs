@@ -24,7 +24,6 @@ pub mod command_line;
 mod consistency;
 mod error;
 pub mod keys;
-mod nearest;
 mod presets;
 mod read;
 mod read_path;

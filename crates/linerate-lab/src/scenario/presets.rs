@@ -41,7 +41,7 @@ impl Preset {
 
     /// The one whose name is nearest to what was typed.
     pub fn nearest(name: &str) -> Option<&'static str> {
-        super::nearest::nearest(name, PRESETS.iter().map(|preset| preset.name))
+        linerate_model::nearest::nearest(name, PRESETS.iter().map(|preset| preset.name))
     }
 
     /// What it describes.

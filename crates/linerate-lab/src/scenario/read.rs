@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::nearest::nearest;
 use linerate_model::units::BitRate;
 
 use super::command_line::options;
 use super::error::ScenarioError;
 use super::keys;
-use super::nearest::nearest;
 use super::reader::{Document, Table, Value};
 use super::types::{Expect, Family, HostSpec, ModeWish, RateRange, Scenario, TestSpec};
 use super::{consistency, read_path};

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use linerate_model::nearest::nearest;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -9,7 +10,6 @@ use toml::de::{DeTable, DeValue};
 use super::amount::{self, QueueSize};
 use super::error::ScenarioError;
 use super::keys::Section;
-use super::nearest::nearest;
 use crate::path::Probability;
 
 type Result<T> = std::result::Result<T, ScenarioError>;

@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::ini;
 use super::{Mac, Network};
-use crate::profile::{Document, Key, ProfileError, Value};
+use crate::document::{Document, DocumentError, Key, Value};
 
 /// All that is declared.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,7 +102,7 @@ const ROUTE_KEYS: [&str; 3] = ["to", "via", "metric"];
 ///
 /// # Errors
 /// What is wrong, with its line and for unknown keys with the nearest one.
-pub fn parse(file: &str, text: &str) -> Result<Declaration, ProfileError> {
+pub fn parse(file: &str, text: &str) -> Result<Declaration, DocumentError> {
     let toml = std::path::Path::new(file)
         .extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
@@ -113,7 +113,7 @@ pub fn parse(file: &str, text: &str) -> Result<Declaration, ProfileError> {
     }
 }
 
-fn parse_toml(file: &str, text: &str) -> Result<Declaration, ProfileError> {
+fn parse_toml(file: &str, text: &str) -> Result<Declaration, DocumentError> {
     let document = Document { file, text };
     let table = document.top()?;
     let mut declaration = Declaration::default();
@@ -154,7 +154,7 @@ pub(super) fn distinct(before: &Declaration, declared: &Declared) -> Result<(), 
     Ok(())
 }
 
-fn interface(document: &Document<'_>, value: &Value<'_>) -> Result<Declared, ProfileError> {
+fn interface(document: &Document<'_>, value: &Value<'_>) -> Result<Declared, DocumentError> {
     let table = document.table("interface", value)?;
     let find = |wanted: &str| table.iter().find(|(key, _)| key.get_ref() == wanted);
     let Some((_, mac)) = find("mac") else {
@@ -182,11 +182,11 @@ fn field(
     key: &Key<'_>,
     value: &Value<'_>,
     declared: &mut Declared,
-) -> Result<(), ProfileError> {
+) -> Result<(), DocumentError> {
     match key.get_ref().as_ref() {
         "mac" => {}
         "name" => {
-            let name = document.text_of("name", value)?;
+            let name = document.words_of("name", value)?;
             name_of(&name).map_err(|reason| document.wrong("name", value, reason))?;
             declared.name = Some(name);
         }
@@ -220,7 +220,7 @@ fn field(
     Ok(())
 }
 
-fn route(document: &Document<'_>, value: &Value<'_>) -> Result<Route, ProfileError> {
+fn route(document: &Document<'_>, value: &Value<'_>) -> Result<Route, DocumentError> {
     let table: &DeTable<'_> = document.table("routes", value)?;
     let mut route = Route {
         to: None,
@@ -241,7 +241,7 @@ fn route(document: &Document<'_>, value: &Value<'_>) -> Result<Route, ProfileErr
             "via" => route.via = Some(document.parsed("via", value)?),
             "metric" => {
                 let metric = document.whole("metric", value, 0..=u64::from(u32::MAX))?;
-                route.metric = metric.parse().ok();
+                route.metric = u32::try_from(metric).ok();
             }
             _ => return Err(document.unknown("a route", key, &ROUTE_KEYS)),
         }

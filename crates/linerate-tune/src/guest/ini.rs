@@ -11,17 +11,18 @@
 
 use std::net::IpAddr;
 
+use linerate_model::nearest;
+
 use super::declaration::{Declaration, Declared, Route, based, distinct, possible};
 use super::{Mac, Network};
-use crate::nearest::nearest;
-use crate::profile::ProfileError;
+use crate::document::DocumentError;
 
 const IGNORE: &str = "dataplane-macs-to-ignore";
 const SECTIONS: [&str; 3] = ["global", "interfaces", "routes"];
 /// Sections of the same request that other parts of the agent read.
 const OTHERS: [&str; 4] = ["storage", "users", "scripts", "neuca"];
 
-pub(super) fn parse(file: &str, text: &str) -> Result<Declaration, ProfileError> {
+pub(super) fn parse(file: &str, text: &str) -> Result<Declaration, DocumentError> {
     let mut declaration = Declaration::default();
     let mut routes = Vec::new();
     let mut section = String::new();
@@ -38,7 +39,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Declaration, ProfileError>
             known(file, line, &section, &mut declaration)?;
             continue;
         }
-        let wrong = |key: &str, reason: String| ProfileError::Value {
+        let wrong = |key: &str, reason: String| DocumentError::Value {
             file: file.to_owned(),
             line,
             key: key.to_owned(),
@@ -73,7 +74,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Declaration, ProfileError>
         }
     }
     for (line, whole, (route, via)) in routes {
-        place(&mut declaration, route, via).map_err(|reason| ProfileError::Value {
+        place(&mut declaration, route, via).map_err(|reason| DocumentError::Value {
             file: file.to_owned(),
             line,
             key: "the route".to_owned(),
@@ -89,7 +90,7 @@ fn known(
     line: usize,
     section: &str,
     declaration: &mut Declaration,
-) -> Result<(), ProfileError> {
+) -> Result<(), DocumentError> {
     if OTHERS.contains(&section) {
         let note = format!("{file}:{line}: [{section}] is not for interfaces, and is left out");
         declaration.notes.push(note);
@@ -98,15 +99,12 @@ fn known(
     if SECTIONS.contains(&section) {
         return Ok(());
     }
-    Err(ProfileError::UnknownKey {
+    Err(DocumentError::UnknownKey {
         file: file.to_owned(),
         line,
         section: "a request",
         key: section.to_owned(),
-        hint: nearest(section, SECTIONS).map_or_else(
-            || format!("it has {}", SECTIONS.join(", ")),
-            |meant| format!("did you mean '{meant}'?"),
-        ),
+        hint: nearest::hint(section, &SECTIONS),
     })
 }
 

@@ -78,13 +78,5 @@ pub(crate) fn wishes_in(file: &Path) -> Result<Vec<Wish>, Failure> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::File(format!("cannot read {name}: {error}")))?;
-    let lines = file
-        .extension()
-        .is_some_and(|extension| extension == "conf");
-    let wishes = if lines {
-        profile::parse_sysctl(&name, &text)
-    } else {
-        profile::parse(&name, &text)
-    };
-    wishes.map_err(|error| Failure::File(error.to_string()))
+    profile::read(&name, &text).map_err(|error| Failure::File(error.to_string()))
 }

@@ -11,6 +11,14 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// What to say of a word that is none of those known: the one that was probably meant, or all of them.
+pub fn hint(typed: &str, known: &[&str]) -> String {
+    nearest(typed, known.iter().copied()).map_or_else(
+        || format!("it has {}", known.join(", ")),
+        |meant| format!("did you mean '{meant}'?"),
+    )
+}
+
 /// Insertions, deletions and substitutions that make one of the other (Levenshtein).
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
@@ -42,5 +50,7 @@ mod tests {
         ] {
             assert_eq!(nearest(typed, keys), meant, "{typed}");
         }
+        assert_eq!(hint("rtae", &keys), "did you mean 'rate'?");
+        assert_eq!(hint("bandwidth", &keys[..2]), "it has rate, rtt");
     }
 }
