@@ -22,6 +22,14 @@ impl Family {
             Self::V6 => libc::AF_INET6,
         }
     }
+
+    /// The kernel's number in the headers of rtnetlink, which give it one byte.
+    pub(crate) const fn octet(self) -> u8 {
+        match self {
+            Self::V4 => 2,
+            Self::V6 => 10,
+        }
+    }
 }
 
 impl From<IpAddr> for Family {
@@ -84,6 +92,13 @@ pub(crate) fn ip_address(octets: &[u8]) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_family_has_one_number() {
+        for family in [Family::V4, Family::V6] {
+            assert_eq!(i32::from(family.octet()), family.number());
+        }
+    }
 
     #[test]
     fn addresses_are_read_and_short_ones_refused() {

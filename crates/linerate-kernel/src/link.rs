@@ -3,16 +3,16 @@
 //! Meant for namespaces of one's own ([`crate::namespace`]): nothing here asks whether a name is taken
 //! by something that matters, the kernel refuses it (`EEXIST`).
 
-use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::KernelError;
-use crate::address::octets;
+use crate::address::{Family, octets};
 use crate::ethtool;
 use crate::namespace::NetworkNamespace;
-use crate::netlink::{CREATE, EXCLUSIVE, Netlink, Order, push_attribute, push_nested};
-use crate::route;
+use crate::netlink::{CREATE, EXCLUSIVE, order, push_attribute, push_nested};
+use crate::route::index_or_error;
+use crate::setting::address_message;
 
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
@@ -25,8 +25,6 @@ const IFLA_NET_NS_FD: u16 = 28;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
-const IFA_ADDRESS: u16 = 1;
-const IFA_LOCAL: u16 = 2;
 const IFA_FLAGS: u16 = 8;
 /// No detection of a duplicate: a tentative address could not be used for a second.
 const IFA_F_NODAD: u32 = 2;
@@ -80,31 +78,13 @@ fn push_end(body: &mut Vec<u8>, end: VethEnd<'_>) {
     push_attribute(body, IFLA_NET_NS_FD, &fd.to_ne_bytes());
 }
 
-/// Brings an interface up.
-///
-/// # Errors
-/// `ENODEV` where there is none of this name, `EPERM` without `CAP_NET_ADMIN`.
-pub fn bring_up(name: &str) -> Result<(), KernelError> {
-    let up = libc::IFF_UP.cast_unsigned().to_ne_bytes();
-    let mut body = vec![0; LINK_HEADER];
-    // struct ifinfomsg: flags at 8, and at 12 which of them change.
-    body[8..12].copy_from_slice(&up);
-    body[12..16].copy_from_slice(&up);
-    push_attribute(&mut body, IFLA_IFNAME, &zero_ended(name));
-    order(RTM_NEWLINK, 0, body).map_err(KernelError::of("bring up", name))
-}
-
 /// Gives an interface an address in a network of `prefix` bits, which becomes reachable through it.
 ///
 /// # Errors
 /// `ENODEV`, `EEXIST`, `EPERM`; `EACCES` for IPv6 where it is switched off.
 pub fn add_address(name: &str, address: IpAddr, prefix: u8) -> Result<(), KernelError> {
     let attempt = || {
-        let index = index_of(name)?;
-        let mut body = vec![family(address), prefix, 0, 0];
-        body.extend(index.to_ne_bytes());
-        push_attribute(&mut body, IFA_LOCAL, &octets(address));
-        push_attribute(&mut body, IFA_ADDRESS, &octets(address));
+        let mut body = address_message(index_or_error(name)?, address, prefix);
         push_attribute(&mut body, IFA_FLAGS, &IFA_F_NODAD.to_ne_bytes());
         order(RTM_NEWADDR, CREATE | EXCLUSIVE, body)
     };
@@ -133,10 +113,10 @@ pub struct RouteThrough<'a> {
 /// control that this kernel does not have.
 pub fn add_route(wanted: RouteThrough<'_>) -> Result<(), KernelError> {
     let attempt = || {
-        let index = index_of(wanted.interface)?;
+        let index = index_or_error(wanted.interface)?;
         let prefix = wanted.to.map_or(0, |(_, prefix)| prefix);
         // struct rtmsg: family, dst_len, src_len, tos, table, protocol, scope, type, flags u32.
-        let mut body = vec![family(wanted.gateway), prefix, 0, 0];
+        let mut body = vec![Family::from(wanted.gateway).octet(), prefix, 0, 0];
         body.extend([RT_TABLE_MAIN, RTPROT_STATIC, 0, RTN_UNICAST, 0, 0, 0, 0]);
         if let Some((address, _)) = wanted.to {
             push_attribute(&mut body, RTA_DST, &octets(address));
@@ -173,24 +153,6 @@ pub fn set_offloads(name: &str, on: bool) -> Result<(), KernelError> {
     ))
 }
 
-fn order(kind: u16, flags: u16, body: Vec<u8>) -> io::Result<()> {
-    Netlink::open()?.order(&[Order {
-        kind,
-        flags,
-        answered: true,
-        body,
-    }])
-}
-
-fn index_of(name: &str) -> io::Result<u32> {
-    route::index_of(name).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
-}
-
-fn family(address: IpAddr) -> u8 {
-    // 2 and 10.
-    u8::try_from(crate::address::Family::from(address).number()).unwrap_or_default()
-}
-
 fn zero_ended(text: &str) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     bytes.push(0);
@@ -203,11 +165,6 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_named() {
-        let error = bring_up("no-such-link").unwrap_err().to_string();
-        assert!(
-            error.starts_with("cannot bring up no-such-link: "),
-            "{error}"
-        );
         let error = add_address("no-such-link", [192, 0, 2, 1].into(), 24).unwrap_err();
         assert!(error.to_string().contains("192.0.2.1/24 to no-such-link"));
         let error = set_offloads("no-such-link", false).unwrap_err();

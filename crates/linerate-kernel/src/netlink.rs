@@ -289,6 +289,18 @@ pub(crate) struct Order {
     pub(crate) body: Vec<u8>,
 }
 
+/// Gives rtnetlink one order on a socket of its own; a refusal comes with the kernel's words, where it has any.
+///
+/// Errors: those of [`Netlink::order`].
+pub(crate) fn order(kind: u16, flags: u16, body: Vec<u8>) -> io::Result<()> {
+    Netlink::open_explained()?.order(&[Order {
+        kind,
+        flags,
+        answered: true,
+        body,
+    }])
+}
+
 /// Appends a message with its header.
 pub(crate) fn push_message(
     to: &mut Vec<u8>,

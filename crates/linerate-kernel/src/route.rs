@@ -3,7 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use crate::address::{array, ip_address, octets};
+use crate::address::{Family, array, ip_address, octets};
 use crate::ethtool;
 use crate::netlink::{Ask, Netlink, attribute, attributes, is_absent, push_attribute, text, word};
 
@@ -98,7 +98,7 @@ pub struct InterfaceFacts {
 pub fn to(address: IpAddr) -> io::Result<Option<Route>> {
     let address = address.to_canonical();
     let mut request = vec![0; ROUTE_HEADER];
-    request[0] = family(address);
+    request[0] = Family::from(address).octet();
     request[1] = if address.is_ipv4() { 32 } else { 128 };
     push_attribute(&mut request, RTA_DST, &octets(address));
     let mut netlink = Netlink::open()?;
@@ -125,7 +125,7 @@ pub fn to(address: IpAddr) -> io::Result<Option<Route>> {
 pub fn interface_of(address: IpAddr) -> io::Result<Option<u32>> {
     let address = address.to_canonical();
     let mut request = vec![0; ADDRESS_HEADER];
-    request[0] = family(address);
+    request[0] = Family::from(address).octet();
     let mut found = None;
     Netlink::open()?.ask(RTM_GETADDR, Ask::All, &request, |body| {
         if found.is_none() && holds(body, address) {
@@ -163,9 +163,11 @@ pub fn index_of(name: &str) -> Option<u32> {
     index
 }
 
-fn family(address: IpAddr) -> u8 {
-    let number = crate::address::Family::from(address).number();
-    u8::try_from(number).unwrap_or(0)
+/// The index of an interface that must be there.
+///
+/// Errors: `ENODEV`.
+pub(crate) fn index_or_error(name: &str) -> io::Result<u32> {
+    index_of(name).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
 }
 
 /// `struct rtmsg`, then attributes.

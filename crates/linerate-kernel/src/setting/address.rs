@@ -1,12 +1,11 @@
 //! Addresses of interfaces and routes over them.
 
-use std::io;
 use std::net::IpAddr;
 
-use super::link::index_of;
 use crate::KernelError;
 use crate::address::{Family, octets};
-use crate::netlink::{CREATE, EXCLUSIVE, Netlink, Order, push_attribute};
+use crate::netlink::{CREATE, EXCLUSIVE, order, push_attribute};
+use crate::route::index_or_error;
 
 const RTM_NEWADDR: u16 = 20;
 const RTM_DELADDR: u16 = 21;
@@ -64,14 +63,14 @@ pub fn change_address(
         Change::Add => (RTM_NEWADDR, CREATE | EXCLUSIVE, "add"),
         Change::Remove => (RTM_DELADDR, 0, "remove"),
     };
-    index_of(interface)
+    index_or_error(interface)
         .and_then(|index| order(kind, flags, address_message(index, address, prefix)))
         .map_err(KernelError::of(doing, &object))
 }
 
 /// `struct ifaddrmsg`: family, prefix length, flags, scope u8 each, interface u32.
-fn address_message(index: u32, address: IpAddr, prefix: u8) -> Vec<u8> {
-    let mut body = vec![family(address), prefix, 0, 0];
+pub(crate) fn address_message(index: u32, address: IpAddr, prefix: u8) -> Vec<u8> {
+    let mut body = vec![Family::from(address).octet(), prefix, 0, 0];
     body.extend(index.to_ne_bytes());
     push_attribute(&mut body, IFA_LOCAL, &octets(address));
     push_attribute(&mut body, IFA_ADDRESS, &octets(address));
@@ -89,7 +88,7 @@ pub fn change_route(route: RouteOver<'_>, change: Change) -> Result<(), KernelEr
         Change::Add => (RTM_NEWROUTE, CREATE | EXCLUSIVE, "add"),
         Change::Remove => (RTM_DELROUTE, 0, "remove"),
     };
-    index_of(route.interface)
+    index_or_error(route.interface)
         .and_then(|index| order(kind, flags, route_message(index, route, change)))
         .map_err(KernelError::of(doing, &object))
 }
@@ -103,7 +102,15 @@ fn route_message(index: u32, route: RouteOver<'_>, change: Change) -> Vec<u8> {
         (Change::Add, Some(_)) => (RTPROT_STATIC, RT_SCOPE_UNIVERSE),
         (Change::Add, None) => (RTPROT_STATIC, RT_SCOPE_LINK),
     };
-    let mut body = vec![family(to), prefix, 0, 0, RT_TABLE_MAIN, protocol, scope];
+    let mut body = vec![
+        Family::from(to).octet(),
+        prefix,
+        0,
+        0,
+        RT_TABLE_MAIN,
+        protocol,
+        scope,
+    ];
     body.extend([RTN_UNICAST, 0, 0, 0, 0]);
     if prefix > 0 {
         push_attribute(&mut body, RTA_DST, &octets(to));
@@ -116,20 +123,6 @@ fn route_message(index: u32, route: RouteOver<'_>, change: Change) -> Vec<u8> {
         push_attribute(&mut body, RTA_PRIORITY, &metric.to_ne_bytes());
     }
     body
-}
-
-fn order(kind: u16, flags: u16, body: Vec<u8>) -> io::Result<()> {
-    Netlink::open_explained()?.order(&[Order {
-        kind,
-        flags,
-        answered: true,
-        body,
-    }])
-}
-
-fn family(address: IpAddr) -> u8 {
-    // 2 and 10.
-    u8::try_from(Family::from(address).number()).unwrap_or_default()
 }
 
 #[cfg(test)]

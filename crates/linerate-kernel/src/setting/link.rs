@@ -3,8 +3,8 @@
 use std::io;
 
 use crate::KernelError;
-use crate::netlink::{Netlink, Order, push_attribute};
-use crate::route;
+use crate::netlink::{order, push_attribute};
+use crate::route::index_or_error;
 
 const RTM_NEWLINK: u16 = 16;
 const LINK_HEADER: usize = 16;
@@ -40,9 +40,9 @@ pub fn rename(interface: &str, name: &str) -> Result<(), KernelError> {
     let attempt = || {
         let mut text = name.as_bytes().to_vec();
         text.push(0);
-        let mut body = message(index_of(interface)?, None);
+        let mut body = message(index_or_error(interface)?, None);
         push_attribute(&mut body, IFLA_IFNAME, &text);
-        order(body)
+        order(RTM_NEWLINK, 0, body)
     };
     attempt().map_err(KernelError::of("rename", interface))
 }
@@ -53,14 +53,14 @@ pub fn rename(interface: &str, name: &str) -> Result<(), KernelError> {
 /// `ENODEV`, `EPERM`; `ENETDOWN` for a VLAN whose interface below is down.
 pub fn set_up(interface: &str, up: bool) -> Result<(), KernelError> {
     let attempt = || {
-        let mut body = message(index_of(interface)?, None);
+        let mut body = message(index_or_error(interface)?, None);
         let flag = libc::IFF_UP.cast_unsigned().to_ne_bytes();
         // Flags at 8, and at 12 which of them change.
         if up {
             body[8..12].copy_from_slice(&flag);
         }
         body[12..16].copy_from_slice(&flag);
-        order(body)
+        order(RTM_NEWLINK, 0, body)
     };
     attempt().map_err(KernelError::of(
         if up { "bring up" } else { "bring down" },
@@ -69,16 +69,8 @@ pub fn set_up(interface: &str, up: bool) -> Result<(), KernelError> {
 }
 
 fn set(interface: &str, attribute: u16, value: u32) -> io::Result<()> {
-    order(message(index_of(interface)?, Some((attribute, value))))
-}
-
-fn order(body: Vec<u8>) -> io::Result<()> {
-    Netlink::open_explained()?.order(&[Order {
-        kind: RTM_NEWLINK,
-        flags: 0,
-        answered: true,
-        body,
-    }])
+    let body = message(index_or_error(interface)?, Some((attribute, value)));
+    order(RTM_NEWLINK, 0, body)
 }
 
 /// `struct ifinfomsg` with the index at 4; flags stay as they are (no change in their mask).
@@ -89,10 +81,6 @@ fn message(index: u32, change: Option<(u16, u32)>) -> Vec<u8> {
         push_attribute(&mut body, attribute, &value.to_ne_bytes());
     }
     body
-}
-
-pub(super) fn index_of(interface: &str) -> io::Result<u32> {
-    route::index_of(interface).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub mod qdisc;
 mod steering;
 mod sysctl;
 
+pub(crate) use address::address_message;
 pub use address::{Change, RouteOver, change_address, change_route};
 pub use device::{
     CoalescingChange, FeatureState, Ring, features, set_channels, set_coalescing, set_features,

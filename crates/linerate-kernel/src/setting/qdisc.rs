@@ -8,9 +8,9 @@ use std::fmt;
 use std::io;
 use std::str::FromStr;
 
-use super::link::index_of;
 use crate::KernelError;
 use crate::netlink::{Ask, CREATE, Netlink, Order, REPLACE, attribute, push_attribute, text, word};
+use crate::route::index_or_error;
 
 const RTM_NEWQDISC: u16 = 36;
 const RTM_DELQDISC: u16 = 37;
@@ -78,7 +78,7 @@ impl Disciplines {
     /// # Errors
     /// `ENODEV`; a kernel that does not answer.
     pub fn of(interface: &str) -> Result<Self, KernelError> {
-        index_of(interface)
+        index_or_error(interface)
             .and_then(|index| dump(&mut Netlink::open()?, index))
             .map_err(KernelError::of(
                 "list the queueing disciplines of",
@@ -192,7 +192,7 @@ const fn minor(handle: u32) -> u32 {
 /// `ENOENT` for a kind that this kernel does not have; `ENODEV`, `EPERM`.
 pub fn set_leaves(interface: &str, kind: &str) -> Result<(), KernelError> {
     let attempt = || {
-        let index = index_of(interface)?;
+        let index = index_or_error(interface)?;
         let mut netlink = Netlink::open_explained()?;
         let mut now = dump(&mut netlink, index)?;
         let unnumbered = now.root().filter(|root| root.spreads() && root.handle == 0);
@@ -228,7 +228,7 @@ pub fn set_leaves(interface: &str, kind: &str) -> Result<(), KernelError> {
 /// What the kernel refuses; where it takes all and they are still others, which they are.
 pub fn restore(interface: &str, saved: &Disciplines) -> Result<(), KernelError> {
     let attempt = || {
-        let index = index_of(interface)?;
+        let index = index_or_error(interface)?;
         let mut netlink = Netlink::open_explained()?;
         if dump(&mut netlink, index)?.has(saved, false) {
             return Ok(());
@@ -402,7 +402,7 @@ fn has_filters(interface: &str, handle: u32) -> io::Result<bool> {
     if handle == 0 {
         return Ok(false);
     }
-    let index = index_of(interface)?;
+    let index = index_or_error(interface)?;
     let mut any = false;
     Netlink::open()?.ask(RTM_GETTFILTER, Ask::All, &message(index, 0, handle), |_| {
         any = true;

@@ -11,7 +11,7 @@ use linerate_kernel::link::{self, RouteThrough, VethEnd};
 use linerate_kernel::namespace::{self, NetworkNamespace};
 use linerate_kernel::packet_queue::{PacketQueue, QueueOptions, RawSender};
 use linerate_kernel::poll::{self, Interest, PollEntry};
-use linerate_kernel::route;
+use linerate_kernel::{route, setting};
 use linerate_model::units::Nanos;
 
 use crate::skipped;
@@ -63,10 +63,10 @@ fn connect(name: &str, host: &NetworkNamespace, network: u8) {
     let of = |last| IpAddr::from([10, 9, network, last]);
     link::add_address(name, of(1), 24).unwrap();
     link::set_offloads(name, false).unwrap();
-    link::bring_up(name).unwrap();
+    setting::set_up(name, true).unwrap();
     host.run(|| {
         link::add_address("eth0", of(2), 24).unwrap();
-        link::bring_up("eth0").unwrap();
+        setting::set_up("eth0", true).unwrap();
         link::add_route(RouteThrough {
             to: None,
             gateway: of(1),

@@ -163,13 +163,13 @@ impl Host {
         if mode == Mode::Packet {
             link::set_offloads(name, false)?;
         }
-        link::bring_up(name)
+        setting::set_up(name, true)
     }
 
     /// Inside.
     fn set_up(&self, spec: &HostSpec, mode: Mode) -> Result<(), LabError> {
         let failed = LabError::network(&self.name);
-        link::bring_up("lo").map_err(&failed)?;
+        setting::set_up("lo", true).map_err(&failed)?;
         self.set_up_link(INTERFACE, 2, spec.mtu, mode)
             .map_err(&failed)?;
         if let Some(packets) = spec.txqueuelen {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_kernel::counters::{self, CpuCounters};
 use linerate_kernel::forward_rules::{self, QueueBy, ToQueue};
 use linerate_kernel::namespace::{self, NetworkNamespace};
-use linerate_kernel::{link, thread};
+use linerate_kernel::{setting, thread};
 use linerate_model::units::Nanos;
 use serde::Serialize;
 
@@ -304,7 +304,7 @@ fn specs(scenario: &Scenario) -> Vec<(&'static str, HostSpec)> {
 
 fn set_up_router() -> Result<(), LabError> {
     let place = "router";
-    link::bring_up("lo").map_err(LabError::network(place))?;
+    setting::set_up("lo", true).map_err(LabError::network(place))?;
     host::set(place, "net.ipv4.ip_forward", "1")?;
     host::set(place, "net.ipv6.conf.all.forwarding", "1")
 }
