@@ -271,6 +271,35 @@ const fn feature_name(setting: InterfaceSetting) -> &'static str {
 /// RFC 8200, section 5; `addrconf_notify` of `net/ipv6/addrconf.c`.
 const LEAST_MTU_OF_IPV6: u32 = 1280;
 
+/// Refuses an MTU below the least of IPv6 on an interface that has addresses of it, or on which others stand that have.
+fn ends_no_ipv6(facts: &HostFacts, interface: &Interface) -> Result<(), String> {
+    let six = |one: &Interface| {
+        let addresses = one.addresses.known();
+        addresses.is_some_and(|all| all.iter().any(|address| address.contains(':')))
+    };
+    let name = &interface.name;
+    if six(interface) {
+        return Err(format!(
+            "below {LEAST_MTU_OF_IPV6} the kernel ends IPv6 on {name} and removes its addresses, which setting the MTU \
+             back does not bring back; remove them first"
+        ));
+    }
+    let above: Vec<&str> = facts
+        .above(name)
+        .into_iter()
+        .filter(|one| six(one))
+        .map(|one| one.name.as_str())
+        .collect();
+    if above.is_empty() {
+        return Ok(());
+    }
+    let above = above.join(", ");
+    Err(format!(
+        "IPv6 needs {LEAST_MTU_OF_IPV6} or more, and what stands on {name} has addresses of it: {above}. Where the kernel \
+         lowers the MTU there too, it removes them, which setting the MTU back does not bring back; remove them first"
+    ))
+}
+
 /// Whether all CPUs of a list are there; `off` has none.
 fn online(facts: &HostFacts, value: &str) -> Result<(), String> {
     let (Ok(cpus), Some(online)) = (value.parse::<CpuSet>(), facts.processors.online.known())
@@ -306,13 +335,8 @@ fn possible(
         S::TxRing => bound(one.rings.ask()?.tx_max, "the transmit ring"),
         S::Channels => bound(one.channels.ask()?.combined_max, "the number of channels"),
         S::Mtu => {
-            let addresses = one.addresses.known();
-            let six = addresses.is_some_and(|all| all.iter().any(|address| address.contains(':')));
-            if six && wanted < LEAST_MTU_OF_IPV6 {
-                return Err(format!(
-                    "below {LEAST_MTU_OF_IPV6} the kernel ends IPv6 on {interface} and removes its addresses, which \
-                     setting the MTU back does not bring back; remove them first"
-                ));
+            if wanted < LEAST_MTU_OF_IPV6 {
+                ends_no_ipv6(facts, one)?;
             }
             if let Some(most) = one.max_mtu.known() {
                 bound(*most, "the MTU")?;

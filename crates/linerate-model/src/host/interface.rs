@@ -85,6 +85,18 @@ pub struct Interface {
     pub interrupts: Fact<Vec<Interrupt>>,
 }
 
+/// Kinds of interfaces that are made of others, and have the link-layer address of one of them.
+const STACKED: [&str; 7] = [
+    "vlan", "bond", "bridge", "team", "macvlan", "ipvlan", "macvtap",
+];
+
+impl Interface {
+    /// Whether it stands on other interfaces: a VLAN, a bond, a bridge, a macvlan …
+    pub fn is_stacked(&self) -> bool {
+        STACKED.contains(&self.kind.as_str())
+    }
+}
+
 /// A bond's settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bond {

@@ -105,7 +105,7 @@ impl HostFacts {
             .filter(move |setting| setting.key == key)
     }
 
-    /// Those whose parent is the interface of this name, or that are its members.
+    /// Those whose parent is the interface of this name.
     pub fn children<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Interface> {
         self.interfaces
             .known()
@@ -117,6 +117,30 @@ impl HostFacts {
                     .known()
                     .is_some_and(|parent| parent.as_deref() == Some(name))
             })
+    }
+
+    /// Those that stand on the interface of this name, at whatever height: its VLANs and macvlans, the bond or bridge
+    /// that it is a member of, and what stands on these.
+    pub fn above<'a>(&'a self, name: &'a str) -> Vec<&'a Interface> {
+        let mut above: Vec<&Interface> = Vec::new();
+        let mut below = name;
+        let mut at = 0;
+        // Each interface is added once, and there are as many as there are.
+        loop {
+            let master = self.interface(below).and_then(|one| one.master.as_deref());
+            let master = master.and_then(|master| self.interface(master));
+            for one in self.children(below).chain(master) {
+                let known = one.name == name || above.iter().any(|other| other.name == one.name);
+                if one.is_stacked() && !known {
+                    above.push(one);
+                }
+            }
+            let Some(next) = above.get(at) else {
+                return above;
+            };
+            below = &next.name;
+            at += 1;
+        }
     }
 
     /// The members of a bond or bridge.

@@ -147,6 +147,52 @@ fn an_mtu_that_would_end_ipv6_is_refused() {
 }
 
 #[test]
+fn an_mtu_that_would_end_ipv6_above_is_refused_and_says_where() {
+    let mut facts = with_vlan();
+    let small = "[interface.eth0]\nmtu = 1200\n";
+    let give =
+        |facts: &mut HostFacts, name: &str, kind: &str, below: Option<&str>, address: &str| {
+            let Fact::Known(interfaces) = &mut facts.interfaces else {
+                panic!("no interfaces");
+            };
+            interfaces.push(Interface {
+                name: name.to_owned(),
+                kind: kind.to_owned(),
+                parent: Fact::Known(below.map(str::to_owned)),
+                addresses: Fact::Known(vec![address.to_owned()]),
+                ..Interface::default()
+            });
+        };
+    let master = |facts: &mut HostFacts, name: &str, master: &str| {
+        let Fact::Known(interfaces) = &mut facts.interfaces else {
+            panic!("no interfaces");
+        };
+        for one in interfaces.iter_mut().filter(|one| one.name == name) {
+            one.master = Some(master.to_owned());
+        }
+    };
+    // A VLAN without an address of IPv6, a tunnel, and a VRF lose nothing.
+    give(&mut facts, "tunnel", "vxlan", Some("eth0"), "fd00::1/64");
+    give(&mut facts, "red", "vrf", None, "fd00::2/64");
+    master(&mut facts, "eth0", "red");
+    assert!(planned(&facts, small).refused.is_empty());
+    // A bridge of the VLAN, two storeys up, and a macvlan.
+    give(&mut facts, "br0", "bridge", None, "fe80::3/64");
+    master(&mut facts, "eth0.7", "br0");
+    give(&mut facts, "mv0", "macvlan", Some("eth0"), "fd00::4/64");
+    let refused = planned(&facts, small).refused;
+    assert!(
+        refused[0].why.contains("addresses of it: mv0, br0."),
+        "{refused:?}"
+    );
+    assert!(
+        planned(&facts, "[interface.eth0]\nmtu = 1280\n")
+            .refused
+            .is_empty()
+    );
+}
+
+#[test]
 fn a_congestion_control_that_is_not_there_yet_is_marked() {
     let mut facts = host("dtn");
     for (key, value) in [
