@@ -29,6 +29,20 @@ pub fn read(path: &Path) -> Result<Option<String>, StateError> {
     }
 }
 
+/// The names of what is in a folder; none where there is no folder.
+///
+/// # Errors
+/// One that cannot be read.
+pub fn names(folder: &Path) -> Result<Vec<String>, StateError> {
+    match std::fs::read_dir(folder) {
+        Ok(entries) => Ok(entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(failed("read", folder)(error)),
+    }
+}
+
 /// Puts a file there, on disk when this returns. Folders are made as they are needed.
 ///
 /// # Errors

@@ -9,6 +9,7 @@ use linerate_model::host::{Effect, HostFacts, Interface, Owner, Setting};
 use linerate_model::tuning::{InterfaceSetting, Object};
 
 use crate::apply::same;
+use crate::guest::{self, Mac};
 use crate::journal::ChangeSet;
 
 /// The first words of every file that is written here, behind the sign for a comment: what bears it may be overwritten
@@ -71,12 +72,13 @@ pub struct Kept {
     pub warnings: Vec<String>,
 }
 
-/// The files for what was confirmed. `remover` is the set whose journal has them.
-pub fn files(confirmed: &[Confirmed], facts: &HostFacts, remover: &str) -> Kept {
+/// The files for what was confirmed. `links` are the paths of the `.link` files that are there, `remover` is the set
+/// whose journal has those that come out.
+pub fn files(confirmed: &[Confirmed], facts: &HostFacts, links: &[String], remover: &str) -> Kept {
     let mut kept = Kept::default();
     let mut texts: BTreeMap<String, String> = BTreeMap::new();
     for one in confirmed {
-        match place_of(one, facts) {
+        match place_of(one, facts, links) {
             Err(why) => kept.left_out.push((one.object.clone(), why)),
             Ok(places) => {
                 for place in places {
@@ -114,7 +116,7 @@ struct Place {
     line: String,
 }
 
-fn place_of(one: &Confirmed, facts: &HostFacts) -> Result<Vec<Place>, String> {
+fn place_of(one: &Confirmed, facts: &HostFacts, links: &[String]) -> Result<Vec<Place>, String> {
     match &one.object {
         Object::Sysctl { key } => Ok(vec![Place {
             path: SYSCTLS.to_owned(),
@@ -132,7 +134,9 @@ fn place_of(one: &Confirmed, facts: &HostFacts) -> Result<Vec<Place>, String> {
         Object::Interface { interface, setting } => {
             let found = facts.interface(interface);
             let found = found.ok_or_else(|| format!("there is no interface {interface} now"))?;
-            on_interface(found, *setting, &one.value, facts)
+            let places = on_interface(found, *setting, &one.value, facts)?;
+            of_no_other(found, links)?;
+            Ok(places)
         }
     }
 }
@@ -231,11 +235,36 @@ fn on_interface(
     Ok(places)
 }
 
+/// Refuses a second `.link` file for an interface that `tune interfaces` names.
+fn of_no_other(interface: &Interface, links: &[String]) -> Result<(), String> {
+    let mac = interface.mac.as_deref().and_then(|mac| mac.parse().ok());
+    let Some(theirs) = mac
+        .map(guest::link_file)
+        .filter(|file| links.contains(file))
+    else {
+        return Ok(());
+    };
+    Err(format!(
+        "{theirs} of linerate tune interfaces is for {} already, and systemd takes only one .link file: declare an MTU in \
+         interfaces.toml; for anything else take the name out of its declaration there, run linerate tune interfaces \
+         apply, and persist again",
+        interface.name
+    ))
+}
+
+/// The interface that a text is a `.link` file for, where `tune persist` wrote it.
+pub(crate) fn link_for(text: &str) -> Option<Mac> {
+    let mut lines = text.lines().filter(|_| text.contains(MARK));
+    lines.find_map(|line| line.strip_prefix(MATCH)?.parse().ok())
+}
+
+const MATCH: &str = "PermanentMACAddress=";
+
 /// Only the first .link file that matches is used, so it has to say what systemd's own `99-default.link` says too:
 /// without it the interface would lose its name.
 fn link_head(mac: &str) -> String {
     format!(
-        "[Match]\nPermanentMACAddress={mac}\n\n[Link]\nNamePolicy=keep kernel database onboard slot path\n\
+        "[Match]\n{MATCH}{mac}\n\n[Link]\nNamePolicy=keep kernel database onboard slot path\n\
          AlternativeNamesPolicy=database onboard slot path mac\nMACAddressPolicy=persistent\n"
     )
 }

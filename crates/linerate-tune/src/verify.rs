@@ -24,7 +24,7 @@ pub fn verify(
     texts: &BTreeMap<String, Option<String>>,
 ) -> Verification {
     let confirmed = persist::confirmed(sets);
-    let kept = persist::files(&confirmed, facts, "");
+    let kept = persist::files(&confirmed, facts, &[], "");
     let settings = confirmed
         .into_iter()
         .map(|one| verified(one, facts, settings, &kept, texts))

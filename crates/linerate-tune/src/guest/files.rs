@@ -28,9 +28,8 @@ pub fn is_ours(name: &str) -> bool {
 pub(super) fn files(interfaces: &[&Declared]) -> Vec<(String, String)> {
     let mut files = Vec::new();
     for declared in interfaces {
-        let stem = format!("{NETWORK}/{OURS}{}", declared.mac.digits());
         if let Some(name) = &declared.name {
-            files.push((format!("{stem}.link"), link(declared.mac, name)));
+            files.push((link_file(declared.mac), link(declared.mac, name)));
         }
         files.push((network_file(declared.mac), network(declared.mac)));
     }
@@ -38,6 +37,11 @@ pub(super) fn files(interfaces: &[&Declared]) -> Vec<(String, String)> {
         files.push((MANAGER.to_owned(), manager(interfaces)));
     }
     files
+}
+
+/// The file by which an interface has its declared name.
+pub(crate) fn link_file(mac: Mac) -> String {
+    format!("{NETWORK}/{OURS}{}.link", mac.digits())
 }
 
 /// The file that every declared interface has.

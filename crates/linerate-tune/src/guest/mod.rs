@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use address::{AddressError, Mac, Network};
 pub use declaration::{Declaration, Declared, Route};
+pub(crate) use files::link_file;
 pub use files::{MANAGER, NETWORK, is_ours};
 pub use plan::{GuestPlan, Present, Situation, plan};
 

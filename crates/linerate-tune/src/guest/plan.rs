@@ -6,6 +6,7 @@ use linerate_model::host::{HostFacts, Interface, RouteFacts};
 use serde::Serialize;
 
 use super::{Action, Declaration, Declared, Mac, Network, Route, State, files};
+use crate::persist;
 
 /// An interface that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub struct Situation {
     pub routes: Vec<RouteFacts>,
     /// Files that are there, of those that we write: path and text.
     pub files: BTreeMap<String, String>,
+    /// `.link` files that `tune persist` wrote: path and text.
+    pub links: BTreeMap<String, String>,
     /// Programs that run and look after interfaces.
     pub running: Vec<String>,
     /// Id of this boot.
@@ -48,11 +51,6 @@ pub struct Situation {
     pub state: State,
 }
 
-/// Kinds of interfaces that have the address of another.
-const STACKED: [&str; 7] = [
-    "vlan", "bond", "bridge", "team", "macvlan", "ipvlan", "macvtap",
-];
-
 impl Situation {
     /// What of it a host's facts tell; files, start and state are left empty.
     ///
@@ -61,7 +59,7 @@ impl Situation {
     pub fn of(facts: &HostFacts) -> Result<Self, String> {
         let all = facts.interfaces.ask()?;
         let routes = facts.routes.ask()?.clone();
-        let own = |one: &&Interface| !STACKED.contains(&one.kind.as_str());
+        let own = |one: &&Interface| !one.is_stacked();
         let present = all.iter().filter(own).filter_map(|one| {
             Some(Present {
                 mac: one.mac.as_deref()?.parse().ok()?,
@@ -184,6 +182,13 @@ fn refusal(
     if declaration.ignore.contains(&declared.mac) {
         return Some("it is among those to ignore; take it out of one of the two".to_owned());
     }
+    if let Some((file, _)) = persisted(declared, situation) {
+        return Some(format!(
+            "{file} of linerate tune persist is for it already, and systemd takes only one .link file, so that it would \
+             not keep its name: take the name out of its declaration, or remove that file with linerate tune persist \
+             --remove"
+        ));
+    }
     let mut found = situation
         .interfaces
         .iter()
@@ -204,6 +209,16 @@ fn refusal(
         ));
     }
     None
+}
+
+/// The file of `tune persist` that stands against the name of an interface.
+fn persisted<'a>(
+    declared: &Declared,
+    situation: &'a Situation,
+) -> Option<(&'a String, &'a String)> {
+    declared.name.as_ref()?;
+    let of_it = |(_, text): &(&String, &String)| persist::link_for(text) == Some(declared.mac);
+    situation.links.iter().find(of_it)
 }
 
 fn plan_files(ours: &[&Declared], situation: &Situation, plan: &mut GuestPlan) {

@@ -24,6 +24,9 @@ struct Case {
     /// The kind of each interface that is another than in the host.
     #[serde(default)]
     kinds: BTreeMap<String, String>,
+    /// `.link` files that are there.
+    #[serde(default)]
+    links: Vec<String>,
     #[serde(default)]
     left_out: Vec<String>,
     #[serde(default)]
@@ -69,7 +72,7 @@ impl Case {
                 set: "20261121-120000".to_owned(),
             })
             .collect();
-        files(&confirmed, &self.facts(), "20261121-120000")
+        files(&confirmed, &self.facts(), &self.links, "20261121-120000")
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_report::host as report;
 use linerate_tune::apply::Journal as _;
+use linerate_tune::guest::NETWORK;
 use linerate_tune::journal::{ChangeSet, Entry, KeptFile};
 use linerate_tune::kept_file;
 use linerate_tune::persist::{self, Confirmed, Kept, MARK};
@@ -42,7 +43,7 @@ fn planned(arguments: &PersistArguments, place: &Place) -> Result<(Kept, String)
         None => place.facts()?,
     };
     let (runs, drifted) = still_running(place, confirmed);
-    let mut kept = persist::files(&runs, &facts, &last);
+    let mut kept = persist::files(&runs, &facts, &links(place)?, &last);
     kept.left_out.extend(drifted);
     Ok((kept, last))
 }
@@ -112,6 +113,13 @@ fn tell(
         printer.print(&text)?;
     }
     Ok(())
+}
+
+/// The `.link` files that are there, by their path from `/`.
+fn links(place: &Place) -> Result<Vec<String>, Failure> {
+    let names = kept_file::names(&path(place, NETWORK))?;
+    let links = names.iter().filter(|name| name.ends_with(".link"));
+    Ok(links.map(|name| format!("{NETWORK}/{name}")).collect())
 }
 
 fn path(place: &Place, path: &str) -> PathBuf {

@@ -1,6 +1,6 @@
 //! `linerate tune interfaces` in a network namespace, with files below a folder of the test's own.
 
-use crate::harness::{Folder, Hosts, LONG, beside, run};
+use crate::harness::{Folder, Hosts, LONG, beside, linerate, run};
 
 const DECLARED: &str = r#"
 [[interface]]
@@ -94,4 +94,89 @@ fn declared_interfaces_are_set_up_once_and_hands_are_left_alone() {
     for file in persisted {
         assert!(file.exists(), "{} is gone", file.display());
     }
+}
+
+const NAMED: &str = "[[interface]]\nmac = \"02:00:00:00:00:02\"\nname = \"data0\"\n";
+
+/// An empty host in files; what runs `linerate tune` on it, with the facts of a host whose eth0 is declared above.
+struct InFiles {
+    folder: Folder,
+}
+
+impl InFiles {
+    fn new() -> Self {
+        let folder = Folder::new();
+        let length = folder.file("root/sys/class/net/eth0");
+        std::fs::create_dir_all(&length).unwrap();
+        std::fs::write(length.join("tx_queue_len"), "1000\n").unwrap();
+        folder.with("profile.toml", "[interface.eth0]\ntxqueuelen = 10000\n");
+        folder.with("interfaces.toml", NAMED);
+        Self { folder }
+    }
+
+    fn tune(&self, words: &str, code: i32) -> String {
+        let path = |name: &str| self.folder.file(name).display().to_string();
+        let facts = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../linerate-tune/tests/tune/hosts/dtn.json"
+        );
+        let words = words
+            .replace("PROFILE", &path("profile.toml"))
+            .replace("DECLARED", &path("interfaces.toml"))
+            .replace("FACTS", facts);
+        let mut command = linerate(&format!("tune {words} --root {}", path("root")));
+        let done = run(&mut command, LONG).expect(code);
+        format!("{}{}", done.out, done.error)
+    }
+
+    fn links(&self) -> Vec<String> {
+        let folder = self.folder.file("root/etc/systemd/network");
+        let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        names.filter(|name| name.ends_with(".link")).collect()
+    }
+}
+
+/// Of two `.link` files for one interface systemd takes one: there is never a second.
+#[test]
+fn whichever_comes_second_leaves_the_other_s_link_file_alone() {
+    let _beside = beside();
+    let apply = "apply PROFILE --from FACTS --yes";
+    let (persist, declare) = ("persist --from FACTS", "interfaces apply --file DECLARED");
+    let (persisted, named) = (
+        "10-linerate-eth0.link",
+        "10-linerate-guest-020000000002.link",
+    );
+
+    let files = InFiles::new();
+    files.tune(apply, 0);
+    files.tune(persist, 0);
+    assert_eq!(files.links(), [persisted]);
+    let refused = files.tune(declare, 1);
+    for part in [persisted, "take the name out", "persist --remove"] {
+        assert!(refused.contains(part), "{part}: {refused}");
+    }
+    assert_eq!(files.links(), [persisted]);
+    // Both ways out.
+    files
+        .folder
+        .with("interfaces.toml", NAMED.replace("name", "# name"));
+    files.tune(declare, 0);
+    assert_eq!(files.links(), [persisted]);
+    files.folder.with("interfaces.toml", NAMED);
+    files.tune("persist --remove", 0);
+    files.tune(declare, 0);
+    assert_eq!(files.links(), [named]);
+
+    let left_out = files.tune(persist, 0);
+    for part in [named, "interfaces.toml", "take the name out"] {
+        assert!(left_out.contains(part), "{part}: {left_out}");
+    }
+    assert_eq!(files.links(), [named]);
+    files
+        .folder
+        .with("interfaces.toml", NAMED.replace("name", "# name"));
+    files.tune(declare, 0);
+    files.tune(persist, 0);
+    assert_eq!(files.links(), [persisted]);
 }

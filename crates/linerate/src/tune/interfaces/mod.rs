@@ -232,7 +232,7 @@ impl Files {
             // They run on this machine and not below the folder.
             situation.running.clear();
         }
-        situation.files = store::files(&self.root).map_err(Failure::File)?;
+        [situation.files, situation.links] = store::files(&self.root).map_err(Failure::File)?;
         situation.state = state;
         situation.start = start;
         Ok(situation)

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use linerate_kernel::file;
 use linerate_tune::guest::{MANAGER, NETWORK, State, is_ours};
+use linerate_tune::kept_file;
+use linerate_tune::state_folder::StateError;
 
 /// The folder of the state.
 pub(super) struct Store {
@@ -72,31 +74,23 @@ pub(super) fn replace(path: &Path, text: &str) -> Result<(), String> {
     })
 }
 
-/// The files that we wrote for other programs, by their path from `/`.
-pub(super) fn files(root: &Path) -> Result<BTreeMap<String, String>, String> {
-    let mut found = BTreeMap::new();
-    let mut take = |path: String| -> Result<(), String> {
-        let at = root.join(path.trim_start_matches('/'));
-        match fs::read_to_string(&at) {
-            Ok(text) => {
-                found.insert(path, text);
-                Ok(())
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(format!("cannot read {}: {error}", at.display())),
-        }
+/// The files that we wrote for other programs, and the `.link` files of `tune persist`; by their path from `/`.
+pub(super) fn files(root: &Path) -> Result<[BTreeMap<String, String>; 2], String> {
+    let say = |error: StateError| error.to_string();
+    let (mut ours, mut links) = (BTreeMap::new(), BTreeMap::new());
+    let take = |all: &mut BTreeMap<String, String>, path: String| -> Result<(), String> {
+        let text = kept_file::read(&kept_file::below(root, &path)).map_err(say)?;
+        all.extend(text.map(|text| (path, text)));
+        Ok(())
     };
-    take(MANAGER.to_owned())?;
-    let folder = root.join(NETWORK.trim_start_matches('/'));
-    let names = match fs::read_dir(&folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(found),
-        Err(error) => return Err(format!("cannot read {}: {error}", folder.display())),
-    };
-    for name in names.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
+    take(&mut ours, MANAGER.to_owned())?;
+    for name in kept_file::names(&kept_file::below(root, NETWORK)).map_err(say)? {
+        let path = format!("{NETWORK}/{name}");
         if is_ours(&name) {
-            take(format!("{NETWORK}/{name}"))?;
+            take(&mut ours, path)?;
+        } else if name.starts_with("10-linerate-") && name.ends_with(".link") {
+            take(&mut links, path)?;
         }
     }
-    Ok(found)
+    Ok([ours, links])
 }
