@@ -84,7 +84,27 @@ fn flat(facts: &HostFacts, renamed: &BTreeMap<&str, &str>) -> BTreeMap<String, S
     let mut leaves = BTreeMap::new();
     let value = serde_json::to_value(facts).unwrap_or_default();
     walk("", &value, renamed, &mut leaves);
+    // The keys of an interface have its name in them.
     leaves
+        .into_iter()
+        .map(|(path, value)| {
+            let other = of_interface(&path).and_then(|(head, name, key)| {
+                let other = renamed.get(name.replace('/', ".").as_str())?;
+                Some(format!("{head}{}.{key}", other.replace('.', "/")))
+            });
+            (other.unwrap_or(path), value)
+        })
+        .collect()
+}
+
+/// The path of a key of one interface, cut: before the interface's name, the name, behind it.
+fn of_interface(path: &str) -> Option<(&str, &str, &str)> {
+    let at = path
+        .find(".conf.")
+        .filter(|_| path.starts_with("sysctls.net.ipv"))?
+        + ".conf.".len();
+    let (name, key) = path[at..].split_once('.')?;
+    (!["all", "default"].contains(&name)).then_some((&path[..at], name, key))
 }
 
 /// What is unknown or none of `theirs` as a whole is one thing here too, whatever it consists of.
@@ -308,7 +328,9 @@ fn weigh(path: &str, a: Option<&String>, b: Option<&String>) -> Weight {
     // An interface's name is noise, its driver's is not; the line of a setting is, its value is not.
     let driver = path.ends_with(".driver.name");
     let moved = path.starts_with("settings.") && path.rsplit('.').next() == Some("line");
-    if moved || !driver && NOISE.iter().any(|part| matches_part(path, part)) {
+    // What one of them has only is an interface that the other has not.
+    let alone = (a.is_none() || b.is_none()) && of_interface(path).is_some();
+    if moved || alone || !driver && NOISE.iter().any(|part| matches_part(path, part)) {
         return Weight::Noise;
     }
     // A key that is not to be read at one of them was not compared.

@@ -271,14 +271,40 @@ const fn feature_name(setting: InterfaceSetting) -> &'static str {
 /// RFC 8200, section 5; `addrconf_notify` of `net/ipv6/addrconf.c`.
 const LEAST_MTU_OF_IPV6: u32 = 1280;
 
+/// Whether an interface has addresses of IPv6.
+fn has_ipv6(interface: &Interface) -> bool {
+    let addresses = interface.addresses.known();
+    addresses.is_some_and(|all| all.iter().any(|address| address.contains(':')))
+}
+
+/// Refuses to switch IPv6 off where there are addresses of it (`addrconf_disable_ipv6` of `net/ipv6/addrconf.c`).
+fn keeps_ipv6(facts: &HostFacts, key: &str, value: &str) -> Result<(), String> {
+    let of = key.strip_prefix("net.ipv6.conf.");
+    let Some(name) = of.and_then(|rest| rest.strip_suffix(".disable_ipv6")) else {
+        return Ok(());
+    };
+    let name = name.replace('/', ".");
+    let with: Vec<&str> = facts
+        .interfaces
+        .known()
+        .into_iter()
+        .flatten()
+        .filter(|one| (name == "all" || one.name == name) && has_ipv6(one))
+        .map(|one| one.name.as_str())
+        .collect();
+    if value == "0" || with.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "it removes the IPv6 addresses of {}, which setting it back does not bring back; remove them first",
+        with.join(", ")
+    ))
+}
+
 /// Refuses an MTU below the least of IPv6 on an interface that has addresses of it, or on which others stand that have.
 fn ends_no_ipv6(facts: &HostFacts, interface: &Interface) -> Result<(), String> {
-    let six = |one: &Interface| {
-        let addresses = one.addresses.known();
-        addresses.is_some_and(|all| all.iter().any(|address| address.contains(':')))
-    };
     let name = &interface.name;
-    if six(interface) {
+    if has_ipv6(interface) {
         return Err(format!(
             "below {LEAST_MTU_OF_IPV6} the kernel ends IPv6 on {name} and removes its addresses, which setting the MTU \
              back does not bring back; remove them first"
@@ -287,7 +313,7 @@ fn ends_no_ipv6(facts: &HostFacts, interface: &Interface) -> Result<(), String> 
     let above: Vec<&str> = facts
         .above(name)
         .into_iter()
-        .filter(|one| six(one))
+        .filter(|one| has_ipv6(one))
         .map(|one| one.name.as_str())
         .collect();
     if above.is_empty() {
@@ -319,8 +345,10 @@ fn possible(
     wishes: &BTreeMap<String, &Wish>,
 ) -> Result<(), String> {
     use InterfaceSetting as S;
-    let Object::Interface { interface, setting } = &wish.object else {
-        return Ok(());
+    let (interface, setting) = match &wish.object {
+        Object::Interface { interface, setting } => (interface, setting),
+        Object::Sysctl { key } => return keeps_ipv6(facts, key, &wish.value),
+        Object::Governor => return Ok(()),
     };
     let one = interface_of(facts, interface)?;
     let wanted = wish.value.parse::<u32>().unwrap_or(0);

@@ -125,11 +125,9 @@ pub fn interface(root: &Root, devices: &impl Devices, name: &str) -> io::Result<
 }
 
 /// Keys outside the folders of [`sysctls`] that a host's throughput depends on.
-const OTHER_KEYS: [&str; 8] = [
+const OTHER_KEYS: [&str; 6] = [
     "net.ipv4.ip_forward",
     "net.ipv4.ip_no_pmtu_disc",
-    "net.ipv4.conf.all.forwarding",
-    "net.ipv6.conf.all.forwarding",
     "net.ipv4.ip_local_port_range",
     "vm.overcommit_memory",
     "kernel.numa_balancing",
@@ -137,9 +135,14 @@ const OTHER_KEYS: [&str; 8] = [
 ];
 
 /// Secrets of the kernel, which have no business in a report.
-const SECRETS: [&str; 2] = ["net.core.netdev_rss_key", "net.ipv4.tcp_fastopen_key"];
+const SECRETS: [&str; 3] = [
+    "net.core.netdev_rss_key",
+    "net.ipv4.tcp_fastopen_key",
+    // Of each interface.
+    ".stable_secret",
+];
 
-/// All of `net.core`, TCP's and UDP's of `net.ipv4`, and the keys that files set.
+/// All of `net.core`, TCP's and UDP's of `net.ipv4`, those of each interface for IPv4 and IPv6, and the keys that files set.
 fn sysctls(root: &Root, set: impl Iterator<Item = String>) -> BTreeMap<String, Fact<String>> {
     let folder = |folder: &str, wanted: fn(&str) -> bool| {
         let prefix = folder.replace('/', ".");
@@ -148,12 +151,24 @@ fn sysctls(root: &Root, set: impl Iterator<Item = String>) -> BTreeMap<String, F
             .filter(move |name| wanted(name))
             .map(move |name| format!("{prefix}.{name}"))
     };
+    // Folders are `all`, `default` and interfaces; a dot in a name is a slash in its key.
+    let interfaces = |family: &'static str| {
+        let below = format!("/proc/sys/net/{family}/conf");
+        let names = root.names(&below).into_iter();
+        names.flat_map(move |name| {
+            let part = name.replace('.', "/");
+            let keys = root.names(&format!("{below}/{name}")).into_iter();
+            keys.map(move |key| format!("net.{family}.conf.{part}.{key}"))
+        })
+    };
     let transport = |name: &str| name.starts_with("tcp_") || name.starts_with("udp_");
     folder("net/core", |_| true)
         .chain(folder("net/ipv4", transport))
+        .chain(interfaces("ipv4"))
+        .chain(interfaces("ipv6"))
         .chain(OTHER_KEYS.iter().map(|key| (*key).to_owned()))
         .chain(set.filter(|key| !key.contains('*')))
-        .filter(|key| !SECRETS.contains(&key.as_str()))
+        .filter(|key| !SECRETS.iter().any(|secret| key.ends_with(secret)))
         .map(|key| {
             let value = running(root, &key);
             (key, value)

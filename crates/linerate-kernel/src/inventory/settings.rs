@@ -284,7 +284,9 @@ fn in_user_data(line: &str) -> Option<(String, String)> {
     if line.starts_with('#') {
         return None;
     }
-    let at = line.find("net.core.").or_else(|| line.find("net.ipv4."))?;
+    let at = ["net.core.", "net.ipv4.", "net.ipv6."]
+        .iter()
+        .find_map(|head| line.find(head))?;
     let (key, value) = line[at..].split_once('=')?;
     let known = |c: char| c.is_ascii_alphanumeric() || ['.', '_', '-'].contains(&c);
     let key = key.trim();
@@ -357,6 +359,10 @@ mod tests {
                 "net.ipv4.tcp_rmem".to_owned(),
                 "4096 87380 16777216".to_owned()
             ))
+        );
+        assert_eq!(
+            in_user_data("net.ipv6.conf.all.accept_ra=0"),
+            Some(("net.ipv6.conf.all.accept_ra".to_owned(), "0".to_owned()))
         );
         assert_eq!(in_user_data("password=net.core"), None);
         assert_eq!(in_user_data("# net.core.rmem_max=1"), None);

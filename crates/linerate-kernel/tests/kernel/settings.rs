@@ -151,6 +151,26 @@ fn running_values_are_read_below_the_folder_with_dots_in_names() {
 }
 
 #[test]
+fn the_keys_of_interfaces_are_read_for_both_families_and_no_secret() {
+    let facts = FakeRoot::new("interfaces")
+        .with("proc/sys/net/ipv4/conf/all/rp_filter", "2\n")
+        .with("proc/sys/net/ipv6/conf/default/accept_ra", "1\n")
+        .with("proc/sys/net/ipv6/conf/eth0.5/accept_ra", "0\n")
+        .with("proc/sys/net/ipv6/conf/eth0.5/stable_secret", "fe80::1\n")
+        .facts();
+    for (key, value) in [
+        ("net.ipv4.conf.all.rp_filter", "2"),
+        ("net.ipv6.conf.default.accept_ra", "1"),
+        ("net.ipv6.conf.eth0/5.accept_ra", "0"),
+    ] {
+        let found = facts.sysctls.get(key).and_then(|value| value.known());
+        assert_eq!(found.map(String::as_str), Some(value), "{key}");
+    }
+    let secret = facts.sysctls.keys().find(|key| key.contains("secret"));
+    assert_eq!(secret, None);
+}
+
+#[test]
 fn profiles_and_user_data_are_read_with_their_lines() {
     let facts = FakeRoot::new("others")
         .with("etc/tuned/active_profile", "mine\n")

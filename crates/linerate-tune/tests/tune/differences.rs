@@ -81,3 +81,43 @@ fn interfaces_of_other_names_are_paired() {
         .collect();
     assert_eq!(matters, ["interfaces.eth0.mtu"]);
 }
+
+#[test]
+fn the_keys_of_paired_interfaces_are_compared() {
+    let mut a = host("dtn");
+    let mut b = host("dtn");
+    if let Fact::Known(interfaces) = &mut b.interfaces {
+        for one in interfaces.iter_mut().filter(|one| one.name == "eth0") {
+            one.name = "ens1.5".to_owned();
+        }
+    }
+    let known = |value: &str| Fact::Known(value.to_owned());
+    for (facts, key, value) in [
+        (&mut a, "eth0.accept_ra", "1"),
+        (&mut b, "ens1/5.accept_ra", "0"),
+    ] {
+        facts
+            .sysctls
+            .insert(format!("net.ipv6.conf.{key}"), known(value));
+    }
+    for key in ["veth7.accept_ra", "all.seg6_enabled"] {
+        b.sysctls.insert(format!("net.ipv6.conf.{key}"), known("1"));
+    }
+    let differences = compare(&a, &b).differences;
+    let found = |path: &str| {
+        let one = differences.iter().find(|one| one.path == path);
+        one.map(|one| (one.a.as_deref(), one.b.as_deref(), one.weight.clone()))
+    };
+    assert_eq!(
+        found("sysctls.net.ipv6.conf.eth0.accept_ra"),
+        Some((Some("1"), Some("0"), Weight::Other))
+    );
+    assert_eq!(
+        found("sysctls.net.ipv6.conf.veth7.accept_ra"),
+        Some((None, Some("1"), Weight::Noise))
+    );
+    assert_eq!(
+        found("sysctls.net.ipv6.conf.all.seg6_enabled"),
+        Some((None, Some("1"), Weight::Other))
+    );
+}

@@ -193,6 +193,48 @@ fn an_mtu_that_would_end_ipv6_above_is_refused_and_says_where() {
 }
 
 #[test]
+fn keys_of_an_interface_are_planned_and_unknown_ones_are_refused() {
+    let mut facts = host("dtn");
+    for key in ["all", "default", "eth0", "eth0/7"] {
+        facts.sysctls.insert(
+            format!("net.ipv6.conf.{key}.accept_ra"),
+            Fact::Known("1".to_owned()),
+        );
+        facts.sysctls.insert(
+            format!("net.ipv6.conf.{key}.disable_ipv6"),
+            Fact::Known("0".to_owned()),
+        );
+    }
+    let plan = planned(
+        &facts,
+        "[sysctl]\n\"net.ipv6.conf.eth0/7.accept_ra\" = 0\n\"net.ipv6.conf.default.accept_ra\" = 1\n\"net.ipv6.conf.eth0.acept_ra\" = 0\n",
+    );
+    assert_eq!(steps(&plan), ["net.ipv6.conf.eth0/7.accept_ra = 0"]);
+    assert_eq!(plan.fulfilled.len(), 1);
+    let why = &plan.refused[0].why;
+    assert!(
+        why.contains("did you mean net.ipv6.conf.eth0.accept_ra?"),
+        "{why}"
+    );
+    // Addresses do not come back.
+    if let Fact::Known(interfaces) = &mut facts.interfaces {
+        for one in interfaces {
+            one.addresses = Fact::Known(vec!["fe80::1/64".to_owned()]);
+        }
+    }
+    for (key, refused) in [("eth0", "eth0,"), ("all", "lo, eth0,"), ("default", "")] {
+        let off = format!("[sysctl]\n\"net.ipv6.conf.{key}.disable_ipv6\" = 1\n");
+        let plan = planned(&facts, &off);
+        let why = plan
+            .refused
+            .first()
+            .map_or("", |refusal| refusal.why.as_str());
+        assert!(why.contains(refused), "{key}: {why}");
+        assert_eq!(why.is_empty(), refused.is_empty(), "{key}: {plan:?}");
+    }
+}
+
+#[test]
 fn a_congestion_control_that_is_not_there_yet_is_marked() {
     let mut facts = host("dtn");
     for (key, value) in [
