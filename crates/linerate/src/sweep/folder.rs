@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use linerate_experiment::sweep::{self, Row};
@@ -12,6 +12,8 @@ use crate::action::Failure;
 
 /// What the sweep was begun with.
 const BEGUN: &str = "sweep.json";
+/// Held by the process that measures, with its id in it.
+const LOCK: &str = "lock";
 /// The runs, a line each; only ever added to.
 const RUNS: &str = "runs.jsonl";
 
@@ -43,6 +45,39 @@ impl Folder {
         &self.path
     }
 
+    /// Takes the folder for this process, until what comes back is dropped or the process ends; makes it where it is not
+    /// there. A second process does not wait.
+    pub(super) fn lock(&self) -> Result<File, Failure> {
+        fs::create_dir_all(&self.path)
+            .map_err(|error| failed("make the folder", &self.path, &error))?;
+        let path = self.path.join(LOCK);
+        let fail = |error: std::io::Error| failed("lock", &path, &error);
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(fail)?;
+        if !linerate_kernel::file::try_lock(&file).map_err(fail)? {
+            let mut holder = String::new();
+            // Written right after the lock was had: in between there is none to name.
+            drop(file.read_to_string(&mut holder));
+            let holder = match holder.trim() {
+                "" => String::new(),
+                id => format!(" (process {id})"),
+            };
+            return Err(Failure::Usage(format!(
+                "another sweep{holder} measures into {}: wait for its end, or give this one another folder with -o",
+                self.path.display()
+            )));
+        }
+        file.set_len(0)
+            .and_then(|()| write!(file, "{}", std::process::id()))
+            .map_err(fail)?;
+        Ok(file)
+    }
+
     /// What it was begun with; `None` where nothing was.
     pub(super) fn texts(&self) -> Result<Option<Texts>, Failure> {
         let file = self.path.join(BEGUN);
@@ -59,8 +94,6 @@ impl Folder {
     /// Begins a sweep here, or goes on with one that was begun with the same texts.
     pub(super) fn begin(&self, texts: &Texts) -> Result<(), Failure> {
         let Some(kept) = self.texts()? else {
-            fs::create_dir_all(&self.path)
-                .map_err(|error| failed("make the folder", &self.path, &error))?;
             return self.write(BEGUN, &serde_json::json!(texts).to_string());
         };
         let folder = self.path.display().to_string();

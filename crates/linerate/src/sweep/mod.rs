@@ -38,6 +38,8 @@ pub(crate) fn run(arguments: &SweepArguments, printer: &Printer) -> Result<(), F
         .clone()
         .unwrap_or_else(|| default_folder(file));
     let folder = Folder::at(&folder);
+    // Two at once would measure each other's traffic, and mix their runs.
+    let _lock = folder.lock()?;
     folder.begin(&texts)?;
     let rows = folder.rows()?;
     let mut course = Course::new(&sweep, rows);

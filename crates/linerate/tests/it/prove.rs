@@ -91,6 +91,9 @@ fn a_sweep_goes_on_where_it_was_stopped_and_refuses_another_file() {
         skipped("a sweep", first.error().trim());
         return;
     }
+    let second = run(&mut linerate(&words), LONG).expect(2);
+    let holder = format!("another sweep (process {})", first.pid());
+    assert!(second.error.contains(&holder), "{}", second.error);
     first.signal("INT");
     let stopped = first.wait(LONG).expect(4);
     assert!(
