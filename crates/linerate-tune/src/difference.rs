@@ -297,7 +297,7 @@ const MATTERS_TOO: [(&str, &str); 8] = [
 ];
 
 /// Parts of a path whose differences say nothing: what counts, what names, and what is of one boot.
-const NOISE: [&str; 24] = [
+const NOISE: [&str; 25] = [
     "taken_unix_s",
     "root",
     "schema_version",
@@ -308,6 +308,7 @@ const NOISE: [&str; 24] = [
     ".counters.",
     ".statistics.",
     ".mac",
+    ".permanent_mac",
     ".index",
     ".addresses",
     ".carrier_changes",

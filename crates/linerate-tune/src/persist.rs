@@ -209,7 +209,7 @@ fn on_interface(
             interface.name
         ));
     }
-    let mac = interface.mac.as_deref();
+    let mac = interface.lasting_mac();
     let mac = mac.ok_or_else(|| format!("{} has no address to be known by", interface.name))?;
     let written = match form {
         Form::Plain => value.to_owned(),
@@ -237,7 +237,7 @@ fn on_interface(
 
 /// Refuses a second `.link` file for an interface that `tune interfaces` names.
 fn of_no_other(interface: &Interface, links: &[String]) -> Result<(), String> {
-    let mac = interface.mac.as_deref().and_then(|mac| mac.parse().ok());
+    let mac = interface.lasting_mac().and_then(|mac| mac.parse().ok());
     let Some(theirs) = mac
         .map(guest::link_file)
         .filter(|file| links.contains(file))

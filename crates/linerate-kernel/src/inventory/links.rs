@@ -38,6 +38,8 @@ const IFLA_CARRIER_CHANGES: u16 = 35;
 const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_GSO_MAX_SIZE: u16 = 41;
 const IFLA_MAX_MTU: u16 = 51;
+/// Linux 5.6.
+const IFLA_PERM_ADDRESS: u16 = 54;
 const IFLA_GRO_MAX_SIZE: u16 = 58;
 const IFLA_TSO_MAX_SIZE: u16 = 59;
 const IFLA_INFO_KIND: u16 = 1;
@@ -155,6 +157,7 @@ fn parse_link(body: &[u8]) -> Option<Found> {
         name: attribute(list, IFLA_IFNAME).map(text)?,
         index: word(body, 4)?,
         mac,
+        permanent_mac: attribute(list, IFLA_PERM_ADDRESS).and_then(route::mac),
         up: word(body, 8)? & IFF_UP != 0,
         operstate: Fact::of(
             attribute(list, IFLA_OPERSTATE).and_then(|raw| route::operstate(*raw.first()?)),
@@ -425,6 +428,20 @@ mod tests {
         assert_eq!(leaves, [("mq", false), ("fq", true), ("fq_codel", true)]);
         let single = in_order(vec![(0, ROOT, qdisc("pfifo_fast"))]);
         assert!(single[0].leaf);
+    }
+
+    #[test]
+    fn a_device_s_own_address_is_told_from_the_one_that_it_has() {
+        let mut body = vec![0; LINK_HEADER];
+        push_attribute(&mut body, IFLA_IFNAME, b"eth9\0");
+        push_attribute(&mut body, IFLA_ADDRESS, &[2, 0, 0, 0, 0, 9]);
+        let without = parse_link(&body).unwrap().interface;
+        assert_eq!(without.permanent_mac, None);
+        assert_eq!(without.lasting_mac(), Some("02:00:00:00:00:09"));
+        push_attribute(&mut body, IFLA_PERM_ADDRESS, &[2, 0, 0, 0, 0, 1]);
+        let with = parse_link(&body).unwrap().interface;
+        assert_eq!(with.mac.as_deref(), Some("02:00:00:00:00:09"));
+        assert_eq!(with.lasting_mac(), Some("02:00:00:00:00:01"));
     }
 
     #[test]

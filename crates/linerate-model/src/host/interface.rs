@@ -19,6 +19,9 @@ pub struct Interface {
     pub kind: String,
     /// Link-layer address, lower case with colons; absent where it has none.
     pub mac: Option<String>,
+    /// The address that the device has of its own, whatever it has now; absent where the kernel does not tell (before Linux
+    /// 5.6, and for interfaces without a device).
+    pub permanent_mac: Option<String>,
     /// Whether somebody set it up (`IFF_UP`).
     pub up: bool,
     /// State after RFC 2863: `up`, `down`, `lowerlayerdown` …
@@ -91,6 +94,11 @@ const STACKED: [&str; 7] = [
 ];
 
 impl Interface {
+    /// The address by which it is found again: its own, else the one that it has.
+    pub fn lasting_mac(&self) -> Option<&str> {
+        self.permanent_mac.as_deref().or(self.mac.as_deref())
+    }
+
     /// Whether it stands on other interfaces: a VLAN, a bond, a bridge, a macvlan …
     pub fn is_stacked(&self) -> bool {
         STACKED.contains(&self.kind.as_str())

@@ -11,8 +11,10 @@ use crate::persist;
 /// An interface that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Present {
-    /// Its link-layer address.
+    /// The link-layer address that it has.
     pub mac: Mac,
+    /// The one that its device has of its own; `None` where the kernel does not tell.
+    pub permanent_mac: Option<Mac>,
     /// Its name.
     pub name: String,
     /// Its index.
@@ -63,6 +65,10 @@ impl Situation {
         let present = all.iter().filter(own).filter_map(|one| {
             Some(Present {
                 mac: one.mac.as_deref()?.parse().ok()?,
+                permanent_mac: one
+                    .permanent_mac
+                    .as_deref()
+                    .and_then(|mac| mac.parse().ok()),
                 name: one.name.clone(),
                 index: one.index,
                 up: one.up,
@@ -89,6 +95,16 @@ impl Situation {
             routes,
             ..Self::default()
         })
+    }
+
+    /// The interfaces that a declared address means: those that have it of their own, else those that have it now.
+    fn meant(&self, mac: Mac) -> Vec<&Present> {
+        let all = || self.interfaces.iter().flatten();
+        let own: Vec<&Present> = all().filter(|one| one.permanent_mac == Some(mac)).collect();
+        if own.is_empty() {
+            return all().filter(|one| one.mac == mac).collect();
+        }
+        own
     }
 }
 
@@ -156,9 +172,9 @@ pub fn plan(declaration: &Declaration, situation: &Situation) -> GuestPlan {
     };
     let with_files: Vec<&Declared> = declaration.interfaces.iter().filter(kept).collect();
     plan_files(&with_files, situation, &mut plan);
-    if let Some(present) = &situation.interfaces {
+    if situation.interfaces.is_some() {
         for declared in &ours {
-            plan_interface(declared, present, situation, &mut plan);
+            plan_interface(declared, situation, &mut plan);
         }
     }
     for (mac, applied) in &situation.state.applied {
@@ -179,7 +195,12 @@ fn refusal(
     declared: &Declared,
     situation: &Situation,
 ) -> Option<String> {
-    if declaration.ignore.contains(&declared.mac) {
+    let found = situation.meant(declared.mac);
+    let of_it = found
+        .iter()
+        .flat_map(|one| one.permanent_mac.into_iter().chain([one.mac]));
+    let mut of_it = of_it.chain([declared.mac]);
+    if of_it.any(|mac| declaration.ignore.contains(&mac)) {
         return Some("it is among those to ignore; take it out of one of the two".to_owned());
     }
     if let Some((file, _)) = persisted(declared, situation) {
@@ -189,16 +210,19 @@ fn refusal(
              --remove"
         ));
     }
-    let mut found = situation
-        .interfaces
-        .iter()
-        .flatten()
-        .filter(|one| one.mac == declared.mac);
-    let one = found.next()?;
-    if let Some(other) = found.next() {
+    let one = found.first()?;
+    if let Some(other) = found.get(1) {
         return Some(format!(
             "{} and {} both have this address",
             one.name, other.name
+        ));
+    }
+    let same =
+        |other: &&Declared| other.mac != declared.mac && situation.meant(other.mac).contains(one);
+    if let Some(other) = declaration.interfaces.iter().find(same) {
+        return Some(format!(
+            "{} means {} too: one is the address of its own, the other the one that it has now; declare it once",
+            other.mac, one.name
         ));
     }
     if situation.carriers.contains(&one.name) && !declared.allow_default_route {
@@ -252,19 +276,20 @@ fn plan_files(ours: &[&Declared], situation: &Situation, plan: &mut GuestPlan) {
     }
 }
 
-fn plan_interface(
-    declared: &Declared,
-    present: &[Present],
-    situation: &Situation,
-    plan: &mut GuestPlan,
-) {
-    let Some(one) = present.iter().find(|one| one.mac == declared.mac) else {
+fn plan_interface(declared: &Declared, situation: &Situation, plan: &mut GuestPlan) {
+    let Some(one) = situation.meant(declared.mac).first().copied() else {
         plan.notes.push(format!(
             "no interface has the address {}; it is set up when it is there and this is run again",
             declared.mac
         ));
         return;
     };
+    if let Some(own) = one.permanent_mac.filter(|own| *own != declared.mac) {
+        plan.notes.push(format!(
+            "{} has the address {} now and {own} of its own, by which systemd finds it at the next boot: declare that one",
+            one.name, declared.mac
+        ));
+    }
     let before = situation.state.applied.get(&declared.mac);
     let same = before.is_some_and(|applied| {
         applied.declared == *declared
@@ -282,7 +307,8 @@ fn plan_interface(
         &mut plan.notes,
     );
     if actions.is_empty() {
-        plan.fulfilled.push(format!("{} ({})", one.name, one.mac));
+        plan.fulfilled
+            .push(format!("{} ({})", one.name, declared.mac));
     }
     if same {
         let by_hand = actions.iter().map(|action| {
@@ -303,7 +329,7 @@ fn wanted(
     before: &[Route],
     notes: &mut Vec<String>,
 ) -> Vec<Action> {
-    let mac = one.mac;
+    let mac = declared.mac;
     let mut actions = Vec::new();
     let interface = name_of(declared, one, situation, &mut actions, notes);
     if let Some(mtu) = declared.mtu.filter(|mtu| one.mtu != Some(*mtu)) {
@@ -375,7 +401,7 @@ fn name_of(
         ));
     } else {
         actions.push(Action::Rename {
-            mac: one.mac,
+            mac: declared.mac,
             from: one.name.clone(),
             to: name.clone(),
         });

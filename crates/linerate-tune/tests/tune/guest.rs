@@ -411,3 +411,66 @@ fn after_a_failure_its_interface_is_left_and_others_go_on() {
     assert_eq!(done.whole.len(), 1);
     assert_eq!(done.whole[0].to_string(), "fe:16:3e:00:00:02");
 }
+
+/// An interface whose address somebody changed: `ens4` has another now.
+fn with_changed_address() -> HostFacts {
+    let mut facts = host(false);
+    if let Fact::Known(interfaces) = &mut facts.interfaces {
+        let ens4 = interfaces.iter_mut().find(|one| one.name == "ens4");
+        let ens4 = ens4.unwrap();
+        ens4.permanent_mac = ens4.mac.replace("02:00:00:00:00:77".to_owned());
+    }
+    facts
+}
+
+#[test]
+fn an_interface_is_found_by_the_address_of_its_own_first() {
+    let mut facts = with_changed_address();
+    let renames = |plan: &GuestPlan| {
+        let rename = |one: &Action| one.to_string() == "rename ens4 to data0";
+        assert!(plan.refused.is_empty(), "{plan:?}");
+        plan.actions.iter().any(rename)
+    };
+    let own = plan(&declared(TOML), &Situation::of(&facts).unwrap());
+    assert!(renames(&own) && own.notes.is_empty(), "{own:?}");
+    // By the one that it has now as well, with a word on what that is worth.
+    let now = TOML.replace("FE16.3E00.0001", "02:00:00:00:00:77");
+    let by_now = plan(&declared(&now), &Situation::of(&facts).unwrap());
+    assert!(renames(&by_now), "{by_now:?}");
+    assert!(
+        by_now.notes[0].contains("fe:16:3e:00:00:01 of its own"),
+        "{by_now:?}"
+    );
+    let twice = format!("{TOML}[[interface]]\nmac = \"02:00:00:00:00:77\"\n");
+    let twice = plan(&declared(&twice), &Situation::of(&facts).unwrap());
+    assert!(twice.actions.is_empty(), "{twice:?}");
+    for refused in &twice.refused {
+        assert!(refused.contains("means ens4 too"), "{twice:?}");
+    }
+    assert_eq!(twice.refused.len(), 2);
+    // Another that has taken its address is not meant.
+    if let Fact::Known(interfaces) = &mut facts.interfaces {
+        interfaces.push(Interface {
+            name: "ens9".to_owned(),
+            index: 9,
+            mac: Some("fe:16:3e:00:00:01".to_owned()),
+            permanent_mac: Some("fe:16:3e:00:00:42".to_owned()),
+            ..Interface::default()
+        });
+    }
+    let own = plan(&declared(TOML), &Situation::of(&facts).unwrap());
+    assert!(renames(&own), "{own:?}");
+}
+
+#[test]
+fn an_interface_to_ignore_is_left_alone_under_either_address() {
+    for ignored in ["02:00:00:00:00:77", "fe:16:3e:00:00:01"] {
+        let text = TOML.replace("FE-16-3E-00-00-09", ignored);
+        let plan = plan(
+            &declared(&text),
+            &Situation::of(&with_changed_address()).unwrap(),
+        );
+        assert!(plan.refused[0].contains("to ignore"), "{plan:?}");
+        assert!(plan.actions.is_empty(), "{plan:?}");
+    }
+}
