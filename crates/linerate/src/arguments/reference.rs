@@ -32,14 +32,14 @@ const TAIL: &str = "
 | code | meaning |
 |---|---|
 | 0 | done; a test that you stopped with Ctrl-C is done too |
-| 1 | iperf3 mode: failed; `lab selfcheck`, `lab grade`, `host audit`: something is not as it should be; `tune plan`: something cannot be done; `tune apply` and its kin: refused, nothing was touched; `tune verify`: something drifted |
+| 1 | iperf3 mode: failed; `lab selfcheck`, `lab grade`, `host audit`: something is not as it should be; `tune plan`: something cannot be done; `tune apply` and its kin: refused, nothing was touched, or with `--prove` no effect; `tune verify`: something drifted |
 | 2 | the arguments cannot be understood, or contradict themselves |
 | 3 | the test could not be run: no such host, refused, wrong peer; a lab could not be had; a setting could not be saved, set or restored |
-| 4 | the test ran and failed on the way; what was measured is in the report; `observe` saw no connection that was asked for; `prove`, `sweep`: ended before all runs were made |
+| 4 | the test ran and failed on the way; what was measured is in the report; `observe` saw no connection that was asked for; `prove`, `tune apply --prove`, `sweep`: ended before all runs were made |
 | 5 | a file could not be read or written, or its layout is unknown |
 | 6 | the ledger does not balance; the report says where |
-| 7 | `test --expect`: FAIL, none of the 95 % interval is what was expected |
-| 8 | `test --expect`: INCONCLUSIVE, the interval does not decide, or the run was stopped; `prove`: cannot tell |
+| 7 | `test --expect`: FAIL, none of the 95 % interval is what was expected; `tune apply --prove`: a loss, nothing was applied |
+| 8 | `test --expect`: INCONCLUSIVE, the interval does not decide, or the run was stopped; `prove` and `tune apply --prove`: cannot tell |
 | 9 | `tune apply`: a change failed or something stopped working, and all old values are back |
 | 10 | `tune`: not all old values are back; the report names those that are not |
 

@@ -9,7 +9,9 @@ use linerate_experiment::sweep;
 use crate::lab::arguments::PathOptions;
 
 /// Pairs until the question is decided, at most.
-const MOST: u32 = 15;
+pub(crate) const MOST: u32 = 15;
+/// The smallest effect that is of interest, where no other is asked for, a share.
+pub(crate) const LEAST: f64 = 0.02;
 
 /// `linerate prove`.
 #[derive(Args, Debug, Clone)]

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use linerate_experiment::in_lab::{with_wishes, without_meaning};
 use linerate_experiment::measured::Measured;
-use linerate_experiment::prove::{Pairs, Proof, Proving, Side, Verdict};
+use linerate_experiment::prove::{Pairs, Proof, Proving, Question, Side, Verdict};
 use linerate_kernel::clock;
+use linerate_kernel::thread::SignalFd;
 use linerate_lab::runner;
 use linerate_lab::scenario::Scenario;
 use linerate_model::units::{BitRate, whole};
@@ -52,27 +53,64 @@ pub(crate) fn run(arguments: &ProveArguments, printer: &Printer) -> Result<(), F
     let [before, after] = kinds;
     let kinds = [before?, after?];
     let mut place = place(arguments, &kinds, &words)?;
-    let proof = go(arguments, &kinds, &words, place.as_mut(), printer)?;
+    let question = arguments.question();
+    let proof = go(question, &kinds, &words, place.as_mut(), printer)?;
     // Restored before anything else can fail.
     drop(place);
-    let remarks = remarks(&kinds);
+    let told = Told::of(proof, &kinds);
     if arguments.json {
+        printer.line(&told.document.to_string())?;
+    } else {
+        printer.print(&told.text)?;
+    }
+    ended(&told.proof)
+}
+
+/// Compares this host as it is with what a change makes of it, by tests to a peer. All is as it was when this returns.
+pub(crate) fn of_change(
+    wishes: Vec<Wish>,
+    peer: &str,
+    question: Question,
+    words: &[String],
+    printer: &Printer,
+) -> Result<Told, Failure> {
+    let kinds = [Vec::new(), wishes].map(|wishes| Kind {
+        wishes,
+        scenario: None,
+    });
+    let mut place = on_hosts(peer, &kinds, words, lab::take_signals()?)?;
+    let proof = go(question, &kinds, words, &mut place, printer)?;
+    drop(place);
+    Ok(Told::of(proof, &kinds))
+}
+
+/// What a comparison says, for programs and for people.
+pub(crate) struct Told {
+    pub(crate) proof: Proof,
+    pub(crate) document: serde_json::Value,
+    pub(crate) text: String,
+}
+
+impl Told {
+    fn of(proof: Proof, kinds: &[Kind; 2]) -> Self {
+        let remarks = remarks(kinds);
+        let mut text = proof.text();
+        text.push_str(&settings_text(kinds));
+        for remark in &remarks {
+            let _ = writeln!(text, "Note      {remark}");
+        }
         let document = serde_json::json!({
             "software": linerate_engine::software(),
             "proof": proof,
-            "settings": settings(&kinds),
+            "settings": settings(kinds),
             "remarks": remarks,
         });
-        printer.line(&document.to_string())?;
-    } else {
-        let mut text = proof.text();
-        text.push_str(&settings_text(&kinds));
-        for remark in remarks {
-            let _ = writeln!(text, "Note      {remark}");
+        Self {
+            proof,
+            document,
+            text,
         }
-        printer.print(&text)?;
     }
-    ended(&proof)
 }
 
 fn same(before: &[Wish], after: &[Wish]) -> bool {
@@ -120,21 +158,28 @@ fn place(
         let isolation = runner::isolate()?;
         return Ok(Box::new(LabPlace { isolation, signals }));
     };
+    Ok(Box::new(on_hosts(peer, kinds, words, signals)?))
+}
+
+fn on_hosts(
+    peer: &str,
+    kinds: &[Kind; 2],
+    words: &[String],
+    signals: SignalFd,
+) -> Result<HostPlace, Failure> {
     // Before anything is saved or changed.
     HostPlace::request(peer, words)?;
     let wishes = kinds.iter().flat_map(|kind| &kind.wishes);
-    let place = HostPlace::prepare(peer, Box::new(Live::default()), wishes, signals)?;
-    Ok(Box::new(place))
+    HostPlace::prepare(peer, Box::new(Live::default()), wishes, signals)
 }
 
 fn go(
-    arguments: &ProveArguments,
+    question: Question,
     kinds: &[Kind; 2],
     words: &[String],
     place: &mut dyn Place,
     printer: &Printer,
 ) -> Result<Proof, Failure> {
-    let question = arguments.question();
     let mut proving = Proving::new(question);
     let mut pace = Pace::default();
     // Ends: each turn makes a run, of which there are at most three times twice the pairs.
@@ -242,7 +287,8 @@ fn settings_text(kinds: &[Kind; 2]) -> String {
     text
 }
 
-fn ended(proof: &Proof) -> Result<(), Failure> {
+/// The failure that a comparison without an answer is.
+pub(crate) fn ended(proof: &Proof) -> Result<(), Failure> {
     match (&proof.stopped, proof.verdict) {
         (Some(why), Verdict::Undecided { .. }) => Err(Failure::Incomplete(format!(
             "the comparison ended early: {why}; what was measured is above, and every setting is as it was"

@@ -1,6 +1,7 @@
 //! `linerate tune apply`: refuses what it must, keeps the old values, arms the rollback, makes the changes, asks
 //! whether what worked before works.
 
+use linerate_experiment::prove::{Pairs, Question, Verdict};
 use linerate_kernel::thread::SignalFd;
 use linerate_model::change_set::Probe;
 use linerate_model::tuning::TuningPlan;
@@ -8,6 +9,7 @@ use linerate_model::units::Nanos;
 use linerate_report::host as report;
 use linerate_tune::apply::{self, Cause, Failed, Journal, Order, Permissions, Surroundings};
 use linerate_tune::journal::{ChangeSet, Entry, Rollback, Snapshot};
+use linerate_tune::profile::Wish;
 use linerate_tune::state_folder::{JournalFile, StateError};
 
 use super::arguments::ApplyArguments;
@@ -16,7 +18,8 @@ use super::probes::Probes;
 use super::{arming, confirm, plan_for};
 use crate::action::Failure;
 use crate::printer::Printer;
-use crate::signals;
+use crate::prove::arguments::{LEAST as LEAST_EFFECT, MOST as MOST_PAIRS};
+use crate::{prove, signals};
 
 const LEAST: Nanos = Nanos::from_millis(1000);
 const MOST: Nanos = Nanos::from_millis(3_600_000);
@@ -35,7 +38,7 @@ pub(super) fn run(arguments: &ApplyArguments, printer: &Printer) -> Result<(), F
         ));
     }
     let place = Place::of(&arguments.place)?;
-    let plan = plan_for(&arguments.wishes, place.root.as_deref())?;
+    let (plan, wishes) = plan_for(&arguments.wishes, place.root.as_deref())?;
     let permissions = Permissions {
         risk: arguments.allow,
         over: arguments.over.clone(),
@@ -54,6 +57,7 @@ pub(super) fn run(arguments: &ApplyArguments, printer: &Printer) -> Result<(), F
     }
     let _lock = place.state.lock()?;
     refuse_a_second(&place)?;
+    let proof = proven(arguments, wishes, printer)?;
     let probes = Probes::before(&place, &arguments.probe)?;
     let (snapshot, journal) = begin(arguments, &plan, &place)?;
     // What ends a process otherwise is heard between two changes; a lost terminal is no reason to stop at all.
@@ -64,16 +68,18 @@ pub(super) fn run(arguments: &ApplyArguments, printer: &Printer) -> Result<(), F
         place: &place,
         stop,
         printer,
+        proof,
+        json: arguments.json,
     };
     let mut settings = place.settings();
     match apply::apply(snapshot, &mut *settings, &mut around) {
-        Ok((set, probes)) => applied(arguments, set, &probes, &mut around, printer),
+        Ok((set, probes)) => applied(arguments, set, &probes, &mut around),
         Err(failed) => {
             let probes = match &failed.set {
                 Some(_) => around.probe(),
                 None => Vec::new(),
             };
-            Err(taken_back(arguments, *failed, &probes, printer)?)
+            Err(taken_back(*failed, &probes, &around)?)
         }
     }
 }
@@ -96,6 +102,47 @@ fn dry_run(
         "this would be refused:\n  {}",
         objections.join("\n  ")
     )))
+}
+
+/// Measures with and without the change where that is asked for; what shows no gain is a failure. The proof's document.
+fn proven(
+    arguments: &ApplyArguments,
+    wishes: Vec<Wish>,
+    printer: &Printer,
+) -> Result<Option<serde_json::Value>, Failure> {
+    let Some(peer) = &arguments.prove else {
+        return Ok(None);
+    };
+    let question = Question {
+        pairs: arguments
+            .pairs
+            .map_or(Pairs::UntilDecided(MOST_PAIRS), Pairs::Exactly),
+        least: LEAST_EFFECT,
+        seed: 1,
+    };
+    let told = prove::of_change(wishes, peer, question, &arguments.test, printer)?;
+    let gain = told.proof.verdict == Verdict::Better && told.proof.stopped.is_none();
+    if !arguments.json {
+        printer.print(&format!("{}\n", told.text))?;
+    } else if !gain {
+        printer.line(&told.document.to_string())?;
+    }
+    if gain {
+        return Ok(Some(told.document));
+    }
+    prove::ended(&told.proof)?;
+    let why = &told.proof.sentence;
+    Err(match (told.proof.stopped, told.proof.verdict) {
+        (Some(stop), _) => Failure::Incomplete(format!(
+            "nothing is applied: {stop}; every setting is as it was"
+        )),
+        (None, Verdict::Worse) => Failure::Unexpected(format!(
+            "nothing is applied, for it is a loss: {why}; every setting is as it was"
+        )),
+        (None, _) => Failure::Refused(format!(
+            "nothing is applied, for it is no gain: {why}; every setting is as it was"
+        )),
+    })
 }
 
 /// One set at a time may wait for its confirmation: a second one would keep the first one's values as old ones.
@@ -159,6 +206,27 @@ struct Around<'a> {
     place: &'a Place,
     stop: Vec<SignalFd>,
     printer: &'a Printer,
+    /// What `--prove` measured, as a document.
+    proof: Option<serde_json::Value>,
+    json: bool,
+}
+
+impl Around<'_> {
+    /// Tells what became of a set.
+    fn tell(&self, set: &ChangeSet, probes: &[Probe]) -> Result<(), Failure> {
+        let view = set.view(now());
+        if !self.json {
+            return Ok(self.printer.print(&report::set_report(&view, probes))?);
+        }
+        let document = report::set_document(&view, probes);
+        let Some(proof) = &self.proof else {
+            return Ok(self.printer.line(&document)?);
+        };
+        let failed = |error| Failure::File(format!("cannot write JSON: {error}"));
+        let mut document: serde_json::Value = serde_json::from_str(&document).map_err(failed)?;
+        document["proof"] = proof["proof"].clone();
+        Ok(self.printer.line(&document.to_string())?)
+    }
 }
 
 impl Journal for Around<'_> {
@@ -192,29 +260,17 @@ fn applied(
     mut set: ChangeSet,
     probes: &[Probe],
     around: &mut Around<'_>,
-    printer: &Printer,
 ) -> Result<(), Failure> {
     if arguments.yes {
         confirm::confirm(&mut set, &mut around.journal)?;
     }
-    let view = set.view(now());
-    if arguments.json {
-        printer.line(&report::set_document(&view, probes))?;
-    } else {
-        printer.print(&report::set_report(&view, probes))?;
-    }
-    Ok(())
+    around.tell(&set, probes)
 }
 
 /// Tells both results: why the change failed, and what became of the old values.
-fn taken_back(
-    arguments: &ApplyArguments,
-    failed: Failed,
-    probes: &[Probe],
-    printer: &Printer,
-) -> Result<Failure, Failure> {
+fn taken_back(failed: Failed, probes: &[Probe], around: &Around<'_>) -> Result<Failure, Failure> {
     if let Some(why) = &failed.unwritten {
-        printer.tell(&format!(
+        around.printer.tell(&format!(
             "linerate: the journal does not tell all of it: {why}"
         ));
     }
@@ -224,12 +280,7 @@ fn taken_back(
             failed.cause
         )));
     };
-    let view = set.view(now());
-    if arguments.json {
-        printer.line(&report::set_document(&view, probes))?;
-    } else {
-        printer.print(&report::set_report(&view, probes))?;
-    }
+    around.tell(&set, probes)?;
     // An address that went with a link does not come again with the old value of a setting.
     let still: Vec<&str> = probes
         .iter()

@@ -117,6 +117,16 @@ pub(super) struct ApplyArguments {
     /// Change settings that this program sets too, by its name
     #[arg(long, value_name = "OWNER")]
     pub(super) over: Vec<String>,
+    /// First prove that it helps, by pairs of tests with and without it to this host, which runs `linerate serve`; it is
+    /// applied where that shows a gain, and not where it shows none
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["root", "from", "dry_run"])]
+    pub(super) prove: Option<String>,
+    /// With --prove: so many pairs of runs, 3 to 100 [default: from 6 on until it is decided]
+    #[arg(long, value_name = "N", requires = "prove", value_parser = clap::value_parser!(u32).range(3..=100))]
+    pub(super) pairs: Option<u32>,
+    /// With --prove: arguments for `linerate test`
+    #[arg(last = true, value_name = "TEST", requires = "prove")]
+    pub(super) test: Vec<String>,
     /// Say what would be done; nothing is changed
     #[arg(long)]
     pub(super) dry_run: bool,

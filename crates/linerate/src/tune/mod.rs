@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: TuneArguments, printer: &Printer) -> Result<(), Fai
 }
 
 fn show_plan(arguments: &PlanArguments, printer: &Printer) -> Result<(), Failure> {
-    let plan = plan_for(&arguments.wishes, None)?;
+    let (plan, _) = plan_for(&arguments.wishes, None)?;
     if arguments.json {
         printer.line(&report::plan_document(&plan))?;
     } else {
@@ -55,8 +55,11 @@ fn show_plan(arguments: &PlanArguments, printer: &Printer) -> Result<(), Failure
     }
 }
 
-/// The plan for what is wished, on this host, below a folder, or for facts in a file.
-fn plan_for(arguments: &WishArguments, root: Option<&Path>) -> Result<TuningPlan, Failure> {
+/// The plan for what is wished and the wishes, on this host, below a folder, or for facts in a file.
+fn plan_for(
+    arguments: &WishArguments,
+    root: Option<&Path>,
+) -> Result<(TuningPlan, Vec<Wish>), Failure> {
     let facts = match &arguments.from {
         Some(file) => read(file)?,
         None => facts_of(root)?,
@@ -70,7 +73,7 @@ fn plan_for(arguments: &WishArguments, root: Option<&Path>) -> Result<TuningPlan
     for file in &arguments.profiles {
         wishes.extend(wishes_in(file)?);
     }
-    Ok(plan(&facts, &wishes))
+    Ok((plan(&facts, &wishes), wishes))
 }
 
 /// The wishes of a profile: TOML, or lines of sysctl.conf(5) where the name ends in `.conf`.

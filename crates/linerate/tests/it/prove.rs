@@ -280,3 +280,57 @@ fn stopped_or_killed_in_the_middle_settings_come_back() {
         assert!(back, "after {signal}: {}", value(&hosts.a, WMEM));
     }
 }
+
+/// Frames of 614 bytes carry 548 of 614 bytes, those of 1514 carry 1448: 7 % more over a bucket that counts frames.
+const SMALL_PACKETS: &str = "[interface.a0]\nmtu = 600\n";
+const LARGE_PACKETS: &str = "[interface.a0]\nmtu = 1500\n";
+
+#[test]
+fn an_apply_with_a_proof_applies_a_gain_and_nothing_else() {
+    let _alone = alone();
+    let Some(hosts) = two_hosts("an apply with a proof") else {
+        return;
+    };
+    let a = &hosts.a;
+    // Packets below 1280 bytes are no fair test of a host with IPv6; where there is none, nothing has to be switched off.
+    drop(a.sysctl("net.ipv6.conf.all.disable_ipv6", "1"));
+    a.tc("qdisc add dev a0 root tbf rate 40mbit burst 16kb latency 20ms");
+    let server = hosts.b.serve("");
+    let folder = Folder::new();
+    let state = folder.file("state");
+    let apply = |text: &str, more: &str| {
+        let profile = folder.with("profile.toml", text);
+        let words = format!(
+            "tune apply {} --state {} --prove {B} --pairs 6 --allow link-flap {more} -- -p {} -t 1",
+            profile.display(),
+            state.display(),
+            server.port
+        );
+        run(&mut a.linerate(&words), Duration::from_mins(2))
+    };
+    let mtu = || {
+        let output = a.command("ip").args(["link", "show", "a0"]).output();
+        let text = String::from_utf8_lossy(&output.expect("ip runs").stdout).into_owned();
+        let mut words = text.split_whitespace().skip_while(|word| *word != "mtu");
+        words.nth(1).map(str::to_owned).expect("an MTU")
+    };
+    let applied = || std::fs::read_dir(&state).is_ok_and(|names| names.flatten().count() > 1);
+
+    let loss = apply(SMALL_PACKETS, "").expect(7);
+    assert!(loss.error.contains("it is a loss"), "{}", loss.error);
+    assert!(loss.out.contains("After against before: −"), "{}", loss.out);
+    assert_eq!((mtu().as_str(), applied()), ("1500", false));
+
+    let none = apply("[interface.a0]\ntxqueuelen = 900\n", "").expect(1);
+    assert!(none.error.contains("it is no gain"), "{}", none.error);
+    assert!(!applied());
+
+    a.ip("link set a0 mtu 600");
+    let gain = apply(LARGE_PACKETS, "--json --yes").expect(0).json();
+    assert_eq!(gain["proof"]["verdict"], "better", "{gain}");
+    assert_eq!(gain["set"]["state"], "confirmed", "{gain}");
+    assert_eq!(mtu(), "1500");
+    let revert = format!("tune revert --state {}", state.display());
+    run(&mut a.linerate(&revert), LONG).expect(0);
+    assert_eq!(mtu(), "600");
+}
