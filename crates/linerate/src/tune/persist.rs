@@ -118,7 +118,9 @@ fn tell(
 /// The `.link` files that are there, by their path from `/`.
 fn links(place: &Place) -> Result<Vec<String>, Failure> {
     let names = kept_file::names(&path(place, NETWORK))?;
-    let links = names.iter().filter(|name| name.ends_with(".link"));
+    let links = names
+        .iter()
+        .filter(|name| name.strip_suffix(".link").is_some());
     Ok(links.map(|name| format!("{NETWORK}/{name}")).collect())
 }
 

@@ -133,7 +133,9 @@ impl InFiles {
         let folder = self.folder.file("root/etc/systemd/network");
         let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-        names.filter(|name| name.ends_with(".link")).collect()
+        names
+            .filter(|name| name.strip_suffix(".link").is_some())
+            .collect()
     }
 }
 

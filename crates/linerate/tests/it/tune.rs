@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::harness::{
-    Folder, Host, Hosts, LONG, beside, has, linerate, run, say, skipped, start, start_with,
+    B, Folder, Host, Hosts, LONG, beside, has, linerate, run, say, skipped, start, start_with,
     wait_until,
 };
 
@@ -618,9 +618,10 @@ fn an_address_that_a_change_costs_takes_all_back_and_is_told() {
         return skipped(what, &String::from_utf8_lossy(&made.stderr));
     }
     a.ip("link set above0 up");
-    a.ip("address add 2001:db8::1/64 dev above0 nodad");
-    // The plan refuses what would cost the link itself an address.
-    a.ip("-6 address flush dev a0");
+    let flush = || ["a0", "above0"].map(|name| a.ip(&format!("-6 address flush dev {name}")));
+    let address = "address add 2001:db8::1/64 dev above0 nodad";
+    flush();
+    a.ip(address);
     let folder = Folder::new();
     let profile = folder.with(
         "profile.toml",
@@ -635,13 +636,43 @@ fn an_address_that_a_change_costs_takes_all_back_and_is_told() {
             .arg(folder.file("state"));
         command
     };
+    let refused = run(&mut apply("--allow link-flap"), LONG).expect(1);
+    assert!(
+        refused.error.contains("addresses of it: above0"),
+        "{}",
+        refused.error
+    );
+    assert_eq!(kernel_values(a), before);
+
+    // The plan cannot refuse what comes behind it: while the apply waits for a host that does not answer yet.
+    a.ip("address del 2001:db8::1/64 dev above0");
     let refused = run(&mut apply(""), LONG).expect(1);
     assert!(
         refused.error.contains("--allow link-flap"),
         "{}",
         refused.error
     );
-    let failed = run(&mut apply("--allow link-flap"), LONG).expect(9);
+    let server = hosts.b.serve("");
+    let b = &hosts.b;
+    b.ip("link set b0 address 02:00:00:00:00:0b");
+    a.ip(&format!(
+        "neighbour replace {B} lladdr 02:00:00:00:00:0b dev a0 nud permanent"
+    ));
+    b.ip(&format!("address del {B}/30 dev b0"));
+    let words = format!("--allow link-flap --probe {B}:{}", server.port);
+    let mut waiting = start(&mut apply(&words));
+    let waits = wait_until(LONG, || {
+        let mut sockets = a.command("ss");
+        let output = sockets
+            .args(["-Htn", "state", "syn-sent"])
+            .output()
+            .unwrap();
+        !output.stdout.is_empty() || waiting.ended()
+    });
+    assert!(waits && !waiting.ended(), "{}", waiting.error());
+    a.ip(address);
+    b.ip(&format!("address add {B}/30 dev b0"));
+    let failed = waiting.wait(LONG).expect(9);
     let lost = "above0 lost its address 2001:db8::1/64";
     let told = failed
         .error

@@ -88,7 +88,10 @@ pub(super) fn files(root: &Path) -> Result<[BTreeMap<String, String>; 2], String
         let path = format!("{NETWORK}/{name}");
         if is_ours(&name) {
             take(&mut ours, path)?;
-        } else if name.starts_with("10-linerate-") && name.ends_with(".link") {
+        } else if name
+            .strip_suffix(".link")
+            .is_some_and(|stem| stem.starts_with("10-linerate-"))
+        {
             take(&mut links, path)?;
         }
     }
