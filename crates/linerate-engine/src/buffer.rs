@@ -20,16 +20,16 @@ pub(crate) const PATTERN: usize = 128 << 10;
 /// The shared send buffer.
 pub(crate) fn shared() -> &'static [u8] {
     let all = SHARED.get_or_init(|| {
+        let mut all = vec![0; LENGTH + PAGE].into_boxed_slice();
         // xorshift64*: fast, and no pattern shorter than the buffer.
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-        let words = std::iter::repeat_with(|| {
+        for word in all.chunks_exact_mut(8) {
             state ^= state >> 12;
             state ^= state << 25;
             state ^= state >> 27;
-            state.wrapping_mul(0x2545_F491_4F6C_DD1D)
-        });
-        let words = words.take((LENGTH + PAGE) / 8);
-        words.flat_map(u64::to_le_bytes).collect()
+            word.copy_from_slice(&state.wrapping_mul(0x2545_F491_4F6C_DD1D).to_le_bytes());
+        }
+        all
     });
     let begin = all.as_ptr().align_offset(PAGE).min(PAGE);
     &all[begin..begin + LENGTH]
