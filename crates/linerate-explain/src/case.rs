@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use linerate_model::evidence::{DirectionEvidence, Evidence, KernelClocks, PathFigures, Place};
 use linerate_model::finding::{Expected, Figure, Finding, Remedy, Severity};
+use linerate_model::losses::Losses;
 use linerate_model::plan::{Plan, Protocol};
 use linerate_model::record::{EndRecord, Role, RunRecord, StreamRecord};
 use linerate_model::statistics;
@@ -31,6 +32,8 @@ pub(crate) struct Case<'a> {
     pub(crate) limit: Option<Limit>,
     /// Cut once, for all rules that ask.
     slices: OnceCell<Option<Vec<Slice>>>,
+    losses: OnceCell<Option<Vec<Losses>>>,
+    pooled_losses: OnceCell<Option<Losses>>,
 }
 
 impl<'a> Case<'a> {
@@ -40,6 +43,8 @@ impl<'a> Case<'a> {
             direction,
             limit: None,
             slices: OnceCell::new(),
+            losses: OnceCell::new(),
+            pooled_losses: OnceCell::new(),
         };
         case.limit = Limit::of(&case);
         case
@@ -48,6 +53,34 @@ impl<'a> Case<'a> {
     /// The slices of the whole run; `None` where the sender's kernel does not tell enough.
     pub(crate) fn slices(&self) -> Option<&[Slice]> {
         self.slices.get_or_init(|| slices::cut(self)).as_deref()
+    }
+
+    /// The losses of each sending stream of the direction that had any.
+    pub(crate) fn losses(&self) -> Option<&[Losses]> {
+        let derive = || {
+            let streams = self.sender()?.streams_of(self.direction.flow);
+            let losses: Vec<Losses> = streams.filter_map(Losses::of).collect();
+            (!losses.is_empty()).then_some(losses)
+        };
+        self.losses.get_or_init(derive).as_deref()
+    }
+
+    /// The losses of all streams of the direction as if they were one: what a bucket or a queue that they share sees.
+    pub(crate) fn pooled_losses(&self) -> Option<&Losses> {
+        let derive = || {
+            let streams: Vec<&StreamRecord> =
+                self.sender()?.streams_of(self.direction.flow).collect();
+            match streams.as_slice() {
+                [one] => Losses::of(one),
+                several => Losses::pooled(several),
+            }
+        };
+        self.pooled_losses.get_or_init(derive).as_ref()
+    }
+
+    /// Datagrams of the direction that are known not to have arrived.
+    pub(crate) fn datagrams_lost(&self) -> Option<u64> {
+        self.direction.ledger.total.datagrams.as_ref()?.lost
     }
 
     pub(crate) fn record(&self) -> &'a RunRecord {

@@ -11,7 +11,6 @@
 //!   form for samples).
 
 use linerate_model::losses::{Episode, Losses};
-use linerate_model::record::StreamRecord;
 use linerate_model::statistics;
 
 use crate::case::Case;
@@ -73,7 +72,7 @@ pub(crate) enum Cause {
 
 /// `None` where nothing was lost or no stream's kernel tells.
 pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
-    let streams = of_streams(case)?;
+    let streams = case.losses()?;
     let ratios: Vec<f64> = streams.iter().map(Losses::rtt_ratio).collect();
     let rtt_ratio = statistics::median(&ratios)?;
     let least = streams.first()?.min_rtt_us;
@@ -86,32 +85,14 @@ pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
         .streams_of(case.direction.flow)
         .any(|stream| stream.congestion.as_deref() == Some("reno"));
     // A bucket holds all streams together; chance shows on each.
-    let all = together(case)?;
-    Some(if policed(&all, reno) {
+    let all = case.pooled_losses()?;
+    Some(if policed(all, reno) {
         Cause::Policer
-    } else if streams.iter().all(by_chance) && each_for_itself(&streams, &all) {
+    } else if streams.iter().all(by_chance) && each_for_itself(streams, all) {
         Cause::Chance
     } else {
         Cause::Unknown
     })
-}
-
-/// The losses of all streams of the direction as if they were one: what a bucket or a queue that they share sees.
-pub(crate) fn together(case: &Case<'_>) -> Option<Losses> {
-    let streams: Vec<&StreamRecord> = case.sender()?.streams_of(case.direction.flow).collect();
-    match streams.as_slice() {
-        [one] => Losses::of(one),
-        several => Losses::pooled(several),
-    }
-}
-
-/// The losses of each sending stream of the direction that had any.
-pub(crate) fn of_streams(case: &Case<'_>) -> Option<Vec<Losses>> {
-    let streams = case.sender()?.streams_of(case.direction.flow);
-    let losses: Vec<Losses> = streams
-        .filter_map(|stream: &StreamRecord| Losses::of(stream))
-        .collect();
-    (!losses.is_empty()).then_some(losses)
 }
 
 /// The rate of a policer's tokens, bit/s of payload: while its bucket is empty it passes just that, so the

@@ -126,7 +126,8 @@ fn recovery_s(algorithm: &str, segments: f64, rtt_s: f64) -> f64 {
 
 fn rare_losses(case: &Case<'_>) -> Option<Seen> {
     // The losses that end slow start say nothing of the path's own.
-    let losses: f64 = loss::of_streams(case)?
+    let losses: f64 = case
+        .losses()?
         .iter()
         .map(|one| one.later().len() as f64)
         .sum();
@@ -160,7 +161,7 @@ fn rare_losses(case: &Case<'_>) -> Option<Seen> {
 }
 
 fn one_loss(case: &Case<'_>, algorithm: &str) -> Option<Seen> {
-    let losses = loss::of_streams(case)?;
+    let losses = case.losses()?;
     if !matches!(loss::cause(case), Some(Cause::Queue { .. })) {
         return None;
     }

@@ -195,7 +195,8 @@ fn in_reach(case: &Case<'_>, share: f64) -> bool {
             };
             losses.episodes.iter().map(rounds).sum()
         };
-        let events = loss::of_streams(case)
+        let events = case
+            .losses()
             .map(|streams| streams.iter().map(events).sum::<f64>())
             .zip(case.path().data_segments.filter(|all| *all > 0))
             .map_or(share, |(events, all)| (events / all as f64).min(share));
@@ -245,7 +246,7 @@ fn foretell_a_rate(losses: usize) -> bool {
 
 /// Losses of a direction, each of one round trip or less.
 fn losses_seen(case: &Case<'_>) -> usize {
-    loss::of_streams(case).map_or(0, |streams| {
+    case.losses().map_or(0, |streams| {
         streams.iter().map(|one| one.episodes.len()).sum()
     })
 }

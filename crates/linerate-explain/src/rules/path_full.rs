@@ -53,7 +53,7 @@ fn sentence(case: &Case<'_>, rate: f64) -> Option<String> {
         ));
     }
     if case.udp() {
-        return nothing_lost(case).then(|| {
+        return (case.datagrams_lost() == Some(0)).then(|| {
             format!(
                 "{} was sent as fast as {} could, and nothing was lost",
                 says,
@@ -120,13 +120,4 @@ fn unsteady(case: &Case<'_>) -> bool {
     case.direction
         .plateau
         .is_some_and(|plateau| plateau.unsteady.is_some())
-}
-
-fn nothing_lost(case: &Case<'_>) -> bool {
-    case.direction
-        .ledger
-        .total
-        .datagrams
-        .as_ref()
-        .is_some_and(|counts| counts.lost == Some(0))
 }

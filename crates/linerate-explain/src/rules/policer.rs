@@ -25,11 +25,11 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if !rules::loss_explains(case) || loss::cause(case) != Some(Cause::Policer) {
         return None;
     }
-    let losses = loss::together(case)?;
+    let losses = case.pooled_losses()?;
     let streams = f64::from(case.plan().streams.max(1));
     let first = losses.episodes.first()?;
     let share = case.network_share()?;
-    let level = loss::token_bps(&losses);
+    let level = loss::token_bps(losses);
     let later = match losses.later().len() {
         0 => String::new(),
         1 => ", then once more".to_owned(),
@@ -49,7 +49,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         "Consistent with a policer at about {}: {} passed until {} segments had to be sent again, at a window of {}{later}; \
          no queue stood before a loss (RTT {}, least {}){gains}",
         words::rate(level),
-        words::rate(loss::passed_bps(&losses)),
+        words::rate(loss::passed_bps(losses)),
         words::count(first.segments),
         words::count(first.window_packets),
         words::micros(losses.rtt_ratio() * losses.min_rtt_us),

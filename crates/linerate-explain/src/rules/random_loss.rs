@@ -30,7 +30,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let share = case.network_share()?;
-    let streams = loss::of_streams(case)?;
+    let streams = case.losses()?;
     let losses: usize = streams.iter().map(|one| one.episodes.len()).sum();
     let path = case.path();
     let (again, all) = path.retransmits.zip(path.data_segments)?;

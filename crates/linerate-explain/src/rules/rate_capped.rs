@@ -15,6 +15,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     }
     let asked = case.asked()?;
     let plan = case.plan();
+    let lost_any = case.datagrams_lost().is_some_and(|lost| lost > 0);
     let streams = if plan.streams > 1 {
         format!(" by {} streams together", plan.streams)
     } else {
@@ -31,7 +32,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             "The test asked for no more than the default of 1 Mbit/s a stream and reached it{streams}; \
              that says nothing of what the path can carry: 1 Mbit/s is the default, -b 0 is unlimited"
         )
-    } else if plan.protocol == Protocol::Udp && lost_any(case) {
+    } else if plan.protocol == Protocol::Udp && lost_any {
         format!(
             "The {} that were asked for were sent{streams}, and not all of it arrived; what the path can carry is less, or \
              was not tried",
@@ -57,17 +58,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             case.rate_figure(),
         ]);
     // After a loss the next step is not more of the same.
-    if udp && lost_any(case) {
+    if udp && lost_any {
         draft.done()
     } else {
         draft.next(next).done()
     }
-}
-
-/// Whether datagrams are known to be lost.
-fn lost_any(case: &Case<'_>) -> bool {
-    let counts = case.direction.ledger.total.datagrams.as_ref();
-    counts
-        .and_then(|counts| counts.lost)
-        .is_some_and(|lost| lost > 0)
 }
