@@ -14,6 +14,7 @@ use linerate_model::waterfall::{LineRate, StepKind};
 use crate::command;
 use crate::limit::Limit;
 use crate::slices::{self, Slice};
+use crate::stretches::Stretches;
 use crate::would_pass::WouldPass;
 
 /// Kinds of interface whose speed is made up.
@@ -32,6 +33,7 @@ pub(crate) struct Case<'a> {
     pub(crate) limit: Option<Limit>,
     /// Cut once, for all rules that ask.
     slices: OnceCell<Option<Vec<Slice>>>,
+    stretches: OnceCell<Option<Stretches>>,
     losses: OnceCell<Option<Vec<Losses>>>,
     pooled_losses: OnceCell<Option<Losses>>,
 }
@@ -43,6 +45,7 @@ impl<'a> Case<'a> {
             direction,
             limit: None,
             slices: OnceCell::new(),
+            stretches: OnceCell::new(),
             losses: OnceCell::new(),
             pooled_losses: OnceCell::new(),
         };
@@ -53,6 +56,31 @@ impl<'a> Case<'a> {
     /// The slices of the whole run; `None` where the sender's kernel does not tell enough.
     pub(crate) fn slices(&self) -> Option<&[Slice]> {
         self.slices.get_or_init(|| slices::cut(self)).as_deref()
+    }
+
+    /// The plateau's stretches, where the path was full only part of the time; `None` too where the sender's kernel
+    /// does not tell enough.
+    pub(crate) fn full_in_stretches(&self) -> Option<&Stretches> {
+        let stretches = self
+            .stretches
+            .get_or_init(|| Stretches::of(self))
+            .as_ref()?;
+        stretches.hide_in(self.rate()?).then_some(stretches)
+    }
+
+    /// The same, where the sender was as fast as it could and mostly had nothing to send: its program waited for room
+    /// in the send buffer.
+    pub(crate) fn waits_for_room(&self) -> Option<&Stretches> {
+        self.full_in_stretches()
+            .filter(|stretches| self.asked().is_none() && stretches.nothing_waits())
+    }
+
+    /// The same, where it went past its send buffer in bursts.
+    pub(crate) fn bursts(&self) -> Option<&Stretches> {
+        let buffer = self.path().send_buffer_bytes? as f64;
+        let buffers = buffer * f64::from(self.plan().streams.max(1));
+        self.waits_for_room()
+            .filter(|stretches| stretches.past_buffers(buffers))
     }
 
     /// The losses of each sending stream of the direction that had any.
@@ -233,9 +261,11 @@ impl<'a> Case<'a> {
                 .iter()
                 .any(|part| remedy.setting.contains(part))
         });
-        let Some(most) = self.line_payload_bps().filter(|_| !reframed) else {
+        let Some(line) = self.line_payload_bps().filter(|_| !reframed) else {
             return finding;
         };
+        let carried = self.full_in_stretches().map_or(0.0, |one| one.carried_bps);
+        let most = line.max(carried);
         if let Some(expected) = &mut finding.expected {
             if expected.rate_bps > most {
                 "the path, which is full then".clone_into(&mut expected.then);

@@ -36,6 +36,7 @@ mod loss;
 mod response;
 mod rules;
 mod slices;
+mod stretches;
 pub mod transcript;
 mod words;
 mod would_pass;

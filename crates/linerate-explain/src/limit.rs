@@ -10,6 +10,8 @@
 //! - a large window that the bytes in flight never fill does not limit, however its clock ticks;
 //! - bytes in flight that stand at the send buffer mean the send buffer, although its clock stops
 //!   whenever an acknowledgement frees space (0 to 7 % seen where nothing else limited);
+//! - bytes in flight that fill or overrun the send buffer, nothing behind them and a path that runs dry in between mean
+//!   the send buffer, whatever queue its bursts made: the kernel adds to a segment that it split without asking for room;
 //! - on a link that is full neither a window nor a buffer is the limit;
 //! - a sender with a rate asked for idles by design: its application limits only where it wrote less than
 //!   that rate, and no stall explains it;
@@ -160,12 +162,26 @@ fn cpu(case: &Case<'_>, waiting_counts: bool) -> Option<Limit> {
 
 /// Where the bytes waited.
 fn waits_at(case: &Case<'_>) -> Option<Limit> {
+    if case.bursts().is_some() || stands_at_buffer_in_stretches(case) {
+        return Some(Limit::SendBuffer);
+    }
     let found = waits_by_budget(case);
     match found {
         // On a full link a window or a buffer only bounds what waits in front of it.
         Some(Limit::ReceiveWindow | Limit::SendBuffer) if link_full(case) => Some(Limit::Network),
         _ => found,
     }
+}
+
+/// Bytes in flight fill the send buffer although its bursts make a queue: nothing waits unsent, and the path is not
+/// full all the time.
+fn stands_at_buffer_in_stretches(case: &Case<'_>) -> bool {
+    let path = case.path();
+    case.waits_for_room().is_some()
+        && path
+            .in_flight_bytes
+            .zip(path.send_buffer_bytes)
+            .is_some_and(|(flight, buffer)| flight >= BUFFER_FULL * buffer as f64)
 }
 
 /// Where they waited by the kernel's clocks and what stands against those.

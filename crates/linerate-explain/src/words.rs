@@ -8,6 +8,8 @@ pub(crate) const RECEIVED_TWICE: &str = "segments reported as received twice (DS
 pub(crate) const RATE_ASKED: &str = "rate asked for, bit/s";
 /// Name of a figure: the rate of the sending application.
 pub(crate) const RATE_SENT: &str = "rate sent, bit/s";
+/// Name of a figure: what a path carried while its mean was far below.
+pub(crate) const CARRIED: &str = "carried in stretches, bit/s";
 /// Name of a figure: datagrams handed to the sending kernel.
 pub(crate) const DATAGRAMS: &str = "datagrams sent";
 /// Name of a figure: datagrams that a full receive buffer dropped.

@@ -1,10 +1,10 @@
 //! `congestion-control`: the sender's congestion control takes longer to come back from a loss than the path allows.
 //!
-//! Two shapes, both network-limited between two hosts and without a standing queue:
+//! Two shapes, both network-limited between two hosts:
 //!
 //! - *rare losses*: the loss events of the run, by the response functions, let CUBIC reach at least 1.5 times what
-//!   Reno does, and the sender runs Reno;
-//! - *one loss is too much*: losses came when a queue had grown, since then no queue stands, for more than half of
+//!   Reno does, no queue stands, and the sender runs Reno;
+//! - *one loss is too much*: losses came when a queue had grown, for more than half of
 //!   the time the rate is below 85 % of what the path carried with a queue, and the time that the algorithm needs to
 //!   grow back from one loss (Reno: half the window, a segment a round trip; CUBIC: K of RFC 9438 §4.2) is longer than half of the
 //!   run.
@@ -100,7 +100,6 @@ fn seen(case: &Case<'_>) -> Option<Seen> {
         || case.udp()
         || case.next_door()
         || limit::link_full(case)
-        || limit::standing_queue_us(case).is_some()
         || case.needless() > 0
     {
         return None;
@@ -111,7 +110,10 @@ fn seen(case: &Case<'_>) -> Option<Seen> {
     if !["reno", "cubic"].contains(&algorithm) || names.any(|other| other != Some(algorithm)) {
         return None;
     }
-    let rare = (algorithm == "reno").then(|| rare_losses(case)).flatten();
+    let queue = limit::standing_queue_us(case).is_some();
+    let rare = (algorithm == "reno" && !queue)
+        .then(|| rare_losses(case))
+        .flatten();
     rare.or_else(|| one_loss(case, algorithm))
 }
 

@@ -4,6 +4,7 @@
 //! stands (mean round trip at least 1.25 times the least and 0.1 ms longer; 1 ms on one host), or had grown whenever a
 //! segment was lost; BBR, which
 //! keeps queues short, without repeats; both ends on one machine, without a delay between them. UDP as fast as it goes: nothing lost.
+//! Behind a queue the mean is named as the path's rate only where the path was not seen to carry far more in stretches.
 
 use linerate_model::finding::{Finding, Severity};
 
@@ -37,6 +38,11 @@ pub(crate) fn holds(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure("share of the segments sent again", case.repeated_share()),
             case.sender_figure("network share of the plateau", case.network_share()),
             case.sender_figure("slower interface, bit/s", case.link_bps()),
+            case.sender_figure(
+                words::CARRIED,
+                case.full_in_stretches()
+                    .map(|stretches| stretches.carried_bps),
+            ),
         ]);
     match case.network_share() {
         Some(share) => draft.share(share).done(),
@@ -69,8 +75,14 @@ fn sentence(case: &Case<'_>, rate: f64) -> Option<String> {
             words::micros(mean),
             words::micros(least)
         );
-        // The mean of an unsteady run is no level that the path carries.
-        return Some(if unsteady(case) {
+        return Some(if let Some(stretches) = case.full_in_stretches() {
+            format!(
+                "The path is full only part of the time: it carried {} in stretches, {says} on average; {queue} \
+                 on average",
+                words::rate(stretches.carried_bps)
+            )
+        } else if unsteady(case) {
+            // The mean of an unsteady run is no level that the path carries.
             format!("The path is full: {queue}")
         } else {
             format!("The path is full at {says}: {queue}")

@@ -3,28 +3,37 @@
 //! First cause: its share of the time budget is the largest, or at least 20 % and the buffer is below
 //! 256 KiB or half filled by bytes in flight; or bytes in flight stand at half of the
 //! buffer or more (its size is counted with overhead) while they stay below 70 % of the congestion
-//! window and of the receive window and nothing waits unsent. A note: at least 20 % beside another cause.
+//! window and of the receive window and nothing waits unsent; or more than the buffer is in flight at the peaks,
+//! nothing waits unsent for half of the time, and the path, which carried far more in stretches, stands idle in
+//! between. A note: at least 20 % beside another cause.
 
 use std::fmt::Write as _;
 
-use linerate_model::finding::Finding;
+use linerate_model::finding::{Finding, Severity};
 use linerate_model::units::Bytes;
 
 use crate::case::{Case, Draft, capital};
 use crate::command;
 use crate::limit::{self, Limit};
+use crate::loss::{self, Cause};
 use crate::rules;
+use crate::stretches::Stretches;
 use crate::words;
 use crate::would_pass;
 
 /// An autotuned buffer that limits has come up to this share of the most that it may get.
 const OPEN_TO_AUTOTUNING: f64 = 0.9;
+/// What a path carried in stretches foretells its rate by this share.
+const SURE: f64 = 0.25;
 /// What limits after the remedy, where nothing else is known.
 const NEXT: &str = "the send buffer again, unless the path or the receive window carries less";
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let budget = case.budget()?;
     let severity = rules::weight(case, Limit::SendBuffer, budget.send_buffer)?;
+    if let Some(bursts) = case.bursts().filter(|_| severity == Severity::Limit) {
+        return in_bursts(case, bursts);
+    }
     let path = case.path();
     let share = case.send_buffer_share()?;
     let mut sentence = format!(
@@ -78,6 +87,81 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     advise(case, draft).done()
 }
 
+/// A sender that went past its buffer in bursts: the kernel adds to a segment that it split when sending without asking
+/// whether there is room, so that a whole congestion window leaves at once, and then has a program wait until a third
+/// of the buffer is free.
+fn in_bursts(case: &Case<'_>, bursts: &Stretches) -> Option<Finding> {
+    let path = case.path();
+    let (buffer, rate) = (path.send_buffer_bytes?, case.rate()?);
+    let idle = 1.0 - rate / bursts.carried_bps;
+    let most = case.sender()?.host.tcp_wmem.map(|[_, _, most]| most);
+    let why = match (case.plan().window_bytes, most) {
+        (Some(asked), _) => format!("-w {}, ", command::size(asked)),
+        (None, Some(most)) if buffer as f64 >= OPEN_TO_AUTOTUNING * most as f64 => {
+            "all that tcp_wmem allows, ".to_owned()
+        }
+        _ => String::new(),
+    };
+    let sentence = format!(
+        "{}'s send buffer ({why}{}) held it: bursts of up to {} went past it, then it waited for room while the path \
+         ran dry; {} on average where the path carried {} in stretches",
+        capital(&case.sending_host()),
+        words::size(buffer as f64),
+        words::size(bursts.peak_bytes),
+        words::rate(rate),
+        words::rate(bursts.carried_bps),
+    );
+    let draft = case
+        .finding("send-buffer", Severity::Limit, sentence)
+        .share(idle)
+        .figures([
+            case.sender_figure("send buffer, bytes", Some(buffer as f64)),
+            case.sender_figure("in flight at its peaks, bytes", Some(bursts.peak_bytes)),
+            case.sender_figure("in flight median, bytes", path.in_flight_bytes),
+            case.sender_figure(words::CARRIED, Some(bursts.carried_bps)),
+            case.sender_figure(
+                "share of the time with too little in flight to fill the path",
+                Some(bursts.not_filled),
+            ),
+            case.sender_figure("rtt mean, µs", path.rtt_us),
+            case.sender_figure("rtt least, µs", path.min_rtt_us),
+            case.rate_figure(),
+        ]);
+    advise_after_bursts(case, draft, bursts).done()
+}
+
+fn advise_after_bursts(case: &Case<'_>, draft: Draft, bursts: &Stretches) -> Draft {
+    if fixed_by_its_program(case).is_some() {
+        return draft.next(case.again(|_| {}));
+    }
+    let sender = case.direction.flow.sender();
+    let each = bursts.peak_bytes / f64::from(case.plan().streams.max(1));
+    let Some(enough) = limit::enough_bytes(case, Some(each)) else {
+        return draft;
+    };
+    let chance = loss::cause(case) == Some(Cause::Chance);
+    let loss = rules::loss_bound_bps(case).filter(|bps| chance && *bps < bursts.carried_bps);
+    let draft = match loss {
+        Some(bps) => draft.expected(bps, SURE, "loss"),
+        None => draft.expected(bursts.carried_bps, SURE, "the path"),
+    };
+    let now = case.sender().and_then(|end| end.host.tcp_wmem);
+    let asked = case.plan().window_bytes.map(Bytes::count);
+    if asked.is_some_and(|asked| now.is_none_or(|[_, _, most]| most / 2 > asked)) {
+        let none = "none: autotuning goes further".to_owned();
+        return draft
+            .remedy(sender, "-w", none)
+            .next(case.again(limit::autotuned));
+    }
+    draft
+        .remedy(
+            sender,
+            "net.ipv4.tcp_wmem",
+            rules::three_values(now, enough),
+        )
+        .next(case.again(limit::autotuned))
+}
+
 /// What autotuning may give, where the buffer of a connection that was only watched stayed well below it although it
 /// limited: then it was not autotuned.
 fn fixed_by_its_program(case: &Case<'_>) -> Option<u64> {
@@ -88,6 +172,13 @@ fn fixed_by_its_program(case: &Case<'_>) -> Option<u64> {
 }
 
 fn advise(case: &Case<'_>, draft: Draft) -> Draft {
+    // What is in flight made a queue in stretches: the path, not the next larger buffer, is what limits then.
+    if let Some(stretches) = case
+        .waits_for_room()
+        .filter(|_| limit::standing_queue_us(case).is_some())
+    {
+        return advise_after_bursts(case, draft, stretches);
+    }
     if fixed_by_its_program(case).is_some() {
         // A sysctl would change nothing for it.
         return draft.next(case.again(|_| {}));

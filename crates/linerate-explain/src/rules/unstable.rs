@@ -2,7 +2,7 @@
 //!
 //! The plateau's own judgement (`statistics::plateau`): it begins in the second half, or its halves differ;
 //! either way by more than 10 % and more than their intervals explain. Not said of a rate that was asked for, nor where the first cause is one that makes a rate waver (loss,
-//! marks, a stall, a shaper, an early end of slow start, a run over before the end of it, a ramp without loss up to a window): that is said already.
+//! marks, a stall, a shaper, an early end of slow start, a run over before the end of it, a ramp without loss up to a window, waits for room in a send buffer): that is said already.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
@@ -77,6 +77,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 fn accounted_for(case: &Case<'_>) -> bool {
     rules::repeats_held_it(case)
         || rules::stalled(case)
+        || case.waits_for_room().is_some()
         || rules::slow_start::explains(case)
         || rules::wavers_for_a_reason(case)
         || grows_back(case)

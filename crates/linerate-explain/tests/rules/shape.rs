@@ -369,3 +369,164 @@ fn a_windows_bursts_are_no_levels() {
     let found = ids(&shaped(&traffic, &turns, |_| 60_000.0));
     assert!(!found.contains(&"bimodal".to_owned()), "{found:?}");
 }
+
+/// A run over 60 ms whose bytes leave in bursts: of each 150 ms the path works for 80, at 94 Mbit/s.
+fn in_bursts(buffer: u64) -> RunRecord {
+    let traffic = Traffic {
+        rate_bps: 94e6 * 80.0 / 150.0,
+        rtt_us: 100_000,
+        min_rtt_us: 60_000,
+        retransmits: 0,
+        congestion_window_bytes: 1_500_000,
+        notsent_bytes: 0,
+        send_buffer_bytes: buffer,
+        ..Traffic::default()
+    };
+    let mut record = fixture::run(&tcp(), &traffic);
+    let end = record.client.as_mut().unwrap();
+    end.host.tcp_wmem = Some([4096, 16_384, buffer]);
+    let start = end.start_ns.0;
+    let samples = &mut end.streams[0].samples;
+    let whole = linerate_model::units::whole;
+    let turn = |at: &u64| {
+        let ms = at.saturating_sub(start) as f64 / 1e6;
+        ((ms / 150.0).floor(), (ms % 150.0 / 80.0).min(1.0))
+    };
+    let burst = 94e6 * 0.08 / 8.0;
+    let at = samples.at_ns().to_vec();
+    let acked: Vec<u64> = at
+        .iter()
+        .map(|at| whole((turn(at).0 + turn(at).1) * burst))
+        .collect();
+    let flight: Vec<u64> = at
+        .iter()
+        .map(|at| whole((1.05 - turn(at).1) * burst / MSS))
+        .collect();
+    let columns = [
+        ("bytes_acked", acked),
+        ("unacked_packets", flight),
+        ("delivery_rate_bytes_per_s", vec![94_000_000 / 8; at.len()]),
+    ];
+    for (name, values) in columns {
+        samples.insert(name, values).unwrap();
+    }
+    record
+}
+
+fn with_column(mut record: RunRecord, name: &str, value: u64) -> RunRecord {
+    let samples = &mut record.client.as_mut().unwrap().streams[0].samples;
+    samples.insert(name, vec![value; samples.len()]).unwrap();
+    record
+}
+
+#[test]
+fn bursts_past_a_small_send_buffer_are_its_doing_and_no_full_path() {
+    let findings = explain(&in_bursts(65_536));
+    assert_eq!(findings[0].id, "send-buffer", "{findings:#?}");
+    assert_eq!(
+        findings[0].sentence,
+        "The client (alpha)'s send buffer (all that tcp_wmem allows, 64.0 KiB) held it: bursts of up to 964 KiB went past \
+         it, then it waited for room while the path ran dry; 50.1 Mbit/s on average where the path carried 94.0 Mbit/s in \
+         stretches"
+    );
+    assert!(!findings.iter().any(|one| one.id == "path-full"));
+    let expected = findings[0].expected.as_ref().unwrap();
+    assert!((93e6..95e6).contains(&expected.rate_bps), "{expected:?}");
+    assert_eq!(
+        findings[0].remedy.as_ref().unwrap().value,
+        "4096 16384 4194304"
+    );
+    // A buffer that holds more than what is in flight, or data that waits behind it: the buffer is large enough.
+    for record in [
+        in_bursts(2_626_560),
+        with_column(in_bursts(65_536), "notsent_bytes", 900_000),
+    ] {
+        let findings = explain(&record);
+        assert_eq!(findings[0].id, "path-full", "{findings:#?}");
+        assert!(
+            findings[0].sentence.starts_with(
+                "The path is full only part of the time: it carried 94.0 Mbit/s in stretches, 50.1 Mbit/s on average; \
+                 a queue of 40.0 ms"
+            ),
+            "{}",
+            findings[0].sentence
+        );
+    }
+}
+
+#[test]
+fn a_buffer_that_the_bytes_in_flight_fill_in_stretches_is_the_limit() {
+    // More than half of it is in flight, and never 1.5 times as much.
+    let mut record = in_bursts(660_000);
+    let samples = &mut record.client.as_mut().unwrap().streams[0].samples;
+    let flight = samples.column("unacked_packets").unwrap();
+    let flight: Vec<u64> = flight.iter().map(|packets| *packets.max(&280)).collect();
+    samples.insert("unacked_packets", flight).unwrap();
+    let findings = explain(&record);
+    assert_eq!(findings[0].id, "send-buffer", "{findings:#?}");
+    assert!(
+        findings[0].sentence.contains("in flight of a buffer of"),
+        "{}",
+        findings[0].sentence
+    );
+    let expected = findings[0].expected.as_ref().unwrap();
+    assert!((93e6..95e6).contains(&expected.rate_bps), "{expected:?}");
+}
+
+#[test]
+fn a_path_that_is_never_short_of_bytes_is_full_at_its_mean() {
+    let fed = with_column(in_bursts(65_536), "unacked_packets", 700);
+    let findings = explain(&fed);
+    assert_eq!(findings[0].id, "path-full", "{findings:#?}");
+    assert!(
+        findings[0]
+            .sentence
+            .starts_with("The path is full at 50.1 Mbit/s"),
+        "{}",
+        findings[0].sentence
+    );
+}
+
+#[test]
+fn where_the_kernel_does_not_tell_of_the_bursts_the_mean_is_all_there_is() {
+    for (missing, begins) in [
+        ("unacked_packets", "The path is full at 50.1 Mbit/s"),
+        ("notsent_bytes", "The path is full only part of the time"),
+    ] {
+        let mut record = in_bursts(65_536);
+        let stream = &mut record.client.as_mut().unwrap().streams[0];
+        let mut kept = linerate_model::series::Series::new(stream.samples.at_ns().to_vec());
+        for name in stream.samples.names().filter(|name| *name != missing) {
+            kept.insert(name, stream.samples.column(name).unwrap().to_vec())
+                .unwrap();
+        }
+        stream.samples = kept;
+        let findings = explain(&record);
+        let full = findings.iter().find(|one| one.id == "path-full").unwrap();
+        assert!(full.sentence.starts_with(begins), "{}", full.sentence);
+    }
+}
+
+#[test]
+fn a_queue_in_the_mean_does_not_hide_a_long_way_back() {
+    let mut levels: Vec<(f64, f64)> = (2..9)
+        .map(|second| (f64::from(second), 0.4 + 0.02 * f64::from(second)))
+        .collect();
+    levels.push((9.0, 1.0));
+    let traffic = Traffic {
+        losses: vec![Loss {
+            at_s: 1.5,
+            segments: 300,
+            window_packets: 3000,
+            rtt_us: 60_000,
+        }],
+        ..traffic(&levels)
+    };
+    let rtt = |second: f64| match second {
+        0.3..1.6 | 9.0.. => 60_000.0,
+        _ => 23_000.0,
+    };
+    let findings = explain(&shaped(&traffic, &levels, rtt));
+    assert_eq!(findings[0].id, "congestion-control", "{findings:#?}");
+    assert!(!findings.iter().any(|one| one.id == "path-full"));
+}
