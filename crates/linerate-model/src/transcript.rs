@@ -218,7 +218,7 @@ pub enum End {
 }
 
 /// Which way the data of a row went, seen from the end that printed it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
     /// It sent them.

@@ -28,6 +28,37 @@ pub(crate) fn take(value: &Value, lines: [usize; 2], parts: &mut Vec<Part>) -> b
     known
 }
 
+/// The beginning of a document of iperf3 that was cut, up to its last interval that is whole, as a document.
+pub(crate) fn completed(text: &str) -> Option<Value> {
+    let mut inside = Vec::new();
+    let (mut quoted, mut escaped) = (false, false);
+    let mut whole = None;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            _ if quoted => {}
+            b'{' => inside.push(b'}'),
+            b'[' => inside.push(b']'),
+            b'}' | b']' => {
+                inside.pop();
+                // `start`, or one of `intervals`.
+                match inside.as_slice() {
+                    [b'}'] => whole = Some((at, "}")),
+                    [b'}', b']'] => whole = Some((at, "]}")),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    let (last, closing) = whole?;
+    let value: Value = serde_json::from_str(&format!("{}{closing}", &text[..=last])).ok()?;
+    let intervals = value["intervals"].as_array()?;
+    (value["start"].is_object() && !intervals.is_empty()).then_some(value)
+}
+
 /// A JSON stream: one object a line.
 #[derive(Default)]
 pub(crate) struct Stream {

@@ -105,7 +105,8 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<Transcript, ReadError> {
         });
     }
     let text = text_of(bytes);
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let text = without_colours(text.strip_prefix('\u{feff}').unwrap_or(&text));
+    let text = text.as_ref();
     if text.trim().is_empty() {
         return Err(ReadError::Empty { name });
     }
@@ -152,6 +153,53 @@ fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     text
 }
 
+/// A text without the escape sequences by which terminals are told colours (ECMA-48, `ESC [` to a letter).
+fn without_colours(text: &str) -> Cow<'_, str> {
+    if !text.contains("\u{1b}[") {
+        return Cow::Borrowed(text);
+    }
+    let mut pieces = text.split("\u{1b}[");
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let parameters = |c: char| matches!(c, ' '..='?');
+        let rest = piece.trim_start_matches(parameters);
+        let end = rest.chars().next().filter(|end| matches!(end, '@'..='~'));
+        plain.push_str(end.map_or(piece, |end| &rest[end.len_utf8()..]));
+    }
+    Cow::Owned(plain)
+}
+
+/// What stands behind the time that `iperf3 --timestamps` puts before each line, where that is iperf's.
+fn behind_time(text: &str) -> Option<&str> {
+    const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    const MARKS: [&str; 4] = ["AM", "PM", "UTC", "GMT"];
+    let clock = |word: &str| word.matches(':').count() >= 1;
+    let number = |word: &str| {
+        let digit = |c: char| c.is_ascii_digit();
+        word.contains(digit)
+            && word
+                .chars()
+                .all(|c| digit(c) || matches!(c, ':' | '.' | ',' | '-' | '/' | '+' | 'T' | 'Z'))
+    };
+    let mut rest = text;
+    let (mut words, mut clocks) = (0, 0);
+    while let Some((word, behind)) = rest.split_once(char::is_whitespace) {
+        let named = DAYS.contains(&word) || MONTHS.contains(&word) || MARKS.contains(&word);
+        if !(named || number(word)) || words == 7 {
+            break;
+        }
+        clocks += usize::from(clock(word));
+        words += 1;
+        rest = behind.trim_start();
+    }
+    let rule = rest.len() > 3 && rest.chars().all(|c| matches!(c, '-' | ' '));
+    let ours = rest.starts_with('[') || rule || iperf::is_header(rest);
+    (clocks == 1 && ours).then_some(rest)
+}
+
 /// A line as the readers see it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Input<'a> {
@@ -171,6 +219,7 @@ impl<'a> Input<'a> {
             text = rest.trim_start();
             stopped = true;
         }
+        let text = behind_time(text).unwrap_or(text);
         Self {
             number,
             text,
@@ -236,13 +285,32 @@ impl Pages {
     /// A JSON value at the beginning of `text`: the bytes that it takes.
     fn document(&mut self, number: usize, text: &str) -> Option<usize> {
         let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>();
-        let value = values.next()?.ok()?;
+        let value = match values.next()? {
+            Ok(value) => value,
+            Err(error) => return self.cut(&error, number, text),
+        };
         let length = values.byte_offset();
         let lines = text[..length].matches('\n').count();
         let known = self.stream.take(&value, number, &mut self.parts)
             || json::take(&value, [number, number + lines], &mut self.parts)
             || storage::take_json(&value, number, &mut self.parts);
         known.then_some(length)
+    }
+
+    /// iperf3's document that ends in the middle, because its program was killed: the bytes that it takes.
+    fn cut(&mut self, error: &serde_json::Error, number: usize, text: &str) -> Option<usize> {
+        let whole = if error.is_eof() {
+            text
+        } else {
+            // What stands behind it begins a line of its own.
+            let before = text
+                .split_inclusive('\n')
+                .take(error.line().saturating_sub(1));
+            text[..before.map(str::len).sum()].trim_end_matches('\n')
+        };
+        let value = json::completed(whole)?;
+        let lines = [number, number + whole.trim_end().matches('\n').count()];
+        json::take(&value, lines, &mut self.parts).then_some(whole.len())
     }
 
     fn line(&mut self, input: &Input<'_>) -> bool {

@@ -2,7 +2,7 @@
 
 use linerate_model::plan::Protocol;
 use linerate_model::statistics::mean;
-use linerate_model::transcript::{End, Part, Row, Span, Stream, TestOutput, Transcript};
+use linerate_model::transcript::{End, Part, Row, Side, Span, Stream, TestOutput, Transcript, Way};
 use linerate_model::units::{BitRate, whole};
 
 use super::ethernet;
@@ -66,6 +66,19 @@ impl<'a> Digest<'a> {
         self.test.protocol == Some(Protocol::Udp)
     }
 
+    /// Whether the end that printed it sent the data.
+    pub(super) fn printed_by_the_sender(&self) -> bool {
+        let test = self.test;
+        match (test.way, test.side) {
+            (Some(way), _) => way == Way::Out,
+            // A server's text does not say that a test is reversed; its rows have a sender's columns then.
+            (None, Some(Side::Server)) => {
+                test.asked.reverse || test.rows.iter().any(|row| row.window_bytes.is_some())
+            }
+            (None, Some(Side::Client) | None) => !test.asked.reverse,
+        }
+    }
+
     /// Rates after the ramp, bit/s.
     pub(super) fn plateau(&self) -> Vec<f64> {
         self.rates[self.ramp..]
@@ -127,8 +140,14 @@ impl<'a> Digest<'a> {
             })
     }
 
-    /// The peer's name for a command, where it is a plain word.
-    pub(super) fn host(&self) -> &str {
+    /// The peer's name for a command, where it is a plain word, and `-R` where that sent.
+    pub(super) fn host(&self) -> String {
+        let reverse = self.test.asked.reverse && self.test.side != Some(Side::Server);
+        let way = if reverse { " -R" } else { "" };
+        format!("{}{way}", self.peer())
+    }
+
+    fn peer(&self) -> &str {
         let asked = self.test.asked.host.as_deref();
         let known = asked.or_else(|| self.test.connections.first().map(|one| one.remote.as_str()));
         known

@@ -1,11 +1,18 @@
 //! What a part is, in words, and whether its figures agree with each other.
 
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::transcript::{Ending, Layout, RateTable, Row, Side, Span, Stream, Way};
+use linerate_model::transcript::{
+    End, Ending, Layout, Line, RateTable, Row, Side, Span, Stream, Way,
+};
 use linerate_model::units::{Bytes, whole};
 
 use super::digest::Digest;
 use super::{figure, finding};
+
+/// Two instants are one when they differ by no more than iperf's own rounding, s.
+const SAME_INSTANT: f64 = 0.06;
+/// The part of an interval that may be left out at the end.
+const LEFT_OUT: f64 = 0.1;
 
 /// The test, in a line or two.
 pub(super) fn test(digest: &Digest<'_>) -> String {
@@ -20,17 +27,28 @@ pub(super) fn test(digest: &Digest<'_>) -> String {
         .version
         .as_ref()
         .map_or_else(String::new, |version| format!(" {version}"));
+    let lines = match test.lines {
+        [first, last] if first == last => format!("line {first}"),
+        [first, last] => format!("lines {first} to {last}"),
+    };
+    let head = format!("{}{version} {layout}, {lines}", test.tool.name());
+    if test.rows.is_empty() && test.connections.is_empty() && !test.errors.is_empty() {
+        let errors = test.errors.iter().map(error);
+        let errors = errors.collect::<Vec<_>>().join("; ");
+        return format!("{head}: no test ran, only errors were printed; {errors}");
+    }
     let mut words = vec![format!(
-        "{}{version} {layout}, lines {} to {}: {}",
-        test.tool.name(),
-        test.lines[0],
-        test.lines[1],
+        "{head}: {}",
         if digest.is_udp() { "UDP" } else { "TCP" },
     )];
+    let sends = digest.printed_by_the_sender();
     let one = test.connections.first();
-    words.extend(one.map(|one| match test.way {
-        Some(Way::In) => format!("{} to {}", one.remote, one.local),
-        Some(Way::Out) | None => format!("{} to {}", one.local, one.remote),
+    words.extend(one.map(|one| {
+        if sends {
+            format!("{} to {}", one.local, one.remote)
+        } else {
+            format!("{} to {}", one.remote, one.local)
+        }
     }));
     words.extend(test.way.map(|way| {
         let way = match way {
@@ -49,13 +67,7 @@ pub(super) fn test(digest: &Digest<'_>) -> String {
         if intervals == 1 { "" } else { "s" }
     ));
     words.extend(digest.seconds().map(|seconds| format!("{seconds:.1} s")));
-    match test.side {
-        Some(Side::Server) => words.push("the server's output: the receiver's view".to_owned()),
-        _ if digest.received.is_none() && !digest.is_udp() => {
-            words.push("the sender's view only".to_owned());
-        }
-        _ => {}
-    }
+    words.extend(view(digest).map(str::to_owned));
     words.extend(window(digest));
     words.extend(ending(digest));
     if let Some(inside) = test.inside {
@@ -64,12 +76,28 @@ pub(super) fn test(digest: &Digest<'_>) -> String {
             inside.from_s
         ));
     }
-    words.extend(
-        test.errors
-            .iter()
-            .map(|line| format!("line {} says '{}'", line.number, line.text)),
-    );
+    words.extend(test.errors.iter().map(error));
     words.join("; ")
+}
+
+fn error(line: &Line) -> String {
+    format!("line {} says '{}'", line.number, line.text)
+}
+
+/// Whose view the intervals are, where it is not the usual one.
+fn view(digest: &Digest<'_>) -> Option<&'static str> {
+    let test = digest.test;
+    match (test.side, digest.printed_by_the_sender()) {
+        (Some(Side::Server), false) => Some("the server's output: the receiver's view"),
+        (Some(Side::Server), true) => Some("the server's output, reversed (-R): the sender's view"),
+        (_, false) if test.way.is_none() => {
+            Some("reversed (-R), the server sent: the intervals are the receiver's view")
+        }
+        (_, true) if digest.received.is_none() && !digest.is_udp() => {
+            Some("the sender's view only")
+        }
+        _ => None,
+    }
 }
 
 fn window(digest: &Digest<'_>) -> Option<String> {
@@ -218,6 +246,12 @@ fn totals(digest: &Digest<'_>) -> Vec<Finding> {
             ));
         }
     }
+    // A sum stands for its streams, which were held against it.
+    let summed = rows().any(|row| row.stream == Stream::Sum);
+    let found = rows()
+        .filter(|row| !summed || row.stream == Stream::Sum)
+        .find_map(|total| Some(fault(total, against_intervals(digest, total)?)));
+    faults.extend(found);
     if let (Some(sent), Some(received)) = (digest.total, digest.received)
         && received.bytes.low() > sent.bytes.high()
     {
@@ -242,6 +276,51 @@ fn totals(digest: &Digest<'_>) -> Vec<Finding> {
             .map(|row| fault(row, "more datagrams lost than were sent".to_owned())),
     );
     faults
+}
+
+/// What a total says that its own intervals do not, beyond their digits: an iperf leaves out a last interval of less
+/// than a tenth of the others, and writes that end after the last one count in the total alone.
+fn against_intervals(digest: &Digest<'_>, total: &Row) -> Option<String> {
+    let here = if digest.printed_by_the_sender() {
+        End::Sender
+    } else {
+        End::Receiver
+    };
+    let mine = total.end.is_none_or(|end| end == here);
+    let intervals = || {
+        let rows = digest.test.rows.iter();
+        rows.filter(|row| {
+            row.span == Span::Interval && row.stream == total.stream && row.way == total.way
+        })
+    };
+    let (first, last) = (intervals().next()?, intervals().last()?);
+    let complete = first.start_s.value < SAME_INSTANT
+        && intervals()
+            .zip(intervals().skip(1))
+            .all(|(one, next)| (one.end_s.value - next.start_s.value).abs() < SAME_INSTANT);
+    let most = intervals().map(|row| row.bytes.high()).fold(0.0, f64::max);
+    let longest = intervals().map(Row::seconds).fold(0.0, f64::max);
+    let beyond = (total.end_s.value - last.end_s.value).abs();
+    if !mine
+        || !complete
+        || longest <= 0.0
+        || beyond > longest
+        || digest.test.layout != Layout::Text
+    {
+        return None;
+    }
+    let left_out = most * (LEFT_OUT + beyond / longest);
+    let low: f64 = intervals().map(|row| row.bytes.low()).sum();
+    let high: f64 = intervals().map(|row| row.bytes.high()).sum();
+    (!total.bytes.meets(low - left_out, high + left_out)).then(|| {
+        let all: f64 = intervals().map(|row| row.bytes.value).sum();
+        format!(
+            "the total is {}, and its {} intervals are {} together",
+            Bytes(whole(total.bytes.value)),
+            intervals().count(),
+            Bytes(whole(all))
+        )
+    })
 }
 
 /// Whether the three figures of a row can be those of one transfer.

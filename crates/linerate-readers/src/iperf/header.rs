@@ -19,7 +19,9 @@ pub(super) enum Said {
     Datagrams(f64),
     Segment(f64),
     Reverse,
-    Error,
+    Error {
+        newer: bool,
+    },
     /// Known, and of no use here.
     Nothing,
 }
@@ -95,11 +97,13 @@ pub(super) fn line(text: &str) -> Option<Said> {
         }
         ["Reverse", "mode", ..] => Said::Reverse,
         [
-            "iperf3:" | "iperf:" | "WARNING:" | "warning:" | "error:",
+            first @ ("iperf3:" | "iperf:" | "WARNING:" | "warning:" | "error:"),
             ..,
         ]
-        | [_, "failed:", ..]
-        | [_, "did", "not", "receive", ..] => Said::Error,
+        | [first, "failed:", ..]
+        | [first, "did", "not", "receive", ..] => Said::Error {
+            newer: *first == "iperf3:",
+        },
         _ if IDLE.iter().any(|start| text.starts_with(start)) => Said::Nothing,
         _ => return None,
     })

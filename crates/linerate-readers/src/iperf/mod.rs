@@ -1,6 +1,7 @@
 //! The text of iperf 1, 2 and 3: which row belongs to which of the tests in a log.
 
 mod header;
+mod index;
 mod row;
 pub(crate) mod ways;
 
@@ -11,6 +12,7 @@ use linerate_model::transcript::{
 
 use crate::Input;
 use crate::command::Typed;
+use index::Index;
 use row::{Behind, Columns};
 
 /// Two instants are one when they differ by no more than iperf's own rounding, s.
@@ -29,6 +31,8 @@ pub(crate) struct Tests {
 
 struct Open {
     part: usize,
+    /// What its rows and connections say, stream by stream.
+    index: Index,
     /// Streams below iperf 2's `Server Report:` until its row comes.
     report: Option<Stream>,
     stopped: bool,
@@ -62,6 +66,19 @@ impl Tests {
 
     /// Takes a line that is iperf's.
     pub(crate) fn take(&mut self, input: &Input<'_>, parts: &mut Vec<Part>) -> bool {
+        match with_points(input.text) {
+            Some(text) => self.take_line(
+                &Input {
+                    text: &text,
+                    ..*input
+                },
+                parts,
+            ),
+            None => self.take_line(input, parts),
+        }
+    }
+
+    fn take_line(&mut self, input: &Input<'_>, parts: &mut Vec<Part>) -> bool {
         if let Some(columns) = row::heading(input.text) {
             self.columns = columns;
             return true;
@@ -163,7 +180,12 @@ impl Tests {
             }
             header::Said::Segment(bytes) => test.mss_bytes = Some(bytes),
             header::Said::Reverse => test.asked.reverse = true,
-            header::Said::Error => test.errors.push(input.quoted()),
+            header::Said::Error { newer } => {
+                if newer {
+                    test.tool = Tool::Iperf3;
+                }
+                test.errors.push(input.quoted());
+            }
             header::Said::Version(_) | header::Said::Listening | header::Said::Nothing => {}
         }
         true
@@ -198,6 +220,7 @@ impl Tests {
         parts.push(Part::Test(Box::new(test)));
         self.open.push(Open {
             part: parts.len() - 1,
+            index: Index::default(),
             report: None,
             stopped: false,
         });
@@ -214,21 +237,18 @@ impl Tests {
     ) {
         let last = self.open.last().map(|open| open.part);
         let mut inside = None;
-        let fresh = last.is_none_or(|part| {
+        let fresh = self.open.last().is_some_and(|open| {
+            let part = open.part;
             let test = test_at(parts, part, input.number);
             if test.rows.is_empty() {
                 return false;
             }
-            if !is_done(test) {
-                let from_s = test
-                    .rows
-                    .iter()
-                    .map(|row| row.end_s.value)
-                    .fold(0.0, f64::max);
+            if !open.index.is_done(test) {
+                let from_s = open.index.latest_s();
                 inside = Some(Inside { part, from_s });
             }
             true
-        });
+        }) || last.is_none();
         if fresh && inside.is_none() {
             self.close(parts);
         }
@@ -250,12 +270,15 @@ impl Tests {
             _ if listening => Some(Side::Server),
             _ => test.side,
         };
+        if let Some(open) = self.open.iter_mut().find(|open| open.part == part) {
+            open.index.connection(connection.id);
+        }
         test.connections.push(connection);
     }
 
     /// Gives a row to the test whose rows it goes on with.
     fn place(&mut self, mut row: Row, parts: &mut Vec<Part>) {
-        let fits = |open: &&mut Open| matches!(parts.get(open.part), Some(Part::Test(test)) if goes_on(test, &row));
+        let fits = |open: &&mut Open| matches!(parts.get(open.part), Some(Part::Test(test)) if open.index.goes_on(test, &row));
         let found = self.open.iter_mut().find(fits);
         let mut reported = false;
         let part = if let Some(open) = found {
@@ -273,13 +296,20 @@ impl Tests {
             row.end = Some(End::Receiver);
             row.span = Span::Total;
         } else if row.span != Span::Omitted {
-            row.span = span(test, &row);
+            row.span = self
+                .open
+                .iter()
+                .find(|open| open.part == part)
+                .map_or(row.span, |open| open.index.span(&row));
         }
         if row.end.is_some() && !reported || row.window_bytes.is_some() && row.rtt_us.is_none() {
             test.tool = Tool::Iperf3;
         }
         if row.datagrams.is_some() {
             test.protocol = Some(Protocol::Udp);
+        }
+        if let Some(open) = self.open.iter_mut().find(|open| open.part == part) {
+            open.index.row(&row);
         }
         test.rows.push(row);
     }
@@ -291,7 +321,7 @@ impl Tests {
         parts: &mut Vec<Part>,
         tell: impl FnOnce(&mut TestOutput),
     ) {
-        let has = |open: &&mut Open| matches!(parts.get(open.part), Some(Part::Test(test)) if has_stream(test, stream));
+        let has = |open: &&mut Open| open.index.has_stream(stream);
         let part = self.open.iter_mut().find(has).map(|open| open.part);
         let test = match part {
             Some(part) => test_at(parts, part, input.number),
@@ -321,7 +351,7 @@ impl Tests {
                 });
             }
             ["Server", "Report:", ..] => {
-                let of = |open: &&mut Open| matches!(parts.get(open.part), Some(Part::Test(test)) if has_stream(test, stream));
+                let of = |open: &&mut Open| open.index.has_stream(stream);
                 if let Some(open) = self.open.iter_mut().find(of) {
                     open.report = Some(stream);
                 }
@@ -340,6 +370,28 @@ impl Tests {
         }
         true
     }
+}
+
+/// A row or a window with decimal commas, as some languages print them, with points; `None` where there is no comma
+/// between two digits.
+fn with_points(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let decimal = |at: usize| {
+        let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+        bytes[at] == b',' && at > 0 && digit(at - 1) && digit(at + 1)
+    };
+    let ours = text.starts_with('[') || text.starts_with("TCP window size");
+    let any = ours && (0..bytes.len()).any(decimal);
+    any.then(|| {
+        text.char_indices()
+            .map(|(at, letter)| if decimal(at) { '.' } else { letter })
+            .collect()
+    })
+}
+
+/// Whether a line is one of iperf's own, rows apart.
+pub(crate) fn is_header(text: &str) -> bool {
+    header::line(text).is_some()
 }
 
 /// The test at that place; parts are never taken away, so it is there.
@@ -379,97 +431,6 @@ pub(crate) fn empty(line: usize, asked: Asked) -> TestOutput {
         inside: None,
         errors: Vec::new(),
     }
-}
-
-fn has_stream(test: &TestOutput, stream: Stream) -> bool {
-    match stream {
-        Stream::Sum => true,
-        Stream::One(id) => test
-            .connections
-            .iter()
-            .any(|connection| connection.id == id),
-    }
-}
-
-/// Whether a row can be the next of a test: it begins where the stream's last one ended, or at 0 and is
-/// a first or a total row.
-fn goes_on(test: &TestOutput, row: &Row) -> bool {
-    let known = has_stream(test, row.stream) || test.connections.is_empty();
-    let mut before = test
-        .rows
-        .iter()
-        .filter(|other| other.stream == row.stream && other.way == row.way);
-    if !known || is_done(test) && row.end.is_none() && row.datagrams.is_none() {
-        return false;
-    }
-    if row.start_s.value < SAME_INSTANT {
-        let clock = before
-            .clone()
-            .map(|other| other.end_s.value)
-            .fold(0.0, f64::max);
-        let again = before.any(|other| {
-            other.span == Span::Total && other.end == row.end && row.datagrams.is_none()
-        });
-        return !again && row.end_s.value + SAME_INSTANT >= clock.min(longest(test) - 0.5);
-    }
-    match before.next_back() {
-        Some(last) => (last.end_s.value - row.start_s.value).abs() < SAME_INSTANT,
-        None => test.rows.is_empty(),
-    }
-}
-
-/// The end of the latest interval, s.
-fn longest(test: &TestOutput) -> f64 {
-    test.rows
-        .iter()
-        .map(|row| row.end_s.value)
-        .fold(0.0, f64::max)
-}
-
-/// Interval or total: a total begins at 0 and is not the stream's first row, or says whose it is.
-fn span(test: &TestOutput, row: &Row) -> Span {
-    let later = test.rows.iter().any(|other| {
-        other.stream == row.stream && other.way == row.way && other.span != Span::Omitted
-    });
-    let whole = row.start_s.value < SAME_INSTANT && later;
-    if whole || row.end.is_some() {
-        Span::Total
-    } else {
-        Span::Interval
-    }
-}
-
-/// Whether each stream has its total, and several streams their sum.
-fn is_done(test: &TestOutput) -> bool {
-    // Asked of every row: an interval on the way answers at once.
-    if test
-        .rows
-        .last()
-        .is_some_and(|row| row.start_s.value > SAME_INSTANT)
-    {
-        return false;
-    }
-    let total = |stream| {
-        test.rows
-            .iter()
-            .any(|row| row.stream == stream && row.span == Span::Total)
-    };
-    let streams = test
-        .connections
-        .iter()
-        .map(|connection| Stream::One(connection.id));
-    let alone = |row: &Row| row.start_s.value < SAME_INSTANT && row.span == Span::Interval;
-    // Without intervals the only row of a stream is its total.
-    let only = |stream| {
-        let mut rows = test.rows.iter().filter(|row| row.stream == stream);
-        test.asked.interval_s.is_none() && rows.next().is_some_and(alone) && rows.next().is_none()
-    };
-    let mut several = streams.clone();
-    let many = several.nth(1).is_some();
-    let mut streams = streams;
-    !test.rows.is_empty()
-        && streams.all(|stream| total(stream) || only(stream))
-        && (!many || total(Stream::Sum) || only(Stream::Sum))
 }
 
 /// What can be told only at the end: single rows that are totals, and how the transcript ends.

@@ -8,6 +8,7 @@
 mod captures;
 #[cfg(test)]
 mod cases;
+mod oddities;
 #[cfg(test)]
 mod policing;
 #[cfg(test)]
