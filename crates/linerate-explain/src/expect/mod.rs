@@ -42,6 +42,10 @@ const MOST_MTU: u32 = 65_535;
 /// Longest round trip and test that are believed.
 const MOST_RTT: Nanos = Nanos::from_millis(60_000);
 const MOST_TIME: Nanos = Nanos::from_millis(86_400_000);
+/// The largest buffer that can be asked for: the kernel doubles it and counts it in an `int` (`sock_setsockopt`).
+const MOST_ASKED: Bytes = Bytes((1 << 30) - 1);
+/// The largest share of lost packets that the response functions are good for.
+const MOST_LOSS: f64 = 0.1;
 /// The largest window that TCP can tell: 65,535 << 14 (RFC 7323 §2.3).
 const MOST_WINDOW: f64 = 1_073_725_440.0;
 /// The congestion window falls to this share after a loss.
@@ -132,6 +136,20 @@ fn check(asked: &Question) -> Result<(), ExpectError> {
     }
     if asked.window_bytes == Some(Bytes(0)) {
         return refuse("--window", "a window of 0 bytes carries nothing".to_owned());
+    }
+    if asked.window_bytes > Some(MOST_ASKED) {
+        let reason = format!(
+            "buffers of {} asked for; at most {MOST_ASKED} can be asked of a kernel",
+            asked.window_bytes.unwrap_or_default()
+        );
+        return refuse("--window", reason);
+    }
+    if asked.loss.is_some_and(|share| share > MOST_LOSS) {
+        return refuse(
+            "--loss",
+            "from a loss of 10 % of the packets on, timeouts decide, and no formula holds: at most 0.1 is answered"
+                .to_owned(),
+        );
     }
     if asked.loss.is_some_and(|share| !(0.0..1.0).contains(&share)) {
         return refuse(
@@ -257,7 +275,7 @@ impl<'a> Path<'a> {
         let share = self.asked.loss.filter(|share| *share > 0.0);
         let longest = share
             .map(|share| response::longest_rtt_s(algorithm, self.mss(), share, each))
-            .filter(|rtt| rtt.is_finite());
+            .filter(|rtt| *rtt <= MOST_RTT.as_secs_f64());
         let recovery = match algorithm {
             // A segment a round trip, from half.
             "reno" => Some(window / 2.0 * self.rtt_s),

@@ -152,7 +152,7 @@ fn more_than_a_window_can_tell_needs_more_streams() {
 fn bad_questions_name_their_option() {
     type Spoil = fn(&mut Question);
     let good = || question(BitRate(1_000_000_000), Nanos::from_millis(10));
-    let cases: [(&str, Spoil); 9] = [
+    let cases: [(&str, Spoil); 11] = [
         ("--rate", |asked| asked.rate_bps = BitRate(0)),
         ("--rtt", |asked| asked.rtt_ns = Nanos::ZERO),
         ("--rtt", |asked| asked.rtt_ns = Nanos::from_millis(60_001)),
@@ -165,6 +165,10 @@ fn bad_questions_name_their_option() {
         ("-t", |asked| asked.time_ns = Nanos::ZERO),
         ("--window", |asked| asked.window_bytes = Some(Bytes(0))),
         ("--loss", |asked| asked.loss = Some(f64::NAN)),
+        ("--loss", |asked| asked.loss = Some(0.5)),
+        ("--window", |asked| {
+            asked.window_bytes = Some(Bytes(1 << 30));
+        }),
     ];
     for (option, spoil) in cases {
         let mut asked = good();
@@ -181,8 +185,8 @@ proptest! {
         mtu in 1280_u32..65_535,
         streams in 1_u16..=128,
         time_ms in 1_u64..86_400_000,
-        loss in proptest::option::of(0.0..0.999_f64),
-        window in proptest::option::of(1_u64..1 << 40),
+        loss in proptest::option::of(0.0..0.1_f64),
+        window in proptest::option::of(1_u64..1 << 30),
         congestion in prop_oneof![Just("cubic"), Just("reno"), Just("bbr"), Just("x")],
         most in 4096_u64..1 << 31,
     ) {
@@ -203,6 +207,7 @@ proptest! {
             ..ample()
         };
         let answer = expect(&asked, &settings).unwrap();
+        prop_assert!(answer.loss.longest_rtt_ns.is_none_or(|rtt| rtt <= 60_000_000_000));
         for course in answer.configured.iter().chain([&answer.tuned]) {
             let [low, high] = course.plateau_bps;
             prop_assert!(low.is_finite() && 0.0 <= low && low <= high);

@@ -293,7 +293,7 @@ fn against_intervals(digest: &Digest<'_>, total: &Row) -> Option<String> {
             row.span == Span::Interval && row.stream == total.stream && row.way == total.way
         })
     };
-    let (first, last) = (intervals().next()?, intervals().last()?);
+    let (first, last) = (intervals().next()?, intervals().next_back()?);
     let complete = first.start_s.value < SAME_INSTANT
         && intervals()
             .zip(intervals().skip(1))

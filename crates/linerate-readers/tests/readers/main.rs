@@ -8,6 +8,7 @@
 mod captures;
 #[cfg(test)]
 mod cases;
+#[cfg(test)]
 mod oddities;
 #[cfg(test)]
 mod policing;
