@@ -302,6 +302,10 @@ pub struct InterfacePair {
 }
 
 /// One stream at one end.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts of a stream, each a field of the record"
+)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StreamRecord {
     /// Positional id, the same at both ends: 1, 3, 4, 5 …
