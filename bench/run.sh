@@ -3,6 +3,7 @@
 # namespaces (MTU 1500); medians. Needs no root. Writes docs/performance.md.
 #
 #   IPERF3=/path/to/iperf3   the iperf3 to compare with (default: the one on the PATH)
+#   LIMIT=/path/to/limit     bench/limit.rs, built: a loop that only moves bytes
 #   RUNS=7                   runs of each cell
 #   SECONDS_EACH=3           length of a run
 #   OUT=docs/performance.md  where the table goes
@@ -10,6 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 linerate=$(realpath "$1")
 iperf3=$(realpath "$(command -v "${IPERF3:-iperf3}")")
+limit=$(realpath "${LIMIT:-$(dirname "$linerate")/examples/limit}")
 runs=${RUNS:-7}
 length=${SECONDS_EACH:-3}
 out=$(realpath -m "${OUT:-docs/performance.md}")
@@ -98,18 +100,38 @@ run_iperf3() { # address, arguments …
         END { gigabytes = bytes / 1e9; if (gigabytes == 0) gigabytes = 1e-9
               printf "%.3f %.4f %.4f\n", rate / 1e9, host / 100 * seconds / gigabytes, remote / 100 * seconds / gigabytes }'
 }
+run_limit() { # address
+    local address=$1 prefix="" received sent
+    [ "$address" = 127.0.0.1 ] || prefix=$there
+    port=$((port + 1))
+    $prefix "$limit" receive "$address:$port" >"$work/limit" &
+    local receiver=$!
+    for _ in $(seq 100); do
+        sent=$("$limit" send "$address:$port" "${length%.*}" 2>/dev/null) && break
+        sleep 0.02
+    done
+    wait "$receiver"
+    received=$(cat "$work/limit")
+    echo "${received% *} $sent ${received#* }"
+}
+port=5310
 median() { sort -g | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 column() { awk -v c="$2" '{ print $c }' "$work/$1"; }
 
-cell() { # title, address, linerate's arguments, iperf3's arguments
-    local title=$1 address=$2 mine=$3 theirs=$4
+cell() { # title, address, linerate's arguments, iperf3's arguments; or "limit" for these
+    local title=$1 address=$2 mine=$3 theirs=$4 peer="iperf3 -c HOST $4"
+    [ "$theirs" = limit ] && peer=bench/limit
     : >"$work/mine"
     : >"$work/theirs"
     for _ in $(seq "$runs"); do
         # shellcheck disable=SC2086
         run_linerate "$address" $mine >>"$work/mine"
-        # shellcheck disable=SC2086
-        run_iperf3 "$address" $theirs >>"$work/theirs"
+        if [ "$theirs" = limit ]; then
+            run_limit "$address" >>"$work/theirs"
+        else
+            # shellcheck disable=SC2086
+            run_iperf3 "$address" $theirs >>"$work/theirs"
+        fi
     done
     local a b ratio cpu_a cpu_b low high
     a=$(column mine 1 | median)
@@ -120,7 +142,7 @@ cell() { # title, address, linerate's arguments, iperf3's arguments
     cpu_a=$(awk '{ print $2 + $3 }' "$work/mine" | median)
     cpu_b=$(awk '{ print $2 + $3 }' "$work/theirs" | median)
     awk -v t="$title" -v a="$a" -v l="$low" -v h="$high" -v b="$b" -v r="$ratio" -v ca="$cpu_a" -v cb="$cpu_b" \
-        -v am="linerate test HOST $mine" -v bm="iperf3 -c HOST $theirs" 'BEGIN {
+        -v am="linerate test HOST $mine" -v bm="$peer" 'BEGIN {
         gsub(/ +$/, "", am); gsub(/ +$/, "", bm)
         printf "| %s | `%s` | %.1f (%.1f to %.1f) | `%s` | %.1f | **%.2f** | %.3f | %.3f | %.2f |\n", t, am, a, l, h, bm, b, r, ca, cb, ca / cb }' | tee -a "$work/table"
 }
@@ -130,8 +152,12 @@ for path in "loopback 127.0.0.1" "veth,_MTU_1500 192.0.2.2"; do
     name=${name//_/ }
     cell "$name, TCP" "$address" "" ""
     cell "$name, TCP, iperf3 with 1 MiB writes" "$address" "" "-l 1M"
+    cell "$name, TCP, iperf3 with sendfile" "$address" "" "-l 1M -Z"
+    cell "$name, TCP, a loop that only moves bytes" "$address" "" limit
     cell "$name, TCP, reverse" "$address" "-R" "-R"
     cell "$name, TCP, 2 streams" "$address" "-P 2" "-P 2"
+    cell "$name, TCP, 8 streams" "$address" "-P 8" "-P 8"
+    cell "$name, TCP, received without copying" "$address" "--skip-rx-copy" "-l 1M -Z --skip-rx-copy"
     cell "$name, UDP, 1460-byte datagrams" "$address" "-u -b 0" "-u -b 0 -l 1460"
     cell "$name, UDP, iperf3 with --gsro" "$address" "-u -b 0" "-u -b 0 -l 1460 --gsro"
 done
@@ -141,7 +167,7 @@ done
     echo "Made with \`IPERF3=$(basename "$iperf3") RUNS=$runs SECONDS_EACH=$length make bench\`:"
     echo "$("$linerate" --version), $("$iperf3" --version | head -1), Linux $(uname -r), $(nproc) CPUs."
     echo
-    echo "| path and traffic | linerate | Gbit/s (range) | iperf3 | Gbit/s | ratio | CPU s/GB linerate | CPU s/GB iperf3 | CPU ratio |"
+    echo "| path and traffic | linerate | Gbit/s (range) | peer | Gbit/s | ratio | CPU s/GB linerate | CPU s/GB peer | CPU ratio |"
     echo "|---|---|---|---|---|---|---|---|---|"
     cat "$work/table"
 } >"$out"

@@ -147,7 +147,7 @@ fn check(asked: &Question) -> Result<(), ExpectError> {
     if asked.loss.is_some_and(|share| share > MOST_LOSS) {
         return refuse(
             "--loss",
-            "from a loss of 10 % of the packets on, timeouts decide, and no formula holds: at most 0.1 is answered"
+            "above a loss of 10 % of the packets timeouts decide, and no formula holds: at most 0.1 is answered"
                 .to_owned(),
         );
     }
