@@ -52,7 +52,7 @@ fn receive(stream: &TcpStream) -> io::Result<()> {
 }
 
 fn send(stream: &TcpStream, time: Duration) -> io::Result<()> {
-    let mut by_reference = Spliced::new(stream, &AREA.0).ok();
+    let mut by_reference = Spliced::new(stream, &AREA.0, AREA.0.len()).ok();
     let (began, mut bytes) = (Instant::now(), 0_usize);
     while began.elapsed() < time {
         let sent = match &mut by_reference {

@@ -58,7 +58,7 @@ impl<'a> Case<'a> {
         self.slices.get_or_init(|| slices::cut(self)).as_deref()
     }
 
-    /// The plateau's stretches, where the path was full only part of the time; `None` too where the sender's kernel
+    /// The plateau's stretches, where the path was full at times only; `None` too where the sender's kernel
     /// does not tell enough.
     pub(crate) fn full_in_stretches(&self) -> Option<&Stretches> {
         let stretches = self
@@ -264,8 +264,10 @@ impl<'a> Case<'a> {
         let Some(line) = self.line_payload_bps().filter(|_| !reframed) else {
             return finding;
         };
-        let carried = self.full_in_stretches().map_or(0.0, |one| one.carried_bps);
-        let most = line.max(carried);
+        // An interface's speed is a bound; what passed while the path was seen full is no more than it carried once.
+        let seen = self.line_seen_full();
+        let carried = self.full_in_stretches().filter(|_| seen);
+        let most = line.max(carried.map_or(0.0, |one| one.carried_bps));
         if let Some(expected) = &mut finding.expected {
             if expected.rate_bps > most {
                 "the path, which is full then".clone_into(&mut expected.then);
@@ -282,6 +284,11 @@ impl<'a> Case<'a> {
     }
 
     /// What the line carries of payload, bit/s, where its rate is known or was seen while it was full.
+    fn line_seen_full(&self) -> bool {
+        let waterfall = self.direction.waterfall.as_ref();
+        waterfall.is_ok_and(|waterfall| waterfall.line == LineRate::PathSeenFull)
+    }
+
     fn line_payload_bps(&self) -> Option<f64> {
         let waterfall = self.direction.waterfall.as_ref().ok()?;
         let framing = waterfall

@@ -162,7 +162,7 @@ fn cpu(case: &Case<'_>, waiting_counts: bool) -> Option<Limit> {
 
 /// Where the bytes waited.
 fn waits_at(case: &Case<'_>) -> Option<Limit> {
-    if case.bursts().is_some() || stands_at_buffer_in_stretches(case) {
+    if !link_full(case) && (case.bursts().is_some() || stands_at_buffer_in_stretches(case)) {
         return Some(Limit::SendBuffer);
     }
     let found = waits_by_budget(case);

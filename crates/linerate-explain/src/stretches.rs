@@ -8,6 +8,7 @@
 use linerate_model::record::StreamRecord;
 
 use crate::case::Case;
+use crate::limit;
 use crate::slices::quantile;
 
 /// A mean below this share of what the path carried in stretches is not what it carries …
@@ -77,7 +78,9 @@ impl Stretches {
             [one] => of_flights(one, from, to),
             _ => None,
         };
-        let carried_bps = in_round_trips.max(of_flights.unwrap_or(0.0));
+        // Acknowledgements that come in a bunch can make a flight look faster than the interface is.
+        let link = limit::link_payload_bps(case).unwrap_or(f64::INFINITY);
+        let carried_bps = in_round_trips.max(of_flights.unwrap_or(0.0)).min(link);
         let fills = carried_bps * least_us / 8e6;
         let share = |which: &dyn Fn(&Row) -> bool| {
             rows.iter().filter(|row| which(row)).count() as f64 / rows.len() as f64
@@ -97,7 +100,7 @@ impl Stretches {
         })
     }
 
-    /// Whether a mean of `rate_bps` is that of a path that was full only part of the time.
+    /// Whether a mean of `rate_bps` is that of a path that was full at times only.
     pub(crate) fn hide_in(&self, rate_bps: f64) -> bool {
         rate_bps < FAR_BELOW * self.carried_bps && self.not_filled >= NOT_FILLED
     }

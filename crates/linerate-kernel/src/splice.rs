@@ -25,12 +25,13 @@ pub struct Spliced {
 
 impl Spliced {
     /// Makes the pipe, and the socket's descriptor non-blocking, as splice(2) knows no other way to ask for that.
-    /// The area should begin at a page, so that it takes no more of the pipe's slots than it has pages.
+    /// The area should begin at a page, so that it takes no more of the pipe's slots than it has pages. The pipe holds up to
+    /// `most` bytes, at least 256 KiB; all pipes of an ordinary user share 64 MiB.
     ///
     /// # Errors
     /// `Unsupported` before Linux 6.5 and where no pipe of at least 256 KiB is to be had (a user's pipes are limited
-    /// by `fs.pipe-user-pages-soft`); `EMFILE`.
-    pub fn new(socket: impl AsFd, area: &'static [u8]) -> io::Result<Self> {
+    /// by `fs.pipe-user-pages-soft`); `EMFILE`; `EPERM` or `ENOSYS` where vmsplice(2) is forbidden.
+    pub fn new(socket: impl AsFd, area: &'static [u8], most: usize) -> io::Result<Self> {
         if host::release().is_none_or(|release| release < SINCE) {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -39,9 +40,13 @@ impl Spliced {
         check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) })?;
         // SAFETY: both are open and nobody else's.
         let [out, into] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
-        let wanted = libc::c_int::try_from(area.len()).unwrap_or(libc::c_int::MAX);
-        // SAFETY: an integer is passed and none is written. Where it is refused the pipe stays as it was.
-        unsafe { libc::fcntl(into.as_raw_fd(), libc::F_SETPIPE_SZ, wanted) };
+        for wanted in [most.clamp(WORTH, area.len().max(WORTH)), WORTH] {
+            let wanted = libc::c_int::try_from(wanted).unwrap_or(libc::c_int::MAX);
+            // SAFETY: an integer is passed. Where it is refused the pipe stays as it was.
+            if unsafe { libc::fcntl(into.as_raw_fd(), libc::F_SETPIPE_SZ, wanted) } >= 0 {
+                break;
+            }
+        }
         // SAFETY: nothing is passed.
         let capacity = check(unsafe { libc::fcntl(into.as_raw_fd(), libc::F_GETPIPE_SZ) })?;
         let capacity = usize::try_from(capacity).unwrap_or(0).min(area.len());
@@ -53,13 +58,15 @@ impl Spliced {
         let flags = check(unsafe { libc::fcntl(socket, libc::F_GETFL) })?;
         // SAFETY: an integer is passed.
         check(unsafe { libc::fcntl(socket, libc::F_SETFL, flags | libc::O_NONBLOCK) })?;
-        Ok(Self {
+        let mut made = Self {
             area,
             into,
             out,
             held: 0,
             capacity,
-        })
+        };
+        made.held = made.fill()?;
+        Ok(made)
     }
 
     /// Hands up to `length` bytes to the socket without waiting; says how many it took, and how many it was asked to.
@@ -129,7 +136,7 @@ mod tests {
 
     #[expect(clippy::print_stderr, reason = "a skipped test says so")]
     fn through_a_pipe(socket: &TcpStream) -> Option<Spliced> {
-        let made = Spliced::new(socket, &AREA);
+        let made = Spliced::new(socket, &AREA, AREA.len());
         if let Err(error) = &made {
             eprintln!(
                 "skipped: this kernel, or this user's limit of pipes, does not allow it: {error}"

@@ -1,6 +1,6 @@
 //! Sending over TCP: by reference through a pipe, or large non-blocking writes, from the one shared buffer.
 
-use std::io::ErrorKind;
+use std::io::ErrorKind::{self, InvalidInput, PermissionDenied, Unsupported};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -24,6 +24,9 @@ const PACED_WRITE: Nanos = Nanos::from_millis(1);
 /// So much lateness of the thread is made good; what is older, after a stall, is given up.
 const PACER_DEBT: Nanos = Nanos::from_millis(20);
 
+/// What the pipes of all streams may hold together, bytes: a quarter of what an ordinary user's may.
+const ALL_PIPES: usize = 16 << 20;
+
 /// How payload gets to the kernel.
 enum Way {
     /// It is copied.
@@ -36,14 +39,15 @@ enum Way {
 
 impl Way {
     /// Where the kernel has no zero-copy sends, the record shows that none were made.
-    fn of(plan: &Plan, fd: BorrowedFd<'_>) -> Self {
+    fn of(context: &StreamContext, fd: BorrowedFd<'_>) -> Self {
+        let plan = &context.plan;
         if plan.zerocopy && tcp::enable_zerocopy(fd).is_ok() {
             return Self::Zerocopy(ZerocopyCounts::default());
         }
         // Who asks for a size of writes, or a rate, gets such writes.
         let free = plan.block_bytes >= DEFAULT_TCP_BLOCK && plan.rate_bps.is_none();
         let spliced = (free && !plan.zerocopy && !plan.mptcp)
-            .then(|| Spliced::new(fd, buffer::shared()).ok())
+            .then(|| Spliced::new(fd, buffer::shared(), ALL_PIPES / context.streams.max(1)).ok())
             .flatten();
         spliced.map_or(Self::Copied, Self::Spliced)
     }
@@ -53,10 +57,16 @@ impl Way {
         let data = buffer::shared();
         let length = length.min(data.len());
         match self {
-            Self::Spliced(spliced) => {
-                let (sent, asked) = spliced.send(fd, length)?;
-                return Ok((sent, sent < asked));
-            }
+            Self::Spliced(spliced) => match spliced.send(fd, length) {
+                Ok((sent, asked)) => return Ok((sent, sent < asked)),
+                // Forbidden, or nothing for this socket.
+                Err(error)
+                    if matches!(error.kind(), PermissionDenied | Unsupported | InvalidInput) =>
+                {
+                    *self = Self::Copied;
+                }
+                Err(error) => return Err(error),
+            },
             Self::Zerocopy(counts) => match tcp::send_zerocopy(fd, &data[..length]) {
                 Ok(written) => {
                     counts.asked += 1;
@@ -93,7 +103,7 @@ impl Way {
 
 pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     let mut recorder = Recorder::new(context, stream.as_fd());
-    let mut way = Way::of(&context.plan, stream.as_fd());
+    let mut way = Way::of(context, stream.as_fd());
     if recorder.wait_for_start(None) {
         pump(context, stream.as_fd(), &mut recorder, &mut way);
         drain(context, &stream, &mut recorder);

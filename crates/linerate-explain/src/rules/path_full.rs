@@ -77,7 +77,7 @@ fn sentence(case: &Case<'_>, rate: f64) -> Option<String> {
         );
         return Some(if let Some(stretches) = case.full_in_stretches() {
             format!(
-                "The path is full only part of the time: it carried {} in stretches, {says} on average; {queue} \
+                "The path is full at times only, or not always at one rate: it carried {} in stretches, {says} on average; {queue} \
                  on average",
                 words::rate(stretches.carried_bps)
             )

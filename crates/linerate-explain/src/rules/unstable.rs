@@ -77,7 +77,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 fn accounted_for(case: &Case<'_>) -> bool {
     rules::repeats_held_it(case)
         || rules::stalled(case)
-        || case.waits_for_room().is_some()
+        || (case.limit == Some(Limit::SendBuffer) && case.waits_for_room().is_some())
         || rules::slow_start::explains(case)
         || rules::wavers_for_a_reason(case)
         || grows_back(case)

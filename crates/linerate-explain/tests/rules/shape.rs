@@ -445,7 +445,7 @@ fn bursts_past_a_small_send_buffer_are_its_doing_and_no_full_path() {
         assert_eq!(findings[0].id, "path-full", "{findings:#?}");
         assert!(
             findings[0].sentence.starts_with(
-                "The path is full only part of the time: it carried 94.0 Mbit/s in stretches, 50.1 Mbit/s on average; \
+                "The path is full at times only, or not always at one rate: it carried 94.0 Mbit/s in stretches, 50.1 Mbit/s on average; \
                  a queue of 40.0 ms"
             ),
             "{}",
@@ -491,7 +491,7 @@ fn a_path_that_is_never_short_of_bytes_is_full_at_its_mean() {
 fn where_the_kernel_does_not_tell_of_the_bursts_the_mean_is_all_there_is() {
     for (missing, begins) in [
         ("unacked_packets", "The path is full at 50.1 Mbit/s"),
-        ("notsent_bytes", "The path is full only part of the time"),
+        ("notsent_bytes", "The path is full at times only"),
     ] {
         let mut record = in_bursts(65_536);
         let stream = &mut record.client.as_mut().unwrap().streams[0];

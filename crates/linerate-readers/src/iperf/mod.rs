@@ -381,7 +381,11 @@ fn with_points(text: &str) -> Option<String> {
         bytes[at] == b',' && at > 0 && digit(at - 1) && digit(at + 1)
     };
     let ours = text.starts_with('[') || text.starts_with("TCP window size");
-    let any = ours && (0..bytes.len()).any(decimal);
+    // With a point beside it, a comma parts thousands.
+    let points = bytes
+        .windows(3)
+        .any(|at| at[1] == b'.' && at[0].is_ascii_digit() && at[2].is_ascii_digit());
+    let any = ours && !points && (0..bytes.len()).any(decimal);
     any.then(|| {
         text.char_indices()
             .map(|(at, letter)| if decimal(at) { '.' } else { letter })

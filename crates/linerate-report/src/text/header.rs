@@ -180,6 +180,9 @@ pub(crate) fn transport(view: &RunView, direction: &DirectionView) -> String {
         .map(|bytes| format!("receive buffer {}", Bytes(bytes)));
     let buffers: Vec<String> = [sender, receiver].into_iter().flatten().collect();
     text.extend((!buffers.is_empty()).then(|| format!("{}{asked}", buffers.join(", "))));
-    text.extend(direction.spliced.then(|| "sent by reference".to_owned()));
+    text.extend(direction.spliced.map(|all| {
+        let some = if all { "" } else { "some " };
+        format!("{some}sent by reference")
+    }));
     text.join(", ")
 }

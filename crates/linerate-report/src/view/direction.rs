@@ -101,8 +101,8 @@ pub struct DirectionView {
     pub path_mtu_bytes: Option<u32>,
     /// Socket buffers asked for, bytes.
     pub window_asked_bytes: Option<Bytes>,
-    /// Whether all of the sender's streams handed their payload over by reference.
-    pub spliced: bool,
+    /// Whether all (true) or some of the sender's streams handed their payload over by reference.
+    pub spliced: Option<bool>,
     /// Send buffer granted at the sender, bytes, one stream.
     pub send_buffer_bytes: Option<u64>,
     /// Receive buffer granted at the receiver, bytes, one stream.
@@ -176,7 +176,10 @@ impl DirectionView {
                 .filter_map(|stream| stream.path_mtu_bytes)
                 .max(),
             window_asked_bytes: record.plan.window_bytes,
-            spliced: !sender.is_empty() && sender.iter().all(|stream| stream.spliced),
+            spliced: sender
+                .iter()
+                .any(|stream| stream.spliced)
+                .then(|| sender.iter().all(|stream| stream.spliced)),
             send_buffer_bytes: sender
                 .iter()
                 .filter_map(|stream| stream.send_buffer_bytes)
