@@ -368,7 +368,7 @@ pub struct StreamRecord {
     /// Datagrams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<UdpCounts>,
-    /// Whether the payload went to the kernel by reference, through a pipe (splice(2)), and not by copying writes.
+    /// Whether the payload went to the kernel by reference, through a pipe (splice(2)), from when the copying held the sender.
     #[serde(default)]
     pub spliced: bool,
     /// Zero-copy sends.

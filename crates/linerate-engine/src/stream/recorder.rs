@@ -269,6 +269,11 @@ impl<'a> Recorder<'a> {
             }
     }
 
+    /// Time that this thread has computed, or waited for a CPU.
+    pub(super) fn busy(&self) -> Nanos {
+        clock::thread_cpu().plus(Nanos(self.read_wait().unwrap_or(0)))
+    }
+
     /// Time that this thread was runnable and did not run: the second figure of schedstat, ns.
     fn read_wait(&self) -> Option<u64> {
         let mut text = [0_u8; 64];

@@ -1,4 +1,5 @@
-//! Sending over TCP: by reference through a pipe, or large non-blocking writes, from the one shared buffer.
+//! Sending over TCP: large non-blocking writes from the one shared buffer, as a program writes, and where the copying is what
+//! limits the rate, by reference through a pipe.
 
 use std::io::ErrorKind::{self, InvalidInput, PermissionDenied, Unsupported};
 use std::net::{Shutdown, TcpStream};
@@ -27,6 +28,11 @@ const PACER_DEBT: Nanos = Nanos::from_millis(20);
 /// What the pipes of all streams may hold together, bytes: a quarter of what an ordinary user's may.
 const ALL_PIPES: usize = 16 << 20;
 
+/// Computing, or waiting for a CPU, for this share of the time, a sender is held by its CPU.
+const HELD_BY_CPU: f64 = 0.7;
+/// Below this rate of all streams together copying costs next to nothing, bit/s.
+const FAST_BPS: f64 = 5e9;
+
 /// How payload gets to the kernel.
 enum Way {
     /// It is copied.
@@ -39,17 +45,12 @@ enum Way {
 
 impl Way {
     /// Where the kernel has no zero-copy sends, the record shows that none were made.
-    fn of(context: &StreamContext, fd: BorrowedFd<'_>) -> Self {
-        let plan = &context.plan;
+    fn of(plan: &Plan, fd: BorrowedFd<'_>) -> Self {
         if plan.zerocopy && tcp::enable_zerocopy(fd).is_ok() {
-            return Self::Zerocopy(ZerocopyCounts::default());
+            Self::Zerocopy(ZerocopyCounts::default())
+        } else {
+            Self::Copied
         }
-        // Who asks for a size of writes, or a rate, gets such writes.
-        let free = plan.block_bytes >= DEFAULT_TCP_BLOCK && plan.rate_bps.is_none();
-        let spliced = (free && !plan.zerocopy && !plan.mptcp)
-            .then(|| Spliced::new(fd, buffer::shared(), ALL_PIPES / context.streams.max(1)).ok())
-            .flatten();
-        spliced.map_or(Self::Copied, Self::Spliced)
     }
 
     /// Hands up to `length` bytes over; says how many went, and whether the kernel has room for no more.
@@ -101,9 +102,63 @@ impl Way {
     }
 }
 
+/// Looks whether the copying limits the rate.
+///
+/// Elsewhere payload is copied, as programs do: pages by reference make a receiver on the same machine offer half the window, as
+/// the segments that reach it are accounted for by how they were made.
+struct Copying {
+    /// Whether the plan leaves it to us.
+    free: bool,
+    at: Nanos,
+    busy: Nanos,
+    bytes: u64,
+}
+
+impl Copying {
+    fn new(plan: &Plan, recorder: &Recorder<'_>) -> Self {
+        // Who asks for a size of writes, a rate or zero-copy sends gets those.
+        let free = plan.block_bytes >= DEFAULT_TCP_BLOCK
+            && plan.rate_bps.is_none()
+            && !plan.zerocopy
+            && !plan.mptcp;
+        Self {
+            free,
+            at: clock::monotonic(),
+            busy: recorder.busy(),
+            bytes: recorder.bytes,
+        }
+    }
+
+    /// The way from here on, where it is another one: since the last look the thread computed, or waited for a CPU, most of the
+    /// time, at a rate at which copying counts.
+    fn look(
+        &mut self,
+        context: &StreamContext,
+        fd: BorrowedFd<'_>,
+        recorder: &Recorder<'_>,
+    ) -> Option<Way> {
+        if !self.free {
+            return None;
+        }
+        let before = (self.at, self.busy, self.bytes);
+        (self.at, self.busy, self.bytes) = (clock::monotonic(), recorder.busy(), recorder.bytes);
+        let time = self.at.since(before.0).0 as f64;
+        let held = self.busy.since(before.1).0 as f64 >= HELD_BY_CPU * time;
+        let bits = (self.bytes - before.2) as f64 * 8.0 * context.streams as f64;
+        if time <= 0.0 || !held || bits * 1e9 < FAST_BPS * time {
+            return None;
+        }
+        self.free = false;
+        let most = ALL_PIPES / context.streams.max(1);
+        Spliced::new(fd, buffer::shared(), most)
+            .ok()
+            .map(Way::Spliced)
+    }
+}
+
 pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     let mut recorder = Recorder::new(context, stream.as_fd());
-    let mut way = Way::of(context, stream.as_fd());
+    let mut way = Way::of(&context.plan, stream.as_fd());
     if recorder.wait_for_start(None) {
         pump(context, stream.as_fd(), &mut recorder, &mut way);
         drain(context, &stream, &mut recorder);
@@ -147,11 +202,15 @@ fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>
         .map(|rate| Pacer::gentle(rate, PACER_DEBT));
     let (mut claimed, mut claimed_while_omitting) = (0_u64, false);
     let mut full = false;
+    let mut copying = Copying::new(&context.plan, recorder);
     while context.gate.stopped().is_none() {
         let now = clock::monotonic();
         if recorder.due(now) {
             recorder.tick_tcp(now, fd);
             way.read_completions(fd);
+            if let Some(other) = copying.look(context, fd, recorder) {
+                *way = other;
+            }
             if claimed_while_omitting && !recorder.omitting() {
                 // What was claimed for the omitted part does not count against the budget.
                 (claimed, claimed_while_omitting) = (0, false);

@@ -347,7 +347,7 @@ pub(super) const ROWS: &[Row] = &[
         "streams[].spliced",
         "-",
         APP,
-        "Payload went to the kernel by reference, through a pipe (splice), and not by copying writes.",
+        "Payload went to the kernel by reference, through a pipe (splice), from when the copying held the sender.",
     ),
     row(
         "streams[].zerocopy.asked",
