@@ -108,13 +108,14 @@ pub fn spawn_bound(command: &mut Command, settings: &ChildSettings<'_>) -> io::R
 }
 
 /// Starts a child in a session of its own: no terminal's signal reaches it, and it outlives us. So it keeps none
-/// of the descriptors that we inherited: what waits for their end, a lock or a pipe, would wait for the child. No
-/// signal is blocked in it.
+/// of the descriptors that we inherited: what waits for their end, a lock or a pipe, would wait for the child. Only
+/// `kept` stays open in it: a lock that is to last until the child has ended too. No signal is blocked in it.
 ///
 /// # Errors
 /// Those of starting it. Linux 5.11 for the descriptors; an older kernel leaves them open.
-pub fn spawn_detached(command: &mut Command) -> io::Result<Child> {
-    let detach = || {
+pub fn spawn_detached(command: &mut Command, kept: Option<BorrowedFd<'_>>) -> io::Result<Child> {
+    let kept = kept.map(|fd| fd.as_raw_fd());
+    let detach = move || {
         unblock_all()?;
         // SAFETY: no pointer is passed; descriptors are marked, none is closed before exec.
         unsafe {
@@ -125,10 +126,14 @@ pub fn spawn_detached(command: &mut Command) -> io::Result<Child> {
                 libc::c_uint::MAX,
                 libc::CLOSE_RANGE_CLOEXEC,
             );
+            if let Some(fd) = kept {
+                check(libc::fcntl(fd, libc::F_SETFD, 0))?;
+            }
         }
         Ok(())
     };
-    // SAFETY: between fork and exec only system calls are made.
+    // SAFETY: between fork and exec only system calls are made; the kept descriptor is borrowed until the child has
+    // started.
     unsafe { command.pre_exec(detach) };
     command.spawn()
 }
@@ -375,6 +380,29 @@ mod tests {
             fd.signal(15).unwrap();
         }
         assert!(PidFd::open(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn a_lock_that_a_detached_child_keeps_lasts_until_the_child_ends() {
+        use std::process::Stdio;
+
+        use crate::file::try_lock;
+        let path = std::env::temp_dir().join(format!("linerate-kept-{}", std::process::id()));
+        let ours = std::fs::File::create(&path).unwrap();
+        let other = std::fs::File::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(try_lock(&ours).unwrap());
+        let mut waits = Command::new("cat");
+        waits.stdin(Stdio::piped());
+        let mut stranger = spawn_detached(&mut waits, None).unwrap();
+        let mut keeper = spawn_detached(&mut waits, Some(ours.as_fd())).unwrap();
+        drop(ours);
+        assert!(!try_lock(&other).unwrap());
+        drop(keeper.stdin.take());
+        keeper.wait().unwrap();
+        assert!(try_lock(&other).unwrap());
+        drop(stranger.stdin.take());
+        stranger.wait().unwrap();
     }
 
     #[test]

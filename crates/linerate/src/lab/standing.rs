@@ -53,7 +53,7 @@ pub(super) fn up(arguments: &UpArguments, printer: &Printer) -> Result<(), Failu
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .current_dir("/");
-    let mut holder = process::spawn_detached(&mut command).map_err(failed)?;
+    let mut holder = process::spawn_detached(&mut command, None).map_err(failed)?;
     if let Some(mut input) = holder.stdin.take() {
         input.write_all(text.as_bytes()).map_err(failed)?;
     }

@@ -5,6 +5,7 @@
 //! loses power needs none of it: nothing that is set here outlives the kernel.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
@@ -28,8 +29,11 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Starts it with these old values; it holds them when this returns.
-    pub(super) fn start(saved: &[(Object, Saved)]) -> Result<Self, Failure> {
+    /// Starts it with these old values; it holds them when this returns, and the lock until it ends.
+    pub(super) fn start(
+        saved: &[(Object, Saved)],
+        lock: Option<BorrowedFd<'_>>,
+    ) -> Result<Self, Failure> {
         let failed = |why: &dyn std::fmt::Display| {
             Failure::Setting(format!(
                 "cannot start the process that restores the settings if this one is killed: {why}; nothing was changed"
@@ -42,7 +46,8 @@ impl Guard {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit());
-        let mut child = process::spawn_detached(&mut command).map_err(|error| failed(&error))?;
+        let mut child =
+            process::spawn_detached(&mut command, lock).map_err(|error| failed(&error))?;
         let (Some(mut tell), Some(out)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed(&"it has no pipes"));
         };

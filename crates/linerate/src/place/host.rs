@@ -2,6 +2,8 @@
 //! whatever ends the run, and by a second one if this one is killed.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsFd as _;
 
 use linerate_engine::client::{ClientOptions, DatagramFit};
 use linerate_experiment::measured::Measured;
@@ -37,19 +39,28 @@ pub(crate) struct HostPlace {
     unsaved: Vec<SettingError>,
     guard: Option<Guard>,
     stop: SignalFd,
+    /// Nobody else changes settings until all is as it was; the guard holds it too.
+    _lock: Option<File>,
 }
 
 impl HostPlace {
-    /// Saves what the wishes are about and lets a second process hold it. Nothing is changed.
+    /// Saves what the wishes are about and lets a second process hold it. Nothing is changed. Where there are wishes,
+    /// `lock` is asked first for the right to change settings.
     ///
     /// # Errors
-    /// Where settings cannot be set at all, mostly for want of root.
+    /// Where `lock` refuses; where settings cannot be set at all, mostly for want of root.
     pub(crate) fn prepare<'a>(
         peer: &str,
         mut settings: Box<dyn Settings>,
         wishes: impl IntoIterator<Item = &'a Wish>,
         stop: SignalFd,
+        lock: impl FnOnce() -> Result<File, Failure>,
     ) -> Result<Self, Failure> {
+        let mut wishes = wishes.into_iter().peekable();
+        let lock = match wishes.peek() {
+            Some(_) => Some(lock()?),
+            None => None,
+        };
         let mut saved: Vec<(Object, Saved)> = Vec::new();
         let mut unsaved: Vec<SettingError> = Vec::new();
         for wish in wishes {
@@ -68,7 +79,7 @@ impl HostPlace {
         let guard = if saved.is_empty() {
             None
         } else {
-            Some(Guard::start(&saved)?)
+            Some(Guard::start(&saved, lock.as_ref().map(File::as_fd))?)
         };
         Ok(Self {
             peer: peer.to_owned(),
@@ -77,6 +88,7 @@ impl HostPlace {
             unsaved,
             guard,
             stop,
+            _lock: lock,
         })
     }
 

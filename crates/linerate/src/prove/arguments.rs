@@ -30,6 +30,10 @@ pub(crate) struct ProveArguments {
         conflicts_with = "in_lab"
     )]
     pub(super) peer: Option<String>,
+    /// With --peer: where `linerate tune` keeps old values; while it changes settings there, or a set of changes waits to
+    /// be confirmed, nothing is measured [default: /var/lib/linerate/tune]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "in_lab")]
+    pub(super) state: Option<PathBuf>,
     /// Measure in a lab, without root: a scenario's file, or the name of a preset
     #[arg(long, value_name = "SCENARIO", group = "in_lab", conflicts_with_all = ["rate", "rtt", "queue", "loss", "mode"])]
     pub(super) lab: Option<String>,

@@ -3,6 +3,7 @@
 pub(crate) mod arguments;
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::path::Path;
 
 use linerate_experiment::in_lab::{with_wishes, without_meaning};
@@ -20,7 +21,7 @@ use crate::action::Failure;
 use crate::lab;
 use crate::place::{Gave, HostPlace, LabPlace, Pace, Place, Wanted};
 use crate::printer::Printer;
-use crate::tune::wishes_in;
+use crate::tune::{claim, wishes_in};
 use arguments::ProveArguments;
 
 /// One of the two that are compared.
@@ -67,18 +68,24 @@ pub(crate) fn run(arguments: &ProveArguments, printer: &Printer) -> Result<(), F
 }
 
 /// Compares this host as it is with what a change makes of it, by tests to a peer. All is as it was when this returns.
+/// The caller holds the lock of settings.
 pub(crate) fn of_change(
     wishes: Vec<Wish>,
     peer: &str,
     question: Question,
     words: &[String],
+    lock: &File,
     printer: &Printer,
 ) -> Result<Told, Failure> {
     let kinds = [Vec::new(), wishes].map(|wishes| Kind {
         wishes,
         scenario: None,
     });
-    let mut place = on_hosts(peer, &kinds, words, lab::take_signals()?)?;
+    let held = || {
+        let failed = |error| Failure::File(format!("cannot hand on the lock of settings: {error}"));
+        lock.try_clone().map_err(failed)
+    };
+    let mut place = on_hosts(peer, &kinds, words, lab::take_signals()?, held)?;
     let proof = go(question, &kinds, words, &mut place, printer)?;
     drop(place);
     Ok(Told::of(proof, &kinds))
@@ -158,7 +165,8 @@ fn place(
         let isolation = runner::isolate()?;
         return Ok(Box::new(LabPlace { isolation, signals }));
     };
-    Ok(Box::new(on_hosts(peer, kinds, words, signals)?))
+    let lock = || claim(arguments.state.as_deref());
+    Ok(Box::new(on_hosts(peer, kinds, words, signals, lock)?))
 }
 
 fn on_hosts(
@@ -166,11 +174,12 @@ fn on_hosts(
     kinds: &[Kind; 2],
     words: &[String],
     signals: SignalFd,
+    lock: impl FnOnce() -> Result<File, Failure>,
 ) -> Result<HostPlace, Failure> {
     // Before anything is saved or changed.
     HostPlace::request(peer, words)?;
     let wishes = kinds.iter().flat_map(|kind| &kind.wishes);
-    HostPlace::prepare(peer, Box::new(Live::default()), wishes, signals)
+    HostPlace::prepare(peer, Box::new(Live::default()), wishes, signals, lock)
 }
 
 fn go(

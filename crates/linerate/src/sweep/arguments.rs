@@ -13,6 +13,10 @@ pub(crate) struct SweepArguments {
     /// Keep runs, table, CSV and charts in this folder, and go on with what is there [default: the file's name without .toml]
     #[arg(short = 'o', long, value_name = "FOLDER", conflicts_with = "show")]
     pub(super) output: Option<PathBuf>,
+    /// Between hosts: where `linerate tune` keeps old values; while it changes settings there, or a set of changes waits to
+    /// be confirmed, nothing is measured [default: /var/lib/linerate/tune]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "show")]
+    pub(super) state: Option<PathBuf>,
     /// Measure nothing: show what is in this folder
     #[arg(long, value_name = "FOLDER")]
     pub(super) show: Option<PathBuf>,

@@ -19,6 +19,7 @@ use crate::lab;
 use crate::place::{self, Gave, HostPlace, LabPlace, Pace, Place, Wanted};
 use crate::printer::Printer;
 use crate::prove::said;
+use crate::tune::claim;
 use arguments::SweepArguments;
 use folder::{Folder, Texts};
 
@@ -45,7 +46,7 @@ pub(crate) fn run(arguments: &SweepArguments, printer: &Printer) -> Result<(), F
     let mut course = Course::new(&sweep, rows);
     announce(&sweep, &course, &folder, printer);
     let stopped = if course.upcoming().is_some() {
-        let mut place = place_of(&sweep)?;
+        let mut place = place_of(&sweep, arguments)?;
         measure(&sweep, &mut course, &folder, place.as_mut(), printer)?
     } else {
         false
@@ -164,14 +165,15 @@ fn announce(sweep: &Sweep, course: &Course<'_>, folder: &Folder, printer: &Print
     ));
 }
 
-fn place_of(sweep: &Sweep) -> Result<Box<dyn Place>, Failure> {
+fn place_of(sweep: &Sweep, arguments: &SweepArguments) -> Result<Box<dyn Place>, Failure> {
     let signals = lab::take_signals()?;
     let Some(peer) = &sweep.peer else {
         let isolation = runner::isolate()?;
         return Ok(Box::new(LabPlace { isolation, signals }));
     };
     let wishes = sweep.cells.iter().flat_map(|setup| &setup.wishes);
-    let place = HostPlace::prepare(peer, Box::new(Live::default()), wishes, signals)?;
+    let lock = || claim(arguments.state.as_deref());
+    let place = HostPlace::prepare(peer, Box::new(Live::default()), wishes, signals, lock)?;
     Ok(Box::new(place))
 }
 

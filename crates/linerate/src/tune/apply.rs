@@ -1,6 +1,8 @@
 //! `linerate tune apply`: refuses what it must, keeps the old values, arms the rollback, makes the changes, asks
 //! whether what worked before works.
 
+use std::fs::File;
+
 use linerate_experiment::prove::{Pairs, Question, Verdict};
 use linerate_kernel::thread::SignalFd;
 use linerate_model::change_set::Probe;
@@ -55,9 +57,8 @@ pub(super) fn run(arguments: &ApplyArguments, printer: &Printer) -> Result<(), F
         printer.line("Nothing is to be changed.")?;
         return Ok(());
     }
-    let _lock = place.state.lock()?;
-    refuse_a_second(&place)?;
-    let proof = proven(arguments, wishes, printer)?;
+    let lock = place.claim()?;
+    let proof = proven(arguments, wishes, &lock, printer)?;
     let probes = Probes::before(&place, &arguments.probe)?;
     let (snapshot, journal) = begin(arguments, &plan, &place)?;
     // What ends a process otherwise is heard between two changes; a lost terminal is no reason to stop at all.
@@ -108,6 +109,7 @@ fn dry_run(
 fn proven(
     arguments: &ApplyArguments,
     wishes: Vec<Wish>,
+    lock: &File,
     printer: &Printer,
 ) -> Result<Option<serde_json::Value>, Failure> {
     let Some(peer) = &arguments.prove else {
@@ -120,7 +122,7 @@ fn proven(
         least: LEAST_EFFECT,
         seed: 1,
     };
-    let told = prove::of_change(wishes, peer, question, &arguments.test, printer)?;
+    let told = prove::of_change(wishes, peer, question, &arguments.test, lock, printer)?;
     let gain = told.proof.verdict == Verdict::Better && told.proof.stopped.is_none();
     if !arguments.json {
         printer.print(&format!("{}\n", told.text))?;
@@ -143,22 +145,6 @@ fn proven(
             "nothing is applied, for it is no gain: {why}; every setting is as it was"
         )),
     })
-}
-
-/// One set at a time may wait for its confirmation: a second one would keep the first one's values as old ones.
-fn refuse_a_second(place: &Place) -> Result<(), Failure> {
-    let waits = place
-        .sets()?
-        .into_iter()
-        .find(|set| set.state.is_pending() && set.is_of_boot(&place.boot_id));
-    match waits {
-        None => Ok(()),
-        Some(set) => Err(Failure::Refused(format!(
-            "nothing was touched: {0} is {1}; first: linerate tune confirm {0}, or revert {0}",
-            set.snapshot.id,
-            set.state.words()
-        ))),
-    }
 }
 
 /// Takes the old values and has them on disk.

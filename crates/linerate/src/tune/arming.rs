@@ -85,7 +85,8 @@ fn by_process(place: &Place, snapshot: &Snapshot) -> Result<Rollback, String> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    let mut child = process::spawn_detached(&mut command).map_err(|error| error.to_string())?;
+    let mut child =
+        process::spawn_detached(&mut command, None).map_err(|error| error.to_string())?;
     let mut said = String::new();
     if let Some(out) = child.stdout.take() {
         // It speaks or ends; both end the wait.

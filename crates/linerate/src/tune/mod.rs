@@ -12,6 +12,7 @@ mod revert;
 mod status;
 mod verify;
 
+use std::fs::File;
 use std::path::Path;
 
 use linerate_model::tuning::TuningPlan;
@@ -22,7 +23,7 @@ use linerate_tune::profile::{self, Wish};
 use crate::action::Failure;
 use crate::host::{facts_of, read};
 use crate::printer::Printer;
-use arguments::{PlanArguments, TuneArguments, TuneCommand, WishArguments};
+use arguments::{PlaceArguments, PlanArguments, TuneArguments, TuneCommand, WishArguments};
 
 /// Does what is asked.
 pub(crate) fn run(arguments: TuneArguments, printer: &Printer) -> Result<(), Failure> {
@@ -74,6 +75,16 @@ fn plan_for(
         wishes.extend(wishes_in(file)?);
     }
     Ok((plan(&facts, &wishes), wishes))
+}
+
+/// The right to change this machine's settings, as `tune apply` takes it; `state` is where old values are kept, where
+/// that is another folder than the default.
+pub(crate) fn claim(state: Option<&Path>) -> Result<File, Failure> {
+    let arguments = PlaceArguments {
+        root: None,
+        state: state.map(Path::to_owned),
+    };
+    place::Place::of(&arguments)?.claim()
 }
 
 /// The wishes of a profile: TOML, or lines of sysctl.conf(5) where the name ends in `.conf`.

@@ -1,8 +1,9 @@
 //! Where settings are changed and where their old values are kept: this machine, or files below a folder.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use linerate_kernel::{clock, namespace};
+use linerate_kernel::{clock, file, namespace};
 use linerate_model::host::HostFacts;
 use linerate_model::units::Nanos;
 use linerate_tune::journal::ChangeSet;
@@ -17,6 +18,8 @@ use crate::host::facts_of;
 
 /// Where old values are kept, below the root.
 const STATE: &str = "var/lib/linerate/tune";
+/// The file that [`StateFolder::lock`] locks.
+const LOCK: &str = "lock";
 
 /// A place to change settings in.
 pub(super) struct Place {
@@ -65,6 +68,36 @@ impl Place {
             state: StateFolder::at(&state),
             boot_id: boot_id.trim().to_owned(),
         })
+    }
+
+    /// The right to change settings here, for as long as the file is open in any process. It is not given while a set
+    /// waits for its confirmation: whoever changed settings then would keep that set's values as old ones.
+    pub(super) fn claim(&self) -> Result<File, Failure> {
+        // Makes the folder, and says what is wrong with it; its lock has no descriptor to hand on.
+        drop(self.state.lock()?);
+        let path = self.state.path().join(LOCK);
+        let failed = |doing: &str, error: std::io::Error| {
+            Failure::File(format!("cannot {doing} {}: {error}", path.display()))
+        };
+        let lock = File::options()
+            .write(true)
+            .open(&path)
+            .map_err(|error| failed("open", error))?;
+        if !file::try_lock(&lock).map_err(|error| failed("lock", error))? {
+            return Err(StateError::Busy(path).into());
+        }
+        let waits = self
+            .sets()?
+            .into_iter()
+            .find(|set| set.state.is_pending() && set.is_of_boot(&self.boot_id));
+        match waits {
+            None => Ok(lock),
+            Some(set) => Err(Failure::Refused(format!(
+                "nothing was touched: {0} is {1}; first: linerate tune confirm {0}, or revert {0}",
+                set.snapshot.id,
+                set.state.words()
+            ))),
+        }
     }
 
     /// Its facts.

@@ -232,8 +232,9 @@ fn between_hosts_every_setting_is_as_it_was_afterwards() {
         format!("{SMALL}[interface.a0]\nmtu = 1400\ntxqueuelen = 500\n"),
     );
     let words = format!(
-        "prove --after {} --peer {B} -p {} --pairs 3 -t 0.5 --json",
+        "prove --after {} --state {} --peer {B} -p {} --pairs 3 -t 0.5 --json",
         after.display(),
+        folder.file("state").display(),
         server.port
     );
     let done = run(&mut hosts.a.linerate(&words), LONG);
@@ -263,8 +264,9 @@ fn stopped_or_killed_in_the_middle_settings_come_back() {
     let folder = Folder::new();
     let after = folder.with("after.toml", SMALL);
     let words = format!(
-        "prove --after {} --peer {B} -p {} --pairs 20 -t 5",
+        "prove --after {} --state {} --peer {B} -p {} --pairs 20 -t 5",
         after.display(),
+        folder.file("state").display(),
         server.port
     );
     for signal in ["INT", "KILL"] {
@@ -278,6 +280,132 @@ fn stopped_or_killed_in_the_middle_settings_come_back() {
         assert_ne!(done.code(), Some(0));
         let back = wait_until(LONG, || value(&hosts.a, WMEM) == OLD);
         assert!(back, "after {signal}: {}", value(&hosts.a, WMEM));
+    }
+}
+
+/// What [`SMALL`] sets.
+const NEW: &str = "4096 16384 65536";
+const OTHER: &str = "[sysctl]\n\"net.ipv4.tcp_wmem\" = [4096, 16384, 131072]\n";
+
+#[test]
+fn while_a_change_waits_to_be_confirmed_nothing_is_measured_over_it() {
+    let _alone = alone();
+    let what = "a comparison while a change waits";
+    let Some(hosts) = two_hosts(what) else {
+        return;
+    };
+    let folder = Folder::new();
+    let state = folder.file("state");
+    let change = folder.with("change.toml", SMALL);
+    let after = folder.with("after.toml", OTHER);
+    let sweep = folder.with(
+        "wmem.toml",
+        format!(
+            "name = \"wmem\"\npeer = \"{B}\"\ntest = \"-t 1\"\nrepetitions = 1\n[[factor]]\nname = \"wmem\"\n\
+             vary = \"sysctl.net.ipv4.tcp_wmem\"\nlevels = [\"4096 16384 131072\", \"4096 16384 262144\"]\n"
+        ),
+    );
+    let [state, change, after, sweep] =
+        [state, change, after, sweep].map(|path| path.display().to_string());
+    let linerate = |words: String| run(&mut hosts.a.linerate(&words), LONG);
+    linerate(format!(
+        "tune apply {change} --state {state} --confirm-within 10m"
+    ))
+    .expect(0);
+    assert_eq!(value(&hosts.a, WMEM), NEW);
+    for words in [
+        format!("prove --after {after} --state {state} --peer {B}"),
+        format!("sweep {sweep} --state {state}"),
+    ] {
+        let refused = linerate(words).expect(1);
+        assert!(
+            refused.error.contains("first: linerate tune confirm"),
+            "{}",
+            refused.error
+        );
+        assert_eq!(value(&hosts.a, WMEM), NEW);
+    }
+    linerate(format!("tune revert --state {state}")).expect(0);
+    assert_eq!(value(&hosts.a, WMEM), OLD);
+}
+
+/// The process that restores what `parent` changes, where that is killed.
+fn guard_of(parent: u32) -> Option<u32> {
+    let parent = format!("PPid:\t{parent}\n");
+    let ours = |id: &u32| {
+        let file =
+            |name: &str| std::fs::read_to_string(format!("/proc/{id}/{name}")).unwrap_or_default();
+        file("status").contains(&parent) && file("cmdline").contains("settings-guard")
+    };
+    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let mut ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.find(ours)
+}
+
+fn signal(process: u32, name: &str) {
+    let status = Command::new("kill")
+        .args(["-s", name, &process.to_string()])
+        .status();
+    assert!(
+        status.is_ok_and(|status| status.success()),
+        "{name} to {process}"
+    );
+}
+
+#[test]
+fn nobody_changes_settings_while_runs_are_made_nor_before_old_values_are_back() {
+    let _alone = alone();
+    let Some(hosts) = two_hosts("the lock of settings") else {
+        return;
+    };
+    let server = hosts.b.serve("");
+    let folder = Folder::new();
+    let state = folder.file("state").display().to_string();
+    let [test, other] = [("test.toml", SMALL), ("other.toml", OTHER)]
+        .map(|(name, text)| folder.with(name, text).display().to_string());
+    let apply = || {
+        let words = format!("tune apply {other} --state {state} --yes");
+        run(&mut hosts.a.linerate(&words), LONG)
+    };
+    let port = server.port;
+    for words in [
+        format!("prove --after {test} --state {state} --peer {B} -p {port} --pairs 20 -t 5"),
+        format!("tune apply {test} --state {state} --prove {B} --pairs 20 -- -p {port} -t 5"),
+    ] {
+        let mut running = start(&mut hosts.a.linerate(&words));
+        let set = wait_until(LONG, || value(&hosts.a, WMEM) == NEW || running.ended());
+        assert!(set && !running.ended(), "{}", running.error());
+        let refused = apply().expect(1);
+        assert!(
+            refused.error.contains("another linerate"),
+            "{}",
+            refused.error
+        );
+        let guard = guard_of(running.pid()).expect("a guard");
+        // As one whose driver takes long to take the old values.
+        signal(guard, "STOP");
+        running.signal("KILL");
+        assert!(wait_until(LONG, || running.ended()));
+        let refused = apply();
+        let left = value(&hosts.a, WMEM);
+        signal(guard, "CONT");
+        assert_eq!(left, NEW, "{words}");
+        let refused = refused.expect(1);
+        assert!(
+            refused.error.contains("another linerate"),
+            "{}",
+            refused.error
+        );
+        let back = wait_until(LONG, || value(&hosts.a, WMEM) == OLD);
+        assert!(back, "{words}: {}", value(&hosts.a, WMEM));
+        let free = wait_until(LONG, || apply().code() == Some(0));
+        assert!(free, "{words}");
+        run(
+            &mut hosts.a.linerate(&format!("tune revert --state {state}")),
+            LONG,
+        )
+        .expect(0);
+        assert_eq!(value(&hosts.a, WMEM), OLD);
     }
 }
 
