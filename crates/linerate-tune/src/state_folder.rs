@@ -110,6 +110,11 @@ impl StateFolder {
             .truncate(false)
             .write(true)
             .open(&path)
+            .or_else(|error| match error.kind() {
+                // Old values can be restored all the same, and a lock needs no writing.
+                io::ErrorKind::ReadOnlyFilesystem => File::open(&path),
+                _ => Err(error),
+            })
             .map_err(failed("open", &path))?;
         match linerate_kernel::file::try_lock(&file) {
             Ok(true) => Ok(Lock(file)),

@@ -221,7 +221,10 @@ fn remove(arguments: &PersistArguments, place: &Place, printer: &Printer) -> Res
         if !set.files.is_empty() {
             let files = set.files.iter().map(|file| path(place, &file.path));
             removed.extend(files.map(|path| path.display().to_string()));
-            remove_files(place, &mut set, arguments.force)?;
+            if !arguments.force {
+                refuse_changed(place, &set)?;
+            }
+            remove_files(place, &mut set)?;
         }
     }
     if arguments.json {
@@ -237,8 +240,8 @@ fn remove(arguments: &PersistArguments, place: &Place, printer: &Printer) -> Res
     Ok(())
 }
 
-/// Makes the files of a set what they were before linerate wrote them.
-pub(super) fn remove_files(place: &Place, set: &mut ChangeSet, force: bool) -> Result<(), Failure> {
+/// Refuses where somebody has changed a file since linerate wrote it.
+pub(super) fn refuse_changed(place: &Place, set: &ChangeSet) -> Result<(), Failure> {
     let mut changed = Vec::new();
     for file in &set.files {
         let found = kept_file::read(&path(place, &file.path))?;
@@ -248,12 +251,17 @@ pub(super) fn remove_files(place: &Place, set: &mut ChangeSet, force: bool) -> R
             changed.push(file.path.clone());
         }
     }
-    if !changed.is_empty() && !force {
-        return Err(Failure::Refused(format!(
-            "nothing was removed: somebody has changed {} since; --force removes it all the same",
-            changed.join(", ")
-        )));
+    if changed.is_empty() {
+        return Ok(());
     }
+    Err(Failure::Refused(format!(
+        "nothing was removed: somebody has changed {} since; --force removes it all the same",
+        changed.join(", ")
+    )))
+}
+
+/// Makes the files of a set what they were before linerate wrote them.
+pub(super) fn remove_files(place: &Place, set: &mut ChangeSet) -> Result<(), Failure> {
     for file in &set.files {
         let ours = |text: &String| text.contains(MARK);
         // One of ours from before is no state to go back to, unless the write of the next was cut short.

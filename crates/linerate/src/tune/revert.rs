@@ -5,7 +5,7 @@ use std::time::Duration;
 use linerate_kernel::thread::block_signals;
 use linerate_model::change_set::SetState;
 use linerate_report::host as report;
-use linerate_tune::apply::Journal as _;
+use linerate_tune::apply::Journal;
 use linerate_tune::journal::{ChangeSet, Entry};
 use linerate_tune::restore::{Drifted, restore};
 use linerate_tune::state_folder::Lock;
@@ -41,15 +41,35 @@ pub(super) fn run(arguments: &RevertArguments, printer: &Printer) -> Result<(), 
     if arguments.dry_run {
         return foresee(&set, &place, printer);
     }
-    if has_files {
-        persist::remove_files(&place, &mut set, arguments.force)?;
+    if !arguments.force {
+        persist::refuse_changed(&place, &set)?;
     }
-    let drifted = match set.state {
-        SetState::Confirmed | SetState::Unfinished if !arguments.force => Drifted::Leave,
-        _ => Drifted::Overwrite,
+    let drifted = if set.state.is_pending() || arguments.force {
+        Drifted::Overwrite
+    } else {
+        Drifted::Leave
     };
     put_back(&place, &mut set, "asked for", drifted, printer)?;
-    show(&set, arguments.json, printer)
+    // What runs is back first: a folder that cannot be written keeps only files.
+    let files = if has_files {
+        persist::remove_files(&place, &mut set)
+    } else {
+        Ok(())
+    };
+    let shown = show(&set, arguments.json, printer);
+    match files {
+        Ok(()) => shown,
+        Err(failure) => Err(not_removed(&set, &failure, shown)),
+    }
+}
+
+fn not_removed(set: &ChangeSet, failure: &Failure, shown: Result<(), Failure>) -> Failure {
+    let id = &set.snapshot.id;
+    let values = shown.err().map(|failure| format!("{failure}; ")).unwrap_or_default();
+    Failure::NotBack(format!(
+        "{values}the files that set values of {id} at the next boot are not as they should be: {failure}; when that \
+         is mended: linerate tune persist, or linerate tune persist --remove where nothing else was confirmed"
+    ))
 }
 
 /// The last set that is not reverted.
@@ -80,6 +100,15 @@ fn foresee(set: &ChangeSet, place: &Place, printer: &Printer) -> Result<(), Fail
     Ok(())
 }
 
+/// A journal that cannot be written, and why: that keeps no old value from being restored.
+struct Unwritten(String);
+
+impl Journal for Unwritten {
+    fn append(&mut self, _: &Entry) -> Result<(), String> {
+        Err(self.0.clone())
+    }
+}
+
 /// Restores, writes down what came of it, and calls off what waits.
 fn put_back(
     place: &Place,
@@ -88,7 +117,10 @@ fn put_back(
     drifted: Drifted,
     printer: &Printer,
 ) -> Result<(), Failure> {
-    let mut journal = place.state.append(&set.snapshot.id)?;
+    let mut journal: Box<dyn Journal> = match place.state.append(&set.snapshot.id) {
+        Ok(journal) => Box::new(journal),
+        Err(error) => Box::new(Unwritten(error.to_string())),
+    };
     if !set.is_of_boot(&place.boot_id) {
         let why = "the machine started again since: values that ran went with the boot";
         let entry = Entry::Ended {
@@ -99,7 +131,7 @@ fn put_back(
         let _ = set.follow(&entry);
         return Ok(());
     }
-    let unwritten = restore(set, why, drifted, &mut *place.settings(), &mut journal);
+    let unwritten = restore(set, why, drifted, &mut *place.settings(), &mut *journal);
     arming::call_off(set.rollback.as_ref());
     if let Some(why) = unwritten {
         printer.tell(&format!(
@@ -222,19 +254,31 @@ fn recover_one(place: &Place, id: &str, printer: &Printer) -> Result<Option<Stri
     }
     // Files that were being written when the power went are as they were before, or they are whole.
     let half = !set.files_are_whole;
+    let values = recover_values(place, &mut set, printer);
     if half {
-        persist::remove_files(place, &mut set, true)?;
+        persist::remove_files(place, &mut set)?;
     }
+    let told = half.then(|| format!("{id}: files that were half written are removed"));
+    Ok(values?.or(told))
+}
+
+/// Restores what was never confirmed and has nothing that waits.
+fn recover_values(
+    place: &Place,
+    set: &mut ChangeSet,
+    printer: &Printer,
+) -> Result<Option<String>, Failure> {
     let waits = is_waiting(set.state);
     let armed = set.rollback.as_ref().is_some_and(arming::waits) && set.left(now()).0 > 0;
     if !waits || (armed && set.is_of_boot(&place.boot_id)) {
-        return Ok(half.then(|| format!("{id}: files that were half written are removed")));
+        return Ok(None);
     }
-    if let Some(why) = place.stranger(&set) {
+    if let Some(why) = place.stranger(set) {
         return Err(Failure::Refused(why));
     }
     let why = "nobody confirmed it, and nothing waited to roll it back";
-    put_back(place, &mut set, why, Drifted::Overwrite, printer)?;
+    put_back(place, set, why, Drifted::Overwrite, printer)?;
+    let id = &set.snapshot.id;
     match set.state {
         SetState::Unfinished => Err(Failure::NotBack(format!(
             "not all old values of {id} are back: linerate tune status names them"

@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::harness::{
-    B, Folder, Host, Hosts, LONG, beside, has, linerate, run, say, skipped, start, start_with,
+    B, Done, Folder, Host, Hosts, LONG, beside, has, linerate, run, say, skipped, start, start_with,
     wait_until,
 };
 
@@ -276,6 +276,89 @@ fn on_a_full_disk_nothing_is_touched() {
     assert!(done.error.contains("No space left"), "{}", done.error);
     assert!(!done.error.contains(".journal\n"), "{}", done.error);
     assert_eq!(files.values(), old());
+}
+
+/// Runs `tune` with folders mounted read-only, in namespaces of its own; `None` where there are none, which is said.
+fn with_read_only(folders: &[PathBuf], files: &Files, words: &str, state: &Path) -> Option<Done> {
+    let mut script = String::new();
+    for folder in folders {
+        let folder = folder.display();
+        let _ = write!(
+            script,
+            "mount --bind {folder} {folder} && mount -o remount,bind,ro {folder} || exit 77; "
+        );
+    }
+    let _ = write!(
+        script,
+        "{program} tune {words} --root {root} --state {state}",
+        program = crate::harness::LINERATE,
+        root = files.root().display(),
+        state = state.display(),
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
+    let done = run(&mut command, LONG);
+    if !matches!(done.code(), Some(0 | 1 | 5 | 9 | 10)) {
+        skipped("a read-only folder", &done.error);
+        return None;
+    }
+    Some(done)
+}
+
+#[test]
+fn a_disk_that_became_read_only_keeps_no_value_from_going_back() {
+    let _beside = beside();
+    let files = Files::new();
+    let state = files.folder.file("state");
+    let mut apply = files.apply("--confirm-within 300s --state");
+    run(apply.arg(&state), LONG).expect(0);
+    assert_eq!(files.values(), wanted());
+    let id = journal(&state).unwrap();
+    let id = id.file_stem().unwrap().to_str().unwrap();
+    for words in [format!("rollback {id}"), "revert".to_owned()] {
+        let Some(done) = with_read_only(&[state.clone()], &files, &words, &state) else {
+            return;
+        };
+        let told = done.expect(0).error;
+        assert!(told.contains("the journal does not tell all"), "{told}");
+        assert!(told.contains("Read-only"), "{told}");
+        assert_eq!(files.values(), old(), "{words}");
+        for (key, _, wanted) in TEN {
+            let path = files.root().join("proc/sys/net/ipv4").join(key);
+            std::fs::write(path, format!("{wanted}\n")).unwrap();
+        }
+    }
+    // What waits ends with it.
+    let mut revert = files.tune("revert --state");
+    run(revert.arg(&state), LONG).expect(0);
+    assert_eq!(files.values(), old());
+}
+
+#[test]
+fn files_that_cannot_be_removed_keep_no_value_from_going_back() {
+    let _beside = beside();
+    let files = Files::new();
+    let state = files.folder.file("state");
+    let tune = |words: &str| {
+        let mut command = files.tune(&format!("{words} --state"));
+        command.arg(&state);
+        command
+    };
+    run(files.apply("--yes --state").arg(&state), LONG).expect(0);
+    run(&mut tune("persist"), LONG).expect(0);
+    let kept = files.root().join("etc/sysctl.d/95-linerate.conf");
+    let etc = files.root().join("etc");
+    let Some(done) = with_read_only(&[etc], &files, "revert", &state) else {
+        return;
+    };
+    let done = done.expect(10);
+    for part in ["95-linerate.conf", "Read-only", "linerate tune persist --remove"] {
+        assert!(done.error.contains(part), "{part}: {}", done.error);
+    }
+    assert_eq!(files.values(), old());
+    assert!(kept.exists());
+    run(&mut tune("persist --remove"), LONG).expect(0);
+    assert!(!kept.exists());
 }
 
 /// The one journal in a folder.
