@@ -41,17 +41,25 @@ pub fn restore(
             why: why.to_owned(),
         },
     );
-    for step in set.to_restore() {
+    let due = set.to_restore();
+    for &step in &due {
         let outcome = restore_one(set, step, drifted, settings);
         note(set, Entry::Restored { step, outcome });
     }
-    // What stood in the way of one may be gone now, and restoring one may have upset another.
-    for step in set.begun() {
-        let left = matches!(set.fates[step].restored, Some(Restored::LeftAlone { .. }));
-        if !left && !is_back(&set.snapshot.changes[step], settings) {
-            let outcome = restore_one(set, step, Drifted::Overwrite, settings);
-            note(set, Entry::Restored { step, outcome });
-        }
+    // What stood in the way of one may be gone now, and restoring one may have upset another. What an earlier restore
+    // brought back and somebody has set since is theirs.
+    let mut again = set.begun();
+    again.retain(|step| drifted == Drifted::Overwrite || due.contains(step));
+    for step in again {
+        let outcome = match &set.fates[step].restored {
+            Some(Restored::LeftAlone { .. }) => continue,
+            before if is_back(&set.snapshot.changes[step], settings) => match before {
+                Some(Restored::Failed { .. }) => Restored::Restored,
+                _ => continue,
+            },
+            _ => restore_one(set, step, Drifted::Overwrite, settings),
+        };
+        note(set, Entry::Restored { step, outcome });
     }
     note(set, Entry::RolledBack);
     debug_assert!(matches!(

@@ -429,6 +429,59 @@ fn a_revert_leaves_alone_what_somebody_else_set_since() {
 }
 
 #[test]
+fn a_second_revert_leaves_alone_what_somebody_set_after_the_first() {
+    let (mut memory, _) = applied(Memory::new(&THREE), &three());
+    let theirs = |value: &str| (value.to_owned(), String::new());
+    memory.values.insert("b.two".to_owned(), theirs("77"));
+    let (mut left, set) = restored(memory, Drifted::Leave);
+    assert_eq!(set.state, SetState::Unfinished);
+    left.values.insert("a.one".to_owned(), theirs("88"));
+    let (left, set) = restored(left, Drifted::Leave);
+    assert_eq!(set.state, SetState::Unfinished);
+    assert_eq!((left.value("a.one"), left.value("b.two")), ("88", "77"));
+    let (forced, set) = restored(left, Drifted::Overwrite);
+    assert_eq!(set.state, SetState::Reverted);
+    assert_eq!((forced.value("a.one"), forced.value("b.two")), ("1", "2"));
+}
+
+/// A host of which one setting cannot be restored, and has its old value with another's.
+struct Follows(Memory);
+impl Settings for Follows {
+    fn read(&mut self, object: &Object) -> Result<String, SettingError> {
+        self.0.read(object)
+    }
+    fn save(&mut self, object: &Object) -> Result<Saved, SettingError> {
+        self.0.save(object)
+    }
+    fn write(&mut self, object: &Object, value: &str) -> Result<(), SettingError> {
+        self.0.write(object, value)
+    }
+    fn restore(&mut self, object: &Object, saved: &Saved) -> Result<(), SettingError> {
+        match object.to_string().as_str() {
+            "b.two" => return Err(refusal(object, "busy")),
+            "a.one" => {
+                let old = ("2".to_owned(), "detail".to_owned());
+                self.0.values.insert("b.two".to_owned(), old);
+            }
+            _ => {}
+        }
+        self.0.restore(object, saved)
+    }
+}
+
+#[test]
+fn what_another_s_old_value_brought_back_is_back() {
+    let (mut memory, _) = applied(Memory::new(&THREE), &three());
+    let mut set = memory.set();
+    let mut follows = Follows(memory.clone());
+    let journal = &mut World(&mut memory);
+    restore(&mut set, "x", Drifted::Leave, &mut follows, journal);
+    assert_eq!(follows.0.value("b.two"), "2");
+    assert_eq!(set.fates[1].restored, Some(Restored::Restored));
+    assert_eq!(set.state, SetState::Reverted);
+}
+
+#[test]
 fn what_cannot_be_restored_is_named_and_the_rest_is() {
     let (mut memory, _) = applied(Memory::new(&THREE), &three());
     memory.values.remove("b.two");
