@@ -24,21 +24,26 @@ pub(super) fn run(arguments: &PersistArguments, printer: &Printer) -> Result<(),
     if arguments.remove {
         return remove(arguments, &place, printer);
     }
-    let (kept, _) = planned(arguments, &place)?;
-    write(&place, &kept, arguments.force)?;
+    let sets = place.own_sets()?;
+    let (kept, last) = planned(arguments.from.as_deref(), &place, &sets)?;
+    write(&place, &kept, &last, &sets, arguments.force)?;
     tell(arguments, &place, &kept, printer)
 }
 
-/// What would be kept, and of which set.
-fn planned(arguments: &PersistArguments, place: &Place) -> Result<(Kept, String), Failure> {
-    let confirmed = persist::confirmed(&place.own_sets()?);
+/// What would be kept of these sets, and the last of them that was confirmed.
+fn planned(
+    from: Option<&Path>,
+    place: &Place,
+    sets: &[ChangeSet],
+) -> Result<(Kept, String), Failure> {
+    let confirmed = persist::confirmed(sets);
     let Some(last) = confirmed.iter().map(|one| one.set.clone()).max() else {
         return Err(Failure::Refused(
             "nothing was confirmed: only that is persisted (linerate tune apply, then confirm)"
                 .to_owned(),
         ));
     };
-    let facts = match &arguments.from {
+    let facts = match from {
         Some(file) => read(file)?,
         None => place.facts()?,
     };
@@ -81,7 +86,7 @@ fn dry_run(arguments: &PersistArguments, place: &Place, printer: &Printer) -> Re
         }
         return Ok(());
     }
-    let (kept, _) = planned(arguments, place)?;
+    let (kept, _) = planned(arguments.from.as_deref(), place, &place.own_sets()?)?;
     tell(arguments, place, &kept, printer)
 }
 
@@ -129,8 +134,13 @@ fn path(place: &Place, path: &str) -> PathBuf {
 }
 
 /// Writes down what was there, writes the files, and forgets those of earlier times.
-fn write(place: &Place, kept: &Kept, force: bool) -> Result<(), Failure> {
-    let sets = place.own_sets()?;
+fn write(
+    place: &Place,
+    kept: &Kept,
+    last: &str,
+    sets: &[ChangeSet],
+    force: bool,
+) -> Result<(), Failure> {
     let mut foreign = Vec::new();
     let mut files = Vec::new();
     for file in &kept.files {
@@ -150,14 +160,10 @@ fn write(place: &Place, kept: &Kept, force: bool) -> Result<(), Failure> {
             foreign.join(", ")
         )));
     }
-    let last = persist::confirmed(&sets)
-        .into_iter()
-        .map(|one| one.set)
-        .max();
-    let Some(last) = last.filter(|_| !files.is_empty()) else {
+    if files.is_empty() {
         return Ok(());
-    };
-    let mut journal = place.state.append(&last)?;
+    }
+    let mut journal = place.state.append(last)?;
     let append = |journal: &mut linerate_tune::state_folder::JournalFile, entry: Entry| {
         journal.append(&entry).map_err(Failure::File)
     };
@@ -181,7 +187,7 @@ fn write(place: &Place, kept: &Kept, force: bool) -> Result<(), Failure> {
         }
     }
     append(&mut journal, Entry::Persisted)?;
-    forget_earlier(place, &sets, &last, &files)
+    forget_earlier(place, sets, last, &files)
 }
 
 /// Files that another set's journal has: removed where this time did not write them again.
@@ -240,6 +246,48 @@ fn remove(arguments: &PersistArguments, place: &Place, printer: &Printer) -> Res
     Ok(())
 }
 
+/// Writes the files again without a set that was reverted, from what of them is still confirmed and runs; removes them
+/// where nothing is. A set that came after the last persist is not taken along.
+pub(super) fn write_without(
+    place: &Place,
+    reverted: &mut ChangeSet,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    let mut sets = place.own_sets()?;
+    let Some(holder) = sets.iter().rposition(|set| !set.files.is_empty()) else {
+        return Ok(());
+    };
+    sets.truncate(holder + 1);
+    let kept = match persist::confirmed(&sets).is_empty() {
+        true => Kept::default(),
+        false => {
+            let (kept, last) = planned(None, place, &sets)?;
+            write(place, &kept, &last, &sets, true)?;
+            kept
+        }
+    };
+    if kept.files.is_empty() {
+        for set in sets.iter_mut().filter(|set| !set.files.is_empty()) {
+            remove_files(place, set)?;
+        }
+    }
+    // It names no step.
+    let _ = reverted.follow(&Entry::Unpersisted);
+    for file in &kept.files {
+        let (path, id) = (path(place, &file.path), &reverted.snapshot.id);
+        printer.tell(&format!(
+            "linerate: {}: written again without {id}",
+            path.display()
+        ));
+    }
+    for (object, why) in &kept.left_out {
+        printer.tell(&format!(
+            "linerate: {object} is not kept over a boot: {why}"
+        ));
+    }
+    Ok(())
+}
+
 /// Refuses where somebody has changed a file since linerate wrote it.
 pub(super) fn refuse_changed(place: &Place, set: &ChangeSet) -> Result<(), Failure> {
     let mut changed = Vec::new();
@@ -255,7 +303,7 @@ pub(super) fn refuse_changed(place: &Place, set: &ChangeSet) -> Result<(), Failu
         return Ok(());
     }
     Err(Failure::Refused(format!(
-        "nothing was removed: somebody has changed {} since; --force removes it all the same",
+        "nothing was touched: somebody has changed {} since; --force overwrites or removes it all the same",
         changed.join(", ")
     )))
 }

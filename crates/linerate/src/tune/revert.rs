@@ -38,11 +38,16 @@ pub(super) fn run(arguments: &RevertArguments, printer: &Printer) -> Result<(), 
         let (id, words) = (&set.snapshot.id, set.state.words());
         return Err(Failure::Refused(format!("{id} is {words} already")));
     }
+    // What was never confirmed is in no file.
+    let may_be_kept = has_files || matches!(set.state, SetState::Confirmed | SetState::Unfinished);
     if arguments.dry_run {
-        return foresee(&set, &place, printer);
+        return foresee(&set, may_be_kept, &place, printer);
     }
-    if !arguments.force {
-        persist::refuse_changed(&place, &set)?;
+    if may_be_kept && !arguments.force {
+        // What is wrong with another set's journal is told when the values are back.
+        for one in place.own_sets().unwrap_or_default() {
+            persist::refuse_changed(&place, &one)?;
+        }
     }
     let drifted = if set.state.is_pending() || arguments.force {
         Drifted::Overwrite
@@ -51,24 +56,27 @@ pub(super) fn run(arguments: &RevertArguments, printer: &Printer) -> Result<(), 
     };
     put_back(&place, &mut set, "asked for", drifted, printer)?;
     // What runs is back first: a folder that cannot be written keeps only files.
-    let files = if has_files {
-        persist::remove_files(&place, &mut set)
+    let files = if may_be_kept {
+        persist::write_without(&place, &mut set, printer)
     } else {
         Ok(())
     };
     let shown = show(&set, arguments.json, printer);
     match files {
         Ok(()) => shown,
-        Err(failure) => Err(not_removed(&set, &failure, shown)),
+        Err(failure) => Err(not_rewritten(&set, &failure, shown)),
     }
 }
 
-fn not_removed(set: &ChangeSet, failure: &Failure, shown: Result<(), Failure>) -> Failure {
+fn not_rewritten(set: &ChangeSet, failure: &Failure, shown: Result<(), Failure>) -> Failure {
     let id = &set.snapshot.id;
-    let values = shown.err().map(|failure| format!("{failure}; ")).unwrap_or_default();
+    let values = shown
+        .err()
+        .map(|failure| format!("{failure}; "))
+        .unwrap_or_default();
     Failure::NotBack(format!(
-        "{values}the files that set values of {id} at the next boot are not as they should be: {failure}; when that \
-         is mended: linerate tune persist, or linerate tune persist --remove where nothing else was confirmed"
+        "{values}the files that keep settings over a boot were not written again without {id}: {failure}; when that \
+         is mended, linerate tune persist writes them, and linerate tune persist --remove removes them"
     ))
 }
 
@@ -85,7 +93,12 @@ fn last(place: &Place) -> Result<ChangeSet, Failure> {
         .ok_or_else(|| Failure::Refused("there is nothing to revert".to_owned()))
 }
 
-fn foresee(set: &ChangeSet, place: &Place, printer: &Printer) -> Result<(), Failure> {
+fn foresee(
+    set: &ChangeSet,
+    may_be_kept: bool,
+    place: &Place,
+    printer: &Printer,
+) -> Result<(), Failure> {
     let mut settings = place.settings();
     for step in set.begun() {
         let change = &set.snapshot.changes[step];
@@ -94,8 +107,18 @@ fn foresee(set: &ChangeSet, place: &Place, printer: &Printer) -> Result<(), Fail
         let now = now.unwrap_or_else(|error| error.to_string());
         printer.line(&format!("{object} = {} (now: {now})", change.saved.value))?;
     }
-    for file in &set.files {
-        printer.line(&format!("{} would be removed", file.path))?;
+    if !may_be_kept {
+        return Ok(());
+    }
+    let others =
+        |one: &&ChangeSet| one.snapshot.id != set.snapshot.id && one.state == SetState::Confirmed;
+    let sets = place.own_sets()?;
+    let done = match sets.iter().any(|one| others(&one)) {
+        true => "written again without it",
+        false => "removed",
+    };
+    for file in sets.iter().flat_map(|set| &set.files) {
+        printer.line(&format!("{} would be {done}", file.path))?;
     }
     Ok(())
 }

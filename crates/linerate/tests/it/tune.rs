@@ -9,8 +9,8 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::harness::{
-    B, Done, Folder, Host, Hosts, LONG, beside, has, linerate, run, say, skipped, start, start_with,
-    wait_until,
+    B, Done, Folder, Host, Hosts, LONG, beside, has, linerate, run, say, skipped, start,
+    start_with, wait_until,
 };
 
 /// TCP's own settings, which every network namespace has for itself: old value, wanted one.
@@ -352,7 +352,11 @@ fn files_that_cannot_be_removed_keep_no_value_from_going_back() {
         return;
     };
     let done = done.expect(10);
-    for part in ["95-linerate.conf", "Read-only", "linerate tune persist --remove"] {
+    for part in [
+        "95-linerate.conf",
+        "Read-only",
+        "linerate tune persist --remove",
+    ] {
         assert!(done.error.contains(part), "{part}: {}", done.error);
     }
     assert_eq!(files.values(), old());
@@ -571,6 +575,59 @@ fn a_revert_takes_the_files_along() {
         last_set(&mut files.tune("status --json"))["state"],
         "confirmed"
     );
+}
+
+/// Applies a profile of one setting, with its confirmation; gives back the set's name.
+fn applied_alone(files: &Files, key: &str, value: &str) -> String {
+    let text = format!("[sysctl]\n\"net.ipv4.{key}\" = \"{value}\"\n");
+    let profile = files.folder.with(&format!("{key}.toml"), text);
+    run(files.tune("apply --yes").arg(profile), LONG).expect(0);
+    let set = last_set(&mut files.tune("status --json"));
+    set["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_revert_of_one_set_keeps_the_files_of_the_others() {
+    let _beside = beside();
+    let (one, two) = (("tcp_fin_timeout", "15"), ("tcp_retries2", "8"));
+    for reverted in [0, 1] {
+        let files = Files::new();
+        let ids = [one, two].map(|(key, value)| applied_alone(&files, key, value));
+        run(&mut files.tune("persist"), LONG).expect(0);
+        // What was confirmed since, nobody asked to persist.
+        applied_alone(&files, "tcp_syn_retries", "4");
+        let kept = files.root().join("etc/sysctl.d/95-linerate.conf");
+        let text = || std::fs::read_to_string(&kept).unwrap();
+        let line = |(key, value): (&str, &str)| format!("net.ipv4.{key} = {value}\n");
+        assert!(text().contains(&line(one)) && text().contains(&line(two)));
+
+        let words = format!("revert {} --dry-run", ids[reverted]);
+        let dry = run(&mut files.tune(&words), LONG).expect(0).out;
+        assert!(
+            dry.contains("95-linerate.conf would be written again"),
+            "{dry}"
+        );
+        let told = run(&mut files.tune(&format!("revert {}", ids[reverted])), LONG).expect(0);
+        assert!(told.error.contains("written again"), "{}", told.error);
+        let (gone, stays) = if reverted == 0 {
+            (one, two)
+        } else {
+            (two, one)
+        };
+        assert!(!text().contains(&line(gone)), "{}", text());
+        assert!(text().contains(&line(stays)), "{}", text());
+        assert!(!text().contains("tcp_syn_retries"), "{}", text());
+        assert_ne!(files.value(gone.0), gone.1);
+        assert_eq!(files.value(stays.0), stays.1);
+
+        run(
+            &mut files.tune(&format!("revert {}", ids[1 - reverted])),
+            LONG,
+        )
+        .expect(0);
+        assert!(!kept.exists());
+        assert_eq!(files.value("tcp_syn_retries"), "4");
+    }
 }
 
 /// Ten settings of a real kernel, in a namespace of their own.
