@@ -204,6 +204,8 @@ pub struct ChangeSet {
     pub files: Vec<KeptFile>,
     /// Whether all of them were.
     pub files_are_whole: bool,
+    /// Where they were not: those of the time before.
+    pub earlier_files: Vec<KeptFile>,
 }
 
 impl ChangeSet {
@@ -217,6 +219,7 @@ impl ChangeSet {
             note: String::new(),
             files: Vec::new(),
             files_are_whole: true,
+            earlier_files: Vec::new(),
         }
     }
 
@@ -281,12 +284,19 @@ impl ChangeSet {
                 self.state = SetState::Ended;
             }
             Entry::Persisting { files } => {
-                self.files.clone_from(files);
+                let before = std::mem::replace(&mut self.files, files.clone());
+                if self.files_are_whole {
+                    self.earlier_files = before;
+                }
                 self.files_are_whole = false;
             }
-            Entry::Persisted => self.files_are_whole = true,
+            Entry::Persisted => {
+                self.earlier_files.clear();
+                self.files_are_whole = true;
+            }
             Entry::Unpersisted => {
                 self.files.clear();
+                self.earlier_files.clear();
                 self.files_are_whole = true;
             }
         }

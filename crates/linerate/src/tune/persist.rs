@@ -142,17 +142,22 @@ fn write(
     force: bool,
 ) -> Result<(), Failure> {
     let mut foreign = Vec::new();
+    let mut found = Vec::new();
     let mut files = Vec::new();
     for file in &kept.files {
-        let before = kept_file::read(&path(place, &file.path))?;
-        if before.as_ref().is_some_and(|text| !text.contains(MARK)) {
+        let text = kept_file::read(&path(place, &file.path))?;
+        let is_ours = text.as_ref().is_some_and(|text| text.contains(MARK));
+        if text.is_some() && !is_ours {
             foreign.push(file.path.clone());
         }
+        // One of ours is no state to go back to: what it replaced is.
+        let earlier = earlier_file(sets, &file.path).filter(|_| is_ours);
         files.push(KeptFile {
             path: file.path.clone(),
-            before,
+            before: earlier.map_or_else(|| text.clone(), |earlier| earlier.before.clone()),
             text: file.text.clone(),
         });
+        found.push(text);
     }
     if !foreign.is_empty() && !force {
         return Err(Failure::Refused(format!(
@@ -177,12 +182,16 @@ fn write(
         if let Err(error) = kept_file::write(&path(place, &file.path), &file.text) {
             let back = files[..done]
                 .iter()
-                .try_for_each(|file| as_before(place, file));
+                .zip(&found)
+                .try_for_each(|(file, text)| put(place, &file.path, text.as_deref()));
             let told = match back {
                 Ok(()) => "what had been written is as it was before".to_owned(),
                 Err(failure) => failure.to_string(),
             };
-            append(&mut journal, Entry::Unpersisted)?;
+            let earlier = sets.iter().find(|set| set.snapshot.id == last);
+            for entry in went_back(earlier.map_or(&[], |set| &set.files)) {
+                append(&mut journal, entry)?;
+            }
             return Err(Failure::File(format!("{error}; {told}")));
         }
     }
@@ -201,7 +210,7 @@ fn forget_earlier(
     for set in earlier {
         for file in &set.files {
             if !files.iter().any(|new| new.path == file.path) {
-                kept_file::remove(&path(place, &file.path))?;
+                as_before(place, file)?;
             }
         }
         if set.snapshot.id != last {
@@ -212,11 +221,53 @@ fn forget_earlier(
     Ok(())
 }
 
+/// What these sets have of a file.
+fn earlier_file<'a>(sets: &'a [ChangeSet], path: &str) -> Option<&'a KeptFile> {
+    let mut files = sets.iter().rev().flat_map(|set| &set.files);
+    files.find(|file| file.path == path)
+}
+
+/// How a journal tells that files which were to be written are as they were before.
+fn went_back(earlier: &[KeptFile]) -> Vec<Entry> {
+    if earlier.is_empty() {
+        return vec![Entry::Unpersisted];
+    }
+    let files = earlier.to_vec();
+    vec![Entry::Persisting { files }, Entry::Persisted]
+}
+
+/// Makes a file what it was before linerate wrote it.
 fn as_before(place: &Place, file: &KeptFile) -> Result<(), Failure> {
-    let path = path(place, &file.path);
-    match &file.before {
+    // One of ours is no state to go back to.
+    let before = file.before.as_deref().filter(|text| !text.contains(MARK));
+    put(place, &file.path, before)
+}
+
+fn put(place: &Place, name: &str, text: Option<&str>) -> Result<(), Failure> {
+    let path = path(place, name);
+    match text {
         Some(text) => kept_file::write(&path, text)?,
         None => kept_file::remove(&path)?,
+    }
+    Ok(())
+}
+
+/// Files of which only some were written when the power went: all of them as they were before.
+pub(super) fn finish_half(place: &Place, set: &mut ChangeSet) -> Result<(), Failure> {
+    let mut others = place.own_sets()?;
+    others.retain(|other| other.snapshot.id != set.snapshot.id);
+    for file in &set.files {
+        let own = set.earlier_files.iter().find(|one| one.path == file.path);
+        match own.or_else(|| earlier_file(&others, &file.path)) {
+            Some(earlier) => put(place, &file.path, Some(&earlier.text))?,
+            None => put(place, &file.path, file.before.as_deref())?,
+        }
+    }
+    let mut journal = place.state.append(&set.snapshot.id)?;
+    for entry in went_back(&set.earlier_files.clone()) {
+        journal.append(&entry).map_err(Failure::File)?;
+        // It names no step.
+        let _ = set.follow(&entry);
     }
     Ok(())
 }
@@ -293,8 +344,11 @@ pub(super) fn refuse_changed(place: &Place, set: &ChangeSet) -> Result<(), Failu
     let mut changed = Vec::new();
     for file in &set.files {
         let found = kept_file::read(&path(place, &file.path))?;
-        let is_known =
-            found.is_none() || found.as_ref() == Some(&file.text) || found == file.before;
+        let earlier = set.earlier_files.iter().find(|one| one.path == file.path);
+        let is_known = found.is_none()
+            || found.as_ref() == Some(&file.text)
+            || found == file.before
+            || earlier.is_some_and(|earlier| found.as_ref() == Some(&earlier.text));
         if !is_known {
             changed.push(file.path.clone());
         }
@@ -311,13 +365,7 @@ pub(super) fn refuse_changed(place: &Place, set: &ChangeSet) -> Result<(), Failu
 /// Makes the files of a set what they were before linerate wrote them.
 pub(super) fn remove_files(place: &Place, set: &mut ChangeSet) -> Result<(), Failure> {
     for file in &set.files {
-        let ours = |text: &String| text.contains(MARK);
-        // One of ours from before is no state to go back to, unless the write of the next was cut short.
-        if set.files_are_whole && file.before.as_ref().is_some_and(ours) {
-            kept_file::remove(&path(place, &file.path))?;
-        } else {
-            as_before(place, file)?;
-        }
+        as_before(place, file)?;
     }
     let mut journal = place.state.append(&set.snapshot.id)?;
     journal.append(&Entry::Unpersisted).map_err(Failure::File)?;

@@ -279,9 +279,9 @@ fn recover_one(place: &Place, id: &str, printer: &Printer) -> Result<Option<Stri
     let half = !set.files_are_whole;
     let values = recover_values(place, &mut set, printer);
     if half {
-        persist::remove_files(place, &mut set)?;
+        persist::finish_half(place, &mut set)?;
     }
-    let told = half.then(|| format!("{id}: files that were half written are removed"));
+    let told = half.then(|| format!("{id}: files that were half written are as they were before"));
     Ok(values?.or(told))
 }
 

@@ -577,6 +577,48 @@ fn a_revert_takes_the_files_along() {
     );
 }
 
+#[test]
+fn a_second_persist_keeps_what_the_first_replaced_and_cut_short_what_the_first_wrote() {
+    let _beside = beside();
+    let files = Files::new();
+    let kept = files.root().join("etc/sysctl.d/95-linerate.conf");
+    std::fs::create_dir_all(kept.parent().unwrap()).unwrap();
+    std::fs::write(&kept, "# the site's\n").unwrap();
+    let text = || std::fs::read_to_string(&kept).unwrap();
+    applied_alone(&files, "tcp_fin_timeout", "15");
+    run(&mut files.tune("persist --force"), LONG).expect(0);
+    let first = text();
+    // Of the same set, and of a second one.
+    run(&mut files.tune("persist"), LONG).expect(0);
+    assert_eq!(text(), first);
+    let id = applied_alone(&files, "tcp_retries2", "8");
+    run(&mut files.tune("persist"), LONG).expect(0);
+    let second = text();
+    assert!(second.contains("tcp_retries2 = 8"), "{second}");
+
+    // The power goes in the midst of one more.
+    let path = files.state().join(format!("{id}.journal"));
+    run(&mut files.tune("persist"), LONG).expect(0);
+    let journal = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(
+        &path,
+        journal.strip_suffix("{\"entry\":\"persisted\"}\n").unwrap(),
+    )
+    .unwrap();
+    std::fs::write(
+        &kept,
+        second.replace("tcp_retries2 = 8", "tcp_retries2 = 9"),
+    )
+    .unwrap();
+    run(&mut files.tune("recover"), LONG).expect(0);
+    assert_eq!(text(), second);
+    let set = last_set(&mut files.tune("status --json"));
+    assert_eq!(set["files"].as_array().unwrap().len(), 1, "{set}");
+
+    run(&mut files.tune("persist --remove"), LONG).expect(0);
+    assert_eq!(text(), "# the site's\n");
+}
+
 /// Applies a profile of one setting, with its confirmation; gives back the set's name.
 fn applied_alone(files: &Files, key: &str, value: &str) -> String {
     let text = format!("[sysctl]\n\"net.ipv4.{key}\" = \"{value}\"\n");
