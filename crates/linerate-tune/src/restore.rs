@@ -69,6 +69,18 @@ pub fn restore(
     unwritten
 }
 
+/// Values of a set of an earlier boot that run in this one: a file, or a program, sets them again.
+pub fn still_running(set: &ChangeSet, settings: &mut dyn Settings) -> Vec<(Object, String)> {
+    let running = |step: usize| {
+        let change = &set.snapshot.changes[step];
+        let ours = set.fates[step].read.as_deref()?;
+        let found = settings.read(&change.step.object).ok()?;
+        (same(&found, ours) && !same(&found, &change.saved.value))
+            .then(|| (change.step.object.clone(), found))
+    };
+    set.begun().into_iter().rev().filter_map(running).collect()
+}
+
 /// Whether an old value is there after all were written. What is set queue by queue is made anew with the queues, and
 /// its options with it, which its value does not tell.
 fn is_back(change: &Change, settings: &mut dyn Settings) -> bool {

@@ -7,7 +7,7 @@ use linerate_model::change_set::SetState;
 use linerate_report::host as report;
 use linerate_tune::apply::Journal;
 use linerate_tune::journal::{ChangeSet, Entry};
-use linerate_tune::restore::{Drifted, restore};
+use linerate_tune::restore::{Drifted, restore, still_running};
 use linerate_tune::state_folder::Lock;
 
 use super::arguments::{RevertArguments, RollbackArguments, ShowArguments};
@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &RevertArguments, printer: &Printer) -> Result<(), 
     } else {
         Ok(())
     };
-    let shown = show(&set, arguments.json, printer);
+    let shown = show(&set, arguments.json, printer).and_then(|()| refuse_running(&set, &place));
     match files {
         Ok(()) => shown,
         Err(failure) => Err(not_rewritten(&set, &failure, shown)),
@@ -162,6 +162,27 @@ fn put_back(
         ));
     }
     Ok(())
+}
+
+/// Whatever ran in an earlier boot: files may have set it again in this one.
+fn refuse_running(set: &ChangeSet, place: &Place) -> Result<(), Failure> {
+    if set.is_of_boot(&place.boot_id) {
+        return Ok(());
+    }
+    let running = still_running(set, &mut *place.settings());
+    if running.is_empty() {
+        return Ok(());
+    }
+    let running: Vec<String> = running
+        .iter()
+        .map(|(object, now)| format!("{object} = {now}"))
+        .collect();
+    Err(Failure::NotBack(format!(
+        "{} is of an earlier boot, and of its values these run in this one too, because a file or a program set them: \
+         {}; they run until the next boot, or until the old values above are set by hand",
+        set.snapshot.id,
+        running.join(", ")
+    )))
 }
 
 fn show(set: &ChangeSet, json: bool, printer: &Printer) -> Result<(), Failure> {

@@ -893,3 +893,31 @@ fn a_link_that_is_down_when_nobody_confirms_does_not_keep_the_rollback() {
     a.ip("link set a0 down");
     assert!(wait_until(LONG, || kernel_values(a) == before));
 }
+
+#[test]
+fn values_of_an_earlier_boot_that_run_again_are_named() {
+    let _beside = beside();
+    let what = "values of an earlier boot";
+    let Some(hosts) = Hosts::new(what) else {
+        return;
+    };
+    let a = &hosts.a;
+    if let Err(why) = a.sysctl("net.ipv4.tcp_retries2", "15") {
+        return skipped(what, &why);
+    }
+    let folder = Folder::new();
+    let state = folder.file("state");
+    let text = "[sysctl]\n\"net.ipv4.tcp_fin_timeout\" = 15\n\"net.ipv4.tcp_retries2\" = 8\n";
+    let profile = folder.with("profile.toml", text);
+    let mut apply = a.linerate("tune apply --yes --state");
+    run(apply.arg(&state).arg(profile), LONG).expect(0);
+    a.sysctl("net.ipv4.tcp_retries2", "15").unwrap();
+    let path = journal(&state).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    std::fs::write(&path, text.replace(boot.trim(), "earlier")).unwrap();
+    let mut revert = a.linerate("tune revert --state");
+    let told = run(revert.arg(&state), LONG).expect(10).error;
+    assert!(told.contains("net.ipv4.tcp_fin_timeout = 15;"), "{told}");
+    assert!(!told.contains("tcp_retries2"), "{told}");
+}
