@@ -94,9 +94,13 @@ impl Settings for Live {
             Object::Interface { interface, setting } => {
                 self.restore_interface(object, interface, *setting, saved)
             }
-            Object::Governor => {
-                numbered(&saved.detail).and_then(|all| self.set_governors(object, all.into_iter()))
-            }
+            // A CPU that is gone has nothing to restore.
+            Object::Governor => numbered(&saved.detail).and_then(|all| {
+                let there = self.governors()?;
+                let is_there = |cpu: u32| there.iter().any(|(one, _)| *one == cpu);
+                let all = all.into_iter().filter(|(cpu, _)| is_there(*cpu));
+                self.set_governors(object, all)
+            }),
         };
         restored.map_err(|reason| failed("restore", object, Some(&saved.value), reason))
     }
@@ -131,16 +135,20 @@ impl Live {
         Ok(all.into_iter().collect())
     }
 
+    /// All that can be set are, whatever fails on the way.
     fn set_governors(
         &self,
         object: &Object,
         all: impl Iterator<Item = (u32, String)>,
     ) -> Outcome<()> {
-        for (cpu, name) in all {
-            setting::set_governor(&self.root, cpu, &name)
-                .map_err(|error| advised(&error, object))?;
+        let set = |(cpu, name): (u32, String)| {
+            setting::set_governor(&self.root, cpu, &name).map_err(|error| advised(&error, object))
+        };
+        let failed: Vec<String> = all.filter_map(|one| set(one).err()).collect();
+        if failed.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        Err(failed.join("; "))
     }
 
     /// `ENOENT` of a key that is there is about the algorithm that it names.

@@ -3,6 +3,7 @@
 
 use std::process::Command;
 
+use linerate_kernel::inventory::Root;
 use linerate_kernel::setting::qdisc::{Discipline, Disciplines};
 use linerate_model::tuning::{InterfaceSetting as S, Object};
 use linerate_tune::live::Live;
@@ -305,4 +306,26 @@ fn governors_come_back_each_for_itself() {
             .to_string()
             .contains("no cpufreq")
     );
+}
+
+#[test]
+fn governors_are_restored_on_the_cpus_that_are_there_whatever_fails() {
+    let folder = std::env::temp_dir().join(format!("linerate-governors-{}", std::process::id()));
+    let cpu = |number: u32| folder.join(format!("sys/devices/system/cpu/cpu{number}/cpufreq"));
+    let governor = |number: u32| cpu(number).join("scaling_governor");
+    for number in 0..4 {
+        std::fs::create_dir_all(cpu(number)).unwrap();
+        std::fs::write(governor(number), "powersave\n").unwrap();
+    }
+    let mut live = Live::below(Root::at(&folder));
+    let saved = live.save(&Object::Governor).unwrap();
+    live.write(&Object::Governor, "performance").unwrap();
+    // One is taken off line.
+    std::fs::remove_dir_all(cpu(1)).unwrap();
+    live.restore(&Object::Governor, &saved).unwrap();
+    for number in [0, 2, 3] {
+        let now = std::fs::read_to_string(governor(number)).unwrap();
+        assert_eq!(now.trim(), "powersave", "CPU {number}");
+    }
+    drop(std::fs::remove_dir_all(folder));
 }
