@@ -146,15 +146,20 @@ impl StateFolder {
     /// There is none of this name; its journal is damaged.
     pub fn read(&self, id: &str) -> Result<ChangeSet, StateError> {
         let path = self.journal(id)?;
-        let mut text = String::new();
+        let mut bytes = Vec::new();
         match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(StateError::NoSet(id.to_owned()));
             }
             other => other
-                .and_then(|file| file.take(LONGEST).read_to_string(&mut text))
+                .and_then(|file| file.take(LONGEST).read_to_end(&mut bytes))
                 .map_err(failed("read", &path))?,
         };
+        // A last line that was cut may end in the midst of a character.
+        bytes.truncate(whole_lines(&bytes));
+        let text = String::from_utf8(bytes).map_err(|error| {
+            failed("read", &path)(io::Error::new(io::ErrorKind::InvalidData, error))
+        })?;
         ChangeSet::parse(&text).map_err(|source| StateError::Journal { path, source })
     }
 
@@ -193,8 +198,7 @@ impl StateFolder {
             .take(LONGEST)
             .read_to_end(&mut text)
             .map_err(failed("read", &path))?;
-        let end = text.iter().rposition(|byte| *byte == b'\n');
-        let whole = end.map_or(0, |at| at + 1);
+        let whole = whole_lines(&text);
         if whole < text.len() {
             file.set_len(whole as u64)
                 .map_err(failed("shorten", &path))?;
@@ -225,6 +229,12 @@ impl Journal for JournalFile {
         }
         written.map_err(|error| failed("write", &self.path)(error).to_string())
     }
+}
+
+/// The length of a text up to the end of its last whole line, in bytes.
+fn whole_lines(text: &[u8]) -> usize {
+    let end = text.iter().rposition(|byte| *byte == b'\n');
+    end.map_or(0, |at| at + 1)
 }
 
 /// Writes a file that nobody has, and has it on disk. A failure leaves nothing behind.

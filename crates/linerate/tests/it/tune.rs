@@ -672,6 +672,24 @@ fn a_revert_of_one_set_keeps_the_files_of_the_others() {
     }
 }
 
+#[test]
+fn a_journal_that_was_cut_within_a_character_is_read() {
+    let _beside = beside();
+    let files = Files::new();
+    run(&mut files.apply("--yes"), LONG).expect(0);
+    let path = journal(&files.state()).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The first of the two bytes of a letter.
+    bytes.extend_from_slice(b"{\"entry\":\"rolling_back\",\"why\":\"gew\xc3");
+    std::fs::write(&path, bytes).unwrap();
+    assert_eq!(
+        last_set(&mut files.tune("status --json"))["state"],
+        "confirmed"
+    );
+    run(&mut files.tune("revert"), LONG).expect(0);
+    assert_eq!(files.values(), old());
+}
+
 /// Ten settings of a real kernel, in a namespace of their own.
 fn kernel_values(host: &Host) -> BTreeMap<&'static str, String> {
     TEN.iter()
