@@ -1,9 +1,9 @@
 //! Files that keep settings over a boot: written so that a reader and a power cut see the old file or the new one,
 //! never a part of it.
 
-use std::fs::{DirBuilder, File, Permissions};
+use std::fs::{File, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::state_folder::{StateError, failed, sync_folder};
@@ -49,11 +49,7 @@ pub fn names(folder: &Path) -> Result<Vec<String>, StateError> {
 /// Those of the file system; the file is then as it was.
 pub fn write(path: &Path, text: &str) -> Result<(), StateError> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o755)
-        .create(folder)
-        .map_err(failed("make the folder", folder))?;
+    make(folder).map_err(failed("make the folder", folder))?;
     let mut begun = path.as_os_str().to_owned();
     // Nothing reads names that end so: not systemd, not NetworkManager, not sysctl.
     begun.push(".linerate-begun");
@@ -71,6 +67,20 @@ pub fn write(path: &Path, text: &str) -> Result<(), StateError> {
         return Err(failed("write", path)(error));
     }
     sync_folder(folder)
+}
+
+/// Makes a folder that is not there, with those above it. Other programs read in them, whatever the caller's umask is.
+fn make(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    folder.parent().map_or(Ok(()), make)?;
+    match std::fs::create_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => {
+            other.and_then(|()| std::fs::set_permissions(folder, Permissions::from_mode(0o755)))
+        }
+    }
 }
 
 /// Removes a file, on disk when this returns; one that is not there is no error.

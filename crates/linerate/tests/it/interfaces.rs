@@ -182,3 +182,30 @@ fn whichever_comes_second_leaves_the_other_s_link_file_alone() {
     files.tune(persist, 0);
     assert_eq!(files.links(), [persisted]);
 }
+
+/// networkd reads as a user of its own.
+#[test]
+fn files_are_readable_for_others_whatever_the_umask_is() {
+    let _beside = beside();
+    let host = InFiles::new();
+    let path = |name: &str| host.folder.file(name).display().to_string();
+    let script = format!(
+        "umask 077; exec {} tune interfaces apply --file {} --root {}",
+        crate::harness::LINERATE,
+        path("interfaces.toml"),
+        path("root"),
+    );
+    run(std::process::Command::new("sh").args(["-c", &script]), LONG).expect(0);
+    let folder = host.folder.file("root/etc/systemd/network");
+    let mode = |path: &std::path::Path| {
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(path).unwrap().permissions())
+            & 0o777
+    };
+    assert_eq!(mode(&folder), 0o755);
+    let mut files = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        assert_eq!(mode(&entry.unwrap().path()), 0o644);
+        files += 1;
+    }
+    assert!(files > 0);
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use linerate_kernel::file;
@@ -55,23 +55,7 @@ impl Store {
 
 /// Gives a file a text: all of it or, where that fails, what was there before.
 pub(super) fn replace(path: &Path, text: &str) -> Result<(), String> {
-    let say = |error| format!("cannot write {}: {error}", path.display());
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder).map_err(say)?;
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let attempt = || {
-        let mut file = File::create(&beside)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&beside, path)?;
-        File::open(folder)?.sync_all()
-    };
-    attempt().map_err(|error| {
-        // What failed is told; that the rest of it is in the way is not worse.
-        drop(fs::remove_file(&beside));
-        say(error)
-    })
+    kept_file::write(path, text).map_err(|error| error.to_string())
 }
 
 /// The files that we wrote for other programs, and the `.link` files of `tune persist`; by their path from `/`.
