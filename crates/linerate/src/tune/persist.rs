@@ -254,8 +254,12 @@ fn put(place: &Place, name: &str, text: Option<&str>) -> Result<(), Failure> {
 
 /// Files of which only some were written when the power went: all of them as they were before.
 pub(super) fn finish_half(place: &Place, set: &mut ChangeSet) -> Result<(), Failure> {
-    let mut others = place.own_sets()?;
-    others.retain(|other| other.snapshot.id != set.snapshot.id);
+    // A journal that is damaged keeps no other from being recovered.
+    let others = place.state.ids()?.into_iter();
+    let others = others.filter_map(|id| place.state.read(&id).ok());
+    let others: Vec<ChangeSet> = others
+        .filter(|one| one.snapshot.root == set.snapshot.root && one.snapshot.id != set.snapshot.id)
+        .collect();
     for file in &set.files {
         let own = set.earlier_files.iter().find(|one| one.path == file.path);
         match own.or_else(|| earlier_file(&others, &file.path)) {
@@ -309,13 +313,12 @@ pub(super) fn write_without(
         return Ok(());
     };
     sets.truncate(holder + 1);
-    let kept = match persist::confirmed(&sets).is_empty() {
-        true => Kept::default(),
-        false => {
-            let (kept, last) = planned(None, place, &sets)?;
-            write(place, &kept, &last, &sets, true)?;
-            kept
-        }
+    let kept = if persist::confirmed(&sets).is_empty() {
+        Kept::default()
+    } else {
+        let (kept, last) = planned(None, place, &sets)?;
+        write(place, &kept, &last, &sets, true)?;
+        kept
     };
     if kept.files.is_empty() {
         for set in sets.iter_mut().filter(|set| !set.files.is_empty()) {

@@ -113,9 +113,10 @@ fn foresee(
     let others =
         |one: &&ChangeSet| one.snapshot.id != set.snapshot.id && one.state == SetState::Confirmed;
     let sets = place.own_sets()?;
-    let done = match sets.iter().any(|one| others(&one)) {
-        true => "written again without it",
-        false => "removed",
+    let done = if sets.iter().any(others) {
+        "written again without it"
+    } else {
+        "removed"
     };
     for file in sets.iter().flat_map(|set| &set.files) {
         printer.line(&format!("{} would be {done}", file.path))?;

@@ -310,13 +310,14 @@ fn a_disk_that_became_read_only_keeps_no_value_from_going_back() {
     let _beside = beside();
     let files = Files::new();
     let state = files.folder.file("state");
-    let mut apply = files.apply("--confirm-within 300s --state");
-    run(apply.arg(&state), LONG).expect(0);
+    let mut apply = files.apply("--confirm-within 300s");
+    run(apply.arg("--state").arg(&state), LONG).expect(0);
     assert_eq!(files.values(), wanted());
     let id = journal(&state).unwrap();
     let id = id.file_stem().unwrap().to_str().unwrap();
     for words in [format!("rollback {id}"), "revert".to_owned()] {
-        let Some(done) = with_read_only(&[state.clone()], &files, &words, &state) else {
+        let Some(done) = with_read_only(std::slice::from_ref(&state), &files, &words, &state)
+        else {
             return;
         };
         let told = done.expect(0).error;
@@ -329,8 +330,8 @@ fn a_disk_that_became_read_only_keeps_no_value_from_going_back() {
         }
     }
     // What waits ends with it.
-    let mut revert = files.tune("revert --state");
-    run(revert.arg(&state), LONG).expect(0);
+    let mut revert = files.tune("revert");
+    run(revert.arg("--state").arg(&state), LONG).expect(0);
     assert_eq!(files.values(), old());
 }
 
@@ -340,11 +341,12 @@ fn files_that_cannot_be_removed_keep_no_value_from_going_back() {
     let files = Files::new();
     let state = files.folder.file("state");
     let tune = |words: &str| {
-        let mut command = files.tune(&format!("{words} --state"));
-        command.arg(&state);
+        let mut command = files.tune(words);
+        command.arg("--state").arg(&state);
         command
     };
-    run(files.apply("--yes --state").arg(&state), LONG).expect(0);
+    let mut apply = files.apply("--yes");
+    run(apply.arg("--state").arg(&state), LONG).expect(0);
     run(&mut tune("persist"), LONG).expect(0);
     let kept = files.root().join("etc/sysctl.d/95-linerate.conf");
     let etc = files.root().join("etc");
