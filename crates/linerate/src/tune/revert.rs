@@ -111,7 +111,7 @@ fn foresee(
         return Ok(());
     }
     let others =
-        |one: &&ChangeSet| one.snapshot.id != set.snapshot.id && one.state == SetState::Confirmed;
+        |one: &ChangeSet| one.snapshot.id != set.snapshot.id && one.state == SetState::Confirmed;
     let sets = place.own_sets()?;
     let done = if sets.iter().any(others) {
         "written again without it"
