@@ -392,10 +392,12 @@ mod tests {
         let other = std::fs::File::open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert!(try_lock(&ours).unwrap());
-        let mut waits = Command::new("cat");
-        waits.stdin(Stdio::piped());
-        let mut stranger = spawn_detached(&mut waits, None).unwrap();
-        let mut keeper = spawn_detached(&mut waits, Some(ours.as_fd())).unwrap();
+        let detached = |kept| {
+            let mut waits = Command::new("cat");
+            spawn_detached(waits.stdin(Stdio::piped()), kept).unwrap()
+        };
+        let mut stranger = detached(None);
+        let mut keeper = detached(Some(ours.as_fd()));
         drop(ours);
         assert!(!try_lock(&other).unwrap());
         drop(keeper.stdin.take());
