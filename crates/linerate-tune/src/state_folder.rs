@@ -2,6 +2,7 @@
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
@@ -67,9 +68,25 @@ pub(crate) fn failed(operation: &'static str, path: &Path) -> impl FnOnce(io::Er
 #[derive(Debug, Clone)]
 pub struct StateFolder(PathBuf);
 
-/// The right to change settings, until it is dropped or the process ends.
+/// The right to change settings, for as long as it, or a copy of its descriptor, is open in any process.
 #[derive(Debug)]
-pub struct Lock(#[expect(dead_code, reason = "the lock lives as long as the file")] File);
+pub struct Lock(File);
+
+impl Lock {
+    /// The same right once more.
+    ///
+    /// # Errors
+    /// `EMFILE`.
+    pub fn share(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+}
+
+impl AsFd for Lock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 /// A journal that is written.
 #[derive(Debug)]

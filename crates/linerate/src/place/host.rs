@@ -2,7 +2,6 @@
 //! whatever ends the run, and by a second one if this one is killed.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::os::fd::AsFd as _;
 
 use linerate_engine::client::{ClientOptions, DatagramFit};
@@ -18,6 +17,7 @@ use linerate_report::view::RunView;
 use linerate_tune::plan::plan;
 use linerate_tune::profile::Wish;
 use linerate_tune::settings::{Saved, SettingError, Settings};
+use linerate_tune::state_folder::Lock;
 
 use super::guard::{Guard, restore_all};
 use super::{Gave, Place, Wanted};
@@ -40,7 +40,7 @@ pub(crate) struct HostPlace {
     guard: Option<Guard>,
     stop: SignalFd,
     /// Nobody else changes settings until all is as it was; the guard holds it too.
-    _lock: Option<File>,
+    _lock: Option<Lock>,
 }
 
 impl HostPlace {
@@ -54,7 +54,7 @@ impl HostPlace {
         mut settings: Box<dyn Settings>,
         wishes: impl IntoIterator<Item = &'a Wish>,
         stop: SignalFd,
-        lock: impl FnOnce() -> Result<File, Failure>,
+        lock: impl FnOnce() -> Result<Lock, Failure>,
     ) -> Result<Self, Failure> {
         let mut wishes = wishes.into_iter().peekable();
         let lock = match wishes.peek() {
@@ -79,7 +79,7 @@ impl HostPlace {
         let guard = if saved.is_empty() {
             None
         } else {
-            Some(Guard::start(&saved, lock.as_ref().map(File::as_fd))?)
+            Some(Guard::start(&saved, lock.as_ref().map(Lock::as_fd))?)
         };
         Ok(Self {
             peer: peer.to_owned(),

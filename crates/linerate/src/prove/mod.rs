@@ -3,7 +3,6 @@
 pub(crate) mod arguments;
 
 use std::fmt::Write as _;
-use std::fs::File;
 use std::path::Path;
 
 use linerate_experiment::in_lab::{with_wishes, without_meaning};
@@ -16,6 +15,7 @@ use linerate_lab::scenario::Scenario;
 use linerate_model::units::{BitRate, whole};
 use linerate_tune::live::Live;
 use linerate_tune::profile::Wish;
+use linerate_tune::state_folder::Lock;
 
 use crate::action::Failure;
 use crate::lab;
@@ -74,7 +74,7 @@ pub(crate) fn of_change(
     peer: &str,
     question: Question,
     words: &[String],
-    lock: &File,
+    lock: &Lock,
     printer: &Printer,
 ) -> Result<Told, Failure> {
     let kinds = [Vec::new(), wishes].map(|wishes| Kind {
@@ -83,7 +83,7 @@ pub(crate) fn of_change(
     });
     let held = || {
         let failed = |error| Failure::File(format!("cannot hand on the lock of settings: {error}"));
-        lock.try_clone().map_err(failed)
+        lock.share().map_err(failed)
     };
     let mut place = on_hosts(peer, &kinds, words, lab::take_signals()?, held)?;
     let proof = go(question, &kinds, words, &mut place, printer)?;
@@ -174,7 +174,7 @@ fn on_hosts(
     kinds: &[Kind; 2],
     words: &[String],
     signals: SignalFd,
-    lock: impl FnOnce() -> Result<File, Failure>,
+    lock: impl FnOnce() -> Result<Lock, Failure>,
 ) -> Result<HostPlace, Failure> {
     // Before anything is saved or changed.
     HostPlace::request(peer, words)?;

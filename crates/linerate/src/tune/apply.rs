@@ -1,8 +1,6 @@
 //! `linerate tune apply`: refuses what it must, keeps the old values, arms the rollback, makes the changes, asks
 //! whether what worked before works.
 
-use std::fs::File;
-
 use linerate_experiment::prove::{Pairs, Question, Verdict};
 use linerate_kernel::thread::SignalFd;
 use linerate_model::change_set::Probe;
@@ -12,7 +10,7 @@ use linerate_report::host as report;
 use linerate_tune::apply::{self, Cause, Failed, Journal, Order, Permissions, Surroundings};
 use linerate_tune::journal::{ChangeSet, Entry, Rollback, Snapshot};
 use linerate_tune::profile::Wish;
-use linerate_tune::state_folder::{JournalFile, StateError};
+use linerate_tune::state_folder::{JournalFile, Lock, StateError};
 
 use super::arguments::ApplyArguments;
 use super::place::{Place, now, unix_s};
@@ -109,7 +107,7 @@ fn dry_run(
 fn proven(
     arguments: &ApplyArguments,
     wishes: Vec<Wish>,
-    lock: &File,
+    lock: &Lock,
     printer: &Printer,
 ) -> Result<Option<serde_json::Value>, Failure> {
     let Some(peer) = &arguments.prove else {

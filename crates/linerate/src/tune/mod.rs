@@ -12,13 +12,13 @@ mod revert;
 mod status;
 mod verify;
 
-use std::fs::File;
 use std::path::Path;
 
 use linerate_model::tuning::TuningPlan;
 use linerate_report::host as report;
 use linerate_tune::plan::{plan, wishes_of};
 use linerate_tune::profile::{self, Wish};
+use linerate_tune::state_folder::Lock;
 
 use crate::action::Failure;
 use crate::host::{facts_of, read};
@@ -79,7 +79,7 @@ fn plan_for(
 
 /// The right to change this machine's settings, as `tune apply` takes it; `state` is where old values are kept, where
 /// that is another folder than the default.
-pub(crate) fn claim(state: Option<&Path>) -> Result<File, Failure> {
+pub(crate) fn claim(state: Option<&Path>) -> Result<Lock, Failure> {
     let arguments = PlaceArguments {
         root: None,
         state: state.map(Path::to_owned),

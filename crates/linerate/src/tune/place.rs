@@ -1,16 +1,15 @@
 //! Where settings are changed and where their old values are kept: this machine, or files below a folder.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use linerate_kernel::{clock, file, namespace};
+use linerate_kernel::{clock, namespace};
 use linerate_model::host::HostFacts;
 use linerate_model::units::Nanos;
 use linerate_tune::journal::ChangeSet;
 use linerate_tune::live::Live;
 use linerate_tune::rooted::Rooted;
 use linerate_tune::settings::Settings;
-use linerate_tune::state_folder::{StateError, StateFolder};
+use linerate_tune::state_folder::{Lock, StateError, StateFolder};
 
 use super::arguments::PlaceArguments;
 use crate::action::Failure;
@@ -18,8 +17,6 @@ use crate::host::facts_of;
 
 /// Where old values are kept, below the root.
 const STATE: &str = "var/lib/linerate/tune";
-/// The file that [`StateFolder::lock`] locks.
-const LOCK: &str = "lock";
 
 /// A place to change settings in.
 pub(super) struct Place {
@@ -70,22 +67,10 @@ impl Place {
         })
     }
 
-    /// The right to change settings here, for as long as the file is open in any process. It is not given while a set
-    /// waits for its confirmation: whoever changed settings then would keep that set's values as old ones.
-    pub(super) fn claim(&self) -> Result<File, Failure> {
-        // Makes the folder, and says what is wrong with it; its lock has no descriptor to hand on.
-        drop(self.state.lock()?);
-        let path = self.state.path().join(LOCK);
-        let failed = |doing: &str, error: std::io::Error| {
-            Failure::File(format!("cannot {doing} {}: {error}", path.display()))
-        };
-        let lock = File::options()
-            .write(true)
-            .open(&path)
-            .map_err(|error| failed("open", error))?;
-        if !file::try_lock(&lock).map_err(|error| failed("lock", error))? {
-            return Err(StateError::Busy(path).into());
-        }
+    /// The right to change settings here. It is not given while a set waits for its confirmation: whoever changed
+    /// settings then would keep that set's values as old ones.
+    pub(super) fn claim(&self) -> Result<Lock, Failure> {
+        let lock = self.state.lock()?;
         let waits = self
             .sets()?
             .into_iter()
