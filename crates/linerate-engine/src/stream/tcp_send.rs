@@ -119,6 +119,7 @@ impl Copying {
         // Who asks for a size of writes, a rate or zero-copy sends gets those.
         let free = plan.block_bytes >= DEFAULT_TCP_BLOCK
             && plan.rate_bps.is_none()
+            && plan.kernel_pacing_bps.is_none()
             && !plan.zerocopy
             && !plan.mptcp;
         Self {
@@ -151,7 +152,7 @@ impl Copying {
         self.free = false;
         // Paced segments are small, and cutting them off pages costs more than copying (12 instead of 39 Gbit/s with BBR).
         let paced = tcp::congestion(fd).is_ok_and(|name| name.starts_with("bbr"));
-        if paced || context.plan.kernel_pacing_bps.is_some() {
+        if paced {
             return None;
         }
         let most = ALL_PIPES / context.streams.max(1);
