@@ -10,6 +10,8 @@
 //!
 //! [`rfc6349`] goes through the steps of that RFC and reckons its metrics.
 //!
+//! [`to_peer`] finds out what an audit of a host wants to know of the path to its peer.
+//!
 //! What it is not: it makes no path and starts no program. Whoever asks hands in how to run one thing once.
 //!
 //! ```
@@ -36,3 +38,4 @@ mod random;
 pub mod remedy;
 pub mod rfc6349;
 pub mod sweep;
+pub mod to_peer;

@@ -76,6 +76,49 @@ pub struct Target {
     pub path_mtu: Option<u32>,
     /// Whether applications set socket buffers themselves, where it is known.
     pub fixed_buffers: Option<bool>,
+    /// What tests to a peer found, where one was asked. What is given holds against it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<ToPeer>,
+}
+
+/// What tests to a peer found of the path to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToPeer {
+    /// The peer, as it was named.
+    pub peer: String,
+    /// The interface by which the tests left; absent where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// The round-trip time without load; absent where it could not be measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Nanos>,
+    /// How it was come by, in words.
+    pub rtt_how: String,
+    /// The rate that was reached, with headers and frames, bit/s: the path carries at least this, as a host that is
+    /// wrong may be what limited it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<BitRate>,
+    /// How it was come by, in words.
+    pub rate_how: String,
+    /// The speed of the peer's link, bit/s, where the peer says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer_link_bps: Option<BitRate>,
+    /// The largest packet that arrived and was not allowed to be cut; absent where none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet: Option<LargestPacket>,
+    /// What could not be measured, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+}
+
+/// The largest packet that arrived.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LargestPacket {
+    /// Bytes of IP.
+    pub bytes: u32,
+    /// Whether no larger one could be tried: it is as large as the interface's MTU lets one be.
+    pub untried_above: bool,
 }
 
 impl Target {
@@ -83,6 +126,15 @@ impl Target {
     pub fn product(&self) -> Option<Bytes> {
         let bits = u128::from(self.rate_bps?.0) * u128::from(self.rtt?.0) / 1_000_000_000;
         Some(Bytes(u64::try_from(bits / 8).unwrap_or(u64::MAX)))
+    }
+
+    /// The largest packet that the path carries: what was given, else what arrived at the peer.
+    pub fn largest_packet(&self) -> Option<LargestPacket> {
+        let given = self.path_mtu.map(|bytes| LargestPacket {
+            bytes,
+            untried_above: false,
+        });
+        given.or_else(|| self.measured.as_ref()?.packet)
     }
 
     /// The part of it that one flow has.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::audit::{Audit, Outcome, Role, SCHEMA_VERSION, Target, Verdict};
+use linerate_model::audit::{Audit, Outcome, Role, SCHEMA_VERSION, Target, ToPeer, Verdict};
 use linerate_model::host::{HostFacts, Interface};
 use linerate_model::units::BitRate;
 
@@ -60,32 +60,81 @@ fn rank(outcome: &Outcome) -> u8 {
     }
 }
 
-/// The rate of the fastest link, where none is given; the role of a virtual machine stays what was asked for.
+/// What is not given is taken from the tests to a peer and from the links; the role of a virtual machine stays what was
+/// asked for.
 fn complete(target: &mut Target, facts: &HostFacts) {
     target.flows = target.flows.max(1);
+    let measured = target.measured.clone().unwrap_or_default();
+    take_way(target, &measured, facts);
     if target.rate_bps.is_some() {
         "given".clone_into(&mut target.rate_from);
     } else {
-        let fastest = judged(facts, target.interface.as_deref())
-            .into_iter()
-            .filter(|one| one.kind == "hardware")
-            .filter_map(|one| Some((one.link.known()?.speed_mbps?, &one.name)))
-            .max_by_key(|(mbps, _)| *mbps);
-        match fastest {
-            Some((mbps, name)) => {
-                target.rate_bps = Some(BitRate(u64::from(mbps) * 1_000_000));
-                target.rate_from = format!("the link {name}");
-            }
-            None => "not known: no link states a speed".clone_into(&mut target.rate_from),
-        }
+        let judged = judged(facts, target.interface.as_deref());
+        (target.rate_bps, target.rate_from) = rate(fastest(&judged), &measured);
     }
-    let rtt_from = if target.rtt.is_some() {
-        "given"
-    } else {
-        "not known"
+    let rtt_from = match (target.rtt, measured.rtt) {
+        (Some(_), _) => "given".to_owned(),
+        (None, Some(_)) => format!("{}, {}", measured.peer, measured.rtt_how),
+        (None, None) => "not known".to_owned(),
     };
+    target.rtt = target.rtt.or(measured.rtt);
     if target.rtt_from.is_empty() {
-        rtt_from.clone_into(&mut target.rtt_from);
+        target.rtt_from = rtt_from;
+    }
+}
+
+/// The interface by which the tests left is the one in question, where no other is given.
+fn take_way(target: &mut Target, measured: &ToPeer, facts: &HostFacts) {
+    let Some(way) = measured.interface.as_deref() else {
+        return;
+    };
+    match target.interface.as_deref() {
+        None if facts.interface(way).is_some() => target.interface = Some(way.to_owned()),
+        Some(given) if given != way => {
+            let remark = format!(
+                "the tests to {} left by {way}, not by {given}: what they found is of that way",
+                measured.peer
+            );
+            if let Some(measured) = &mut target.measured {
+                measured.remarks.push(remark);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The fastest of the links that state a speed.
+fn fastest<'a>(judged: &[&'a Interface]) -> Option<(BitRate, &'a str)> {
+    judged
+        .iter()
+        .filter(|one| one.kind == "hardware")
+        .filter_map(|one| Some((one.link.known()?.speed_mbps?, one.name.as_str())))
+        .max_by_key(|(mbps, _)| *mbps)
+        .map(|(mbps, name)| (BitRate(u64::from(mbps) * 1_000_000), name))
+}
+
+/// The rate that a host is to carry: its link's, or the peer's where that is slower. What was reached is less than the
+/// path carries wherever the host is what is wrong, so it stands in for a link only where none states a speed.
+fn rate(own: Option<(BitRate, &str)>, measured: &ToPeer) -> (Option<BitRate>, String) {
+    let peer = &measured.peer;
+    let reached = measured.rate_bps.map_or_else(String::new, |rate| {
+        format!("; {rate} were reached to {peer}, which the path carries at least")
+    });
+    match (own, measured.peer_link_bps, measured.rate_bps) {
+        (Some((own, name)), Some(theirs), _) if theirs < own => (
+            Some(theirs),
+            format!("the link of {peer}, slower than {name}{reached}"),
+        ),
+        (Some((own, name)), ..) => (Some(own), format!("the link {name}{reached}")),
+        (None, _, Some(rate)) => (
+            Some(rate),
+            format!(
+                "no link states a speed: {} to {peer}; the path may carry more",
+                measured.rate_how
+            ),
+        ),
+        (None, Some(theirs), None) => (Some(theirs), format!("the link of {peer}")),
+        (None, None, None) => (None, "not known: no link states a speed".to_owned()),
     }
 }
 
@@ -174,4 +223,55 @@ fn about(case: &Case<'_>) -> String {
         }
     });
     words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_says_what_a_path_should_carry_and_a_test_what_it_carries_at_least() {
+        let link = |mbps: u64| BitRate(mbps * 1_000_000);
+        let found = |peer: Option<u64>, reached: Option<u64>| ToPeer {
+            peer: "far".to_owned(),
+            rate_how: "plateau".to_owned(),
+            peer_link_bps: peer.map(link),
+            rate_bps: reached.map(link),
+            ..ToPeer::default()
+        };
+        let own = Some((link(10_000), "eth0"));
+        for (own, found, wanted, said) in [
+            (own, found(None, None), Some(10_000), "the link eth0"),
+            (own, found(None, Some(300)), Some(10_000), "at least"),
+            (
+                own,
+                found(Some(1000), Some(300)),
+                Some(1000),
+                "the link of far, slower than eth0",
+            ),
+            (
+                own,
+                found(Some(25_000), Some(300)),
+                Some(10_000),
+                "the link eth0",
+            ),
+            (
+                None,
+                found(Some(25_000), Some(300)),
+                Some(300),
+                "the path may carry more",
+            ),
+            (
+                None,
+                found(Some(25_000), None),
+                Some(25_000),
+                "the link of far",
+            ),
+            (None, found(None, None), None, "not known"),
+        ] {
+            let (bps, from) = rate(own, &found);
+            assert_eq!(bps, wanted.map(link), "{from}");
+            assert!(from.contains(said), "{from}");
+        }
+    }
 }

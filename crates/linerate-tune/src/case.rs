@@ -88,14 +88,14 @@ impl Case<'_> {
     pub(crate) fn rate(&self) -> Result<BitRate, String> {
         self.target
             .rate_bps
-            .ok_or_else(|| "the rate is not known: no link states a speed; give --rate".to_owned())
+            .ok_or_else(|| "the rate is not known: no link states a speed; give --rate, or --peer to measure what the path carries".to_owned())
     }
 
     /// The round-trip time.
     pub(crate) fn rtt(&self) -> Result<Nanos, String> {
-        self.target
-            .rtt
-            .ok_or_else(|| "the round-trip time is not known; give --rtt".to_owned())
+        self.target.rtt.ok_or_else(|| {
+            "the round-trip time is not known; give --rtt, or --peer to measure it".to_owned()
+        })
     }
 
     /// Bytes on the way of one flow.
@@ -154,7 +154,7 @@ impl Case<'_> {
         }
         let Some(earlier) = self.earlier else {
             return Err(format!(
-                "{what} stand at {now} since the start; whether they rise, two readings under load tell (--for 10s)"
+                "{what} stand at {now} since the start; whether they rise, two readings under load tell (--for 10s, --peer)"
             ));
         };
         let boots = (&earlier.system.boot_id, &self.facts.system.boot_id);

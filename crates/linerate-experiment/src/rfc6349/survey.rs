@@ -68,6 +68,8 @@ pub struct Survey {
     report: Report,
     /// The largest socket buffer that the hosts grant, bytes.
     granted: Option<u64>,
+    /// Whether windows are swept once the path is known.
+    sweeps: bool,
 }
 
 impl Survey {
@@ -80,7 +82,21 @@ impl Survey {
             waiting: vec![Step::Bottleneck, Step::Quiet],
             report: Report::default(),
             granted: None,
+            sweeps: true,
         }
+    }
+
+    /// Only what the path is: its round trip, its largest packet, its bottleneck.
+    pub(crate) fn of_path(plan: &Plan) -> Self {
+        Self {
+            sweeps: false,
+            ..Self::new(plan)
+        }
+    }
+
+    /// What was found until now.
+    pub(crate) fn so_far(&self) -> &Report {
+        &self.report
     }
 
     /// What the quiet run says of the way to the peer, and the probes that follow from it, the largest one first.
@@ -207,11 +223,14 @@ impl Survey {
             self.waiting
                 .retain(|step| !matches!(step, Step::Probe { .. }));
         } else if !left {
-            self.report.remarks.push(
-                "no datagram that may not be cut arrived, of any size: UDP does not pass, or not this port; the path MTU is \
-                 the one that the sender's kernel believes in"
-                    .to_owned(),
-            );
+            let instead = if self.sweeps {
+                "; the path MTU is the one that the sender's kernel believes in"
+            } else {
+                ""
+            };
+            self.report.remarks.push(format!(
+                "no datagram that may not be cut arrived, of any size: UDP does not pass, or not this port{instead}"
+            ));
         }
     }
 
@@ -297,6 +316,9 @@ impl Survey {
         self.report.bdp = Some(bdp);
         let span = self.span(&Step::Bottleneck);
         self.report.run_span = Some(span);
+        if !self.sweeps {
+            return;
+        }
         if span < ADVISED {
             self.report.remarks.push(format!(
                 "each run measured {span}; section 3.3 advises at least 30 s, so that slow start weighs little (-t 30)"

@@ -164,3 +164,56 @@ fn a_stop_keeps_what_was_measured_and_short_runs_are_remarked() {
     assert!(report.text().contains("advises at least 30 s"));
     assert!(report.text().contains("stopped by the user"));
 }
+
+#[test]
+fn an_audit_asks_for_the_path_alone() {
+    use linerate_experiment::to_peer::Sounding;
+
+    for (most, packet) in [(9000, (1500, true)), (1450, (1450, false))] {
+        let mut sounding = Sounding::new(&Plan::new("far"));
+        let mut steps = Vec::new();
+        while let Some((step, plan)) = sounding.upcoming() {
+            let gave = match &step {
+                Step::Probe { mtu } if *mtu > most => Err("message too long".to_owned()),
+                _ => Ok(answer(&step, &plan)),
+            };
+            steps.push(step);
+            sounding.took(gave);
+        }
+        assert_eq!(steps.first(), Some(&Step::Quiet));
+        assert_eq!(steps.last(), Some(&Step::Bottleneck));
+        let found = sounding.found();
+        assert_eq!(found.peer, "far");
+        assert_eq!(found.rtt, Some(Nanos::from_millis(20)));
+        let rate = found.rate_bps.expect("a rate");
+        assert!(
+            rate > BitRate(98_000_000) && rate < BitRate(101_000_000),
+            "{rate}"
+        );
+        let largest = found.packet.expect("a size");
+        assert_eq!((largest.bytes, largest.untried_above), packet);
+        assert_eq!(found.remarks, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn what_was_not_measured_is_not_known_and_said() {
+    use linerate_experiment::to_peer::Sounding;
+
+    let mut sounding = Sounding::new(&Plan::new("far"));
+    while let Some((step, plan)) = sounding.upcoming() {
+        let gave = match &step {
+            Step::Quiet => Ok(answer(&step, &plan)),
+            _ => Err("the network is unreachable".to_owned()),
+        };
+        sounding.took(gave);
+    }
+    let found = sounding.found();
+    assert_eq!((found.rate_bps, found.packet), (None, None));
+    assert!(found.rtt.is_some());
+    let said = found.remarks.join("\n");
+    assert!(
+        said.contains("no datagram") && said.contains("unreachable"),
+        "{said}"
+    );
+}

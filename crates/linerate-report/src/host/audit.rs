@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::audit::{Audit, Change, Outcome, Verdict};
+use linerate_model::audit::{Audit, Change, Outcome, ToPeer, Verdict};
 
 use crate::text::layout::Page;
 use crate::words::plain;
@@ -22,6 +22,12 @@ pub fn report(audit: &Audit, all: bool) -> String {
         audit.interfaces.join(", ")
     };
     page.entry("Interfaces", &plain(&judged));
+    if let Some(found) = &audit.target.measured {
+        page.entry("Peer", &plain(&peer(found)));
+        for remark in &found.remarks {
+            page.entry("", &plain(remark));
+        }
+    }
     page.gap();
     let mut firing = 0;
     for verdict in &audit.verdicts {
@@ -95,6 +101,36 @@ fn task(audit: &Audit) -> String {
         flows => format!("{flows} flows"),
     };
     format!("{rate} {rtt} in {flows}, role {}{product}", target.role)
+}
+
+/// What the tests to the peer found.
+fn peer(found: &ToPeer) -> String {
+    let mut words = vec![found.peer.clone()];
+    words.extend(found.interface.iter().map(|name| format!("by {name}")));
+    words.extend(
+        found
+            .rtt
+            .map(|rtt| format!("{rtt} there and back ({})", found.rtt_how)),
+    );
+    words.extend(
+        found
+            .rate_bps
+            .map(|rate| format!("{rate} reached ({})", found.rate_how)),
+    );
+    words.extend(
+        found
+            .peer_link_bps
+            .map(|rate| format!("its link has {rate}")),
+    );
+    words.push(match found.packet {
+        Some(packet) if packet.untried_above => format!(
+            "packets of {} bytes arrive uncut, the largest that the interface lets out",
+            packet.bytes
+        ),
+        Some(packet) => format!("packets of {} bytes arrive uncut, no larger", packet.bytes),
+        None => "whether large packets arrive uncut is not known".to_owned(),
+    });
+    words.join("; ")
 }
 
 fn count(audit: &Audit, wanted: impl Fn(&Outcome) -> bool) -> usize {

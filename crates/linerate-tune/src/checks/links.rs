@@ -23,9 +23,16 @@ pub(crate) fn jumbo(case: &Case<'_>, interface: &Interface) -> Answer {
     if let Some(most) = interface.max_mtu.known().filter(|most| **most < JUMBO) {
         return does_not_apply(format!("the driver takes no more than {most} bytes"));
     }
-    match case.target.path_mtu {
-        Some(path) if path >= JUMBO => {}
-        Some(path) => return does_not_apply(format!("the path carries {path} bytes")),
+    match case.target.largest_packet() {
+        Some(packet) if packet.bytes >= JUMBO => {}
+        Some(packet) if packet.untried_above => {
+            return Err(format!(
+                "the MTU is {mtu}; packets of {} bytes reach the peer, and no larger ones can be sent to find out whether the \
+                 path carries {JUMBO} (--path-mtu)",
+                packet.bytes
+            ));
+        }
+        Some(packet) => return does_not_apply(format!("the path carries {} bytes", packet.bytes)),
         None => {
             return Err(format!(
                 "the MTU is {mtu}; whether the path carries {JUMBO} is not known (--path-mtu)"
@@ -55,13 +62,21 @@ pub(crate) fn jumbo(case: &Case<'_>, interface: &Interface) -> Answer {
 /// L02
 pub(crate) fn probe(case: &Case<'_>, interface: &Interface) -> Answer {
     let mtu = *interface.mtu.ask()?;
-    let Some(path) = case.target.path_mtu else {
+    let Some(packet) = case.target.largest_packet() else {
         return Err(format!(
-            "no peer was probed with packets of {mtu} bytes that forbid fragments (--path-mtu says what a probe found)"
+            "no peer was probed with packets of {mtu} bytes that forbid fragments (--peer probes one; --path-mtu says what a \
+             probe found)"
         ));
     };
+    let path = packet.bytes;
     if path >= mtu {
         return holds(format!("the path carries the {mtu} bytes of the MTU"));
+    }
+    if packet.untried_above {
+        return Err(format!(
+            "the peer was probed with packets of {path} bytes, all that the way to it lets out, and not with the {mtu} of the \
+             MTU"
+        ));
     }
     Advice::new(format!(
         "the MTU of {} is {mtu} and the path carries {path}: larger packets vanish or come back as errors",

@@ -57,6 +57,13 @@ pub(super) struct AuditArguments {
     /// The interface that the traffic takes [default: those that are up and hold an address]
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
+    /// Measure to a host that runs `linerate serve` or `iperf3 -s`, some seconds: round-trip time, rate and largest packet
+    /// where they are not given, and the counters that rise meanwhile
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["from", "root", "span"])]
+    pub(super) peer: Option<String>,
+    /// The peer's port
+    #[arg(short = 'p', long, value_name = "PORT", requires = "peer", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) port: Option<u16>,
     /// Largest packet that the path carries, bytes, as a probe found it
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65_535))]
     path_mtu: Option<u32>,

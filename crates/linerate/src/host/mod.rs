@@ -1,6 +1,7 @@
 //! `linerate host`: what a host is, what is wrong with it for a task, and how two differ.
 
 pub(crate) mod arguments;
+mod peer;
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -46,12 +47,21 @@ fn audit(arguments: &AuditArguments, printer: &Printer) -> Result<(), Failure> {
         printer.tell(&format!("reading the counters again in {span}"));
         std::thread::sleep(Duration::from_nanos(span.0));
     }
+    let mut target = arguments.target();
+    if let Some(host) = &arguments.peer {
+        let plan = peer::plan(host, arguments.port)?;
+        // The tests are a load under which counters may rise.
+        earlier = match earlier {
+            None => Some(facts_of(None)?),
+            given => given,
+        };
+        target.measured = Some(peer::measure(&plan, printer)?);
+    }
     let facts = match &arguments.from {
         Some(file) => read(file)?,
         None => facts_of(arguments.root.as_deref())?,
     };
-    let audit = linerate_tune::audit(&facts, earlier.as_ref(), &arguments.target())
-        .map_err(Failure::Usage)?;
+    let audit = linerate_tune::audit(&facts, earlier.as_ref(), &target).map_err(Failure::Usage)?;
     if arguments.json {
         printer.line(&report::audit_document(&audit))?;
     } else {
