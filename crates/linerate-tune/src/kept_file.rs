@@ -58,7 +58,12 @@ pub fn write(path: &Path, text: &str) -> Result<(), StateError> {
         file.write_all(text.as_bytes())?;
         // NetworkManager reads no keyfile that others may read; the rest is no secret.
         let secret = path.extension().is_some_and(|end| end == "nmconnection");
-        file.set_permissions(Permissions::from_mode(if secret { 0o600 } else { 0o644 }))?;
+        let mode = match (secret, text.starts_with("#!")) {
+            (true, _) => 0o600,
+            (false, true) => 0o755,
+            (false, false) => 0o644,
+        };
+        file.set_permissions(Permissions::from_mode(mode))?;
         file.sync_all()
     });
     let moved = written.and_then(|()| std::fs::rename(&begun, path));

@@ -1,5 +1,8 @@
-//! From what was confirmed to files that keep it over a boot: sysctl.d(5), systemd.link(5), NetworkManager.conf(5),
-//! tmpfiles.d(5). Nothing is written here.
+//! From what was confirmed to files that keep it over a boot: sysctl.d(5), systemd.link(5), systemd.network(5),
+//! NetworkManager.conf(5), tmpfiles.d(5), irqbalance(1). Nothing is written here.
+
+mod irqbalance;
+pub mod networkd;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,6 +15,8 @@ use crate::apply::same;
 use crate::guest::{self, Mac};
 use crate::journal::ChangeSet;
 
+use self::networkd::NetworkFile;
+
 /// The first words of every file that is written here, behind the sign for a comment: what bears it may be overwritten
 /// and removed.
 pub const MARK: &str = "Written by linerate tune persist";
@@ -19,6 +24,7 @@ pub const MARK: &str = "Written by linerate tune persist";
 /// The file of sysctl.d: behind what distributions and packages set, before what a site sets last.
 pub const SYSCTLS: &str = "/etc/sysctl.d/95-linerate.conf";
 const GOVERNOR: &str = "/etc/tmpfiles.d/linerate-governor.conf";
+const NETWORKD: &str = "systemd-networkd";
 const NETWORK_MANAGER: &str = "/etc/NetworkManager/conf.d/95-linerate.conf";
 
 /// A setting that somebody confirmed.
@@ -72,25 +78,37 @@ pub struct Kept {
     pub warnings: Vec<String>,
 }
 
-/// The files for what was confirmed. `links` are the paths of the `.link` files that are there, `remover` is the set
-/// whose journal has those that come out.
-pub fn files(confirmed: &[Confirmed], facts: &HostFacts, links: &[String], remover: &str) -> Kept {
+/// Files of others that are there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Others {
+    /// The paths of `.link` files.
+    pub links: Vec<String>,
+    /// The `.network` file that systemd-networkd has for an interface, by the interface's name.
+    pub networks: BTreeMap<String, NetworkFile>,
+}
+
+/// The files for what was confirmed, beside those of others. `remover` is the set whose journal has those that come
+/// out.
+pub fn files(confirmed: &[Confirmed], facts: &HostFacts, others: &Others, remover: &str) -> Kept {
     let mut kept = Kept::default();
     let mut texts: BTreeMap<String, String> = BTreeMap::new();
     for one in confirmed {
-        match place_of(one, facts, links) {
+        match place_of(one, facts, others) {
             Err(why) => kept.left_out.push((one.object.clone(), why)),
             Ok(places) => {
                 for place in places {
-                    let text = texts
-                        .entry(place.path.clone())
-                        .or_insert_with(|| format!("{}{}", header(remover), place.head));
-                    // Writing to a String cannot fail.
-                    let _ = writeln!(text, "{}", place.line);
+                    let text = texts.entry(place.path.clone()).or_insert_with(|| {
+                        format!("{}{}{}", place.first, header(remover), place.head)
+                    });
+                    // Two interfaces have one drop-in of irqbalance.
+                    if !text.lines().any(|line| line == place.line) {
+                        // Writing to a String cannot fail.
+                        let _ = writeln!(text, "{}", place.line);
+                    }
                     kept.lines
                         .push((one.object.clone(), place.path, place.line));
                 }
-                kept.warnings.extend(warnings(one, facts));
+                kept.warnings.extend(warnings(one, facts, others));
             }
         }
     }
@@ -98,7 +116,12 @@ pub fn files(confirmed: &[Confirmed], facts: &HostFacts, links: &[String], remov
         .into_iter()
         .map(|(path, text)| File { path, text })
         .collect();
-    kept.warnings.dedup();
+    let mut told = Vec::new();
+    kept.warnings.retain(|warning| {
+        let new = !told.contains(warning);
+        told.push(warning.clone());
+        new
+    });
     kept
 }
 
@@ -109,33 +132,45 @@ fn header(remover: &str) -> String {
     )
 }
 
-/// A line and where it goes: the file, and what stands at the head of that.
+/// A line and where it goes: the file, its first line where that is not ours to choose, and what stands at its head.
+#[derive(Debug, Default)]
 struct Place {
     path: String,
+    first: &'static str,
     head: String,
     line: String,
 }
 
-fn place_of(one: &Confirmed, facts: &HostFacts, links: &[String]) -> Result<Vec<Place>, String> {
+fn place_of(one: &Confirmed, facts: &HostFacts, others: &Others) -> Result<Vec<Place>, String> {
     match &one.object {
         Object::Sysctl { key } => Ok(vec![Place {
             path: SYSCTLS.to_owned(),
-            head: String::new(),
             line: format!("{key} = {}", one.value),
+            ..Place::default()
         }]),
         Object::Governor => Ok(vec![Place {
             path: GOVERNOR.to_owned(),
-            head: String::new(),
             line: format!(
                 "w /sys/devices/system/cpu/cpufreq/policy*/scaling_governor - - - - {}",
                 one.value
             ),
+            ..Place::default()
         }]),
         Object::Interface { interface, setting } => {
             let found = facts.interface(interface);
             let found = found.ok_or_else(|| format!("there is no interface {interface} now"))?;
-            let places = on_interface(found, *setting, &one.value, facts)?;
-            of_no_other(found, links)?;
+            if *setting == InterfaceSetting::IrqCpus {
+                return irqbalance::places(found, &one.value, facts);
+            }
+            let mut places = Vec::new();
+            if *setting == InterfaceSetting::Mtu && runs(facts, NETWORKD) {
+                places.extend(networkd::place(found, &one.value, &others.networks));
+            }
+            // What stands on other interfaces has no .link file that would be applied in time.
+            if found.kind == "hardware" || places.is_empty() {
+                places.extend(on_interface(found, *setting, &one.value, facts)?);
+                of_no_other(found, &others.links)?;
+            }
             Ok(places)
         }
     }
@@ -220,16 +255,17 @@ fn on_interface(
         path: format!("/etc/systemd/network/10-linerate-{}.link", interface.name),
         head: link_head(mac),
         line: format!("{key}={written}"),
+        ..Place::default()
     }];
     if setting == InterfaceSetting::Mtu && runs(facts, "NetworkManager") {
         // It sets an MTU when it activates a connection, after udev has applied the .link file.
         places.push(Place {
             path: NETWORK_MANAGER.to_owned(),
-            head: String::new(),
             line: format!(
                 "[connection-linerate-{0}]\nmatch-device=interface-name:{0}\nethernet.mtu={value}",
                 interface.name
             ),
+            ..Place::default()
         });
     }
     Ok(places)
@@ -276,7 +312,7 @@ fn runs(facts: &HostFacts, program: &str) -> bool {
         .any(|keeper| keeper.name == program && keeper.running.known() == Some(&true))
 }
 
-fn warnings(one: &Confirmed, facts: &HostFacts) -> Vec<String> {
+fn warnings(one: &Confirmed, facts: &HostFacts, others: &Others) -> Vec<String> {
     match &one.object {
         Object::Sysctl { key } => winner(facts, key)
             .filter(|winner| !same(&winner.value, &one.value))
@@ -289,10 +325,16 @@ fn warnings(one: &Confirmed, facts: &HostFacts) -> Vec<String> {
             })
             .into_iter()
             .collect(),
-        Object::Interface { interface, .. } if runs(facts, "systemd-networkd") => vec![format!(
-            "systemd-networkd runs: a .network file for {interface} that sets the same wins over a .link file"
-        )],
-        _ => Vec::new(),
+        Object::Interface { interface, setting } => match setting {
+            InterfaceSetting::IrqCpus => vec![irqbalance::WARNING.to_owned()],
+            InterfaceSetting::Mtu if runs(facts, NETWORKD) => facts
+                .interface(interface)
+                .and_then(|found| networkd::warning(found, &one.value, &others.networks))
+                .into_iter()
+                .collect(),
+            _ => Vec::new(),
+        },
+        Object::Governor => Vec::new(),
     }
 }
 

@@ -8,7 +8,7 @@ use linerate_model::tuning::Object;
 
 use crate::apply::same;
 use crate::journal::ChangeSet;
-use crate::persist::{self, Confirmed, Kept};
+use crate::persist::{self, Confirmed, Kept, Others};
 use crate::plan::{owners, running_owners};
 use crate::settings::Settings;
 
@@ -16,15 +16,16 @@ const NOBODY: &str =
     "no file and no program that is known sets it: by hand, or by a program that is not known";
 
 /// Holds what was confirmed against what runs and what files say. `texts` are the files that were written, as they are
-/// now; `None` for one that is gone.
+/// now; `None` for one that is gone. `beside` are the files of others.
 pub fn verify(
     sets: &[ChangeSet],
     facts: &HostFacts,
     settings: &mut dyn Settings,
     texts: &BTreeMap<String, Option<String>>,
+    beside: &Others,
 ) -> Verification {
     let confirmed = persist::confirmed(sets);
-    let kept = persist::files(&confirmed, facts, &[], "");
+    let kept = persist::files(&confirmed, facts, beside, "");
     let settings = confirmed
         .into_iter()
         .map(|one| verified(one, facts, settings, &kept, texts))

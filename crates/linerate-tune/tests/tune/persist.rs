@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::host::{Fact, HostFacts, Keeper, Setting};
 use linerate_model::tuning::Object;
-use linerate_tune::persist::{Confirmed, Kept, files};
+use linerate_tune::persist::networkd::NetworkFile;
+use linerate_tune::persist::{Confirmed, Kept, Others, files};
 use linerate_tune::plan::plan;
 use linerate_tune::profile::parse;
 use serde::Deserialize;
@@ -27,6 +28,12 @@ struct Case {
     /// `.link` files that are there.
     #[serde(default)]
     links: Vec<String>,
+    /// The `.network` file of an interface: its path and its lines.
+    #[serde(default)]
+    networks: BTreeMap<String, (String, Vec<String>)>,
+    /// What irqbalance was told.
+    #[serde(default)]
+    told: Option<String>,
     #[serde(default)]
     left_out: Vec<String>,
     #[serde(default)]
@@ -49,7 +56,7 @@ impl Case {
             .map(|name| Keeper {
                 name: name.clone(),
                 running: Fact::Known(true),
-                told: Fact::Known(None),
+                told: Fact::Known(self.told.clone()),
             })
             .collect();
         if let Fact::Known(interfaces) = &mut facts.interfaces {
@@ -72,7 +79,15 @@ impl Case {
                 set: "20261121-120000".to_owned(),
             })
             .collect();
-        files(&confirmed, &self.facts(), &self.links, "20261121-120000")
+        let networks = self.networks.iter().map(|(name, (path, lines))| {
+            let (path, text) = (path.clone(), lines.join("\n"));
+            (name.clone(), NetworkFile { path, text })
+        });
+        let others = Others {
+            links: self.links.clone(),
+            networks: networks.collect(),
+        };
+        files(&confirmed, &self.facts(), &others, "20261121-120000")
     }
 }
 
@@ -140,4 +155,24 @@ fn the_example_profiles_are_profiles_without_old_advice() {
         seen += 1;
     }
     assert!(seen >= 3, "{seen}");
+}
+
+/// The script as irqbalance runs it, for an interrupt that there is not.
+#[test]
+fn the_policy_script_bans_the_interrupts_of_its_device_and_no_others() {
+    let script =
+        folder().join("persist/interrupts-of-irqbalance/files/etc/linerate/irqbalance-policy");
+    let said = |device: &str| {
+        let output = std::process::Command::new("/bin/sh")
+            .arg(&script)
+            .args([device, "no-such-interrupt"])
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && errors.is_empty(), "{errors}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(said("/sys/bus/pci/devices/0000:3b:00.0"), "ban=true\n");
+    assert_eq!(said("/sys/bus/pci/devices/0000:3b:00.1"), "");
+    assert_eq!(said("/sys"), "");
 }

@@ -1,13 +1,16 @@
 //! `linerate tune persist`: files that keep what was confirmed over a boot, and their removal as a whole.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use linerate_model::host::HostFacts;
 use linerate_report::host as report;
 use linerate_tune::apply::Journal as _;
 use linerate_tune::guest::NETWORK;
 use linerate_tune::journal::{ChangeSet, Entry, KeptFile};
 use linerate_tune::kept_file;
-use linerate_tune::persist::{self, Confirmed, Kept, MARK};
+use linerate_tune::persist::networkd::{self, NetworkFile};
+use linerate_tune::persist::{self, Confirmed, Kept, MARK, Others};
 
 use super::arguments::PersistArguments;
 use super::place::Place;
@@ -48,7 +51,7 @@ fn planned(
         None => place.facts()?,
     };
     let (runs, drifted) = still_running(place, confirmed);
-    let mut kept = persist::files(&runs, &facts, &links(place)?, &last);
+    let mut kept = persist::files(&runs, &facts, &others(place, &facts)?, &last);
     kept.left_out.extend(drifted);
     Ok((kept, last))
 }
@@ -118,6 +121,24 @@ fn tell(
         printer.print(&text)?;
     }
     Ok(())
+}
+
+/// Files of others that bear on ours.
+pub(super) fn others(place: &Place, facts: &HostFacts) -> Result<Others, Failure> {
+    let mut networks = BTreeMap::new();
+    for interface in facts.interfaces.known().into_iter().flatten() {
+        let state = format!("{}/{}", networkd::LINKS, interface.index);
+        let state = kept_file::read(&path(place, &state))?;
+        let Some(file) = state.as_deref().and_then(networkd::file_in) else {
+            continue;
+        };
+        if let Some(text) = kept_file::read(&path(place, file))? {
+            let path = file.to_owned();
+            networks.insert(interface.name.clone(), NetworkFile { path, text });
+        }
+    }
+    let links = links(place)?;
+    Ok(Others { links, networks })
 }
 
 /// The `.link` files that are there, by their path from `/`.

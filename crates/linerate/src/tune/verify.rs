@@ -8,6 +8,7 @@ use linerate_tune::journal::ChangeSet;
 use linerate_tune::{kept_file, verify};
 
 use super::arguments::ShowArguments;
+use super::persist::others;
 use super::place::Place;
 use crate::action::Failure;
 use crate::printer::Printer;
@@ -17,7 +18,8 @@ pub(super) fn run(arguments: &ShowArguments, printer: &Printer) -> Result<(), Fa
     let sets = place.own_sets()?;
     let texts = texts(&place, &sets)?;
     let facts = place.facts()?;
-    let verification = verify::verify(&sets, &facts, &mut *place.settings(), &texts);
+    let beside = others(&place, &facts)?;
+    let verification = verify::verify(&sets, &facts, &mut *place.settings(), &texts, &beside);
     if arguments.json {
         printer.line(&report::verification_document(&verification))?;
     } else {
