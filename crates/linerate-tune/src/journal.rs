@@ -114,6 +114,9 @@ pub enum Entry {
     RollingBack {
         /// Why.
         why: String,
+        /// Whether what somebody else has changed since stays.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        leaves_drifted: bool,
     },
     /// One of them was dealt with.
     Restored {
@@ -200,6 +203,8 @@ pub struct ChangeSet {
     pub rollback: Option<Rollback>,
     /// Why it was rolled back or ended.
     pub note: String,
+    /// Whether the last rollback that was begun leaves what somebody else has changed; whoever finishes it does too.
+    pub leaves_drifted: bool,
     /// Files that were written, or were about to be.
     pub files: Vec<KeptFile>,
     /// Whether all of them were.
@@ -217,6 +222,7 @@ impl ChangeSet {
             state: SetState::Prepared,
             rollback: None,
             note: String::new(),
+            leaves_drifted: false,
             files: Vec::new(),
             files_are_whole: true,
             earlier_files: Vec::new(),
@@ -271,8 +277,12 @@ impl ChangeSet {
             Entry::Applied { step, read } => self.fate(*step)?.read = Some(read.clone()),
             Entry::Complete => self.state = SetState::Applied,
             Entry::Confirmed { .. } => self.state = SetState::Confirmed,
-            Entry::RollingBack { why } => {
+            Entry::RollingBack {
+                why,
+                leaves_drifted,
+            } => {
                 self.note.clone_from(why);
+                self.leaves_drifted = *leaves_drifted;
                 self.state = SetState::RollingBack;
             }
             Entry::Restored { step, outcome } => {

@@ -16,6 +16,17 @@ pub enum Drifted {
     Leave,
 }
 
+impl Drifted {
+    /// What becomes of them where nobody is asked: a revert that was begun and cut short is finished as it was begun.
+    pub fn unasked(set: &ChangeSet) -> Self {
+        if set.leaves_drifted {
+            Self::Leave
+        } else {
+            Self::Overwrite
+        }
+    }
+}
+
 /// Restores what a set changed. All that can be restored is, whatever fails on the way: the journal too may fail, and
 /// is said to have. It may be begun again after it was cut short.
 ///
@@ -39,6 +50,7 @@ pub fn restore(
         set,
         Entry::RollingBack {
             why: why.to_owned(),
+            leaves_drifted: drifted == Drifted::Leave,
         },
     );
     let due = set.to_restore();

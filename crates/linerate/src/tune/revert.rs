@@ -49,8 +49,10 @@ pub(super) fn run(arguments: &RevertArguments, printer: &Printer) -> Result<(), 
             persist::refuse_changed(&place, &one)?;
         }
     }
-    let drifted = if set.state.is_pending() || arguments.force {
+    let drifted = if arguments.force {
         Drifted::Overwrite
+    } else if set.state.is_pending() {
+        Drifted::unasked(&set)
     } else {
         Drifted::Leave
     };
@@ -227,7 +229,8 @@ pub(super) fn roll_back(arguments: &RollbackArguments, printer: &Printer) -> Res
         (Some(_), 0) => "nobody confirmed it in time",
         (Some(_), _) => "asked for",
     };
-    put_back(&place, &mut set, why, Drifted::Overwrite, printer)?;
+    let drifted = Drifted::unasked(&set);
+    put_back(&place, &mut set, why, drifted, printer)?;
     match set.state {
         SetState::Reverted | SetState::Ended => Ok(()),
         _ => Err(Failure::NotBack(format!(
@@ -321,8 +324,12 @@ fn recover_values(
     if let Some(why) = place.stranger(set) {
         return Err(Failure::Refused(why));
     }
-    let why = "nobody confirmed it, and nothing waited to roll it back";
-    put_back(place, set, why, Drifted::Overwrite, printer)?;
+    let drifted = Drifted::unasked(set);
+    let why = match drifted {
+        Drifted::Leave => "a revert was cut short",
+        Drifted::Overwrite => "nobody confirmed it, and nothing waited to roll it back",
+    };
+    put_back(place, set, why, drifted, printer)?;
     let id = &set.snapshot.id;
     match set.state {
         SetState::Unfinished => Err(Failure::NotBack(format!(

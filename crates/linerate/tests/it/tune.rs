@@ -548,6 +548,55 @@ fn what_was_confirmed_is_persisted_verified_and_removed_as_a_whole() {
     assert_eq!(verified["files"].as_array().unwrap().len(), 0);
 }
 
+/// Whether the process that would roll back is there; confirmed, it ends by itself.
+fn waits(journal: &str) -> bool {
+    let Some((_, rest)) = journal.split_once("\"pid\":") else {
+        return false;
+    };
+    let pid: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| state != 'Z')
+}
+
+#[test]
+fn a_revert_that_was_killed_is_finished_as_it_was_begun() {
+    let _beside = beside();
+    let key = TEN[3].0;
+    for (begun, stays) in [
+        ("\"asked for\",\"leaves_drifted\":true", true),
+        ("\"asked for\"", false),
+    ] {
+        let files = Files::new();
+        run(&mut files.apply("--yes"), LONG).expect(0);
+        let theirs = files.root().join("proc/sys/net/ipv4").join(key);
+        std::fs::write(&theirs, "77\n").unwrap();
+        let path = journal(&files.state()).unwrap();
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        assert!(wait_until(LONG, || !waits(&text)), "{text}");
+        // As far as a revert came before it was killed.
+        writeln!(text, "{{\"entry\":\"rolling_back\",\"why\":{begun}}}").unwrap();
+        std::fs::write(&path, text).unwrap();
+        let done = run(&mut files.tune("recover"), LONG).expect(if stays { 10 } else { 0 });
+        let mut expected = old();
+        if stays {
+            expected.insert(key, "77".to_owned());
+        }
+        assert_eq!(files.values(), expected, "{}{}", done.out, done.error);
+    }
+    // And a revert without --force says that it leaves them.
+    let files = Files::new();
+    run(&mut files.apply("--yes"), LONG).expect(0);
+    let theirs = files.root().join("proc/sys/net/ipv4").join(key);
+    std::fs::write(&theirs, "77\n").unwrap();
+    run(&mut files.tune("revert"), LONG);
+    let text = std::fs::read_to_string(journal(&files.state()).unwrap()).unwrap();
+    assert!(text.contains("\"leaves_drifted\":true"), "{text}");
+    assert_eq!(files.value(key), "77");
+}
+
 #[test]
 fn a_revert_takes_the_files_along() {
     let _beside = beside();
