@@ -47,6 +47,12 @@ fn tuned_booted_verified() {
         &std::fs::read_to_string(unit).unwrap(),
     );
     machine.ok("systemctl --quiet enable linerate-tune-recover");
+    // A .network file of the card alone, over whose MTU what is persisted has to win.
+    machine.ok(
+        "cd /etc/systemd/network && sed 's/^MACAddress=.*/Name=enp0s2/' 10-tap0.network > 05-own.network \
+         && printf '\\n[Link]\\nMTUBytes=1500\\n' >> 05-own.network && networkctl reload \
+         && timeout 60 bash -c 'until grep -q 05-own.network /run/systemd/netif/links/*; do sleep 0.1; done'",
+    );
     machine.write("/root/profile.toml", PROFILE);
     let before = machine.ok(STATE);
 
@@ -60,6 +66,9 @@ fn tuned_booted_verified() {
     machine.ok(
         "linerate tune apply /root/profile.toml --allow link-flap --over systemd-networkd && linerate tune confirm && linerate tune persist",
     );
+    let drop_in = "/etc/systemd/network/05-own.network.d/95-linerate.conf";
+    let text = machine.ok(&format!("cat {drop_in}"));
+    assert!(text.contains("[Link]\nMTUBytes=1450"), "{text}");
     machine.power_off();
     let mut machine = Machine::boot(&disk, &build);
     becomes(&mut machine, APPLIED);
@@ -84,6 +93,7 @@ fn tuned_booted_verified() {
 
     // And without the files, the boot after has what was there at first.
     machine.ok("linerate tune persist --remove");
+    assert_eq!(machine.run(&format!("cat {drop_in}")).code, 1);
     machine.power_off();
     let mut machine = Machine::boot(&disk, &build);
     becomes(&mut machine, &before);
