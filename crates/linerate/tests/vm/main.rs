@@ -14,6 +14,7 @@ mod machine;
 mod monitor;
 mod persist;
 mod port;
+mod prove;
 mod recipes;
 mod rollback;
 mod vlan;
