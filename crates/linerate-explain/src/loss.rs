@@ -26,6 +26,9 @@ const CARRIED_MORE: f64 = 1.25;
 /// … and where the round trip is a little longer before a loss, so that there may be such a queue, or the
 /// congestion control falls to half (Reno uses 0.75 of such a link), it must be this many times.
 const CARRIED_FAR_MORE: f64 = 1.5;
+/// … and bursts this many times, where slow start's own loss is the only one and the round trip before it is a little
+/// longer: it is of the bursts themselves, whose last packet waits for the first on a line of any rate.
+const BURSTS_FAR_MORE: f64 = 1.75;
 /// Round trips before a loss within this ratio of the least are flat: a queue of less leaves CUBIC, which falls to
 /// 0.7, at least 0.85 of its link.
 const FLAT: f64 = 1.10;
@@ -127,9 +130,14 @@ pub(crate) fn passed_bps(losses: &Losses) -> f64 {
 /// Whether bursts passed at a rate far above the later one without being drawn apart, and no queue stood: a bucket of
 /// less than a round trip's bytes lets no whole round trip pass at more than its rate.
 fn passed_bursts(losses: &Losses) -> bool {
-    losses.level_bps > 0.0
-        && losses.rtt_ratio() <= FLAT
-        && losses.burst_bps >= CARRIED_FAR_MORE * losses.level_bps
+    let times = if losses.rtt_ratio() <= FLAT {
+        CARRIED_FAR_MORE
+    } else if losses.later().is_empty() {
+        BURSTS_FAR_MORE
+    } else {
+        return false;
+    };
+    losses.level_bps > 0.0 && losses.burst_bps >= times * losses.level_bps
 }
 
 fn policed(losses: &Losses, reno: bool) -> bool {

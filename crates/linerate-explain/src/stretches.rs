@@ -52,7 +52,8 @@ pub(crate) struct Stretches {
 /// One sample of all streams together, at an instant of the first.
 struct Row {
     at_ns: u64,
-    acked_bytes: f64,
+    /// Acknowledged, selectively too where the kernel counts it: what a filled hole releases at once passed before.
+    delivered_bytes: f64,
     flight_bytes: f64,
     unsent_bytes: Option<f64>,
 }
@@ -121,7 +122,7 @@ impl Row {
     fn of(streams: &[&StreamRecord], at_ns: u64) -> Option<Self> {
         let mut row = Self {
             at_ns,
-            acked_bytes: 0.0,
+            delivered_bytes: 0.0,
             flight_bytes: 0.0,
             unsent_bytes: Some(0.0),
         };
@@ -133,7 +134,10 @@ impl Row {
                 .checked_sub(1);
             let Some(last) = last else { continue };
             let now = |name: &str| Some(samples.column(name)?[last] as f64);
-            row.acked_bytes += now("bytes_acked")?;
+            row.delivered_bytes += match now("delivered_packets") {
+                Some(packets) => packets * now("snd_mss_bytes")?,
+                None => now("bytes_acked")?,
+            };
             row.flight_bytes += now("unacked_packets")? * now("snd_mss_bytes")?;
             row.unsent_bytes = row
                 .unsent_bytes
@@ -157,7 +161,7 @@ fn most_in(rows: &[Row], span_ns: f64) -> Option<f64> {
             end += 1;
         }
         let Some(last) = rows.get(end) else { break };
-        let passed = (last.acked_bytes - begin.acked_bytes).max(0.0);
+        let passed = (last.delivered_bytes - begin.delivered_bytes).max(0.0);
         rates.push(passed * 8e9 / (last.at_ns - begin.at_ns) as f64);
     }
     quantile(&rates, ROUND_TRIPS)

@@ -13,6 +13,8 @@ const SUSTAINED_NS: u64 = 1_000_000_000;
 const SUSTAINED_ROUND_TRIPS: u64 = 20;
 /// The round trip just before an episode is the median of this many samples.
 const ROWS_BEFORE: usize = 3;
+/// Over less than this, ns, what a busy host acknowledges late looks like a burst.
+const BURST_NS: u64 = 8_000_000;
 
 /// Segments lost together.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,8 +48,9 @@ pub struct Losses {
     pub min_rtt_us: f64,
     /// The highest rate of delivery over a round trip (at least two samples) before the first episode, bit/s.
     pub peak_bps: f64,
-    /// The same over half a round trip (at least two samples): what passes a bottleneck's queue comes out at its rate,
-    /// in however dense bursts it went in.
+    /// The same over half a round trip (at least two samples), or over 8 ms in two round trips, bit/s: what passes a
+    /// bottleneck's queue comes out at its rate, in however dense bursts it went in. One short burst alone may be
+    /// acknowledgements that were held up on their way.
     pub burst_bps: f64,
     /// Mean rate of delivery from the end of the first episode to the last sample, bit/s; zero where the run
     /// ended sooner than two round trips after it.
@@ -86,7 +89,9 @@ impl Losses {
             apart_ns: rows.apart_ns(),
             min_rtt_us: rows.round_trip_ns as f64 / 1e3,
             peak_bps: rows.peak(spans[0].0, rows.round_trip_ns),
-            burst_bps: rows.peak(spans[0].0, rows.round_trip_ns / 2),
+            burst_bps: rows
+                .peak(spans[0].0, rows.round_trip_ns / 2)
+                .max(rows.twice(spans[0].0)),
             level_bps: if long { rows.rate(settled, last) } else { 0.0 },
             sustained_bps: if long { rows.sustained(settled) } else { 0.0 },
         })
@@ -287,6 +292,28 @@ impl Columns {
             })
             .fold(0.0, f64::max);
         highest.max(self.rate(from, last))
+    }
+
+    /// The highest rate over 8 ms that came in two round trips, up to row `until`.
+    fn twice(&self, until: usize) -> f64 {
+        let bursts: Vec<(u64, u64, f64)> = (1..=until)
+            .map(|row| {
+                let begin = self.at[row].saturating_sub(BURST_NS);
+                let from = self.at.partition_point(|at| *at <= begin);
+                let from = from.saturating_sub(1).min(row - 1);
+                (self.at[from], self.at[row], self.rate(from, row))
+            })
+            .collect();
+        let highest = bursts.iter().max_by(|one, other| one.2.total_cmp(&other.2));
+        let Some((begin, end, _)) = highest else {
+            return 0.0;
+        };
+        let apart = self.round_trip_ns / 2;
+        bursts
+            .iter()
+            .filter(|(from, to, _)| to + apart <= *begin || *from >= end + apart)
+            .map(|(_, _, rate)| *rate)
+            .fold(0.0, f64::max)
     }
 
     /// The highest rate over so long a time, up to row `until`.

@@ -15,7 +15,7 @@ use crate::rules;
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    if rules::wavers_for_a_reason(case) {
+    if rules::wavers_for_a_reason(case) || rules::slow_start::is_the_answer(case) {
         return None;
     }
     holds(case)

@@ -3,7 +3,8 @@
 //! The ramp is more than 15 % of the run and the whole run's rate at least 10 % below the plateau's; a
 //! cut that changes nothing is no ramp. A limit where the run was over before it was steady: slow start alone took
 //! more than 15 % of it, and the rate afterwards is at least 1.1 times the average; a note where a loss on a full path
-//! ended it.
+//! ended it. Where slow start alone took 35 % of the run and the average is below 0.75 of the rate afterwards, it is
+//! the answer, whatever ended it and however steady the rest was: `path-full` is not said of the little that is left.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
@@ -18,6 +19,10 @@ use crate::words;
 
 const LONG: f64 = 0.15;
 const HIDES: f64 = 0.90;
+/// Slow start that takes this share of a run …
+const MOST: f64 = 0.35;
+/// … and leaves this share of the later rate as the average is why the run gave so little.
+const HIDES_MUCH: f64 = 0.75;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let direction = case.direction;
@@ -38,7 +43,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         words::rate(whole),
         words::rate(plateau)
     );
-    case.finding("slow-start", Severity::Note, sentence)
+    let severity = if is_the_answer(case) {
+        Severity::Limit
+    } else {
+        Severity::Note
+    };
+    case.finding("slow-start", severity, sentence)
         .share(share)
         .figures([
             case.sender_figure("ramp, ns", Some(ramp as f64)),
@@ -69,20 +79,40 @@ fn most_of_the_run(case: &Case<'_>) -> Option<u64> {
     {
         return None;
     }
+    let ramp = slow_start_ns(case)?;
+    let after = rates_after(case, ramp)?;
+    let whole = direction.whole_run_bps()?;
+    let long = ramp as f64 > LONG * direction.span_ns as f64;
+    (long && HIDES * statistics::mean(after) >= whole).then_some(ramp)
+}
+
+/// How long slow start took, ns, of the stream that was longest in it.
+fn slow_start_ns(case: &Case<'_>) -> Option<u64> {
     let sender = case.sender()?;
     let last = |ended: fn(&StreamRecord) -> Option<u64>| {
-        let streams = sender.streams_of(direction.flow);
+        let streams = sender.streams_of(case.direction.flow);
         streams.filter_map(ended).max()
     };
     // Where a loss ended it, only a full path shows that it took until then to fill it.
     let ended = last(rules::early_slow_start_exit::ended_ns).or_else(|| {
         last(rules::early_slow_start_exit::left_slow_start_ns).filter(|_| rules::path_is_full(case))
     })?;
-    let ramp = ended.saturating_sub(sender.start_ns.0);
-    let after = rates_after(case, ramp)?;
-    let whole = direction.whole_run_bps()?;
-    let long = ramp as f64 > LONG * direction.span_ns as f64;
-    (long && HIDES * statistics::mean(after) >= whole).then_some(ramp)
+    Some(ended.saturating_sub(sender.start_ns.0))
+}
+
+/// Whether slow start took so much of the run, and of what the run could have moved, that nothing else matters.
+pub(crate) fn is_the_answer(case: &Case<'_>) -> bool {
+    let took_most = || {
+        if case.udp() || case.next_door() || case.limit != Some(Limit::Network) {
+            return None;
+        }
+        let ramp = slow_start_ns(case)?;
+        let after = statistics::mean(rates_after(case, ramp)?);
+        let whole = case.direction.whole_run_bps()?;
+        let most = ramp as f64 >= MOST * case.direction.span_ns as f64;
+        Some(most && whole <= HIDES_MUCH * after)
+    };
+    took_most() == Some(true)
 }
 
 /// Rates after the first `ramp` ns; `None` where there are none.
@@ -114,7 +144,7 @@ fn unfinished(case: &Case<'_>, ramp: u64) -> Option<Finding> {
         .streams_of(case.direction.flow)
         .any(|stream| rules::early_slow_start_exit::ended_ns(stream).is_some());
     // What a loss ended filled the path: it carries no more, only the average hides it.
-    let severity = if by_itself {
+    let severity = if by_itself || is_the_answer(case) {
         Severity::Limit
     } else {
         Severity::Note

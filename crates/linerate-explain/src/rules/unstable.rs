@@ -2,7 +2,8 @@
 //!
 //! The plateau's own judgement (`statistics::plateau`): it begins in the second half, or its halves differ;
 //! either way by more than 10 % and more than their intervals explain. Not said of a rate that was asked for, nor where the first cause is one that makes a rate waver (loss,
-//! marks, a stall, a shaper, an early end of slow start, a run over before the end of it, a ramp without loss up to a window, waits for room in a send buffer): that is said already.
+//! marks, a stall, a shaper, an early end of slow start, a run over before the end of it, a ramp without loss up to a window, waits for room in a send buffer): that is said already. Nor, while the parts differ
+//! by less than 40 %, of two directions that are full at once.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
@@ -14,6 +15,9 @@ use crate::limit::Limit;
 use crate::rules;
 use crate::slices;
 use crate::words;
+
+/// Two parts of a run within this ratio of one another are what two directions do to each other.
+const SHARED: f64 = 0.6;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let plateau = case.direction.plateau?;
@@ -42,6 +46,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     };
     let (first, second) = rates.split_at(cut);
     let (first, second) = (mean(first), mean(second));
+    if first.min(second) >= SHARED * first.max(second) && shares_with_the_other_way(case) {
+        return None;
+    }
     let sentence = format!(
         "Not steady: {} ({}, then {}); one figure does not describe this run",
         reason.reason(),
@@ -84,6 +91,19 @@ fn accounted_for(case: &Case<'_>) -> bool {
         || rules::reordering::seen_often(case).is_some()
         || rules::ecn::judge(case).is_some()
         || rules::early_slow_start_exit::judge(case).is_some()
+}
+
+/// Whether data goes both ways at once and fills both: each direction's acknowledgements wait in the queue of the
+/// other's data and come in bunches, so that the rates waver.
+fn shares_with_the_other_way(case: &Case<'_>) -> bool {
+    let other = case
+        .evidence
+        .directions
+        .iter()
+        .find(|other| other.flow != case.direction.flow);
+    other.is_some_and(|other| {
+        rules::path_is_full(case) && rules::path_is_full(&Case::new(case.evidence, other))
+    })
 }
 
 /// Whether the rate rose, without a loss, until a window or a buffer stopped it: a ramp that took most of a short run.

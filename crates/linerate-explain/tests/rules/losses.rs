@@ -131,6 +131,46 @@ fn a_bucket_of_less_than_a_round_trip_is_told_by_the_bursts_that_pass() {
         loss.rtt_us = 45_000;
     }
     assert_ne!(verdict(&tcp(), &collected).id, "policer");
+    // Slow start's own loss alone: its bursts wait for themselves on the line.
+    let mut once = collected;
+    once.losses.truncate(1);
+    assert_eq!(verdict(&tcp(), &once).id, "policer");
+}
+
+#[test]
+fn a_burst_shorter_than_two_samples_counts_where_it_came_twice() {
+    // A round trip of 20 ms in which all passes within 10 ms: two samples see 1.1 times the later rate.
+    let burst = |at: f64| [(at, 2.2), (at + 0.01, 0.0)];
+    let rounds = |from: u32| (from..50).flat_map(|round| burst(f64::from(round) * 0.02));
+    let quick = |levels: Vec<(f64, f64)>| {
+        let mut traffic = Traffic {
+            levels,
+            rtt_us: 20_000,
+            min_rtt_us: 20_000,
+            ..policed()
+        };
+        for loss in &mut traffic.losses {
+            loss.rtt_us = 20_100;
+        }
+        traffic
+    };
+    let level = [(1.0, 1.0)];
+    let often = quick(rounds(0).chain(level).collect());
+    let finding = verdict(&tcp(), &often);
+    assert_eq!(finding.id, "policer", "{}", finding.sentence);
+    assert!(
+        finding.sentence.contains("198 Mbit/s passed until"),
+        "{}",
+        finding.sentence
+    );
+    let once = quick(
+        [(0.0, 0.2)]
+            .into_iter()
+            .chain(rounds(49))
+            .chain(level)
+            .collect(),
+    );
+    assert_eq!(verdict(&tcp(), &once).id, "network-loss");
 }
 
 #[test]

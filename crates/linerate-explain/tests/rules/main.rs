@@ -1368,6 +1368,23 @@ fn a_gap_between_samples_is_a_stopped_process() {
 }
 
 #[test]
+fn two_directions_that_fill_the_path_make_one_another_waver() {
+    let plan = Plan {
+        direction: Direction::Both,
+        ..tcp()
+    };
+    let settles = |from: f64| Traffic {
+        levels: vec![(0.0, from), (7.0, 1.0)],
+        ..Traffic::default()
+    };
+    let found = ids(&fixture::run(&plan, &settles(0.7)));
+    assert!(found.iter().all(|id| id == "path-full"), "{found:?}");
+    // One direction alone has no such excuse, nor has a rate that doubles.
+    assert_eq!(ids(&fixture::run(&tcp(), &settles(0.7)))[0], "unstable");
+    assert_eq!(ids(&fixture::run(&plan, &settles(0.5)))[0], "unstable");
+}
+
+#[test]
 fn a_late_settling_is_said_with_the_levels_around_the_cut() {
     let findings = explain(&fixture::run(
         &tcp(),

@@ -210,7 +210,15 @@ fn slow_start_that_was_most_of_the_run_is_its_limit() {
         rtt_us: 80_000,
         ..short.clone()
     };
-    assert_eq!(verdict(&tcp(), &full).id, "slow-start");
+    assert_eq!(ids(&fixture::run(&tcp(), &full)), ["slow-start"]);
+    // Slow start took a quarter of it, and the queue stood for the rest: the path is the answer.
+    let longer = Traffic {
+        seconds: 5.0,
+        slow_start_left: Some((1.1, 3000)),
+        ..full
+    };
+    let found = ids(&fixture::run(&tcp(), &longer));
+    assert_eq!(found[0], "path-full", "{found:?}");
     let stock = fixture::against_stock(fixture::run(&tcp(), &short), Role::Client);
     assert!(!ids(&stock).contains(&"slow-start".to_owned()));
 }
