@@ -6,6 +6,7 @@
 
 mod address;
 mod device;
+pub mod emulation;
 mod governor;
 mod link;
 pub mod qdisc;

@@ -9,7 +9,9 @@ use std::io;
 use std::str::FromStr;
 
 use crate::KernelError;
-use crate::netlink::{Ask, CREATE, Netlink, Order, REPLACE, attribute, push_attribute, text, word};
+use crate::netlink::{
+    Ask, CREATE, Netlink, Order, REPLACE, attribute, push_attribute, push_nested, text, word,
+};
 use crate::route::index_or_error;
 
 const RTM_NEWQDISC: u16 = 36;
@@ -22,8 +24,9 @@ const HEADER: usize = 20;
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 const TCA_STAB: u16 = 8;
+const TCA_STAB_BASE: u16 = 1;
 const TCA_DUMP_INVISIBLE: u16 = 10;
-const ROOT: u32 = u32::MAX;
+pub(super) const ROOT: u32 = u32::MAX;
 /// The number that one is given where none was there.
 const FIRST_HANDLE: u32 = 0x0001_0000;
 
@@ -339,6 +342,17 @@ fn rebuild(netlink: &mut Netlink, index: u32, saved: &Disciplines) -> io::Result
 }
 
 fn put(netlink: &mut Netlink, index: u32, wanted: &Discipline) -> io::Result<()> {
+    let body = filled(index, wanted, None);
+    order(netlink, RTM_NEWQDISC, CREATE | REPLACE, body)
+}
+
+/// Puts a discipline there with a table of sizes; one of its kind and number is changed and keeps its packets.
+pub(super) fn put_sized(interface: &str, wanted: &Discipline, sizes: &[u8]) -> io::Result<()> {
+    let body = filled(index_or_error(interface)?, wanted, Some(sizes));
+    crate::netlink::order(RTM_NEWQDISC, CREATE | REPLACE, body)
+}
+
+fn filled(index: u32, wanted: &Discipline, sizes: Option<&[u8]>) -> Vec<u8> {
     let mut body = message(index, wanted.handle, wanted.parent);
     let mut kind = wanted.kind.clone().into_bytes();
     kind.push(0);
@@ -346,7 +360,25 @@ fn put(netlink: &mut Netlink, index: u32, wanted: &Discipline) -> io::Result<()>
     if let Some(options) = &wanted.options {
         push_attribute(&mut body, TCA_OPTIONS, options);
     }
-    order(netlink, RTM_NEWQDISC, CREATE | REPLACE, body)
+    if let Some(sizes) = sizes {
+        push_nested(&mut body, TCA_STAB, |body| {
+            push_attribute(body, TCA_STAB_BASE, sizes);
+        });
+    }
+    body
+}
+
+impl Discipline {
+    /// One to be made.
+    pub(super) fn wanted(kind: &str, handle: u32, parent: u32, options: Vec<u8>) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            handle,
+            parent,
+            options: Some(options),
+            sized: false,
+        }
+    }
 }
 
 fn remove(netlink: &mut Netlink, index: u32, parent: u32) -> io::Result<()> {

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail like the test")]
 
+mod emulation;
 mod forwarding;
 mod namespaced;
 mod settings;

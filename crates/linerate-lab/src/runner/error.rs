@@ -53,6 +53,30 @@ pub enum LabError {
         /// The kernel's answer.
         source: KernelError,
     },
+    /// The kernel's disciplines refuse.
+    #[error(
+        "{source}. The lab's engine by netem needs CONFIG_NET_SCH_NETEM (module sch_netem) for delay and loss, and \
+         CONFIG_NET_SCH_TBF (sch_tbf) for a rate. Root loads them: modprobe -a sch_netem sch_tbf; a kernel for clouds \
+         or containers may come without, its `-extra` modules or the standard kernel have them"
+    )]
+    Disciplines {
+        /// The kernel's answer.
+        source: KernelError,
+    },
+    /// The scenario asks more than netem and tbf can do.
+    #[error("the lab's engine by netem cannot do what the scenario asks: {}", .keys.join("; "))]
+    BeyondNetem {
+        /// The keys, each with the reason.
+        keys: Vec<String>,
+    },
+    /// Neither engine.
+    #[error("{queues}. Without them, netem and tbf could carry a lab's packets, but: {netem}")]
+    NoEngine {
+        /// Why there are no packet queues.
+        queues: String,
+        /// Why netem does not help.
+        netem: String,
+    },
     /// A setting of a namespace.
     #[error("cannot set {key} = {value} on the lab's {place}: {reason}")]
     Setting {
@@ -139,7 +163,35 @@ mod tests {
         let namespaces = LabError::Namespaces { source }.to_string();
         let source = refused(io::ErrorKind::NotFound);
         let queue = LabError::Queue { source }.to_string();
+        let source = refused(io::ErrorKind::NotFound);
+        let netem = LabError::NoEngine {
+            queues: LabError::Queue {
+                source: refused(io::ErrorKind::NotFound),
+            }
+            .to_string(),
+            netem: LabError::Disciplines { source }.to_string(),
+        }
+        .to_string();
+        let beyond = LabError::NoEngine {
+            queues: LabError::Queue {
+                source: refused(io::ErrorKind::NotFound),
+            }
+            .to_string(),
+            netem: LabError::BeyondNetem {
+                keys: vec!["'policer' (why)".to_owned(), "'codel' (why)".to_owned()],
+            }
+            .to_string(),
+        }
+        .to_string();
         for (text, words) in [
+            (
+                &netem,
+                ["nfnetlink_queue", "CONFIG_NET_SCH_NETEM", "sch_tbf"],
+            ),
+            (
+                &beyond,
+                ["nfnetlink_queue", "'policer' (why)", "'codel' (why)"],
+            ),
             (
                 &namespaces,
                 [

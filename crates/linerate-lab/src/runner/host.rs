@@ -34,6 +34,8 @@ pub struct Host {
     cpus: Vec<usize>,
     /// Index of the router's interface towards it.
     pub(super) port: u32,
+    /// The name of that interface.
+    pub(super) port_name: String,
 }
 
 impl Host {
@@ -68,6 +70,7 @@ impl Host {
             number,
             cpus: cpus.to_vec(),
             port: 0,
+            port_name: port.clone(),
         };
         host.set_up_link(&port, 1, spec.mtu, mode)
             .map_err(&failed)?;

@@ -9,11 +9,13 @@ use linerate_kernel::{setting, thread};
 use linerate_model::units::Nanos;
 use serde::Serialize;
 
-use super::engine::{Engine, EngineSettings, Progress, QUEUES, other_labs};
+use super::disciplines::{DisciplineSettings, Disciplines};
+use super::engine::{Account, Engine, other_labs};
 use super::error::LabError;
 use super::host::{self, Host};
 use super::in_force::HostInForce;
-use crate::scenario::{HostSpec, Mode, PACKET_MODE_LIMIT, Scenario, Way};
+use super::queues::{Progress, QUEUES, QueueSettings, Queues};
+use crate::scenario::{EngineWish, HostSpec, Mode, PACKET_MODE_LIMIT, Scenario, Way};
 
 /// A lab of which one packet in a hundred leaves later than this, and than this share of the time that a round
 /// trip takes with a full queue, may itself be what was measured.
@@ -54,17 +56,21 @@ pub fn isolate() -> Result<Isolation, LabError> {
 /// What was really in force.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InForce {
-    /// What carried the packets.
+    /// What carried the packets: `NFQUEUE`, or `netem` (with tbf).
     pub engine: &'static str,
-    /// How packets came into the queue: `nf_tables` or `nf_tables, x_tables' NFQUEUE`.
-    pub queued_by: &'static str,
+    /// Why it was not the engine that comes first, where the scenario leaves the choice; `None` where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instead: Option<String>,
+    /// How packets came into the queue: `nf_tables` or `nf_tables, x_tables' NFQUEUE`; `None` without a queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queued_by: Option<&'static str>,
     /// Packet by packet or in bulk.
     pub mode: Mode,
     /// How the lab is set apart from the machine.
     pub isolation: Isolation,
     /// The seed of everything random.
     pub seed: u64,
-    /// The CPUs that the engine's two threads stay on, forward and back.
+    /// The CPUs that the engine's two threads stay on, forward and back; those of netem are the kernel's choice.
     pub engine_cpus: [Option<usize>; 2],
     /// Each host.
     pub hosts: BTreeMap<String, HostInForce>,
@@ -76,8 +82,8 @@ pub struct LabReport {
     /// What was really in force.
     pub in_force: InForce,
     /// What the path did.
-    pub path: Progress,
-    /// Packets that the kernel dropped before the engine heard of them.
+    pub path: Account,
+    /// Packets that the kernel dropped before the engine heard of them; `None` where unknown, or without a queue.
     pub kernel_dropped: Option<u64>,
     /// Packets that the whole machine dropped between two interfaces of a CPU meanwhile
     /// (`net.core.netdev_max_backlog`); `None` where unknown. A lab's own, unless the machine has a network
@@ -118,41 +124,57 @@ impl Lab {
     /// # Errors
     /// Each names what was tried, on which host, and what to do.
     pub fn up(scenario: &Scenario, isolation: Isolation) -> Result<Self, LabError> {
-        let mode = scenario.resolved_mode();
+        match scenario.engine {
+            EngineWish::Nfqueue => Self::by(Kind::Queues, scenario, isolation),
+            EngineWish::Netem => Self::by(Kind::Disciplines, scenario, isolation),
+            EngineWish::Auto => match Self::by(Kind::Queues, scenario, isolation) {
+                Err(queues @ LabError::Queue { .. }) => {
+                    let mut lab = Self::by(Kind::Disciplines, scenario, isolation)
+                        .map_err(|netem| neither(&queues, netem))?;
+                    lab.in_force.instead = Some(queues.to_string());
+                    Ok(lab)
+                }
+                made => made,
+            },
+        }
+    }
+
+    fn by(kind: Kind, scenario: &Scenario, isolation: Isolation) -> Result<Self, LabError> {
+        let mode = kind.mode(scenario)?;
         NetworkNamespace::make()
             .and_then(|router| router.enter())
             .map_err(LabError::work("make a network namespace for", "the router"))?;
         set_up_router()?;
         let specs = specs(scenario);
         let cpus = thread::affinity().unwrap_or_default();
-        let engine = share_out(&cpus);
+        let cpus = share_out(&cpus);
         let hosts = specs
             .iter()
             .zip(1..)
-            .zip(home_cpus(engine).into_iter().cycle())
+            .zip(home_cpus(cpus).into_iter().cycle())
             .map(|(((name, spec), number), cpus)| Host::make(name, number, spec, mode, &cpus))
             .collect::<Result<Vec<_>, _>>()?;
-        let queued_by = send_to_queues(&hosts)?;
-        let settings = EngineSettings {
-            forward: &scenario.path.forward,
-            back: &scenario.path.back,
-            seed: scenario.seed,
-            mode,
-            cross: hosts.iter().skip(2).map(|host| host.port).collect(),
-            mtu: [
-                scenario.sender.mtu.min(scenario.receiver.mtu),
-                HostSpec::default().mtu,
-            ],
-            cpus: engine,
+        let (engine, queued_by) = match kind {
+            Kind::Queues => {
+                let (queues, by) = start_queues(scenario, mode, &hosts, cpus)?;
+                (Engine::Queues(queues), Some(by))
+            }
+            Kind::Disciplines => (
+                Engine::Disciplines(start_disciplines(scenario, &hosts)?),
+                None,
+            ),
         };
-        let engine = Engine::start(&settings).map_err(|source| LabError::Queue { source })?;
         let in_force = InForce {
-            engine: "NFQUEUE",
+            engine: engine.name(),
+            instead: None,
             queued_by,
             mode,
             isolation,
             seed: scenario.seed,
-            engine_cpus: settings.cpus,
+            engine_cpus: match kind {
+                Kind::Queues => cpus,
+                Kind::Disciplines => [None; 2],
+            },
             hosts: hosts
                 .iter()
                 .zip(&specs)
@@ -160,7 +182,10 @@ impl Lab {
                 .collect::<Result<_, LabError>>()?,
         };
         Ok(Self {
-            warnings: too_fast(scenario, mode),
+            warnings: match kind {
+                Kind::Queues => too_fast(scenario, mode),
+                Kind::Disciplines => Vec::new(),
+            },
             tolerance: tolerance(scenario),
             unlimited: unlimited(scenario, mode),
             hosts,
@@ -205,7 +230,7 @@ impl Lab {
     }
 
     /// What the path did so far.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> Account {
         self.engine.progress()
     }
 
@@ -219,7 +244,10 @@ impl Lab {
     /// # Errors
     /// [`LabError::Work`] where the engine had failed on the way.
     pub fn down(mut self) -> Result<LabReport, LabError> {
-        let kernel_dropped = linerate_kernel::packet_queue::dropped(&QUEUES);
+        let kernel_dropped = match self.engine {
+            Engine::Queues(_) => linerate_kernel::packet_queue::dropped(&QUEUES),
+            Engine::Disciplines(_) => None,
+        };
         let mut others = self.other_labs;
         others.extend(other_labs());
         others.sort_unstable();
@@ -232,7 +260,10 @@ impl Lab {
         let backlog = backlog_dropped().zip(self.backlog_dropped);
         let backlog_dropped = backlog.map(|(after, before)| after.saturating_sub(before));
         let mut bottleneck = self.warnings;
-        let lags = lagging(&path, self.tolerance, kernel_dropped, stolen);
+        let lags = match &path {
+            Account::Queues(path) => lagging(path, self.tolerance, kernel_dropped, stolen),
+            Account::Disciplines(_) => Vec::new(),
+        };
         if !lags.is_empty() && self.unlimited {
             bottleneck.push(format!(
                 "the path has no rate, and about {PACKET_MODE_LIMIT} is what can be decided packet by packet; a rate, or mode = \"bulk\", takes the lab out of it"
@@ -254,6 +285,75 @@ impl Lab {
             bottleneck,
         })
     }
+}
+
+/// Which engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Queues,
+    Disciplines,
+}
+
+impl Kind {
+    /// How packets are decided by it; netem loses and delays what it is handed, so that must be single packets.
+    fn mode(self, scenario: &Scenario) -> Result<Mode, LabError> {
+        let keys = match self {
+            Self::Queues => return Ok(scenario.resolved_mode()),
+            Self::Disciplines => scenario.beyond_netem(),
+        };
+        if keys.is_empty() {
+            Ok(Mode::Packet)
+        } else {
+            Err(LabError::BeyondNetem { keys })
+        }
+    }
+}
+
+/// What to say where there are no queues and netem does not help; other errors have nothing to do with the engine.
+fn neither(queues: &LabError, netem: LabError) -> LabError {
+    match netem {
+        LabError::BeyondNetem { .. } | LabError::Disciplines { .. } => LabError::NoEngine {
+            queues: queues.to_string(),
+            netem: netem.to_string(),
+        },
+        other => other,
+    }
+}
+
+fn start_queues(
+    scenario: &Scenario,
+    mode: Mode,
+    hosts: &[Host],
+    cpus: [Option<usize>; 2],
+) -> Result<(Queues, &'static str), LabError> {
+    let queued_by = send_to_queues(hosts)?;
+    let settings = QueueSettings {
+        forward: &scenario.path.forward,
+        back: &scenario.path.back,
+        seed: scenario.seed,
+        mode,
+        cross: hosts.iter().skip(2).map(|host| host.port).collect(),
+        mtu: [
+            scenario.sender.mtu.min(scenario.receiver.mtu),
+            HostSpec::default().mtu,
+        ],
+        cpus,
+    };
+    let queues = Queues::start(&settings).map_err(|source| LabError::Queue { source })?;
+    Ok((queues, queued_by))
+}
+
+fn start_disciplines(scenario: &Scenario, hosts: &[Host]) -> Result<Disciplines, LabError> {
+    let port = |at: usize| hosts.get(at).map_or("", |host| host.port_name.as_str());
+    let settings = DisciplineSettings {
+        forward: &scenario.path.forward,
+        back: &scenario.path.back,
+        seed: scenario.seed,
+        // What goes forward leaves towards the receiver.
+        ports: [port(1), port(0)],
+        mtu: scenario.sender.mtu.max(scenario.receiver.mtu),
+    };
+    Disciplines::start(&settings).map_err(|source| LabError::Disciplines { source })
 }
 
 /// How late a packet in a hundred may leave. What is late by a twentieth of what the scenario itself lets round

@@ -11,9 +11,10 @@
 //! `kill -9`, the kernel removes namespaces, interfaces and rules, and kills the programs that were started
 //! on the hosts. Nothing of the machine's own is touched.
 //!
-//! An engine by netem and tbf is not built: netem cannot be had in the kernels that this was made on, so it
-//! could not be tried.
+//! That is the engine by packet queues. The other one leaves it to the kernel: netem and tbf on the router's
+//! interfaces do what the path is to do, and count what they count.
 
+mod disciplines;
 mod engine;
 mod error;
 mod host;
@@ -23,13 +24,16 @@ mod lab;
 mod lane;
 mod lateness;
 mod probe;
+mod queues;
 mod share;
 
-pub use engine::{Passed, Progress, other_labs};
+pub use disciplines::{Shaped, Shaping};
+pub use engine::{Account, other_labs};
 pub use error::LabError;
 pub use host::{Host, INTERFACE};
 pub use in_force::HostInForce;
 pub use lab::{InForce, Isolation, Lab, LabReport, isolate};
 pub use lateness::Lateness;
 pub use probe::{Probes, one_way};
+pub use queues::{Passed, Progress};
 pub use share::{CpuInForce, CpuMeter, CpuShare};

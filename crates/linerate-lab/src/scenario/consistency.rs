@@ -2,7 +2,7 @@
 
 use linerate_model::units::{BitRate, Bytes};
 
-use super::types::{Family, Mode, ModeWish, Scenario, Way};
+use super::types::{EngineWish, Family, Mode, ModeWish, Scenario, Way};
 use crate::path::{Discipline, Loss, Probability, Settings};
 
 /// The most that packet mode carries in one direction without becoming the bottleneck itself on two cores.
@@ -97,6 +97,7 @@ pub(super) fn check(scenario: &Scenario) -> Verdict {
         policer(scenario, settings)?;
         sizes(scenario, settings)?;
     }
+    engine(scenario)?;
     mtu(scenario)?;
     times(scenario)
 }
@@ -108,6 +109,20 @@ fn mode(scenario: &Scenario, settings: &Settings) -> Verdict {
         )),
         _ => Ok(()),
     }
+}
+
+fn engine(scenario: &Scenario) -> Verdict {
+    let beyond = match scenario.engine {
+        EngineWish::Netem => scenario.beyond_netem(),
+        EngineWish::Auto | EngineWish::Nfqueue => Vec::new(),
+    };
+    if beyond.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "engine = \"netem\" cannot do: {}. Say engine = \"nfqueue\" or \"auto\"",
+        beyond.join("; ")
+    ))
 }
 
 fn policer(scenario: &Scenario, settings: &Settings) -> Verdict {

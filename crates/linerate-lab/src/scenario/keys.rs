@@ -162,6 +162,12 @@ pub(super) const TOP: Section = Section {
             "Whether packets are decided one by one (segmentation offload off) or as super-segments of up to 64 KiB.",
         ),
         key(
+            "engine",
+            "\"auto\", \"nfqueue\" or \"netem\"",
+            "auto",
+            "What carries the packets: this program by packet queues of the kernel (NFQUEUE), or the kernel's disciplines netem and tbf.",
+        ),
+        key(
             "family",
             "\"ipv4\" or \"ipv6\"",
             "ipv4",

@@ -19,6 +19,7 @@
 //! ```
 
 mod amount;
+mod beyond_netem;
 mod claims;
 pub mod command_line;
 mod consistency;
@@ -31,11 +32,12 @@ mod reader;
 mod test_arguments;
 mod types;
 
+pub use beyond_netem::LEAST_REORDERED;
 pub use claims::{Checked, Claim, Standing};
 pub use consistency::PACKET_MODE_LIMIT;
 pub use error::ScenarioError;
 pub use presets::{PRESETS, Preset};
 pub use types::{
-    Cross, CrossKind, DEFAULT_CONGESTION, Expect, Family, HostSpec, Mode, ModeWish, PathSpec,
-    RateRange, Scenario, TestSpec, Way,
+    Cross, CrossKind, DEFAULT_CONGESTION, EngineWish, Expect, Family, HostSpec, Mode, ModeWish,
+    PathSpec, RateRange, Scenario, TestSpec, Way,
 };

@@ -9,7 +9,7 @@ use super::command_line::options;
 use super::error::ScenarioError;
 use super::keys;
 use super::reader::{Document, Table, Value};
-use super::types::{Expect, Family, HostSpec, ModeWish, RateRange, Scenario, TestSpec};
+use super::types::{EngineWish, Expect, Family, HostSpec, ModeWish, RateRange, Scenario, TestSpec};
 use super::{consistency, read_path};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -62,6 +62,9 @@ impl Scenario {
                 .unwrap_or(1),
             mode: top
                 .read("mode", |value| value.word(&modes))?
+                .unwrap_or_default(),
+            engine: top
+                .read("engine", |value| value.word(&EngineWish::WORDS))?
                 .unwrap_or_default(),
             family: top
                 .read("family", |value| value.word(&families))?

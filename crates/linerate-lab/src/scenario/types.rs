@@ -21,6 +21,8 @@ pub struct Scenario {
     pub seed: u64,
     /// What was asked for; [`Scenario::mode`] is what follows.
     pub mode: ModeWish,
+    /// What shall carry the packets.
+    pub engine: EngineWish,
     /// Addresses of the hosts.
     pub family: Family,
     /// The path.
@@ -46,6 +48,28 @@ pub enum ModeWish {
     Packet,
     /// As super-segments, with the hosts' offload on.
     Bulk,
+}
+
+/// What shall carry the packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineWish {
+    /// Packet queues where they are to be had, else netem where it can do what the scenario asks.
+    #[default]
+    Auto,
+    /// Packet queues, decided on by this program.
+    Nfqueue,
+    /// The kernel's disciplines netem and tbf.
+    Netem,
+}
+
+impl EngineWish {
+    /// Each by the word that stands for it in a scenario.
+    pub const WORDS: [(&'static str, Self); 3] = [
+        ("auto", Self::Auto),
+        ("nfqueue", Self::Nfqueue),
+        ("netem", Self::Netem),
+    ];
 }
 
 /// How packets are decided.

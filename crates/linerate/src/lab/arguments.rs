@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use linerate_lab::scenario::EngineWish;
+
 use crate::arguments::PictureArguments;
 
 /// `linerate lab`.
@@ -47,6 +49,9 @@ pub(super) struct RunArguments {
     /// Another seed than the scenario's
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
+    /// auto, nfqueue or netem, whatever the scenario says
+    #[arg(long, value_name = "ENGINE", value_parser = engine)]
+    pub(super) engine: Option<EngineWish>,
     /// First do what the findings of this record advise, as far as a lab can
     #[arg(long, value_name = "RECORD")]
     pub(super) remedy_of: Option<PathBuf>,
@@ -87,7 +92,7 @@ pub(super) struct UpArguments {
     /// A name for it: up to 64 letters, digits, dots, dashes, underscores
     pub(super) name: String,
     /// A scenario's file, or the name of a preset, instead of the options below
-    #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["rate", "rtt", "jitter", "queue", "loss", "mode"])]
+    #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["rate", "rtt", "jitter", "queue", "loss", "mode", "engine"])]
     pub(super) scenario: Option<String>,
     /// Rate of the bottleneck, bit/s (K, M, G of 1000) [default: unlimited]
     #[arg(long, value_name = "RATE")]
@@ -107,6 +112,9 @@ pub(super) struct UpArguments {
     /// auto, packet or bulk
     #[arg(long, value_name = "MODE")]
     pub(super) mode: Option<String>,
+    /// auto, nfqueue or netem
+    #[arg(long, value_name = "ENGINE")]
+    pub(super) engine: Option<String>,
     /// Seed of everything random
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
@@ -197,6 +205,9 @@ pub(super) struct GradeArguments {
     /// Only scenarios whose name contains this; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub(super) only: Vec<String>,
+    /// auto, nfqueue or netem, whatever the scenarios say; those that netem cannot carry are left out
+    #[arg(long, value_name = "ENGINE", value_parser = engine, conflicts_with = "kept")]
+    pub(super) engine: Option<EngineWish>,
     /// Add this to the seed of each scenario
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) seeds_from: u64,
@@ -215,6 +226,13 @@ pub(super) struct GradeArguments {
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,
+}
+
+fn engine(text: &str) -> Result<EngineWish, String> {
+    let known = EngineWish::WORDS.iter().find(|(word, _)| *word == text);
+    known
+        .map(|(_, engine)| *engine)
+        .ok_or_else(|| "it is none of auto, nfqueue and netem".to_owned())
 }
 
 fn share(text: &str) -> Result<f64, String> {

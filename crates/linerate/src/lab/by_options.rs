@@ -78,6 +78,8 @@ fn text_of(arguments: &UpArguments) -> String {
     lines.extend(arguments.seed.map(|seed| format!("seed = {seed}")));
     let mode = arguments.mode.as_deref();
     lines.extend(mode.map(|mode| format!("mode = {}", quoted(mode))));
+    let engine = arguments.engine.as_deref();
+    lines.extend(engine.map(|engine| format!("engine = {}", quoted(engine))));
     lines.push("[path]".to_owned());
     lines.extend(path.iter().map(|(key, value)| match *key {
         "loss" => format!("{key} = {value}"),
@@ -89,6 +91,7 @@ fn text_of(arguments: &UpArguments) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_lab::scenario::EngineWish;
     use linerate_model::units::Nanos;
 
     fn arguments() -> UpArguments {
@@ -101,6 +104,7 @@ mod tests {
             queue: Some("2x".to_owned()),
             loss: Some(1e-4),
             mode: Some("packet".to_owned()),
+            engine: Some("nfqueue".to_owned()),
             seed: Some(9),
         }
     }
@@ -109,6 +113,7 @@ mod tests {
     fn options_are_a_scenario_whatever_its_path_is_called() {
         let (_, scenario) = scenario(&arguments()).unwrap();
         assert_eq!(scenario.seed, 9);
+        assert_eq!(scenario.engine, EngineWish::Nfqueue);
         assert_eq!(scenario.path.rtt(), Nanos::from_millis(60));
         assert_eq!(scenario.about, "rate 1G, rtt 60ms, queue 2x, loss 0.0001");
     }
@@ -125,6 +130,11 @@ mod tests {
             rate: None,
             ..arguments()
         });
+        let unknown = error(UpArguments {
+            engine: Some("tun".to_owned()),
+            ..arguments()
+        });
+        assert!(unknown.starts_with("--engine tun: "), "{unknown}");
         assert!(
             wrong.contains("'queue'") && !wrong.contains("options:"),
             "{wrong}"

@@ -6,7 +6,7 @@ use linerate_experiment::grade::{self, Observed, Rounds, Step};
 use linerate_experiment::remedy::{self, Promise};
 use linerate_kernel::thread::SignalFd;
 use linerate_lab::runner::{self, Isolation};
-use linerate_lab::scenario::{Mode, Scenario};
+use linerate_lab::scenario::{EngineWish, Mode, Scenario};
 use linerate_model::finding::Finding;
 
 use super::arguments::GradeArguments;
@@ -21,7 +21,10 @@ const STOPPED: &str = "stopped by a signal";
 
 /// Runs and grades.
 pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), Failure> {
-    let scenarios = scenarios(&arguments.folder, &arguments.only)?;
+    let mut scenarios = scenarios(&arguments.folder, &arguments.only)?;
+    if let Some(engine) = arguments.engine {
+        scenarios = by_engine(scenarios, engine, printer)?;
+    }
     if let Some(folder) = &arguments.kept {
         let read = |scenario: &Scenario, seed, _| kept::read(folder, &scenario.name, seed);
         return graded(arguments, &scenarios, read, |_, _| {}, printer);
@@ -160,6 +163,36 @@ fn scenarios(folder: &Path, only: &[String]) -> Result<Vec<Scenario>, Failure> {
     Ok(scenarios)
 }
 
+/// The scenarios with another engine, without those that it cannot carry.
+fn by_engine(
+    scenarios: Vec<Scenario>,
+    engine: EngineWish,
+    printer: &Printer,
+) -> Result<Vec<Scenario>, Failure> {
+    let mut all = Vec::new();
+    for scenario in scenarios {
+        let beyond = match engine {
+            EngineWish::Netem => scenario.beyond_netem(),
+            EngineWish::Auto | EngineWish::Nfqueue => Vec::new(),
+        };
+        if beyond.is_empty() {
+            all.push(Scenario { engine, ..scenario });
+        } else {
+            printer.tell(&format!(
+                "{} is left out: netem cannot do {}",
+                scenario.name,
+                beyond.join("; ")
+            ));
+        }
+    }
+    if all.is_empty() {
+        return Err(Failure::Usage(
+            "netem can carry none of these scenarios".to_owned(),
+        ));
+    }
+    Ok(all)
+}
+
 /// One run.
 fn observe(
     scenario: &Scenario,
@@ -205,7 +238,6 @@ fn observe(
 fn observed(scenario: &Scenario, ran: &Ran, document: &serde_json::Value) -> Observed {
     let findings: Vec<Finding> =
         serde_json::from_value(document["findings"].clone()).unwrap_or_default();
-    let path = &ran.lab.path;
     Observed {
         seed: scenario.seed,
         promises: findings.iter().filter_map(Promise::of).collect(),
@@ -220,7 +252,7 @@ fn observed(scenario: &Scenario, ran: &Ran, document: &serde_json::Value) -> Obs
         }
         .to_owned(),
         attempt: 1,
-        claims: scenario.check_claims(&path.forward.counters, &path.back.counters),
+        claims: ran.lab.path.check_claims(scenario),
         bottleneck: ran.lab.bottleneck.clone(),
     }
 }

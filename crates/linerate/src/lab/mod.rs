@@ -63,6 +63,7 @@ pub(crate) fn run(arguments: LabArguments, printer: &Printer) -> Result<(), Fail
 fn run_one(arguments: &RunArguments, printer: &Printer) -> Result<(), Failure> {
     let mut scenario = scenario(&arguments.scenario)?;
     scenario.seed = arguments.seed.unwrap_or(scenario.seed);
+    scenario.engine = arguments.engine.unwrap_or(scenario.engine);
     if let Some(record) = &arguments.remedy_of {
         scenario = remedied(&scenario, record, printer)?;
     }
@@ -174,6 +175,7 @@ pub(crate) fn scenario_by_options(path: &PathOptions) -> Result<Scenario, Failur
         queue: path.queue.clone(),
         loss: path.loss,
         mode: path.mode.clone(),
+        engine: None,
         seed: None,
     };
     by_options::scenario(&arguments).map(|(_, scenario)| scenario)

@@ -11,8 +11,8 @@ use std::fmt::Write as _;
 use linerate_kernel::process::ChildSettings;
 use linerate_kernel::{clock, counters, poll, thread};
 use linerate_lab::path::Counters;
-use linerate_lab::runner::{self, Isolation, Lab, Probes, Progress};
-use linerate_lab::scenario::Scenario;
+use linerate_lab::runner::{self, Account, Isolation, Lab, Probes};
+use linerate_lab::scenario::{Scenario, Way};
 use linerate_model::units::{BitRate, Nanos};
 use serde::Serialize;
 
@@ -182,7 +182,7 @@ fn table(checks: &[Check]) -> String {
 fn scenario(text: &str) -> Result<Scenario, Failure> {
     Ok(Scenario::parse(
         "selfcheck",
-        &format!("name = \"selfcheck\"\nabout = \"a check\"\n{text}"),
+        &format!("name = \"selfcheck\"\nabout = \"a check\"\nengine = \"nfqueue\"\n{text}"),
     )?)
 }
 
@@ -240,9 +240,13 @@ fn saturated(isolation: Isolation, _: &SignalFd, _: u32) -> Result<Check, Failur
     let mut times = runner::one_way(&lab, "sender", "receiver", probes)?;
     let after = lab.progress();
     drop((program, serving));
-    let carried = rate_between(&before, &after, |counters| counters.ours.delivered.bytes);
+    let carried = rate_between(&before, &after, |counters| counters.ours.delivered.bytes)
+        .ok_or_else(by_queues)?;
     let report = lab.down()?;
-    let late = report.path.forward.lateness.p99;
+    let late = match &report.path {
+        Account::Queues(path) => path.forward.lateness.p99,
+        Account::Disciplines(_) => return Err(by_queues()),
+    };
     let stolen = report.stolen.map_or(String::new(), |share| {
         format!("; {:.1} % of CPU time stolen", 100.0 * share)
     });
@@ -343,7 +347,7 @@ fn cubic(isolation: Isolation, signals: &SignalFd, seed: u32) -> Result<Check, F
     );
     let (ran, document) = tested(&text, isolation, signals)?;
     let whole = whole_rate(&document).ok_or_else(|| no_figure(&ran))?;
-    let counters = &ran.lab.path.forward.counters;
+    let counters = ran.lab.path.counters(Way::Forward).ok_or_else(by_queues)?;
     let (hits, trials) = (counters.loss_hits, counters.loss_trials);
     let odds = hits.max(1) as f64 / trials.max(1) as f64;
     let model = 1448.0 * 8.0 / rtt * 1.22 / odds.sqrt() / 1e6;
@@ -372,10 +376,19 @@ fn whole_rate(document: &serde_json::Value) -> Option<f64> {
     document.pointer("/summary/whole_run_bps")?.as_f64()
 }
 
-fn rate_between(before: &Progress, after: &Progress, bytes: fn(&Counters) -> u64) -> BitRate {
+/// `None` of an engine that does not count it.
+fn rate_between(before: &Account, after: &Account, bytes: fn(&Counters) -> u64) -> Option<BitRate> {
+    let (Account::Queues(before), Account::Queues(after)) = (before, after) else {
+        return None;
+    };
     let moved = bytes(&after.forward.counters).saturating_sub(bytes(&before.forward.counters));
     let span = after.forward.at.since(before.forward.at);
-    BitRate::of(linerate_model::units::Bytes(moved), span).unwrap_or_default()
+    Some(BitRate::of(linerate_model::units::Bytes(moved), span).unwrap_or_default())
+}
+
+/// The checks ask for the engine by packet queues, whose counters they read.
+fn by_queues() -> Failure {
+    Failure::Lab("the check needs the engine by packet queues".to_owned())
 }
 
 /// Waits until the test's streams run.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use linerate_lab::path::{ClassCounters, Counters};
-use linerate_lab::runner::{LabReport, Passed};
+use linerate_lab::runner::{Account, LabReport, Passed, Shaped};
 use linerate_lab::scenario::{Mode, Scenario};
 use linerate_model::units::{Bytes, grouped};
 
@@ -17,11 +17,28 @@ pub(super) fn report(scenario: &Scenario, lab: &LabReport) -> String {
     };
     let _ = writeln!(
         out,
-        "Path        {}: {}\n            {} ({}), {mode}, seed {}",
-        scenario.name, scenario.about, force.engine, force.queued_by, force.seed
+        "Path        {}: {}\n            {}, {mode}, seed {}",
+        scenario.name,
+        scenario.about,
+        match force.queued_by {
+            Some(by) => format!("{} ({by})", force.engine),
+            None => force.engine.to_owned(),
+        },
+        force.seed
     );
-    for (name, passed) in [("forward", &lab.path.forward), ("back", &lab.path.back)] {
-        direction(&mut out, name, passed);
+    if let Some(why) = &force.instead {
+        let _ = writeln!(out, "            because NFQUEUE is not to be had: {why}");
+    }
+    match &lab.path {
+        Account::Queues(path) => {
+            direction(&mut out, "forward", &path.forward);
+            direction(&mut out, "back", &path.back);
+        }
+        Account::Disciplines(path) => {
+            for (name, shaped) in [("forward", &path.forward), ("back", &path.back)] {
+                let _ = writeln!(out, "  {name:<16} {}", counted(shaped));
+            }
+        }
     }
     for (name, host) in &force.hosts {
         let setting = |key: &str| host.settings.get(key).map_or("unknown", String::as_str);
@@ -58,7 +75,9 @@ pub(super) fn report(scenario: &Scenario, lab: &LabReport) -> String {
             lab.other_labs.len()
         );
     }
-    if lab.bottleneck.is_empty() {
+    if lab.bottleneck.is_empty() && matches!(lab.path, Account::Disciplines(_)) {
+        out.push_str("How late packets left is not known: the kernel's disciplines do not tell.\n");
+    } else if lab.bottleneck.is_empty() {
         out.push_str("The lab kept pace with what it was asked for.\n");
     }
     for reason in &lab.bottleneck {
@@ -85,6 +104,34 @@ fn direction(out: &mut String, name: &str, passed: &Passed) {
         "  {:<16} {queue}left late by {} (median), {} (99 %), {} (most)",
         "", late.median, late.p99, late.most
     );
+}
+
+/// What the kernel's disciplines tell of a direction.
+fn counted(shaped: &Shaped) -> String {
+    let Some(packets) = shaped.delivered_packets else {
+        return "nothing is asked of it, and nothing counts its packets".to_owned();
+    };
+    let bytes = shaped
+        .delivered_bytes
+        .map_or_else(String::new, |bytes| format!("{} in ", Bytes(bytes)));
+    let mut text = format!(
+        "{}: {bytes}{} packets left",
+        shaped.disciplines.join(" and "),
+        grouped(packets)
+    );
+    for (what, count) in [
+        ("lost", shaped.lost),
+        ("dropped by the full queue", shaped.queue_dropped),
+        ("still on the way", shaped.held_packets),
+    ] {
+        if let Some(count) = count.filter(|count| *count > 0) {
+            let _ = write!(text, ", {} {what}", grouped(count));
+        }
+    }
+    if let Some(burst) = shaped.burst {
+        let _ = write!(text, "; a rest lets {burst} pass at once");
+    }
+    text
 }
 
 fn traffic(of: &ClassCounters) -> String {
@@ -133,6 +180,24 @@ fn queue(counters: &Counters) -> String {
 mod tests {
     use super::*;
     use linerate_lab::path::Tally;
+
+    #[test]
+    fn what_no_discipline_counts_is_not_told_as_nothing() {
+        let mut shaped = Shaped::default();
+        assert!(counted(&shaped).contains("nothing counts"));
+        shaped = Shaped {
+            disciplines: vec!["netem", "tbf"],
+            burst: Some(Bytes(4096)),
+            delivered_packets: Some(1000),
+            lost: Some(7),
+            queue_dropped: Some(0),
+            ..shaped
+        };
+        assert_eq!(
+            counted(&shaped),
+            "netem and tbf: 1,000 packets left, 7 lost; a rest lets 4.00 KiB pass at once"
+        );
+    }
 
     #[test]
     fn what_came_is_told_apart_from_what_was_delivered() {

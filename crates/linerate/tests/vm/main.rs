@@ -12,6 +12,7 @@ mod guests;
 mod images;
 mod machine;
 mod monitor;
+mod netem;
 mod persist;
 mod port;
 mod prove;

@@ -1,0 +1,121 @@
+//! The disciplines of an emulated path, in a namespace made for the test. The test runs itself again inside.
+
+use std::net::UdpSocket;
+use std::process::Command;
+
+use linerate_kernel::setting::emulation::{Netem, Place, TokenBucket, set_netem, set_token_bucket};
+use linerate_kernel::{counters, route, setting};
+use linerate_model::units::{BitRate, Nanos};
+
+use crate::skipped;
+
+const INSIDE: &str = "LINERATE_TEST_EMULATION";
+
+#[test]
+fn a_bucket_is_put_there_and_counts_and_netem_is_or_is_named_as_missing() {
+    if std::env::var_os(INSIDE).is_some() {
+        bucket();
+        return netem();
+    }
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--net"])
+        .arg(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "--nocapture",
+            "emulation::a_bucket_is_put_there_and_counts_and_netem_is_or_is_named_as_missing",
+        ])
+        .env(INSIDE, "1")
+        .output();
+    match output {
+        Ok(output) if output.status.success() => {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            for line in said
+                .lines()
+                .filter_map(|line| line.strip_prefix("skipped: "))
+            {
+                skipped(line);
+            }
+        }
+        Ok(output) if output.status.code() == Some(101) => {
+            panic!(
+                "{}{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            )
+        }
+        other => skipped(&format!("no user namespace: {other:?}")),
+    }
+}
+
+/// Datagrams of 1000 bytes of payload through a bucket on the loopback interface, all at once: what it holds at once
+/// passes, what fits waits, and the rest is dropped, by the lengths that it was told to count.
+fn bucket() {
+    setting::set_up("lo", true).unwrap();
+    let index = route::index_of("lo").unwrap();
+    let bucket = TokenBucket {
+        rate: BitRate(80),
+        burst: 70_000,
+        queue: 3 * 1128,
+    };
+    match set_token_bucket("lo", &bucket, Place::Alone, 100) {
+        Err(error) if error.code() == Some(libc::ENOENT) => {
+            assert!(error.to_string().contains("CONFIG_NET_SCH_TBF"), "{error}");
+            return skipped("this kernel has no tbf");
+        }
+        other => other.unwrap(),
+    }
+    let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    sender.connect(receiver.local_addr().unwrap()).unwrap();
+    for _ in 0..80 {
+        // A drop in the sending host itself may be told to the sender.
+        drop(sender.send(&[0; 1000]));
+    }
+    let of = |kind: &str| {
+        let all = counters::qdiscs(index).unwrap();
+        all.into_iter().find(|one| one.kind == kind).unwrap()
+    };
+    let told = of("tbf");
+    // 1028 bytes of IP and 100 of overhead: a bucket of 70,000 holds 62 of them, and at 10 bytes a second the next
+    // is minutes away.
+    assert_eq!(told.packets, 62, "{told:?}");
+    assert_eq!(told.bytes, told.packets * 1128);
+    assert_eq!((told.qlen, told.backlog_bytes), (3, 3 * 1128), "{told:?}");
+    assert_eq!(told.packets + u64::from(told.drops) + 3, 80, "{told:?}");
+    assert!(told.overlimits > 0, "{told:?}");
+    // Changed, not replaced: what it counted stays.
+    let faster = TokenBucket {
+        rate: BitRate(8_000_000_000),
+        ..bucket
+    };
+    set_token_bucket("lo", &faster, Place::Alone, 100).unwrap();
+    assert!(of("tbf").packets >= told.packets);
+}
+
+fn netem() {
+    setting::set_up("lo", true).unwrap();
+    let netem = Netem {
+        limit: 1000,
+        delay: Nanos::from_millis(10),
+        ..Netem::default()
+    };
+    match set_netem("lo", &netem, 38) {
+        Err(error) => {
+            assert_eq!(error.code(), Some(libc::ENOENT), "{error}");
+            let text = error.to_string();
+            assert!(
+                text.contains(
+                    "put the discipline netem on lo: this kernel has no netem (CONFIG_NET_SCH_NETEM"
+                ),
+                "{text}"
+            );
+        }
+        Ok(()) => {
+            let index = route::index_of("lo").unwrap();
+            let all = counters::qdiscs(index).unwrap();
+            assert_eq!(all[0].kind, "netem");
+            assert_eq!(all[0].parent, u32::MAX);
+        }
+    }
+}

@@ -1,0 +1,464 @@
+//! The engine by netem and tbf: the router's interfaces delay, lose and shape what leaves by them, in the kernel. A
+//! thread makes the changes when their times have come.
+//!
+//! Where a direction needs both, netem stands first: what it loses never reaches the bottleneck, and a packet waits in
+//! tbf's queue after its way and not before it, which a test's ends cannot tell apart. Where it needs neither, its
+//! interface has no discipline, and nothing counts its packets.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use linerate_kernel::counters::{self, QdiscCounters};
+use linerate_kernel::event::EventFd;
+use linerate_kernel::poll::{self, Interest, PollEntry};
+use linerate_kernel::setting::emulation::{
+    LONGEST_DISTRIBUTION, Netem, NetemLoss, Place, Spread, TokenBucket, WHOLE_SPREAD, set_netem,
+    set_token_bucket,
+};
+use linerate_kernel::{KernelError, clock, route};
+use linerate_model::units::{BitRate, Bytes, Nanos};
+use serde::Serialize;
+
+use super::engine::FORWARD_THREAD;
+use crate::path::{
+    ClassCounters, Counters, DirectionSpec, Drops, Loss, Probability, Settings, Tally,
+};
+use crate::scenario::Way;
+
+/// Packets that a delay line may hold: 200 ms of 1500 bytes at 40 Gbit/s.
+const LONGEST: u32 = 700_000;
+/// A timer of the kernel may be late by so much and the rate still be kept: tbf's bucket holds what comes in in it,
+/// which also passes at once after a rest.
+const TIMER: Nanos = Nanos::from_millis(2);
+/// Packets that a bucket holds at least.
+const LEAST_PACKETS: u64 = 2;
+/// The rate of a tbf at times without a bottleneck: the largest that a scenario may ask for.
+const UNLIMITED: BitRate = BitRate(400_000_000_000);
+/// Steps of an even spread.
+const EVEN: i16 = 256;
+
+/// What one direction's disciplines counted. Frames that find neighbours (ARP, neighbour discovery) count as well.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Shaped {
+    /// The disciplines that packets meet, the first first; empty where the scenario asks nothing of the direction, and
+    /// then nothing is counted.
+    pub disciplines: Vec<&'static str>,
+    /// Bytes that tbf lets pass at once after a rest, counted like the rate; `None` without one.
+    pub burst: Option<Bytes>,
+    /// Packets that left, copies among them.
+    pub delivered_packets: Option<u64>,
+    /// Their IP bytes; `None` also where `overhead` changes on the way.
+    pub delivered_bytes: Option<u64>,
+    /// Packets that netem lost; `None` without one.
+    pub lost: Option<u64>,
+    /// Packets that found tbf's queue full; `None` without one.
+    pub queue_dropped: Option<u64>,
+    /// Packets on the way or in the queue now.
+    pub held_packets: Option<u64>,
+    /// Changes of the settings that took effect.
+    pub changes: u32,
+    /// When this was so, on the monotonic clock.
+    pub at: Nanos,
+}
+
+/// Both directions.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Shaping {
+    /// Sender to receiver.
+    pub forward: Shaped,
+    /// Receiver to sender.
+    pub back: Shaped,
+}
+
+impl Shaping {
+    /// One direction.
+    pub const fn way(&self, way: Way) -> &Shaped {
+        match way {
+            Way::Forward => &self.forward,
+            Way::Back => &self.back,
+        }
+    }
+}
+
+impl Shaped {
+    /// What is known of it in the path's own counters; all that is not is 0 there, so only what the disciplines count
+    /// may be read.
+    pub(super) fn counted(&self) -> Counters {
+        let tally = |packets: Option<u64>| Tally {
+            packets: packets.unwrap_or(0),
+            segments: packets.unwrap_or(0),
+            bytes: 0,
+        };
+        let known = [
+            self.delivered_packets,
+            self.held_packets,
+            self.lost,
+            self.queue_dropped,
+        ];
+        let offered = known.into_iter().flatten().sum();
+        Counters {
+            ours: ClassCounters {
+                offered: tally(Some(offered)),
+                delivered: tally(self.delivered_packets),
+                held: tally(self.held_packets),
+                dropped: Drops {
+                    queue: tally(self.queue_dropped),
+                    loss: tally(self.lost),
+                    ..Drops::default()
+                },
+                ..ClassCounters::default()
+            },
+            loss_hits: self.lost.unwrap_or(0),
+            loss_trials: offered,
+            changes: self.changes,
+            ..Counters::default()
+        }
+    }
+}
+
+/// What the engine is told.
+#[derive(Debug)]
+pub(super) struct DisciplineSettings<'a> {
+    pub(super) forward: &'a DirectionSpec,
+    pub(super) back: &'a DirectionSpec,
+    pub(super) seed: u64,
+    /// The router's interfaces by which packets leave, forward and back.
+    pub(super) ports: [&'a str; 2],
+    /// The largest packet, IP bytes.
+    pub(super) mtu: u32,
+}
+
+/// The running engine.
+#[derive(Debug)]
+pub(super) struct Disciplines {
+    ways: [Direction; 2],
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<Result<(), KernelError>>>,
+}
+
+/// What the thread is told, and tells.
+#[derive(Debug)]
+struct Shared {
+    /// When the test began.
+    begun: Mutex<Option<Nanos>>,
+    stop: AtomicBool,
+    wake: EventFd,
+    /// Changes made, forward and back.
+    changes: [AtomicU32; 2],
+}
+
+impl Disciplines {
+    /// Puts the disciplines there, and starts the thread that changes them. The calling thread is in the router's
+    /// namespace.
+    pub(super) fn start(settings: &DisciplineSettings<'_>) -> Result<Self, KernelError> {
+        let failed = |source| KernelError {
+            operation: "start",
+            object: "the lab's engine".to_owned(),
+            source,
+        };
+        // Each direction its own dice.
+        let seed = |at: u64| settings.seed.wrapping_mul(2).wrapping_add(at);
+        let [forward, back] = settings.ports;
+        let ways = [
+            Direction::new(forward, settings.forward, seed(0), settings.mtu),
+            Direction::new(back, settings.back, seed(1), settings.mtu),
+        ];
+        for way in &ways {
+            way.apply(&way.spec.settings)?;
+        }
+        let shared = Arc::new(Shared {
+            begun: Mutex::new(None),
+            stop: AtomicBool::new(false),
+            wake: EventFd::new().map_err(failed)?,
+            changes: Default::default(),
+        });
+        let work = Work {
+            ways: ways.clone(),
+            shared: Arc::clone(&shared),
+        };
+        let thread = std::thread::Builder::new()
+            .name(FORWARD_THREAD.to_owned())
+            .spawn(move || work.run())
+            .map_err(failed)?;
+        Ok(Self {
+            ways,
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    pub(super) fn begin(&self) {
+        let mut begun = self
+            .shared
+            .begun
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        begun.get_or_insert_with(clock::monotonic);
+        drop(begun);
+        drop(self.shared.wake.raise());
+    }
+
+    pub(super) fn progress(&self) -> Shaping {
+        let told = |at: usize| {
+            let changes = self.shared.changes[at].load(Ordering::Acquire);
+            self.ways[at].told(changes)
+        };
+        Shaping {
+            forward: told(0),
+            back: told(1),
+        }
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.thread
+            .as_ref()
+            .is_some_and(|thread| !thread.is_finished())
+    }
+
+    pub(super) fn stop(&mut self) -> io::Result<Shaping> {
+        self.shared.stop.store(true, Ordering::Release);
+        drop(self.shared.wake.raise());
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            Some(Ok(ended)) => ended?,
+            None => {}
+        }
+        Ok(self.progress())
+    }
+}
+
+impl Drop for Disciplines {
+    fn drop(&mut self) {
+        // Its error was for whoever asked.
+        drop(self.stop());
+    }
+}
+
+/// Makes the changes.
+struct Work {
+    ways: [Direction; 2],
+    shared: Arc<Shared>,
+}
+
+impl Work {
+    fn run(&self) -> Result<(), KernelError> {
+        let failed = |source| KernelError {
+            operation: "wait for",
+            object: "the next change of the path".to_owned(),
+            source,
+        };
+        // It ends when it is told to: each turn makes what is due and waits for what is next.
+        while !self.shared.stop.load(Ordering::Acquire) {
+            let begun = *self
+                .shared
+                .begun
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let next = match begun {
+                Some(begun) => self.make_due(begun)?,
+                None => None,
+            };
+            let span = next.map(|next| next.since(clock::monotonic()));
+            let mut entries = [PollEntry::new(
+                std::os::fd::AsFd::as_fd(&self.shared.wake),
+                Interest::READ,
+            )];
+            if poll::wait(&mut entries, span).map_err(failed)? > 0 {
+                drop(self.shared.wake.clear());
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the changes whose time has come; when the next one comes.
+    fn make_due(&self, begun: Nanos) -> Result<Option<Nanos>, KernelError> {
+        let mut next: Option<Nanos> = None;
+        for (way, made) in self.ways.iter().zip(&self.shared.changes) {
+            let before = made.load(Ordering::Acquire) as usize;
+            for change in way.spec.changes.iter().skip(before) {
+                let due = begun.plus(change.at);
+                if due > clock::monotonic() {
+                    next = Some(next.map_or(due, |next| next.min(due)));
+                    break;
+                }
+                way.apply(&change.settings)?;
+                made.fetch_add(1, Ordering::AcqRel);
+            }
+        }
+        Ok(next)
+    }
+}
+
+/// One direction's interface and what it is to do.
+#[derive(Debug, Clone)]
+struct Direction {
+    port: String,
+    spec: DirectionSpec,
+    seed: u64,
+    mtu: u32,
+    /// Whether it needs a netem, and a tbf, at any time.
+    netem: bool,
+    bucket: bool,
+}
+
+impl Direction {
+    fn new(port: &str, spec: &DirectionSpec, seed: u64, mtu: u32) -> Self {
+        let all = || {
+            let later = spec.changes.iter().map(|change| &change.settings);
+            std::iter::once(&spec.settings).chain(later)
+        };
+        Self {
+            port: port.to_owned(),
+            seed,
+            mtu,
+            netem: all().any(needs_netem),
+            bucket: all().any(|settings| settings.bottleneck.is_some()),
+            spec: spec.clone(),
+        }
+    }
+
+    fn apply(&self, settings: &Settings) -> Result<(), KernelError> {
+        let overhead = settings.overhead;
+        if self.netem {
+            set_netem(&self.port, &netem(settings, self.seed), overhead)?;
+        }
+        if self.bucket {
+            let place = if self.netem {
+                Place::BelowNetem
+            } else {
+                Place::Alone
+            };
+            set_token_bucket(&self.port, &link(settings, self.mtu), place, overhead)?;
+        }
+        Ok(())
+    }
+
+    /// What its disciplines counted; what cannot be read is absent.
+    fn told(&self, changes: u32) -> Shaped {
+        let counted = route::index_of(&self.port)
+            .and_then(|index| counters::qdiscs(index).ok())
+            .unwrap_or_default();
+        let of = |kind: &str| counted.iter().find(|one| one.kind == kind);
+        let netem = of("netem").filter(|_| self.netem);
+        let bucket = of("tbf").filter(|_| self.bucket);
+        let root = netem.or(bucket);
+        let overhead = self.spec.settings.overhead;
+        let steady = |packets: &QdiscCounters| {
+            let mut all = self.spec.changes.iter();
+            all.all(|change| change.settings.overhead == overhead)
+                .then(|| {
+                    let beside = packets.packets.saturating_mul(u64::from(overhead));
+                    packets.bytes.saturating_sub(beside)
+                })
+        };
+        let queue_dropped = bucket.map(|one| u64::from(one.drops));
+        Shaped {
+            disciplines: [("netem", netem), ("tbf", bucket)]
+                .into_iter()
+                .filter_map(|(name, there)| there.map(|_| name))
+                .collect(),
+            burst: bucket.map(|_| {
+                let made = link(self.now(changes), self.mtu);
+                Bytes(u64::from(made.burst))
+            }),
+            delivered_packets: root.map(|one| one.packets),
+            delivered_bytes: root.and_then(steady),
+            // A netem counts what the tbf below it did not take among its own drops.
+            lost: netem.map(|one| u64::from(one.drops).saturating_sub(queue_dropped.unwrap_or(0))),
+            queue_dropped,
+            held_packets: root.map(|one| u64::from(one.qlen)),
+            changes,
+            at: clock::monotonic(),
+        }
+    }
+
+    /// The settings after so many changes.
+    fn now(&self, changes: u32) -> &Settings {
+        let last = (changes as usize).checked_sub(1);
+        let last = last.and_then(|at| self.spec.changes.get(at));
+        last.map_or(&self.spec.settings, |change| &change.settings)
+    }
+}
+
+fn needs_netem(settings: &Settings) -> bool {
+    settings.delay > Nanos::ZERO
+        || settings.jitter > Nanos::ZERO
+        || settings.loss != Loss::None
+        || settings.reorder.is_some()
+        || settings.duplicate > Probability::NEVER
+}
+
+/// A direction's netem at one time.
+fn netem(settings: &Settings, seed: u64) -> Netem {
+    let reorder = settings
+        .reorder
+        .filter(|one| one.fraction > Probability::NEVER);
+    let spread = match reorder {
+        Some(reorder) => Some(Spread {
+            most: reorder.delay,
+            distribution: some_late(reorder.fraction.share()),
+        }),
+        None if settings.jitter > Nanos::ZERO => Some(Spread {
+            most: settings.jitter,
+            distribution: (0..=EVEN)
+                .map(|step| step * (WHOLE_SPREAD / EVEN))
+                .collect(),
+        }),
+        None => None,
+    };
+    Netem {
+        limit: LONGEST,
+        delay: settings.delay,
+        spread,
+        in_order: reorder.is_none(),
+        loss: match settings.loss {
+            Loss::Independent(odds) => NetemLoss::Independent(odds.share()),
+            Loss::Gilbert { p, r, bad, good } => NetemLoss::GilbertElliott {
+                p: p.share(),
+                r: r.share(),
+                bad: bad.share(),
+                good: good.share(),
+            },
+            // Every nth is refused beforehand.
+            Loss::None | Loss::Every(_) => NetemLoss::None,
+        },
+        duplicate: settings.duplicate.share(),
+        seed,
+    }
+}
+
+/// A distribution in which this share of the entries, above 0 and up to 1, is the whole spread and the others are
+/// nothing: of all lengths the shortest that comes closest.
+fn some_late(share: f64) -> Vec<i16> {
+    let late = |length: usize| (share * length as f64).round().max(1.0);
+    let error = |length: usize| (late(length) / length as f64 - share).abs();
+    let length = (1..=LONGEST_DISTRIBUTION)
+        .min_by(|one, other| error(*one).total_cmp(&error(*other)))
+        .unwrap_or(1);
+    let late = linerate_model::units::whole(late(length));
+    (0..length as u64)
+        .map(|at| if at < late { WHOLE_SPREAD } else { 0 })
+        .collect()
+}
+
+/// A direction's link at one time.
+fn link(settings: &Settings, mtu: u32) -> TokenBucket {
+    let packet = u64::from(mtu) + u64::from(settings.overhead);
+    let rate = settings.bottleneck.map_or(UNLIMITED, |link| link.rate);
+    let while_late = linerate_model::units::whole(rate.0 as f64 / 8.0 * TIMER.as_secs_f64());
+    let queue = settings.bottleneck.map_or(u64::MAX, |link| {
+        // The packet that is next waits there too.
+        link.queue.0.saturating_add(packet)
+    });
+    TokenBucket {
+        rate,
+        burst: short(while_late.max(LEAST_PACKETS * packet)),
+        queue: short(queue),
+    }
+}
+
+fn short(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
