@@ -462,3 +462,108 @@ fn link(settings: &Settings, mtu: u32) -> TokenBucket {
 fn short(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::{Bottleneck, Change, Discipline, Reorder};
+
+    fn settings(rate: u64, queue: u64) -> Settings {
+        Settings {
+            bottleneck: Some(Bottleneck {
+                rate: BitRate(rate),
+                queue: Bytes(queue),
+                discipline: Discipline::DropTail,
+                ecn_threshold: None,
+            }),
+            overhead: 38,
+            ..Settings::default()
+        }
+    }
+
+    #[test]
+    fn a_share_of_late_packets_is_a_distribution() {
+        let shares = |share: f64| {
+            let all = some_late(share);
+            let late = all.iter().filter(|one| **one == WHOLE_SPREAD).count();
+            (late, all.len())
+        };
+        assert_eq!(shares(0.1), (1, 10));
+        assert_eq!(shares(1.0), (1, 1));
+        let (late, all) = shares(0.0123);
+        assert!((late as f64 / all as f64 - 0.0123).abs() < 1e-5);
+        assert_eq!(shares(crate::scenario::LEAST_REORDERED), (1, 16_384));
+    }
+
+    #[test]
+    fn a_bucket_holds_what_comes_while_a_timer_is_late_and_two_packets_at_least() {
+        let fast = link(&settings(100_000_000, 250_000), 1500);
+        assert_eq!((fast.burst, fast.queue), (25_000, 250_000 + 1538));
+        assert_eq!(link(&settings(1_000_000, 10_000), 1500).burst, 2 * 1538);
+        let none = link(&Settings::default(), 1500);
+        assert_eq!((none.rate, none.queue), (UNLIMITED, u32::MAX));
+    }
+
+    #[test]
+    fn a_direction_has_what_it_needs_at_any_time() {
+        let later = |settings| DirectionSpec {
+            settings: Settings::default(),
+            changes: vec![Change {
+                at: Nanos::from_millis(1000),
+                settings,
+            }],
+        };
+        let needs = |spec: &DirectionSpec| {
+            let made = Direction::new("to-receiver", spec, 1, 1500);
+            (made.netem, made.bucket)
+        };
+        assert_eq!(needs(&DirectionSpec::default()), (false, false));
+        assert_eq!(needs(&later(settings(1_000_000, 1))), (false, true));
+        let delayed = Settings {
+            delay: Nanos::from_millis(1),
+            ..Settings::default()
+        };
+        assert_eq!(needs(&later(delayed)), (true, false));
+    }
+
+    #[test]
+    fn packets_keep_their_order_unless_some_shall_be_overtaken() {
+        let jitter = Settings {
+            jitter: Nanos::from_millis(3),
+            ..Settings::default()
+        };
+        let made = netem(&jitter, 1);
+        let spread = made.spread.unwrap();
+        assert!(made.in_order);
+        assert_eq!(
+            (spread.distribution.first(), spread.distribution.last()),
+            (Some(&0), Some(&WHOLE_SPREAD))
+        );
+        let reorder = Settings {
+            reorder: Some(Reorder {
+                fraction: Probability::new(0.5).unwrap(),
+                delay: Nanos::from_millis(2),
+            }),
+            ..Settings::default()
+        };
+        let made = netem(&reorder, 1);
+        assert!(!made.in_order);
+        assert_eq!(made.spread.unwrap().most, Nanos::from_millis(2));
+    }
+
+    #[test]
+    fn what_is_not_counted_is_no_trial_of_the_loss() {
+        let shaped = Shaped {
+            delivered_packets: Some(90),
+            lost: Some(6),
+            queue_dropped: Some(4),
+            held_packets: Some(0),
+            changes: 2,
+            ..Shaped::default()
+        };
+        let counted = shaped.counted();
+        assert_eq!((counted.loss_hits, counted.loss_trials), (6, 100));
+        assert_eq!(counted.ours.dropped.total().packets, 10);
+        assert_eq!(counted.changes, 2);
+    }
+}

@@ -102,7 +102,7 @@ fn lossy(machine: &mut Machine<'_>) {
     assert_eq!(forward["disciplines"], serde_json::json!(["netem"]));
     assert_eq!(forward["queue_dropped"], Value::Null, "no tbf, no queue");
     let datagrams = "/test/summary/directions/0/datagrams";
-    for seen in ["path_lost", "duplicates", "out_of_order"] {
+    for seen in ["path_lost", "duplicated", "reordered"] {
         let count = number(&document, &format!("{datagrams}/{seen}"));
         assert!(count > 0.0, "{seen} of {document:#}");
     }
