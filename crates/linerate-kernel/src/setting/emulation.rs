@@ -119,13 +119,13 @@ pub enum Place {
 /// `ENOENT` where this kernel has no netem; `ENODEV`, `EPERM`; `EINVAL` for an empty or too long distribution.
 pub fn set_netem(interface: &str, netem: &Netem, overhead: u32) -> Result<(), KernelError> {
     let wanted = Discipline::wanted("netem", NETEM, ROOT, netem.options());
-    qdisc::put_sized(interface, &wanted, &sizes(overhead))
+    qdisc::put_sized(interface, &wanted, Some(&sizes(overhead)))
         .map_err(|error| absent(error, "netem (CONFIG_NET_SCH_NETEM, module sch_netem)"))
         .map_err(KernelError::of("put the discipline netem on", interface))
 }
 
-/// Puts a token bucket on an interface, or changes the one that stands there. `overhead` as of [`set_netem`], whose
-/// own goes before it.
+/// Puts a token bucket on an interface, or changes the one that stands there. `overhead` as of [`set_netem`]; below a
+/// netem that one's counts.
 ///
 /// # Errors
 /// `ENOENT` where this kernel has no tbf; `ENODEV`, `EPERM`; `EINVAL` for a burst of nothing.
@@ -135,12 +135,13 @@ pub fn set_token_bucket(
     place: Place,
     overhead: u32,
 ) -> Result<(), KernelError> {
-    let parent = match place {
-        Place::Alone => ROOT,
-        Place::BelowNetem => BELOW_NETEM,
+    // A packet keeps the length that the root counted for it.
+    let (parent, sizes) = match place {
+        Place::Alone => (ROOT, Some(sizes(overhead))),
+        Place::BelowNetem => (BELOW_NETEM, None),
     };
     let wanted = Discipline::wanted("tbf", BUCKET, parent, bucket.options());
-    qdisc::put_sized(interface, &wanted, &sizes(overhead))
+    qdisc::put_sized(interface, &wanted, sizes.as_deref())
         .map_err(|error| absent(error, "tbf (CONFIG_NET_SCH_TBF, module sch_tbf)"))
         .map_err(KernelError::of("put the discipline tbf on", interface))
 }

@@ -346,9 +346,14 @@ fn put(netlink: &mut Netlink, index: u32, wanted: &Discipline) -> io::Result<()>
     order(netlink, RTM_NEWQDISC, CREATE | REPLACE, body)
 }
 
-/// Puts a discipline there with a table of sizes; one of its kind and number is changed and keeps its packets.
-pub(super) fn put_sized(interface: &str, wanted: &Discipline, sizes: &[u8]) -> io::Result<()> {
-    let body = filled(index_or_error(interface)?, wanted, Some(sizes));
+/// Puts a discipline there, at the root with a table of sizes if wanted (the kernel takes it nowhere else); one of its
+/// kind and number is changed and keeps its packets.
+pub(super) fn put_sized(
+    interface: &str,
+    wanted: &Discipline,
+    sizes: Option<&[u8]>,
+) -> io::Result<()> {
+    let body = filled(index_or_error(interface)?, wanted, sizes);
     crate::netlink::order(RTM_NEWQDISC, CREATE | REPLACE, body)
 }
 

@@ -6,6 +6,7 @@
 //! interface has no discipline, and nothing counts its packets.
 
 use std::io;
+use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -133,7 +134,7 @@ pub(super) struct DisciplineSettings<'a> {
 /// The running engine.
 #[derive(Debug)]
 pub(super) struct Disciplines {
-    ways: [Direction; 2],
+    ways: Arc<[Direction; 2]>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Result<(), KernelError>>>,
 }
@@ -161,11 +162,11 @@ impl Disciplines {
         // Each direction its own dice.
         let seed = |at: u64| settings.seed.wrapping_mul(2).wrapping_add(at);
         let [forward, back] = settings.ports;
-        let ways = [
+        let ways = Arc::new([
             Direction::new(forward, settings.forward, seed(0), settings.mtu),
             Direction::new(back, settings.back, seed(1), settings.mtu),
-        ];
-        for way in &ways {
+        ]);
+        for way in ways.iter() {
             way.apply(&way.spec.settings)?;
         }
         let shared = Arc::new(Shared {
@@ -175,7 +176,7 @@ impl Disciplines {
             changes: Default::default(),
         });
         let work = Work {
-            ways: ways.clone(),
+            ways: Arc::clone(&ways),
             shared: Arc::clone(&shared),
         };
         let thread = std::thread::Builder::new()
@@ -238,7 +239,7 @@ impl Drop for Disciplines {
 
 /// Makes the changes.
 struct Work {
-    ways: [Direction; 2],
+    ways: Arc<[Direction; 2]>,
     shared: Arc<Shared>,
 }
 
@@ -261,10 +262,7 @@ impl Work {
                 None => None,
             };
             let span = next.map(|next| next.since(clock::monotonic()));
-            let mut entries = [PollEntry::new(
-                std::os::fd::AsFd::as_fd(&self.shared.wake),
-                Interest::READ,
-            )];
+            let mut entries = [PollEntry::new(self.shared.wake.as_fd(), Interest::READ)];
             if poll::wait(&mut entries, span).map_err(failed)? > 0 {
                 drop(self.shared.wake.clear());
             }
@@ -292,7 +290,7 @@ impl Work {
 }
 
 /// One direction's interface and what it is to do.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Direction {
     port: String,
     spec: DirectionSpec,

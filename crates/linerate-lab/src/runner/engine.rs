@@ -4,7 +4,7 @@ use std::io;
 
 use serde::Serialize;
 
-use super::disciplines::{Disciplines, Shaping};
+use super::disciplines::{Disciplines, Shaped, Shaping};
 use super::queues::{Progress, Queues};
 use crate::path::Counters;
 use crate::scenario::{Checked, Claim, Scenario, Way};
@@ -47,8 +47,10 @@ impl Engine {
     /// What it did until now. The calling thread is in the router's namespace.
     pub(super) fn progress(&self) -> Account {
         match self {
-            Self::Queues(queues) => Account::Queues(queues.progress()),
-            Self::Disciplines(disciplines) => Account::Disciplines(disciplines.progress()),
+            Self::Queues(queues) => Account::Queues(Box::new(queues.progress())),
+            Self::Disciplines(disciplines) => {
+                Account::Disciplines(Box::new(disciplines.progress()))
+            }
         }
     }
 
@@ -63,8 +65,10 @@ impl Engine {
     /// Ends it, and says all that it did. The calling thread is in the router's namespace.
     pub(super) fn stop(&mut self) -> io::Result<Account> {
         match self {
-            Self::Queues(queues) => queues.stop().map(Account::Queues),
-            Self::Disciplines(disciplines) => disciplines.stop().map(Account::Disciplines),
+            Self::Queues(queues) => queues.stop().map(|path| Account::Queues(Box::new(path))),
+            Self::Disciplines(disciplines) => disciplines
+                .stop()
+                .map(|path| Account::Disciplines(Box::new(path))),
         }
     }
 }
@@ -74,14 +78,14 @@ impl Engine {
 #[serde(untagged)]
 pub enum Account {
     /// Of the engine by packet queues: every packet's fate.
-    Queues(Progress),
+    Queues(Box<Progress>),
     /// Of the engine by netem and tbf: what the disciplines count.
-    Disciplines(Shaping),
+    Disciplines(Box<Shaping>),
 }
 
 impl Account {
     /// Every packet's fate in one direction; `None` from an engine that does not decide on each.
-    pub const fn counters(&self, way: Way) -> Option<&Counters> {
+    pub fn counters(&self, way: Way) -> Option<&Counters> {
         match self {
             Self::Queues(progress) => Some(&progress.way(way).counters),
             Self::Disciplines(_) => None,
@@ -96,7 +100,7 @@ impl Account {
                 scenario.check_claims(&path.forward.counters, &path.back.counters)
             }
             Self::Disciplines(shaping) => {
-                let [forward, back] = [&shaping.forward, &shaping.back].map(|way| way.counted());
+                let [forward, back] = [&shaping.forward, &shaping.back].map(Shaped::counted);
                 let mut checked = scenario.check_claims(&forward, &back);
                 checked.retain(|one| match one.claim {
                     Claim::Loses => shaping.way(one.way).lost.is_some(),

@@ -6,7 +6,7 @@ use super::types::{ModeWish, Scenario};
 use crate::path::{Discipline, Loss, Probability, Settings};
 
 /// The least share of packets above none that netem can delay longer than the others: one of the most entries that
-/// its distribution has (`NETEM_DIST_MAX`, net/sched/sch_netem.c).
+/// its distribution has (`NETEM_DIST_MAX`, `net/sched/sch_netem.c`).
 pub const LEAST_REORDERED: f64 = 1.0 / 16_384.0;
 
 impl Scenario {

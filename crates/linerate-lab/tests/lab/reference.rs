@@ -66,7 +66,7 @@ where the lab was late then, the report says so.
 `auto` takes packet queues where they are to be had, else netem where it can do all that the scenario asks, else it says
 what is missing and which keys stand in the way. netem, with tbf for the rate, is always in packet mode and leaves every
 packet to the kernel. It cannot do `policer`, `codel`, `ecn_threshold`, `max_packet`, `loss = {{ every = n }}`, competing
-traffic, `mode = "bulk"`, `reorder` together with `jitter`, or a reordered fraction below 1/16384. What it does
+traffic, `mode = \"bulk\"`, `reorder` together with `jitter`, or a reordered fraction below 1/16384. What it does
 otherwise than packet queues: losses come before the bottleneck, a rest lets 2 ms of the rate (at least two packets)
 pass at once, and `jitter` is drawn for each packet and held in order, so that a dense flow sees mostly the longest.
 `rate` and `queue` count IP bytes and `overhead` of each packet, as with packet queues.
