@@ -83,7 +83,7 @@ fn lossy(machine: &mut Machine<'_>) {
         number(forward, "/lost"),
         number(forward, "/delivered_packets"),
     );
-    // Of the 800 packets and more of such a test some are lost, and far fewer than a tenth.
+    // Of some 800 packets a few are lost, and far fewer than a tenth.
     assert!(
         lost > 0.0 && lost < 0.1 * (delivered + lost),
         "{lost} of {delivered}"
