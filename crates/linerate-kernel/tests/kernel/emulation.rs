@@ -100,22 +100,16 @@ fn netem() {
         delay: Nanos::from_millis(10),
         ..Netem::default()
     };
-    match set_netem("lo", &netem, 38) {
-        Err(error) => {
-            assert_eq!(error.code(), Some(libc::ENOENT), "{error}");
-            let text = error.to_string();
-            assert!(
-                text.contains(
-                    "put the discipline netem on lo: this kernel has no netem (CONFIG_NET_SCH_NETEM"
-                ),
-                "{text}"
-            );
-        }
-        Ok(()) => {
-            let index = route::index_of("lo").unwrap();
-            let all = counters::qdiscs(index).unwrap();
-            assert_eq!(all[0].kind, "netem");
-            assert_eq!(all[0].parent, u32::MAX);
-        }
+    let made = set_netem("lo", &netem, 38);
+    if let Err(error) = made {
+        assert_eq!(error.code(), Some(libc::ENOENT), "{error}");
+        let text = error.to_string();
+        let words =
+            "put the discipline netem on lo: this kernel has no netem (CONFIG_NET_SCH_NETEM";
+        assert!(text.contains(words), "{text}");
+        return;
     }
+    let index = route::index_of("lo").unwrap();
+    let all = counters::qdiscs(index).unwrap();
+    assert_eq!((all[0].kind.as_str(), all[0].parent), ("netem", u32::MAX));
 }
