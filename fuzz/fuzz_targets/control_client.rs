@@ -18,6 +18,7 @@ fuzz_target!(|data: &[u8]| {
         software: "fuzz".to_owned(),
         sample_ns: None,
         received_ns: Some(20_000_000),
+        spin: false,
     });
     let parameters = Parameters {
         linerate,

@@ -1,6 +1,6 @@
 //! From a plan to iperf3's parameters, and from a peer's parameters to the plan that a server runs.
 
-use linerate_model::plan::{Direction, End, Plan, Protocol};
+use linerate_model::plan::{Direction, End, Pace, Plan, Protocol};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_wire::extension;
 use linerate_wire::parameters::{Extension, Parameters, Protocol as WireProtocol};
@@ -51,6 +51,7 @@ pub(crate) fn parameters(plan: &Plan, software: &str, version: &str, extended: b
             software: software.to_owned(),
             sample_ns: Some(plan.sample_ns.0),
             received_ns: told(plan),
+            spin: plan.pace == Pace::Spin,
         }),
         ..Parameters::default()
     }
@@ -90,6 +91,13 @@ pub(crate) fn plan(parameters: &Parameters, host: &str, port: u16, interval: Nan
         .as_ref()
         .and_then(|extension| extension.sample_ns);
     plan.sample_ns = Nanos(sample.unwrap_or(10_000_000).clamp(1_000_000, 1_000_000_000));
+    if parameters
+        .linerate
+        .as_ref()
+        .is_some_and(|extension| extension.spin)
+    {
+        plan.pace = Pace::Spin;
+    }
     plan.block_bytes = Bytes(parameters.len);
     plan.rate_bps = Some(BitRate(parameters.bandwidth)).filter(|rate| rate.0 > 0);
     plan.kernel_pacing_bps = Some(BitRate(parameters.fqrate)).filter(|rate| rate.0 > 0);
@@ -168,6 +176,7 @@ mod tests {
         plan.rate_bps = Some(BitRate(5_000_000));
         plan.congestion = Some("cubic".to_owned());
         plan.mss_bytes = Some(1000);
+        plan.pace = Pace::Spin;
         let sent = parameters(&plan, "linerate 0", "3.21", true);
         let (received, warnings) = Parameters::from_json(&sent.to_json()).unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");

@@ -1,7 +1,8 @@
 //! The command that asks for the same test again, with one thing changed.
 
 use linerate_model::plan::{
-    DEFAULT_PORT, DEFAULT_TCP_BLOCK, DEFAULT_UDP_BLOCK, Direction, End, Family, Plan, Protocol,
+    DEFAULT_PORT, DEFAULT_TCP_BLOCK, DEFAULT_UDP_BLOCK, Direction, End, Family, Pace, Plan,
+    Protocol,
 };
 use linerate_model::units::Bytes;
 
@@ -42,6 +43,9 @@ fn transport(plan: &Plan, say: &mut impl FnMut(String)) {
         Some(rate) => say(format!("-b {}", shortened(rate.bits_per_second(), 1000))),
         None if plan.protocol == Protocol::Udp => say("-b 0".to_owned()),
         None => {}
+    }
+    if plan.pace == Pace::Spin {
+        say("--pace spin".to_owned());
     }
     if let Some(rate) = plan.kernel_pacing_bps {
         say(format!(

@@ -71,6 +71,17 @@ pub enum Family {
     V6,
 }
 
+/// How a sender of datagrams waits for the instant at which the next ones are due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pace {
+    /// It sleeps, and sends an eighth of a millisecond's traffic at once.
+    #[default]
+    Sleep,
+    /// It looks at the clock all the time, and sends datagram by datagram up to 1 Gbit/s: a whole core a stream.
+    Spin,
+}
+
 /// A test as it will be run: every default filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(
@@ -114,6 +125,9 @@ pub struct Plan {
     /// Pacing by the kernel (`SO_MAX_PACING_RATE`), each stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_pacing_bps: Option<BitRate>,
+    /// How UDP's senders wait between datagrams (`--pace`).
+    #[serde(default)]
+    pub pace: Pace,
     /// Socket buffers asked for (`-w`); absent = autotuned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_bytes: Option<Bytes>,
@@ -205,6 +219,7 @@ impl Plan {
             rate_bps: None,
             rate_is_default: false,
             kernel_pacing_bps: None,
+            pace: Pace::Sleep,
             window_bytes: None,
             mss_bytes: None,
             nodelay: false,
@@ -340,6 +355,12 @@ impl Plan {
 
     fn check_protocol(&self) -> Result<(), PlanError> {
         let refuse = |option, reason: String| Err(PlanError { option, reason });
+        if self.pace == Pace::Spin && (self.protocol == Protocol::Tcp || self.rate_bps.is_none()) {
+            return refuse(
+                "--pace",
+                "only datagrams with a rate are paced so: -u, and -b other than 0".to_owned(),
+            );
+        }
         let block = self.block_bytes.count();
         match self.protocol {
             Protocol::Tcp if block == 0 || block > MAX_TCP_BLOCK => {

@@ -8,6 +8,9 @@ use linerate_model::units::{BitRate, Nanos};
 
 /// Units of a byte: 8 bits of 10^9.
 const BYTE: u128 = 8_000_000_000;
+/// A gentle pacer forgives wakes that are late by so much: what they missed goes at once, so that batches shorter
+/// than the lateness keep the rate.
+const FORGIVEN: Nanos = Nanos(250_000);
 
 /// Paces one sender.
 ///
@@ -20,7 +23,8 @@ pub struct Pacer {
     debt: u128,
     /// When the next bytes are due, in nanoseconds × bit/s; `None` before the first call.
     due: Option<u128>,
-    /// Whether lateness is made good at no more than twice the rate, and not before when then.
+    /// Whether lateness is made good at no more than twice the rate, apart from what is [`FORGIVEN`], and not before
+    /// when then.
     gentle: bool,
     earliest: u128,
 }
@@ -38,8 +42,9 @@ impl Pacer {
         }
     }
 
-    /// A pacer that makes lateness good at no more than twice the rate, so that a late thread shows as
-    /// a little more traffic for a little while and never as a burst.
+    /// A pacer that makes lateness good at no more than twice the rate, so that a late thread shows as a little more
+    /// traffic for a little while and never as a burst. Over any span t at most `2 × rate × (t + 0.25 ms)` and one
+    /// batch are allowed.
     pub fn gentle(rate: BitRate, max_debt: Nanos) -> Self {
         Self {
             gentle: true,
@@ -65,21 +70,32 @@ impl Pacer {
         let cost = u128::from(bytes) * BYTE;
         self.due = Some(due.saturating_add(cost));
         if self.gentle {
-            self.earliest = now.saturating_add(cost / 2);
+            let forgiven = self.rate * u128::from(FORGIVEN.0);
+            let from = self.earliest.max(now.saturating_sub(forgiven));
+            self.earliest = from.saturating_add(cost / 2);
         }
         Ok(())
     }
+
+    /// How long the next bytes have been due at `now`, as far as that will be made good.
+    pub fn behind(&self, now: Nanos) -> Nanos {
+        let at = self.rate * u128::from(now.0);
+        let owed = self.due.map_or(0, |due| at.saturating_sub(due));
+        let span = owed.min(self.debt).checked_div(self.rate).unwrap_or(0);
+        Nanos(u64::try_from(span).unwrap_or(u64::MAX))
+    }
 }
 
-/// How many datagrams of `datagram_bytes` may go in one burst so that it is no longer than a
-/// millisecond of traffic at `rate`: at least 1, at most `max_batch`. A rate of 0 is no limit.
-pub fn batch_for(rate: BitRate, datagram_bytes: u64, max_batch: usize) -> usize {
+/// How many datagrams of `datagram_bytes` may go in one burst so that it is no longer than `span` of traffic
+/// at `rate`: at least 1, at most `max_batch`. A rate of 0 is no limit.
+pub fn batch_for(rate: BitRate, datagram_bytes: u64, max_batch: usize, span: Nanos) -> usize {
     let most = max_batch.max(1);
     if rate.0 == 0 {
         return most;
     }
-    let a_millisecond = rate.0 / 8000;
-    let datagrams = a_millisecond / datagram_bytes.max(1);
+    // Both factors fit 64 bits, so the product fits.
+    let bytes = u128::from(rate.0) * u128::from(span.0) / BYTE;
+    let datagrams = bytes / u128::from(datagram_bytes.max(1));
     usize::try_from(datagrams).unwrap_or(most).clamp(1, most)
 }
 
@@ -147,7 +163,7 @@ mod tests {
                 Ok(()) => sent += 1,
                 Err(until) => {
                     assert!(
-                        until.0 - now >= 500_000,
+                        until.0 - now >= if sent == 1 { 250_000 } else { 500_000 },
                         "half of a millisecond between two"
                     );
                     now = until.0;
@@ -157,6 +173,75 @@ mod tests {
         assert!(
             (100 + 20..=100 + 22).contains(&sent),
             "{sent} in 100 ms, 20 of them made good"
+        );
+    }
+
+    /// A sender of the size of batches that it chooses by how far it is behind, on virtual time: its wakes are late by
+    /// what `lateness` says, and it stalls once. Gives back the bytes of each millisecond.
+    fn millisecond_bins(lateness: impl Fn(u64) -> u64, stall: (u64, u64)) -> Vec<u64> {
+        let rate = BitRate(1_000_000_000);
+        let mut pacer = Pacer::gentle(rate, Nanos::from_millis(20));
+        let (mut now, mut step, mut bins) = (0_u64, 0, vec![0; 2000]);
+        while now < 2 * SECOND {
+            let coarse = pacer.behind(Nanos(now)) > Nanos(500_000);
+            let bytes = if coarse { 44 } else { 10 } * 1460;
+            match pacer.ready(Nanos(now), bytes) {
+                Ok(()) => bins[usize::try_from(now / 1_000_000).unwrap()] += bytes,
+                Err(until) => {
+                    step += 1;
+                    now = until.0 + lateness(step);
+                    if (stall.0..stall.1).contains(&now) {
+                        now = stall.1;
+                    }
+                }
+            }
+        }
+        bins
+    }
+
+    #[test]
+    fn after_a_stall_no_millisecond_has_more_than_twice_its_share_and_two_batches() {
+        let (from, to) = (SECOND, SECOND + 200_000_000);
+        let bins = millisecond_bins(|step| step % 7 * 10_000, (from, to));
+        let share = 125_000;
+        let most = bins.iter().max().unwrap();
+        assert!(*most <= 2 * share + 2 * 44 * 1460, "{most}");
+        assert!(bins[1000..1199].iter().all(|bytes| *bytes == 0));
+        // 20 ms of the 200 are made good, the rest is given up.
+        let after: u64 = bins[1200..1400].iter().sum();
+        let owed = (200 + 20) * share;
+        assert!(after.abs_diff(owed) <= 2 * 44 * 1460, "{after} of {owed}");
+        let settled = &bins[1400..];
+        assert!(
+            settled
+                .iter()
+                .all(|bytes| bytes.abs_diff(share) <= 3 * 14_600)
+        );
+    }
+
+    #[test]
+    fn wakes_that_are_late_do_not_lower_the_rate() {
+        // Each wake is later than the time between two batches.
+        let bins = millisecond_bins(|_| 300_000, (0, 0));
+        let sent: u64 = bins[100..].iter().sum();
+        let owed = 1900 * 125_000;
+        assert!(sent.abs_diff(owed) * 1000 <= owed, "{sent} of {owed}");
+    }
+
+    #[test]
+    fn being_behind_is_bounded_by_the_debt() {
+        let mut pacer = Pacer::new(BitRate(8_000_000), Nanos::from_millis(10));
+        assert_eq!(pacer.behind(Nanos(SECOND)), Nanos::ZERO);
+        assert_eq!(pacer.ready(Nanos(SECOND), 1000), Ok(()));
+        assert_eq!(pacer.behind(Nanos(SECOND)), Nanos::ZERO);
+        assert_eq!(
+            pacer.behind(Nanos(SECOND + 4_000_000)),
+            Nanos::from_millis(3)
+        );
+        assert_eq!(pacer.behind(Nanos(9 * SECOND)), Nanos::from_millis(10));
+        assert_eq!(
+            Pacer::new(BitRate(0), Nanos(5)).behind(Nanos(9)),
+            Nanos::ZERO
         );
     }
 
@@ -175,12 +260,15 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_at_most_a_millisecond() {
-        assert_eq!(batch_for(BitRate(1_000_000_000), 1250, 64), 64); // 100 would fit
-        assert_eq!(batch_for(BitRate(100_000_000), 1250, 64), 10);
-        assert_eq!(batch_for(BitRate(1_000_000), 1250, 64), 1);
-        assert_eq!(batch_for(BitRate(0), 1250, 64), 64);
-        assert_eq!(batch_for(BitRate(u64::MAX), 0, 0), 1);
+    fn a_batch_is_at_most_its_span() {
+        let batch =
+            |rate, bytes, most, micros| batch_for(BitRate(rate), bytes, most, Nanos(micros * 1000));
+        assert_eq!(batch(1_000_000_000, 1250, 64, 1000), 64); // 100 would fit
+        assert_eq!(batch(1_000_000_000, 1250, 64, 125), 12);
+        assert_eq!(batch(100_000_000, 1250, 64, 1000), 10);
+        assert_eq!(batch(1_000_000, 1250, 64, 1000), 1);
+        assert_eq!(batch(0, 1250, 64, 125), 64);
+        assert_eq!(batch(u64::MAX, 0, 0, u64::MAX / 1000), 1);
     }
 
     proptest! {

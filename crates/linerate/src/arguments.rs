@@ -10,7 +10,7 @@ use linerate_engine::server::{Network, ServerLimits};
 use linerate_model::observation::Watch;
 use linerate_model::plan::{
     DEFAULT_PORT, DEFAULT_TCP_BLOCK, DEFAULT_UDP_BLOCK, DEFAULT_UDP_RATE, Direction, End, Family,
-    Plan, Protocol,
+    Pace, Plan, Protocol,
 };
 use linerate_model::precision::DEFAULT_MOST;
 use linerate_model::transcript::Given;
@@ -185,6 +185,10 @@ pub(crate) struct TestArguments {
     #[arg(long)]
     dont_fragment: bool,
     /// Between two samples of a stream: 1ms to 1s
+    /// How UDP's sender waits between datagrams: sleep, or spin for the evenest spacing at the price of a core a
+    /// stream
+    #[arg(long, value_name = "HOW", value_parser = pace, default_value = "sleep")]
+    pace: Pace,
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10ms")]
     sample: Nanos,
     /// Longest wait for the connection
@@ -640,6 +644,7 @@ impl TestArguments {
         plan.tos = self.tos.or(self.dscp.map(|dscp| dscp << 2)).unwrap_or(0);
         plan.flow_label = self.flowlabel;
         plan.bind = self.bind;
+        plan.pace = self.pace;
         plan.bind_device = self.bind_dev;
         plan.client_port = self.cport;
         plan.zerocopy = self.zerocopy;
@@ -795,6 +800,15 @@ fn precision(text: &str) -> Result<f64, String> {
         Some(percent) if percent.is_finite() && percent > 0.0 => Ok(percent / 100.0),
         _ => Err("a percentage is wanted, such as 2% or 0.5%".to_owned()),
     }
+/// `sleep` or `spin`.
+fn pace(text: &str) -> Result<Pace, String> {
+    match text {
+        "sleep" => Ok(Pace::Sleep),
+        "spin" => Ok(Pace::Spin),
+        _ => Err("sleep or spin is wanted".to_owned()),
+    }
+}
+
 }
 
 /// A time with its unit: 10ms, 2.5s, 1m; a bare number is seconds.
@@ -991,6 +1005,9 @@ mod tests {
             ("h --precision 2% -n 5M", "--precision"),
             ("h --precision 99%", "--precision"),
             ("h --expect 9G", "--expect"),
+            ("h --pace spin", "--pace"),
+            ("h -u -b 0 --pace spin", "--pace"),
+            ("h -u --pace hop", "--pace"),
             ("h --expect >=90%", "--provisioned"),
             ("h --expect 10G..9G", "--expect"),
             ("h --provisioned 0", "--provisioned"),

@@ -1,5 +1,6 @@
-//! Sending over UDP: datagrams of exactly the asked length, segmented by the kernel in batches that
-//! never hold more than a millisecond of traffic.
+//! Sending over UDP: datagrams of exactly the asked length, segmented by the kernel in batches that hold an eighth
+//! of a millisecond of traffic; up to a millisecond of it where the thread wakes too late for that; and single
+//! datagrams, where the rate lets it, from a sender that spins.
 
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
@@ -7,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_kernel::poll::Interest;
 use linerate_kernel::{clock, socket, tcp, udp};
+use linerate_model::plan::Pace;
 use linerate_model::record::UdpCounts;
 use linerate_model::units::{BitRate, Nanos};
 use linerate_wire::pacing::{Pacer, batch_for};
@@ -24,6 +26,15 @@ const MOST_SEGMENTS: usize = 64;
 const MOST_BYTES: usize = 65_507;
 /// So much lateness of the thread is made good; what is older, after a stall, is given up.
 const PACER_DEBT: Nanos = Nanos::from_millis(20);
+/// Traffic of this time goes at once, so that milliseconds get the same.
+const EVEN: Nanos = Nanos(125_000);
+/// With a spinning sender: a datagram of 1460 bytes at 1 Gbit/s.
+const EVEN_SPINNING: Nanos = Nanos(12_000);
+/// Traffic of this time goes at once when the thread is behind by more than [`BEHIND`]: it wakes too late for less.
+const COARSE: Nanos = Nanos::from_millis(1);
+const BEHIND: Nanos = Nanos(500_000);
+/// A spinning sender looks for samples that are due at least so often.
+const LONGEST_SPIN: Nanos = Nanos(200_000);
 /// Pause after the kernel refused to send: the reason rarely goes in microseconds.
 const REFUSED_PAUSE: Nanos = Nanos::from_millis(1);
 
@@ -57,7 +68,10 @@ fn emptied(context: &StreamContext, fd: BorrowedFd<'_>) -> bool {
 struct Sender {
     data: Vec<u8>,
     length: usize,
+    /// Datagrams that go at once, in time and behind it.
     batch: usize,
+    coarse_batch: usize,
+    spins: bool,
     segmented: bool,
     width: CounterWidth,
     counts: UdpCounts,
@@ -71,8 +85,11 @@ impl Sender {
             .clamp(1, MOST_BYTES);
         let most = (MOST_BYTES / length).clamp(1, MOST_SEGMENTS);
         let rate = context.plan.rate_bps;
-        let batch = batch_for(rate.unwrap_or(BitRate(0)), length as u64, most);
-        let mut data = vec![0; batch * length];
+        let spins = context.plan.pace == Pace::Spin;
+        let even = if spins { EVEN_SPINNING } else { EVEN };
+        let of = |span| batch_for(rate.unwrap_or(BitRate(0)), length as u64, most, span);
+        let (batch, coarse_batch) = (of(even), of(COARSE));
+        let mut data = vec![0; coarse_batch * length];
         for datagram in data.chunks_mut(length) {
             datagram.copy_from_slice(&buffer::shared()[..length]);
         }
@@ -80,7 +97,9 @@ impl Sender {
             data,
             length,
             batch,
-            segmented: batch > 1,
+            coarse_batch,
+            spins,
+            segmented: coarse_batch > 1,
             width: CounterWidth::from_parameter(context.wide_counters),
             counts: UdpCounts {
                 handshake_repeats: context.handshake_repeats,
@@ -115,10 +134,14 @@ impl Sender {
                 }
             }
             if claimed == 0 {
-                let wanted = (self.batch * self.length) as u64;
+                let wanted = (self.datagrams(now) * self.length) as u64;
                 if let Some(Err(until)) = self.pacer.as_mut().map(|pacer| pacer.ready(now, wanted))
                 {
-                    recorder.wait(fd, Interest::NONE, Some(until));
+                    if self.spins {
+                        spin(context, until.min(now.plus(LONGEST_SPIN)));
+                    } else {
+                        recorder.wait(fd, Interest::NONE, Some(until));
+                    }
                     continue;
                 }
                 claimed_while_omitting = recorder.omitting();
@@ -155,6 +178,16 @@ impl Sender {
         }
         if !claimed_while_omitting {
             context.budget.give_back(claimed);
+        }
+    }
+
+    /// How many go at once.
+    fn datagrams(&self, now: Nanos) -> usize {
+        let behind = self.pacer.as_ref().map(|pacer| pacer.behind(now));
+        if behind.is_some_and(|behind| behind > BEHIND) {
+            self.coarse_batch
+        } else {
+            self.batch
         }
     }
 
@@ -199,6 +232,13 @@ impl Sender {
             }
             Err(error) => Err(error),
         }
+    }
+}
+
+/// Looks at the clock until an instant, or until the test is ended.
+fn spin(context: &StreamContext, until: Nanos) {
+    while clock::monotonic() < until && context.gate.stopped().is_none() {
+        std::hint::spin_loop();
     }
 }
 

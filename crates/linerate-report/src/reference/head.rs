@@ -115,6 +115,12 @@ pub(super) const ROWS: &[Row] = &[
         "Pacing by the kernel asked for, each stream.",
     ),
     row(
+        "plan.pace",
+        "-",
+        "client",
+        "How UDP's senders wait between datagrams (`--pace`): `sleep` or `spin`.",
+    ),
+    row(
         "plan.window_bytes",
         "bytes",
         "client",

@@ -1,6 +1,6 @@
 //! Who measured what, between which hosts, with which settings.
 
-use linerate_model::plan::{Direction, End, Plan, Protocol};
+use linerate_model::plan::{Direction, End, Pace, Plan, Protocol};
 use linerate_model::record::{Outcome, Role};
 use linerate_model::units::{Bytes, Nanos};
 
@@ -101,6 +101,9 @@ pub(crate) fn test(plan: &Plan) -> String {
     }
     if let Some(rate) = plan.kernel_pacing_bps {
         text.push(format!("paced by the kernel to {rate}"));
+    }
+    if plan.pace == Pace::Spin {
+        text.push("paced by a spinning sender".to_owned());
     }
     text.join(", ")
 }

@@ -30,6 +30,9 @@ impl Parameters {
             if let Some(nanos) = linerate.received_ns {
                 extension["received_ns"] = nanos.into();
             }
+            if linerate.spin {
+                extension["spin"] = 1.into();
+            }
             map.insert("linerate".to_owned(), extension);
         }
         Value::Object(map).to_string().into_bytes()
@@ -201,6 +204,7 @@ fn read_extension(keys: &mut Keys<'_>) -> Option<Extension> {
     let software = inner.text("software");
     let sample_ns = inner.count("sample_ns");
     let received_ns = inner.count("received_ns");
+    let spin = inner.count("spin") == Some(1);
     for text in unread {
         keys.warn(text);
     }
@@ -213,6 +217,7 @@ fn read_extension(keys: &mut Keys<'_>) -> Option<Extension> {
         software: printable(&software, SOFTWARE_CHARS),
         sample_ns,
         received_ns,
+        spin,
     })
 }
 
@@ -309,7 +314,8 @@ mod tests {
                 version: 1,
                 software: "x?".to_owned(),
                 sample_ns: None,
-                received_ns: None
+                received_ns: None,
+                spin: false,
             })
         );
     }

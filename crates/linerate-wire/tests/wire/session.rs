@@ -25,6 +25,7 @@ pub(crate) fn offer() -> Parameters {
         software: "linerate test".to_owned(),
         sample_ns: Some(10_000_000),
         received_ns: None,
+        spin: false,
     });
     Parameters {
         linerate,
