@@ -62,6 +62,6 @@ fuzz:
 
 # Side by side against peers; writes docs/performance.md.
 bench: build
-	cargo build --profile $(PROFILE) --locked -p linerate-kernel --example limit
+	cargo build --profile $(PROFILE) --locked -p linerate-kernel --example limit --example pacing
 	bench/run.sh $(LINERATE)
 	bench/sampling.sh $(LINERATE)

@@ -100,14 +100,21 @@ run_iperf3() { # address, arguments …
         END { gigabytes = bytes / 1e9; if (gigabytes == 0) gigabytes = 1e-9
               printf "%.3f %.4f %.4f\n", rate / 1e9, host / 100 * seconds / gigabytes, remote / 100 * seconds / gigabytes }'
 }
-run_limit() { # address
-    local address=$1 prefix="" received sent
+run_limit() { # address, -udp or nothing
+    local address=$1 kind=${2-} prefix="" received sent
     [ "$address" = 127.0.0.1 ] || prefix=$there
     port=$((port + 1))
-    $prefix "$limit" receive "$address:$port" >"$work/limit" &
+    $prefix "$limit" "receive$kind" "$address:$port" >"$work/limit" &
     local receiver=$!
+    # Datagrams meet a receiver or nobody: it must stand before they are sent.
+    if [ -n "$kind" ]; then
+        for _ in $(seq 100); do
+            [ -n "$($prefix ss -Hlun "sport = :$port")" ] && break
+            sleep 0.02
+        done
+    fi
     for _ in $(seq 100); do
-        sent=$("$limit" send "$address:$port" "${length%.*}" 2>/dev/null) && break
+        sent=$("$limit" "send$kind" "$address:$port" "${length%.*}" 2>/dev/null) && break
         sleep 0.02
     done
     wait "$receiver"
@@ -118,16 +125,16 @@ port=5310
 median() { sort -g | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 column() { awk -v c="$2" '{ print $c }' "$work/$1"; }
 
-cell() { # title, address, linerate's arguments, iperf3's arguments; or "limit" for these
+cell() { # title, address, linerate's arguments, iperf3's arguments; or "limit", "limit-udp" for these
     local title=$1 address=$2 mine=$3 theirs=$4 peer="iperf3 -c HOST $4"
-    [ "$theirs" = limit ] && peer=bench/limit
+    [ "${theirs%-udp}" = limit ] && peer=bench/limit
     : >"$work/mine"
     : >"$work/theirs"
     for _ in $(seq "$runs"); do
         # shellcheck disable=SC2086
         run_linerate "$address" $mine >>"$work/mine"
-        if [ "$theirs" = limit ]; then
-            run_limit "$address" >>"$work/theirs"
+        if [ "${theirs%-udp}" = limit ]; then
+            run_limit "$address" "${theirs#limit}" >>"$work/theirs"
         else
             # shellcheck disable=SC2086
             run_iperf3 "$address" $theirs >>"$work/theirs"
@@ -160,6 +167,7 @@ for path in "loopback 127.0.0.1" "veth,_MTU_1500 192.0.2.2"; do
     cell "$name, TCP, received without copying" "$address" "--skip-rx-copy" "-l 1M -Z --skip-rx-copy"
     cell "$name, UDP, 1460-byte datagrams" "$address" "-u -b 0" "-u -b 0 -l 1460"
     cell "$name, UDP, iperf3 with --gsro" "$address" "-u -b 0" "-u -b 0 -l 1460 --gsro"
+    cell "$name, UDP, a loop that only moves bytes" "$address" "-u -b 0" limit-udp
 done
 
 {
@@ -170,4 +178,6 @@ done
     echo "| path and traffic | linerate | Gbit/s (range) | peer | Gbit/s | ratio | CPU s/GB linerate | CPU s/GB peer | CPU ratio |"
     echo "|---|---|---|---|---|---|---|---|---|"
     cat "$work/table"
+    cat "$(dirname "$0")/pacing.md"
+    IPERF3=$iperf3 RUNS=$runs SECONDS_EACH=${length%.*} bench/pacing.sh "$linerate"
 } >"$out"

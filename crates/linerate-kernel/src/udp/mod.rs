@@ -35,6 +35,14 @@ pub fn enable_drop_counter(fd: impl AsFd) -> io::Result<()> {
     option::set::<c_int>(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)
 }
 
+/// Adds to each message when the kernel took it from the interface ([`Message::arrived`]). Packet sockets have it too.
+///
+/// # Errors
+/// None is known for an open socket.
+pub fn enable_arrival_times(fd: impl AsFd) -> io::Result<()> {
+    option::set::<c_int>(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+}
+
 /// Adds to each message the address that it was sent to ([`Message::destination`]).
 pub fn enable_packet_info(fd: impl AsFd) -> io::Result<()> {
     let fd = fd.as_fd();

@@ -5,6 +5,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 
+use linerate_model::units::Nanos;
+
 use crate::address::{LONGEST, array, ip_address, socket_address};
 use crate::control::{self, messages};
 use crate::option::{check, clamp_int};
@@ -50,6 +52,9 @@ pub struct Message<'a> {
     /// wrap. `None` without [`super::enable_drop_counter`]; with it `None` means 0, because the
     /// kernel sends the counter from its first drop on (`sock_recv_cmsgs`).
     pub drops: Option<u32>,
+    /// When the kernel took it from the interface, ns since 1970 on the wall clock, with
+    /// [`super::enable_arrival_times`].
+    pub arrived: Option<Nanos>,
     /// The message was longer than the room for it, and its end is lost.
     pub truncated: bool,
 }
@@ -168,6 +173,7 @@ impl Receiver {
             source: source(&beside.source, header.msg_hdr.msg_namelen as usize),
             destination: None,
             drops: None,
+            arrived: None,
             truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
         };
         message.read_control(&control.as_flattened()[..control_length]);
@@ -189,6 +195,7 @@ impl Message<'_> {
                     self.segment = segment.filter(|size| *size > 0).unwrap_or(self.segment);
                 }
                 (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => self.drops = beside.word(),
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => self.arrived = instant(beside.data),
                 // struct in_pktinfo: interface, local address, the header's destination.
                 (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                     self.destination = array::<4>(beside.data, 8).map(IpAddr::from);
@@ -213,6 +220,15 @@ impl std::fmt::Debug for Receiver {
     }
 }
 
+/// Of a `struct timespec` of two words.
+fn instant(data: &[u8]) -> Option<Nanos> {
+    let seconds = u64::from_ne_bytes(array(data, 0)?);
+    let nanos = u64::from_ne_bytes(array(data, 8)?);
+    Some(Nanos(
+        seconds.checked_mul(1_000_000_000)?.checked_add(nanos)?,
+    ))
+}
+
 fn source(raw: &[u64; 16], length: usize) -> Option<SocketAddr> {
     let mut bytes = [0; LONGEST.next_multiple_of(8)];
     for (chunk, word) in bytes.chunks_exact_mut(8).zip(raw) {
@@ -232,6 +248,7 @@ mod tests {
             source: None,
             destination: None,
             drops: None,
+            arrived: None,
             truncated: false,
         }
     }
@@ -248,6 +265,15 @@ mod tests {
         assert_eq!(cut(&[0; 6], 3), [3, 3]);
         assert_eq!(cut(&[], 0), [0]);
         assert_eq!(cut(&[0; 2], 9), [2]);
+    }
+
+    #[test]
+    fn a_time_of_arrival_is_read_whole_or_not_at_all() {
+        let mut raw = 3_u64.to_ne_bytes().to_vec();
+        raw.extend(7_u64.to_ne_bytes());
+        assert_eq!(instant(&raw), Some(Nanos(3_000_000_007)));
+        assert_eq!(instant(&raw[..12]), None);
+        assert_eq!(instant(&[0xff; 16]), None);
     }
 
     #[test]

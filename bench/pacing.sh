@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# How even UDP is at 1 Gbit/s and 100 Mbit/s over loopback: linerate (sleeping and spinning) and iperf3 in turn, with
+# bench/pacing.rs watching what arrives in each millisecond; medians. Needs no root. Prints a table.
+#
+#   IPERF3=/path/to/iperf3   the iperf3 to compare with (default: the one on the PATH)
+#   PACING=/path/to/pacing   bench/pacing.rs, built
+#   RUNS=7 SECONDS_EACH=3    runs of each, and what is watched of each
+set -euo pipefail
+cd "$(dirname "$0")/.."
+linerate=$(realpath "$1")
+iperf3=$(realpath "$(command -v "${IPERF3:-iperf3}")")
+pacing=$(realpath "${PACING:-$(dirname "$linerate")/examples/pacing}")
+runs=${RUNS:-7}
+length=${SECONDS_EACH:-3}
+
+if [ "${2-}" != inside ]; then
+    exec unshare --user --map-root-user --net --kill-child "$0" "$linerate" inside
+fi
+work=$(mktemp -d)
+ip link set lo up
+"$linerate" serve -p 5301 >"$work/ours" 2>&1 &
+ours=$!
+"$iperf3" -s -p 5302 >"$work/theirs" 2>&1 &
+theirs=$!
+trap 'kill "$ours" "$theirs" 2>/dev/null || true; rm -rf "$work"' EXIT
+for port in 5301 5302; do
+    for _ in $(seq 100); do
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
+        sleep 0.05
+    done
+done
+
+# Prints what bench/pacing.rs does, and the sender's share of a core in per cent.
+one() { # port, command …
+    local port=$1
+    shift
+    "$pacing" "$port" "$length" >"$work/flow" &
+    local watcher=$!
+    "$@" >"$work/document" || true
+    wait "$watcher"
+    local share
+    if [ "$port" = 5301 ]; then
+        share=$(grep -o '"core_share": *[0-9.]*' "$work/document" | head -1 | sed 's/.*: *//' | awk '{ print 100 * $1 }')
+    else
+        share=$(grep '"host_total"' "$work/document" | sed 's/.*: *//; s/,.*//')
+    fi
+    echo "$(cat "$work/flow") ${share:-0}"
+}
+median() { sort -g | awk '{ v[NR] = $1 } END { printf "%.3f", (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+
+echo "| asked | sender | Mbit/s | variation of milliseconds, % | empty milliseconds, % | fullest / mean | CPU of the sender, % of a core | buffers not seen |"
+echo "|---|---|---|---|---|---|---|---|"
+for rate in 1G 100M; do
+    for name in sleep spin iperf3; do : >"$work/$name"; done
+    for _ in $(seq "$runs"); do
+        time=$((length + 1))
+        for pace in sleep spin; do
+            one 5301 "$linerate" test 127.0.0.1 -p 5301 -u -b "$rate" -l 1460 -t "$time" --pace "$pace" --json >>"$work/$pace"
+        done
+        one 5302 "$iperf3" -c 127.0.0.1 -p 5302 -u -b "$rate" -l 1460 -t "$time" -J >>"$work/iperf3"
+    done
+    for name in sleep spin iperf3; do
+        case $name in
+        iperf3) command="iperf3 -c HOST -u -b $rate -l 1460" ;;
+        *) command="linerate test HOST -u -b $rate -l 1460 --pace $name" ;;
+        esac
+        row="| $rate | \`$command\`"
+        for column in 1 2 3 4 6 5; do
+            row="$row | $(awk -v c=$column '{ print $c }' "$work/$name" | median | sed 's/\.\{0,1\}0*$//')"
+        done
+        echo "$row |"
+    done
+done
