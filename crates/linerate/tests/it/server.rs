@@ -97,6 +97,42 @@ impl Dice {
     }
 }
 
+/// So many tests of 1 MiB, one after the other, in all kinds.
+fn short_tests_leave_nothing_behind(tests: usize) {
+    let _alone = alone();
+    let server = Server::linerate(&[]);
+    let kinds = ["", "-R", "-P 2 --bidir", "-u -b 0", "-u -b 0 -R"];
+    let mut before = kept(&server);
+    // The first of each kind warm up what the allocator keeps for good.
+    for index in 0..tests {
+        let words = kinds[index % kinds.len()];
+        run(&mut server.client(&format!("-n 1M {words}")), LONG).expect(0);
+        if index + 1 == kinds.len() {
+            keeps_no_more_than(&server, &before);
+            before = kept(&server);
+        }
+    }
+    keeps_no_more_than(&server, &before);
+    let grown = kept(&server)["memory"].saturating_sub(before["memory"]);
+    say(&format!(
+        "{tests} tests of 1 MiB: the server grew by {grown} KiB"
+    ));
+    // A test's record alone has tens of KiB: kept by mistake, they would show.
+    let most = 16 << 10;
+    assert!(grown < most, "{grown} KiB after {tests} tests");
+}
+
+#[test]
+fn two_hundred_short_tests_leave_nothing_behind() {
+    short_tests_leave_nothing_behind(200);
+}
+
+#[test]
+#[ignore = "a minute: run it with --ignored"]
+fn a_thousand_short_tests_leave_nothing_behind() {
+    short_tests_leave_nothing_behind(1000);
+}
+
 #[test]
 fn clients_that_are_killed_leave_nothing_behind() {
     let _alone = alone();
