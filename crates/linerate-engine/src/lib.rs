@@ -27,6 +27,7 @@ mod gate;
 mod half;
 mod host;
 mod intervals;
+pub mod latency;
 mod live;
 mod negotiation;
 pub mod observe;

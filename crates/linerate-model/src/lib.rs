@@ -23,6 +23,7 @@ pub mod expectation;
 pub mod finding;
 pub mod fixture;
 pub mod host;
+pub mod host_limit;
 pub mod ledger;
 pub mod losses;
 mod moments;

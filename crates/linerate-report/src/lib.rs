@@ -24,6 +24,7 @@ pub mod compare;
 mod date;
 pub mod expectation;
 pub mod host;
+pub mod host_limit;
 pub mod html;
 pub mod iperf3;
 pub mod json;

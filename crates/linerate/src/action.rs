@@ -11,6 +11,7 @@ use crate::arguments::{
 };
 use crate::expect::arguments::ExpectArguments;
 use crate::host::arguments::HostArguments;
+use crate::host_limit::arguments::SelfArguments;
 use crate::lab::arguments::LabArguments;
 use crate::prove::arguments::ProveArguments;
 use crate::sweep::arguments::SweepArguments;
@@ -28,6 +29,7 @@ pub(crate) enum Action {
     Iperf3(Vec<OsString>),
     Lab(Box<LabArguments>),
     Host(Box<HostArguments>),
+    HostLimit(Box<SelfArguments>),
     Tune(Box<TuneArguments>),
     Prove(Box<ProveArguments>),
     Sweep(Box<SweepArguments>),

@@ -20,6 +20,7 @@ use linerate_model::wanted::Wanted;
 use crate::action::{Action, Failure};
 use crate::expect::arguments::ExpectArguments;
 use crate::host::arguments::HostArguments;
+use crate::host_limit::arguments::SelfArguments;
 use crate::lab::arguments::LabArguments;
 use crate::prove::arguments::ProveArguments;
 use crate::sweep::arguments::SweepArguments;
@@ -57,6 +58,9 @@ enum Command {
     Observe(Box<ObserveArguments>),
     /// Make wide-area paths on this machine, and test across them
     Lab(Box<LabArguments>),
+    /// Measure what this host carries by itself: loopback, a veth pair, CPU per gigabyte, timers, wake-ups
+    #[command(name = "self")]
+    HostLimit(Box<SelfArguments>),
     /// Show what this host is; audit it for a task; compare two hosts
     Host(Box<HostArguments>),
     /// Change a host's settings with a way back: plan, apply, confirm, revert, persist
@@ -181,14 +185,14 @@ pub(crate) struct TestArguments {
     /// Pacing by the kernel, bit/s of each stream
     #[arg(long, value_name = "RATE")]
     fq_rate: Option<BitRate>,
-    /// Forbid fragments (UDP over IPv4)
-    #[arg(long)]
-    dont_fragment: bool,
-    /// Between two samples of a stream: 1ms to 1s
     /// How UDP's sender waits between datagrams: sleep, or spin for the evenest spacing at the price of a core a
     /// stream
     #[arg(long, value_name = "HOW", value_parser = pace, default_value = "sleep")]
     pace: Pace,
+    /// Forbid fragments (UDP over IPv4)
+    #[arg(long)]
+    dont_fragment: bool,
+    /// Between two samples of a stream: 1ms to 1s
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10ms")]
     sample: Nanos,
     /// Longest wait for the connection
@@ -559,6 +563,9 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
             command: Command::Host(arguments),
         }) => Action::Host(arguments),
         Ok(Cli {
+            command: Command::HostLimit(arguments),
+        }) => Action::HostLimit(arguments),
+        Ok(Cli {
             command: Command::Tune(arguments),
         }) => Action::Tune(arguments),
         Ok(Cli {
@@ -637,6 +644,7 @@ impl TestArguments {
             rate => rate,
         };
         plan.kernel_pacing_bps = self.fq_rate.filter(|rate| rate.0 > 0);
+        plan.pace = self.pace;
         plan.window_bytes = self.window.filter(|window| window.0 > 0);
         plan.mss_bytes = self.mss;
         plan.nodelay = self.no_delay;
@@ -644,7 +652,6 @@ impl TestArguments {
         plan.tos = self.tos.or(self.dscp.map(|dscp| dscp << 2)).unwrap_or(0);
         plan.flow_label = self.flowlabel;
         plan.bind = self.bind;
-        plan.pace = self.pace;
         plan.bind_device = self.bind_dev;
         plan.client_port = self.cport;
         plan.zerocopy = self.zerocopy;
@@ -793,13 +800,6 @@ pub(crate) fn seconds(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// `2%`, or `0.5%`: a bare number could be either a share or percent.
-fn precision(text: &str) -> Result<f64, String> {
-    let digits = text.strip_suffix('%').map(str::trim);
-    match digits.and_then(|digits| digits.parse::<f64>().ok()) {
-        Some(percent) if percent.is_finite() && percent > 0.0 => Ok(percent / 100.0),
-        _ => Err("a percentage is wanted, such as 2% or 0.5%".to_owned()),
-    }
 /// `sleep` or `spin`.
 fn pace(text: &str) -> Result<Pace, String> {
     match text {
@@ -809,6 +809,13 @@ fn pace(text: &str) -> Result<Pace, String> {
     }
 }
 
+/// `2%`, or `0.5%`: a bare number could be either a share or percent.
+fn precision(text: &str) -> Result<f64, String> {
+    let digits = text.strip_suffix('%').map(str::trim);
+    match digits.and_then(|digits| digits.parse::<f64>().ok()) {
+        Some(percent) if percent.is_finite() && percent > 0.0 => Ok(percent / 100.0),
+        _ => Err("a percentage is wanted, such as 2% or 0.5%".to_owned()),
+    }
 }
 
 /// A time with its unit: 10ms, 2.5s, 1m; a bare number is seconds.
@@ -998,6 +1005,9 @@ mod tests {
             ("h -4 -6", "-6"),
             ("h --sample 1us", "--sample"),
             ("h -M 10", "-M"),
+            ("h --pace spin", "--pace"),
+            ("h -u -b 0 --pace spin", "--pace"),
+            ("h -u --pace hop", "--pace"),
             ("h --precision 2", "--precision"),
             ("h --precision 0%", "--precision"),
             ("h --precision=-1%", "--precision"),
@@ -1005,9 +1015,6 @@ mod tests {
             ("h --precision 2% -n 5M", "--precision"),
             ("h --precision 99%", "--precision"),
             ("h --expect 9G", "--expect"),
-            ("h --pace spin", "--pace"),
-            ("h -u -b 0 --pace spin", "--pace"),
-            ("h -u --pace hop", "--pace"),
             ("h --expect >=90%", "--provisioned"),
             ("h --expect 10G..9G", "--expect"),
             ("h --provisioned 0", "--provisioned"),

@@ -10,6 +10,7 @@ mod counter_test;
 mod expect;
 mod explain;
 mod host;
+mod host_limit;
 mod iperf3_arguments;
 mod iperf3_mode;
 mod keep;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Action::Prove(arguments) => prove::run(&arguments, &printer),
         Action::Sweep(arguments) => sweep::run(&arguments, &printer),
         Action::SettingsGuard => place::guard::stand(),
+        Action::HostLimit(arguments) => host_limit::run(&arguments, &printer),
         Action::Host(arguments) => host::run(*arguments, &printer),
         Action::Print(text) => printer.print(&text).map_err(Failure::from),
         Action::Refuse(text) => Err(Failure::Usage(text)),

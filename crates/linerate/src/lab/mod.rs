@@ -31,6 +31,7 @@ use arguments::{
     LabArguments, LabCommand, PathOptions, PresetsArguments, RunArguments, UpArguments,
 };
 pub(crate) use measure::measure;
+pub(crate) use programs::{Program, linerate as ourselves};
 use run::{Ran, RunOptions};
 
 impl From<LabError> for Failure {

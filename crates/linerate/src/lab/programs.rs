@@ -18,7 +18,7 @@ use crate::action::Failure;
 const OURSELVES: &str = "/proc/self/exe";
 
 /// Our program with these arguments.
-pub(super) fn linerate<A: Into<OsString>>(arguments: impl IntoIterator<Item = A>) -> Command {
+pub(crate) fn linerate<A: Into<OsString>>(arguments: impl IntoIterator<Item = A>) -> Command {
     let mut command = Command::new(OURSELVES);
     command.arg0("linerate").stdin(Stdio::null());
     command.args(arguments.into_iter().map(Into::into));
@@ -27,8 +27,8 @@ pub(super) fn linerate<A: Into<OsString>>(arguments: impl IntoIterator<Item = A>
 
 /// A child that is killed when this is dropped.
 #[derive(Debug)]
-pub(super) struct Program {
-    pub(super) child: Child,
+pub(crate) struct Program {
+    pub(crate) child: Child,
 }
 
 impl Drop for Program {

@@ -25,6 +25,8 @@ mod harness;
 #[cfg(test)]
 mod host;
 #[cfg(test)]
+mod host_limit;
+#[cfg(test)]
 mod interfaces;
 mod ipv6;
 #[cfg(test)]

@@ -1,0 +1,265 @@
+//! The runs along a path inside this host: a server in a process of its own, the client here.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use linerate_engine::client::ClientOptions;
+use linerate_kernel::counters::{self, CpuCounters};
+use linerate_kernel::process::{self, ChildSettings};
+use linerate_kernel::thread::SignalFd;
+use linerate_model::evidence::Evidence;
+use linerate_model::host_limit::{Carried, CpuTime, LocalPath, PathLimit, Sending};
+use linerate_model::plan::Protocol;
+use linerate_model::record::{EndRecord, Outcome, RunRecord, StreamRecord};
+use linerate_model::units::Nanos;
+use linerate_report::view::{CpuView, RunView};
+
+use super::veth::Pair;
+use crate::action::Failure;
+use crate::lab::{Program, ourselves};
+use crate::place::HostPlace;
+use crate::printer::Printer;
+use crate::successive;
+
+/// Where this host reaches itself.
+pub(super) const LOOPBACK: &str = "127.0.0.1";
+
+/// One kind of traffic.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kind {
+    traffic: &'static str,
+    options: &'static str,
+}
+
+impl Kind {
+    /// All of them, each by another way through the kernel.
+    pub(super) const ALL: [Self; 6] = [
+        Self::of("TCP, 1 stream", ""),
+        Self::of("TCP, copied (-l 512K)", "-l 512K"),
+        Self::of("TCP, zero-copy sends (-Z)", "-Z"),
+        Self::of("TCP, discarded (--skip-rx-copy)", "--skip-rx-copy"),
+        Self::of("TCP, 2 streams (-P 2)", "-P 2"),
+        Self::of("UDP, 1460 bytes (-u -b 0)", "-u -b 0 -l 1460"),
+    ];
+
+    const fn of(traffic: &'static str, options: &'static str) -> Self {
+        Self { traffic, options }
+    }
+}
+
+/// How the runs are made.
+pub(super) struct Runs<'a> {
+    pub(super) time: Nanos,
+    pub(super) stop: &'a SignalFd,
+    pub(super) printer: &'a Printer,
+}
+
+impl Runs<'_> {
+    /// The runs to an address of this network namespace.
+    pub(super) fn along(
+        &self,
+        path: LocalPath,
+        address: &str,
+        kinds: &[Kind],
+    ) -> Result<PathLimit, Failure> {
+        let server = Serving::start(address)?;
+        self.runs_to(&server, path, address, kinds)
+    }
+
+    /// The runs over a veth pair, from its other side.
+    pub(super) fn along_pair(&self, pair: &Pair) -> Result<PathLimit, Failure> {
+        let server = Serving::start(&pair.server_address)?;
+        pair.cross().map_err(Failure::Lab)?;
+        let made = self.runs_to(&server, LocalPath::Veth, &pair.server_address, &Kind::ALL)?;
+        Ok(PathLimit {
+            mtu_bytes: Some(pair.mtu),
+            ..made
+        })
+    }
+
+    fn runs_to(
+        &self,
+        server: &Serving,
+        path: LocalPath,
+        address: &str,
+        kinds: &[Kind],
+    ) -> Result<PathLimit, Failure> {
+        let (mut runs, mut mtu_bytes) = (Vec::new(), None);
+        for kind in kinds {
+            let way = match path {
+                LocalPath::Loopback => "loopback",
+                LocalPath::Veth => "veth pair",
+            };
+            self.printer.status(&format!("{way}: {}", kind.traffic))?;
+            let (carried, mtu) = self.carry(*kind, server, address)?;
+            runs.push(carried);
+            mtu_bytes = mtu_bytes.or(mtu);
+        }
+        Ok(PathLimit {
+            path,
+            mtu_bytes,
+            runs,
+        })
+    }
+
+    /// One run, and the MTU of the interface that it took.
+    fn carry(
+        &self,
+        kind: Kind,
+        server: &Serving,
+        address: &str,
+    ) -> Result<(Carried, Option<u32>), Failure> {
+        let words = kind.options.split_whitespace().map(str::to_owned);
+        let words: Vec<String> = words
+            .chain(["-p".to_owned(), server.port.clone()])
+            .chain(["-t".to_owned(), self.time.as_secs_f64().to_string()])
+            .collect();
+        let plan = HostPlace::request(address, &words)?.plan;
+        let before = machine();
+        let made = successive::run(&plan, &ClientOptions::default(), self.stop);
+        let after = machine();
+        let record = match made {
+            Ok(Some(record)) if record.outcome != Outcome::Interrupted => record,
+            Ok(_) => {
+                return Err(Failure::Incomplete(
+                    "stopped before all runs were made".into(),
+                ));
+            }
+            Err(why) => return Ok((failed(kind, why), None)),
+        };
+        if let Outcome::Failed { error } = &record.outcome {
+            return Ok((failed(kind, error.clone()), None));
+        }
+        let mut carried = carried(kind, &record);
+        carried.cpu_time = cpu_time(before, after, &record);
+        let interface = record.client.and_then(|end| end.interface);
+        Ok((carried, interface.and_then(|interface| interface.mtu_bytes)))
+    }
+}
+
+fn failed(kind: Kind, why: String) -> Carried {
+    Carried {
+        traffic: kind.traffic.to_owned(),
+        options: kind.options.to_owned(),
+        error: Some(why),
+        goodput_bps: None,
+        sent_bps: None,
+        sender_seconds_per_gigabyte: None,
+        receiver_seconds_per_gigabyte: None,
+        sending: None,
+        cpu_time: None,
+    }
+}
+
+fn carried(kind: Kind, record: &RunRecord) -> Carried {
+    let view = RunView::of(&Evidence::of(record), &[]);
+    let cost = |cpu: &Option<CpuView>| cpu.as_ref().and_then(|cpu| cpu.seconds_per_gigabyte);
+    let stream = record.client.as_ref().and_then(|end| end.streams.first());
+    Carried {
+        traffic: kind.traffic.to_owned(),
+        options: kind.options.to_owned(),
+        error: None,
+        goodput_bps: view.summary.figures.goodput_bps,
+        // What TCP was given last is delivered after the end, and none of it is lost.
+        sent_bps: view
+            .summary
+            .figures
+            .sent_bps
+            .filter(|_| record.plan.protocol == Protocol::Udp),
+        sender_seconds_per_gigabyte: cost(&view.summary.cpu.client),
+        receiver_seconds_per_gigabyte: cost(&view.summary.cpu.server),
+        sending: stream.map(sending),
+        cpu_time: None,
+    }
+}
+
+fn sending(stream: &StreamRecord) -> Sending {
+    match &stream.zerocopy {
+        // More than half of the completions say so.
+        Some(counts) if counts.copied * 2 > counts.completed => Sending::ZerocopyCopied,
+        Some(counts) if counts.asked > 0 => Sending::Zerocopy,
+        _ if stream.spliced => Sending::Spliced,
+        _ => Sending::Copied,
+    }
+}
+
+/// Milliseconds of all CPUs: busy, stolen by the hypervisor, and all.
+fn machine() -> Option<[u64; 3]> {
+    let cpus = counters::cpu().ok()?;
+    let sum = |of: fn(&CpuCounters) -> u64| cpus.iter().map(of).sum::<u64>();
+    Some([
+        sum(CpuCounters::busy),
+        sum(|cpu| cpu.steal),
+        sum(CpuCounters::total),
+    ])
+}
+
+fn cpu_time(before: Option<[u64; 3]>, after: Option<[u64; 3]>, of: &RunRecord) -> Option<CpuTime> {
+    let (before, after) = (before?, after?);
+    let grown = |at: usize| after[at].saturating_sub(before[at]);
+    let used = |end: &EndRecord| end.cpu.user_ns + end.cpu.system_ns;
+    let own = used(of.client.as_ref()?) + used(of.server.as_ref()?);
+    CpuTime::of(grown(0), grown(1), grown(2), own)
+}
+
+/// `linerate serve` in a process of its own, so that its CPU time is told apart. It ends with this value, and with
+/// this process.
+struct Serving {
+    _program: Program,
+    port: String,
+}
+
+impl Serving {
+    fn start(address: &str) -> Result<Self, Failure> {
+        let failed = |why: &str| {
+            Failure::Lab(format!(
+                "`linerate serve` on {address} did not start: {why}"
+            ))
+        };
+        let mut command = ourselves(["serve", "-p", "0", "-B", address]);
+        command.stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let child = process::spawn_bound(&mut command, &ChildSettings::default())
+            .map_err(|error| failed(&error.to_string()))?;
+        let mut program = Program { child };
+        let out = program.child.stdout.take();
+        let mut out = BufReader::new(out.ok_or_else(|| failed("no output"))?);
+        let mut line = String::new();
+        out.read_line(&mut line)
+            .map_err(|error| failed(&error.to_string()))?;
+        let port = port_in(&line).ok_or_else(|| failed("it does not listen"))?;
+        // A server whose output nobody reads any more goes on serving.
+        Ok(Self {
+            _program: program,
+            port,
+        })
+    }
+}
+
+/// Of `listening on 127.0.0.1:41234, TCP and UDP`.
+fn port_in(line: &str) -> Option<String> {
+    let (_, rest) = line.split_once("listening on ")?;
+    let (address, _) = rest.split_once(',')?;
+    let (_, port) = address.rsplit_once(':')?;
+    (!port.is_empty()).then(|| port.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_is_read_from_the_first_line() {
+        let port = |line| port_in(line).unwrap_or_default();
+        assert_eq!(port("listening on 127.0.0.1:41234, TCP and UDP\n"), "41234");
+        assert_eq!(port("listening on [::1]:5, TCP and UDP\n"), "5");
+        assert_eq!(port(""), "");
+    }
+
+    #[test]
+    fn every_kind_is_a_test_that_can_be_asked_for() {
+        for kind in Kind::ALL {
+            let words: Vec<String> = kind.options.split_whitespace().map(str::to_owned).collect();
+            assert!(HostPlace::request(LOOPBACK, &words).is_ok(), "{kind:?}");
+        }
+    }
+}
