@@ -44,7 +44,8 @@ fn transport(plan: &Plan, say: &mut impl FnMut(String)) {
         None if plan.protocol == Protocol::Udp => say("-b 0".to_owned()),
         None => {}
     }
-    if plan.pace == Pace::Spin {
+    // Where a rate is left out for the next run, nothing is paced.
+    if plan.pace == Pace::Spin && plan.rate_bps.is_some() {
         say("--pace spin".to_owned());
     }
     if let Some(rate) = plan.kernel_pacing_bps {

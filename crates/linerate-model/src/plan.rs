@@ -355,10 +355,10 @@ impl Plan {
 
     fn check_protocol(&self) -> Result<(), PlanError> {
         let refuse = |option, reason: String| Err(PlanError { option, reason });
-        if self.pace == Pace::Spin && (self.protocol == Protocol::Tcp || self.rate_bps.is_none()) {
+        if self.pace == Pace::Spin && self.protocol == Protocol::Tcp {
             return refuse(
                 "--pace",
-                "only datagrams with a rate are paced so: -u, and -b other than 0".to_owned(),
+                "only datagrams are paced so: it needs -u".to_owned(),
             );
         }
         let block = self.block_bytes.count();

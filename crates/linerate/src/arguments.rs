@@ -645,6 +645,9 @@ impl TestArguments {
         };
         plan.kernel_pacing_bps = self.fq_rate.filter(|rate| rate.0 > 0);
         plan.pace = self.pace;
+        if plan.pace == Pace::Spin && plan.rate_bps.is_none() && self.udp {
+            return Err("--pace: without a rate nothing is paced: say -b".to_owned());
+        }
         plan.window_bytes = self.window.filter(|window| window.0 > 0);
         plan.mss_bytes = self.mss;
         plan.nodelay = self.no_delay;

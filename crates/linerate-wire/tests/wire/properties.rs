@@ -22,15 +22,23 @@ fn parameters() -> impl Strategy<Value = Parameters> {
         Just(Protocol::Udp),
         Just(Protocol::Sctp)
     ];
-    let extension = prop::option::of((any::<u32>(), "[ -~]{0,60}", any::<[Option<u64>; 2]>()))
-        .prop_map(|o| {
-            o.map(|(version, software, [sample_ns, received_ns])| Extension {
+    let extension = prop::option::of((
+        any::<u32>(),
+        "[ -~]{0,60}",
+        any::<[Option<u64>; 2]>(),
+        any::<bool>(),
+    ))
+    .prop_map(|o| {
+        o.map(
+            |(version, software, [sample_ns, received_ns], spin)| Extension {
                 version,
                 software,
                 sample_ns,
                 received_ns,
-            })
-        });
+                spin,
+            },
+        )
+    });
     let numbers = any::<([u64; 5], [u64; 12], Option<u64>)>();
     let texts = (text(), text(), text(), text(), text(), text());
     (protocol, numbers, any::<[bool; 12]>(), texts, extension).prop_map(
