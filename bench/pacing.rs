@@ -1,6 +1,6 @@
 //! How even a flow is: the bytes that arrive in each millisecond.
 //!
-//! `pacing PORT SECONDS` watches what comes in for a UDP port in this network namespace (CAP_NET_RAW), by the instants
+//! `pacing PORT SECONDS` watches what comes in for a UDP port in this network namespace (`CAP_NET_RAW`), by the instants
 //! at which the kernel took each packet from the interface, and prints: Mbit/s of payload, coefficient of variation
 //! and share of empty ones among the milliseconds in per cent, most in one as a multiple of the mean, buffers missed.
 //! What GSO left whole counts at its one instant. The first 500 ms are left out.
@@ -13,7 +13,7 @@ use linerate_kernel::{clock, udp};
 use linerate_model::units::Nanos;
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// `ETH_P_IP` (include/uapi/linux/if_ether.h): such sockets see packets that come in, not those that go out.
+/// `ETH_P_IP` (`include/uapi/linux/if_ether.h`): such sockets see packets that come in, not those that go out.
 const ETH_P_IP: u16 = 0x0800;
 const MILLISECOND: u64 = 1_000_000;
 const LEFT_OUT: Nanos = Nanos::from_millis(500);
