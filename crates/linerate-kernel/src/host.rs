@@ -3,6 +3,7 @@
 
 use std::mem::MaybeUninit;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use crate::netlink::text;
 use crate::proc_file::{number, word};
@@ -42,20 +43,42 @@ pub struct HostFacts {
     pub default_qdisc: Option<String>,
 }
 
-/// Reads them all; takes well below a millisecond on a small machine, more with many CPUs.
+/// What does not change while a process runs.
+#[derive(Debug, Clone)]
+struct Fixed {
+    boot_id: Option<String>,
+    cpu_model: Option<String>,
+    virtualisation: Option<String>,
+}
+
+impl Fixed {
+    /// The kernel writes /proc/cpuinfo anew for each reader, for every CPU.
+    fn read() -> Self {
+        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        Self {
+            boot_id: word("/proc/sys/kernel/random/boot_id"),
+            cpu_model: cpu_model(&cpuinfo),
+            virtualisation: virtualisation(has_hypervisor(&cpuinfo)),
+        }
+    }
+}
+
+/// Reads them all; takes well below a millisecond on a small machine, the first time more with many CPUs. What
+/// does not change while a process runs is read once.
 pub fn facts() -> HostFacts {
+    static FIXED: OnceLock<Fixed> = OnceLock::new();
+    let fixed = FIXED.get_or_init(Fixed::read).clone();
     let [hostname, kernel_release, architecture] = names();
-    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     HostFacts {
         hostname,
         kernel_release,
         architecture,
-        boot_id: word("/proc/sys/kernel/random/boot_id"),
-        cpu_model: cpu_model(&cpuinfo),
+        boot_id: fixed.boot_id,
+        cpu_model: fixed.cpu_model,
         cpus_online: cpus_online(),
         memory_bytes: memory_bytes(&meminfo),
-        virtualisation: virtualisation(has_hypervisor(&cpuinfo)),
+        virtualisation: fixed.virtualisation,
         tcp_rmem: word("/proc/sys/net/ipv4/tcp_rmem")
             .as_deref()
             .and_then(triple),

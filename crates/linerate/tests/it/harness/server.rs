@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use super::{Done, LINERATE, Running, start, wait_until};
@@ -13,10 +14,19 @@ pub(crate) struct Server {
     pub(crate) port: u16,
 }
 
-/// A port that nobody listens on now.
+/// A port that nobody listens on now, given out once: below those that the kernel gives to clients, which would take
+/// it before the server does.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    static GIVEN: AtomicU16 = AtomicU16::new(0);
+    const FIRST: u16 = 10_000;
+    const COUNT: u16 = 20_000;
+    // Two runs of these tests begin at different ports.
+    let begin = std::process::id() % u32::from(COUNT);
+    let begin = u16::try_from(begin).unwrap();
+    (0..COUNT)
+        .map(|_| FIRST + (begin + GIVEN.fetch_add(1, Ordering::Relaxed) % COUNT) % COUNT)
+        .find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok())
+        .expect("a free port")
 }
 
 impl Server {
