@@ -101,7 +101,7 @@ run_iperf3() { # address, arguments …
               printf "%.3f %.4f %.4f\n", rate / 1e9, host / 100 * seconds / gigabytes, remote / 100 * seconds / gigabytes }'
 }
 run_limit() { # address, -udp or nothing
-    local address=$1 kind=${2-} prefix="" received sent
+    local address=$1 kind=${2-} prefix="" received sent=""
     [ "$address" = 127.0.0.1 ] || prefix=$there
     port=$((port + 1))
     $prefix "$limit" "receive$kind" "$address:$port" >"$work/limit" &
@@ -117,6 +117,11 @@ run_limit() { # address, -udp or nothing
         sent=$("$limit" "send$kind" "$address:$port" "${length%.*}" 2>/dev/null) && break
         sleep 0.02
     done
+    if [ -z "$sent" ]; then
+        kill "$receiver"
+        echo "bench: bench/limit could not send to $address:$port" >&2
+        exit 1
+    fi
     wait "$receiver"
     received=$(cat "$work/limit")
     echo "${received% *} $sent ${received#* }"

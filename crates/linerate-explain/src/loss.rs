@@ -27,7 +27,8 @@ const CARRIED_MORE: f64 = 1.25;
 /// congestion control falls to half (Reno uses 0.75 of such a link), it must be this many times.
 const CARRIED_FAR_MORE: f64 = 1.5;
 /// … and bursts this many times, where slow start's own loss is the only one and the round trip before it is a little
-/// longer: it is of the bursts themselves, whose last packet waits for the first on a line of any rate.
+/// longer (it is of the bursts themselves, whose last packet waits for the first on a line of any rate), or the
+/// congestion control falls to half.
 const BURSTS_FAR_MORE: f64 = 1.75;
 /// Round trips before a loss within this ratio of the least are flat: a queue of less leaves CUBIC, which falls to
 /// 0.7, at least 0.85 of its link.
@@ -129,10 +130,11 @@ pub(crate) fn passed_bps(losses: &Losses) -> f64 {
 
 /// Whether bursts passed at a rate far above the later one without being drawn apart, and no queue stood: a bucket of
 /// less than a round trip's bytes lets no whole round trip pass at more than its rate.
-fn passed_bursts(losses: &Losses) -> bool {
-    let times = if losses.rtt_ratio() <= FLAT {
+fn passed_bursts(losses: &Losses, reno: bool) -> bool {
+    let flat = losses.rtt_ratio() <= FLAT;
+    let times = if flat && !reno {
         CARRIED_FAR_MORE
-    } else if losses.later().is_empty() {
+    } else if flat || (losses.later().is_empty() && losses.rtt_ratio() < QUEUE_RATIO) {
         BURSTS_FAR_MORE
     } else {
         return false;
@@ -146,7 +148,7 @@ fn policed(losses: &Losses, reno: bool) -> bool {
     };
     let far = reno || losses.rtt_ratio() > FLAT;
     let times = if far { CARRIED_FAR_MORE } else { CARRIED_MORE };
-    let more = carried(losses, times) || passed_bursts(losses);
+    let more = carried(losses, times) || passed_bursts(losses, reno);
     if !more || share_of_window(first) < BURST_SHARE {
         return false;
     }

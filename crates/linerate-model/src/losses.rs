@@ -15,6 +15,14 @@ const SUSTAINED_ROUND_TRIPS: u64 = 20;
 const ROWS_BEFORE: usize = 3;
 /// Over less than this, ns, what a busy host acknowledges late looks like a burst.
 const BURST_NS: u64 = 8_000_000;
+/// Two bursts are of two round trips where they begin so many round trips apart, and so long, ns: what a host that
+/// stood still makes good afterwards is one.
+const BURSTS_APART: f64 = 0.9;
+const BURSTS_APART_NS: f64 = 18e6;
+/// So many round trips before a loss, and so long, ns, are looked at: in a long run the highest of many samples is
+/// chance.
+const BURSTS_WITHIN: u64 = 20;
+const BURSTS_WITHIN_NS: u64 = 400_000_000;
 
 /// Segments lost together.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -296,23 +304,26 @@ impl Columns {
 
     /// The highest rate over 8 ms that came in two round trips, up to row `until`.
     fn twice(&self, until: usize) -> f64 {
-        let bursts: Vec<(u64, u64, f64)> = (1..=until)
+        let within = BURSTS_WITHIN_NS.max(BURSTS_WITHIN.saturating_mul(self.round_trip_ns));
+        let earliest = self.at[until].saturating_sub(within);
+        let first = self.at.partition_point(|at| *at < earliest).max(1);
+        let bursts: Vec<(u64, f64)> = (first..=until)
             .map(|row| {
                 let begin = self.at[row].saturating_sub(BURST_NS);
                 let from = self.at.partition_point(|at| *at <= begin);
                 let from = from.saturating_sub(1).min(row - 1);
-                (self.at[from], self.at[row], self.rate(from, row))
+                (self.at[from], self.rate(from, row))
             })
             .collect();
-        let highest = bursts.iter().max_by(|one, other| one.2.total_cmp(&other.2));
-        let Some((begin, end, _)) = highest else {
+        let highest = bursts.iter().max_by(|one, other| one.1.total_cmp(&other.1));
+        let Some((begin, _)) = highest else {
             return 0.0;
         };
-        let apart = self.round_trip_ns / 2;
+        let apart = (BURSTS_APART * self.round_trip_ns as f64).max(BURSTS_APART_NS);
         bursts
             .iter()
-            .filter(|(from, to, _)| to + apart <= *begin || *from >= end + apart)
-            .map(|(_, _, rate)| *rate)
+            .filter(|(from, _)| from.abs_diff(*begin) as f64 >= apart)
+            .map(|(_, rate)| *rate)
             .fold(0.0, f64::max)
     }
 

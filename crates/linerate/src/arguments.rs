@@ -185,8 +185,8 @@ pub(crate) struct TestArguments {
     /// Pacing by the kernel, bit/s of each stream
     #[arg(long, value_name = "RATE")]
     fq_rate: Option<BitRate>,
-    /// How UDP's sender waits between datagrams: sleep, or spin for the evenest spacing at the price of a core a
-    /// stream
+    /// How UDP's sender waits between datagrams: sleep, or spin (look at the clock), which takes a core a stream; a
+    /// server that sends spins only where that leaves it a CPU
     #[arg(long, value_name = "HOW", value_parser = pace, default_value = "sleep")]
     pace: Pace,
     /// Forbid fragments (UDP over IPv4)

@@ -33,7 +33,7 @@ const EVEN_SPINNING: Nanos = Nanos(12_000);
 /// Traffic of this time goes at once when the thread is behind by more than [`BEHIND`]: it wakes too late for less.
 const COARSE: Nanos = Nanos::from_millis(1);
 const BEHIND: Nanos = Nanos(500_000);
-/// A spinning sender looks for samples that are due at least so often.
+/// A spinning sender sleeps until so long before the next datagram is due.
 const LONGEST_SPIN: Nanos = Nanos(200_000);
 /// Pause after the kernel refused to send: the reason rarely goes in microseconds.
 const REFUSED_PAUSE: Nanos = Nanos::from_millis(1);
@@ -137,10 +137,12 @@ impl Sender {
                 let wanted = (self.datagrams(now) * self.length) as u64;
                 if let Some(Err(until)) = self.pacer.as_mut().map(|pacer| pacer.ready(now, wanted))
                 {
-                    if self.spins {
-                        spin(context, until.min(now.plus(LONGEST_SPIN)));
-                    } else {
+                    if !self.spins {
                         recorder.wait(fd, Interest::NONE, Some(until));
+                    } else if until.since(now) > LONGEST_SPIN {
+                        recorder.wait(fd, Interest::NONE, Some(Nanos(until.0 - LONGEST_SPIN.0)));
+                    } else {
+                        spin(context, until);
                     }
                     continue;
                 }
@@ -184,7 +186,8 @@ impl Sender {
     /// How many go at once.
     fn datagrams(&self, now: Nanos) -> usize {
         let behind = self.pacer.as_ref().map(|pacer| pacer.behind(now));
-        if behind.is_some_and(|behind| behind > BEHIND) {
+        // One that spins wakes in time for the next: it makes up for what it missed datagram by datagram.
+        if !self.spins && behind.is_some_and(|behind| behind > BEHIND) {
             self.coarse_batch
         } else {
             self.batch

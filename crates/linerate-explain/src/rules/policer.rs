@@ -1,7 +1,7 @@
 //! `policer`: somebody drops what exceeds a rate, and lets bursts pass.
 //!
 //! Loss without a queue explains the rate (as for `random-loss`), and [`crate::loss`] finds a token bucket: the
-//! path passed at least 1.25 times the later rate over a round trip before the first loss, or 1.5 times over half a one
+//! path passed at least 1.25 times the later rate over a round trip before the first loss, or 1.5 times over half a one, or over 8 ms in each of two,
 //! without a longer round trip; that loss took a tenth of the window or
 //! more; later losses come in runs, at the same window, with the same rate between them. Where no later loss
 //! came, the first one took a quarter of the window. Several streams share a bucket, so their deliveries, losses
@@ -64,7 +64,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
                 Some(losses.peak_bps),
             ),
             case.sender_figure(
-                "the same over half a round trip, bit/s",
+                "the same over half a round trip, or 8 ms of two, bit/s",
                 Some(losses.burst_bps),
             ),
             case.sender_figure("rate of the tokens, bit/s", Some(level)),

@@ -103,7 +103,7 @@ pub(crate) fn test(plan: &Plan) -> String {
         text.push(format!("paced by the kernel to {rate}"));
     }
     if plan.pace == Pace::Spin {
-        text.push("paced by a spinning sender".to_owned());
+        text.push("a spinning sender asked for".to_owned());
     }
     text.join(", ")
 }
