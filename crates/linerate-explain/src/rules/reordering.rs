@@ -6,7 +6,8 @@
 //! kernel must have seen it too (`reord_seen`), and no more may have come twice than were sent again: a path
 //! that duplicates spoils the count. Where the kernel does not count them the rules of loss speak.
 //!
-//! Or: nothing else explains the rate, and the kernel saw reordering at least once in 100 segments.
+//! Or: nothing else explains the rate, and the kernel saw reordering at least once in 100 segments. A note, beside a path
+//! that is full all the same, where it saw it once in 20.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, Protocol};
@@ -83,8 +84,38 @@ pub(crate) fn seen_often(case: &Case<'_>) -> Option<u64> {
     (seen as f64 >= OFTEN * sent as f64).then_some(seen)
 }
 
+/// From this share on it is worth knowing on a path that is full all the same: another host may take it for loss.
+const WORTH_KNOWING: f64 = 0.05;
+
+/// Reordering that the sender coped with.
+fn harmless(case: &Case<'_>) -> Option<Finding> {
+    if case.udp() || case.next_door() || !rules::path_is_full(case) {
+        return None;
+    }
+    let seen = case.path().overtaken?;
+    let sent = case.path().data_segments.filter(|sent| *sent > 0)?;
+    if (seen as f64) < WORTH_KNOWING * sent as f64 {
+        return None;
+    }
+    let sentence = format!(
+        "Segments overtook one another {} times in {} segments; this sender coped with it, others may take it for loss: \
+         packets of one stream take several ways (a balancer by packet, bonded links, several queues)",
+        words::count(seen),
+        words::count(sent),
+    );
+    case.finding("reordering", Severity::Note, sentence)
+        .figures([
+            case.sender_figure("times that reordering was seen", Some(seen as f64)),
+            case.sender_figure("segments sent", Some(sent as f64)),
+            case.rate_figure(),
+        ])
+        .done()
+}
+
 fn overtaken(case: &Case<'_>) -> Option<Finding> {
-    let seen = seen_often(case)?;
+    let Some(seen) = seen_often(case) else {
+        return harmless(case);
+    };
     let sent = case.path().data_segments?;
     let share = case.network_share()?;
     let sentence = format!(

@@ -2,7 +2,7 @@
 //!
 //! The plateau's own judgement (`statistics::plateau`): it begins in the second half, or its halves differ;
 //! either way by more than 10 % and more than their intervals explain. Not said of a rate that was asked for, nor where the first cause is one that makes a rate waver (loss,
-//! marks, a stall, a shaper, an early end of slow start, a run over before the end of it, a ramp without loss up to a window, waits for room in a send buffer): that is said already. Nor, while the parts differ
+//! marks, a stall, a shaper, an early end of slow start, a run over before the end of it, a ramp without loss up to a window, waits for room in a send buffer or for a CPU): that is said already. Nor, while the parts differ
 //! by less than 40 %, of two directions that are full at once.
 
 use linerate_model::finding::{Finding, Severity};
@@ -86,11 +86,26 @@ fn accounted_for(case: &Case<'_>) -> bool {
         || rules::stalled(case)
         || (case.limit == Some(Limit::SendBuffer) && case.waits_for_room().is_some())
         || rules::slow_start::explains(case)
+        || waits_for_a_cpu(case)
         || rules::wavers_for_a_reason(case)
         || grows_back(case)
         || rules::reordering::seen_often(case).is_some()
         || rules::ecn::judge(case).is_some()
         || rules::early_slow_start_exit::judge(case).is_some()
+}
+
+/// Threads that wait for a CPU so much of the time are held back by a quota or by other programs.
+const WAITS: f64 = 0.25;
+
+/// Whether the rate is what others leave of a CPU.
+fn waits_for_a_cpu(case: &Case<'_>) -> bool {
+    let flow = case.direction.flow;
+    let role = match case.limit {
+        Some(Limit::SenderCpu) => flow.sender(),
+        Some(Limit::ReceiverCpu) => flow.receiver(),
+        _ => return false,
+    };
+    rules::waits(case, role).is_some_and(|share| share >= WAITS)
 }
 
 /// Whether data goes both ways at once and fills both: each direction's acknowledgements wait in the queue of the

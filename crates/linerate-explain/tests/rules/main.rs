@@ -280,8 +280,15 @@ fn a_slow_reader_is_told_from_a_small_window() {
         "The server (beta)'s application read too slowly: 2.77 MiB lay unread in its socket (median), \
          so its receive window held the sender 100 % of the time"
     );
+    // It reads large pieces now and then: half of the buffer is free when it is looked at.
+    let pieces = Traffic {
+        unread_bytes: 200_000,
+        receive_window_bytes: 290_000,
+        ..traffic.clone()
+    };
+    assert_eq!(verdict(&tcp(), &pieces).id, "receiver-application");
     let near = Traffic {
-        unread_bytes: 20_000,
+        unread_bytes: 100_000,
         receive_window_bytes: 217_088,
         ..window_limited()
     };
@@ -1241,6 +1248,14 @@ fn a_thread_that_waits_for_a_cpu_is_not_an_idle_application() {
     let mut record = fixture::run(&plan, &busy);
     thread_times(record.server.as_mut().unwrap(), 30, 68);
     assert_eq!(ids(&record), ["receiver-cpu"]);
+    // What others leave of a CPU wavers.
+    let wavering = Traffic {
+        levels: vec![(6.5, 0.6)],
+        ..busy.clone()
+    };
+    let mut record = fixture::run(&plan, &wavering);
+    thread_times(record.client.as_mut().unwrap(), 30, 68);
+    assert_eq!(ids(&record), ["sender-cpu"]);
     let mut record = fixture::run(&plan, &busy);
     thread_times(record.client.as_mut().unwrap(), 30, 60);
     assert_eq!(ids(&record), ["path-full"]);
