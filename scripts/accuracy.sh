@@ -5,12 +5,14 @@
 #   SEEDS=0     what is added to each seed
 #   KEEP=DIR    where the runs are kept; those that are there are not made again
 #   KEPT=DIR    runs nothing and judges what an earlier KEEP left
+#   REMEDIES=0  grades only; what an earlier run says of remedies stays
 set -euo pipefail
 cd "$(dirname "$0")/.."
 linerate=$(realpath "$1")
 runs=${RUNS:-3}
 seeds=${SEEDS:-0}
-arguments=(lab grade scenarios --remedies --runs "$runs" --seeds-from "$seeds")
+arguments=(lab grade scenarios --runs "$runs" --seeds-from "$seeds")
+[ "${REMEDIES:-1}" = 0 ] || arguments+=(--remedies)
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 
@@ -24,7 +26,9 @@ fi
 "$linerate" "${arguments[@]}" "${kept[@]}" >"$said" || [ $? -eq 1 ]
 
 # What was measured by other commands stays.
-others=$(sed -n '/^## Published policer traces/,$p' docs/accuracy.md 2>/dev/null || true)
+from='## Published policer traces'
+[ "${REMEDIES:-1}" = 1 ] || from='## Remedies'
+others=$(sed -n "/^$from/,\$p" docs/accuracy.md 2>/dev/null || true)
 {
     cat <<HEAD
 # Accuracy
@@ -35,10 +39,10 @@ a remedy gives. Made by \`make accuracy\`, which runs
     linerate ${arguments[*]}
 
 Every scenario of \`scenarios/\` is run on a path that this machine makes, once for each seed ($runs of them), and each
-run's findings are held against what the scenario expects. Then each remedy that a finding names with a rate to expect
-is applied to its scenario, which is run again with the same seed; a promise is kept when the goodput of the plateau lies
-within 15 % of it. Not counted, but listed: remedies that a lab cannot apply, those without a rate, and those that are
-further off in a run that the machine disturbed, which shows nothing either way. [The lab's
+run's findings are held against what the scenario expects. With \`--remedies\` each remedy that a finding names with a rate
+to expect is then applied to its scenario, which is run again with the same seed; a promise is kept when the goodput of the
+plateau lies within 15 % of it. Not counted, but listed: remedies that a lab cannot apply, those without a rate, and those that
+are further off in a run that the machine disturbed, which shows nothing either way. [The lab's
 guide](guides/lab.md) says what the signs mean.
 
 On Linux $(uname -r), $(nproc) CPUs, $("$linerate" --version), $(date -u +%F), seeds from $seeds.
