@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::host::{CpuSet, Fact, Governor, Keeper, Node, Processors, Softnet, System};
+use linerate_model::host::{
+    CpuSet, Fact, Governor, Keeper, Node, Processors, Softnet, System, is_ban,
+};
 
 use super::root::Root;
 
@@ -345,17 +347,56 @@ fn told(root: &Root, keeper: &str) -> Fact<Option<String>> {
     match keeper {
         "tuned" => Fact::Known(root.word("/etc/tuned/active_profile").ok()),
         "irqbalance" => {
-            let text = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"]
-                .iter()
-                .find_map(|file| root.text(file).ok())
-                .unwrap_or_default();
-            let bans = ["BANNED", "--banirq", "--banmod", "--policyscript"];
-            let line = text
-                .lines()
-                .map(str::trim)
-                .find(|line| !line.starts_with('#') && bans.iter().any(|ban| line.contains(ban)));
-            Fact::Known(line.map(str::to_owned))
+            let texts = IRQBALANCE.iter().filter_map(|file| root.text(file).ok());
+            let texts: Vec<String> = texts.collect();
+            Fact::Known(irqbalance_arguments(&texts.join("\n")))
         }
         _ => Fact::Known(None),
+    }
+}
+
+/// Files of environment that units of irqbalance name: Debian's, Red Hat's, Arch's.
+const IRQBALANCE: [&str; 3] = [
+    "/etc/default/irqbalance",
+    "/etc/sysconfig/irqbalance",
+    "/etc/irqbalance.env",
+];
+
+/// The line that bans interrupts or CPUs; where there is none, the one with arguments.
+fn irqbalance_arguments(text: &str) -> Option<String> {
+    let lines = || {
+        let lines = text.lines().map(str::trim);
+        lines.filter(|line| !line.starts_with('#'))
+    };
+    let arguments = |line: &&str| {
+        let value = line.strip_prefix("IRQBALANCE_ARGS=");
+        value.is_some_and(|value| !value.trim_matches(['"', '\'', ' ']).is_empty())
+    };
+    lines()
+        .find(|line| is_ban(line))
+        .or_else(|| lines().find(arguments))
+        .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn irqbalance_was_told_its_bans_else_its_arguments() {
+        for (text, wanted) in [
+            ("", None),
+            (
+                "#IRQBALANCE_ARGS=-j\nIRQBALANCE_ARGS=\"\"\nIRQBALANCE_ONESHOT=\n",
+                None,
+            ),
+            ("IRQBALANCE_ARGS=\"-j\"\n", Some("IRQBALANCE_ARGS=\"-j\"")),
+            (
+                "IRQBALANCE_ARGS=-j\nIRQBALANCE_BANNED_CPULIST=0\n",
+                Some("IRQBALANCE_BANNED_CPULIST=0"),
+            ),
+        ] {
+            assert_eq!(irqbalance_arguments(text).as_deref(), wanted, "{text}");
+        }
     }
 }

@@ -22,7 +22,7 @@ pub use interface::{
 };
 pub use setting::{Effect, Owner, Pinning, Setting};
 pub use steering::{dealt, in_turn};
-pub use system::{Governor, Keeper, Node, Processors, RouteFacts, Softnet, System};
+pub use system::{Governor, Keeper, Node, Processors, RouteFacts, Softnet, System, is_ban};
 
 /// The version of [`HostFacts`] in files. A reader ignores fields that it does not know, takes absent ones as
 /// unknown, and refuses a newer version.

@@ -77,8 +77,14 @@ pub struct Keeper {
     pub name: String,
     /// Whether it runs now.
     pub running: Fact<bool>,
-    /// What it was told: tuned's profile, irqbalance's bans; `None` where nothing was.
+    /// What it was told: tuned's profile, irqbalance's bans or else its arguments; `None` where nothing was.
     pub told: Fact<Option<String>>,
+}
+
+/// Whether a line of irqbalance's environment keeps it from interrupts or CPUs.
+pub fn is_ban(told: &str) -> bool {
+    let bans = ["BANNED", "--banirq", "--banmod", "--policyscript"];
+    bans.iter().any(|ban| told.contains(ban))
 }
 
 /// One CPU's packet processing since boot.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::host::{CpuSet, Interface, Interrupt, QueueSide};
+use linerate_model::host::{CpuSet, Interface, Interrupt, QueueSide, is_ban};
 use linerate_model::units::grouped;
 
 use crate::case::{Advice, Answer, Case, Rise, does_not_apply, holds};
@@ -133,7 +133,7 @@ pub(crate) fn balancer(case: &Case<'_>) -> Answer {
     if ena {
         return holds("irqbalance runs, as Amazon advises with ENA");
     }
-    if let Some(told) = keeper.told.ask()? {
+    if let Some(told) = keeper.told.ask()?.as_ref().filter(|told| is_ban(told)) {
         return holds(format!("irqbalance was told: {told}"));
     }
     let pinnings = case.facts.pinnings.ask()?;

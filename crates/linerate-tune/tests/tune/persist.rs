@@ -157,22 +157,57 @@ fn the_example_profiles_are_profiles_without_old_advice() {
     assert!(seen >= 3, "{seen}");
 }
 
-/// The script as irqbalance runs it, for an interrupt that there is not.
+/// The script as irqbalance runs it, with a folder in place of /proc.
 #[test]
-fn the_policy_script_bans_the_interrupts_of_its_device_and_no_others() {
-    let script =
-        folder().join("persist/interrupts-of-irqbalance/files/etc/linerate/irqbalance-policy");
-    let said = |device: &str| {
+fn the_policy_script_sets_the_queues_of_its_device_in_turn_and_nothing_else() {
+    let text = std::fs::read_to_string(
+        folder().join("persist/interrupts-of-irqbalance/files/etc/linerate/irqbalance-policy"),
+    )
+    .unwrap();
+    let proc = std::env::temp_dir().join(format!("linerate-policy-{}", std::process::id()));
+    std::fs::create_dir_all(&proc).unwrap();
+    let script = proc.join("script");
+    std::fs::write(
+        &script,
+        text.replace("/proc/", &format!("{}/", proc.display())),
+    )
+    .unwrap();
+    for (number, name) in [
+        ("24", "eth0-TxRx-0"),
+        ("25", "eth0-TxRx-5"),
+        ("26", "eth0"),
+        ("27", "eth0-TxRx-50"),
+    ] {
+        let interrupt = proc.join("irq").join(number);
+        std::fs::create_dir_all(interrupt.join(name)).unwrap();
+        std::fs::write(interrupt.join("smp_affinity_list"), "0-7\n").unwrap();
+    }
+    std::fs::create_dir_all(proc.join("irq/28")).unwrap();
+    let asked = |device: &str, number: &str| {
         let output = std::process::Command::new("/bin/sh")
             .arg(&script)
-            .args([device, "no-such-interrupt"])
+            .args([device, number])
             .output()
             .unwrap();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success() && errors.is_empty(), "{errors}");
-        String::from_utf8(output.stdout).unwrap()
+        let cpus = proc.join("irq").join(number).join("smp_affinity_list");
+        let cpus = std::fs::read_to_string(cpus).unwrap_or_default();
+        (String::from_utf8(output.stdout).unwrap(), cpus)
     };
-    assert_eq!(said("/sys/bus/pci/devices/0000:3b:00.0"), "ban=true\n");
-    assert_eq!(said("/sys/bus/pci/devices/0000:3b:00.1"), "");
-    assert_eq!(said("/sys"), "");
+    let gave = |said: &str, cpus: &str| (said.to_owned(), cpus.to_owned());
+    let card = "/sys/bus/pci/devices/0000:3b:00.0";
+    assert_eq!(
+        asked("/sys/bus/pci/devices/0000:3b:00.1", "24"),
+        gave("", "0-7\n")
+    );
+    assert_eq!(asked("/sys", "24"), gave("", "0-7\n"));
+    assert_eq!(asked(card, "24"), gave("ban=true\n", "0\n"));
+    // Four CPUs in turn: the sixth queue has the second.
+    assert_eq!(asked(card, "25"), gave("ban=true\n", "1\n"));
+    assert_eq!(asked(card, "26"), gave("", "0-7\n"));
+    assert_eq!(asked(card, "27"), gave("", "0-7\n"));
+    assert_eq!(asked(card, "28"), gave("", ""));
+    assert_eq!(asked(card, "no-such-interrupt"), gave("", ""));
+    std::fs::remove_dir_all(&proc).unwrap();
 }
