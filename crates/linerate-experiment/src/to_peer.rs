@@ -8,7 +8,7 @@ use linerate_model::plan::Plan;
 use linerate_model::record::{InterfaceFacts, RunRecord};
 use linerate_model::units::{BitRate, Nanos};
 
-use crate::rfc6349::{Gave, Step, Survey};
+use crate::rfc6349::{Gave, LARGEST, Step, Survey};
 
 /// How long the run of several connections measures, without another wish.
 pub const SPAN: Nanos = Nanos::from_millis(4000);
@@ -52,7 +52,9 @@ impl Sounding {
         if let (Step::Probe { .. }, Some(arrived)) = (step, arrived) {
             self.found.packet = Some(LargestPacket {
                 bytes: arrived.value,
-                untried_above: self.interface_mtu.is_none_or(|mtu| arrived.value >= mtu),
+                untried_above: self
+                    .interface_mtu
+                    .is_none_or(|mtu| arrived.value >= mtu.min(LARGEST)),
             });
         }
     }

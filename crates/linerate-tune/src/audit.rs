@@ -114,27 +114,43 @@ fn fastest<'a>(judged: &[&'a Interface]) -> Option<(BitRate, &'a str)> {
 }
 
 /// The rate that a host is to carry: its link's, or the peer's where that is slower. What was reached is less than the
-/// path carries wherever the host is what is wrong, so it stands in for a link only where none states a speed.
+/// path carries wherever the host is what is wrong, so it stands in for a link only where none of this host states a
+/// speed, and where it is more than a link states: what a virtual card states is made up.
 fn rate(own: Option<(BitRate, &str)>, measured: &ToPeer) -> (Option<BitRate>, String) {
     let peer = &measured.peer;
-    let reached = measured.rate_bps.map_or_else(String::new, |rate| {
-        format!("; {rate} were reached to {peer}, which the path carries at least")
-    });
-    match (own, measured.peer_link_bps, measured.rate_bps) {
-        (Some((own, name)), Some(theirs), _) if theirs < own => (
-            Some(theirs),
-            format!("the link of {peer}, slower than {name}{reached}"),
+    let Some((own, name)) = own else {
+        return rate_without_link(measured);
+    };
+    let (link, from) = match measured.peer_link_bps {
+        Some(theirs) if theirs < own => (theirs, format!("the link of {peer}, slower than {name}")),
+        _ => (own, format!("the link {name}")),
+    };
+    match measured.rate_bps {
+        // The plateau has its error.
+        Some(reached) if reached.0 > link.0.saturating_add(link.0 / 20) => (
+            Some(reached),
+            format!("{} to {peer}, more than {from}", measured.rate_how),
         ),
-        (Some((own, name)), ..) => (Some(own), format!("the link {name}{reached}")),
-        (None, _, Some(rate)) => (
+        Some(reached) => (
+            Some(link),
+            format!("{from}; {reached} were reached to {peer}, which the path carries at least"),
+        ),
+        None => (Some(link), from),
+    }
+}
+
+fn rate_without_link(measured: &ToPeer) -> (Option<BitRate>, String) {
+    let peer = &measured.peer;
+    match (measured.peer_link_bps, measured.rate_bps) {
+        (_, Some(rate)) => (
             Some(rate),
             format!(
-                "no link states a speed: {} to {peer}; the path may carry more",
+                "no link of this host states a speed: {} to {peer}; the path may carry more",
                 measured.rate_how
             ),
         ),
-        (None, Some(theirs), None) => (Some(theirs), format!("the link of {peer}")),
-        (None, None, None) => (None, "not known: no link states a speed".to_owned()),
+        (Some(theirs), None) => (Some(theirs), format!("the link of {peer}")),
+        (None, None) => (None, "not known: no link states a speed".to_owned()),
     }
 }
 
@@ -252,6 +268,24 @@ mod tests {
             (
                 own,
                 found(Some(25_000), Some(300)),
+                Some(10_000),
+                "the link eth0",
+            ),
+            (
+                own,
+                found(Some(1000), Some(9000)),
+                Some(9000),
+                "more than the link of far",
+            ),
+            (
+                own,
+                found(None, Some(12_000)),
+                Some(12_000),
+                "more than the link eth0",
+            ),
+            (
+                own,
+                found(None, Some(10_100)),
                 Some(10_000),
                 "the link eth0",
             ),

@@ -23,12 +23,40 @@ pub(crate) fn run(
     options: &ClientOptions,
     stop: &SignalFd,
 ) -> Result<Option<RunRecord>, String> {
+    let again = |error: &EngineError| {
+        matches!(
+            error,
+            EngineError::Busy { .. } | EngineError::Connect { .. }
+        )
+    };
+    try_again(plan, options, stop, again)
+}
+
+/// Makes a run to a server that answered just now: one that cannot be connected to is gone, and not asked again.
+///
+/// # Errors
+/// Why it could not be made, in words.
+pub(crate) fn follow(
+    plan: &Plan,
+    options: &ClientOptions,
+    stop: &SignalFd,
+) -> Result<Option<RunRecord>, String> {
+    let again = |error: &EngineError| matches!(error, EngineError::Busy { .. });
+    try_again(plan, options, stop, again)
+}
+
+fn try_again(
+    plan: &Plan,
+    options: &ClientOptions,
+    stop: &SignalFd,
+    again: impl Fn(&EngineError) -> bool,
+) -> Result<Option<RunRecord>, String> {
     let mut last = String::new();
     for _ in 0..TRIES {
         match client::run(plan, options, stop.as_fd(), &mut |_| ()) {
             Ok(record) => return Ok(Some(record)),
             Err(EngineError::StoppedEarly) => return Ok(None),
-            Err(error @ (EngineError::Busy { .. } | EngineError::Connect { .. })) => {
+            Err(error) if again(&error) => {
                 last = error.to_string();
                 let mut entries = [PollEntry::new(stop.as_fd(), Interest::READ)];
                 if !matches!(poll::wait(&mut entries, Some(PAUSE)), Ok(0)) {

@@ -1,6 +1,7 @@
 //! RFC 6349: a framework for TCP throughput testing, step by step, and its three metrics.
 //!
-//! 1. *Path MTU* (§3.1): datagrams that may not be cut, of falling size, until one size arrives.
+//! 1. *Path MTU* (§3.1): datagrams that may not be cut, of falling size, until one size arrives; then what
+//!    lies between it and the last that did not is halved, down to the byte.
 //! 2. *Base round trip* (§3.2.1): the least that the kernel saw in a run that loads the path with little.
 //! 3. *Bottleneck bandwidth* (§3.2.2): the plateau of several connections together, as layer 2 carries it. The RFC
 //!    takes it from a stateless test (RFC 2544) and allows other means; the report says which was taken.
@@ -19,6 +20,7 @@ use linerate_model::units::{BitRate, Bytes, Nanos};
 use serde::Serialize;
 
 pub use metrics::Metrics;
+pub(crate) use survey::LARGEST;
 pub use survey::{Gave, Step, Survey};
 
 /// A figure and how it was come by.

@@ -9,12 +9,12 @@ use super::metrics::{self, HEADERS, TIMESTAMPS};
 use super::{Found, Metrics, Report, Throughput};
 
 /// Sizes of IP packets to try where the interface's own does not pass, bytes: Ethernet, `PPPoE`, tunnels, IPv6's
-/// least, IPv4's.
+/// least, IPv4's. What lies between the first that passes and the last that did not is halved until it is found.
 const SIZES: [u32; 12] = [
     9000, 1500, 1492, 1480, 1476, 1460, 1450, 1420, 1400, 1350, 1280, 576,
 ];
 /// The largest IP packet, bytes.
-const LARGEST: u32 = 65_535;
+pub(crate) const LARGEST: u32 = 65_535;
 /// Windows, as shares of the bandwidth-delay product.
 const SWEEP: [f64; 5] = [0.25, 0.5, 0.75, 1.0, 1.25];
 /// Connections that find the bottleneck, and that share one window afterwards.
@@ -65,6 +65,9 @@ pub struct Survey {
     /// Bytes of IP and UDP headers.
     udp_headers: u32,
     waiting: Vec<Step>,
+    /// The largest size that arrived, and the smallest that did not, bytes of IP.
+    arrived: Option<u32>,
+    vanished: Option<u32>,
     report: Report,
     /// The largest socket buffer that the hosts grant, bytes.
     granted: Option<u64>,
@@ -80,6 +83,8 @@ impl Survey {
             interface_mtu: None,
             udp_headers: 28,
             waiting: vec![Step::Bottleneck, Step::Quiet],
+            arrived: None,
+            vanished: None,
             report: Report::default(),
             granted: None,
             sweeps: true,
@@ -199,38 +204,55 @@ impl Survey {
     }
 
     fn probed(&mut self, mtu: u32, gave: &Gave) {
-        let arrived = gave.as_ref().is_ok_and(|record| {
-            let evidence = Evidence::of(record);
-            evidence.directions.iter().any(|direction| {
-                let counts = direction.ledger.total.datagrams.as_ref();
-                let delivered = counts.and_then(|counts| counts.delivered);
-                delivered.map_or(direction.bytes > 0, |count| count > 0)
-            })
-        });
-        let left = self
-            .waiting
-            .iter()
-            .any(|step| matches!(step, Step::Probe { .. }));
-        if arrived {
-            let how = if Some(mtu) == self.interface_mtu {
-                "datagrams of the interface's own size arrived uncut".to_owned()
-            } else {
-                format!(
-                    "the largest of the usual sizes at which datagrams arrived uncut; {mtu} bytes of IP"
-                )
-            };
-            self.report.path_mtu = Some(Found { value: mtu, how });
-            self.waiting
-                .retain(|step| !matches!(step, Step::Probe { .. }));
-        } else if !left {
-            let instead = if self.sweeps {
-                "; the path MTU is the one that the sender's kernel believes in"
-            } else {
-                ""
-            };
-            self.report.remarks.push(format!(
-                "no datagram that may not be cut arrived, of any size: UDP does not pass, or not this port{instead}"
-            ));
+        match fate(gave) {
+            Fate::NotRun(why) => return self.probes_end(mtu, &why),
+            Fate::Arrived => {
+                self.arrived = Some(mtu);
+                self.waiting.retain(|step| !step.is_probe());
+            }
+            Fate::Vanished => self.vanished = Some(mtu),
+        }
+        match (self.arrived, self.vanished) {
+            (Some(arrived), Some(vanished)) if vanished - arrived > 1 => {
+                let mtu = arrived.midpoint(vanished);
+                self.waiting.push(Step::Probe { mtu });
+            }
+            (Some(arrived), vanished) => {
+                let how = vanished.map_or_else(
+                    || "datagrams of the interface's own size arrived uncut".to_owned(),
+                    |vanished| {
+                        format!("the largest size at which datagrams arrived uncut; those of {vanished} bytes of IP did not")
+                    },
+                );
+                self.report.path_mtu = Some(Found { value: arrived, how });
+            }
+            (None, _) if self.waiting.iter().any(Step::is_probe) => {}
+            (None, _) => self.report.remarks.push(format!(
+                "no datagram that may not be cut arrived, of any size: UDP does not pass, or not this port{}",
+                self.instead()
+            )),
+        }
+    }
+
+    /// A size that could not be tried is none that did not arrive: nothing is known then.
+    fn probes_end(&mut self, mtu: u32, why: &str) {
+        self.waiting.retain(|step| !step.is_probe());
+        let until_then = self
+            .arrived
+            .map(|arrived| format!(" ({arrived} bytes arrived)"))
+            .unwrap_or_default();
+        self.report.remarks.push(format!(
+            "the path MTU was not found{until_then}: datagrams of {mtu} bytes of IP could not be tried: {why}{}",
+            self.instead()
+        ));
+    }
+
+    /// What stands in for the path MTU where it was not probed.
+    fn instead(&self) -> &'static str {
+        if self.sweeps {
+            "; the path MTU is the one that the sender's kernel believes in"
+        } else {
+            ""
         }
     }
 
@@ -430,7 +452,48 @@ impl Survey {
     }
 }
 
+/// What became of datagrams of one size.
+enum Fate {
+    Arrived,
+    Vanished,
+    /// Why they were not sent, or not all.
+    NotRun(String),
+}
+
+fn fate(gave: &Gave) -> Fate {
+    let refused = |why: &String| {
+        // EMSGSIZE: the sender's kernel knows that the path does not carry it.
+        if why.to_lowercase().contains("message too long") {
+            Fate::Vanished
+        } else {
+            Fate::NotRun(why.clone())
+        }
+    };
+    let record = match gave {
+        Err(why) => return refused(why),
+        Ok(record) => record,
+    };
+    let evidence = Evidence::of(record);
+    let arrived = evidence.directions.iter().any(|direction| {
+        let counts = direction.ledger.total.datagrams.as_ref();
+        let delivered = counts.and_then(|counts| counts.delivered);
+        delivered.map_or(direction.bytes > 0, |count| count > 0)
+    });
+    match &record.outcome {
+        _ if arrived => Fate::Arrived,
+        Outcome::Completed => Fate::Vanished,
+        Outcome::Failed { error } => refused(error),
+        Outcome::Interrupted | Outcome::PeerInterrupted => {
+            Fate::NotRun("the run was stopped".to_owned())
+        }
+    }
+}
+
 impl Step {
+    fn is_probe(&self) -> bool {
+        matches!(self, Self::Probe { .. })
+    }
+
     /// What it is, in words.
     pub fn words(&self) -> String {
         match self {

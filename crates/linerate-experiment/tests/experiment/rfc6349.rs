@@ -3,7 +3,7 @@
 use linerate_experiment::rfc6349::{Report, Step, Survey};
 use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{End, Plan, Protocol};
-use linerate_model::record::RunRecord;
+use linerate_model::record::{Outcome, RunRecord};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 /// A path of this rate and 20 ms; the rate follows the window.
@@ -84,21 +84,88 @@ fn a_clean_path_gives_the_figures_of_the_rfc() {
     assert!(report.text().contains("Path MTU              1500 bytes"));
 }
 
+fn sizes(steps: &[Step]) -> Vec<u32> {
+    let probe = |step: &Step| match step {
+        Step::Probe { mtu } => Some(*mtu),
+        _ => None,
+    };
+    steps.iter().filter_map(probe).collect()
+}
+
+/// Completed, and nothing arrived.
+fn vanished(step: &Step, plan: &Plan) -> RunRecord {
+    let mut record = answer(step, plan);
+    record.server = None;
+    let client = record.client.as_mut().expect("there");
+    client.streams.clear();
+    record
+}
+
 #[test]
-fn smaller_sizes_are_tried_until_one_arrives() {
+fn smaller_sizes_are_tried_until_one_arrives_and_then_those_between() {
     let (steps, report) = surveyed(&Plan::new("server"), |step, plan| match step {
-        Step::Probe { mtu } if *mtu > 1420 => Err("message too long".to_owned()),
+        Step::Probe { mtu } if *mtu > 1421 => Err("message too long".to_owned()),
         _ => Ok(answer(step, plan)),
     });
-    let sizes: Vec<u32> = steps
-        .iter()
-        .filter_map(|step| match step {
-            Step::Probe { mtu } => Some(*mtu),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(sizes, [1500, 1492, 1480, 1476, 1460, 1450, 1420]);
-    assert_eq!(report.path_mtu.expect("found").value, 1420);
+    assert_eq!(
+        sizes(&steps),
+        [
+            1500, 1492, 1480, 1476, 1460, 1450, 1420, 1435, 1427, 1423, 1421, 1422
+        ]
+    );
+    assert_eq!(report.path_mtu.expect("found").value, 1421);
+}
+
+#[test]
+fn a_path_between_the_usual_sizes_is_found_to_the_byte() {
+    for most in [576, 1279, 1280, 1499, 1501, 8900, 8999] {
+        let (steps, report) = surveyed(&Plan::new("server"), |step, plan| {
+            let mut record = match step {
+                Step::Probe { mtu } if *mtu > most => vanished(step, plan),
+                _ => answer(step, plan),
+            };
+            for end in [&mut record.client, &mut record.server]
+                .into_iter()
+                .flatten()
+            {
+                end.interface.as_mut().expect("there").mtu_bytes = Some(9000);
+            }
+            Ok(record)
+        });
+        assert_eq!(report.path_mtu.expect("found").value, most);
+        assert!(sizes(&steps).len() <= 22, "{most}: {steps:?}");
+    }
+}
+
+#[test]
+fn a_size_that_could_not_be_tried_is_none_that_vanished() {
+    for fails_at in [1500, 1480, 1435] {
+        let (steps, report) = surveyed(&Plan::new("server"), |step, plan| match step {
+            Step::Probe { mtu } if *mtu == fails_at => Err("the server is busy".to_owned()),
+            Step::Probe { mtu } if *mtu > 1420 => Err("Message too long (os error 90)".to_owned()),
+            _ => Ok(answer(step, plan)),
+        });
+        assert_eq!(sizes(&steps).last(), Some(&fails_at));
+        let said = report.remarks.join("\n");
+        assert!(
+            said.contains("could not be tried: the server is busy"),
+            "{said}"
+        );
+        let how = report.path_mtu.map(|found| found.how).unwrap_or_default();
+        assert!(!how.contains("arrived"), "{how}");
+    }
+    let (steps, report) = surveyed(&Plan::new("server"), |step, plan| {
+        let mut record = answer(step, plan);
+        if let Step::Probe { .. } = step {
+            record = vanished(step, plan);
+            record.outcome = Outcome::Failed {
+                error: "the connection broke".to_owned(),
+            };
+        }
+        Ok(record)
+    });
+    assert_eq!(sizes(&steps), [1500]);
+    assert!(report.remarks.join("\n").contains("the connection broke"));
 }
 
 #[test]
@@ -204,6 +271,7 @@ fn what_was_not_measured_is_not_known_and_said() {
     while let Some((step, plan)) = sounding.upcoming() {
         let gave = match &step {
             Step::Quiet => Ok(answer(&step, &plan)),
+            Step::Probe { .. } => Ok(vanished(&step, &plan)),
             _ => Err("the network is unreachable".to_owned()),
         };
         sounding.took(gave);

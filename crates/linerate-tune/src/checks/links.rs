@@ -68,6 +68,13 @@ pub(crate) fn probe(case: &Case<'_>, interface: &Interface) -> Answer {
              probe found)"
         ));
     };
+    let measured = case.target.measured.as_ref();
+    let way = measured.and_then(|measured| measured.interface.as_deref());
+    if let (None, Some(way)) = (case.target.path_mtu, way)
+        && way != interface.name
+    {
+        return does_not_apply(format!("the peer was probed by {way}"));
+    }
     let path = packet.bytes;
     if path >= mtu {
         return holds(format!("the path carries the {mtu} bytes of the MTU"));
@@ -193,9 +200,14 @@ pub(crate) fn vlan_offloads(case: &Case<'_>, interface: &Interface) -> Answer {
     .fires()
 }
 
-/// The rate that is wanted, where all links together are slower; an unknown speed may be any.
+/// The rate that is wanted, where all links together are slower; an unknown speed may be any, and one that was exceeded
+/// is made up.
 fn too_much(case: &Case<'_>) -> Option<BitRate> {
     let rate = case.rate().ok()?;
+    let measured = case.target.measured.as_ref();
+    if measured.and_then(|measured| measured.rate_bps) >= Some(rate) {
+        return None;
+    }
     let mut all = 0_u64;
     for interface in &case.interfaces {
         if interface.kind == "hardware" {

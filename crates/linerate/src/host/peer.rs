@@ -71,7 +71,7 @@ fn begin(plan: &Plan, stop: &SignalFd) -> Result<RunRecord, Failure> {
 }
 
 fn run(plan: &Plan, stop: &SignalFd) -> Result<Gave, Failure> {
-    match successive::run(plan, &ClientOptions::default(), stop) {
+    match successive::follow(plan, &ClientOptions::default(), stop) {
         Ok(Some(record)) if record.outcome != Outcome::Interrupted => Ok(Ok(record)),
         Ok(_) => Err(stopped()),
         Err(why) => Ok(Err(why)),
