@@ -118,6 +118,11 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         leaves_drifted: bool,
     },
+    /// One of them is about to be written: cut short, whatever is there is of this set.
+    Restoring {
+        /// Which.
+        step: usize,
+    },
     /// One of them was dealt with.
     Restored {
         /// Which.
@@ -186,6 +191,8 @@ pub struct Fate {
     pub begun: bool,
     /// What was read after it.
     pub read: Option<String>,
+    /// Whether the old value was about to be written, and nothing is known of it since.
+    pub restoring: bool,
     /// What became of the old value.
     pub restored: Option<Restored>,
 }
@@ -197,6 +204,8 @@ pub struct ChangeSet {
     pub snapshot: Snapshot,
     /// How far it is.
     pub state: SetState,
+    /// Whether somebody confirmed it at any time: what was never confirmed is in no file.
+    pub was_confirmed: bool,
     /// What became of each change.
     pub fates: Vec<Fate>,
     /// What rolls it back.
@@ -220,6 +229,7 @@ impl ChangeSet {
             fates: vec![Fate::default(); snapshot.changes.len()],
             snapshot,
             state: SetState::Prepared,
+            was_confirmed: false,
             rollback: None,
             note: String::new(),
             leaves_drifted: false,
@@ -276,7 +286,10 @@ impl ChangeSet {
             }
             Entry::Applied { step, read } => self.fate(*step)?.read = Some(read.clone()),
             Entry::Complete => self.state = SetState::Applied,
-            Entry::Confirmed { .. } => self.state = SetState::Confirmed,
+            Entry::Confirmed { .. } => {
+                self.state = SetState::Confirmed;
+                self.was_confirmed = true;
+            }
             Entry::RollingBack {
                 why,
                 leaves_drifted,
@@ -285,8 +298,11 @@ impl ChangeSet {
                 self.leaves_drifted = *leaves_drifted;
                 self.state = SetState::RollingBack;
             }
+            Entry::Restoring { step } => self.fate(*step)?.restoring = true,
             Entry::Restored { step, outcome } => {
-                self.fate(*step)?.restored = Some(outcome.clone());
+                let fate = self.fate(*step)?;
+                fate.restored = Some(outcome.clone());
+                fate.restoring = false;
             }
             Entry::RolledBack => self.state = self.after_rollback(),
             Entry::Ended { why } => {

@@ -38,6 +38,7 @@ pub fn restore(
     settings: &mut dyn Settings,
     journal: &mut dyn Journal,
 ) -> Option<String> {
+    let resumed = set.state == SetState::RollingBack;
     let mut unwritten = None;
     let mut note = |set: &mut ChangeSet, entry: Entry| {
         if let Err(error) = journal.append(&entry) {
@@ -55,13 +56,14 @@ pub fn restore(
     );
     let due = set.to_restore();
     for &step in &due {
-        let outcome = restore_one(set, step, drifted, settings);
+        let outcome = restore_one(set, step, drifted, settings, &mut note);
         note(set, Entry::Restored { step, outcome });
     }
-    // What stood in the way of one may be gone now, and restoring one may have upset another. What an earlier restore
-    // brought back and somebody has set since is theirs.
+    // What stood in the way of one may be gone now, and restoring one may have upset another, also one that was back
+    // before this was cut short. What an earlier restore that came to its end brought back and somebody has set since
+    // is theirs.
     let mut again = set.begun();
-    again.retain(|step| drifted == Drifted::Overwrite || due.contains(step));
+    again.retain(|step| drifted == Drifted::Overwrite || resumed || due.contains(step));
     for step in again {
         let outcome = match &set.fates[step].restored {
             Some(Restored::LeftAlone { .. }) => continue,
@@ -69,7 +71,7 @@ pub fn restore(
                 Some(Restored::Failed { .. }) => Restored::Restored,
                 _ => continue,
             },
-            _ => restore_one(set, step, Drifted::Overwrite, settings),
+            _ => restore_one(set, step, Drifted::Overwrite, settings, &mut note),
         };
         note(set, Entry::Restored { step, outcome });
     }
@@ -108,20 +110,24 @@ fn is_back(change: &Change, settings: &mut dyn Settings) -> bool {
 }
 
 fn restore_one(
-    set: &ChangeSet,
+    set: &mut ChangeSet,
     step: usize,
     drifted: Drifted,
     settings: &mut dyn Settings,
+    note: &mut dyn FnMut(&mut ChangeSet, Entry),
 ) -> Restored {
-    let change = &set.snapshot.changes[step];
+    let change = set.snapshot.changes[step].clone();
     let object = &change.step.object;
     let found = settings.save(object);
     if found.as_ref().is_ok_and(|found| *found == change.saved) {
         return Restored::AlreadySo;
     }
-    // Where nothing was read after the change, it was cut short: whatever is there is ours.
+    // Where nothing was read after the change, or writing the old value was begun, it was cut short: whatever is there
+    // is ours.
+    let fate = &set.fates[step];
+    let ours = fate.read.clone().filter(|_| !fate.restoring);
     let other = found.ok().map(|found| found.value).filter(|found| {
-        let ours = set.fates[step].read.as_deref();
+        let ours = ours.as_deref();
         ours.is_some_and(|ours| !same(ours, found)) && !same(found, &change.saved.value)
     });
     if let (Some(found), Drifted::Leave) = (&other, drifted) {
@@ -129,6 +135,7 @@ fn restore_one(
             found: found.clone(),
         };
     }
+    note(set, Entry::Restoring { step });
     let failed = |reason: String| Restored::Failed { reason };
     if let Err(error) = settings.restore(object, &change.saved) {
         return failed(error.to_string());

@@ -562,6 +562,70 @@ fn a_journal_that_was_cut_is_read_up_to_there() {
     assert!(error.contains("version 9"), "{error}");
 }
 
+/// A host whose old values take two calls to be written, with something else between; one of an `Upsets` sets the one
+/// after it to something else, as a number of queues that is restored after what is set by queue.
+struct Torn(Shared);
+
+impl Settings for Torn {
+    fn read(&mut self, object: &Object) -> Result<String, SettingError> {
+        self.0.read(object)
+    }
+    fn save(&mut self, object: &Object) -> Result<Saved, SettingError> {
+        self.0.save(object)
+    }
+    fn write(&mut self, object: &Object, value: &str) -> Result<(), SettingError> {
+        self.0.write(object, value)
+    }
+    fn restore(&mut self, object: &Object, saved: &Saved) -> Result<(), SettingError> {
+        use std::ops::Bound::{Excluded, Unbounded};
+
+        let torn = Saved {
+            value: "torn".to_owned(),
+            detail: "torn".to_owned(),
+        };
+        self.0.restore(object, &torn)?;
+        let memory = &mut *self.0.0.borrow_mut();
+        let key = object.to_string();
+        if memory.manners.get(&key) == Some(&Manner::Upsets)
+            && let Some((_, next)) = memory.values.range_mut((Excluded(key), Unbounded)).next()
+        {
+            *next = ("upset".to_owned(), "other".to_owned());
+        }
+        memory.restore(object, saved)
+    }
+}
+
+/// A revert that is killed after so many calls, and finished by whoever comes then.
+fn killed_and_finished(mut memory: Memory, calls: usize) -> (Memory, ChangeSet) {
+    memory.calls_left = calls;
+    let cell = std::rc::Rc::new(std::cell::RefCell::new(memory));
+    for why in ["asked for", "cut short"] {
+        let mut set = cell.borrow().set();
+        let host = &mut Torn(Shared(cell.clone()));
+        let journal = &mut Shared(cell.clone());
+        let _ = restore(&mut set, why, Drifted::Leave, host, journal);
+        cell.borrow_mut().calls_left = usize::MAX;
+    }
+    let memory = cell.borrow().clone();
+    let set = memory.set();
+    (memory, set)
+}
+
+#[test]
+fn a_revert_that_is_killed_at_any_call_still_leaves_alone_what_is_not_its_own() {
+    let (mut memory, outcome) = applied(Memory::new(&THREE), &three());
+    assert!(outcome.is_ok());
+    memory.manners.insert("b.two".to_owned(), Manner::Upsets);
+    let theirs = ("77".to_owned(), String::new());
+    memory.values.insert("a.one".to_owned(), theirs);
+    for calls in 0..40 {
+        let (after, set) = killed_and_finished(memory.clone(), calls);
+        let values = ["a.one", "b.two", "c.three"].map(|key| after.value(key));
+        assert_eq!(values, ["77", "2", "3"], "{calls}");
+        assert_eq!(set.state, SetState::Unfinished, "{calls}");
+    }
+}
+
 /// A host of up to ten settings, and how each behaves.
 fn hosts() -> impl Strategy<Value = (Memory, Vec<Step>)> {
     let manner = prop_oneof![
@@ -613,6 +677,19 @@ proptest! {
             return Ok(());
         }
         let (reverted, set) = restored(after, Drifted::Overwrite);
+        prop_assert_eq!(set.state, SetState::Reverted);
+        prop_assert_eq!(reverted.values, before.values);
+    }
+
+    #[test]
+    fn a_revert_that_is_killed_at_any_call_is_finished((mut before, steps) in hosts(), calls in 0_usize..120) {
+        before.manners.clear();
+        let (mut after, outcome) = applied(before.clone(), &steps);
+        prop_assert!(outcome.is_ok());
+        // Every other one: what is upset upsets none.
+        let upsets = after.values.keys().step_by(2);
+        after.manners = upsets.map(|key| (key.clone(), Manner::Upsets)).collect();
+        let (reverted, set) = killed_and_finished(after, calls);
         prop_assert_eq!(set.state, SetState::Reverted);
         prop_assert_eq!(reverted.values, before.values);
     }

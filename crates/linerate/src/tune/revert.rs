@@ -38,8 +38,7 @@ pub(super) fn run(arguments: &RevertArguments, printer: &Printer) -> Result<(), 
         let (id, words) = (&set.snapshot.id, set.state.words());
         return Err(Failure::Refused(format!("{id} is {words} already")));
     }
-    // What was never confirmed is in no file.
-    let may_be_kept = has_files || matches!(set.state, SetState::Confirmed | SetState::Unfinished);
+    let may_be_kept = may_be_kept(&set);
     if arguments.dry_run {
         return foresee(&set, may_be_kept, &place, printer);
     }
@@ -68,6 +67,11 @@ pub(super) fn run(arguments: &RevertArguments, printer: &Printer) -> Result<(), 
         Ok(()) => shown,
         Err(failure) => Err(not_rewritten(&set, &failure, shown)),
     }
+}
+
+/// What was never confirmed is in no file; what was may be in another set's.
+fn may_be_kept(set: &ChangeSet) -> bool {
+    !set.files.is_empty() || set.was_confirmed
 }
 
 fn not_rewritten(set: &ChangeSet, failure: &Failure, shown: Result<(), Failure>) -> Failure {
@@ -302,9 +306,15 @@ fn recover_one(place: &Place, id: &str, printer: &Printer) -> Result<Option<Stri
     }
     // Files that were being written when the power went are as they were before, or they are whole.
     let half = !set.files_are_whole;
+    let reverts = set.state == SetState::RollingBack && may_be_kept(&set);
     let values = recover_values(place, &mut set, printer);
     if half {
         persist::finish_half(place, &mut set)?;
+    }
+    // The files are part of a revert that was cut short.
+    if reverts && set.state != SetState::RollingBack {
+        persist::write_without(place, &mut set, printer)
+            .map_err(|failure| not_rewritten(&set, &failure, Ok(())))?;
     }
     let told = half.then(|| format!("{id}: files that were half written are as they were before"));
     Ok(values?.or(told))

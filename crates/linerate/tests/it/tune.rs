@@ -608,6 +608,17 @@ fn a_revert_takes_the_files_along() {
     run(&mut files.tune("revert"), LONG).expect(0);
     assert!(!kept.exists());
     assert_eq!(files.values(), old());
+    // A revert that was killed before it came to them.
+    let files = Files::new();
+    run(&mut files.apply("--yes"), LONG).expect(0);
+    run(&mut files.tune("persist"), LONG).expect(0);
+    let path = journal(&files.state()).unwrap();
+    let mut text = std::fs::read_to_string(&path).unwrap();
+    text.push_str("{\"entry\":\"rolling_back\",\"why\":\"asked for\",\"leaves_drifted\":true}\n");
+    std::fs::write(&path, text).unwrap();
+    run(&mut files.tune("recover"), LONG).expect(0);
+    assert!(!files.root().join("etc/sysctl.d/95-linerate.conf").exists());
+    assert_eq!(files.values(), old());
     // Half of them written when the power went.
     let files = Files::new();
     run(&mut files.apply("--yes"), LONG).expect(0);
