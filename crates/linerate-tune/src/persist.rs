@@ -1,7 +1,7 @@
 //! From what was confirmed to files that keep it over a boot: sysctl.d(5), systemd.link(5), systemd.network(5),
 //! NetworkManager.conf(5), tmpfiles.d(5), irqbalance(1). Nothing is written here.
 
-mod irqbalance;
+pub mod irqbalance;
 pub mod networkd;
 
 use std::collections::BTreeMap;
@@ -168,8 +168,14 @@ fn place_of(one: &Confirmed, facts: &HostFacts, others: &Others) -> Result<Vec<P
             }
             // What stands on other interfaces has no .link file that would be applied in time.
             if found.kind == "hardware" || places.is_empty() {
-                places.extend(on_interface(found, *setting, &one.value, facts)?);
-                of_no_other(found, &others.links)?;
+                let link = on_interface(found, *setting, &one.value, facts)
+                    .and_then(|link| of_no_other(found, &others.links).map(|()| link));
+                match link {
+                    Ok(link) => places.extend(link),
+                    // networkd's drop-in keeps it by itself.
+                    Err(_) if !places.is_empty() => {}
+                    Err(why) => return Err(why),
+                }
             }
             Ok(places)
         }

@@ -26,8 +26,8 @@ pub(super) const WARNING: &str = "irqbalance reads its policy script from its ne
      its unit has to hand on $IRQBALANCE_ARGS (systemctl cat irqbalance)";
 
 /// What remains to be done where these files are removed.
-pub fn after_removal(paths: &[&str]) -> Option<&'static str> {
-    paths.contains(&DROP_IN).then_some(
+pub fn after_removal(paths: &[String]) -> Option<&'static str> {
+    paths.iter().any(|path| path == DROP_IN).then_some(
         "irqbalance keeps to its policy script until its next start: systemctl daemon-reload && systemctl restart irqbalance",
     )
 }

@@ -13,6 +13,16 @@ use super::Place;
 /// Where networkd keeps the state of each link, in a file by the link's index.
 pub const LINKS: &str = "/run/systemd/netif/links";
 
+/// Where `.network` files and their drop-ins are; of two of one name the earlier folder's is read.
+pub const FOLDERS: [&str; 4] = [
+    "/etc/systemd/network",
+    "/run/systemd/network",
+    "/usr/local/lib/systemd/network",
+    "/usr/lib/systemd/network",
+];
+
+const OURS: &str = "95-linerate.conf";
+
 /// A `.network` file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NetworkFile {
@@ -20,7 +30,12 @@ pub struct NetworkFile {
     pub path: String,
     /// Its text.
     pub text: String,
+    /// Drop-ins of others.
+    pub drop_ins: DropIns,
 }
+
+/// Drop-ins of a `.network` file, by the name of the file, in the order in which they are read: path from `/`, text.
+pub type DropIns = BTreeMap<String, (String, String)>;
 
 /// The `.network` file that a link's state names.
 pub fn file_in(state: &str) -> Option<&str> {
@@ -31,33 +46,48 @@ pub fn file_in(state: &str) -> Option<&str> {
 }
 
 impl NetworkFile {
-    /// The words of a key in sections of a name, all of its lines together; an empty value forgets those before
-    /// (systemd.syntax(7)).
-    fn words(&self, section: &str, key: &str) -> Vec<&str> {
-        let (mut inside, mut words) = (false, Vec::new());
-        for line in self.text.lines().map(str::trim) {
-            if let Some(name) = line.strip_prefix('[') {
-                inside = name.strip_suffix(']') == Some(section);
-            }
-            let Some((found, value)) = line.split_once('=').filter(|_| inside) else {
-                continue;
-            };
-            if found.trim() != key {
-                continue;
-            }
-            if value.trim().is_empty() {
-                words.clear();
-            }
-            words.extend(value.split_whitespace());
+    /// Its text and those of its drop-ins, as they are read, with their paths.
+    fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        let drop_ins = self.drop_ins.values();
+        let drop_ins = drop_ins.map(|(path, text)| (path.as_str(), text.as_str()));
+        std::iter::once((self.path.as_str(), self.text.as_str())).chain(drop_ins)
+    }
+
+    /// The words of a key in sections of a name, all of its lines together, each with the file that it is in.
+    fn words(&self, section: &str, key: &str) -> Vec<(&str, &str)> {
+        let mut words = Vec::new();
+        for (path, text) in self.texts() {
+            gather(text, section, key, &mut |value| match value {
+                None => words.clear(),
+                Some(word) => words.push((path, word)),
+            });
         }
         words
+    }
+
+    /// The file that has networkd take an MTU from DHCP.
+    fn takes_mtu(&self) -> Option<&str> {
+        // [DHCP] is the older name (systemd.network(5)).
+        let sections = ["DHCPv4", "DHCP"].into_iter();
+        let mut last = sections.filter_map(|section| self.words(section, "UseMTU").pop());
+        let yes = ["yes", "true", "on", "1", "y", "t"];
+        last.find(|(_, word)| yes.contains(&word.to_ascii_lowercase().as_str()))
+            .map(|(path, _)| path)
+    }
+
+    /// What a drop-in that is read after linerate's sets instead.
+    fn wins_over_ours(&self, mtu: &str) -> Option<(&str, &str)> {
+        let sets = self.words("Link", "MTUBytes").pop()?;
+        let (path, value) = sets;
+        let (_, name) = path.rsplit_once('/').unwrap_or_default();
+        (self.drop_ins.contains_key(name) && name > OURS && value != mtu).then_some(sets)
     }
 
     /// Whether no other interface can match.
     fn is_for(&self, interface: &Interface) -> bool {
         let only = |key: &str, wanted: Option<&str>| {
             let words = self.words("Match", key);
-            matches!((words.as_slice(), wanted), ([word], Some(wanted)) if word.eq_ignore_ascii_case(wanted))
+            matches!((words.as_slice(), wanted), ([(_, word)], Some(wanted)) if word.eq_ignore_ascii_case(wanted))
         };
         only("Name", Some(&interface.name))
             || only("PermanentMACAddress", interface.permanent_mac.as_deref())
@@ -65,7 +95,28 @@ impl NetworkFile {
 
     fn drop_in(&self) -> String {
         let (_, name) = self.path.rsplit_once('/').unwrap_or_default();
-        format!("/etc/systemd/network/{name}.d/95-linerate.conf")
+        format!("/etc/systemd/network/{name}.d/{OURS}")
+    }
+}
+
+/// Tells the words of a key in sections of a name; an empty value, told as `None`, forgets those before
+/// (systemd.syntax(7)).
+fn gather<'a>(text: &'a str, section: &str, key: &str, tell: &mut dyn FnMut(Option<&'a str>)) {
+    let mut inside = false;
+    for line in text.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix('[') {
+            inside = name.strip_suffix(']') == Some(section);
+        }
+        let Some((found, value)) = line.split_once('=').filter(|_| inside) else {
+            continue;
+        };
+        if found.trim() != key {
+            continue;
+        }
+        if value.trim().is_empty() {
+            tell(None);
+        }
+        value.split_whitespace().for_each(|word| tell(Some(word)));
     }
 }
 
@@ -97,15 +148,22 @@ pub(super) fn warning(
         ));
     };
     if file.is_for(interface) {
-        return None;
+        return file.wins_over_ours(mtu).map(|(path, sets)| {
+            format!("{path} sets MTUBytes={sets} for {name} after linerate's drop-in and wins: remove that line")
+        });
     }
-    let sets = file.words("Link", "MTUBytes");
-    let sets = sets.last().filter(|sets| **sets != mtu)?;
-    Some(format!(
-        "{} sets MTUBytes={sets} for {name} and wins over a .link file; it is for other interfaces too, so it gets no \
-         drop-in: give {name} a file of its own, or set it there",
-        file.path
-    ))
+    let advice = format!(
+        "for {name} and wins over a .link file; it is for other interfaces too, so it gets no drop-in: give {name} a file of \
+         its own, or set it there"
+    );
+    match file.words("Link", "MTUBytes").pop() {
+        // Where there is one, UseMTU= does nothing.
+        Some((_, sets)) if sets == mtu => None,
+        Some((path, sets)) => Some(format!("{path} sets MTUBytes={sets} {advice}")),
+        None => file
+            .takes_mtu()
+            .map(|path| format!("{path} takes the MTU that DHCP gives (UseMTU=) {advice}")),
+    }
 }
 
 #[cfg(test)]
@@ -144,6 +202,7 @@ mod tests {
             let file = NetworkFile {
                 path: "/etc/systemd/network/x.network".to_owned(),
                 text: text.to_owned(),
+                ..NetworkFile::default()
             };
             assert_eq!(file.is_for(&interface), alone, "{text}");
         }

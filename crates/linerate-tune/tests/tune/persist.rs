@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::host::{Fact, HostFacts, Keeper, Setting};
 use linerate_model::tuning::Object;
-use linerate_tune::persist::networkd::NetworkFile;
+use linerate_tune::persist::networkd::{DropIns, NetworkFile};
 use linerate_tune::persist::{Confirmed, Kept, Others, files};
 use linerate_tune::plan::plan;
 use linerate_tune::profile::parse;
@@ -31,6 +31,9 @@ struct Case {
     /// The `.network` file of an interface: its path and its lines.
     #[serde(default)]
     networks: BTreeMap<String, (String, Vec<String>)>,
+    /// The drop-ins of others beside each of those, in the same form.
+    #[serde(default)]
+    drop_ins: Vec<(String, Vec<String>)>,
     /// What irqbalance was told.
     #[serde(default)]
     told: Option<String>,
@@ -79,9 +82,18 @@ impl Case {
                 set: "20261121-120000".to_owned(),
             })
             .collect();
+        let drop_in = |(path, lines): &(String, Vec<String>)| {
+            let (_, name) = path.rsplit_once('/').unwrap();
+            (name.to_owned(), (path.clone(), lines.join("\n")))
+        };
+        let drop_ins: DropIns = self.drop_ins.iter().map(drop_in).collect();
         let networks = self.networks.iter().map(|(name, (path, lines))| {
-            let (path, text) = (path.clone(), lines.join("\n"));
-            (name.clone(), NetworkFile { path, text })
+            let network = NetworkFile {
+                path: path.clone(),
+                text: lines.join("\n"),
+                drop_ins: drop_ins.clone(),
+            };
+            (name.clone(), network)
         });
         let others = Others {
             links: self.links.clone(),

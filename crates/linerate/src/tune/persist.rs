@@ -9,7 +9,8 @@ use linerate_tune::apply::Journal as _;
 use linerate_tune::guest::NETWORK;
 use linerate_tune::journal::{ChangeSet, Entry, KeptFile};
 use linerate_tune::kept_file;
-use linerate_tune::persist::networkd::{self, NetworkFile};
+use linerate_tune::persist::irqbalance;
+use linerate_tune::persist::networkd::{self, DropIns, FOLDERS, NetworkFile};
 use linerate_tune::persist::{self, Confirmed, Kept, MARK, Others};
 
 use super::arguments::PersistArguments;
@@ -133,12 +134,36 @@ pub(super) fn others(place: &Place, facts: &HostFacts) -> Result<Others, Failure
             continue;
         };
         if let Some(text) = kept_file::read(&path(place, file))? {
-            let path = file.to_owned();
-            networks.insert(interface.name.clone(), NetworkFile { path, text });
+            let network = NetworkFile {
+                path: file.to_owned(),
+                text,
+                drop_ins: drop_ins(place, file)?,
+            };
+            networks.insert(interface.name.clone(), network);
         }
     }
     let links = links(place)?;
     Ok(Others { links, networks })
+}
+
+/// What others have beside a `.network` file.
+fn drop_ins(place: &Place, file: &str) -> Result<DropIns, Failure> {
+    let (_, name) = file.rsplit_once('/').unwrap_or_default();
+    let mut found = DropIns::new();
+    for folder in FOLDERS {
+        let folder = format!("{folder}/{name}.d");
+        for name in kept_file::names(&path(place, &folder))? {
+            let file = format!("{folder}/{name}");
+            if name.strip_suffix(".conf").is_none() || found.contains_key(&name) {
+                continue;
+            }
+            if let Some(text) = kept_file::read(&path(place, &file))? {
+                found.insert(name, (file, text));
+            }
+        }
+    }
+    found.retain(|_, (_, text)| !text.contains(MARK));
+    Ok(found)
 }
 
 /// The `.link` files that are there, by their path from `/`.
@@ -298,9 +323,10 @@ pub(super) fn finish_half(place: &Place, set: &mut ChangeSet) -> Result<(), Fail
 }
 
 fn remove(arguments: &PersistArguments, place: &Place, printer: &Printer) -> Result<(), Failure> {
-    let mut removed = Vec::new();
+    let (mut removed, mut names) = (Vec::new(), Vec::new());
     for mut set in place.own_sets()? {
         if !set.files.is_empty() {
+            names.extend(set.files.iter().map(|file| file.path.clone()));
             let files = set.files.iter().map(|file| path(place, &file.path));
             removed.extend(files.map(|path| path.display().to_string()));
             if !arguments.force {
@@ -318,6 +344,9 @@ fn remove(arguments: &PersistArguments, place: &Place, printer: &Printer) -> Res
     }
     for path in removed {
         printer.line(&format!("{path}: removed"))?;
+    }
+    if let Some(told) = irqbalance::after_removal(&names) {
+        printer.line(told)?;
     }
     Ok(())
 }
