@@ -13,6 +13,7 @@
 //! What it is not: it runs nothing. [`Survey`] asks for one run after the other and is told what each gave.
 
 pub mod metrics;
+mod probes;
 mod survey;
 mod text;
 
@@ -20,7 +21,7 @@ use linerate_model::units::{BitRate, Bytes, Nanos};
 use serde::Serialize;
 
 pub use metrics::Metrics;
-pub(crate) use survey::LARGEST;
+pub(crate) use probes::LARGEST;
 pub use survey::{Gave, Step, Survey};
 
 /// A figure and how it was come by.

@@ -6,15 +6,9 @@ use linerate_model::record::{Outcome, RunRecord};
 use linerate_model::units::{BitRate, Bytes, Nanos, whole};
 
 use super::metrics::{self, HEADERS, TIMESTAMPS};
+use super::probes::{Fate, LARGEST, Search, below, fate};
 use super::{Found, Metrics, Report, Throughput};
 
-/// Sizes of IP packets to try where the interface's own does not pass, bytes: Ethernet, `PPPoE`, tunnels, IPv6's
-/// least, IPv4's. What lies between the first that passes and the last that did not is halved until it is found.
-const SIZES: [u32; 12] = [
-    9000, 1500, 1492, 1480, 1476, 1460, 1450, 1420, 1400, 1350, 1280, 576,
-];
-/// The largest IP packet, bytes.
-pub(crate) const LARGEST: u32 = 65_535;
 /// Windows, as shares of the bandwidth-delay product.
 const SWEEP: [f64; 5] = [0.25, 0.5, 0.75, 1.0, 1.25];
 /// Connections that find the bottleneck, and that share one window afterwards.
@@ -65,9 +59,7 @@ pub struct Survey {
     /// Bytes of IP and UDP headers.
     udp_headers: u32,
     waiting: Vec<Step>,
-    /// The largest size that arrived, and the smallest that did not, bytes of IP.
-    arrived: Option<u32>,
-    vanished: Option<u32>,
+    search: Search,
     report: Report,
     /// The largest socket buffer that the hosts grant, bytes.
     granted: Option<u64>,
@@ -83,8 +75,7 @@ impl Survey {
             interface_mtu: None,
             udp_headers: 28,
             waiting: vec![Step::Bottleneck, Step::Quiet],
-            arrived: None,
-            vanished: None,
+            search: Search::default(),
             report: Report::default(),
             granted: None,
             sweeps: true,
@@ -113,7 +104,7 @@ impl Survey {
             self.udp_headers = 48;
         }
         let largest = self.interface_mtu.unwrap_or(1500).min(LARGEST);
-        let sizes = SIZES.into_iter().filter(|size| *size < largest).rev();
+        let sizes = below(largest).rev();
         self.waiting.extend(sizes.map(|mtu| Step::Probe { mtu }));
         self.waiting.push(Step::Probe { mtu: largest });
     }
@@ -207,27 +198,16 @@ impl Survey {
         match fate(gave) {
             Fate::NotRun(why) => return self.probes_end(mtu, &why),
             Fate::Arrived => {
-                self.arrived = Some(mtu);
+                self.search.arrived = Some(mtu);
                 self.waiting.retain(|step| !step.is_probe());
             }
-            Fate::Vanished => self.vanished = Some(mtu),
+            Fate::Vanished => self.search.vanished = Some(mtu),
         }
-        match (self.arrived, self.vanished) {
-            (Some(arrived), Some(vanished)) if vanished - arrived > 1 => {
-                let mtu = arrived.midpoint(vanished);
-                self.waiting.push(Step::Probe { mtu });
-            }
-            (Some(arrived), vanished) => {
-                let how = vanished.map_or_else(
-                    || "datagrams of the interface's own size arrived uncut".to_owned(),
-                    |vanished| {
-                        format!("the largest size at which datagrams arrived uncut; those of {vanished} bytes of IP did not")
-                    },
-                );
-                self.report.path_mtu = Some(Found { value: arrived, how });
-            }
-            (None, _) if self.waiting.iter().any(Step::is_probe) => {}
-            (None, _) => self.report.remarks.push(format!(
+        match (self.search.between(), self.search.found()) {
+            (Some(mtu), _) => self.waiting.push(Step::Probe { mtu }),
+            (None, Some(found)) => self.report.path_mtu = Some(found),
+            (None, None) if self.waiting.iter().any(Step::is_probe) => {}
+            (None, None) => self.report.remarks.push(format!(
                 "no datagram that may not be cut arrived, of any size: UDP does not pass, or not this port{}",
                 self.instead()
             )),
@@ -238,6 +218,7 @@ impl Survey {
     fn probes_end(&mut self, mtu: u32, why: &str) {
         self.waiting.retain(|step| !step.is_probe());
         let until_then = self
+            .search
             .arrived
             .map(|arrived| format!(" ({arrived} bytes arrived)"))
             .unwrap_or_default();
@@ -449,43 +430,6 @@ impl Survey {
     /// What was measured.
     pub fn report(self) -> Report {
         self.report
-    }
-}
-
-/// What became of datagrams of one size.
-enum Fate {
-    Arrived,
-    Vanished,
-    /// Why they were not sent, or not all.
-    NotRun(String),
-}
-
-fn fate(gave: &Gave) -> Fate {
-    let refused = |why: &String| {
-        // EMSGSIZE: the sender's kernel knows that the path does not carry it.
-        if why.to_lowercase().contains("message too long") {
-            Fate::Vanished
-        } else {
-            Fate::NotRun(why.clone())
-        }
-    };
-    let record = match gave {
-        Err(why) => return refused(why),
-        Ok(record) => record,
-    };
-    let evidence = Evidence::of(record);
-    let arrived = evidence.directions.iter().any(|direction| {
-        let counts = direction.ledger.total.datagrams.as_ref();
-        let delivered = counts.and_then(|counts| counts.delivered);
-        delivered.map_or(direction.bytes > 0, |count| count > 0)
-    });
-    match &record.outcome {
-        _ if arrived => Fate::Arrived,
-        Outcome::Completed => Fate::Vanished,
-        Outcome::Failed { error } => refused(error),
-        Outcome::Interrupted | Outcome::PeerInterrupted => {
-            Fate::NotRun("the run was stopped".to_owned())
-        }
     }
 }
 
