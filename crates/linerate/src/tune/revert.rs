@@ -312,9 +312,11 @@ fn recover_one(place: &Place, id: &str, printer: &Printer) -> Result<Option<Stri
         persist::finish_half(place, &mut set)?;
     }
     // The files are part of a revert that was cut short.
-    if reverts && set.state != SetState::RollingBack {
-        persist::write_without(place, &mut set, printer)
-            .map_err(|failure| not_rewritten(&set, &failure, Ok(())))?;
+    if reverts
+        && set.state != SetState::RollingBack
+        && let Err(failure) = persist::write_without(place, &mut set, printer)
+    {
+        return Err(not_rewritten(&set, &failure, values.map(drop)));
     }
     let told = half.then(|| format!("{id}: files that were half written are as they were before"));
     Ok(values?.or(told))
