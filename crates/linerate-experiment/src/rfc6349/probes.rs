@@ -79,7 +79,17 @@ pub(super) fn fate(gave: &Gave) -> Fate {
     match &record.outcome {
         _ if arrived => Fate::Arrived,
         Outcome::Completed => Fate::Vanished,
-        Outcome::Failed { error } => refused(error),
+        Outcome::Failed { error } => {
+            let ends = [&record.client, &record.server].into_iter().flatten();
+            let streams = ends.flat_map(|end| &end.streams);
+            let why = streams.filter_map(|stream| stream.error.clone());
+            refused(
+                &std::iter::once(error.clone())
+                    .chain(why)
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            )
+        }
         Outcome::Interrupted | Outcome::PeerInterrupted => {
             Fate::NotRun("the run was stopped".to_owned())
         }

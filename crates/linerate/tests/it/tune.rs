@@ -614,6 +614,7 @@ fn a_revert_takes_the_files_along() {
     run(&mut files.tune("persist"), LONG).expect(0);
     let path = journal(&files.state()).unwrap();
     let mut text = std::fs::read_to_string(&path).unwrap();
+    assert!(wait_until(LONG, || !waits(&text)), "{text}");
     text.push_str("{\"entry\":\"rolling_back\",\"why\":\"asked for\",\"leaves_drifted\":true}\n");
     std::fs::write(&path, text).unwrap();
     run(&mut files.tune("recover"), LONG).expect(0);
