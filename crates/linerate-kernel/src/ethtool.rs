@@ -24,6 +24,8 @@ const LINK_LENGTH: usize = 48 + 3 * 4 * 127;
 /// Where its number of mask words stands (i8), and its speed (u32, Mbit/s).
 const MASK_WORDS: usize = 15;
 const SPEED: usize = 4;
+/// `tx-udp-segmentation`, in the words of the kernel (`netdev_features_strings`, `net/ethtool/common.c`).
+const UDP_SEGMENTATION: &str = "tx-udp-segmentation";
 
 /// The driver's name; `None` where the device has none or there is no such device.
 pub(crate) fn driver(name: &str) -> Option<String> {
@@ -49,6 +51,24 @@ pub(crate) fn speed_mbps(name: &str) -> Option<u32> {
     ask(name, &mut request)?;
     let speed = u32::from_ne_bytes(array(&request, SPEED)?);
     (speed != 0 && speed != u32::MAX).then_some(speed)
+}
+
+/// Has the stack cut batches of datagrams before they reach the device, which neither TSO nor GSO switches. A kernel
+/// without the feature (before 4.18) makes no such batches.
+pub(crate) fn cut_datagrams(name: &str) -> io::Result<()> {
+    let at_work = || -> io::Result<bool> {
+        let features = change::features(name)?;
+        Ok(features.get(UDP_SEGMENTATION).is_some_and(|one| one.active))
+    };
+    if !at_work()? {
+        return Ok(());
+    }
+    change::set_features(name, &[(UDP_SEGMENTATION.to_owned(), false)])?;
+    // What a device has fixed is left as it is, without an error.
+    if at_work()? {
+        return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+    }
+    Ok(())
 }
 
 /// Switches TSO and GRO. GSO, which cuts what the stack made large before it reaches the device, stays.

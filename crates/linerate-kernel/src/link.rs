@@ -137,8 +137,8 @@ pub fn add_route(wanted: RouteThrough<'_>) -> Result<(), KernelError> {
     attempt().map_err(KernelError::of("add the route", &object))
 }
 
-/// Switches the merging and the cutting of packets (TSO, GRO) of an interface on or off. Off, each packet
-/// on the link is at most its MTU.
+/// Switches the merging and the cutting of packets (TSO, GRO) of an interface on or off. Off, each segment
+/// on the link is at most its MTU; batches of datagrams stay until [`cut_datagrams`].
 ///
 /// # Errors
 /// `ENODEV`, `EPERM`, `EOPNOTSUPP` for a driver that cannot.
@@ -151,6 +151,15 @@ pub fn set_offloads(name: &str, on: bool) -> Result<(), KernelError> {
         },
         name,
     ))
+}
+
+/// Has batches of datagrams (`UDP_SEGMENT`, udp(7)) cut before they leave by an interface, so that each crosses its link
+/// by itself.
+///
+/// # Errors
+/// `ENODEV`, `EPERM`, `EOPNOTSUPP` for a driver that cannot.
+pub fn cut_datagrams(name: &str) -> Result<(), KernelError> {
+    ethtool::cut_datagrams(name).map_err(KernelError::of("switch off UDP segmentation of", name))
 }
 
 fn zero_ended(text: &str) -> Vec<u8> {
@@ -169,5 +178,11 @@ mod tests {
         assert!(error.to_string().contains("192.0.2.1/24 to no-such-link"));
         let error = set_offloads("no-such-link", false).unwrap_err();
         assert!(error.to_string().contains("no-such-link"));
+        let error = cut_datagrams("no-such-link").unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("UDP segmentation of no-such-link")
+        );
     }
 }

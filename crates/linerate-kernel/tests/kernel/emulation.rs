@@ -1,13 +1,12 @@
 //! The disciplines of an emulated path, in a namespace made for the test. The test runs itself again inside.
 
 use std::net::UdpSocket;
-use std::process::Command;
 
 use linerate_kernel::setting::emulation::{Netem, Place, TokenBucket, set_netem, set_token_bucket};
 use linerate_kernel::{counters, route, setting};
 use linerate_model::units::{BitRate, Nanos};
 
-use crate::skipped;
+use crate::{in_a_namespace, skipped};
 
 const INSIDE: &str = "LINERATE_TEST_EMULATION";
 
@@ -17,34 +16,14 @@ fn a_bucket_is_put_there_and_counts_and_netem_is_or_is_named_as_missing() {
         bucket();
         return netem();
     }
-    let output = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--net"])
-        .arg(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "--nocapture",
-            "emulation::a_bucket_is_put_there_and_counts_and_netem_is_or_is_named_as_missing",
-        ])
-        .env(INSIDE, "1")
-        .output();
-    match output {
-        Ok(output) if output.status.success() => {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            for line in said
-                .lines()
-                .filter_map(|line| line.strip_prefix("skipped: "))
-            {
-                skipped(line);
-            }
+    let said = in_a_namespace(
+        "emulation::a_bucket_is_put_there_and_counts_and_netem_is_or_is_named_as_missing",
+        INSIDE,
+    );
+    for line in said.iter().flat_map(|said| said.lines()) {
+        if let Some(why) = line.strip_prefix("skipped: ") {
+            skipped(why);
         }
-        Ok(output) if output.status.code() == Some(101) => {
-            panic!(
-                "{}{}",
-                String::from_utf8_lossy(&output.stdout),
-                String::from_utf8_lossy(&output.stderr)
-            )
-        }
-        other => skipped(&format!("no user namespace: {other:?}")),
     }
 }
 

@@ -3,7 +3,6 @@
 
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsFd;
-use std::process::Command;
 use std::time::Duration;
 
 use linerate_kernel::forward_rules::{self, ToQueue};
@@ -14,7 +13,7 @@ use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::{route, setting};
 use linerate_model::units::Nanos;
 
-use crate::skipped;
+use crate::in_a_namespace;
 
 const INSIDE: &str = "LINERATE_TEST_FORWARDING";
 const OPTIONS: QueueOptions = QueueOptions {
@@ -29,27 +28,10 @@ fn forwarded_packets_wait_for_their_verdict() {
     if std::env::var_os(INSIDE).is_some() {
         return inside();
     }
-    // `unshare` makes the user namespace while the process has one thread.
-    let output = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--net"])
-        .arg(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "forwarding::forwarded_packets_wait_for_their_verdict",
-        ])
-        .env(INSIDE, "1")
-        .output();
-    match output {
-        Ok(output) if output.status.success() => {}
-        Ok(output) if output.status.code() == Some(101) => {
-            panic!(
-                "{}{}",
-                String::from_utf8_lossy(&output.stdout),
-                String::from_utf8_lossy(&output.stderr)
-            )
-        }
-        other => skipped(&format!("no user namespace: {other:?}")),
-    }
+    in_a_namespace(
+        "forwarding::forwarded_packets_wait_for_their_verdict",
+        INSIDE,
+    );
 }
 
 fn connect(name: &str, host: &NetworkNamespace, network: u8) {
@@ -63,6 +45,7 @@ fn connect(name: &str, host: &NetworkNamespace, network: u8) {
     let of = |last| IpAddr::from([10, 9, network, last]);
     link::add_address(name, of(1), 24).unwrap();
     link::set_offloads(name, false).unwrap();
+    link::cut_datagrams(name).unwrap();
     setting::set_up(name, true).unwrap();
     host.run(|| {
         link::add_address("eth0", of(2), 24).unwrap();
