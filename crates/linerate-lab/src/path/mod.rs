@@ -24,6 +24,7 @@ mod wire;
 pub use counters::{ClassCounters, Counters, Drops, Tally};
 pub use direction::Direction;
 pub use packet::{Cause, Ecn, Fate, Packet, Verdict};
+pub(crate) use random::at as random_at;
 pub use settings::{
     Bottleneck, Change, Codel, DEFAULT_OVERHEAD, DirectionSpec, Discipline, Loss, MaxPacket,
     Policer, Probability, Reorder, Settings,

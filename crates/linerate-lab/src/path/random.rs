@@ -16,7 +16,7 @@ fn mix(value: u64) -> u64 {
 }
 
 /// A number that only `seed` and `place` decide.
-pub(super) fn at(seed: u64, place: u64) -> u64 {
+pub(crate) fn at(seed: u64, place: u64) -> u64 {
     mix(seed.wrapping_add(GOLDEN.wrapping_mul(place.wrapping_add(1))))
 }
 

@@ -24,14 +24,14 @@ use serde::Serialize;
 
 use super::engine::FORWARD_THREAD;
 use crate::path::{
-    ClassCounters, Counters, DirectionSpec, Drops, Loss, Probability, Settings, Tally,
+    ClassCounters, Counters, DirectionSpec, Drops, Loss, Probability, Settings, Tally, random_at,
 };
 use crate::scenario::Way;
 
 /// Packets that a delay line may hold: 200 ms of 1500 bytes at 40 Gbit/s.
 const LONGEST: u32 = 700_000;
 /// A timer of the kernel may be late by so much and the rate still be kept: tbf's bucket holds what comes in in it,
-/// which also passes at once after a rest.
+/// which also passes at once after a rest, and after a change of the rate or the queue, which fills it.
 const TIMER: Nanos = Nanos::from_millis(2);
 /// Packets that a bucket holds at least.
 const LEAST_PACKETS: u64 = 2;
@@ -46,7 +46,8 @@ pub struct Shaped {
     /// The disciplines that packets meet, the first first; empty where the scenario asks nothing of the direction, and
     /// then nothing is counted.
     pub disciplines: Vec<&'static str>,
-    /// Bytes that tbf lets pass at once after a rest, counted like the rate; `None` without one.
+    /// Bytes that tbf lets pass at once after a rest, or a change of its rate or queue, counted like the rate; `None`
+    /// without one.
     pub burst: Option<Bytes>,
     /// Packets that left, copies among them.
     pub delivered_packets: Option<u64>,
@@ -159,15 +160,15 @@ impl Disciplines {
             object: "the lab's engine".to_owned(),
             source,
         };
-        // Each direction its own dice.
-        let seed = |at: u64| settings.seed.wrapping_mul(2).wrapping_add(at);
+        // Each direction its own dice, thrown from far apart: the kernel's first numbers of small seeds are small.
+        let seed = |way: u64| random_at(settings.seed, way);
         let [forward, back] = settings.ports;
         let ways = Arc::new([
             Direction::new(forward, settings.forward, seed(0), settings.mtu),
             Direction::new(back, settings.back, seed(1), settings.mtu),
         ]);
         for way in ways.iter() {
-            way.apply(&way.spec.settings)?;
+            way.put()?;
         }
         let shared = Arc::new(Shared {
             begun: Mutex::new(None),
@@ -275,13 +276,13 @@ impl Work {
         let mut next: Option<Nanos> = None;
         for (way, made) in self.ways.iter().zip(&self.shared.changes) {
             let before = made.load(Ordering::Acquire) as usize;
-            for change in way.spec.changes.iter().skip(before) {
+            for (number, change) in way.spec.changes.iter().enumerate().skip(before) {
                 let due = begun.plus(change.at);
                 if due > clock::monotonic() {
                     next = Some(next.map_or(due, |next| next.min(due)));
                     break;
                 }
-                way.apply(&change.settings)?;
+                way.change(number)?;
                 made.fetch_add(1, Ordering::AcqRel);
             }
         }
@@ -317,18 +318,61 @@ impl Direction {
         }
     }
 
-    fn apply(&self, settings: &Settings) -> Result<(), KernelError> {
-        let overhead = settings.overhead;
-        if self.netem {
-            set_netem(&self.port, &netem(settings, self.seed), overhead)?;
+    /// Puts its disciplines there.
+    fn put(&self) -> Result<(), KernelError> {
+        let orders = self.orders(&self.spec.settings, 0);
+        self.give(orders, self.spec.settings.overhead)
+    }
+
+    /// Makes its change of this number, from 0. A discipline that stays as it was is not touched: an order throws
+    /// netem's dice anew (`netem_change`) and fills tbf's bucket (`tbf_change`).
+    fn change(&self, number: usize) -> Result<(), KernelError> {
+        let Some(change) = self.spec.changes.get(number) else {
+            return Ok(());
+        };
+        let orders = self.changed(number, &change.settings);
+        self.give(orders, change.settings.overhead)
+    }
+
+    /// What the change of this number, from 0, orders.
+    fn changed(&self, number: usize, settings: &Settings) -> Orders {
+        let before = self.now(u32::try_from(number).unwrap_or(u32::MAX));
+        // The same dice for both, so that only what the scenario changed is a difference.
+        let was = self.orders(before, 0);
+        let same = self.orders(settings, 0);
+        let recounted = before.overhead != settings.overhead;
+        let orders = self.orders(settings, number as u64 + 1);
+        Orders {
+            netem: orders
+                .netem
+                .filter(|_| recounted || same.netem != was.netem),
+            bucket: orders
+                .bucket
+                .filter(|_| recounted || same.bucket != was.bucket),
         }
-        if self.bucket {
+    }
+
+    /// What its disciplines are told for these settings; `throw` tells one throw of netem's dice from the others.
+    fn orders(&self, settings: &Settings, throw: u64) -> Orders {
+        Orders {
+            netem: self
+                .netem
+                .then(|| netem(settings, random_at(self.seed, throw))),
+            bucket: self.bucket.then(|| link(settings, self.mtu)),
+        }
+    }
+
+    fn give(&self, orders: Orders, overhead: u32) -> Result<(), KernelError> {
+        if let Some(netem) = orders.netem {
+            set_netem(&self.port, &netem, overhead)?;
+        }
+        if let Some(bucket) = orders.bucket {
             let place = if self.netem {
                 Place::BelowNetem
             } else {
                 Place::Alone
             };
-            set_token_bucket(&self.port, &link(settings, self.mtu), place, overhead)?;
+            set_token_bucket(&self.port, &bucket, place, overhead)?;
         }
         Ok(())
     }
@@ -378,6 +422,13 @@ impl Direction {
         let last = last.and_then(|at| self.spec.changes.get(at));
         last.map_or(&self.spec.settings, |change| &change.settings)
     }
+}
+
+/// What the disciplines of a direction are told; `None` where one stays as it is, or is not there.
+#[derive(Debug, PartialEq)]
+struct Orders {
+    netem: Option<Netem>,
+    bucket: Option<TokenBucket>,
 }
 
 fn needs_netem(settings: &Settings) -> bool {
@@ -522,6 +573,84 @@ mod tests {
             ..Settings::default()
         };
         assert_eq!(needs(&later(delayed)), (true, false));
+    }
+
+    #[test]
+    fn a_change_orders_only_what_it_changes_and_throws_other_dice() {
+        let first = Settings {
+            delay: Nanos::from_millis(20),
+            loss: Loss::Independent(Probability::new(0.01).unwrap()),
+            ..settings(10_000_000, 100_000)
+        };
+        let slower = Settings {
+            bottleneck: settings(5_000_000, 100_000).bottleneck,
+            ..first
+        };
+        let nearer = Settings {
+            delay: Nanos::from_millis(5),
+            ..slower
+        };
+        let longer = Settings {
+            overhead: 58,
+            ..nearer
+        };
+        let at = |settings| Change {
+            at: Nanos::from_millis(1000),
+            settings,
+        };
+        let spec = DirectionSpec {
+            settings: first,
+            changes: [slower, nearer, longer, longer].map(at).to_vec(),
+        };
+        let way = Direction::new("to-receiver", &spec, 1, 1500);
+        let ordered = |number: usize| way.changed(number, &spec.changes[number].settings);
+        let is = |orders: &Orders| (orders.netem.is_some(), orders.bucket.is_some());
+        let made: Vec<Orders> = (0..4).map(ordered).collect();
+        let which: Vec<_> = made.iter().map(is).collect();
+        assert_eq!(
+            which,
+            [(false, true), (true, false), (true, true), (false, false)]
+        );
+        let seeds = [&way.orders(&first, 0).netem, &made[1].netem, &made[2].netem]
+            .map(|netem| netem.as_ref().unwrap().seed);
+        assert!(
+            seeds[0] != seeds[1] && seeds[1] != seeds[2] && seeds[0] != seeds[2],
+            "{seeds:?}"
+        );
+    }
+
+    /// The kernel's second and fourth number of a seed, as shares of `u32::MAX` (`prandom_seed_state`,
+    /// `prandom_u32_state`: `include/linux/prandom.h`, `lib/random32.c`); it throws none away before.
+    fn second_and_fourth(seed: u64) -> [f64; 2] {
+        let start = u32::try_from(((seed >> 32) ^ (seed << 10) ^ seed) & 0xffff_ffff).unwrap();
+        let least = |most: u32| if start < most { start + most } else { start };
+        let mut state = [2, 8, 16, 128].map(least);
+        let turns = [
+            (6, 13, !1_u32, 18),
+            (2, 27, !7, 2),
+            (13, 21, !15, 7),
+            (3, 12, !127, 13),
+        ];
+        let numbers = [(); 4].map(|()| {
+            for (part, (left, right, mask, up)) in state.iter_mut().zip(turns) {
+                *part = ((*part & mask) << up) ^ (((*part << left) ^ *part) >> right);
+            }
+            let number = state.iter().fold(0, |all, part| all ^ part);
+            f64::from(number) / f64::from(u32::MAX)
+        });
+        [numbers[1], numbers[3]]
+    }
+
+    #[test]
+    fn small_seeds_do_not_decide_the_first_losses() {
+        let lost = |seeds: std::ops::RangeInclusive<u64>, of: fn(u64) -> u64| {
+            let numbers = seeds.flat_map(|seed| second_and_fourth(of(seed)));
+            numbers.filter(|number| *number < 0.05).count()
+        };
+        // As they are, small seeds lose both packets at 5 %, whichever it is.
+        assert_eq!(lost(1..=10, |seed| seed), 20);
+        let spread = lost(1..=500, |seed| random_at(random_at(seed, 0), 0));
+        assert!((25..=80).contains(&spread), "{spread} of 1000 at 5 %");
     }
 
     #[test]

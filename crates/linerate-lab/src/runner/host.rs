@@ -12,7 +12,7 @@ use linerate_kernel::{KernelError, route, setting};
 
 use super::error::LabError;
 use super::in_force::HostInForce;
-use crate::scenario::{Family, HostSpec, Mode};
+use crate::scenario::{Family, HostSpec};
 
 /// The interface of each host.
 pub const INTERFACE: &str = "eth0";
@@ -23,6 +23,17 @@ const PREFIX_V6: u8 = 64;
 const IPV6_LEAST: u32 = 1280;
 /// The longest name of an interface.
 const LONGEST_NAME: usize = 15;
+
+/// What crosses the links between hosts and router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Crossing {
+    /// What the stacks make, up to 64 KiB.
+    Whole,
+    /// Single segments of TCP. Batches of datagrams come whole: a packet queue has the kernel cut them.
+    Segments,
+    /// Single packets.
+    Packets,
+}
 
 /// A host.
 #[derive(Debug)]
@@ -46,7 +57,7 @@ impl Host {
         name: &str,
         number: u8,
         spec: &HostSpec,
-        mode: Mode,
+        crossing: Crossing,
         cpus: &[usize],
     ) -> Result<Self, LabError> {
         let namespace = NetworkNamespace::make()
@@ -72,7 +83,7 @@ impl Host {
             port: 0,
             port_name: port.clone(),
         };
-        host.set_up_link(&port, 1, spec.mtu, mode)
+        host.set_up_link(&port, 1, spec.mtu, crossing)
             .map_err(&failed)?;
         host.port = route::index_of(&port).ok_or_else(|| {
             failed(KernelError {
@@ -81,7 +92,7 @@ impl Host {
                 source: std::io::ErrorKind::NotFound.into(),
             })
         })?;
-        host.inside(|| host.set_up(spec, mode))??;
+        host.inside(|| host.set_up(spec, crossing))??;
         Ok(host)
     }
 
@@ -155,7 +166,13 @@ impl Host {
     }
 
     /// One end of the link: addresses, offloads, up.
-    fn set_up_link(&self, name: &str, side: u8, mtu: u32, mode: Mode) -> Result<(), KernelError> {
+    fn set_up_link(
+        &self,
+        name: &str,
+        side: u8,
+        mtu: u32,
+        crossing: Crossing,
+    ) -> Result<(), KernelError> {
         for family in families(mtu) {
             let prefix = match family {
                 Family::Ipv4 => PREFIX_V4,
@@ -163,17 +180,20 @@ impl Host {
             };
             link::add_address(name, self.side(*family, side), prefix)?;
         }
-        if mode == Mode::Packet {
+        if crossing != Crossing::Whole {
             link::set_offloads(name, false)?;
+        }
+        if crossing == Crossing::Packets {
+            link::cut_datagrams(name)?;
         }
         setting::set_up(name, true)
     }
 
     /// Inside.
-    fn set_up(&self, spec: &HostSpec, mode: Mode) -> Result<(), LabError> {
+    fn set_up(&self, spec: &HostSpec, crossing: Crossing) -> Result<(), LabError> {
         let failed = LabError::network(&self.name);
         setting::set_up("lo", true).map_err(&failed)?;
-        self.set_up_link(INTERFACE, 2, spec.mtu, mode)
+        self.set_up_link(INTERFACE, 2, spec.mtu, crossing)
             .map_err(&failed)?;
         if let Some(packets) = spec.txqueuelen {
             setting::set_tx_queue_len(INTERFACE, packets).map_err(&failed)?;

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::disciplines::{DisciplineSettings, Disciplines};
 use super::engine::{Account, Engine, other_labs};
 use super::error::LabError;
-use super::host::{self, Host};
+use super::host::{self, Crossing, Host};
 use super::in_force::HostInForce;
 use super::queues::{Progress, QUEUES, QueueSettings, Queues};
 use crate::scenario::{EngineWish, HostSpec, Mode, PACKET_MODE_LIMIT, Scenario, Way};
@@ -145,6 +145,7 @@ impl Lab {
             .and_then(|router| router.enter())
             .map_err(LabError::work("make a network namespace for", "the router"))?;
         set_up_router()?;
+        let crossing = kind.crossing(mode);
         let specs = specs(scenario);
         let cpus = thread::affinity().unwrap_or_default();
         let cpus = share_out(&cpus);
@@ -152,7 +153,7 @@ impl Lab {
             .iter()
             .zip(1..)
             .zip(home_cpus(cpus).into_iter().cycle())
-            .map(|(((name, spec), number), cpus)| Host::make(name, number, spec, mode, &cpus))
+            .map(|(((name, spec), number), cpus)| Host::make(name, number, spec, crossing, &cpus))
             .collect::<Result<Vec<_>, _>>()?;
         let (engine, queued_by) = match kind {
             Kind::Queues => {
@@ -182,10 +183,7 @@ impl Lab {
                 .collect::<Result<_, LabError>>()?,
         };
         Ok(Self {
-            warnings: match kind {
-                Kind::Queues => too_fast(scenario, mode),
-                Kind::Disciplines => Vec::new(),
-            },
+            warnings: too_fast(scenario, kind, mode),
             tolerance: tolerance(scenario),
             unlimited: unlimited(scenario, mode),
             hosts,
@@ -307,6 +305,15 @@ impl Kind {
             Err(LabError::BeyondNetem { keys })
         }
     }
+
+    /// Nothing cuts between a host and a discipline of the router, so the host does.
+    const fn crossing(self, mode: Mode) -> Crossing {
+        match (self, mode) {
+            (_, Mode::Bulk) => Crossing::Whole,
+            (Self::Queues, Mode::Packet) => Crossing::Segments,
+            (Self::Disciplines, Mode::Packet) => Crossing::Packets,
+        }
+    }
 }
 
 /// What to say where there are no queues and netem does not help; other errors have nothing to do with the engine.
@@ -426,14 +433,19 @@ fn send_to_queues(hosts: &[Host]) -> Result<&'static str, LabError> {
     }
 }
 
-fn too_fast(scenario: &Scenario, mode: Mode) -> Vec<String> {
+fn too_fast(scenario: &Scenario, kind: Kind, mode: Mode) -> Vec<String> {
     let rates = scenario
         .all_settings()
         .filter_map(|(_, settings)| settings.bottleneck.map(|link| link.rate));
     match rates.max() {
-        Some(asked) if mode == Mode::Packet && asked > PACKET_MODE_LIMIT => vec![format!(
-            "the path's rate of {asked} is more than packets can be decided on one by one (about {PACKET_MODE_LIMIT}); mode = \"bulk\" carries more"
-        )],
+        Some(asked) if mode == Mode::Packet && asked > PACKET_MODE_LIMIT => vec![match kind {
+            Kind::Queues => format!(
+                "the path's rate of {asked} is more than packets can be decided on one by one (about {PACKET_MODE_LIMIT}); mode = \"bulk\" carries more"
+            ),
+            Kind::Disciplines => format!(
+                "the path's rate of {asked} is more than {PACKET_MODE_LIMIT}, and the disciplines get packets one by one and do not tell whether they were late; engine = \"nfqueue\" with mode = \"bulk\" carries more"
+            ),
+        }],
         _ => Vec::new(),
     }
 }
@@ -529,9 +541,11 @@ mod tests {
         let later = scenario(
             "mode = \"packet\"\n[path]\nrate = \"1G\"\n[[path.change]]\nat = \"2s\"\nrate = \"10G\"\n",
         );
-        let warnings = too_fast(&later, Mode::Packet);
+        let warnings = too_fast(&later, Kind::Queues, Mode::Packet);
         assert!(warnings[0].contains("10.0 Gbit/s"), "{warnings:?}");
-        assert!(too_fast(&later, Mode::Bulk).is_empty());
+        assert!(too_fast(&later, Kind::Queues, Mode::Bulk).is_empty());
+        let warnings = too_fast(&later, Kind::Disciplines, Mode::Packet);
+        assert!(warnings[0].contains("do not tell"), "{warnings:?}");
         assert!(!unlimited(&later, Mode::Packet));
         let free = scenario("[path]\nrtt = \"10ms\"\nloss = 1e-4\n");
         assert!(unlimited(&free, Mode::Packet) && !unlimited(&free, Mode::Bulk));

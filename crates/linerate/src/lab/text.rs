@@ -7,13 +7,18 @@ use linerate_lab::runner::{Account, LabReport, Passed, Shaped};
 use linerate_lab::scenario::{Mode, Scenario};
 use linerate_model::units::{Bytes, grouped};
 
+/// Of the kernel's disciplines, instead of a word that the lab kept pace.
+const UNKNOWN_LATENESS: &str = "How late packets left is not known, nor whether the lab kept pace: the kernel's disciplines do not tell.\n";
+
 /// What the path was, did, and how well.
 pub(super) fn report(scenario: &Scenario, lab: &LabReport) -> String {
     let mut out = String::new();
     let force = &lab.in_force;
-    let mode = match force.mode {
-        Mode::Packet => "packet by packet",
-        Mode::Bulk => "in bulk (odds count per segment)",
+    let mode = match (force.mode, scenario.resolved_mode()) {
+        // Only netem, which has no other mode.
+        (Mode::Packet, Mode::Bulk) => "packet by packet (by packet queues it would be in bulk)",
+        (Mode::Packet, Mode::Packet) => "packet by packet",
+        (Mode::Bulk, _) => "in bulk (odds count per segment)",
     };
     let _ = writeln!(
         out,
@@ -76,7 +81,7 @@ pub(super) fn report(scenario: &Scenario, lab: &LabReport) -> String {
         );
     }
     if lab.bottleneck.is_empty() && matches!(lab.path, Account::Disciplines(_)) {
-        out.push_str("How late packets left is not known: the kernel's disciplines do not tell.\n");
+        out.push_str(UNKNOWN_LATENESS);
     } else if lab.bottleneck.is_empty() {
         out.push_str("The lab kept pace with what it was asked for.\n");
     }
