@@ -65,6 +65,8 @@ pub struct Carried {
     pub goodput_bps: Option<u64>,
     /// UDP: payload that the sender gave to the kernel, bit/s.
     pub sent_bps: Option<u64>,
+    /// UDP: what became of the datagrams, over the whole run; absent = not known.
+    pub datagrams: Option<DatagramCounts>,
     /// CPU time of the sending process, s per 10^9 bytes of payload.
     pub sender_seconds_per_gigabyte: Option<f64>,
     /// The same of the receiving process.
@@ -73,6 +75,17 @@ pub struct Carried {
     pub sending: Option<Sending>,
     /// Who had the CPUs meanwhile; absent = not known.
     pub cpu_time: Option<CpuTime>,
+}
+
+/// Datagrams of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatagramCounts {
+    /// Handed to the sending kernel.
+    pub sent: u64,
+    /// Of these, not delivered to the receiving application.
+    pub lost: u64,
+    /// Of the lost, dropped at the receiver's socket, whose buffer was full; absent = not known.
+    pub socket_dropped: Option<u64>,
 }
 
 /// How payload reached the sending kernel.

@@ -1,7 +1,7 @@
 //! What a host carries by itself: as text for people, and as one JSON document.
 
 use linerate_model::host_limit::{
-    Carried, CpuTime, HostLimit, Latency, LocalPath, PathLimit, Sending,
+    Carried, CpuTime, DatagramCounts, HostLimit, Latency, LocalPath, PathLimit, Sending,
 };
 use linerate_model::units::BitRate;
 use serde_json::{Value, json};
@@ -126,14 +126,11 @@ fn remark(run: &Carried) -> Option<String> {
         }
         Some(Sending::Copied | Sending::Zerocopy) | None => {}
     }
-    let (sent, received) = (run.sent_bps.unwrap_or(0), run.goodput_bps.unwrap_or(0));
-    if sent > received && received > 0 {
-        let lost = (sent - received) as f64 / sent as f64;
-        parts.push(format!(
-            "sent at {}; the receiver did not follow, {} were lost",
-            words::rate(sent),
-            percent(lost)
-        ));
+    if let Some(counts) = run.datagrams.filter(|counts| counts.lost > 0) {
+        if let Some(sent) = run.sent_bps {
+            parts.push(format!("sent at {}", words::rate(sent)));
+        }
+        parts.push(losses(counts));
     }
     if let Some(time) = run.cpu_time.filter(|time| time.stolen > DISTURBED) {
         parts.push(format!(
@@ -142,6 +139,22 @@ fn remark(run: &Carried) -> Option<String> {
         ));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn losses(counts: DatagramCounts) -> String {
+    let share = counts.lost as f64 / counts.sent.max(1) as f64;
+    let at_socket = counts.socket_dropped.map_or_else(String::new, |dropped| {
+        format!(
+            ", {} of them at the receiver's socket",
+            words::count(dropped)
+        )
+    });
+    format!(
+        "{} of {} datagrams were lost ({}){at_socket}",
+        words::count(counts.lost),
+        words::count(counts.sent),
+        percent(share)
+    )
 }
 
 fn latency(latency: &Latency) -> String {
@@ -182,6 +195,7 @@ mod tests {
             error: goodput.is_none().then(|| "no route\x1b".to_owned()),
             goodput_bps: goodput,
             sent_bps: None,
+            datagrams: None,
             sender_seconds_per_gigabyte: Some(0.0512),
             receiver_seconds_per_gigabyte: None,
             sending: None,
@@ -193,6 +207,11 @@ mod tests {
         let latency = Latency::of(vec![Nanos(4_000), Nanos(5_000), Nanos(90_000)]).unwrap();
         let udp = Carried {
             sent_bps: Some(80_000_000_000),
+            datagrams: Some(DatagramCounts {
+                sent: 13_000,
+                lost: 3_250,
+                socket_dropped: Some(3_000),
+            }),
             ..carried("UDP", Some(60_000_000_000))
         };
         let spliced = Carried {
@@ -228,7 +247,7 @@ mod tests {
             "Loopback, MTU 65536",
             "106 Gbit/s",
             "by reference",
-            "25 % were lost",
+            "sent at 80.0 Gbit/s; 3,250 of 13,000 datagrams were lost (25 %), 3,000 of them at the receiver's socket",
             "failed: no route\u{fffd}",
             "a wait of 100 µs ends late by 5.00 µs (median), 90.0 µs (99 %)",
             "80 % of their time went to the runs' two processes, 10 % to interrupts",
@@ -243,6 +262,32 @@ mod tests {
         );
         assert!(!text.contains("too low"), "{text}");
         assert!(report(&limit(0.2)).contains("too low"));
+    }
+
+    #[test]
+    fn two_rates_that_differ_are_no_loss() {
+        let whole = DatagramCounts {
+            sent: 13_000,
+            lost: 0,
+            socket_dropped: Some(0),
+        };
+        for datagrams in [None, Some(whole)] {
+            let run = Carried {
+                sent_bps: Some(80_000_000_000),
+                datagrams,
+                ..carried("UDP", Some(60_000_000_000))
+            };
+            assert_eq!(remark(&run), None);
+        }
+        let unknown = DatagramCounts {
+            lost: 1,
+            socket_dropped: None,
+            ..whole
+        };
+        assert_eq!(
+            losses(unknown),
+            "1 of 13,000 datagrams were lost (0.0077 %)"
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub(crate) mod arguments;
 mod runs;
+mod serving;
 mod veth;
 
 use std::io;
@@ -58,7 +59,11 @@ fn measure(time: Nanos, stop: &SignalFd, printer: &Printer) -> Result<HostLimit,
     };
     let mut paths = vec![runs.along(LocalPath::Loopback, LOOPBACK, &Kind::ALL)?];
     match veth::apart() {
-        Ok(pair) => paths.push(runs.along_pair(&pair)?),
+        Ok(pair) => match runs.along_pair(&pair) {
+            Ok(path) => paths.push(path),
+            Err(ended @ (Failure::Incomplete(_) | Failure::Output(_))) => return Err(ended),
+            Err(why) => left_out.push(format!("a veth pair: {why}")),
+        },
         Err(why) => left_out.push(format!("a veth pair: {why}")),
     }
     let shares = paths.iter().flat_map(|path: &PathLimit| &path.runs);

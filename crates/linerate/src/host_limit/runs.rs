@@ -1,22 +1,18 @@
 //! The runs along a path inside this host: a server in a process of its own, the client here.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
-
 use linerate_engine::client::ClientOptions;
 use linerate_kernel::counters::{self, CpuCounters};
-use linerate_kernel::process::{self, ChildSettings};
 use linerate_kernel::thread::SignalFd;
-use linerate_model::evidence::Evidence;
-use linerate_model::host_limit::{Carried, CpuTime, LocalPath, PathLimit, Sending};
+use linerate_model::evidence::{DirectionEvidence, Evidence};
+use linerate_model::host_limit::{Carried, CpuTime, DatagramCounts, LocalPath, PathLimit, Sending};
 use linerate_model::plan::Protocol;
 use linerate_model::record::{EndRecord, Outcome, RunRecord, StreamRecord};
 use linerate_model::units::Nanos;
 use linerate_report::view::{CpuView, RunView};
 
+use super::serving::Serving;
 use super::veth::Pair;
 use crate::action::Failure;
-use crate::lab::{Program, ourselves};
 use crate::place::HostPlace;
 use crate::printer::Printer;
 use crate::successive;
@@ -62,13 +58,13 @@ impl Runs<'_> {
         address: &str,
         kinds: &[Kind],
     ) -> Result<PathLimit, Failure> {
-        let server = Serving::start(address)?;
+        let server = Serving::start(address, self.stop)?;
         self.runs_to(&server, path, address, kinds)
     }
 
     /// The runs over a veth pair, from its other side.
     pub(super) fn along_pair(&self, pair: &Pair) -> Result<PathLimit, Failure> {
-        let server = Serving::start(&pair.server_address)?;
+        let server = Serving::start(&pair.server_address, self.stop)?;
         pair.cross().map_err(Failure::Lab)?;
         let made = self.runs_to(&server, LocalPath::Veth, &pair.server_address, &Kind::ALL)?;
         Ok(PathLimit {
@@ -120,11 +116,7 @@ impl Runs<'_> {
         let after = machine();
         let record = match made {
             Ok(Some(record)) if record.outcome != Outcome::Interrupted => record,
-            Ok(_) => {
-                return Err(Failure::Incomplete(
-                    "stopped before all runs were made".into(),
-                ));
-            }
+            Ok(_) => return Err(stopped()),
             Err(why) => return Ok((failed(kind, why), None)),
         };
         if let Outcome::Failed { error } = &record.outcome {
@@ -137,6 +129,11 @@ impl Runs<'_> {
     }
 }
 
+/// What is said after Ctrl-C.
+pub(super) fn stopped() -> Failure {
+    Failure::Incomplete("stopped before all runs were made".to_owned())
+}
+
 fn failed(kind: Kind, why: String) -> Carried {
     Carried {
         traffic: kind.traffic.to_owned(),
@@ -144,6 +141,7 @@ fn failed(kind: Kind, why: String) -> Carried {
         error: Some(why),
         goodput_bps: None,
         sent_bps: None,
+        datagrams: None,
         sender_seconds_per_gigabyte: None,
         receiver_seconds_per_gigabyte: None,
         sending: None,
@@ -152,7 +150,8 @@ fn failed(kind: Kind, why: String) -> Carried {
 }
 
 fn carried(kind: Kind, record: &RunRecord) -> Carried {
-    let view = RunView::of(&Evidence::of(record), &[]);
+    let evidence = Evidence::of(record);
+    let view = RunView::of(&evidence, &[]);
     let cost = |cpu: &Option<CpuView>| cpu.as_ref().and_then(|cpu| cpu.seconds_per_gigabyte);
     let stream = record.client.as_ref().and_then(|end| end.streams.first());
     Carried {
@@ -166,11 +165,21 @@ fn carried(kind: Kind, record: &RunRecord) -> Carried {
             .figures
             .sent_bps
             .filter(|_| record.plan.protocol == Protocol::Udp),
+        datagrams: evidence.directions.first().and_then(datagrams),
         sender_seconds_per_gigabyte: cost(&view.summary.cpu.client),
         receiver_seconds_per_gigabyte: cost(&view.summary.cpu.server),
         sending: stream.map(sending),
         cpu_time: None,
     }
+}
+
+fn datagrams(direction: &DirectionEvidence) -> Option<DatagramCounts> {
+    let counts = direction.ledger.total.datagrams.as_ref()?;
+    Some(DatagramCounts {
+        sent: counts.sent?,
+        lost: counts.lost?,
+        socket_dropped: counts.socket_dropped,
+    })
 }
 
 fn sending(stream: &StreamRecord) -> Sending {
@@ -202,58 +211,9 @@ fn cpu_time(before: Option<[u64; 3]>, after: Option<[u64; 3]>, of: &RunRecord) -
     CpuTime::of(grown(0), grown(1), grown(2), own)
 }
 
-/// `linerate serve` in a process of its own, so that its CPU time is told apart. It ends with this value, and with
-/// this process.
-struct Serving {
-    _program: Program,
-    port: String,
-}
-
-impl Serving {
-    fn start(address: &str) -> Result<Self, Failure> {
-        let failed = |why: &str| {
-            Failure::Lab(format!(
-                "`linerate serve` on {address} did not start: {why}"
-            ))
-        };
-        let mut command = ourselves(["serve", "-p", "0", "-B", address]);
-        command.stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let child = process::spawn_bound(&mut command, &ChildSettings::default())
-            .map_err(|error| failed(&error.to_string()))?;
-        let mut program = Program { child };
-        let out = program.child.stdout.take();
-        let mut out = BufReader::new(out.ok_or_else(|| failed("no output"))?);
-        let mut line = String::new();
-        out.read_line(&mut line)
-            .map_err(|error| failed(&error.to_string()))?;
-        let port = port_in(&line).ok_or_else(|| failed("it does not listen"))?;
-        // A server whose output nobody reads any more goes on serving.
-        Ok(Self {
-            _program: program,
-            port,
-        })
-    }
-}
-
-/// Of `listening on 127.0.0.1:41234, TCP and UDP`.
-fn port_in(line: &str) -> Option<String> {
-    let (_, rest) = line.split_once("listening on ")?;
-    let (address, _) = rest.split_once(',')?;
-    let (_, port) = address.rsplit_once(':')?;
-    (!port.is_empty()).then(|| port.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_port_is_read_from_the_first_line() {
-        let port = |line| port_in(line).unwrap_or_default();
-        assert_eq!(port("listening on 127.0.0.1:41234, TCP and UDP\n"), "41234");
-        assert_eq!(port("listening on [::1]:5, TCP and UDP\n"), "5");
-        assert_eq!(port(""), "");
-    }
 
     #[test]
     fn every_kind_is_a_test_that_can_be_asked_for() {

@@ -1,0 +1,138 @@
+//! The server of the runs, in a process of its own.
+
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::Stdio;
+
+use linerate_kernel::clock;
+use linerate_kernel::poll::{self, Interest, PollEntry};
+use linerate_kernel::process::{self, ChildSettings};
+use linerate_kernel::thread::SignalFd;
+use linerate_model::units::Nanos;
+
+use super::runs::stopped;
+use crate::action::Failure;
+use crate::lab::{Program, ourselves};
+
+/// A server that does not listen after so long will not.
+const PATIENCE: Nanos = Nanos::from_millis(10_000);
+
+/// `linerate serve` in a process of its own, so that its CPU time is told apart. It ends with this value, and with
+/// this process.
+pub(super) struct Serving {
+    _program: Program,
+    pub(super) port: String,
+}
+
+impl Serving {
+    /// Starts it and waits until it listens.
+    pub(super) fn start(address: &str, stop: &SignalFd) -> Result<Self, Failure> {
+        let failed = |why: &str| {
+            Failure::Lab(format!(
+                "`linerate serve` on {address} did not start: {why}"
+            ))
+        };
+        let mut command = ourselves(["serve", "-p", "0", "-B", address]);
+        command.stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let child = process::spawn_bound(&mut command, &ChildSettings::default())
+            .map_err(|error| failed(&error.to_string()))?;
+        let mut program = Program { child };
+        let out = program.child.stdout.take();
+        let out = out.ok_or_else(|| failed("no output"))?;
+        let line = match first_line(out, stop.as_fd(), PATIENCE) {
+            Ok(Some(line)) => line,
+            Ok(None) => return Err(stopped()),
+            Err(why) => return Err(failed(&why)),
+        };
+        let port = port_in(&line).ok_or_else(|| failed("it does not listen"))?;
+        // A server whose output nobody reads any more goes on serving.
+        Ok(Self {
+            _program: program,
+            port,
+        })
+    }
+}
+
+/// The first line that comes, or what came of it before the end; `None` once `stop` is readable.
+///
+/// # Errors
+/// In words, also where it does not come within `patience`.
+fn first_line(
+    mut out: impl Read + AsFd,
+    stop: BorrowedFd<'_>,
+    patience: Nanos,
+) -> Result<Option<String>, String> {
+    let until = clock::monotonic().plus(patience);
+    let mut line = Vec::new();
+    // Each turn has more of the line, or less time.
+    while !line.contains(&b'\n') {
+        let left = until.since(clock::monotonic());
+        if left == Nanos::ZERO {
+            return Err(format!("it said nothing for {patience}"));
+        }
+        let mut entries = [
+            PollEntry::new(stop, Interest::READ),
+            PollEntry::new(out.as_fd(), Interest::READ),
+        ];
+        poll::wait(&mut entries, Some(left)).map_err(|error| error.to_string())?;
+        let [asked, said] = entries.map(|entry| entry.readiness().any());
+        if asked {
+            return Ok(None);
+        }
+        if said {
+            let mut part = [0; 256];
+            let length = out.read(&mut part).map_err(|error| error.to_string())?;
+            if length == 0 {
+                break;
+            }
+            line.extend_from_slice(&part[..length]);
+        }
+    }
+    Ok(Some(String::from_utf8_lossy(&line).into_owned()))
+}
+
+/// Of `listening on 127.0.0.1:41234, TCP and UDP`.
+fn port_in(line: &str) -> Option<String> {
+    let (_, rest) = line.split_once("listening on ")?;
+    let (address, _) = rest.split_once(',')?;
+    let (_, port) = address.rsplit_once(':')?;
+    (!port.is_empty()).then(|| port.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn the_port_is_read_from_the_first_line() {
+        let port = |line| port_in(line).unwrap_or_default();
+        assert_eq!(port("listening on 127.0.0.1:41234, TCP and UDP\n"), "41234");
+        assert_eq!(port("listening on [::1]:5, TCP and UDP\n"), "5");
+        assert_eq!(port(""), "");
+    }
+
+    #[test]
+    fn a_line_is_waited_for_until_it_ends_or_nobody_wants_it_any_more() {
+        let pair = || UnixStream::pair().unwrap();
+        let (quiet, mut stop) = pair();
+        let (out, mut server) = pair();
+        let told = std::thread::spawn(move || {
+            server.write_all(b"listening on ").unwrap();
+            server.write_all(b"127.0.0.1:7, TCP\n").unwrap();
+            server
+        });
+        let line = first_line(&out, quiet.as_fd(), PATIENCE).unwrap().unwrap();
+        assert_eq!(port_in(&line).unwrap(), "7");
+        let server = told.join().unwrap();
+        let silent = first_line(&out, quiet.as_fd(), Nanos::from_millis(1)).unwrap_err();
+        assert!(silent.contains("1.00 ms"), "{silent}");
+        drop(server);
+        let gone = first_line(&out, quiet.as_fd(), PATIENCE).unwrap();
+        assert_eq!(gone.as_deref(), Some(""));
+        stop.write_all(b"x").unwrap();
+        assert_eq!(first_line(&out, quiet.as_fd(), PATIENCE).unwrap(), None);
+    }
+}
