@@ -53,7 +53,8 @@ pub struct Observed {
     pub mode: String,
     /// What the path's counters say of the scenario's claims.
     pub claims: Vec<Checked>,
-    /// Why the lab itself may have been the bottleneck; empty where it was not.
+    /// Why the lab itself may have been the bottleneck; empty where it was not, or by netem, which does not tell of
+    /// lateness, where nothing else says so.
     pub bottleneck: Vec<String>,
 }
 

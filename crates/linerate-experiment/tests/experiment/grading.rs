@@ -308,6 +308,20 @@ fn attempts(all: &[Observed]) -> (u32, Report) {
 }
 
 #[test]
+fn an_engine_that_cannot_tell_of_lateness_is_named() {
+    let by_netem = Observed {
+        engine: "netem".to_owned(),
+        ..found(&["path-full"])
+    };
+    let (_, report) = attempts(&[by_netem]);
+    assert!(!report.rows[0].runs[0].disturbed);
+    let words = "1 of them by netem, which does not tell how late packets left";
+    assert!(report.text().contains(words), "{}", report.text());
+    let (_, report) = attempts(&[found(&["path-full"])]);
+    assert!(!report.text().contains("netem"), "{}", report.text());
+}
+
+#[test]
 fn a_disturbed_run_is_made_again_whether_it_passed_or_missed() {
     let late = |findings: &[&str]| Observed {
         bottleneck: vec!["8 ms late".to_owned()],

@@ -94,7 +94,8 @@ pub struct LabReport {
     /// Processes that ran another lab when this one came up, or when it went down. They are on the same CPUs where
     /// the machine has no more than two.
     pub other_labs: Vec<u32>,
-    /// Why the lab itself may have been the bottleneck; empty where it was not.
+    /// Why the lab itself may have been the bottleneck; empty where it was not, or by netem, which does not tell of
+    /// lateness, where nothing else says so.
     pub bottleneck: Vec<String>,
 }
 

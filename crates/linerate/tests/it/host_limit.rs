@@ -32,6 +32,14 @@ fn a_host_says_what_it_carries_by_itself() {
         assert_eq!(runs[1]["sending"], "copied", "{}", runs[1]);
         assert_eq!(runs[0]["sent_bps"], serde_json::Value::Null, "{}", runs[0]);
         assert!(runs[5]["sent_bps"].as_u64().unwrap() > 0, "{}", runs[5]);
+        assert_eq!(runs[0]["datagrams"], serde_json::Value::Null, "{}", runs[0]);
+        let count = |what: &str| runs[5]["datagrams"][what].as_u64();
+        assert!(
+            count("sent").unwrap() > count("lost").unwrap(),
+            "{}",
+            runs[5]
+        );
+        assert!(count("socket_dropped") <= count("lost"), "{}", runs[5]);
         let zerocopy = runs[2]["sending"].as_str().unwrap();
         assert!(zerocopy.starts_with("zerocopy"), "{}", runs[2]);
     }
