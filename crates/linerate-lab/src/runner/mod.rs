@@ -23,6 +23,7 @@ mod ip;
 mod lab;
 mod lane;
 mod lateness;
+mod orders;
 mod probe;
 mod queues;
 mod share;

@@ -71,9 +71,10 @@ otherwise than packet queues: losses come before the bottleneck, a rest lets 2 m
 pass at once, as does a change of `rate` or `queue`, and `jitter` is drawn for each packet and held in order, so that a
 dense flow sees mostly the longest. With `reorder` nothing keeps the order: after a change to a shorter `rtt`, packets
 overtake those sent before it. ARP, neighbour discovery and what the router itself sends are delayed, lost and doubled
-too. A packet that is drawn for both `loss` and `duplicate` arrives once, and counts as lost; so do those that a delay
-line of 700,000 packets cannot hold. A change of anything but `rate` and `queue` throws the dice anew, from the seed and
-the change's number. How late packets left is not known: a run counts as disturbed only where the path's rate is above
+too. A packet that is drawn for both `loss` and `duplicate` arrives once, and counts as lost. What comes while 700,000
+packets are under way in a direction is dropped, and counts as lost too. A change of anything but `rate` and `queue`
+throws the dice anew, from the seed and the change's number. How late packets left is not known: a run counts as
+disturbed only where the path's rate is above
 {PACKET_MODE_LIMIT}, or where the machine dropped packets between two interfaces.
 `rate` and `queue` count IP bytes and `overhead` of each packet, as with packet queues.
 
