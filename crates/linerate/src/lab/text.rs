@@ -80,7 +80,7 @@ pub(super) fn report(scenario: &Scenario, lab: &LabReport) -> String {
             lab.other_labs.len()
         );
     }
-    if lab.bottleneck.is_empty() && matches!(lab.path, Account::Disciplines(_)) {
+    if matches!(lab.path, Account::Disciplines(_)) {
         out.push_str(UNKNOWN_LATENESS);
     } else if lab.bottleneck.is_empty() {
         out.push_str("The lab kept pace with what it was asked for.\n");
