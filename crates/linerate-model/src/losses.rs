@@ -268,19 +268,19 @@ impl Columns {
             segments: self.repeats[to].saturating_sub(self.repeats[from - 1]),
             rtt_us: statistics::median(&before).unwrap_or(0.0),
             window_packets: self.window[from - 1],
-            rate_bps: self.rate(self.back(from, self.round_trip_ns), from),
+            rate_bps: self.rate(self.back(from, self.round_trip_ns, 2), from),
             delivered_from: self.delivered[from],
             delivered_to: self.delivered[to],
         }
     }
 
-    /// The row so long before `row`, and at least two rows.
-    fn back(&self, row: usize, ns: u64) -> usize {
+    /// The row so long before `row`, and at least so many rows.
+    fn back(&self, row: usize, ns: u64, least: usize) -> usize {
         let begin = self.at[row].saturating_sub(ns);
         self.at
             .partition_point(|at| *at <= begin)
             .saturating_sub(1)
-            .min(row.saturating_sub(2))
+            .min(row.saturating_sub(least))
     }
 
     fn rate(&self, from: usize, to: usize) -> f64 {
@@ -309,9 +309,7 @@ impl Columns {
         let first = self.at.partition_point(|at| *at < earliest).max(1);
         let bursts: Vec<(u64, f64)> = (first..=until)
             .map(|row| {
-                let begin = self.at[row].saturating_sub(BURST_NS);
-                let from = self.at.partition_point(|at| *at <= begin);
-                let from = from.saturating_sub(1).min(row - 1);
+                let from = self.back(row, BURST_NS, 1);
                 (self.at[from], self.rate(from, row))
             })
             .collect();
@@ -330,7 +328,7 @@ impl Columns {
     /// The highest rate over so long a time, up to row `until`.
     fn peak(&self, until: usize, ns: u64) -> f64 {
         (1..=until)
-            .map(|row| self.rate(self.back(row, ns), row))
+            .map(|row| self.rate(self.back(row, ns, 2), row))
             .fold(0.0, f64::max)
     }
 }
