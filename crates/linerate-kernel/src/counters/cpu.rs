@@ -45,6 +45,42 @@ impl CpuCounters {
     }
 }
 
+/// What all CPUs did together since boot, or in a time, ms.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MachineTime {
+    /// With something to do here, as [`CpuCounters::busy`].
+    pub busy: u64,
+    /// Taken by the hypervisor for others.
+    pub stolen: u64,
+    /// All time.
+    pub all: u64,
+}
+
+impl MachineTime {
+    pub(crate) fn of(cpus: &[CpuCounters]) -> Self {
+        let sum = |of: fn(&CpuCounters) -> u64| cpus.iter().map(of).sum();
+        Self {
+            busy: sum(CpuCounters::busy),
+            stolen: sum(|cpu| cpu.steal),
+            all: sum(CpuCounters::total),
+        }
+    }
+
+    /// What was added since an earlier time.
+    pub const fn since(self, earlier: Self) -> Self {
+        Self {
+            busy: self.busy.saturating_sub(earlier.busy),
+            stolen: self.stolen.saturating_sub(earlier.stolen),
+            all: self.all.saturating_sub(earlier.all),
+        }
+    }
+
+    /// The share that the hypervisor took, 0 to 1; `None` where no time passed.
+    pub fn stolen_share(self) -> Option<f64> {
+        (self.all > 0).then(|| self.stolen as f64 / self.all as f64)
+    }
+}
+
 /// One CPU's packet processing since boot; 32-bit counters that wrap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Softnet {
@@ -143,6 +179,15 @@ mod tests {
             (cpus[1].cpu, cpus[1].total(), cpus[1].busy()),
             (3, 810, 310)
         );
+        let all = MachineTime::of(&cpus);
+        let one = MachineTime::of(&cpus[1..]);
+        assert_eq!(all.stolen, 40);
+        assert_eq!((one.busy, one.stolen, one.all), (310, 0, 810));
+        assert_eq!(all.since(one), MachineTime::of(&cpus[..1]));
+        assert_eq!(one.since(all), MachineTime::default());
+        assert_eq!(one.since(one).stolen_share(), None);
+        let share = all.stolen_share().unwrap();
+        assert!((share * all.all as f64 - 40.0).abs() < 1e-9, "{share}");
     }
 
     #[test]

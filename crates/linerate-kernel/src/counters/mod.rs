@@ -16,7 +16,7 @@ use std::io;
 
 pub use cgroup::Throttling;
 pub(crate) use cpu::parse_softnet;
-pub use cpu::{CpuCounters, Softnet};
+pub use cpu::{CpuCounters, MachineTime, Softnet};
 pub use device::QdiscCounters;
 pub(crate) use device::link_stats;
 pub(crate) use protocol::parse as parse_protocols;
@@ -117,6 +117,14 @@ fn open_protocols() -> Vec<ProcFile> {
 /// As [`Counters::cpu`], once.
 pub fn cpu() -> io::Result<Vec<CpuCounters>> {
     ProcFile::open(STAT)?.read().map(cpu::parse_stat)
+}
+
+/// All CPUs together.
+///
+/// # Errors
+/// As [`cpu`].
+pub fn machine() -> io::Result<MachineTime> {
+    cpu().map(|cpus| MachineTime::of(&cpus))
 }
 
 /// As [`Counters::softnet`], once.

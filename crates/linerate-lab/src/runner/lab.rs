@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_kernel::counters::{self, CpuCounters};
+use linerate_kernel::counters::{self, MachineTime};
 use linerate_kernel::forward_rules::{self, QueueBy, ToQueue};
 use linerate_kernel::namespace::{self, NetworkNamespace};
 use linerate_kernel::{setting, thread};
@@ -111,7 +111,7 @@ pub struct Lab {
     /// Whether nothing but the lab itself bounds what it is handed.
     unlimited: bool,
     /// CPU time of the machine at the start: stolen, and all.
-    cpu: Option<[u64; 2]>,
+    cpu: Option<MachineTime>,
     /// What the machine had dropped before.
     backlog_dropped: Option<u64>,
     /// Those that ran when it came up.
@@ -190,7 +190,7 @@ impl Lab {
             hosts,
             engine,
             in_force,
-            cpu: machine_cpu(),
+            cpu: counters::machine().ok(),
             backlog_dropped: backlog_dropped(),
             other_labs: other_labs(),
         })
@@ -255,7 +255,8 @@ impl Lab {
             .engine
             .stop()
             .map_err(LabError::work("go on with", "the path"))?;
-        let stolen = stolen(self.cpu, machine_cpu());
+        let cpu = counters::machine().ok().zip(self.cpu);
+        let stolen = cpu.and_then(|(now, before)| now.since(before).stolen_share());
         let backlog = backlog_dropped().zip(self.backlog_dropped);
         let backlog_dropped = backlog.map(|(after, before)| after.saturating_sub(before));
         let mut bottleneck = self.warnings;
@@ -459,22 +460,9 @@ fn unlimited(scenario: &Scenario, mode: Mode) -> bool {
         && all.any(|(way, settings)| ways.contains(&way) && settings.bottleneck.is_none())
 }
 
-/// Milliseconds of all CPUs: stolen by the hypervisor, and all.
-fn machine_cpu() -> Option<[u64; 2]> {
-    let cpus = counters::cpu().ok()?;
-    let stolen = cpus.iter().map(|cpu| cpu.steal).sum();
-    Some([stolen, cpus.iter().map(CpuCounters::total).sum()])
-}
-
 fn backlog_dropped() -> Option<u64> {
     let cpus = counters::softnet().ok()?;
     Some(cpus.iter().map(|cpu| u64::from(cpu.dropped)).sum())
-}
-
-fn stolen(before: Option<[u64; 2]>, after: Option<[u64; 2]>) -> Option<f64> {
-    let (before, after) = (before?, after?);
-    let all = after[1].checked_sub(before[1]).filter(|all| *all > 0)?;
-    Some(after[0].saturating_sub(before[0]) as f64 / all as f64)
 }
 
 fn lagging(

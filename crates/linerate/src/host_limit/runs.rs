@@ -1,7 +1,7 @@
 //! The runs along a path inside this host: a server in a process of its own, the client here.
 
 use linerate_engine::client::ClientOptions;
-use linerate_kernel::counters::{self, CpuCounters};
+use linerate_kernel::counters::{self, MachineTime};
 use linerate_kernel::thread::SignalFd;
 use linerate_model::evidence::{DirectionEvidence, Evidence};
 use linerate_model::host_limit::{Carried, CpuTime, DatagramCounts, LocalPath, PathLimit, Sending};
@@ -111,9 +111,9 @@ impl Runs<'_> {
             .chain(["-t".to_owned(), self.time.as_secs_f64().to_string()])
             .collect();
         let plan = HostPlace::request(address, &words)?.plan;
-        let before = machine();
+        let before = counters::machine().ok();
         let made = successive::run(&plan, &ClientOptions::default(), self.stop);
-        let after = machine();
+        let after = counters::machine().ok();
         let record = match made {
             Ok(Some(record)) if record.outcome != Outcome::Interrupted => record,
             Ok(_) => return Err(stopped()),
@@ -192,23 +192,15 @@ fn sending(stream: &StreamRecord) -> Sending {
     }
 }
 
-/// Milliseconds of all CPUs: busy, stolen by the hypervisor, and all.
-fn machine() -> Option<[u64; 3]> {
-    let cpus = counters::cpu().ok()?;
-    let sum = |of: fn(&CpuCounters) -> u64| cpus.iter().map(of).sum::<u64>();
-    Some([
-        sum(CpuCounters::busy),
-        sum(|cpu| cpu.steal),
-        sum(CpuCounters::total),
-    ])
-}
-
-fn cpu_time(before: Option<[u64; 3]>, after: Option<[u64; 3]>, of: &RunRecord) -> Option<CpuTime> {
-    let (before, after) = (before?, after?);
-    let grown = |at: usize| after[at].saturating_sub(before[at]);
+fn cpu_time(
+    before: Option<MachineTime>,
+    after: Option<MachineTime>,
+    of: &RunRecord,
+) -> Option<CpuTime> {
+    let machine = after?.since(before?);
     let used = |end: &EndRecord| end.cpu.user_ns + end.cpu.system_ns;
     let own = used(of.client.as_ref()?) + used(of.server.as_ref()?);
-    CpuTime::of(grown(0), grown(1), grown(2), own)
+    CpuTime::of(machine.busy, machine.stolen, machine.all, own)
 }
 
 #[cfg(test)]

@@ -152,7 +152,7 @@ fn another_seed() -> Result<u32, Failure> {
 
 /// CPU time that went to other machines since this one started, ms.
 fn stolen_time() -> u64 {
-    counters::cpu().map_or(0, |cpus| cpus.iter().map(|cpu| cpu.steal).sum())
+    counters::machine().map_or(0, |machine| machine.stolen)
 }
 
 fn table(checks: &[Check]) -> String {

@@ -7,7 +7,7 @@ use std::os::fd::AsFd as _;
 use linerate_engine::client::{ClientOptions, DatagramFit};
 use linerate_experiment::measured::Measured;
 use linerate_explain::explain;
-use linerate_kernel::counters::{self, CpuCounters};
+use linerate_kernel::counters::{self, MachineTime};
 use linerate_kernel::thread::SignalFd;
 use linerate_model::evidence::Evidence;
 use linerate_model::record::Outcome;
@@ -177,13 +177,15 @@ impl HostPlace {
             fit_datagrams: request.fit_datagrams.then_some(DatagramFit::NoFragments),
             ..ClientOptions::default()
         };
-        let before = machine_cpu();
+        let before = counters::machine().ok();
         let record = match successive::run(&request.plan, &options, &self.stop) {
             Ok(Some(record)) if record.outcome != Outcome::Interrupted => record,
             Ok(_) => return Ok(Gave::Stopped),
             Err(why) => return Ok(Gave::Measured(Box::new(Measured::failed(why)))),
         };
-        let disturbed = stolen(before, machine_cpu()).into_iter().collect();
+        let disturbed = stolen(before, counters::machine().ok())
+            .into_iter()
+            .collect();
         let evidence = Evidence::of(&record);
         let view = RunView::of(&evidence, &explain(&evidence));
         let document = serde_json::from_str(&json::document(&view, &record))
@@ -236,17 +238,8 @@ fn may_set(settings: &mut dyn Settings, saved: &[(Object, Saved)]) -> Result<(),
     })
 }
 
-/// Milliseconds of all CPUs: stolen by the hypervisor, and all.
-fn machine_cpu() -> Option<[u64; 2]> {
-    let cpus = counters::cpu().ok()?;
-    let stolen = cpus.iter().map(|cpu| cpu.steal).sum();
-    Some([stolen, cpus.iter().map(CpuCounters::total).sum()])
-}
-
-fn stolen(before: Option<[u64; 2]>, after: Option<[u64; 2]>) -> Option<String> {
-    let (before, after) = (before?, after?);
-    let all = after[1].checked_sub(before[1]).filter(|all| *all > 0)?;
-    let share = after[0].saturating_sub(before[0]) as f64 / all as f64;
+fn stolen(before: Option<MachineTime>, after: Option<MachineTime>) -> Option<String> {
+    let share = after?.since(before?).stolen_share()?;
     (share > STOLEN).then(|| {
         format!(
             "the hypervisor gave {:.1} % of this machine's CPU time to others",
@@ -261,10 +254,17 @@ mod tests {
 
     #[test]
     fn a_run_that_the_hypervisor_took_time_from_is_disturbed() {
-        assert_eq!(stolen(Some([0, 1000]), Some([10, 2000])), None);
-        let said = stolen(Some([0, 1000]), Some([50, 2000])).unwrap();
+        let at = |stolen, all| {
+            Some(MachineTime {
+                busy: 0,
+                stolen,
+                all,
+            })
+        };
+        assert_eq!(stolen(at(0, 1000), at(10, 2000)), None);
+        let said = stolen(at(0, 1000), at(50, 2000)).unwrap();
         assert!(said.contains("5.0 %"), "{said}");
-        assert_eq!(stolen(None, Some([50, 2000])), None);
+        assert_eq!(stolen(None, at(50, 2000)), None);
     }
 
     #[test]
