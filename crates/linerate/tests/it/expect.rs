@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::harness::{
-    Done, Folder, LONG, Server, alone, beside, linerate, run, say, skipped, start, wait_until,
+    Done, Folder, LONG, Server, alone, beside, linerate, measured, run, say, skipped, start,
+    wait_until,
 };
 
 #[test]
@@ -89,73 +90,76 @@ fn test(server: &Server, words: &str, wanted: &str, code: i32) -> Value {
 
 #[test]
 fn a_rate_passes_fails_or_is_not_decided_and_show_says_the_same() {
-    let _beside = beside();
-    let server = Server::linerate(&[]);
-    for words in [
-        "-b 20M -t 2",
-        "-b 20M -t 2 -R",
-        "-u -b 20M -t 2",
-        "-b 20M -t 2 --bidir",
-    ] {
-        let passed = test(&server, words, ">= 10M", 0);
-        assert_eq!(passed["expect"]["verdict"], "pass", "{words}");
-        let failed = test(&server, words, "> 40M", 7);
-        assert_eq!(failed["expect"]["verdict"], "fail", "{words}");
-        assert_eq!(failed["plan"]["expect"], "> 40M");
-    }
-    // Over before there were samples enough for an interval.
-    let short = test(&server, "-n 100K", ">= 1M", 8);
-    assert_eq!(short["expect"]["verdict"], "inconclusive");
-    let folder = Folder::new();
-    let file = folder.file("run.json");
-    let words = format!("-b 20M -t 2 --provisioned 20M -o {}", file.display());
-    let told = held_against(&server, &words, ">=50%", 0);
-    assert!(
-        told.out
-            .contains("Expected    PASS: >= 50% wanted of 20.0 Mbit/s"),
-        "{}",
-        told.out
-    );
-    let shown = run(linerate("show").arg(&file), LONG).expect(0);
-    assert!(
-        told.out.ends_with(&shown.out),
-        "{}\n{}",
-        told.out,
-        shown.out
-    );
+    measured(beside, || {
+        let server = Server::linerate(&[]);
+        for words in [
+            "-b 20M -t 2",
+            "-b 20M -t 2 -R",
+            "-u -b 20M -t 2",
+            "-b 20M -t 2 --bidir",
+        ] {
+            let passed = test(&server, words, ">= 10M", 0);
+            assert_eq!(passed["expect"]["verdict"], "pass", "{words}");
+            let failed = test(&server, words, "> 40M", 7);
+            assert_eq!(failed["expect"]["verdict"], "fail", "{words}");
+            assert_eq!(failed["plan"]["expect"], "> 40M");
+        }
+        // Over before there were samples enough for an interval.
+        let short = test(&server, "-n 100K", ">= 1M", 8);
+        assert_eq!(short["expect"]["verdict"], "inconclusive");
+        let folder = Folder::new();
+        let file = folder.file("run.json");
+        let words = format!("-b 20M -t 2 --provisioned 20M -o {}", file.display());
+        let told = held_against(&server, &words, ">=50%", 0);
+        assert!(
+            told.out
+                .contains("Expected    PASS: >= 50% wanted of 20.0 Mbit/s"),
+            "{}",
+            told.out
+        );
+        let shown = run(linerate("show").arg(&file), LONG).expect(0);
+        assert!(
+            told.out.ends_with(&shown.out),
+            "{}\n{}",
+            told.out,
+            shown.out
+        );
+    });
 }
 
 #[test]
 fn a_test_that_was_stopped_never_passes() {
-    let _beside = beside();
-    let server = Server::linerate(&[]);
-    let client = start(&mut server.client("-b 20M -t 60 --expect >=1M"));
-    let runs = wait_until(Duration::from_secs(20), || client.out().contains(" s  "));
-    assert!(runs, "{}", client.out());
-    client.signal("INT");
-    let done = client.wait(LONG).expect(8);
-    assert!(done.out.contains("INCONCLUSIVE"), "{}", done.out);
-    assert!(done.error.contains("does not decide"), "{}", done.error);
+    measured(beside, || {
+        let server = Server::linerate(&[]);
+        let client = start(&mut server.client("-b 20M -t 60 --expect >=1M"));
+        let runs = wait_until(Duration::from_secs(20), || client.out().contains(" s  "));
+        assert!(runs, "{}", client.out());
+        client.signal("INT");
+        let done = client.wait(LONG).expect(8);
+        assert!(done.out.contains("INCONCLUSIVE"), "{}", done.out);
+        assert!(done.error.contains("does not decide"), "{}", done.error);
+    });
 }
 
 #[test]
 fn less_than_was_bought_and_more_are_told() {
-    let _beside = beside();
-    let server = Server::linerate(&[]);
-    for (bought, words) in [
-        ("40M", "less than the 40.0 Mbit/s that were bought"),
-        ("20M", "As bought (20.0 Mbit/s)"),
-        ("10M", "more than the 10.0 Mbit/s that were bought"),
-    ] {
-        let told = run(
-            &mut server.client(&format!("-b 20M -t 2 --provisioned {bought}")),
-            LONG,
-        )
-        .expect(0);
-        // Without its line breaks.
-        let text = told.out.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(text.contains(words), "{bought}:\n{}", told.out);
-    }
+    measured(beside, || {
+        let server = Server::linerate(&[]);
+        for (bought, words) in [
+            ("40M", "less than the 40.0 Mbit/s that were bought"),
+            ("20M", "As bought (20.0 Mbit/s)"),
+            ("10M", "more than the 10.0 Mbit/s that were bought"),
+        ] {
+            let told = run(
+                &mut server.client(&format!("-b 20M -t 2 --provisioned {bought}")),
+                LONG,
+            )
+            .expect(0);
+            // Without its line breaks.
+            let text = told.out.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(text.contains(words), "{bought}:\n{}", told.out);
+        }
+    });
 }
 
 /// The answer of `expect` for a path, and what a lab of that path gives.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::harness::{
-    Folder, LONG, Server, alone, iperf3, linerate, number, record, run, skipped, start, wait_until,
+    Folder, LONG, Server, alone, iperf3, linerate, measured, number, record, run, skipped, start,
+    wait_until,
 };
 
 /// What is counted of the runs that followed a test.
@@ -16,132 +17,136 @@ fn counter_runs(document: &Value) -> &Vec<Value> {
 
 #[test]
 fn counter_tests_follow_a_test_and_are_kept_with_it() {
-    let _alone = alone();
-    let folder = Folder::new();
-    let file = folder.file("run.json");
-    let server = Server::linerate(&[]);
-    let words = format!("-b 50M -t 1 --counter-test --json -o {}", file.display());
-    let done = run(&mut server.client(&words), LONG).expect(0);
-    let document = done.json();
-    // 50 Mbit/s are reached on loopback, and the one change is not to ask for them.
-    assert!(
-        done.error.contains("The first finding is rate-capped"),
-        "{}",
-        done.error
-    );
-    let changes: Vec<&str> = counter_runs(&document)
-        .iter()
-        .map(|run| {
-            run.pointer("/variation/change")
-                .and_then(Value::as_str)
-                .unwrap_or("-")
-        })
-        .collect();
-    assert_eq!(changes, ["unpaced", "-", "unpaced"]);
-    let test = &document["counter_tests"][0];
-    assert_eq!(
-        (test["finding"].as_str(), test["verdict"].as_str()),
-        (Some("rate-capped"), Some("confirmed"))
-    );
-    assert!(test["ratio"].as_f64().expect("a ratio") > 2.0, "{test}");
-    assert_eq!(
-        document.pointer("/findings/0/tested/verdict"),
-        Some(&Value::from("confirmed"))
-    );
-    // The record is the test's, with the runs beside it, and is judged again when it is shown.
-    let kept = record(&file);
-    assert_eq!(
-        (kept.counter_runs.len(), kept.plan.rate_bps.is_some()),
-        (3, true)
-    );
-    let shown = run(&mut linerate(&format!("show {}", file.display())), LONG).expect(0);
-    assert!(
-        shown
-            .out
-            .contains("Confirmed: with no rate asked for goodput is"),
-        "{}",
-        shown.out
-    );
+    measured(alone, || {
+        let folder = Folder::new();
+        let file = folder.file("run.json");
+        let server = Server::linerate(&[]);
+        let words = format!("-b 50M -t 1 --counter-test --json -o {}", file.display());
+        let done = run(&mut server.client(&words), LONG).expect(0);
+        let document = done.json();
+        // 50 Mbit/s are reached on loopback, and the one change is not to ask for them.
+        assert!(
+            done.error.contains("The first finding is rate-capped"),
+            "{}",
+            done.error
+        );
+        let changes: Vec<&str> = counter_runs(&document)
+            .iter()
+            .map(|run| {
+                run.pointer("/variation/change")
+                    .and_then(Value::as_str)
+                    .unwrap_or("-")
+            })
+            .collect();
+        assert_eq!(changes, ["unpaced", "-", "unpaced"]);
+        let test = &document["counter_tests"][0];
+        assert_eq!(
+            (test["finding"].as_str(), test["verdict"].as_str()),
+            (Some("rate-capped"), Some("confirmed"))
+        );
+        assert!(test["ratio"].as_f64().expect("a ratio") > 2.0, "{test}");
+        assert_eq!(
+            document.pointer("/findings/0/tested/verdict"),
+            Some(&Value::from("confirmed"))
+        );
+        // The record is the test's, with the runs beside it, and is judged again when it is shown.
+        let kept = record(&file);
+        assert_eq!(
+            (kept.counter_runs.len(), kept.plan.rate_bps.is_some()),
+            (3, true)
+        );
+        let shown = run(&mut linerate(&format!("show {}", file.display())), LONG).expect(0);
+        assert!(
+            shown
+                .out
+                .contains("Confirmed: with no rate asked for goodput is"),
+            "{}",
+            shown.out
+        );
+    });
 }
 
 #[test]
 fn counter_tests_wait_for_a_server_of_one_test_at_a_time() {
-    let _alone = alone();
-    let Some(program) = iperf3("counter-tests against a stock server") else {
-        return;
-    };
-    let server = Server::iperf3(&mut std::process::Command::new(program));
-    let done = run(
-        &mut server.client("-b 50M -t 1 --counter-test --json"),
-        LONG,
-    )
-    .expect(0);
-    let document = done.json();
-    let runs = counter_runs(&document);
-    assert_eq!(runs.len(), 3, "{}", done.error);
-    for run in runs {
-        assert_eq!(
-            run.pointer("/outcome/how"),
-            Some(&Value::from("completed")),
-            "{run}"
-        );
-    }
+    measured(alone, || {
+        let Some(program) = iperf3("counter-tests against a stock server") else {
+            return;
+        };
+        let server = Server::iperf3(&mut std::process::Command::new(program));
+        let done = run(
+            &mut server.client("-b 50M -t 1 --counter-test --json"),
+            LONG,
+        )
+        .expect(0);
+        let document = done.json();
+        let runs = counter_runs(&document);
+        assert_eq!(runs.len(), 3, "{}", done.error);
+        for run in runs {
+            assert_eq!(
+                run.pointer("/outcome/how"),
+                Some(&Value::from("completed")),
+                "{run}"
+            );
+        }
+    });
 }
 
 #[test]
 fn a_stop_in_the_middle_keeps_the_test_and_the_runs_before_it() {
-    let _alone = alone();
-    let server = Server::linerate(&[]);
-    let mut command = server.client("-b 50M -t 2 --counter-test --json-stream");
-    let mut client = start(&mut command);
-    let seen = wait_until(LONG, || {
-        client.out().contains("\"counter_run\"") || client.ended()
+    measured(alone, || {
+        let server = Server::linerate(&[]);
+        let mut command = server.client("-b 50M -t 2 --counter-test --json-stream");
+        let mut client = start(&mut command);
+        let seen = wait_until(LONG, || {
+            client.out().contains("\"counter_run\"") || client.ended()
+        });
+        assert!(seen, "{}", client.error());
+        client.signal("INT");
+        let done = client.wait(Duration::from_secs(30)).expect(0);
+        let last = done.out.lines().last().expect("the end's line");
+        let document: Value = serde_json::from_str(last).expect("it is JSON");
+        assert_eq!(document["event"], "end");
+        let runs = counter_runs(&document).len();
+        assert!((1..3).contains(&runs), "{runs} runs");
+        assert_eq!(
+            document.pointer("/outcome/how"),
+            Some(&Value::from("completed"))
+        );
     });
-    assert!(seen, "{}", client.error());
-    client.signal("INT");
-    let done = client.wait(Duration::from_secs(30)).expect(0);
-    let last = done.out.lines().last().expect("the end's line");
-    let document: Value = serde_json::from_str(last).expect("it is JSON");
-    assert_eq!(document["event"], "end");
-    let runs = counter_runs(&document).len();
-    assert!((1..3).contains(&runs), "{runs} runs");
-    assert_eq!(
-        document.pointer("/outcome/how"),
-        Some(&Value::from("completed"))
-    );
 }
 
 #[test]
 fn the_steps_of_rfc_6349_give_its_figures() {
-    let _alone = alone();
-    let ours = Server::linerate(&[]);
-    let mut documents = vec![
-        run(&mut ours.client("--rfc6349 -t 0.5 --json"), LONG)
-            .expect(0)
-            .json(),
-    ];
-    if let Some(program) = iperf3("RFC 6349 against a stock server") {
-        let stock = Server::iperf3(&mut std::process::Command::new(program));
-        documents.push(
-            run(&mut stock.client("--rfc6349 -t 0.5 --json"), LONG)
+    measured(alone, || {
+        let ours = Server::linerate(&[]);
+        let mut documents = vec![
+            run(&mut ours.client("--rfc6349 -t 0.5 --json"), LONG)
                 .expect(0)
                 .json(),
-        );
-    }
-    for document in documents {
-        let report = &document["rfc6349"];
-        assert!(number(report, "/path_mtu/value") >= 1500, "{report}");
-        assert!(number(report, "/base_rtt/value") > 0);
-        assert!(number(report, "/bottleneck/value") > 1_000_000);
-        let runs = report["runs"].as_array().expect("a list");
-        assert!(!runs.is_empty(), "{report}");
-        for run in runs {
-            let ratio = run
-                .pointer("/metrics/transfer_time_ratio")
-                .and_then(Value::as_f64);
-            assert!(ratio.is_some_and(|ratio| ratio > 0.0), "{run}");
+        ];
+        if let Some(program) = iperf3("RFC 6349 against a stock server") {
+            let stock = Server::iperf3(&mut std::process::Command::new(program));
+            documents.push(
+                run(&mut stock.client("--rfc6349 -t 0.5 --json"), LONG)
+                    .expect(0)
+                    .json(),
+            );
         }
-    }
+        for document in documents {
+            let report = &document["rfc6349"];
+            assert!(number(report, "/path_mtu/value") >= 1500, "{report}");
+            assert!(number(report, "/base_rtt/value") > 0);
+            assert!(number(report, "/bottleneck/value") > 1_000_000);
+            let runs = report["runs"].as_array().expect("a list");
+            assert!(!runs.is_empty(), "{report}");
+            for run in runs {
+                let ratio = run
+                    .pointer("/metrics/transfer_time_ratio")
+                    .and_then(Value::as_f64);
+                assert!(ratio.is_some_and(|ratio| ratio > 0.0), "{run}");
+            }
+        }
+    });
 }
 
 #[test]
@@ -158,70 +163,71 @@ fn what_does_not_go_together_is_refused() {
 
 #[test]
 fn a_remedy_is_applied_to_the_path_whose_record_names_it() {
-    let _alone = alone();
-    let folder = Folder::new();
-    let scenario = folder.with(
+    measured(alone, || {
+        let folder = Folder::new();
+        let scenario = folder.with(
         "small.toml",
         "name = \"small\"\n[path]\nrate = \"200M\"\nrtt = \"20ms\"\n[sender]\ntcp_wmem = \"4096 16384 33554432\"\n[receiver]\n\
          tcp_rmem = \"4096 131072 262144\"\n[test]\nargs = \"-t 3\"\n",
     );
-    let (scenario, before) = (scenario.display(), folder.file("before.json"));
-    let first = run(
-        &mut linerate(&format!(
-            "lab run {scenario} --json -- -o {}",
-            before.display()
-        )),
-        LONG,
-    );
-    if first.code() == Some(3) && first.error.contains("needs ") {
-        skipped("a remedy in a lab", first.error.trim());
-        return;
-    }
-    let first = first.expect(0).json();
-    assert_eq!(
-        first.pointer("/test/findings/0/id"),
-        Some(&Value::from("receive-window"))
-    );
-    let second = run(
-        &mut linerate(&format!(
-            "lab run {scenario} --json --remedy-of {}",
-            before.display()
-        )),
-        LONG,
-    )
-    .expect(0);
-    assert!(
-        second
-            .error
-            .contains("Remedy for receive-window: net.ipv4.tcp_rmem = "),
-        "{}",
-        second.error
-    );
-    let rate = |document: &Value| number(document, "/test/summary/goodput_bps");
-    let second = second.json();
-    assert!(
-        rate(&second) * 2 > rate(&first) * 3,
-        "{} and {}",
-        rate(&first),
-        rate(&second)
-    );
-    // A record whose findings name no remedy is said to be one.
-    let after = folder.file("healthy.json");
-    let server = Server::linerate(&[]);
-    let words = format!("-b 5M -t 1 --json -o {}", after.display());
-    run(&mut server.client(&words), LONG).expect(0);
-    let done = run(
-        &mut linerate(&format!(
-            "lab run {scenario} --remedy-of {}",
-            after.display()
-        )),
-        LONG,
-    )
-    .expect(1);
-    assert!(
-        done.error
-            .contains("names no remedy to apply: found was rate-capped"),
-        "{}",
-        done.error
-    );
+        let (scenario, before) = (scenario.display(), folder.file("before.json"));
+        let first = run(
+            &mut linerate(&format!(
+                "lab run {scenario} --json -- -o {}",
+                before.display()
+            )),
+            LONG,
+        );
+        if first.code() == Some(3) && first.error.contains("needs ") {
+            skipped("a remedy in a lab", first.error.trim());
+            return;
+        }
+        let first = first.expect(0).json();
+        assert_eq!(
+            first.pointer("/test/findings/0/id"),
+            Some(&Value::from("receive-window"))
+        );
+        let second = run(
+            &mut linerate(&format!(
+                "lab run {scenario} --json --remedy-of {}",
+                before.display()
+            )),
+            LONG,
+        )
+        .expect(0);
+        assert!(
+            second
+                .error
+                .contains("Remedy for receive-window: net.ipv4.tcp_rmem = "),
+            "{}",
+            second.error
+        );
+        let rate = |document: &Value| number(document, "/test/summary/goodput_bps");
+        let second = second.json();
+        assert!(
+            rate(&second) * 2 > rate(&first) * 3,
+            "{} and {}",
+            rate(&first),
+            rate(&second)
+        );
+        // A record whose findings name no remedy is said to be one.
+        let after = folder.file("healthy.json");
+        let server = Server::linerate(&[]);
+        let words = format!("-b 5M -t 1 --json -o {}", after.display());
+        run(&mut server.client(&words), LONG).expect(0);
+        let done = run(
+            &mut linerate(&format!(
+                "lab run {scenario} --remedy-of {}",
+                after.display()
+            )),
+            LONG,
+        )
+        .expect(1);
+        assert!(
+            done.error
+                .contains("names no remedy to apply: found was rate-capped"),
+            "{}",
+            done.error
+        );
+    });
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::harness::{B, Folder, Hosts, LONG, beside, linerate, run, skipped};
+use crate::harness::{B, Folder, Hosts, LONG, beside, linerate, measured, run, skipped};
 
 fn document(command: &mut Command, code: i32) -> Value {
     let out = run(command, LONG).expect(code).out;
@@ -168,52 +168,53 @@ fn a_host_in_a_namespace_is_seen_as_it_is() {
 /// A path of at most 40 Mbit/s that carries packets of 1400 bytes, and then of 1500.
 #[test]
 fn an_audit_measures_the_way_to_its_peer() {
-    let _beside = beside();
-    let Some(hosts) = Hosts::new("an audit that measures its peer") else {
-        return;
-    };
-    hosts
-        .a
-        .tc("qdisc replace dev a0 root tbf rate 40mbit burst 16kb latency 50ms");
-    // What is larger than the receiving end's MTU is dropped without a word.
-    hosts.b.ip("link set b0 mtu 1400");
-    let server = hosts.b.serve("");
-    let words = format!("host audit --peer {B} -p {} --json", server.port);
-    let audit = document(&mut hosts.a.linerate(&words), 1);
-    let (target, found) = (&audit["target"], &audit["target"]["measured"]);
-    assert_eq!(found["peer"], B);
-    assert_eq!(found["interface"], "a0");
-    assert_eq!(audit["interfaces"][0], "a0");
-    // A veth lets four bytes more in, for the tag of a VLAN (is_skb_forwardable, net/core/dev.c).
-    let largest = found["packet"]["bytes"].as_u64().unwrap();
-    assert!((1400..=1404).contains(&largest), "{found}");
-    assert_eq!(found["packet"]["untried_above"], false);
-    assert_eq!(outcome(&audit, "L02"), "fires");
-    assert_eq!(target["rtt"], found["rtt"]);
-    assert!(found["rtt"].as_u64().is_some_and(|rtt| rtt > 0), "{found}");
-    // A veth states a speed that is made up; the bucket bounds what is measured, whatever a busy machine does.
-    let rate = target["rate_bps"].as_u64().unwrap();
-    assert!(rate > 0 && rate < 50_000_000, "{rate}");
-    let from = target["rate_from"].as_str().unwrap();
-    assert!(from.contains("the path may carry more"), "{from}");
-    assert_ne!(outcome(&audit, "T02"), "cannot_know");
+    measured(beside, || {
+        let Some(hosts) = Hosts::new("an audit that measures its peer") else {
+            return;
+        };
+        hosts
+            .a
+            .tc("qdisc replace dev a0 root tbf rate 40mbit burst 16kb latency 50ms");
+        // What is larger than the receiving end's MTU is dropped without a word.
+        hosts.b.ip("link set b0 mtu 1400");
+        let server = hosts.b.serve("");
+        let words = format!("host audit --peer {B} -p {} --json", server.port);
+        let audit = document(&mut hosts.a.linerate(&words), 1);
+        let (target, found) = (&audit["target"], &audit["target"]["measured"]);
+        assert_eq!(found["peer"], B);
+        assert_eq!(found["interface"], "a0");
+        assert_eq!(audit["interfaces"][0], "a0");
+        // A veth lets four bytes more in, for the tag of a VLAN (is_skb_forwardable, net/core/dev.c).
+        let largest = found["packet"]["bytes"].as_u64().unwrap();
+        assert!((1400..=1404).contains(&largest), "{found}");
+        assert_eq!(found["packet"]["untried_above"], false);
+        assert_eq!(outcome(&audit, "L02"), "fires");
+        assert_eq!(target["rtt"], found["rtt"]);
+        assert!(found["rtt"].as_u64().is_some_and(|rtt| rtt > 0), "{found}");
+        // A veth states a speed that is made up; the bucket bounds what is measured, whatever a busy machine does.
+        let rate = target["rate_bps"].as_u64().unwrap();
+        assert!(rate > 0 && rate < 50_000_000, "{rate}");
+        let from = target["rate_from"].as_str().unwrap();
+        assert!(from.contains("the path may carry more"), "{from}");
+        assert_ne!(outcome(&audit, "T02"), "cannot_know");
 
-    hosts.b.ip("link set b0 mtu 1500");
-    let words = format!(
-        "host audit --peer {B} -p {} --rate 1G --rtt 60ms",
-        server.port
-    );
-    let done = run(&mut hosts.a.linerate(&format!("{words} --json")), LONG);
-    assert!([Some(0), Some(1)].contains(&done.code()), "{}", done.error);
-    let audit = done.json();
-    let target = &audit["target"];
-    assert_eq!(target["rate_bps"], 1_000_000_000);
-    assert_eq!(target["rate_from"], "given");
-    assert_eq!(target["rtt_from"], "given");
-    let packet = &target["measured"]["packet"];
-    assert_eq!(packet["bytes"], 1500, "{packet}");
-    assert_eq!(packet["untried_above"], true);
-    assert_eq!(outcome(&audit, "L02"), "holds");
+        hosts.b.ip("link set b0 mtu 1500");
+        let words = format!(
+            "host audit --peer {B} -p {} --rate 1G --rtt 60ms",
+            server.port
+        );
+        let done = run(&mut hosts.a.linerate(&format!("{words} --json")), LONG);
+        assert!([Some(0), Some(1)].contains(&done.code()), "{}", done.error);
+        let audit = done.json();
+        let target = &audit["target"];
+        assert_eq!(target["rate_bps"], 1_000_000_000);
+        assert_eq!(target["rate_from"], "given");
+        assert_eq!(target["rtt_from"], "given");
+        let packet = &target["measured"]["packet"];
+        assert_eq!(packet["bytes"], 1500, "{packet}");
+        assert_eq!(packet["untried_above"], true);
+        assert_eq!(outcome(&audit, "L02"), "holds");
+    });
 }
 
 #[test]

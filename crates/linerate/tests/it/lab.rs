@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::harness::{
-    Done, Folder, LINERATE, LONG, Running, alone, assert_balanced, beside, has, linerate, number,
-    run, say, skipped, start, wait_until,
+    Done, Folder, LINERATE, LONG, Running, alone, assert_balanced, beside, has, linerate, measured,
+    number, run, say, skipped, start, wait_until,
 };
 
 /// Everything is gone this long after a kill.
@@ -53,202 +53,212 @@ fn forward(document: &Value, counter: &str) -> u64 {
 
 #[test]
 fn a_shaped_path_and_the_test_across_it_tell_the_same() {
-    let _alone = alone();
-    let Some(told) = document("a shaped path", "shaped --json -- -t 3") else {
-        return;
-    };
-    assert_balanced(&told["test"], "a shaped path");
-    assert_eq!(told["lab"]["in_force"]["mode"], "packet");
-    // The socket's, and the route's as the kernel's table has it.
-    assert_eq!(
-        told["lab"]["in_force"]["hosts"]["receiver"]["route_congestion"],
-        "cubic"
-    );
-    assert_eq!(
-        told.pointer("/test/summary/directions/0/congestion/0"),
-        Some(&Value::from("cubic"))
-    );
-    // Every segment that the sender's kernel counted came by, and beside them the control connection's.
-    let segments = number(&told, "/test/summary/segments");
-    let offered = forward(&told, "offered/segments");
-    assert!(
-        (segments..segments + 200).contains(&offered),
-        "{segments} segments, {offered} offered"
-    );
-    // 100 Mbit/s with 38 bytes beside 1500, of which 1448 are payload; the rate is counted at the receiver,
-    // where a burst after a pause can be no faster.
-    let goodput = number(&told, "/test/summary/whole_run_bps");
-    assert!(goodput <= 94_200_000, "{goodput}");
-    assert!(forward(&told, "dropped/queue/packets") > 0);
-    // What was sent again was lost here.
-    let again = number(&told, "/test/summary/retransmits");
-    assert!(again >= forward(&told, "dropped/queue/segments"), "{again}");
+    measured(alone, || {
+        let Some(told) = document("a shaped path", "shaped --json -- -t 3") else {
+            return;
+        };
+        assert_balanced(&told["test"], "a shaped path");
+        assert_eq!(told["lab"]["in_force"]["mode"], "packet");
+        // The socket's, and the route's as the kernel's table has it.
+        assert_eq!(
+            told["lab"]["in_force"]["hosts"]["receiver"]["route_congestion"],
+            "cubic"
+        );
+        assert_eq!(
+            told.pointer("/test/summary/directions/0/congestion/0"),
+            Some(&Value::from("cubic"))
+        );
+        // Every segment that the sender's kernel counted came by, and beside them the control connection's.
+        let segments = number(&told, "/test/summary/segments");
+        let offered = forward(&told, "offered/segments");
+        assert!(
+            (segments..segments + 200).contains(&offered),
+            "{segments} segments, {offered} offered"
+        );
+        // 100 Mbit/s with 38 bytes beside 1500, of which 1448 are payload; the rate is counted at the receiver,
+        // where a burst after a pause can be no faster.
+        let goodput = number(&told, "/test/summary/whole_run_bps");
+        assert!(goodput <= 94_200_000, "{goodput}");
+        assert!(forward(&told, "dropped/queue/packets") > 0);
+        // What was sent again was lost here.
+        let again = number(&told, "/test/summary/retransmits");
+        assert!(again >= forward(&told, "dropped/queue/segments"), "{again}");
+    });
 }
 
 #[test]
 fn policers_and_black_holes_do_what_they_are_called() {
-    let _alone = alone();
-    let Some(policed) = document("a policed path", "policed --json -- -t 2") else {
-        return;
-    };
-    assert!(forward(&policed, "dropped/policer/packets") > 0);
-    assert_eq!(forward(&policed, "dropped/loss/packets"), 0);
-    let done = lab(
-        "a black hole",
-        &mut linerate("lab run black-hole --json -- -t 2"),
-    )
-    .unwrap();
-    let hole = done.json();
-    assert!(
-        forward(&hole, "dropped/too_big/packets") > 0,
-        "{}",
-        done.error
-    );
+    measured(alone, || {
+        let Some(policed) = document("a policed path", "policed --json -- -t 2") else {
+            return;
+        };
+        assert!(forward(&policed, "dropped/policer/packets") > 0);
+        assert_eq!(forward(&policed, "dropped/loss/packets"), 0);
+        let done = lab(
+            "a black hole",
+            &mut linerate("lab run black-hole --json -- -t 2"),
+        )
+        .unwrap();
+        let hole = done.json();
+        assert!(
+            forward(&hole, "dropped/too_big/packets") > 0,
+            "{}",
+            done.error
+        );
+    });
 }
 
 #[test]
 fn ipv6_with_marks_copies_and_answers() {
-    let _alone = alone();
-    let folder = Folder::new();
-    let text = |name: &str, path: &str| {
-        format!(
-            "name = \"{name}\"\nfamily = \"ipv6\"\n[path]\nrtt = \"4ms\"\n{path}\n[sender]\nsysctl = {{ \"net.ipv4.tcp_ecn\" = \"1\" }}\n[receiver]\nsysctl = {{ \"net.ipv4.tcp_ecn\" = \"1\" }}\n[test]\nargs = \"-t 2\"\n"
-        )
-    };
-    let run = |name: &str, path: &str| {
-        let file = folder.with(&format!("{name}.toml"), text(name, path));
-        document(name, &format!("{} --json", file.display()))
-    };
-    let Some(marked) = run("marks", "rate = \"50M\"\necn_threshold = \"20kB\"") else {
-        return;
-    };
-    assert_balanced(&marked["test"], "marks");
-    assert!(forward(&marked, "marked/packets") > 0);
-    assert_eq!(
-        marked["lab"]["in_force"]["hosts"]["sender"]["settings"]["net.ipv4.tcp_ecn"],
-        "1"
-    );
-    let copied = run("copies", "rate = \"50M\"\nduplicate = 0.05").unwrap();
-    assert!(number(&copied, "/lab/path/forward/injected") > 0);
-    assert_eq!(number(&copied, "/lab/path/forward/not_injected"), 0);
-    // The sender hears of the largest packet, and its segments become smaller.
-    let told = run("answers", "max_packet = { bytes = 1400, icmp = true }").unwrap();
-    assert!(number(&told, "/lab/path/forward/injected") > 0);
-    assert!(forward(&told, "delivered/packets") > 100);
-    let dropped = forward(&told, "dropped/too_big/packets");
-    assert!(
-        dropped * 10 < forward(&told, "delivered/packets"),
-        "{dropped}"
-    );
+    measured(alone, || {
+        let folder = Folder::new();
+        let text = |name: &str, path: &str| {
+            format!(
+                "name = \"{name}\"\nfamily = \"ipv6\"\n[path]\nrtt = \"4ms\"\n{path}\n[sender]\nsysctl = {{ \"net.ipv4.tcp_ecn\" = \"1\" }}\n[receiver]\nsysctl = {{ \"net.ipv4.tcp_ecn\" = \"1\" }}\n[test]\nargs = \"-t 2\"\n"
+            )
+        };
+        let run = |name: &str, path: &str| {
+            let file = folder.with(&format!("{name}.toml"), text(name, path));
+            document(name, &format!("{} --json", file.display()))
+        };
+        let Some(marked) = run("marks", "rate = \"50M\"\necn_threshold = \"20kB\"") else {
+            return;
+        };
+        assert_balanced(&marked["test"], "marks");
+        assert!(forward(&marked, "marked/packets") > 0);
+        assert_eq!(
+            marked["lab"]["in_force"]["hosts"]["sender"]["settings"]["net.ipv4.tcp_ecn"],
+            "1"
+        );
+        let copied = run("copies", "rate = \"50M\"\nduplicate = 0.05").unwrap();
+        assert!(number(&copied, "/lab/path/forward/injected") > 0);
+        assert_eq!(number(&copied, "/lab/path/forward/not_injected"), 0);
+        // The sender hears of the largest packet, and its segments become smaller.
+        let told = run("answers", "max_packet = { bytes = 1400, icmp = true }").unwrap();
+        assert!(number(&told, "/lab/path/forward/injected") > 0);
+        assert!(forward(&told, "delivered/packets") > 100);
+        let dropped = forward(&told, "dropped/too_big/packets");
+        assert!(
+            dropped * 10 < forward(&told, "delivered/packets"),
+            "{dropped}"
+        );
+    });
 }
 
 #[test]
 fn bulk_mode_counts_segments() {
-    let _alone = alone();
-    let folder = Folder::new();
-    let text = "name = \"bulk\"\nmode = \"bulk\"\n[path]\nrtt = \"2ms\"\n[test]\nargs = \"-t 1\"\n";
-    let file = folder.with("bulk.toml", text);
-    let Some(told) = document("bulk mode", &format!("{} --json", file.display())) else {
-        return;
-    };
-    let (packets, segments) = (
-        forward(&told, "offered/packets"),
-        forward(&told, "offered/segments"),
-    );
-    assert!(
-        segments > 2 * packets,
-        "{segments} segments in {packets} packets"
-    );
-    let counted = number(&told, "/test/summary/segments");
-    assert!(
-        segments.abs_diff(counted) < counted / 50 + 200,
-        "{segments} against {counted}"
-    );
+    measured(alone, || {
+        let folder = Folder::new();
+        let text =
+            "name = \"bulk\"\nmode = \"bulk\"\n[path]\nrtt = \"2ms\"\n[test]\nargs = \"-t 1\"\n";
+        let file = folder.with("bulk.toml", text);
+        let Some(told) = document("bulk mode", &format!("{} --json", file.display())) else {
+            return;
+        };
+        let (packets, segments) = (
+            forward(&told, "offered/packets"),
+            forward(&told, "offered/segments"),
+        );
+        assert!(
+            segments > 2 * packets,
+            "{segments} segments in {packets} packets"
+        );
+        let counted = number(&told, "/test/summary/segments");
+        assert!(
+            segments.abs_diff(counted) < counted / 50 + 200,
+            "{segments} against {counted}"
+        );
+    });
 }
 
 #[test]
 fn bulk_mode_counts_segments_as_long_as_both_hosts_take_them() {
-    let _alone = alone();
-    let folder = Folder::new();
-    let text = "name = \"unlike\"\nmode = \"bulk\"\n[path]\nrate = \"500M\"\nrtt = \"10ms\"\n[sender]\nmtu = 9000\n[test]\nargs = \"-t 2\"\n";
-    let file = folder.with("unlike.toml", text);
-    let Some(told) = document(
-        "unlike hosts in bulk",
-        &format!("{} --json", file.display()),
-    ) else {
-        return;
-    };
-    let (segments, counted) = (
-        forward(&told, "offered/segments"),
-        number(&told, "/test/summary/segments"),
-    );
-    assert!(
-        segments.abs_diff(counted) < counted / 50 + 200,
-        "{segments} against {counted}"
-    );
-    // 500 Mbit/s × 1448/1538 = 471 Mbit/s is all that the receiver's packets leave.
-    let goodput = number(&told, "/test/summary/whole_run_bps");
-    assert!(goodput <= 471_000_000, "{goodput}");
+    measured(alone, || {
+        let folder = Folder::new();
+        let text = "name = \"unlike\"\nmode = \"bulk\"\n[path]\nrate = \"500M\"\nrtt = \"10ms\"\n[sender]\nmtu = 9000\n[test]\nargs = \"-t 2\"\n";
+        let file = folder.with("unlike.toml", text);
+        let Some(told) = document(
+            "unlike hosts in bulk",
+            &format!("{} --json", file.display()),
+        ) else {
+            return;
+        };
+        let (segments, counted) = (
+            forward(&told, "offered/segments"),
+            number(&told, "/test/summary/segments"),
+        );
+        assert!(
+            segments.abs_diff(counted) < counted / 50 + 200,
+            "{segments} against {counted}"
+        );
+        // 500 Mbit/s × 1448/1538 = 471 Mbit/s is all that the receiver's packets leave.
+        let goodput = number(&told, "/test/summary/whole_run_bps");
+        assert!(goodput <= 471_000_000, "{goodput}");
+    });
 }
 
 #[test]
 fn a_share_of_a_cpu_is_told_as_it_was() {
-    let _alone = alone();
-    let folder = Folder::new();
-    let text =
-        "name = \"share\"\n[path]\nrtt = \"2ms\"\n[receiver]\ncpu = 0.4\n[test]\nargs = \"-t 2\"\n";
-    let file = folder.with("share.toml", text);
-    let words = format!("lab run {} --json", file.display());
-    let Some(done) = lab("a share of a CPU", &mut linerate(&words)) else {
-        return;
-    };
-    if done.code() == Some(3) && done.error.contains("niceness") {
-        skipped("a share of a CPU", done.error.trim());
-        return;
-    }
-    let told = done.expect(0).json();
-    let share = |what| number_or_float(&told, &format!("/lab/in_force/hosts/receiver/cpu/{what}"));
-    assert!((share("asked") - 0.4).abs() < 1e-9);
-    assert!((share("weights") - 0.4).abs() < 0.03);
-    assert!(
-        share("used") > 0.0 && share("used") < 0.8,
-        "{}",
-        share("used")
-    );
-    assert_eq!(
-        told["lab"]["in_force"]["hosts"]["sender"]["cpu"],
-        Value::Null
-    );
+    measured(alone, || {
+        let folder = Folder::new();
+        let text = "name = \"share\"\n[path]\nrtt = \"2ms\"\n[receiver]\ncpu = 0.4\n[test]\nargs = \"-t 2\"\n";
+        let file = folder.with("share.toml", text);
+        let words = format!("lab run {} --json", file.display());
+        let Some(done) = lab("a share of a CPU", &mut linerate(&words)) else {
+            return;
+        };
+        if done.code() == Some(3) && done.error.contains("niceness") {
+            skipped("a share of a CPU", done.error.trim());
+            return;
+        }
+        let told = done.expect(0).json();
+        let share =
+            |what| number_or_float(&told, &format!("/lab/in_force/hosts/receiver/cpu/{what}"));
+        assert!((share("asked") - 0.4).abs() < 1e-9);
+        assert!((share("weights") - 0.4).abs() < 0.03);
+        assert!(
+            share("used") > 0.0 && share("used") < 0.8,
+            "{}",
+            share("used")
+        );
+        assert_eq!(
+            told["lab"]["in_force"]["hosts"]["sender"]["cpu"],
+            Value::Null
+        );
+    });
 }
 
 #[test]
 fn competing_traffic_comes_from_elsewhere() {
-    let _alone = alone();
-    let folder = Folder::new();
-    let text = "name = \"cross\"\n[path]\nrate = \"50M\"\nrtt = \"4ms\"\n[[path.cross]]\nkind = \"udp\"\nrate = \"20M\"\nfrom = \"0s\"\n[test]\nargs = \"-t 3\"\n";
-    let file = folder.with("cross.toml", text);
-    let Some(told) = document("competing traffic", &format!("{} --json", file.display())) else {
-        return;
-    };
-    let cross = number(&told, "/lab/path/forward/counters/cross/offered/bytes");
-    assert!(cross > 1_000_000, "{cross}");
-    assert_balanced(&told["test"], "beside competing traffic");
+    measured(alone, || {
+        let folder = Folder::new();
+        let text = "name = \"cross\"\n[path]\nrate = \"50M\"\nrtt = \"4ms\"\n[[path.cross]]\nkind = \"udp\"\nrate = \"20M\"\nfrom = \"0s\"\n[test]\nargs = \"-t 3\"\n";
+        let file = folder.with("cross.toml", text);
+        let Some(told) = document("competing traffic", &format!("{} --json", file.display()))
+        else {
+            return;
+        };
+        let cross = number(&told, "/lab/path/forward/counters/cross/offered/bytes");
+        assert!(cross > 1_000_000, "{cross}");
+        assert_balanced(&told["test"], "beside competing traffic");
+    });
 }
 
 #[test]
 fn two_labs_at_once_know_nothing_of_each_other() {
-    let _alone = alone();
-    let mut other = start(&mut linerate("lab run wan-6ms --json -- -t 3"));
-    let Some(one) = document("two labs", "wan-24ms --json -- -t 1") else {
-        other.kill();
-        return;
-    };
-    let other = other.wait(LONG).expect(0).json();
-    for (told, least) in [(&one, 24_000), (&other, 6_000)] {
-        assert_balanced(&told["test"], "two labs");
-        let rtt = number_or_float(told, "/test/summary/min_rtt_us");
-        assert!(rtt >= f64::from(least), "{rtt} µs");
-    }
+    measured(alone, || {
+        let mut other = start(&mut linerate("lab run wan-6ms --json -- -t 3"));
+        let Some(one) = document("two labs", "wan-24ms --json -- -t 1") else {
+            other.kill();
+            return;
+        };
+        let other = other.wait(LONG).expect(0).json();
+        for (told, least) in [(&one, 24_000), (&other, 6_000)] {
+            assert_balanced(&told["test"], "two labs");
+            let rtt = number_or_float(told, "/test/summary/min_rtt_us");
+            assert!(rtt >= f64::from(least), "{rtt} µs");
+        }
+    });
 }
 
 fn number_or_float(document: &Value, pointer: &str) -> f64 {
@@ -812,92 +822,94 @@ fn what_is_wrong_with_a_scenario_is_named() {
 
 #[test]
 fn paths_of_the_repositorys_scenarios_do_what_they_claim() {
-    let _alone = alone();
-    let what = "a few of the scenarios";
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
-    let mut command = Command::new(LINERATE);
-    let only = [
-        "policer-50m-ipv6",
-        "random-loss-10ms",
-        "ecn-marking",
-        "black-hole-ipv6",
-    ]
-    .map(|name| ["--only", name]);
-    let kept = Folder::new();
-    command.args(["lab", "grade", folder, "--json", "--keep"]);
-    command.arg(kept.path()).args(only.as_flattened());
-    // 0 or 1: whether the findings are right is the rules' matter, and `make grade`'s. A run that the machine
-    // disturbed is made again.
-    let Some(done) = lab_within(what, &mut command, 4 * LONG) else {
-        return;
-    };
-    let rows: Value = done.json();
-    let rows = rows.as_array().unwrap();
-    assert_eq!(rows.len(), 4);
-    for row in rows {
-        let run = &row["runs"][0];
-        let claims = run["claims"].as_array().unwrap();
-        for claim in claims.iter().filter(|claim| claim["standing"] == "refuted") {
-            let disturbed = run["bottleneck"].as_array().unwrap();
-            assert!(!disturbed.is_empty(), "{}: {claim}", row["name"]);
-            say(&format!(
-                "{}: {claim} does not hold, but {disturbed:?}",
-                row["name"]
-            ));
+    measured(alone, || {
+        let what = "a few of the scenarios";
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+        let mut command = Command::new(LINERATE);
+        let only = [
+            "policer-50m-ipv6",
+            "random-loss-10ms",
+            "ecn-marking",
+            "black-hole-ipv6",
+        ]
+        .map(|name| ["--only", name]);
+        let kept = Folder::new();
+        command.args(["lab", "grade", folder, "--json", "--keep"]);
+        command.arg(kept.path()).args(only.as_flattened());
+        // 0 or 1: whether the findings are right is the rules' matter, and `make grade`'s. A run that the machine
+        // disturbed is made again.
+        let Some(done) = lab_within(what, &mut command, 4 * LONG) else {
+            return;
+        };
+        let rows: Value = done.json();
+        let rows = rows.as_array().unwrap();
+        assert_eq!(rows.len(), 4);
+        for row in rows {
+            let run = &row["runs"][0];
+            let claims = run["claims"].as_array().unwrap();
+            for claim in claims.iter().filter(|claim| claim["standing"] == "refuted") {
+                let disturbed = run["bottleneck"].as_array().unwrap();
+                assert!(!disturbed.is_empty(), "{}: {claim}", row["name"]);
+                say(&format!(
+                    "{}: {claim} does not hold, but {disturbed:?}",
+                    row["name"]
+                ));
+            }
+            let shown = claims.iter().any(|claim| claim["standing"] == "shown");
+            assert!(shown, "{run}");
+            assert!(!run["findings"].as_array().unwrap().is_empty(), "{row}");
         }
-        let shown = claims.iter().any(|claim| claim["standing"] == "shown");
-        assert!(shown, "{run}");
-        assert!(!run["findings"].as_array().unwrap().is_empty(), "{row}");
-    }
-    // What was kept is judged the same without a run.
-    let mut again = Command::new(LINERATE);
-    again.args(["lab", "grade", folder, "--json", "--kept"]);
-    again.arg(kept.path()).args(only.as_flattened());
-    let again = again.output().unwrap();
-    assert_eq!(again.status.code(), done.status.code());
-    assert_eq!(
-        serde_json::from_slice::<Value>(&again.stdout).unwrap(),
-        done.json()
-    );
+        // What was kept is judged the same without a run.
+        let mut again = Command::new(LINERATE);
+        again.args(["lab", "grade", folder, "--json", "--kept"]);
+        again.arg(kept.path()).args(only.as_flattened());
+        let again = again.output().unwrap();
+        assert_eq!(again.status.code(), done.status.code());
+        assert_eq!(
+            serde_json::from_slice::<Value>(&again.stdout).unwrap(),
+            done.json()
+        );
+    });
 }
 
 #[test]
 fn a_folder_is_graded() {
-    let _alone = alone();
-    let folder = Folder::new();
-    let scenario = |name: &str, most: &str| {
-        format!(
-            "name = \"{name}\"\n[path]\nrate = \"50M\"\nrtt = \"10ms\"\n[test]\nargs = \"-t 2\"\n[expect]\ngoodput = \"1M..{most}\"\n"
-        )
-    };
-    folder.with("good.toml", scenario("good", "50M"));
-    let words = format!("lab grade {} --json --runs 2", folder.path().display());
-    let Some(done) = lab("grading", &mut linerate(&words)) else {
-        return;
-    };
-    let rows = done.expect(0).json();
-    assert_eq!(rows[0]["name"], "good");
-    let runs = rows[0]["runs"].as_array().unwrap();
-    assert_eq!(runs.len(), 2);
-    assert_ne!(runs[0]["seed"], runs[1]["seed"]);
-    assert_eq!(
-        (&runs[0]["engine"], &runs[0]["mode"]),
-        (&"NFQUEUE".into(), &"packet".into())
-    );
-    assert!(
-        runs[0]["findings"]
-            .as_array()
-            .is_some_and(|ids| !ids.is_empty())
-    );
-    assert!(number_or_float(&rows, "/0/runs/0/goodput_bps") > 1e6);
-    // It cannot be below 2 Mbit/s.
-    folder.with("bad.toml", scenario("bad", "2M"));
-    let words = format!("lab grade {} --only bad", folder.path().display());
-    let done = run(&mut linerate(&words), LONG).expect(1);
-    assert!(
-        done.out.contains("bad") && !done.out.contains("good "),
-        "{}",
-        done.out
-    );
-    assert!(done.error.contains("1 of 1"), "{}", done.error);
+    measured(alone, || {
+        let folder = Folder::new();
+        let scenario = |name: &str, most: &str| {
+            format!(
+                "name = \"{name}\"\n[path]\nrate = \"50M\"\nrtt = \"10ms\"\n[test]\nargs = \"-t 2\"\n[expect]\ngoodput = \"1M..{most}\"\n"
+            )
+        };
+        folder.with("good.toml", scenario("good", "50M"));
+        let words = format!("lab grade {} --json --runs 2", folder.path().display());
+        let Some(done) = lab("grading", &mut linerate(&words)) else {
+            return;
+        };
+        let rows = done.expect(0).json();
+        assert_eq!(rows[0]["name"], "good");
+        let runs = rows[0]["runs"].as_array().unwrap();
+        assert_eq!(runs.len(), 2);
+        assert_ne!(runs[0]["seed"], runs[1]["seed"]);
+        assert_eq!(
+            (&runs[0]["engine"], &runs[0]["mode"]),
+            (&"NFQUEUE".into(), &"packet".into())
+        );
+        assert!(
+            runs[0]["findings"]
+                .as_array()
+                .is_some_and(|ids| !ids.is_empty())
+        );
+        assert!(number_or_float(&rows, "/0/runs/0/goodput_bps") > 1e6);
+        // It cannot be below 2 Mbit/s.
+        folder.with("bad.toml", scenario("bad", "2M"));
+        let words = format!("lab grade {} --only bad", folder.path().display());
+        let done = run(&mut linerate(&words), LONG).expect(1);
+        assert!(
+            done.out.contains("bad") && !done.out.contains("good "),
+            "{}",
+            done.out
+        );
+        assert!(done.error.contains("1 of 1"), "{}", done.error);
+    });
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::harness::{
-    Folder, Hosts, LONG, Server, alone, assert_balanced, findings, linerate, number, run, start,
-    wait_until,
+    Folder, Hosts, LONG, Server, alone, assert_balanced, findings, linerate, measured, number, run,
+    start, wait_until,
 };
 
 /// The totals of a document's only direction.
@@ -162,96 +162,99 @@ fn a_test_cut_off_with_ctrl_c_is_complete_and_balanced_at_both_ends() {
 
 #[test]
 fn a_small_receive_buffer_is_named_as_the_place_of_udp_loss() {
-    let _alone = alone();
-    let server = Server::linerate(&[]);
-    for words in ["-R", ""] {
-        let document = run(
-            &mut server.client(&format!("-u -b 0 -w 4K -t 1 {words} --json")),
-            LONG,
-        )
-        .expect(0)
-        .json();
-        let found = findings(&document);
-        assert!(
-            found.iter().any(|id| id == "udp-receiver-drop"),
-            "{words}: {found:?}"
-        );
-        assert!(
-            !found.iter().any(|id| id == "udp-path-loss"),
-            "{words}: {found:?}"
-        );
-        let lost = number(total(&document), "/datagrams/lost");
-        assert!(lost > 0, "{words}");
-        assert_eq!(
-            number(total(&document), "/datagrams/socket_dropped"),
-            lost,
-            "{words}"
-        );
-        assert_balanced(&document, words);
-    }
+    measured(alone, || {
+        let server = Server::linerate(&[]);
+        for words in ["-R", ""] {
+            let document = run(
+                &mut server.client(&format!("-u -b 0 -w 4K -t 1 {words} --json")),
+                LONG,
+            )
+            .expect(0)
+            .json();
+            let found = findings(&document);
+            assert!(
+                found.iter().any(|id| id == "udp-receiver-drop"),
+                "{words}: {found:?}"
+            );
+            assert!(
+                !found.iter().any(|id| id == "udp-path-loss"),
+                "{words}: {found:?}"
+            );
+            let lost = number(total(&document), "/datagrams/lost");
+            assert!(lost > 0, "{words}");
+            assert_eq!(
+                number(total(&document), "/datagrams/socket_dropped"),
+                lost,
+                "{words}"
+            );
+            assert_balanced(&document, words);
+        }
+    });
 }
 
 #[test]
 fn udp_lost_in_a_queue_is_lost_on_the_path() {
-    let _alone = alone();
-    let Some(hosts) = Hosts::new("UDP through a queue of 20 Mbit/s") else {
-        return;
-    };
-    hosts
-        .a
-        .tc("qdisc add dev a0 root tbf rate 20mbit burst 32kb latency 20ms");
-    let server = hosts.b.serve("");
-    let document = run(&mut hosts.client(&server, "-u -b 50M -t 2 --json"), LONG)
-        .expect(0)
-        .json();
-    let found = findings(&document);
-    assert!(found.iter().any(|id| id == "udp-path-loss"), "{found:?}");
-    assert!(
-        !found.iter().any(|id| id == "udp-receiver-drop"),
-        "{found:?}"
-    );
-    let datagrams = &total(&document)["datagrams"];
-    // 20 of 50 Mbit/s pass.
-    assert!(
-        number(datagrams, "/lost") * 3 > number(datagrams, "/sent"),
-        "{datagrams}"
-    );
-    assert_eq!(number(datagrams, "/path_lost"), number(datagrams, "/lost"));
-    let sentence = document["findings"][0]["sentence"].as_str().unwrap();
-    assert!(
-        sentence.contains("own interface a0 dropped meanwhile"),
-        "{sentence}"
-    );
-    assert_balanced(&document, "a queue of 20 Mbit/s");
+    measured(alone, || {
+        let Some(hosts) = Hosts::new("UDP through a queue of 20 Mbit/s") else {
+            return;
+        };
+        hosts
+            .a
+            .tc("qdisc add dev a0 root tbf rate 20mbit burst 32kb latency 20ms");
+        let server = hosts.b.serve("");
+        let document = run(&mut hosts.client(&server, "-u -b 50M -t 2 --json"), LONG)
+            .expect(0)
+            .json();
+        let found = findings(&document);
+        assert!(found.iter().any(|id| id == "udp-path-loss"), "{found:?}");
+        assert!(
+            !found.iter().any(|id| id == "udp-receiver-drop"),
+            "{found:?}"
+        );
+        let datagrams = &total(&document)["datagrams"];
+        // 20 of 50 Mbit/s pass.
+        assert!(
+            number(datagrams, "/lost") * 3 > number(datagrams, "/sent"),
+            "{datagrams}"
+        );
+        assert_eq!(number(datagrams, "/path_lost"), number(datagrams, "/lost"));
+        let sentence = document["findings"][0]["sentence"].as_str().unwrap();
+        assert!(
+            sentence.contains("own interface a0 dropped meanwhile"),
+            "{sentence}"
+        );
+        assert_balanced(&document, "a queue of 20 Mbit/s");
+    });
 }
 
 #[test]
 fn what_is_sent_into_a_path_that_fails_is_lost_also_at_the_end() {
-    let _alone = alone();
-    let Some(hosts) = Hosts::new("UDP through a link that goes down") else {
-        return;
-    };
-    let server = hosts.b.serve("");
-    let client = start(&mut hosts.client(&server, "-u -b 20M -t 3 -i 0.2 --json-stream"));
-    wait_for_interval(&client);
-    hosts.b.ip("link set b0 down");
-    let ending = wait_until(Duration::from_secs(20), || {
-        client.out().contains("\"event\":\"ending\"")
+    measured(alone, || {
+        let Some(hosts) = Hosts::new("UDP through a link that goes down") else {
+            return;
+        };
+        let server = hosts.b.serve("");
+        let client = start(&mut hosts.client(&server, "-u -b 20M -t 3 -i 0.2 --json-stream"));
+        wait_for_interval(&client);
+        hosts.b.ip("link set b0 down");
+        let ending = wait_until(Duration::from_secs(20), || {
+            client.out().contains("\"event\":\"ending\"")
+        });
+        assert!(ending, "{}", client.out());
+        hosts.b.ip("link set b0 up");
+        let document = end_of(&client.wait(LONG).expect(0).out);
+        let datagrams = &total(&document)["datagrams"];
+        assert!(
+            findings(&document).iter().any(|id| id == "udp-path-loss"),
+            "{datagrams}"
+        );
+        let (sent, delivered) = (number(datagrams, "/sent"), number(datagrams, "/delivered"));
+        assert!(delivered > 0);
+        assert_eq!(number(datagrams, "/path_lost"), sent - delivered);
+        // The link went down in the first third.
+        assert!(2 * delivered < sent, "{datagrams}");
+        assert_balanced(&document, "a link that goes down");
     });
-    assert!(ending, "{}", client.out());
-    hosts.b.ip("link set b0 up");
-    let document = end_of(&client.wait(LONG).expect(0).out);
-    let datagrams = &total(&document)["datagrams"];
-    assert!(
-        findings(&document).iter().any(|id| id == "udp-path-loss"),
-        "{datagrams}"
-    );
-    let (sent, delivered) = (number(datagrams, "/sent"), number(datagrams, "/delivered"));
-    assert!(delivered > 0);
-    assert_eq!(number(datagrams, "/path_lost"), sent - delivered);
-    // The link went down in the first third.
-    assert!(2 * delivered < sent, "{datagrams}");
-    assert_balanced(&document, "a link that goes down");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::harness::{
     B, Done, Folder, Hosts, LINERATE, LONG, Running, Server, alone, beside, findings, free_port,
-    has, iperf3, linerate, number, run, say, skipped, start, wait_until,
+    has, iperf3, linerate, measured, number, run, say, skipped, start, wait_until,
 };
 
 /// Bytes of iperf3's cookie on a data connection.
@@ -124,198 +124,203 @@ fn verdict(document: &Value) -> String {
 
 #[test]
 fn an_iperf3_run_is_followed_to_its_last_byte() {
-    let what = "observing iperf3";
-    let (Some(iperf3), _alone) = (iperf3(what), alone()) else {
-        return;
-    };
-    let Some(hosts) = Hosts::new(what) else {
-        return;
-    };
-    let folder = Folder::new();
-    let record = folder.file("seen.json");
-    let server = Server::iperf3(&mut hosts.b.command(iperf3));
-    let port = server.port;
-    let words = format!(
-        "observe --port {port} -t 30 --json-stream -o {}",
-        record.display()
-    );
-    let mut near = start(&mut hosts.a.linerate(&words));
-    let mut far = start(
-        &mut hosts
-            .b
-            .linerate(&format!("observe --listen --port {port} --json-stream")),
-    );
-    begun(&mut near);
-    begun(&mut far);
-    // Paced, so that nothing is left under way when it ends.
-    let mut client = hosts.a.command(iperf3);
-    let words = format!("-c {B} -p {port} -t 3 -b 300M -J");
-    client.args(words.split_whitespace());
-    let told = run(&mut client, LONG).expect(0).json();
-    // Control and data connection are gone at both ends; Ctrl-C then ends each with its report.
-    let gone = |watcher: &Running| watcher.out().matches("\"gone\"").count() == 2;
-    assert!(
-        wait_until(LONG, || gone(&near) && gone(&far)),
-        "{}",
-        near.out()
-    );
-    near.signal("INT");
-    far.signal("INT");
-    let near = last_document(&near.wait(LONG).expect(0));
-    let far = last_document(&far.wait(LONG).expect(0));
-
-    let sent = number(&told, "/end/sum_sent/bytes");
-    let received = number(&told, "/end/sum_received/bytes");
-    let data = first(&near);
-    assert_eq!(data["began_before"], false, "{data:.500}");
-    assert_eq!(data["process"]["name"], "iperf3");
-    assert_eq!(data["opener"], "this_host");
-    assert_eq!(data["remote"], format!("{B}:{port}"));
-    let hears = near["sampling"]["hears_last_words"] == true;
-    if hears {
-        assert_eq!(data["fate"], "closed_and_told");
-    }
-    let acked = number(data, "/tcp/bytes_acked");
-    let arrived = number(first(&far), "/tcp/bytes_received");
-    say(&format!(
-        "iperf3 says {sent} bytes sent and {received} received; its kernels {acked} acknowledged and {arrived} received"
-    ));
-    // SYN and FIN count one each, the cookie 37.
-    if hears {
-        let payload = acked - COOKIE - 2;
-        assert!(
-            (received..=sent).contains(&payload),
-            "{received} {payload} {sent}"
+    measured(alone, || {
+        let what = "observing iperf3";
+        let Some(iperf3) = iperf3(what) else {
+            return;
+        };
+        let Some(hosts) = Hosts::new(what) else {
+            return;
+        };
+        let folder = Folder::new();
+        let record = folder.file("seen.json");
+        let server = Server::iperf3(&mut hosts.b.command(iperf3));
+        let port = server.port;
+        let words = format!(
+            "observe --port {port} -t 30 --json-stream -o {}",
+            record.display()
         );
-    }
-    assert!(arrived <= sent + COOKIE + 1, "{arrived} against {sent}");
-    assert!(arrived >= received, "{arrived} against {received}");
-    assert_eq!(first(&far)["opener"], "peer");
-    // A program that writes less than the path carries is what limits.
-    assert_eq!(verdict(&near), "sender-application", "{}", data["findings"]);
-    assert_eq!(verdict(&far), "cannot-tell", "{}", first(&far)["findings"]);
+        let mut near = start(&mut hosts.a.linerate(&words));
+        let mut far = start(
+            &mut hosts
+                .b
+                .linerate(&format!("observe --listen --port {port} --json-stream")),
+        );
+        begun(&mut near);
+        begun(&mut far);
+        // Paced, so that nothing is left under way when it ends.
+        let mut client = hosts.a.command(iperf3);
+        let words = format!("-c {B} -p {port} -t 3 -b 300M -J");
+        client.args(words.split_whitespace());
+        let told = run(&mut client, LONG).expect(0).json();
+        // Control and data connection are gone at both ends; Ctrl-C then ends each with its report.
+        let gone = |watcher: &Running| watcher.out().matches("\"gone\"").count() == 2;
+        assert!(
+            wait_until(LONG, || gone(&near) && gone(&far)),
+            "{}",
+            near.out()
+        );
+        near.signal("INT");
+        far.signal("INT");
+        let near = last_document(&near.wait(LONG).expect(0));
+        let far = last_document(&far.wait(LONG).expect(0));
 
-    // The kept record says the same again, and no other reader takes it for a test.
-    let again = run(linerate("show --json").arg(&record), LONG)
-        .expect(0)
-        .json();
-    assert_eq!(first(&again)["findings"], data["findings"]);
-    let text = run(linerate("show").arg(&record), LONG).expect(0).out;
-    for word in [
-        "sender-application",
-        "was not watched",
-        "Ledger, bytes of the whole connection",
-    ] {
-        assert!(text.contains(word), "{word}: {text}");
-    }
-    assert!(
-        text.lines().all(|line| line.chars().count() <= 100),
-        "{text}"
-    );
-    let explained = run(linerate("explain").arg(&record), LONG).expect(0).out;
-    assert_eq!(explained, text);
+        let sent = number(&told, "/end/sum_sent/bytes");
+        let received = number(&told, "/end/sum_received/bytes");
+        let data = first(&near);
+        assert_eq!(data["began_before"], false, "{data:.500}");
+        assert_eq!(data["process"]["name"], "iperf3");
+        assert_eq!(data["opener"], "this_host");
+        assert_eq!(data["remote"], format!("{B}:{port}"));
+        let hears = near["sampling"]["hears_last_words"] == true;
+        if hears {
+            assert_eq!(data["fate"], "closed_and_told");
+        }
+        let acked = number(data, "/tcp/bytes_acked");
+        let arrived = number(first(&far), "/tcp/bytes_received");
+        say(&format!(
+            "iperf3 says {sent} bytes sent and {received} received; its kernels {acked} acknowledged and {arrived} received"
+        ));
+        // SYN and FIN count one each, the cookie 37.
+        if hears {
+            let payload = acked - COOKIE - 2;
+            assert!(
+                (received..=sent).contains(&payload),
+                "{received} {payload} {sent}"
+            );
+        }
+        assert!(arrived <= sent + COOKIE + 1, "{arrived} against {sent}");
+        assert!(arrived >= received, "{arrived} against {received}");
+        assert_eq!(first(&far)["opener"], "peer");
+        // A program that writes less than the path carries is what limits.
+        assert_eq!(verdict(&near), "sender-application", "{}", data["findings"]);
+        assert_eq!(verdict(&far), "cannot-tell", "{}", first(&far)["findings"]);
+
+        // The kept record says the same again, and no other reader takes it for a test.
+        let again = run(linerate("show --json").arg(&record), LONG)
+            .expect(0)
+            .json();
+        assert_eq!(first(&again)["findings"], data["findings"]);
+        let text = run(linerate("show").arg(&record), LONG).expect(0).out;
+        for word in [
+            "sender-application",
+            "was not watched",
+            "Ledger, bytes of the whole connection",
+        ] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 100),
+            "{text}"
+        );
+        let explained = run(linerate("explain").arg(&record), LONG).expect(0).out;
+        assert_eq!(explained, text);
+    });
 }
 
 #[test]
 fn a_small_receive_buffer_is_seen_from_the_senders_host() {
-    let what = "observing a small receive window";
-    let (Some(iperf3), _alone) = (iperf3(what), alone()) else {
-        return;
-    };
-    let Some(path) = LabPath::up("window", "--rtt 60ms --rate 200M") else {
-        return;
-    };
-    path.set("receiver", "net.ipv4.tcp_rmem", "4096 16384 200000");
-    let _server = path.serve("receiver", 5301, &format!("{iperf3} -s -p 5301"));
-    let to = path.address("receiver");
-    let words = format!("{LINERATE} observe --port 5301 -t 8 --json");
-    let mut watcher = start(&mut path.on("sender", &words));
-    begun(&mut watcher);
-    run(
-        &mut path.on("sender", &format!("{iperf3} -c {to} -p 5301 -t 4")),
-        LONG,
-    )
-    .expect(0);
-    let seen = watcher.wait(LONG).expect(0).json();
-    assert_eq!(
-        verdict(&seen),
-        "receive-window",
-        "{}",
-        first(&seen)["findings"]
-    );
-    let sentence = first(&seen)["findings"][0]["sentence"].as_str().unwrap();
-    assert!(sentence.starts_with("The peer"), "{sentence}");
+    measured(alone, || {
+        let what = "observing a small receive window";
+        let Some(iperf3) = iperf3(what) else {
+            return;
+        };
+        let Some(path) = LabPath::up("window", "--rtt 60ms --rate 200M") else {
+            return;
+        };
+        path.set("receiver", "net.ipv4.tcp_rmem", "4096 16384 200000");
+        let _server = path.serve("receiver", 5301, &format!("{iperf3} -s -p 5301"));
+        let to = path.address("receiver");
+        let words = format!("{LINERATE} observe --port 5301 -t 8 --json");
+        let mut watcher = start(&mut path.on("sender", &words));
+        begun(&mut watcher);
+        run(
+            &mut path.on("sender", &format!("{iperf3} -c {to} -p 5301 -t 4")),
+            LONG,
+        )
+        .expect(0);
+        let seen = watcher.wait(LONG).expect(0).json();
+        assert_eq!(
+            verdict(&seen),
+            "receive-window",
+            "{}",
+            first(&seen)["findings"]
+        );
+        let sentence = first(&seen)["findings"][0]["sentence"].as_str().unwrap();
+        assert!(sentence.starts_with("The peer"), "{sentence}");
+    });
 }
 
 #[test]
 fn a_file_copy_is_explained_at_both_ends() {
-    let what = "observing a file copy";
-    for program in ["python3", "curl"] {
-        if !has(program) {
-            skipped(
-                what,
-                &format!("{program} is not installed (apt-get install {program})"),
-            );
-            return;
+    measured(alone, || {
+        let what = "observing a file copy";
+        for program in ["python3", "curl"] {
+            if !has(program) {
+                skipped(
+                    what,
+                    &format!("{program} is not installed (apt-get install {program})"),
+                );
+                return;
+            }
         }
-    }
-    let _alone = alone();
-    let Some(path) = LabPath::up("copy", "--rtt 10ms --rate 100M") else {
-        return;
-    };
-    let length = 40_000_000;
-    path.folder.with("file", vec![7; length]);
-    let folder = path.folder.path().display().to_string();
-    let words = format!("python3 -m http.server 8099 --directory {folder}");
-    let _server = path.serve("sender", 8099, &words);
-    let url = format!("http://{}:8099/file", path.address("sender"));
-    // As fast as it goes: the path is full. --listen sees what comes in.
-    let watch = |host: &str, words: &str| {
-        let words = format!("{LINERATE} observe {words} --json");
-        let mut watcher = start(&mut path.on(host, &words));
-        begun(&mut watcher);
-        watcher
-    };
-    let watcher = watch("sender", "--listen -t 8");
-    let target = path.folder.file("copy").display().to_string();
-    run(
-        &mut path.on("receiver", &format!("curl -s -o {target} {url}")),
-        LONG,
-    )
-    .expect(0);
-    let seen = watcher.wait(LONG).expect(0).json();
-    assert_eq!(
-        std::fs::metadata(path.folder.file("copy")).unwrap().len(),
-        length as u64
-    );
-    assert_eq!(first(&seen)["opener"], "peer");
-    let acked = number(first(&seen), "/tcp/bytes_acked");
-    let headers = acked.checked_sub(length as u64).unwrap();
-    assert!(headers < 2000, "{headers} bytes of headers");
-    assert_eq!(verdict(&seen), "path-full", "{}", first(&seen)["findings"]);
-    // A buffer that holds more than a small one, which is full whoever empties it.
-    path.set("receiver", "net.ipv4.tcp_rmem", "4096 4194304 8388608");
-    // A reader that takes its time: its own queue tells it.
-    let near = watch("receiver", "--port 8099 -t 8");
-    let reader = format!(
-        "import socket,time\n\
+        let Some(path) = LabPath::up("copy", "--rtt 10ms --rate 100M") else {
+            return;
+        };
+        let length = 40_000_000;
+        path.folder.with("file", vec![7; length]);
+        let folder = path.folder.path().display().to_string();
+        let words = format!("python3 -m http.server 8099 --directory {folder}");
+        let _server = path.serve("sender", 8099, &words);
+        let url = format!("http://{}:8099/file", path.address("sender"));
+        // As fast as it goes: the path is full. --listen sees what comes in.
+        let watch = |host: &str, words: &str| {
+            let words = format!("{LINERATE} observe {words} --json");
+            let mut watcher = start(&mut path.on(host, &words));
+            begun(&mut watcher);
+            watcher
+        };
+        let watcher = watch("sender", "--listen -t 8");
+        let target = path.folder.file("copy").display().to_string();
+        run(
+            &mut path.on("receiver", &format!("curl -s -o {target} {url}")),
+            LONG,
+        )
+        .expect(0);
+        let seen = watcher.wait(LONG).expect(0).json();
+        assert_eq!(
+            std::fs::metadata(path.folder.file("copy")).unwrap().len(),
+            length as u64
+        );
+        assert_eq!(first(&seen)["opener"], "peer");
+        let acked = number(first(&seen), "/tcp/bytes_acked");
+        let headers = acked.checked_sub(length as u64).unwrap();
+        assert!(headers < 2000, "{headers} bytes of headers");
+        assert_eq!(verdict(&seen), "path-full", "{}", first(&seen)["findings"]);
+        // A buffer that holds more than a small one, which is full whoever empties it.
+        path.set("receiver", "net.ipv4.tcp_rmem", "4096 4194304 8388608");
+        // A reader that takes its time: its own queue tells it.
+        let near = watch("receiver", "--port 8099 -t 8");
+        let reader = format!(
+            "import socket,time\n\
          s = socket.create_connection(('{}', 8099))\n\
          s.sendall(b'GET /file HTTP/1.0\\r\\n\\r\\n')\n\
          end = time.monotonic() + 5\n\
          while time.monotonic() < end:\n\
          \x20   s.recv(65536)\n\
          \x20   time.sleep(0.05)\n",
-        path.address("sender")
-    );
-    let mut slow = path.on("receiver", "python3 -c");
-    run(slow.arg(reader), LONG).expect(0);
-    let near = near.wait(LONG).expect(0).json();
-    assert_eq!(
-        verdict(&near),
-        "receiver-application",
-        "{}",
-        first(&near)["findings"]
-    );
+            path.address("sender")
+        );
+        let mut slow = path.on("receiver", "python3 -c");
+        run(slow.arg(reader), LONG).expect(0);
+        let near = near.wait(LONG).expect(0).json();
+        assert_eq!(
+            verdict(&near),
+            "receiver-application",
+            "{}",
+            first(&near)["findings"]
+        );
+    });
 }
 
 /// Both ends of connections within this process.
@@ -330,38 +335,39 @@ fn pairs(listener: &TcpListener, count: usize) -> Vec<(TcpStream, TcpStream)> {
 
 #[test]
 fn hundreds_of_connections_are_watched_and_rest_for_little() {
-    let _alone = alone();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let mut held = pairs(&listener, 300);
-    let mut watcher = start(&mut linerate(&format!(
-        "observe --port {port} -t 3 --json-stream"
-    )));
-    assert!(wait_until(LONG, || watcher.out().contains("\"interval\"")
-        || watcher.ended()));
-    // Of all, one moves.
-    held[0].0.write_all(&vec![1; 1 << 16]).unwrap();
-    let mut rest = vec![0; 1 << 16];
-    held[0].1.read_exact(&mut rest).unwrap();
-    let done = watcher.wait(LONG).expect(0);
-    let last = done.out.lines().last().unwrap();
-    let seen: Value = serde_json::from_str(last).unwrap();
-    assert_eq!(seen["event"], "end");
-    let connections = seen["connections"].as_array().unwrap();
-    assert_eq!(connections.len(), 600);
-    assert!(connections.iter().all(|one| one["began_before"] == true));
-    let rows = |one: &Value| number(one, "/samples/rows");
-    let resting = connections.iter().filter(|one| rows(one) <= 3).count();
-    assert!(resting > 590, "{resting} of 600 kept few rows");
-    assert!(rows(first(&seen)) >= 2);
-    let readings = number(&seen, "/sampling/readings");
-    let cpu = number(&seen, "/sampling/cpu_ns") as f64 / 3e9;
-    say(&format!(
-        "600 sockets, {readings} readings in 3 s, {} missed, {:.1} % of a core",
-        number(&seen, "/sampling/missed"),
-        100.0 * cpu
-    ));
-    assert!(readings > 10);
+    measured(alone, || {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut held = pairs(&listener, 300);
+        let mut watcher = start(&mut linerate(&format!(
+            "observe --port {port} -t 3 --json-stream"
+        )));
+        assert!(wait_until(LONG, || watcher.out().contains("\"interval\"")
+            || watcher.ended()));
+        // Of all, one moves.
+        held[0].0.write_all(&vec![1; 1 << 16]).unwrap();
+        let mut rest = vec![0; 1 << 16];
+        held[0].1.read_exact(&mut rest).unwrap();
+        let done = watcher.wait(LONG).expect(0);
+        let last = done.out.lines().last().unwrap();
+        let seen: Value = serde_json::from_str(last).unwrap();
+        assert_eq!(seen["event"], "end");
+        let connections = seen["connections"].as_array().unwrap();
+        assert_eq!(connections.len(), 600);
+        assert!(connections.iter().all(|one| one["began_before"] == true));
+        let rows = |one: &Value| number(one, "/samples/rows");
+        let resting = connections.iter().filter(|one| rows(one) <= 3).count();
+        assert!(resting > 590, "{resting} of 600 kept few rows");
+        assert!(rows(first(&seen)) >= 2);
+        let readings = number(&seen, "/sampling/readings");
+        let cpu = number(&seen, "/sampling/cpu_ns") as f64 / 3e9;
+        say(&format!(
+            "600 sockets, {readings} readings in 3 s, {} missed, {:.1} % of a core",
+            number(&seen, "/sampling/missed"),
+            100.0 * cpu
+        ));
+        assert!(readings > 10);
+    });
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::harness::{LONG, Server, alone, assert_balanced, beside, iperf3, number, run};
+use crate::harness::{LONG, Server, alone, assert_balanced, beside, iperf3, measured, number, run};
 
 /// Far longer than a paced rate on loopback needs.
 const MOST_NS: u64 = 60_000_000_000;
@@ -32,55 +32,60 @@ fn ends_early(server: &Server, words: &str) {
 
 #[test]
 fn a_steady_rate_ends_the_test_early_both_ways() {
-    let _beside = beside();
-    let server = Server::linerate(&[]);
-    ends_early(&server, "-b 30M");
-    ends_early(&server, "-b 30M -R");
+    measured(beside, || {
+        let server = Server::linerate(&[]);
+        ends_early(&server, "-b 30M");
+        ends_early(&server, "-b 30M -R");
+    });
 }
 
 #[test]
 fn both_directions_and_several_streams_end_early() {
-    let _beside = beside();
-    let server = Server::linerate(&[]);
-    ends_early(&server, "-b 10M -P 3 --bidir");
+    measured(beside, || {
+        let server = Server::linerate(&[]);
+        ends_early(&server, "-b 10M -P 3 --bidir");
+    });
 }
 
 #[test]
 fn datagrams_that_the_server_tells_of_end_the_test_early() {
-    let _beside = beside();
-    let server = Server::linerate(&[]);
-    ends_early(&server, "-u -b 10M -P 2");
-    ends_early(&server, "-u -b 10M --bidir");
+    measured(beside, || {
+        let server = Server::linerate(&[]);
+        ends_early(&server, "-u -b 10M -P 2");
+        ends_early(&server, "-u -b 10M --bidir");
+    });
 }
 
 #[test]
 fn a_stock_server_s_test_ends_early_and_is_confirmed() {
-    let _beside = beside();
-    let Some(binary) = iperf3("a precision towards iperf3") else {
-        return;
-    };
-    let server = Server::iperf3(&mut Command::new(binary));
-    ends_early(&server, "-b 30M");
-    // It paces whole blocks: of 1 MiB, four a second would come, which no short test averages out.
-    ends_early(&server, "-b 30M -R -l 8K");
-    // What arrives over UDP a stock server does not tell before the end.
-    let refused = run(&mut server.client("-u -b 10M --precision 5%"), LONG).expect(3);
-    assert!(refused.error.contains("--precision"), "{}", refused.error);
-    assert!(refused.error.contains("-R"), "{}", refused.error);
-    // It takes the next test all the same.
-    run(&mut server.client("-t 1"), LONG).expect(0);
+    measured(beside, || {
+        let Some(binary) = iperf3("a precision towards iperf3") else {
+            return;
+        };
+        let server = Server::iperf3(&mut Command::new(binary));
+        ends_early(&server, "-b 30M");
+        // It paces whole blocks: of 1 MiB, four a second would come, which no short test averages out.
+        ends_early(&server, "-b 30M -R -l 8K");
+        // What arrives over UDP a stock server does not tell before the end.
+        let refused = run(&mut server.client("-u -b 10M --precision 5%"), LONG).expect(3);
+        assert!(refused.error.contains("--precision"), "{}", refused.error);
+        assert!(refused.error.contains("-R"), "{}", refused.error);
+        // It takes the next test all the same.
+        run(&mut server.client("-t 1"), LONG).expect(0);
+    });
 }
 
 #[test]
 fn what_is_not_reached_is_said_with_what_it_would_take() {
-    let _alone = alone();
-    let server = Server::linerate(&[]);
-    // Nothing on loopback is that steady for as short a time.
-    let done = run(&mut server.client("--precision 0.05% -t 8"), LONG).expect(0);
-    assert!(
-        done.out.contains("Precision   not reached: "),
-        "{}",
-        done.out
-    );
-    assert!(done.out.contains("at most 8 s"), "{}", done.out);
+    measured(alone, || {
+        let server = Server::linerate(&[]);
+        // Nothing on loopback is that steady for as short a time.
+        let done = run(&mut server.client("--precision 0.05% -t 8"), LONG).expect(0);
+        assert!(
+            done.out.contains("Precision   not reached: "),
+            "{}",
+            done.out
+        );
+        assert!(done.out.contains("at most 8 s"), "{}", done.out);
+    });
 }

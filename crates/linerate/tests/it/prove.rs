@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::harness::{
-    B, Done, Folder, Host, Hosts, LONG, alone, linerate, run, skipped, start, wait_until,
+    B, Done, Folder, Host, Hosts, LONG, alone, linerate, measured, run, skipped, start, wait_until,
 };
 
 /// Runs what needs a lab; `None`, with a word, where this machine cannot have one.
@@ -32,45 +32,47 @@ const QUEUE: &str = "[interface.eth0]\ntxqueuelen = 10000\n";
 
 #[test]
 fn a_window_at_60_ms_is_a_gain_with_its_interval() {
-    let _alone = alone();
-    let folder = Folder::new();
-    let before = folder.with("before.toml", NARROW);
-    let after = folder.with("after.toml", WIDE);
-    let words = format!(
-        "prove --before {} --after {} --path --rate 40M --rtt 60ms --pairs 6 -t 2 --json",
-        before.display(),
-        after.display()
-    );
-    let Some(done) = in_lab("a window at 60 ms", &mut linerate(&words)) else {
-        return;
-    };
-    let proof = &done.expect(0).json()["proof"];
-    assert_eq!(proof["verdict"], "better", "{proof}");
-    let low = proof.pointer("/effect/share/low").and_then(Value::as_f64);
-    assert!(low.is_some_and(|low| low > 0.2), "{proof}");
-    assert_eq!(proof["ratios"].as_array().map(Vec::len), Some(6));
-    assert!(
-        proof["order"]
-            .as_str()
-            .is_some_and(|order| order.contains("seed 1"))
-    );
+    measured(alone, || {
+        let folder = Folder::new();
+        let before = folder.with("before.toml", NARROW);
+        let after = folder.with("after.toml", WIDE);
+        let words = format!(
+            "prove --before {} --after {} --path --rate 40M --rtt 60ms --pairs 6 -t 2 --json",
+            before.display(),
+            after.display()
+        );
+        let Some(done) = in_lab("a window at 60 ms", &mut linerate(&words)) else {
+            return;
+        };
+        let proof = &done.expect(0).json()["proof"];
+        assert_eq!(proof["verdict"], "better", "{proof}");
+        let low = proof.pointer("/effect/share/low").and_then(Value::as_f64);
+        assert!(low.is_some_and(|low| low > 0.2), "{proof}");
+        assert_eq!(proof["ratios"].as_array().map(Vec::len), Some(6));
+        assert!(
+            proof["order"]
+                .as_str()
+                .is_some_and(|order| order.contains("seed 1"))
+        );
+    });
 }
 
 #[test]
 fn a_transmit_queue_that_nothing_uses_is_no_effect() {
-    let _alone = alone();
-    let folder = Folder::new();
-    let after = folder.with("after.toml", QUEUE);
-    let words = format!(
-        "prove --after {} --path --rate 40M --rtt 4ms --pairs 4 --least 20% -t 1",
-        after.display()
-    );
-    let Some(done) = in_lab("a transmit queue", &mut linerate(&words)) else {
-        return;
-    };
-    let done = done.expect(0);
-    assert!(done.out.contains("no effect"), "{}", done.out);
-    assert!(done.out.contains("noqueue"), "{}", done.out);
+    measured(alone, || {
+        let folder = Folder::new();
+        let after = folder.with("after.toml", QUEUE);
+        let words = format!(
+            "prove --after {} --path --rate 40M --rtt 4ms --pairs 4 --least 20% -t 1",
+            after.display()
+        );
+        let Some(done) = in_lab("a transmit queue", &mut linerate(&words)) else {
+            return;
+        };
+        let done = done.expect(0);
+        assert!(done.out.contains("no effect"), "{}", done.out);
+        assert!(done.out.contains("noqueue"), "{}", done.out);
+    });
 }
 
 const SWEEP: &str = "name = \"small\"\ntest = \"-t 1\"\nrepetitions = 3\n[lab]\nrate = \"40M\"\nmax_packet = { bytes = 1500 }\n[[factor]]\nname = \"RTT\"\nvary = \"path.rtt\"\nlevels = [\"2ms\", \"4ms\"]\n[[factor]]\nname = \"MTU\"\nvary = \"interface.eth0.mtu\"\nlevels = [1500, 9000]\n";
@@ -415,50 +417,51 @@ const LARGE_PACKETS: &str = "[interface.a0]\nmtu = 1500\n";
 
 #[test]
 fn an_apply_with_a_proof_applies_a_gain_and_nothing_else() {
-    let _alone = alone();
-    let Some(hosts) = two_hosts("an apply with a proof") else {
-        return;
-    };
-    let a = &hosts.a;
-    // Packets below 1280 bytes are no fair test of a host with IPv6; where there is none, nothing has to be switched off.
-    drop(a.sysctl("net.ipv6.conf.all.disable_ipv6", "1"));
-    a.tc("qdisc add dev a0 root tbf rate 40mbit burst 16kb latency 20ms");
-    let server = hosts.b.serve("");
-    let folder = Folder::new();
-    let state = folder.file("state");
-    let apply = |text: &str, more: &str| {
-        let profile = folder.with("profile.toml", text);
-        let words = format!(
-            "tune apply {} --state {} --prove {B} --pairs 6 --allow link-flap {more} -- -p {} -t 1",
-            profile.display(),
-            state.display(),
-            server.port
-        );
-        run(&mut a.linerate(&words), Duration::from_mins(2))
-    };
-    let mtu = || {
-        let output = a.command("ip").args(["link", "show", "a0"]).output();
-        let text = String::from_utf8_lossy(&output.expect("ip runs").stdout).into_owned();
-        let mut words = text.split_whitespace().skip_while(|word| *word != "mtu");
-        words.nth(1).map(str::to_owned).expect("an MTU")
-    };
-    let applied = || std::fs::read_dir(&state).is_ok_and(|names| names.flatten().count() > 1);
+    measured(alone, || {
+        let Some(hosts) = two_hosts("an apply with a proof") else {
+            return;
+        };
+        let a = &hosts.a;
+        // Packets below 1280 bytes are no fair test of a host with IPv6; where there is none, nothing has to be switched off.
+        drop(a.sysctl("net.ipv6.conf.all.disable_ipv6", "1"));
+        a.tc("qdisc add dev a0 root tbf rate 40mbit burst 16kb latency 20ms");
+        let server = hosts.b.serve("");
+        let folder = Folder::new();
+        let state = folder.file("state");
+        let apply = |text: &str, more: &str| {
+            let profile = folder.with("profile.toml", text);
+            let words = format!(
+                "tune apply {} --state {} --prove {B} --pairs 6 --allow link-flap {more} -- -p {} -t 1",
+                profile.display(),
+                state.display(),
+                server.port
+            );
+            run(&mut a.linerate(&words), Duration::from_mins(2))
+        };
+        let mtu = || {
+            let output = a.command("ip").args(["link", "show", "a0"]).output();
+            let text = String::from_utf8_lossy(&output.expect("ip runs").stdout).into_owned();
+            let mut words = text.split_whitespace().skip_while(|word| *word != "mtu");
+            words.nth(1).map(str::to_owned).expect("an MTU")
+        };
+        let applied = || std::fs::read_dir(&state).is_ok_and(|names| names.flatten().count() > 1);
 
-    let loss = apply(SMALL_PACKETS, "").expect(7);
-    assert!(loss.error.contains("it is a loss"), "{}", loss.error);
-    assert!(loss.out.contains("After against before: −"), "{}", loss.out);
-    assert_eq!((mtu().as_str(), applied()), ("1500", false));
+        let loss = apply(SMALL_PACKETS, "").expect(7);
+        assert!(loss.error.contains("it is a loss"), "{}", loss.error);
+        assert!(loss.out.contains("After against before: −"), "{}", loss.out);
+        assert_eq!((mtu().as_str(), applied()), ("1500", false));
 
-    let none = apply("[interface.a0]\ntxqueuelen = 900\n", "").expect(1);
-    assert!(none.error.contains("it is no gain"), "{}", none.error);
-    assert!(!applied());
+        let none = apply("[interface.a0]\ntxqueuelen = 900\n", "").expect(1);
+        assert!(none.error.contains("it is no gain"), "{}", none.error);
+        assert!(!applied());
 
-    a.ip("link set a0 mtu 600");
-    let gain = apply(LARGE_PACKETS, "--json --yes").expect(0).json();
-    assert_eq!(gain["proof"]["verdict"], "better", "{gain}");
-    assert_eq!(gain["set"]["state"], "confirmed", "{gain}");
-    assert_eq!(mtu(), "1500");
-    let revert = format!("tune revert --state {}", state.display());
-    run(&mut a.linerate(&revert), LONG).expect(0);
-    assert_eq!(mtu(), "600");
+        a.ip("link set a0 mtu 600");
+        let gain = apply(LARGE_PACKETS, "--json --yes").expect(0).json();
+        assert_eq!(gain["proof"]["verdict"], "better", "{gain}");
+        assert_eq!(gain["set"]["state"], "confirmed", "{gain}");
+        assert_eq!(mtu(), "1500");
+        let revert = format!("tune revert --state {}", state.display());
+        run(&mut a.linerate(&revert), LONG).expect(0);
+        assert_eq!(mtu(), "600");
+    });
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use linerate_model::record::RunRecord;
 
 use crate::harness::{
-    Folder, Hosts, LONG, Server, alone, number, record, run, say, start, wait_until,
+    Folder, Hosts, LONG, Server, alone, measured, number, record, run, say, start, wait_until,
 };
 
 /// Tries; the best counts, since other programs use the machine.
@@ -58,99 +58,102 @@ fn cadence_holds(what: &str, mut test: impl FnMut() -> RunRecord) {
 /// sample's call does the stream's own work, and its time is not the sample's.
 #[test]
 fn sampling_at_1_khz_takes_less_than_a_hundredth_of_the_time() {
-    let _alone = alone();
-    let server = Server::linerate(&[]);
-    let mut tried = Vec::new();
-    for words in ["-C reno", "-C reno -R", "-u -b 1G"] {
-        // A machine whose CPUs others take away makes each call look longer: the best of some tries counts.
-        let mut best = f64::INFINITY;
-        for _ in 0..TRIES {
-            let folder = Folder::new();
-            let file = folder.file("run.json");
-            let mut command = server.client(&format!("-t 2 --sample 1ms {words} -o"));
-            run(command.arg(&file), LONG).expect(0);
-            let record = record(&file);
-            let share = [&record.client, &record.server]
-                .into_iter()
-                .map(|end| {
-                    let end = end.as_ref().unwrap();
-                    let wall = end.end_ns.0 - end.start_ns.0;
-                    let stream = &end.streams[0];
-                    assert!(
-                        stream.samples.at_ns().len() > 500,
-                        "{} samples",
-                        stream.samples.at_ns().len()
-                    );
-                    assert!(stream.sampling_ns > 0);
-                    stream.sampling_ns as f64 / wall as f64
-                })
-                .fold(0.0, f64::max);
-            best = best.min(share);
-            if best < 0.01 {
-                break;
+    measured(alone, || {
+        let server = Server::linerate(&[]);
+        let mut tried = Vec::new();
+        for words in ["-C reno", "-C reno -R", "-u -b 1G"] {
+            // A machine whose CPUs others take away makes each call look longer: the best of some tries counts.
+            let mut best = f64::INFINITY;
+            for _ in 0..TRIES {
+                let folder = Folder::new();
+                let file = folder.file("run.json");
+                let mut command = server.client(&format!("-t 2 --sample 1ms {words} -o"));
+                run(command.arg(&file), LONG).expect(0);
+                let record = record(&file);
+                let share = [&record.client, &record.server]
+                    .into_iter()
+                    .map(|end| {
+                        let end = end.as_ref().unwrap();
+                        let wall = end.end_ns.0 - end.start_ns.0;
+                        let stream = &end.streams[0];
+                        assert!(
+                            stream.samples.at_ns().len() > 500,
+                            "{} samples",
+                            stream.samples.at_ns().len()
+                        );
+                        assert!(stream.sampling_ns > 0);
+                        stream.sampling_ns as f64 / wall as f64
+                    })
+                    .fold(0.0, f64::max);
+                best = best.min(share);
+                if best < 0.01 {
+                    break;
+                }
             }
+            say(&format!(
+                "sampling at 1 kHz {words}: {:.2} % of the time",
+                100.0 * best
+            ));
+            tried.push(best);
         }
-        say(&format!(
-            "sampling at 1 kHz {words}: {:.2} % of the time",
-            100.0 * best
-        ));
-        tried.push(best);
-    }
-    assert!(tried.iter().all(|share| *share < 0.01), "{tried:?}");
+        assert!(tried.iter().all(|share| *share < 0.01), "{tried:?}");
+    });
 }
 
 #[test]
 fn the_cadence_holds_at_1_mbit_per_s() {
-    let _alone = alone();
-    let Some(hosts) = Hosts::new("the cadence at 1 Mbit/s") else {
-        return;
-    };
-    hosts
-        .a
-        .tc("qdisc add dev a0 root tbf rate 1mbit burst 8kb latency 5s");
-    let server = hosts.b.serve("");
-    let folder = Folder::new();
-    let file = folder.file("run.json");
-    cadence_holds("1 Mbit/s", || {
-        run(hosts.client(&server, "-t 3 -o").arg(&file), LONG).expect(0);
-        record(&file)
+    measured(alone, || {
+        let Some(hosts) = Hosts::new("the cadence at 1 Mbit/s") else {
+            return;
+        };
+        hosts
+            .a
+            .tc("qdisc add dev a0 root tbf rate 1mbit burst 8kb latency 5s");
+        let server = hosts.b.serve("");
+        let folder = Folder::new();
+        let file = folder.file("run.json");
+        cadence_holds("1 Mbit/s", || {
+            run(hosts.client(&server, "-t 3 -o").arg(&file), LONG).expect(0);
+            record(&file)
+        });
     });
 }
 
 #[test]
 fn the_cadence_holds_on_a_path_that_stalls_for_two_seconds() {
-    let _alone = alone();
-    let Some(hosts) = Hosts::new("the cadence on a stalled path") else {
-        return;
-    };
-    let server = hosts.b.serve("");
-    let folder = Folder::new();
-    let file = folder.file("run.json");
-    cadence_holds("stalled", || {
-        let mut command = hosts.client(&server, "-t 5 -b 100M -i 0.2 --json-stream -o");
-        let client = start(command.arg(&file));
-        let moves = wait_until(Duration::from_secs(20), || {
-            client.out().contains("\"interval\"")
+    measured(alone, || {
+        let Some(hosts) = Hosts::new("the cadence on a stalled path") else {
+            return;
+        };
+        let server = hosts.b.serve("");
+        let folder = Folder::new();
+        let file = folder.file("run.json");
+        cadence_holds("stalled", || {
+            let mut command = hosts.client(&server, "-t 5 -b 100M -i 0.2 --json-stream -o");
+            let client = start(command.arg(&file));
+            let moves = wait_until(Duration::from_secs(20), || {
+                client.out().contains("\"interval\"")
+            });
+            assert!(moves, "{}{}", client.out(), client.error());
+            // Everything that is sent from here on waits.
+            hosts
+                .a
+                .tc("qdisc add dev a0 root tbf rate 8bit burst 1600 limit 100000000");
+            // The stall itself, two seconds of the test's ten intervals.
+            let seen = client.out().matches("\"interval\"").count();
+            wait_until(Duration::from_secs(4), || {
+                client.out().matches("\"interval\"").count() >= seen + 10
+            });
+            hosts.a.tc("qdisc del dev a0 root");
+            client.wait(LONG).expect(0);
+            let record = record(&file);
+            let sender = &record.client.as_ref().unwrap().streams[0];
+            let acked = sender.samples.column("bytes_acked").unwrap();
+            let at = sender.samples.at_ns();
+            let still = longest_stall(at, acked);
+            assert!(still > 1.5e9, "it stalled for {still} ns only");
+            record
         });
-        assert!(moves, "{}{}", client.out(), client.error());
-        // Everything that is sent from here on waits.
-        hosts
-            .a
-            .tc("qdisc add dev a0 root tbf rate 8bit burst 1600 limit 100000000");
-        // The stall itself, two seconds of the test's ten intervals.
-        let seen = client.out().matches("\"interval\"").count();
-        wait_until(Duration::from_secs(4), || {
-            client.out().matches("\"interval\"").count() >= seen + 10
-        });
-        hosts.a.tc("qdisc del dev a0 root");
-        client.wait(LONG).expect(0);
-        let record = record(&file);
-        let sender = &record.client.as_ref().unwrap().streams[0];
-        let acked = sender.samples.column("bytes_acked").unwrap();
-        let at = sender.samples.at_ns();
-        let still = longest_stall(at, acked);
-        assert!(still > 1.5e9, "it stalled for {still} ns only");
-        record
     });
 }
 
@@ -169,19 +172,20 @@ fn longest_stall(at: &[u64], counter: &[u64]) -> f64 {
 
 #[test]
 fn one_mebibyte_ends_in_less_than_20_ms() {
-    let _alone = alone();
-    let server = Server::linerate(&[]);
-    let mut tried: Vec<f64> = (0..10)
-        .map(|_| {
-            let done = run(&mut server.client("-n 1M --json"), LONG).expect(0);
-            assert_eq!(
-                number(&done.json(), "/ledger/directions/0/total/read"),
-                1 << 20
-            );
-            done.took.as_secs_f64() * 1e3
-        })
-        .collect();
-    tried.sort_by(f64::total_cmp);
-    say(&format!("-n 1M, the whole process: {tried:.1?} ms"));
-    assert!(tried[0] < 20.0, "{tried:?}");
+    measured(alone, || {
+        let server = Server::linerate(&[]);
+        let mut tried: Vec<f64> = (0..10)
+            .map(|_| {
+                let done = run(&mut server.client("-n 1M --json"), LONG).expect(0);
+                assert_eq!(
+                    number(&done.json(), "/ledger/directions/0/total/read"),
+                    1 << 20
+                );
+                done.took.as_secs_f64() * 1e3
+            })
+            .collect();
+        tried.sort_by(f64::total_cmp);
+        say(&format!("-n 1M, the whole process: {tried:.1?} ms"));
+        assert!(tried[0] < 20.0, "{tried:?}");
+    });
 }

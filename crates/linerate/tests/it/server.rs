@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::harness::raw::{self, Raw};
 use crate::harness::{
-    Folder, LINERATE, LONG, Running, Server, alone, assert_balanced, beside, iperf3, number, run,
-    say, start, start_with, wait_until,
+    Folder, LINERATE, LONG, Running, Server, alone, assert_balanced, beside, iperf3, measured,
+    number, run, say, start, start_with, wait_until,
 };
 
 /// A short test goes well, with a balanced ledger.
@@ -273,12 +273,13 @@ fn limits_are_kept_and_told() {
 
 #[test]
 fn a_rate_limit_holds_a_client_that_asks_for_none() {
-    let _beside = beside();
-    let server = Server::linerate(&["--max-rate", "10M"]);
-    let done = run(&mut server.client("-t 30 --json"), LONG).expect(4);
-    assert!(done.error.contains("rate"), "{}", done.error);
-    assert_eq!(done.json()["outcome"]["how"], "failed");
-    assert!(done.took < Duration::from_secs(20), "{:?}", done.took);
+    measured(beside, || {
+        let server = Server::linerate(&["--max-rate", "10M"]);
+        let done = run(&mut server.client("-t 30 --json"), LONG).expect(4);
+        assert!(done.error.contains("rate"), "{}", done.error);
+        assert_eq!(done.json()["outcome"]["how"], "failed");
+        assert!(done.took < Duration::from_secs(20), "{:?}", done.took);
+    });
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::harness::{Host, Hosts, LONG, alone, checks, findings, number, run, skipped};
+use crate::harness::{Host, Hosts, LONG, alone, checks, findings, measured, number, run, skipped};
 
 /// Below, round trips are short. There bbr paces what the window would allow, and the kernel's clocks share the
 /// time between the two; reno waits for the window alone.
@@ -40,91 +40,96 @@ fn small_buffers(host: &Host, device: &str, what: &str) -> bool {
 
 #[test]
 fn a_small_receive_buffer_is_the_receive_window() {
-    let _alone = alone();
-    let what = "a path with a small receive buffer";
-    let Some(hosts) = Hosts::new(what) else {
-        return;
-    };
-    if small_buffers(&hosts.b, "b0", what) {
-        let found = verdict(&hosts, RENO);
-        assert_eq!(found[0], "receive-window", "{found:?}");
-        assert!(!found.iter().any(|id| id == "path-full"), "{found:?}");
-    }
+    measured(alone, || {
+        let what = "a path with a small receive buffer";
+        let Some(hosts) = Hosts::new(what) else {
+            return;
+        };
+        if small_buffers(&hosts.b, "b0", what) {
+            let found = verdict(&hosts, RENO);
+            assert_eq!(found[0], "receive-window", "{found:?}");
+            assert!(!found.iter().any(|id| id == "path-full"), "{found:?}");
+        }
+    });
 }
 
 #[test]
 fn a_small_receive_buffer_at_the_client_is_the_receive_window_in_reverse() {
-    let _alone = alone();
-    let what = "a path with a small receive buffer, in reverse";
-    let Some(hosts) = Hosts::new(what) else {
-        return;
-    };
-    if small_buffers(&hosts.a, "a0", what) {
-        let found = verdict(&hosts, &format!("-R {RENO}"));
-        assert_eq!(found[0], "receive-window", "{found:?}");
-        assert!(!found.iter().any(|id| id == "path-full"), "{found:?}");
-    }
+    measured(alone, || {
+        let what = "a path with a small receive buffer, in reverse";
+        let Some(hosts) = Hosts::new(what) else {
+            return;
+        };
+        if small_buffers(&hosts.a, "a0", what) {
+            let found = verdict(&hosts, &format!("-R {RENO}"));
+            assert_eq!(found[0], "receive-window", "{found:?}");
+            assert!(!found.iter().any(|id| id == "path-full"), "{found:?}");
+        }
+    });
 }
 
 #[test]
 fn a_slow_queue_is_a_full_path() {
-    let _alone = alone();
-    let Some(hosts) = Hosts::new("a path with a slow queue") else {
-        return;
-    };
-    hosts
-        .a
-        .tc("qdisc add dev a0 root tbf rate 100mbit burst 64kb latency 100ms");
-    for words in ["", "-P 4"] {
-        let found = verdict(&hosts, words);
-        assert_eq!(found[0], "path-full", "{words}: {found:?}");
-        assert!(
-            !found.iter().any(|id| id == "receive-window"),
-            "{words}: {found:?}"
-        );
-    }
+    measured(alone, || {
+        let Some(hosts) = Hosts::new("a path with a slow queue") else {
+            return;
+        };
+        hosts
+            .a
+            .tc("qdisc add dev a0 root tbf rate 100mbit burst 64kb latency 100ms");
+        for words in ["", "-P 4"] {
+            let found = verdict(&hosts, words);
+            assert_eq!(found[0], "path-full", "{words}: {found:?}");
+            assert!(
+                !found.iter().any(|id| id == "receive-window"),
+                "{words}: {found:?}"
+            );
+        }
+    });
 }
 
 #[test]
 fn a_rate_that_was_asked_for_is_not_the_paths() {
-    let _alone = alone();
-    let Some(hosts) = Hosts::new("a path that is asked for little") else {
-        return;
-    };
-    let found = verdict(&hosts, "-b 20M");
-    assert_eq!(found[0], "rate-capped", "{found:?}");
+    measured(alone, || {
+        let Some(hosts) = Hosts::new("a path that is asked for little") else {
+            return;
+        };
+        let found = verdict(&hosts, "-b 20M");
+        assert_eq!(found[0], "rate-capped", "{found:?}");
+    });
 }
 
 /// Frames longer than the far end takes vanish, and no message says so: data stalls, but the control
 /// connection's segments are small from the first.
 #[test]
 fn where_large_packets_vanish_the_result_still_comes() {
-    let _alone = alone();
-    let Some(hosts) = Hosts::new("a path where large packets vanish") else {
-        return;
-    };
-    // One packet a segment, so that the far end sees their real length.
-    hosts.a.ip("link set a0 gso_max_segs 1");
-    hosts.b.ip("link set b0 mtu 600");
-    hosts.b.ip("route replace 192.0.2.0/30 dev b0 advmss 1460");
-    let server = hosts.b.serve("");
-    let done = run(
-        &mut hosts.client(&server, "-t 2 --json"),
-        Duration::from_secs(50),
-    );
-    let document = done.json();
-    assert!(number(&document, "/ledger/directions/0/total/written") > 0);
-    // The server's half came through, and says that nothing arrived.
-    assert_eq!(document["server"]["known"], true, "{}", done.error);
-    assert_eq!(number(&document, "/ledger/directions/0/total/read"), 0);
-    let broken: Vec<_> = checks(&document)
-        .into_iter()
-        .filter(|check| !check.holds)
-        .collect();
-    assert!(broken.is_empty(), "{broken:?}");
-    assert!(
-        done.code() == Some(0) || done.code() == Some(4),
-        "{:?}",
-        done.code()
-    );
+    measured(alone, || {
+        let Some(hosts) = Hosts::new("a path where large packets vanish") else {
+            return;
+        };
+        // One packet a segment, so that the far end sees their real length.
+        hosts.a.ip("link set a0 gso_max_segs 1");
+        hosts.b.ip("link set b0 mtu 600");
+        hosts.b.ip("route replace 192.0.2.0/30 dev b0 advmss 1460");
+        let server = hosts.b.serve("");
+        let done = run(
+            &mut hosts.client(&server, "-t 2 --json"),
+            Duration::from_secs(50),
+        );
+        let document = done.json();
+        assert!(number(&document, "/ledger/directions/0/total/written") > 0);
+        // The server's half came through, and says that nothing arrived.
+        assert_eq!(document["server"]["known"], true, "{}", done.error);
+        assert_eq!(number(&document, "/ledger/directions/0/total/read"), 0);
+        let broken: Vec<_> = checks(&document)
+            .into_iter()
+            .filter(|check| !check.holds)
+            .collect();
+        assert!(broken.is_empty(), "{broken:?}");
+        assert!(
+            done.code() == Some(0) || done.code() == Some(4),
+            "{:?}",
+            done.code()
+        );
+    });
 }

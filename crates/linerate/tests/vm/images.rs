@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::say;
+use crate::skipped;
 
 /// The kernels, the first stages, the disk with Debian and the disk with the program.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) fn images(what: &str) -> Option<&'static Images> {
     match IMAGES.get_or_init(make) {
         Ok(images) => Some(images),
         Err(why) => {
-            say(&format!("skipped: {what}: {why}"));
+            skipped(what, why);
             None
         }
     }

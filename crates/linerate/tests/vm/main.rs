@@ -8,6 +8,8 @@
 )]
 
 mod audit;
+#[path = "../it/harness/disturbance.rs"]
+mod disturbance;
 mod guests;
 mod images;
 mod machine;
@@ -25,4 +27,9 @@ use std::io::Write as _;
 /// Says a figure, for whoever reads the log.
 pub(crate) fn say(text: &str) {
     drop(writeln!(std::io::stderr(), "{text}"));
+}
+
+/// Says that something was not tested.
+pub(crate) fn skipped(what: &str, why: &str) {
+    say(&format!("skipped: {what}: {why}"));
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::disturbance::measured;
 use crate::images::images;
 use crate::machine::{Build, Disk, Machine, System};
 
@@ -37,13 +38,18 @@ fn a_lab_by_netem_and_tbf() {
     let Some(images) = images("a_lab_by_netem_and_tbf") else {
         return;
     };
-    let disk = Disk::new(images);
-    let mut machine = Machine::boot(&disk, &Build::new(System::Small, &[]));
-    shaped(&mut machine);
-    lossy(&mut machine);
-    batches(&mut machine);
-    without_queues(&mut machine);
-    machine.power_off();
+    measured(
+        || (),
+        || {
+            let disk = Disk::new(images);
+            let mut machine = Machine::boot(&disk, &Build::new(System::Small, &[]));
+            shaped(&mut machine);
+            lossy(&mut machine);
+            batches(&mut machine);
+            without_queues(&mut machine);
+            machine.power_off();
+        },
+    );
 }
 
 /// Delay, rate and a change: what the ends saw is what was asked for, by the disciplines that are named.

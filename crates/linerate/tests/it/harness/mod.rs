@@ -1,5 +1,6 @@
 //! What all tests use: processes that end with the test, folders, waiting for a condition.
 
+mod disturbance;
 mod hosts;
 mod process;
 pub(crate) mod raw;
@@ -15,6 +16,7 @@ use linerate_model::ledger::Check;
 use linerate_model::record::RunRecord;
 use serde_json::Value;
 
+pub(crate) use disturbance::measured;
 pub(crate) use hosts::{B, Host, Hosts};
 pub(crate) use process::{Done, Running, linerate, run, start, start_with};
 pub(crate) use server::{Server, free_port};
