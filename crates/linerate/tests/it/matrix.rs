@@ -9,14 +9,15 @@
 
 use std::collections::VecDeque;
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use linerate_model::ledger::{Check, Ledger};
 use linerate_model::record::{Flow, RunRecord};
 use serde_json::Value;
 
 use crate::harness::{
-    Folder, LONG, Server, alone, assert_balanced, checks, iperf3, newest, number, run, say,
+    Folder, LONG, Server, alone, assert_balanced, checks, iperf3, measured, newest, number, run,
+    say,
 };
 
 /// Cells at once. Two where a stock server must have read everything within the time that our client gives it.
@@ -204,7 +205,7 @@ fn our_client_at(binary: &str, name: &str, uncounted: u64) {
     every_cell(name, AT_ONCE_AT_STOCK, |cell| {
         let mut unread = 0;
         for last in [false, false, false, true] {
-            let turn = busy.lock().unwrap();
+            let turn = busy.lock().unwrap_or_else(PoisonError::into_inner);
             // The first try runs beside others.
             if unread == 0 {
                 drop(turn);
@@ -275,20 +276,22 @@ fn our_client_once(binary: &str, cell: Cell, uncounted: u64) -> u64 {
 
 #[test]
 fn our_client_and_debians_server_agree_in_every_cell() {
-    let _alone = alone();
-    let Some(binary) = iperf3("matrix, our client at Debian's iperf3") else {
-        return;
-    };
-    our_client_at(binary, "linerate, iperf3", 0);
+    measured(alone, || {
+        let Some(binary) = iperf3("matrix, our client at Debian's iperf3") else {
+            return;
+        };
+        our_client_at(binary, "linerate, iperf3", 0);
+    });
 }
 
 #[test]
 fn our_client_and_the_newest_server_agree_in_every_cell() {
-    let _alone = alone();
-    let Some(binary) = newest("matrix, our client at the newest iperf3") else {
-        return;
-    };
-    our_client_at(&binary, "linerate, newest iperf3", OUR_BLOCK);
+    measured(alone, || {
+        let Some(binary) = newest("matrix, our client at the newest iperf3") else {
+            return;
+        };
+        our_client_at(&binary, "linerate, newest iperf3", OUR_BLOCK);
+    });
 }
 
 /// A stock client at our server.
