@@ -660,6 +660,12 @@ fn no_link_of_an_image_leads_out_of_it() {
     link(&outside, "etc/sysctl.d");
     link(&outside, "var");
     let here = files.root().join(outside.strip_prefix("/").unwrap());
+    // Nor does one of a file with old values, which then cannot be made.
+    let lock = here.join("lib/linerate/tune/lock");
+    std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(outside.join("lock"), &lock).unwrap();
+    run(&mut files.apply("--yes"), LONG).expect(5);
+    std::fs::remove_file(lock).unwrap();
 
     let mut plan = files.tune("plan");
     let plan = run(plan.arg(files.folder.file("profile.toml")), LONG).expect(0);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use linerate_kernel::file;
@@ -23,10 +22,6 @@ impl Store {
         Self { folder }
     }
 
-    fn path(&self) -> PathBuf {
-        self.folder.join(NAME)
-    }
-
     /// Held until it is dropped.
     pub(super) fn lock(&self) -> Result<File, String> {
         let say = |error| format!("cannot lock {}: {error}", self.folder.display());
@@ -38,15 +33,17 @@ impl Store {
 
     /// Nothing, where nothing was applied yet.
     pub(super) fn read(&self) -> Result<State, String> {
-        let path = self.path();
-        let name = path.display();
-        match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
-                format!("{name} is no state of interfaces ({error}); remove it, and all that is declared is applied again")
-            }),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(State::default()),
-            Err(error) => Err(format!("cannot read {name}: {error}")),
-        }
+        let text = kept_file::read(&Root::at(&self.folder), NAME);
+        let Some(text) = text.map_err(|error| error.to_string())? else {
+            return Ok(State::default());
+        };
+        serde_json::from_str(&text).map_err(|error| {
+            let name = self.folder.join(NAME);
+            format!(
+                "{} is no state of interfaces ({error}); remove it, and all that is declared is applied again",
+                name.display()
+            )
+        })
     }
 
     pub(super) fn write(&self, state: &State) -> Result<(), String> {
