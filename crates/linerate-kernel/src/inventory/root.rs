@@ -132,7 +132,7 @@ impl Root {
 
     /// Where a name itself stands, to be written anew or removed: links before it are followed, it is not. An absolute
     /// link begins at the folder, and no `..` leads above it, as in a machine that has it as its root
-    /// (path_resolution(7)); what is not there yet stands where it would be made. Nobody may change links meanwhile: the
+    /// (`path_resolution(7)`); what is not there yet stands where it would be made. Nobody may change links meanwhile: the
     /// names are looked at one after the other, and the whole path is used after that.
     ///
     /// # Errors
