@@ -1,31 +1,32 @@
 //! Files that keep settings over a boot: written so that a reader and a power cut see the old file or the new one,
-//! never a part of it.
+//! never a part of it. Each is named by its path from a root, and no link leads out of that.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use linerate_kernel::inventory::Root;
+
 use crate::state_folder::{StateError, failed, sync_folder};
 
 /// No such file is longer.
 const LONGEST: u64 = 4 << 20;
 
-/// A path like `/etc/sysctl.d/95-linerate.conf` below a root.
-pub fn below(root: &Path, path: &str) -> PathBuf {
-    root.join(path.trim_start_matches('/'))
-}
-
 /// The text of a file; `None` where there is none.
 ///
 /// # Errors
 /// One that cannot be read, or is no text.
-pub fn read(path: &Path) -> Result<Option<String>, StateError> {
+pub fn read(root: &Root, path: &str) -> Result<Option<String>, StateError> {
     let mut text = String::new();
-    match File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text)) {
+    let read = root
+        .resolved(path)
+        .and_then(File::open)
+        .and_then(|file| file.take(LONGEST).read_to_string(&mut text));
+    match read {
         Ok(_) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failed("read", path)(error)),
+        Err(error) => Err(failed("read", &below(root, path))(error)),
     }
 }
 
@@ -33,21 +34,22 @@ pub fn read(path: &Path) -> Result<Option<String>, StateError> {
 ///
 /// # Errors
 /// One that cannot be read.
-pub fn names(folder: &Path) -> Result<Vec<String>, StateError> {
-    match std::fs::read_dir(folder) {
+pub fn names(root: &Root, folder: &str) -> Result<Vec<String>, StateError> {
+    match root.resolved(folder).and_then(std::fs::read_dir) {
         Ok(entries) => Ok(entries
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
             .collect()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(failed("read", folder)(error)),
+        Err(error) => Err(failed("read", &below(root, folder))(error)),
     }
 }
 
-/// Puts a file there, on disk when this returns. Folders are made as they are needed.
+/// Puts a file there, in the place of a link too, on disk when this returns. Folders are made as they are needed.
 ///
 /// # Errors
 /// Those of the file system; the file is then as it was.
-pub fn write(path: &Path, text: &str) -> Result<(), StateError> {
+pub fn write(root: &Root, path: &str, text: &str) -> Result<(), StateError> {
+    let path = &entry(root, path)?;
     let folder = path.parent().unwrap_or(Path::new("/"));
     make(folder).map_err(failed("make the folder", folder))?;
     let mut begun = path.as_os_str().to_owned();
@@ -88,14 +90,25 @@ fn make(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a file, on disk when this returns; one that is not there is no error.
+/// Removes a file, or a link, on disk when this returns; one that is not there is no error.
 ///
 /// # Errors
 /// Those of the file system.
-pub fn remove(path: &Path) -> Result<(), StateError> {
+pub fn remove(root: &Root, path: &str) -> Result<(), StateError> {
+    let path = &entry(root, path)?;
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(failed("remove", path)(error)),
         Ok(()) => sync_folder(path.parent().unwrap_or(Path::new("/"))),
     }
+}
+
+/// Where a file is written or removed.
+fn entry(root: &Root, path: &str) -> Result<PathBuf, StateError> {
+    root.entry(path).map_err(failed("find", &below(root, path)))
+}
+
+/// How a file below a root is told.
+pub fn below(root: &Root, path: &str) -> PathBuf {
+    root.folder().join(path.trim_start_matches('/'))
 }

@@ -4,7 +4,7 @@
 pub mod irqbalance;
 pub mod networkd;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use linerate_model::change_set::SetState;
@@ -116,12 +116,8 @@ pub fn files(confirmed: &[Confirmed], facts: &HostFacts, others: &Others, remove
         .into_iter()
         .map(|(path, text)| File { path, text })
         .collect();
-    let mut told = Vec::new();
-    kept.warnings.retain(|warning| {
-        let new = !told.contains(warning);
-        told.push(warning.clone());
-        new
-    });
+    let mut told = BTreeSet::new();
+    kept.warnings.retain(|warning| told.insert(warning.clone()));
     kept
 }
 

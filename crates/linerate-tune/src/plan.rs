@@ -10,7 +10,8 @@ use linerate_model::tuning::{InterfaceSetting, Object, Refusal, SCHEMA_VERSION, 
 use crate::checks::BPFTUNE;
 use crate::profile::Wish;
 
-/// The wishes that an audit amounts to: the settings of the kernel that it recommends a value for.
+/// The wishes that an audit amounts to: what it recommends a value for that a plan can set, at the cost of emptied
+/// queues at most. Rings, channels and MTU, for which most drivers take their link down, are for a profile to ask.
 pub fn wishes_of(audit: &Audit) -> Vec<Wish> {
     let mut wishes: Vec<Wish> = Vec::new();
     for verdict in audit.firing() {
@@ -18,19 +19,13 @@ pub fn wishes_of(audit: &Audit) -> Vec<Wish> {
             continue;
         };
         for change in changes {
-            let numbers = change
-                .value
-                .split(' ')
-                .all(|word| word.parse::<u64>().is_ok());
-            let name = ["cubic", "fq"].contains(&change.value.as_str());
-            let first = !wishes
-                .iter()
-                .any(|wish| wish.object.to_string() == change.setting);
-            if change.setting.starts_with("net.") && (numbers || name) && first {
+            let Some(object) = object_of(&change.setting) else {
+                continue;
+            };
+            let first = !wishes.iter().any(|wish| wish.object == object);
+            if first && is_value(&change.value) {
                 wishes.push(Wish {
-                    object: Object::Sysctl {
-                        key: change.setting.clone(),
-                    },
+                    object,
                     value: change.value.clone(),
                     from: format!("audit {}", verdict.check),
                 });
@@ -38,6 +33,41 @@ pub fn wishes_of(audit: &Audit) -> Vec<Wish> {
         }
     }
     wishes
+}
+
+/// What a setting in an audit's words is set by; `None` where a plan has nothing for it, or at too high a risk.
+fn object_of(setting: &str) -> Option<Object> {
+    if setting.starts_with("net.") {
+        let key = setting.to_owned();
+        return Some(Object::Sysctl { key });
+    }
+    if setting.starts_with("scaling_governor of ") {
+        return Some(Object::Governor);
+    }
+    let named = if let Some(rest) = setting.strip_prefix("ethtool -K ") {
+        rest.split_once(' ')
+            .map(|(interface, key)| (key, interface))
+    } else if let Some(rest) = setting.strip_prefix("qdisc of each queue of ") {
+        rest.split_once(", ")
+            .map(|(interface, _)| ("qdisc", interface))
+    } else {
+        setting.split_once(" of ")
+    };
+    let (key, interface) = named?;
+    let (setting, _) = InterfaceSetting::ALL
+        .iter()
+        .find(|(each, name)| *name == key && each.risk() <= Risk::QueueReset)?;
+    Some(Object::Interface {
+        interface: interface.to_owned(),
+        setting: *setting,
+    })
+}
+
+/// Whether an audit's value is one to set, and no advice in words.
+fn is_value(value: &str) -> bool {
+    const NAMES: [&str; 5] = ["cubic", "fq", "on", "off", "performance"];
+    let mut words = value.split(' ');
+    NAMES.contains(&value) || words.all(|word| word.parse::<u64>().is_ok())
 }
 
 /// What would be changed on a host to fulfil wishes; of several for one object, the last counts.

@@ -1,11 +1,12 @@
 //! Settings as files below a folder that stands for `/`: what /proc/sys and /sys have as files. What needs netlink or
-//! ethtool is refused; [`crate::live`] has it for the running kernel.
+//! ethtool is refused; [`crate::live`] has it for the running kernel. No link leads out of the folder.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use linerate_kernel::inventory::Root;
 use linerate_model::tuning::{InterfaceSetting, Object};
 
 use crate::settings::{Saved, SettingError, Settings};
@@ -16,18 +17,23 @@ const CPUS: &str = "sys/devices/system/cpu";
 
 /// The folder.
 #[derive(Debug, Clone)]
-pub struct Rooted(PathBuf);
+pub struct Rooted(Root);
 
 impl Rooted {
     /// A folder that stands for `/`.
     pub fn at(folder: &Path) -> Self {
-        Self(folder.to_owned())
+        Self(Root::at(folder))
+    }
+
+    fn resolved(&self, path: &str) -> Result<PathBuf, String> {
+        let found = self.0.resolved(path);
+        found.map_err(|error| reason(&self.0.folder().join(path), &error))
     }
 
     /// The file that is a setting.
     fn file(&self, object: &Object) -> Result<PathBuf, String> {
         match object {
-            Object::Sysctl { key } => Ok(self.0.join("proc/sys").join(sysctl_path(key)?)),
+            Object::Sysctl { key } => self.resolved(&format!("proc/sys/{}", sysctl_path(key)?)),
             Object::Interface { interface, setting } => {
                 let name = match setting {
                     InterfaceSetting::Mtu => "mtu",
@@ -37,7 +43,7 @@ impl Rooted {
                 if interface.contains('/') || interface.starts_with('.') {
                     return Err("that is no name of an interface".to_owned());
                 }
-                Ok(self.0.join("sys/class/net").join(interface).join(name))
+                self.resolved(&format!("sys/class/net/{interface}/{name}"))
             }
             Object::Governor => Err("no single file holds it".to_owned()),
         }
@@ -46,7 +52,7 @@ impl Rooted {
     /// Each file that holds a governor, with its name below the folder of CPUs.
     fn governors(&self) -> Result<BTreeMap<String, String>, String> {
         let mut found = BTreeMap::new();
-        let policies = self.0.join(CPUS).join("cpufreq");
+        let policies = self.resolved(&format!("{CPUS}/cpufreq"))?;
         let entries = std::fs::read_dir(&policies).map_err(|error| {
             format!(
                 "nothing scales the frequency here ({}: {error})",
@@ -54,8 +60,9 @@ impl Rooted {
             )
         })?;
         for name in entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
-            let path = policies.join(&name).join("scaling_governor");
-            if name.starts_with("policy") && path.exists() {
+            if let Ok(path) = self.governor(&name)
+                && path.exists()
+            {
                 found.insert(name, text(&path)?);
             }
         }
@@ -70,12 +77,7 @@ impl Rooted {
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(format!("'{policy}' is no policy of the frequency"));
         }
-        Ok(self
-            .0
-            .join(CPUS)
-            .join("cpufreq")
-            .join(policy)
-            .join("scaling_governor"))
+        self.resolved(&format!("{CPUS}/cpufreq/{policy}/scaling_governor"))
     }
 
     fn value(&self, object: &Object) -> Result<String, String> {

@@ -6,6 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use linerate_kernel::inventory::Root;
+
 use crate::apply::Journal;
 use crate::journal::{ChangeSet, Entry, JournalError, Snapshot, line};
 
@@ -121,7 +123,7 @@ impl StateFolder {
                 sync_folder(parent)?;
             }
         }
-        let path = self.0.join("lock");
+        let path = self.file("lock")?;
         let file = File::options()
             .create(true)
             .truncate(false)
@@ -228,7 +230,13 @@ impl StateFolder {
         if id.is_empty() || id.len() > 64 || !id.chars().all(plain) {
             return Err(StateError::NoName(id.to_owned()));
         }
-        Ok(self.0.join(format!("{id}{SUFFIX}")))
+        self.file(&format!("{id}{SUFFIX}"))
+    }
+
+    /// A file in it; no link leads out of it.
+    fn file(&self, name: &str) -> Result<PathBuf, StateError> {
+        let found = Root::at(&self.0).resolved(name);
+        found.map_err(failed("find", &self.0.join(name)))
     }
 }
 

@@ -67,10 +67,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 /// congestion window from growing (propose; 10 % were seen to hold it to a third of the path's rate).
 const OFTEN: f64 = 0.01;
 
-/// How often the sender's kernel saw reordering (`reord_seen`, since Linux 4.19), where that alone explains a
-/// rate that neither a queue nor repeats explain: it waits longer before it takes a late segment for lost, and
+/// How often the sender's kernel saw reordering (`reord_seen`, since Linux 4.19) in how many segments, where that alone
+/// explains a rate that neither a queue nor repeats explain: it waits longer before it takes a late segment for lost, and
 /// its window does not grow meanwhile.
-pub(crate) fn seen_often(case: &Case<'_>) -> Option<u64> {
+pub(crate) fn seen_often(case: &Case<'_>) -> Option<(u64, u64)> {
     if case.limit != Some(Limit::Network)
         || case.udp()
         || case.next_door()
@@ -79,9 +79,14 @@ pub(crate) fn seen_often(case: &Case<'_>) -> Option<u64> {
     {
         return None;
     }
+    seen_from(case, OFTEN)
+}
+
+/// How often it was seen and how many segments were sent, where it was seen so often at least for each of them.
+fn seen_from(case: &Case<'_>, least: f64) -> Option<(u64, u64)> {
     let seen = case.path().overtaken?;
     let sent = case.path().data_segments.filter(|sent| *sent > 0)?;
-    (seen as f64 >= OFTEN * sent as f64).then_some(seen)
+    (seen as f64 >= least * sent as f64).then_some((seen, sent))
 }
 
 /// From this share on it is worth knowing on a path that is full all the same: another host may take it for loss.
@@ -92,11 +97,7 @@ fn harmless(case: &Case<'_>) -> Option<Finding> {
     if case.udp() || case.next_door() || !rules::path_is_full(case) {
         return None;
     }
-    let seen = case.path().overtaken?;
-    let sent = case.path().data_segments.filter(|sent| *sent > 0)?;
-    if (seen as f64) < WORTH_KNOWING * sent as f64 {
-        return None;
-    }
+    let (seen, sent) = seen_from(case, WORTH_KNOWING)?;
     let sentence = format!(
         "Segments overtook one another {} times in {} segments; this sender coped with it, others may take it for loss: \
          packets of one stream take several ways (a balancer by packet, bonded links, several queues)",
@@ -113,10 +114,9 @@ fn harmless(case: &Case<'_>) -> Option<Finding> {
 }
 
 fn overtaken(case: &Case<'_>) -> Option<Finding> {
-    let Some(seen) = seen_often(case) else {
+    let Some((seen, sent)) = seen_often(case) else {
         return harmless(case);
     };
-    let sent = case.path().data_segments?;
     let share = case.network_share()?;
     let sentence = format!(
         "Segments overtook one another {} times in {} segments, which kept the congestion window small {} of the time; \

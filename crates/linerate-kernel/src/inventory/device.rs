@@ -187,6 +187,7 @@ fn interrupt(root: &Root, number: u32, line: &Line) -> Interrupt {
     Interrupt {
         number,
         name: line.name.clone(),
+        queue: None,
         allowed: set("smp_affinity_list"),
         effective: set("effective_affinity_list"),
         count: line.counts.iter().map(|(_, count)| count).sum(),

@@ -5,6 +5,7 @@
 //! kernel tells comes through [`Devices`]. What could not be read says why.
 
 mod device;
+mod interrupt_queues;
 mod links;
 mod machine;
 mod root;
@@ -31,6 +32,8 @@ pub trait Devices {
     fn routes(&self, interfaces: &[Interface]) -> Fact<Vec<RouteFacts>>;
     /// Fills in what the driver knows.
     fn drivers(&self, interface: &mut Interface);
+    /// Fills in which queue each of its interrupts is of, where that is told.
+    fn queues_of_interrupts(&self, interface: &mut Interface);
 }
 
 /// The running kernel, in the calling thread's network namespace.
@@ -58,6 +61,21 @@ impl Devices for RunningKernel {
         interface.statistics = ethtool::facts::statistics(name);
         interface.indirection = ethtool::facts::indirection(name);
     }
+
+    fn queues_of_interrupts(&self, interface: &mut Interface) {
+        let Fact::Known(interrupts) = &mut interface.interrupts else {
+            return;
+        };
+        // An older kernel does not tell; their names do then.
+        let queues = if interrupts.is_empty() {
+            BTreeMap::new()
+        } else {
+            interrupt_queues::of(interface.index).unwrap_or_default()
+        };
+        for interrupt in interrupts {
+            interrupt.queue = queues.get(&interrupt.number).copied();
+        }
+    }
 }
 
 /// No kernel: a folder of files has no interfaces.
@@ -76,6 +94,8 @@ impl Devices for NoKernel {
     }
 
     fn drivers(&self, _: &mut Interface) {}
+
+    fn queues_of_interrupts(&self, _: &mut Interface) {}
 }
 
 /// Reads everything. `now_unix_s` is the wall clock, a label.
@@ -87,6 +107,7 @@ pub fn collect(root: &Root, devices: &impl Devices, now_unix_s: u64) -> HostFact
         for interface in &mut interfaces {
             devices.drivers(interface);
             device::describe(root, interface, &lines);
+            devices.queues_of_interrupts(interface);
         }
         interfaces
     });
@@ -120,6 +141,7 @@ pub fn interface(root: &Root, devices: &impl Devices, name: &str) -> io::Result<
     if let Some(interface) = &mut found {
         devices.drivers(interface);
         device::describe(root, interface, &device::interrupt_lines(root));
+        devices.queues_of_interrupts(interface);
     }
     Ok(found)
 }

@@ -297,6 +297,10 @@ pub struct Interrupt {
     pub number: u32,
     /// Its name: `eth0-TxRx-3`.
     pub name: String,
+    /// The number of its queue, the first of several; absent where kernel or driver do not tell (netdev's generic
+    /// netlink, Linux 6.8).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<u32>,
     /// CPUs that it may go to.
     pub allowed: Fact<CpuSet>,
     /// CPUs that it does go to.

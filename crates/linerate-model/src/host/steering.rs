@@ -76,7 +76,7 @@ impl Interface {
 
     /// The interrupts of its queues, those of one queue together, by the queue's number.
     ///
-    /// A queue's is told by its name: it ends in the queue's number (`eth0-TxRx-3`, `virtio0-input.0`,
+    /// Where the kernel does not tell ([`Interrupt::queue`]), a queue's is known by its name: it ends in the queue's number (`eth0-TxRx-3`, `virtio0-input.0`,
     /// `mlx5_comp3@pci:…`). A device with a single interrupt has one queue.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Interface {
         let all = self.interrupts.ask()?;
         let mut queues: Vec<(u32, Vec<&Interrupt>)> = Vec::new();
         for interrupt in all {
-            let Some(number) = self.queue_of(&interrupt.name) else {
+            let Some(number) = interrupt.queue.or_else(|| self.queue_of(&interrupt.name)) else {
                 continue;
             };
             match queues.iter_mut().find(|(queue, _)| *queue == number) {
@@ -163,6 +163,7 @@ mod tests {
         let interrupt = |(number, (name, cpus)): (u32, &(&str, &str))| Interrupt {
             number,
             name: (*name).to_owned(),
+            queue: None,
             allowed: Fact::Known(set(cpus)),
             effective: Fact::Known(set(cpus)),
             count: 0,
@@ -207,6 +208,13 @@ mod tests {
         assert_eq!(ixgbe.irq_cpus().unwrap(), "0-3 / 2");
         assert_eq!(interface(&[("eth0", "0-3")]).irq_cpus().unwrap(), "0-3");
         assert!(interface(&[("a", "0"), ("b", "0")]).irq_cpus().is_err());
+        // What the kernel tells comes before what a name looks like.
+        let mut told = interface(&[("a-1", "4"), ("b", "5"), ("c", "0-7")]);
+        if let Fact::Known(all) = &mut told.interrupts {
+            all[0].queue = Some(1);
+            all[1].queue = Some(0);
+        }
+        assert_eq!(names(&told), [["b"], ["a-1"]]);
     }
 
     #[test]

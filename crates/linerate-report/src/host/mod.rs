@@ -75,9 +75,14 @@ pub fn persist_document(
     document("tune_persist", &kept)
 }
 
-/// Files that were removed, as a document.
-pub fn removed_document(removed: &[String]) -> String {
-    let removed = json!({ "schema_version": change_set::SCHEMA_VERSION, "removed": removed });
+/// Files that were removed, or would be, as a document; `warnings` say what remains to be done.
+pub fn removed_document(done: bool, files: &[String], warnings: &[&str]) -> String {
+    let key = if done { "removed" } else { "would_remove" };
+    let removed = json!({
+        "schema_version": change_set::SCHEMA_VERSION,
+        key: files,
+        "warnings": warnings,
+    });
     document("tune_persist", &removed)
 }
 

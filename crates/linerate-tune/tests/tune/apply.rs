@@ -150,9 +150,12 @@ impl Settings for Memory {
     }
 }
 
-/// A host of which one setting cannot be restored.
-struct Broken(Memory);
-impl Settings for Broken {
+/// A host that restores in a way of its own, and else is the one it is made of.
+struct Restores<S, R>(S, R);
+
+impl<S: Settings, R: FnMut(&mut S, &Object, &Saved) -> Result<(), SettingError>> Settings
+    for Restores<S, R>
+{
     fn read(&mut self, object: &Object) -> Result<String, SettingError> {
         self.0.read(object)
     }
@@ -163,11 +166,16 @@ impl Settings for Broken {
         self.0.write(object, value)
     }
     fn restore(&mut self, object: &Object, saved: &Saved) -> Result<(), SettingError> {
-        if object.to_string() == "b.two" {
-            return Err(refusal(object, "no such device"));
-        }
-        self.0.restore(object, saved)
+        (self.1)(&mut self.0, object, saved)
     }
+}
+
+/// One setting cannot be restored.
+fn all_but_one(host: &mut Memory, object: &Object, saved: &Saved) -> Result<(), SettingError> {
+    if object.to_string() == "b.two" {
+        return Err(refusal(object, "no such device"));
+    }
+    host.restore(object, saved)
 }
 
 /// The half that is the process and its disk.
@@ -486,7 +494,7 @@ fn what_cannot_be_restored_is_named_and_the_rest_is() {
     let (mut memory, _) = applied(Memory::new(&THREE), &three());
     memory.values.remove("b.two");
     let mut set = memory.set();
-    let mut broken = Broken(memory.clone());
+    let mut broken = Restores(memory.clone(), all_but_one);
     let unwritten = restore(
         &mut set,
         "x",
@@ -564,35 +572,22 @@ fn a_journal_that_was_cut_is_read_up_to_there() {
 
 /// A host whose old values take two calls to be written, with something else between; one of an `Upsets` sets the one
 /// after it to something else, as a number of queues that is restored after what is set by queue.
-struct Torn(Shared);
+fn torn(host: &mut Shared, object: &Object, saved: &Saved) -> Result<(), SettingError> {
+    use std::ops::Bound::{Excluded, Unbounded};
 
-impl Settings for Torn {
-    fn read(&mut self, object: &Object) -> Result<String, SettingError> {
-        self.0.read(object)
+    let torn = Saved {
+        value: "torn".to_owned(),
+        detail: "torn".to_owned(),
+    };
+    host.restore(object, &torn)?;
+    let memory = &mut *host.0.borrow_mut();
+    let key = object.to_string();
+    if memory.manners.get(&key) == Some(&Manner::Upsets)
+        && let Some((_, next)) = memory.values.range_mut((Excluded(key), Unbounded)).next()
+    {
+        *next = ("upset".to_owned(), "other".to_owned());
     }
-    fn save(&mut self, object: &Object) -> Result<Saved, SettingError> {
-        self.0.save(object)
-    }
-    fn write(&mut self, object: &Object, value: &str) -> Result<(), SettingError> {
-        self.0.write(object, value)
-    }
-    fn restore(&mut self, object: &Object, saved: &Saved) -> Result<(), SettingError> {
-        use std::ops::Bound::{Excluded, Unbounded};
-
-        let torn = Saved {
-            value: "torn".to_owned(),
-            detail: "torn".to_owned(),
-        };
-        self.0.restore(object, &torn)?;
-        let memory = &mut *self.0.0.borrow_mut();
-        let key = object.to_string();
-        if memory.manners.get(&key) == Some(&Manner::Upsets)
-            && let Some((_, next)) = memory.values.range_mut((Excluded(key), Unbounded)).next()
-        {
-            *next = ("upset".to_owned(), "other".to_owned());
-        }
-        memory.restore(object, saved)
-    }
+    memory.restore(object, saved)
 }
 
 /// A revert that is killed after so many calls, and finished by whoever comes then.
@@ -601,7 +596,7 @@ fn killed_and_finished(mut memory: Memory, calls: usize) -> (Memory, ChangeSet) 
     let cell = std::rc::Rc::new(std::cell::RefCell::new(memory));
     for why in ["asked for", "cut short"] {
         let mut set = cell.borrow().set();
-        let host = &mut Torn(Shared(cell.clone()));
+        let host = &mut Restores(Shared(cell.clone()), torn);
         let journal = &mut Shared(cell.clone());
         let _ = restore(&mut set, why, Drifted::Leave, host, journal);
         cell.borrow_mut().calls_left = usize::MAX;

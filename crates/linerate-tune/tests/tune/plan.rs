@@ -1,7 +1,7 @@
 //! Profiles and plans: what is refused, in which order the rest would be done, and who else sets it.
 
 use linerate_model::audit::Risk;
-use linerate_model::host::{Fact, HostFacts, Interface};
+use linerate_model::host::{Fact, Governor, HostFacts, Interface};
 use linerate_model::tuning::TuningPlan;
 use linerate_tune::plan::{plan, wishes_of};
 use linerate_tune::profile::{parse, parse_sysctl};
@@ -366,7 +366,8 @@ fn the_audit_s_recommendations_are_a_plan_and_after_it_none() {
         [
             "net.core.default_qdisc = fq",
             "net.ipv4.tcp_rmem = 4096 131072 300000000",
-            "net.ipv4.tcp_wmem = 4096 16384 150000000"
+            "net.ipv4.tcp_wmem = 4096 16384 150000000",
+            "qdisc of eth0 = fq"
         ]
     );
     for step in &plan.steps {
@@ -379,6 +380,52 @@ fn the_audit_s_recommendations_are_a_plan_and_after_it_none() {
         .filter(|one| one.check.starts_with('T'))
         .collect();
     assert!(buffers.is_empty(), "{buffers:?}");
+}
+
+#[test]
+fn what_an_audit_says_of_cards_and_cpus_is_planned_where_no_link_goes_down() {
+    let mut facts = host("dtn");
+    facts.processors.governors = Fact::Known(vec![Governor {
+        name: "powersave".to_owned(),
+        cpus: "0-15".parse().unwrap(),
+    }]);
+    if let Fact::Known(interfaces) = &mut facts.interfaces {
+        let card = interfaces
+            .iter_mut()
+            .find(|one| one.name == "eth0")
+            .unwrap();
+        if let Fact::Known(features) = &mut card.features {
+            let tso = features.get_mut("tx-tcp-segmentation").unwrap();
+            (tso.on, tso.fixed) = (false, false);
+        }
+        if let Fact::Known(channels) = &mut card.channels {
+            channels.combined = 4;
+        }
+        if let Fact::Known(qdiscs) = &mut card.qdiscs {
+            for leaf in qdiscs.iter_mut().filter(|one| one.leaf) {
+                leaf.kind = "fq_codel".to_owned();
+            }
+        }
+    }
+    let audit = linerate_tune::audit(&facts, None, &far()).unwrap();
+    let plan = plan(&facts, &wishes_of(&audit));
+    let steps = steps(&plan);
+    for wanted in [
+        "governor = performance",
+        "tso of eth0 = on",
+        "qdisc of eth0 = fq",
+    ] {
+        assert!(
+            steps.iter().any(|step| step == wanted),
+            "{wanted}: {steps:?}"
+        );
+    }
+    assert!(
+        plan.steps.iter().all(|step| step.risk <= Risk::QueueReset),
+        "{steps:?}"
+    );
+    let all: Vec<_> = audit.firing().map(|one| one.check.as_str()).collect();
+    assert!(all.contains(&"N03"), "{all:?}");
 }
 
 #[test]

@@ -45,6 +45,9 @@ pub(super) enum TuneCommand {
 pub(super) struct PlanArguments {
     #[command(flatten)]
     pub(super) wishes: WishArguments,
+    /// Plan for the files below this folder instead of this machine
+    #[arg(long, value_name = "FOLDER", conflicts_with = "from")]
+    pub(super) root: Option<PathBuf>,
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,

@@ -83,12 +83,7 @@ fn still_running(
 
 fn dry_run(arguments: &PersistArguments, place: &Place, printer: &Printer) -> Result<(), Failure> {
     if arguments.remove {
-        for set in place.own_sets()? {
-            for file in &set.files {
-                printer.line(&format!("{} would be removed", file.path))?;
-            }
-        }
-        return Ok(());
+        return remove(arguments, place, printer);
     }
     let (kept, _) = planned(arguments.from.as_deref(), place, &place.own_sets()?)?;
     tell(arguments, place, &kept, printer)
@@ -129,11 +124,11 @@ pub(super) fn others(place: &Place, facts: &HostFacts) -> Result<Others, Failure
     let mut networks = BTreeMap::new();
     for interface in facts.interfaces.known().into_iter().flatten() {
         let state = format!("{}/{}", networkd::LINKS, interface.index);
-        let state = kept_file::read(&path(place, &state))?;
+        let state = kept_file::read(&place.files(), &state)?;
         let Some(file) = state.as_deref().and_then(networkd::file_in) else {
             continue;
         };
-        if let Some(text) = kept_file::read(&path(place, file))? {
+        if let Some(text) = kept_file::read(&place.files(), file)? {
             let network = NetworkFile {
                 path: file.to_owned(),
                 text,
@@ -152,12 +147,12 @@ fn drop_ins(place: &Place, file: &str) -> Result<DropIns, Failure> {
     let mut found = DropIns::new();
     for folder in FOLDERS {
         let folder = format!("{folder}/{name}.d");
-        for name in kept_file::names(&path(place, &folder))? {
+        for name in kept_file::names(&place.files(), &folder)? {
             let file = format!("{folder}/{name}");
             if name.strip_suffix(".conf").is_none() || found.contains_key(&name) {
                 continue;
             }
-            if let Some(text) = kept_file::read(&path(place, &file))? {
+            if let Some(text) = kept_file::read(&place.files(), &file)? {
                 found.insert(name, (file, text));
             }
         }
@@ -168,15 +163,16 @@ fn drop_ins(place: &Place, file: &str) -> Result<DropIns, Failure> {
 
 /// The `.link` files that are there, by their path from `/`.
 fn links(place: &Place) -> Result<Vec<String>, Failure> {
-    let names = kept_file::names(&path(place, NETWORK))?;
+    let names = kept_file::names(&place.files(), NETWORK)?;
     let links = names
         .iter()
         .filter(|name| name.strip_suffix(".link").is_some());
     Ok(links.map(|name| format!("{NETWORK}/{name}")).collect())
 }
 
+/// How a file is told.
 fn path(place: &Place, path: &str) -> PathBuf {
-    kept_file::below(place.root.as_deref().unwrap_or(Path::new("/")), path)
+    kept_file::below(&place.files(), path)
 }
 
 /// Writes down what was there, writes the files, and forgets those of earlier times.
@@ -191,7 +187,7 @@ fn write(
     let mut found = Vec::new();
     let mut files = Vec::new();
     for file in &kept.files {
-        let text = kept_file::read(&path(place, &file.path))?;
+        let text = kept_file::read(&place.files(), &file.path)?;
         let is_ours = text.as_ref().is_some_and(|text| text.contains(MARK));
         if text.is_some() && !is_ours {
             foreign.push(file.path.clone());
@@ -225,7 +221,7 @@ fn write(
         },
     )?;
     for (done, file) in files.iter().enumerate() {
-        if let Err(error) = kept_file::write(&path(place, &file.path), &file.text) {
+        if let Err(error) = kept_file::write(&place.files(), &file.path, &file.text) {
             let back = files[..done]
                 .iter()
                 .zip(&found)
@@ -290,10 +286,9 @@ fn as_before(place: &Place, file: &KeptFile) -> Result<(), Failure> {
 }
 
 fn put(place: &Place, name: &str, text: Option<&str>) -> Result<(), Failure> {
-    let path = path(place, name);
     match text {
-        Some(text) => kept_file::write(&path, text)?,
-        None => kept_file::remove(&path)?,
+        Some(text) => kept_file::write(&place.files(), name, text)?,
+        None => kept_file::remove(&place.files(), name)?,
     }
     Ok(())
 }
@@ -322,30 +317,38 @@ pub(super) fn finish_half(place: &Place, set: &mut ChangeSet) -> Result<(), Fail
     Ok(())
 }
 
+/// Removes all of it, or says what would be removed.
 fn remove(arguments: &PersistArguments, place: &Place, printer: &Printer) -> Result<(), Failure> {
-    let (mut removed, mut names) = (Vec::new(), Vec::new());
-    for mut set in place.own_sets()? {
-        if !set.files.is_empty() {
-            names.extend(set.files.iter().map(|file| file.path.clone()));
-            let files = set.files.iter().map(|file| path(place, &file.path));
-            removed.extend(files.map(|path| path.display().to_string()));
-            if !arguments.force {
-                refuse_changed(place, &set)?;
-            }
-            remove_files(place, &mut set)?;
-        }
+    let mut sets = place.own_sets()?;
+    sets.retain(|set| !set.files.is_empty());
+    if !arguments.force {
+        sets.iter().try_for_each(|set| refuse_changed(place, set))?;
     }
+    let files = sets.iter().flat_map(|set| &set.files);
+    let names: Vec<String> = files.map(|file| file.path.clone()).collect();
+    if !arguments.dry_run {
+        sets.iter_mut()
+            .try_for_each(|set| remove_files(place, set))?;
+    }
+    let files = names.iter().map(|name| path(place, name));
+    let files: Vec<String> = files.map(|path| path.display().to_string()).collect();
+    let told = irqbalance::after_removal(&names);
     if arguments.json {
-        printer.line(&report::removed_document(&removed))?;
-        return Ok(());
+        let document = report::removed_document(!arguments.dry_run, &files, told.as_slice());
+        return Ok(printer.line(&document)?);
     }
-    if removed.is_empty() {
+    if files.is_empty() {
         printer.line("Nothing was persisted.")?;
     }
-    for path in removed {
-        printer.line(&format!("{path}: removed"))?;
+    for path in files {
+        let done = if arguments.dry_run {
+            "would be removed"
+        } else {
+            "removed"
+        };
+        printer.line(&format!("{path}: {done}"))?;
     }
-    if let Some(told) = irqbalance::after_removal(&names) {
+    if let Some(told) = told {
         printer.line(told)?;
     }
     Ok(())
@@ -396,7 +399,7 @@ pub(super) fn write_without(
 pub(super) fn refuse_changed(place: &Place, set: &ChangeSet) -> Result<(), Failure> {
     let mut changed = Vec::new();
     for file in &set.files {
-        let found = kept_file::read(&path(place, &file.path))?;
+        let found = kept_file::read(&place.files(), &file.path)?;
         let earlier = set.earlier_files.iter().find(|one| one.path == file.path);
         let is_known = found.is_none()
             || found.as_ref() == Some(&file.text)

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use linerate_kernel::inventory::Root;
 use linerate_kernel::{clock, namespace};
 use linerate_model::host::HostFacts;
 use linerate_model::units::Nanos;
@@ -49,7 +50,9 @@ impl Place {
             Some(folder) => std::path::absolute(folder).map_err(|error| {
                 Failure::Usage(format!("--state {}: {error}", folder.display()))
             })?,
-            None => root.as_deref().unwrap_or(Path::new("/")).join(STATE),
+            None => files_below(root.as_deref())
+                .resolved(STATE)
+                .map_err(|error| Failure::File(format!("cannot find {STATE}: {error}")))?,
         };
         let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(|error| {
             Failure::File(format!(
@@ -83,6 +86,11 @@ impl Place {
                 set.state.words()
             ))),
         }
+    }
+
+    /// Its files.
+    pub(super) fn files(&self) -> Root {
+        files_below(self.root.as_deref())
     }
 
     /// Its facts.
@@ -133,6 +141,10 @@ impl Place {
         sets.retain(|set| set.snapshot.root == self.root_text());
         Ok(sets)
     }
+}
+
+fn files_below(root: Option<&Path>) -> Root {
+    root.map_or_else(Root::of_this_machine, Root::at)
 }
 
 fn absolute(folder: &Path) -> Result<PathBuf, Failure> {

@@ -1,7 +1,6 @@
 //! `linerate tune verify`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use linerate_report::host as report;
 use linerate_tune::journal::ChangeSet;
@@ -35,10 +34,9 @@ pub(super) fn run(arguments: &ShowArguments, printer: &Printer) -> Result<(), Fa
 
 /// The files that were written, as they are now.
 fn texts(place: &Place, sets: &[ChangeSet]) -> Result<BTreeMap<String, Option<String>>, Failure> {
-    let root = place.root.as_deref().unwrap_or(Path::new("/"));
     let mut texts = BTreeMap::new();
     for file in sets.iter().flat_map(|set| &set.files) {
-        let text = kept_file::read(&kept_file::below(root, &file.path))?;
+        let text = kept_file::read(&place.files(), &file.path)?;
         texts.insert(file.path.clone(), text);
     }
     Ok(texts)

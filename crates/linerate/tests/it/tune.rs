@@ -641,6 +641,100 @@ fn a_revert_takes_the_files_along() {
 }
 
 #[test]
+fn no_link_of_an_image_leads_out_of_it() {
+    let _beside = beside();
+    let files = Files::new();
+    // As an image has them: each is right for whoever has the folder as its root.
+    let outside = files.folder.file("outside");
+    std::fs::create_dir_all(&outside).unwrap();
+    std::fs::write(outside.join("tcp_rmem"), "1 2 3\n").unwrap();
+    let sysctls = files.root().join("proc/sys/net/ipv4");
+    let inside = files.root().join("srv/ipv4");
+    std::fs::create_dir_all(files.root().join("srv")).unwrap();
+    std::fs::rename(&sysctls, &inside).unwrap();
+    let link = |target: &Path, name: &str| {
+        std::os::unix::fs::symlink(target, files.root().join(name)).unwrap();
+    };
+    link(Path::new("/srv/ipv4"), "proc/sys/net/ipv4");
+    std::fs::create_dir_all(files.root().join("etc")).unwrap();
+    link(&outside, "etc/sysctl.d");
+    link(&outside, "var");
+    let here = files.root().join(outside.strip_prefix("/").unwrap());
+    // Nor does one of a file with old values, which then cannot be made.
+    let lock = here.join("lib/linerate/tune/lock");
+    std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(outside.join("lock"), &lock).unwrap();
+    run(&mut files.apply("--yes"), LONG).expect(5);
+    std::fs::remove_file(lock).unwrap();
+
+    let mut plan = files.tune("plan");
+    let plan = run(plan.arg(files.folder.file("profile.toml")), LONG).expect(0);
+    assert!(plan.out.contains("10 to change"), "{}", plan.out);
+    run(&mut files.apply("--yes"), LONG).expect(0);
+    run(&mut files.tune("persist"), LONG).expect(0);
+    let value = |key: &str| {
+        let text = std::fs::read_to_string(inside.join(key)).unwrap();
+        text.trim().to_owned()
+    };
+    let now = TEN.map(|(key, _, _)| value(key));
+    assert_eq!(now, TEN.map(|(_, _, wanted)| wanted.to_owned()));
+    assert!(here.join("95-linerate.conf").exists());
+    assert!(here.join("lib/linerate/tune").exists());
+    run(&mut files.tune("revert"), LONG).expect(0);
+    let now = TEN.map(|(key, _, _)| value(key));
+    assert_eq!(now, TEN.map(|(_, old, _)| old.to_owned()));
+    assert!(!here.join("95-linerate.conf").exists());
+    let names: Vec<_> = std::fs::read_dir(&outside)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["tcp_rmem"]);
+}
+
+#[test]
+fn a_removal_says_what_remains_to_be_done() {
+    let _beside = beside();
+    let files = Files::new();
+    run(&mut files.apply("--yes"), LONG).expect(0);
+    let kept = "etc/systemd/system/irqbalance.service.d/95-linerate.conf";
+    let text = "# Written by linerate tune persist\n";
+    std::fs::create_dir_all(files.root().join(kept).parent().unwrap()).unwrap();
+    std::fs::write(files.root().join(kept), text).unwrap();
+    let file = serde_json::json!({ "path": format!("/{kept}"), "before": null, "text": text });
+    let persisting = serde_json::json!({ "entry": "persisting", "files": [file] });
+    let path = journal(&files.state()).unwrap();
+    let mut lines = std::fs::read_to_string(&path).unwrap();
+    // Whoever waits for the confirmation writes nothing more.
+    assert!(wait_until(LONG, || !waits(&lines)), "{lines}");
+    let _ = writeln!(lines, "{persisting}\n{{\"entry\":\"persisted\"}}");
+    std::fs::write(&path, lines).unwrap();
+
+    let told = run(&mut files.tune("persist --remove --dry-run --json"), LONG);
+    let told = told.expect(0).json();
+    let all = told["would_remove"].as_array().unwrap();
+    assert!(
+        all.len() == 1 && all[0].as_str().unwrap().ends_with(kept),
+        "{told}"
+    );
+    assert!(files.root().join(kept).exists());
+    let removed = run(&mut files.tune("persist --remove --json"), LONG)
+        .expect(0)
+        .json();
+    assert_eq!(removed["removed"], told["would_remove"]);
+    let warning = removed["warnings"][0].as_str().unwrap();
+    assert!(
+        warning.contains("systemctl restart irqbalance"),
+        "{removed}"
+    );
+    assert!(!files.root().join(kept).exists());
+    let none = run(&mut files.tune("persist --remove --json"), LONG)
+        .expect(0)
+        .json();
+    assert_eq!(none["removed"], serde_json::json!([]));
+    assert_eq!(none["warnings"], serde_json::json!([]));
+}
+
+#[test]
 fn a_second_persist_keeps_what_the_first_replaced_and_cut_short_what_the_first_wrote() {
     let _beside = beside();
     let files = Files::new();

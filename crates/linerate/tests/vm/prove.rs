@@ -101,7 +101,7 @@ fn a_window_helps_at_60_ms() {
 }
 
 #[test]
-#[ignore = "a minute and a half: make test-vm-matrix"]
+#[ignore = "three minutes: make test-vm-matrix"]
 fn a_longer_transmit_queue_is_no_effect() {
     let Some(images) = images("a_longer_transmit_queue_is_no_effect") else {
         return;
@@ -112,10 +112,11 @@ fn a_longer_transmit_queue_is_no_effect() {
     say(&format!("before: {}", state.replace('\n', ", ")));
     let lengths = [1000, 10_000].map(|length| format!("[interface.eth0]\ntxqueuelen = {length}"));
     let lengths = lengths.each_ref().map(String::as_str);
+    // Twice as many pairs as a gain takes: other work on the machine scatters them by some percent.
     let text = prove(
         &mut near,
         lengths,
-        "--least 10% --pairs 6 -t 2 --json -- -O 1",
+        "--least 10% --pairs 12 -t 2 --json -- -O 1",
     );
     let document: Value = serde_json::from_str(&text).unwrap();
     let proof = &document["proof"];

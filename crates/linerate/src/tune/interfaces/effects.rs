@@ -1,26 +1,23 @@
 //! Actions, done: files, interfaces of the kernel, programs that read their files again.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use linerate_kernel::inventory::Root;
 use linerate_kernel::setting::{self, Change, RouteOver};
 use linerate_tune::guest::{Action, Effects, Route};
+use linerate_tune::kept_file;
 
 use super::store::replace;
 
 /// This guest.
 pub(super) struct Guest {
-    root: PathBuf,
+    root: Root,
 }
 
 impl Guest {
-    pub(super) fn below(root: PathBuf) -> Self {
+    pub(super) fn below(root: Root) -> Self {
         Self { root }
-    }
-
-    fn path(&self, path: &str) -> PathBuf {
-        self.root.join(path.trim_start_matches('/'))
     }
 }
 
@@ -28,9 +25,9 @@ impl Effects for Guest {
     fn act(&mut self, action: &Action) -> Result<(), String> {
         let change = |add: &bool| if *add { Change::Add } else { Change::Remove };
         let done = match action {
-            Action::WriteFile { path, text } => return replace(&self.path(path), text),
+            Action::WriteFile { path, text } => return replace(&self.root, path, text),
             Action::RemoveFile { path } => {
-                return std::fs::remove_file(self.path(path)).map_err(|error| error.to_string());
+                return kept_file::remove(&self.root, path).map_err(|error| error.to_string());
             }
             Action::Reload { program } => return reload(program),
             Action::Rename { from, to, .. } => setting::rename(from, to),

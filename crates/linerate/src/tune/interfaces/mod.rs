@@ -4,8 +4,9 @@ pub(super) mod arguments;
 mod effects;
 mod store;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use linerate_kernel::inventory::Root;
 use linerate_tune::guest::{self, Applied, Declaration, Done, GuestPlan, Situation, State};
 use serde::Serialize;
 
@@ -41,7 +42,7 @@ struct Document<'a> {
 }
 
 fn apply(arguments: &InterfacesApply, printer: &Printer) -> Result<(), Failure> {
-    let files = Files::of(&arguments.place);
+    let files = Files::of(&arguments.place)?;
     let declaration = files.declaration()?;
     let store = Store::at(files.state.clone());
     // Two at once would each undo the other's.
@@ -79,7 +80,7 @@ fn apply(arguments: &InterfacesApply, printer: &Printer) -> Result<(), Failure> 
 }
 
 fn status(arguments: &InterfacesStatus, printer: &Printer) -> Result<(), Failure> {
-    let files = Files::of(&arguments.place);
+    let files = Files::of(&arguments.place)?;
     let declaration = files.declaration()?;
     let store = Store::at(files.state.clone());
     let situation = files.situation(store.read().map_err(Failure::File)?, String::new())?;
@@ -186,7 +187,7 @@ fn print_plan(
 
 /// Where everything is.
 struct Files {
-    root: PathBuf,
+    root: Root,
     declaration: PathBuf,
     state: PathBuf,
     /// Whether this kernel's interfaces are looked at and changed.
@@ -194,21 +195,21 @@ struct Files {
 }
 
 impl Files {
-    fn of(place: &Place) -> Self {
-        let root = place.root.clone().unwrap_or_else(|| PathBuf::from("/"));
-        let below = |path: &str| root.join(path);
-        Self {
-            declaration: place
-                .file
-                .clone()
-                .unwrap_or_else(|| below("etc/linerate/interfaces.toml")),
-            state: place
-                .state
-                .clone()
-                .unwrap_or_else(|| below("var/lib/linerate")),
+    fn of(place: &Place) -> Result<Self, Failure> {
+        let root = place.root.as_deref();
+        let root = root.map_or_else(Root::of_this_machine, Root::at);
+        let named_or = |named: &Option<PathBuf>, path: &str| match named {
+            Some(named) => Ok(named.clone()),
+            None => root
+                .resolved(path)
+                .map_err(|error| Failure::File(format!("cannot find {path}: {error}"))),
+        };
+        Ok(Self {
+            declaration: named_or(&place.file, "/etc/linerate/interfaces.toml")?,
+            state: named_or(&place.state, "/var/lib/linerate")?,
             live: place.root.is_none() || place.live,
             root,
-        }
+        })
     }
 
     fn declaration(&self) -> Result<Declaration, Failure> {
@@ -228,7 +229,7 @@ impl Files {
         } else {
             Situation::default()
         };
-        if self.root != Path::new("/") {
+        if !self.root.is_this_machine() {
             // They run on this machine and not below the folder.
             situation.running.clear();
         }

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use linerate_kernel::file;
+use linerate_kernel::inventory::Root;
 use linerate_tune::guest::{MANAGER, NETWORK, State, is_ours};
 use linerate_tune::kept_file;
 use linerate_tune::state_folder::StateError;
+
+const NAME: &str = "interfaces.json";
 
 /// The folder of the state.
 pub(super) struct Store {
@@ -18,10 +20,6 @@ pub(super) struct Store {
 impl Store {
     pub(super) fn at(folder: PathBuf) -> Self {
         Self { folder }
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.join("interfaces.json")
     }
 
     /// Held until it is dropped.
@@ -35,40 +33,41 @@ impl Store {
 
     /// Nothing, where nothing was applied yet.
     pub(super) fn read(&self) -> Result<State, String> {
-        let path = self.path();
-        let name = path.display();
-        match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
-                format!("{name} is no state of interfaces ({error}); remove it, and all that is declared is applied again")
-            }),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(State::default()),
-            Err(error) => Err(format!("cannot read {name}: {error}")),
-        }
+        let text = kept_file::read(&Root::at(&self.folder), NAME);
+        let Some(text) = text.map_err(|error| error.to_string())? else {
+            return Ok(State::default());
+        };
+        serde_json::from_str(&text).map_err(|error| {
+            let name = self.folder.join(NAME);
+            format!(
+                "{} is no state of interfaces ({error}); remove it, and all that is declared is applied again",
+                name.display()
+            )
+        })
     }
 
     pub(super) fn write(&self, state: &State) -> Result<(), String> {
-        let path = self.path();
         let text = serde_json::to_string_pretty(state).map_err(|error| error.to_string())?;
-        replace(&path, &text)
+        replace(&Root::at(&self.folder), NAME, &text)
     }
 }
 
 /// Gives a file a text: all of it or, where that fails, what was there before.
-pub(super) fn replace(path: &Path, text: &str) -> Result<(), String> {
-    kept_file::write(path, text).map_err(|error| error.to_string())
+pub(super) fn replace(root: &Root, path: &str, text: &str) -> Result<(), String> {
+    kept_file::write(root, path, text).map_err(|error| error.to_string())
 }
 
 /// The files that we wrote for other programs, and the `.link` files of `tune persist`; by their path from `/`.
-pub(super) fn files(root: &Path) -> Result<[BTreeMap<String, String>; 2], String> {
+pub(super) fn files(root: &Root) -> Result<[BTreeMap<String, String>; 2], String> {
     let say = |error: StateError| error.to_string();
     let (mut ours, mut links) = (BTreeMap::new(), BTreeMap::new());
     let take = |all: &mut BTreeMap<String, String>, path: String| -> Result<(), String> {
-        let text = kept_file::read(&kept_file::below(root, &path)).map_err(say)?;
+        let text = kept_file::read(root, &path).map_err(say)?;
         all.extend(text.map(|text| (path, text)));
         Ok(())
     };
     take(&mut ours, MANAGER.to_owned())?;
-    for name in kept_file::names(&kept_file::below(root, NETWORK)).map_err(say)? {
+    for name in kept_file::names(root, NETWORK).map_err(say)? {
         let path = format!("{NETWORK}/{name}");
         if is_ours(&name) {
             take(&mut ours, path)?;
