@@ -67,6 +67,7 @@ impl MachineTime {
     }
 
     /// What was added since an earlier time.
+    #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self {
             busy: self.busy.saturating_sub(earlier.busy),
