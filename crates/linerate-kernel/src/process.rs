@@ -243,7 +243,7 @@ fn cpu_time_in(stat: &str, ticks_per_second: u64) -> Option<Nanos> {
 }
 
 /// The most memory that this process had resident at once since it started its program (`VmHWM` of
-/// `/proc/self/status`, fs/proc/task_mmu.c). `None` where the kernel does not tell.
+/// `/proc/self/status`, `fs/proc/task_mmu.c`). `None` where the kernel does not tell.
 pub fn peak_memory() -> Option<Bytes> {
     peak_memory_in(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
