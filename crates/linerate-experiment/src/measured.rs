@@ -1,7 +1,11 @@
 //! What is kept of one run of an experiment, whatever made it.
 
+use linerate_lab::scenario::EngineWish;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// What is to be known of runs by netem.
+pub const BY_NETEM: &str = "netem carried the lab's packets: how late they left is not known, so no run is called disturbed for that";
 
 /// What a run gave. A figure that is not known is absent; a run that failed has no goodput, never one of zero.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -18,6 +22,9 @@ pub struct Measured {
     /// The path MTU that the sender's kernel believed in, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_mtu_bytes: Option<u32>,
+    /// What carried the packets, where that was a lab's engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
     /// The run's first finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
@@ -69,6 +76,7 @@ impl Measured {
                 .and_then(Value::as_u64),
             rtt_us: document.pointer("/summary/rtt_us").and_then(Value::as_f64),
             path_mtu_bytes: path_mtu.min(),
+            engine: None,
             finding: document
                 .pointer("/findings/0/id")
                 .and_then(Value::as_str)
@@ -76,6 +84,11 @@ impl Measured {
             disturbed,
             failed,
         }
+    }
+
+    /// Whether a lab's engine carried the packets that does not tell how late it was.
+    pub fn is_by_netem(&self) -> bool {
+        self.engine.as_deref() == Some(EngineWish::NETEM)
     }
 
     /// Whether it is to be made again.

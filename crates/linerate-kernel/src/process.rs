@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 
-use linerate_model::units::Nanos;
+use linerate_model::units::{Bytes, Nanos};
 
 use crate::option::check;
 
@@ -242,6 +242,20 @@ fn cpu_time_in(stat: &str, ticks_per_second: u64) -> Option<Nanos> {
     ))
 }
 
+/// The most memory that this process had resident at once since it started its program (`VmHWM` of
+/// `/proc/self/status`, `fs/proc/task_mmu.c`). `None` where the kernel does not tell.
+pub fn peak_memory() -> Option<Bytes> {
+    peak_memory_in(&std::fs::read_to_string("/proc/self/status").ok()?)
+}
+
+fn peak_memory_in(status: &str) -> Option<Bytes> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    kibibytes.checked_mul(1024).map(Bytes)
+}
+
 /// Processes other than this one that have a thread of this name (`/proc/PID/task/TID/comm`, at most 15 bytes), of
 /// any user, as far as this one's `/proc` shows them.
 pub fn with_thread_named(name: &str) -> Vec<u32> {
@@ -354,6 +368,20 @@ pub fn local_label(wall: Nanos, format: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_that_was_touched_is_part_of_the_peak() {
+        let before = peak_memory().unwrap();
+        assert!(before.0 > 100_000, "{before}");
+        // More than the process had: pages are resident once they are written.
+        let touched = vec![1_u8; usize::try_from(before.0).unwrap() + (16 << 20)];
+        std::hint::black_box(&touched);
+        let after = peak_memory().unwrap();
+        assert!(after.0 >= touched.len() as u64, "{before}, then {after}");
+        let status = "Name:\ta\nVmHWM:\t    2048 kB\nVmRSS:\t 1 kB\n";
+        assert_eq!(peak_memory_in(status), Some(Bytes(2 << 20)));
+        assert_eq!(peak_memory_in("VmHWM: many\n"), None);
+    }
 
     #[test]
     fn the_limit_is_raised_to_what_is_allowed() {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use linerate_lab::scenario::EngineWish;
 use linerate_model::units::{BitRate, whole};
 
 use super::{Remark, Report, Row, Run, Standing};
@@ -169,7 +170,7 @@ fn confusion(report: &Report) -> String {
 const HEALTHY: [&str; 2] = ["path-full", "rate-capped"];
 
 /// The engine that cannot tell whether it kept pace.
-const UNTOLD: &str = "netem";
+const UNTOLD: &str = EngineWish::NETEM;
 
 fn summary(report: &Report) -> String {
     let runs = || report.rows.iter().flat_map(|row| &row.runs);

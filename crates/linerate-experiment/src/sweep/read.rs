@@ -34,7 +34,7 @@ const TOP: [&str; 11] = [
 const FACTOR: [&str; 4] = ["name", "vary", "levels", "labels"];
 const CHART: [&str; 4] = ["rows", "columns", "groups", "bars"];
 /// Keys of a scenario's top that a lab may have here.
-const LAB_TOP: [&str; 4] = ["mode", "family", "sender", "receiver"];
+const LAB_TOP: [&str; 5] = ["mode", "engine", "family", "sender", "receiver"];
 /// Tables of a path that are written as tables of their own, for which there is no place here.
 const NOT_HERE: [&str; 2] = ["change", "cross"];
 const REPETITIONS: u32 = 5;
@@ -527,6 +527,7 @@ fn too_big_for_the_path(scenario: &Scenario) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_lab::scenario::EngineWish;
     use linerate_model::tuning::Object;
     use linerate_model::units::Nanos;
 
@@ -665,6 +666,20 @@ levels = [1, 8]
                 .to_string();
             assert!(error.contains(said), "{error}\nis not\n{said}");
         }
+    }
+
+    #[test]
+    fn a_lab_is_made_by_the_engine_that_is_asked_for() {
+        let engine = |text: &str| {
+            let sweep = Sweep::parse("m.toml", text, &load).unwrap();
+            sweep.cells[7].scenario.as_ref().unwrap().engine
+        };
+        assert_eq!(engine(MATRIX), EngineWish::Auto);
+        let netem = MATRIX.replace("[lab]", "[lab]\nengine = \"netem\"");
+        assert_eq!(engine(&netem), EngineWish::Netem);
+        let tun = netem.replace("netem", "tun");
+        let error = Sweep::parse("m.toml", &tun, &load).unwrap_err().to_string();
+        assert!(error.starts_with("m.toml:5: engine = \"tun\""), "{error}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{Factor, Row, Setup, Sweep};
 use crate::interval::Interval;
+use crate::measured::BY_NETEM;
 use crate::prove::{Effect, Verdict, spelled};
 use crate::random::Random;
 
@@ -169,14 +170,20 @@ fn remark(
     if let Some(why) = impossible {
         return Some(format!("impossible: {why}"));
     }
-    let of_cell = rows.iter().filter(|row| row.cell == cell);
-    let failed = of_cell
+    let of_cell = || rows.iter().filter(|row| row.cell == cell);
+    let failed = of_cell()
         .filter_map(|row| row.measured.failed.clone())
         .next_back();
     if let Some(why) = failed.filter(|_| runs.is_empty()) {
         return Some(format!("failed: {why}"));
     }
-    setup.without_meaning.clone()
+    let by_netem = of_cell().any(|row| row.measured.is_by_netem());
+    let known = [
+        setup.without_meaning.clone(),
+        by_netem.then(|| BY_NETEM.to_owned()),
+    ];
+    let known: Vec<String> = known.into_iter().flatten().collect();
+    (!known.is_empty()).then(|| known.join("; "))
 }
 
 fn most_frequent(rows: &[&Row]) -> Option<String> {
@@ -400,6 +407,25 @@ pub(super) mod tests {
                 .contains("noqueue")
         );
         assert!(results.cells[0].interval.unwrap().low > 2.9e8);
+    }
+
+    #[test]
+    fn a_cell_says_that_netem_carried_it() {
+        let sweep = Sweep::parse("x.toml", TEXT, &|_| unreachable!()).unwrap();
+        let mut rows = measured(&sweep);
+        for row in rows.iter_mut().filter(|row| row.cell == 2) {
+            row.measured.engine = Some("netem".to_owned());
+        }
+        for row in rows.iter_mut().filter(|row| row.cell == 0) {
+            row.measured.engine = Some("NFQUEUE".to_owned());
+        }
+        let results = results(&sweep, &rows, 0);
+        let says = |cell: usize, word: &str| {
+            let remark = results.cells[cell].remark.as_ref();
+            remark.is_some_and(|remark| remark.contains(word))
+        };
+        assert!(says(2, "how late they left is not known") && says(2, "noqueue"));
+        assert!(says(0, "noqueue") && !says(0, "netem"));
     }
 
     #[test]

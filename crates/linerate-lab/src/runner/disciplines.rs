@@ -410,23 +410,9 @@ impl Direction {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::units::BitRate;
-
+    use super::super::orders::tests::settings;
     use super::*;
-    use crate::path::{Bottleneck, Change, Discipline, Loss, Probability};
-
-    fn settings(rate: u64, queue: u64) -> Settings {
-        Settings {
-            bottleneck: Some(Bottleneck {
-                rate: BitRate(rate),
-                queue: Bytes(queue),
-                discipline: Discipline::DropTail,
-                ecn_threshold: None,
-            }),
-            overhead: 38,
-            ..Settings::default()
-        }
-    }
+    use crate::path::{Change, Loss, Probability};
 
     #[test]
     fn a_direction_has_what_it_needs_at_any_time() {

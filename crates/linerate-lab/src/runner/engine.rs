@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::disciplines::{Disciplines, Shaped, Shaping};
 use super::queues::{Progress, Queues};
 use crate::path::Counters;
-use crate::scenario::{Checked, Claim, Scenario, Way};
+use crate::scenario::{Checked, Claim, EngineWish, Scenario, Way};
 
 /// What the thread is called that each engine has, whatever its scenario.
 pub(super) const FORWARD_THREAD: &str = "path forward";
@@ -32,7 +32,7 @@ impl Engine {
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Queues(_) => "NFQUEUE",
-            Self::Disciplines(_) => "netem",
+            Self::Disciplines(_) => EngineWish::NETEM,
         }
     }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use linerate_kernel::counters::{self, MachineTime};
 use linerate_kernel::forward_rules::{self, QueueBy, ToQueue};
 use linerate_kernel::namespace::{self, NetworkNamespace};
-use linerate_kernel::{setting, thread};
-use linerate_model::units::Nanos;
+use linerate_kernel::{process, setting, thread};
+use linerate_model::units::{Bytes, Nanos};
 use serde::Serialize;
 
 use super::disciplines::{DisciplineSettings, Disciplines};
@@ -89,6 +89,9 @@ pub struct LabReport {
     /// (`net.core.netdev_max_backlog`); `None` where unknown. A lab's own, unless the machine has a network
     /// of its own that is as busy.
     pub backlog_dropped: Option<u64>,
+    /// The most memory that the process which carried the path had resident, bytes; `None` where unknown. Packets
+    /// that wait are the kernel's.
+    pub memory_peak: Option<Bytes>,
     /// Share of the machine's CPU time that its hypervisor gave to others meanwhile; `None` where unknown.
     pub stolen: Option<f64>,
     /// Processes that ran another lab when this one came up, or when it went down. They are on the same CPUs where
@@ -223,6 +226,11 @@ impl Lab {
         &self.in_force
     }
 
+    /// Why the lab itself may become the bottleneck, as far as that is known before anything passed.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
     /// The test begins: changes of the path count from now.
     pub fn begin(&self) {
         self.engine.begin();
@@ -280,6 +288,7 @@ impl Lab {
             path,
             kernel_dropped,
             backlog_dropped,
+            memory_peak: process::peak_memory(),
             stolen,
             other_labs: others,
             bottleneck,

@@ -109,13 +109,14 @@ fn short(bytes: u64) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use linerate_model::units::Bytes;
 
     use super::*;
     use crate::path::{Bottleneck, Discipline, Reorder};
 
-    fn settings(rate: u64, queue: u64) -> Settings {
+    /// A bottleneck and nothing else.
+    pub(in crate::runner) fn settings(rate: u64, queue: u64) -> Settings {
         Settings {
             bottleneck: Some(Bottleneck {
                 rate: BitRate(rate),

@@ -64,11 +64,13 @@ pub enum EngineWish {
 }
 
 impl EngineWish {
+    /// The engine by disciplines, in scenarios and in results.
+    pub const NETEM: &'static str = "netem";
     /// Each by the word that stands for it in a scenario.
     pub const WORDS: [(&'static str, Self); 3] = [
         ("auto", Self::Auto),
         ("nfqueue", Self::Nfqueue),
-        ("netem", Self::Netem),
+        (Self::NETEM, Self::Netem),
     ];
 }
 

@@ -228,7 +228,8 @@ pub(super) struct GradeArguments {
     pub(super) json: bool,
 }
 
-fn engine(text: &str) -> Result<EngineWish, String> {
+/// An engine by its word.
+pub(crate) fn engine(text: &str) -> Result<EngineWish, String> {
     let known = EngineWish::WORDS.iter().find(|(word, _)| *word == text);
     known
         .map(|(_, engine)| *engine)

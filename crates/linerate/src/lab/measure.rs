@@ -29,5 +29,8 @@ pub(crate) fn measure(
     let Ok(document) = serde_json::from_slice(&ran.document) else {
         return Some(Measured::failed(ran.complaint));
     };
-    Some(Measured::of_document(&document, ran.lab.bottleneck))
+    Some(Measured {
+        engine: Some(ran.lab.in_force.engine.to_owned()),
+        ..Measured::of_document(&document, ran.lab.bottleneck)
+    })
 }

@@ -76,7 +76,11 @@ pub(super) fn up(arguments: &UpArguments, printer: &Printer) -> Result<(), Failu
     let held = Folder::open()?.find(name)?;
     let held = held.ok_or_else(|| Failure::Lab(format!("{name} is gone already")))?;
     printer.line(&format!("{name} is up: {}", parsed.about))?;
-    Ok(printer.print(&hosts(&held))?)
+    printer.print(&carried_and_hosts(&held))?;
+    for note in &held.notes {
+        printer.tell(note);
+    }
+    Ok(())
 }
 
 /// Holds a path until it is told to end.
@@ -224,7 +228,7 @@ pub(super) fn list(arguments: &ListArguments, printer: &Printer) -> Result<(), F
             "{}: {} (process {})",
             held.name, held.about, held.pid
         ))?;
-        printer.print(&hosts(held))?;
+        printer.print(&carried_and_hosts(held))?;
     }
     if all.is_empty() {
         printer.tell("no path is up; `linerate lab up NAME` makes one");
@@ -332,8 +336,14 @@ fn found(folder: &Folder, name: &str) -> Result<Held, Failure> {
     })
 }
 
-fn hosts(held: &Held) -> String {
+fn carried_and_hosts(held: &Held) -> String {
+    let carried = format!(
+        "  {:<16} {}, mode {}\n",
+        "carried by", held.engine, held.mode
+    );
     let line =
         |host: &state::HeldHost| format!("  {:<16} {}  {}\n", host.name, host.ipv4, host.ipv6);
-    held.hosts.iter().map(line).collect()
+    std::iter::once(carried)
+        .chain(held.hosts.iter().map(line))
+        .collect()
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use linerate_kernel::file::lock;
 use linerate_kernel::process;
 use linerate_lab::runner::{Host, Lab};
-use linerate_lab::scenario::{Family, Scenario};
+use linerate_lab::scenario::{Family, Mode, Scenario};
 use serde::{Deserialize, Serialize};
 
 use crate::action::Failure;
@@ -31,6 +31,14 @@ pub(super) struct Held {
     /// The process that holds it, and when that was started.
     pub(super) pid: u32,
     start_ticks: u64,
+    /// What carries its packets, and how they are decided on.
+    #[serde(default)]
+    pub(super) engine: String,
+    #[serde(default)]
+    pub(super) mode: String,
+    /// What it does not do as the scenario says.
+    #[serde(default)]
+    pub(super) notes: Vec<String>,
     pub(super) hosts: Vec<HeldHost>,
 }
 
@@ -63,6 +71,18 @@ impl Held {
             about: scenario.about.clone(),
             pid,
             start_ticks: process::start_ticks(pid).unwrap_or(0),
+            engine: lab.in_force().engine.to_owned(),
+            mode: match lab.in_force().mode {
+                Mode::Packet => "packet",
+                Mode::Bulk => "bulk",
+            }
+            .to_owned(),
+            notes: lab
+                .warnings()
+                .iter()
+                .map(|why| format!("the lab itself may be the bottleneck: {why}"))
+                .chain(left_out(scenario))
+                .collect(),
             hosts: lab.hosts().iter().map(host).collect(),
         }
     }
@@ -76,6 +96,26 @@ impl Held {
     pub(super) fn is_up(&self) -> bool {
         process::start_ticks(self.pid) == Some(self.start_ticks)
     }
+}
+
+/// What belongs to the programs that `lab run` starts, of which a path that only stands has none.
+fn left_out(scenario: &Scenario) -> Option<String> {
+    let hosts = || [&scenario.sender, &scenario.receiver].into_iter();
+    let all = [
+        ("competing traffic", !scenario.path.cross.is_empty()),
+        ("cpu", hosts().any(|host| host.cpu.is_some())),
+        ("read_rate", hosts().any(|host| host.read_rate.is_some())),
+    ];
+    let named: Vec<&str> = all
+        .into_iter()
+        .filter_map(|(what, asked)| asked.then_some(what))
+        .collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "of the scenario, {} is left out: `linerate lab run` has it",
+            named.join(", ")
+        )
+    })
 }
 
 /// What stands under a name.
@@ -344,8 +384,27 @@ mod tests {
             about: String::new(),
             pid,
             start_ticks: process::start_ticks(pid).unwrap_or(0),
+            engine: "NFQUEUE".to_owned(),
+            mode: "bulk".to_owned(),
+            notes: Vec::new(),
             hosts: Vec::new(),
         }
+    }
+
+    #[test]
+    fn what_only_programs_of_a_run_do_is_named() {
+        let of = |text: &str| {
+            let text = format!("name = \"a\"\n{text}");
+            left_out(&Scenario::parse("a", &text).unwrap())
+        };
+        assert_eq!(of("[path]\nrtt = \"1ms\"\n"), None);
+        let all =
+            "[[path.cross]]\nkind = \"tcp\"\n[sender]\ncpu = 0.5\n[receiver]\nread_rate = \"1M\"\n";
+        let named = of(all).unwrap();
+        assert!(
+            named.contains("competing traffic, cpu, read_rate"),
+            "{named}"
+        );
     }
 
     #[test]

@@ -22,9 +22,12 @@ pub(super) fn report(scenario: &Scenario, lab: &LabReport) -> String {
     };
     let _ = writeln!(
         out,
-        "Path        {}: {}\n            {}, {mode}, seed {}",
+        "Path        {}{}\n            {}, {mode}, seed {}",
         scenario.name,
-        scenario.about,
+        match scenario.about.as_str() {
+            "" => String::new(),
+            about => format!(": {about}"),
+        },
         match force.queued_by {
             Some(by) => format!("{} ({by})", force.engine),
             None => force.engine.to_owned(),
@@ -72,6 +75,9 @@ pub(super) fn report(scenario: &Scenario, lab: &LabReport) -> String {
                 setting(key)
             );
         }
+    }
+    if let Some(peak) = lab.memory_peak {
+        let _ = writeln!(out, "  {:<16} {peak} of memory at most", "the lab itself");
     }
     if !lab.other_labs.is_empty() {
         let _ = writeln!(

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use linerate_experiment::prove::{Pairs, Question};
 use linerate_experiment::sweep;
+use linerate_lab::scenario::EngineWish;
 
-use crate::lab::arguments::PathOptions;
+use crate::lab::arguments::{PathOptions, engine};
 
 /// Pairs until the question is decided, at most.
 pub(crate) const MOST: u32 = 15;
@@ -42,6 +43,9 @@ pub(crate) struct ProveArguments {
     pub(super) path: bool,
     #[command(flatten)]
     pub(super) options: PathOptions,
+    /// In a lab: auto, nfqueue or netem, whatever the scenario says
+    #[arg(long, value_name = "ENGINE", value_parser = engine, conflicts_with = "peer")]
+    pub(super) engine: Option<EngineWish>,
     /// So many pairs of runs, 3 to 100 [default: from 6 on until it is decided]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=100))]
     pairs: Option<u32>,

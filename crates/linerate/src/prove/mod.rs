@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use linerate_experiment::in_lab::{with_wishes, without_meaning};
-use linerate_experiment::measured::Measured;
+use linerate_experiment::measured::{BY_NETEM, Measured};
 use linerate_experiment::prove::{Pairs, Proof, Proving, Question, Side, Verdict};
 use linerate_kernel::clock;
 use linerate_kernel::thread::SignalFd;
@@ -100,7 +100,10 @@ pub(crate) struct Told {
 
 impl Told {
     fn of(proof: Proof, kinds: &[Kind; 2]) -> Self {
-        let remarks = remarks(kinds);
+        let mut remarks = remarks(kinds);
+        if proof.runs.iter().any(|run| run.measured.is_by_netem()) {
+            remarks.push(BY_NETEM.to_owned());
+        }
         let mut text = proof.text();
         text.push_str(&settings_text(kinds));
         for remark in &remarks {
@@ -146,6 +149,7 @@ fn base(arguments: &ProveArguments, words: &[String]) -> Result<Option<Scenario>
         (None, false) => return Ok(None),
     };
     let mut scenario = scenario;
+    scenario.engine = arguments.engine.unwrap_or(scenario.engine);
     // The scenario's reader says what a lab's test cannot have.
     let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
     let text = format!("name = \"test\"\ntest.args = [{}]\n", quoted.join(", "));

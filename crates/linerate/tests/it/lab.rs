@@ -913,3 +913,23 @@ fn a_folder_is_graded() {
         assert!(done.error.contains("1 of 1"), "{}", done.error);
     });
 }
+
+#[test]
+fn a_path_that_stays_up_says_what_carries_it_and_what_it_leaves_out() {
+    let _beside = beside();
+    let folder = Folder::new();
+    let text = "name = \"fast\"\nengine = \"nfqueue\"\nmode = \"packet\"\n[path]\nrate = \"40G\"\n[receiver]\nread_rate = \"1M\"\n";
+    let file = folder.with("fast.toml", text);
+    let words = ["up", "fast", "--scenario", file.to_str().unwrap()];
+    let Some(done) = lab("what carries a path", &mut noted(&folder, &words)) else {
+        return;
+    };
+    let done = done.expect(0);
+    assert!(done.out.contains("NFQUEUE, mode packet"), "{}", done.out);
+    for word in ["may be the bottleneck: the path's rate of 40", "read_rate"] {
+        assert!(done.error.contains(word), "{word}: {}", done.error);
+    }
+    let list = run(&mut noted(&folder, &["list", "--json"]), LONG).expect(0);
+    run(&mut noted(&folder, &["down", "fast"]), LONG).expect(0);
+    assert_eq!(list.json()[0]["engine"], "NFQUEUE");
+}

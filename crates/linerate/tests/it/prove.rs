@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::harness::{
-    B, Done, Folder, Host, Hosts, LONG, alone, linerate, measured, run, skipped, start, wait_until,
+    B, Done, Folder, Host, Hosts, LONG, alone, beside, linerate, measured, run, skipped, start,
+    wait_until,
 };
 
 /// Runs what needs a lab; `None`, with a word, where this machine cannot have one.
@@ -37,7 +38,7 @@ fn a_window_at_60_ms_is_a_gain_with_its_interval() {
         let before = folder.with("before.toml", NARROW);
         let after = folder.with("after.toml", WIDE);
         let words = format!(
-            "prove --before {} --after {} --path --rate 40M --rtt 60ms --pairs 6 -t 2 --json",
+            "prove --before {} --after {} --path --rate 40M --rtt 60ms --engine nfqueue --pairs 6 -t 2 --json",
             before.display(),
             after.display()
         );
@@ -49,6 +50,12 @@ fn a_window_at_60_ms_is_a_gain_with_its_interval() {
         let low = proof.pointer("/effect/share/low").and_then(Value::as_f64);
         assert!(low.is_some_and(|low| low > 0.2), "{proof}");
         assert_eq!(proof["ratios"].as_array().map(Vec::len), Some(6));
+        let by = |run: &Value| run["engine"] == "NFQUEUE";
+        assert!(
+            proof["runs"]
+                .as_array()
+                .is_some_and(|runs| runs.iter().all(by))
+        );
         assert!(
             proof["order"]
                 .as_str()
@@ -73,6 +80,24 @@ fn a_transmit_queue_that_nothing_uses_is_no_effect() {
         assert!(done.out.contains("no effect"), "{}", done.out);
         assert!(done.out.contains("noqueue"), "{}", done.out);
     });
+}
+
+#[test]
+fn an_engine_is_a_lab_s() {
+    let _beside = beside();
+    let folder = Folder::new();
+    let after = folder.with("after.toml", WIDE);
+    for (place, engine, word) in [
+        ("--peer 192.0.2.1", "netem", "--engine"),
+        ("--path", "tun", "none of auto, nfqueue and netem"),
+    ] {
+        let words = format!(
+            "prove --after {} {place} --engine {engine}",
+            after.display()
+        );
+        let done = run(&mut linerate(&words), LONG).expect(2);
+        assert!(done.error.contains(word), "{}", done.error);
+    }
 }
 
 const SWEEP: &str = "name = \"small\"\ntest = \"-t 1\"\nrepetitions = 3\n[lab]\nrate = \"40M\"\nmax_packet = { bytes = 1500 }\n[[factor]]\nname = \"RTT\"\nvary = \"path.rtt\"\nlevels = [\"2ms\", \"4ms\"]\n[[factor]]\nname = \"MTU\"\nvary = \"interface.eth0.mtu\"\nlevels = [1500, 9000]\n";
