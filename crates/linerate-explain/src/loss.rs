@@ -122,16 +122,18 @@ pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
 }
 
 /// Whether the round trip is about as long at any time as before a loss, without a queue in the mean, on a path that
-/// passed far more before the first loss: no queue grew, and none of such a rate is there to be filled.
+/// passed far more before the first loss or was not kept full: then none grew that a loss would end.
 fn always_so_long(case: &Case<'_>, queue_us: f64) -> bool {
     let usual = case
         .round_trips()
         .is_some_and(|(mean, least)| queue_us < GROWN * (mean - least));
+    let carried_more = || {
+        let all = case.pooled_losses();
+        all.is_some_and(|all| carried(all, CARRIED_FAR_MORE))
+    };
     usual
         && limit::standing_queue_us(case).is_none()
-        && case
-            .pooled_losses()
-            .is_some_and(|all| carried(all, CARRIED_FAR_MORE))
+        && (carried_more() || case.full_in_stretches().is_some())
 }
 
 /// The rate of a policer's tokens, bit/s of payload: while its bucket is empty it passes just that, so the

@@ -567,8 +567,16 @@ fn a_path_that_an_early_exit_filled_at_last_is_neither_full_nor_growing_back() {
             }],
             ..traffic(&levels)
         };
-        let rtt = |second: f64| if second < 9.0 { 20_300.0 } else { 30_000.0 };
-        ids(&shaped(&traffic, &levels, rtt))
+        let rtt = |second: f64| {
+            let queued = second >= 9.0 || (at_s - 0.2..at_s).contains(&second);
+            if queued { 30_000.0 } else { 20_300.0 }
+        };
+        let record = shaped(&traffic, &levels, rtt);
+        ids(&with_column(
+            record,
+            "delivery_rate_bytes_per_s",
+            12_500_000,
+        ))
     };
     let found = lost(9.3);
     assert_eq!(found[0], "early-slow-start-exit", "{found:?}");
