@@ -432,6 +432,11 @@ fn enough_losses_of_one_segment_at_any_window_are_chance() {
     // Eight after the first are enough, seven are not.
     assert_eq!(verdict(&tcp(), &single(22, 9)).id, "random-loss");
     assert_eq!(verdict(&tcp(), &single(22, 8)).id, "network-loss");
+    // Six are, where slow start passed twice their windows.
+    let mut passed = single(22, 7);
+    assert_eq!(verdict(&tcp(), &passed).id, "network-loss");
+    passed.losses[0].window_packets = 51;
+    assert_eq!(verdict(&tcp(), &passed).id, "random-loss");
     // A third of several is still chance's; half of them is not.
     let mut mixed = single(22, 14);
     for loss in &mut mixed.losses[1..4] {
