@@ -8,7 +8,8 @@
 //! - *where the losses come*: a token bucket drops when the bytes sent since the last loss have used the tokens
 //!   up. So its losses come in runs, at about the same window, and the rate between two of them is the same
 //!   each time; chance loses single segments at any window (Flach et al., SIGCOMM 2016, of which this is the
-//!   form for samples).
+//!   form for samples). A queue that is too shallow to show in the round trip drops what a burst has above it, so
+//!   several segments at a time, and at windows that slow start's bursts, the densest of all, have not passed much above.
 
 use linerate_model::losses::{Episode, Losses};
 use linerate_model::statistics;
@@ -20,6 +21,9 @@ use crate::limit;
 const QUEUE_RATIO: f64 = 1.15;
 /// … and longer by this much, µs; with samples every 10 ms scheduling makes less than this on a quiet machine.
 const QUEUE_US: f64 = 500.0;
+/// A queue that grew until it lost is longer than its mean by this factor: CUBIC, which stays near its largest window the
+/// longest of all, makes it 1.36 and more where the mean shows none.
+const GROWN: f64 = 1.2;
 /// A path that once passed this many times the later rate is no link of that rate: CUBIC, which falls to 0.7,
 /// uses at least 0.85 of a link with a shallow queue …
 const CARRIED_MORE: f64 = 1.25;
@@ -40,6 +44,9 @@ const SAME_WINDOW: f64 = 1.25;
 const SAME_RATE: f64 = 0.08;
 /// Or apart by what passes in this many round trips: the detector's own tolerance.
 const SAME_ROUND_TRIPS: f64 = 2.0;
+/// For this share of the time between the losses the rate may be another: a bucket that had filled again, or that slow
+/// start's recovery ran over, lets more pass once.
+const OTHER_RATE: f64 = 0.10;
 /// A policer drops at least this many segments at a time, on average: nobody grows by less in a round trip.
 const RUN: f64 = 2.0;
 /// A burst that empties a bucket loses at least this share of its window …
@@ -57,6 +64,25 @@ const REGULAR: f64 = 0.5;
 const EACH_FOR_ITSELF: f64 = 0.8;
 /// Losses from which on that can be told.
 const ENOUGH_FOR_REGULAR: usize = 8;
+
+/// Slow start sends twice what arrives and sees its first loss when its window has doubled once more. So a queue that passed
+/// this many times the windows of the later losses is not overrun by these (measured: 0.2 to 2.1 at queues of 4 to
+/// 40 packets, 1.2 to 50 by chance) …
+const PASSED_MORE: f64 = 3.0;
+/// … and this many times where few losses took several segments: without sudden bursts a queue overflows at one window, which
+/// slow start's is at most twice when it sees the loss.
+const PASSED_SMOOTHLY: f64 = 2.0;
+/// Few losses, of all: measured 0 to 0.36 by chance.
+const FEW: f64 = 0.34;
+/// From this multiple of the least round trip on, a queue stood before the first loss: the path has one that shows.
+const QUEUE_SHOWED: f64 = 1.25;
+/// What overruns a queue takes several segments in at least this share of the losses (measured: 0.47 to 1; by
+/// chance 0 to 0.36, and 0.3 to 0.5 where one packet in a hundred is lost).
+const SEVERAL: f64 = 0.5;
+/// Ruled out where fewer than one in ten would see as little: standard deviations.
+const RULED_OUT: f64 = 1.28;
+/// The windows of the losses rank higher than chance makes them once in a hundred: standard deviations.
+const HIGH_WINDOWS: f64 = 2.33;
 
 /// What lost the segments.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -81,7 +107,8 @@ pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
     let rtt_ratio = statistics::median(&ratios)?;
     let least = streams.first()?.min_rtt_us;
     let floor = limit::queue_floor_us(case).max(QUEUE_US);
-    if rtt_ratio >= QUEUE_RATIO && (rtt_ratio - 1.0) * least >= floor {
+    let queue_us = (rtt_ratio - 1.0) * least;
+    if rtt_ratio >= QUEUE_RATIO && queue_us >= floor && !always_so_long(case, queue_us) {
         return Some(Cause::Queue { rtt_ratio });
     }
     let reno = case
@@ -97,6 +124,21 @@ pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
     } else {
         Cause::Unknown
     })
+}
+
+/// Whether the round trip is about as long at any time as before a loss, without a queue in the mean, on a path that
+/// passed far more before the first loss or was not kept full: then none grew that a loss would end.
+fn always_so_long(case: &Case<'_>, queue_us: f64) -> bool {
+    let usual = case
+        .round_trips()
+        .is_some_and(|(mean, least)| queue_us < GROWN * (mean - least));
+    let carried_more = || {
+        let all = case.pooled_losses();
+        all.is_some_and(|all| carried(all, CARRIED_FAR_MORE))
+    };
+    usual
+        && limit::standing_queue_us(case).is_none()
+        && (carried_more() || case.full_in_stretches().is_some())
 }
 
 /// The rate of a policer's tokens, bit/s of payload: while its bucket is empty it passes just that, so the
@@ -182,20 +224,81 @@ fn same_rate(losses: &Losses) -> bool {
         .map(|(rate, span)| rate * *span as f64)
         .sum::<f64>()
         / time.max(1.0);
-    between.iter().all(|(rate, span)| {
+    let other = between.iter().filter(|(rate, span)| {
         let round_trips = SAME_ROUND_TRIPS * losses.min_rtt_us * 1e3 / (*span).max(1) as f64;
-        (rate - mean).abs() <= mean * SAME_RATE.max(round_trips.min(0.5))
-    })
+        (rate - mean).abs() > mean * SAME_RATE.max(round_trips.min(0.5))
+    });
+    other.map(|(_, span)| *span as f64).sum::<f64>() <= OTHER_RATE * time
 }
 
-/// Whether enough losses came, few segments at a time, and neither at one window nor on a link of that rate.
+/// Whether enough losses came, and not at one window, unless they took single segments of a path that had carried far
+/// more; and neither where the window had grown back nor at a shallow queue.
 fn by_chance(losses: &Losses) -> bool {
     let spread = losses
         .window_spread()
         .is_some_and(|spread| spread > SAME_WINDOW);
     losses.episodes.len() >= ENOUGH
-        && (spread || carried(losses, CARRIED_FAR_MORE))
+        && (spread || (carried(losses, CARRIED_FAR_MORE) && seldom_several(losses.later())))
         && !by_excess(losses)
+        && no_shallow_queue(losses)
+}
+
+/// How many of how many losses took several segments at a time, where that is why chance is not named: what overruns a
+/// queue does so, and chance does it only where it comes in bursts.
+pub(crate) fn several_at_a_time(case: &Case<'_>) -> Option<(usize, usize)> {
+    let streams = case.losses()?;
+    let all = streams.iter().map(|one| one.episodes.len()).sum();
+    let several = streams.iter().map(|one| of_several(&one.episodes)).sum();
+    let mostly = several as f64 >= SEVERAL * all as f64;
+    (all >= ENOUGH && mostly && !streams.iter().all(no_shallow_queue)).then_some((several, all))
+}
+
+/// Whether no queue that is too shallow to show in the round trip can have dropped: far larger windows passed before;
+/// or the path has a queue that shows, and did not show at losses of single segments; or there are enough losses to
+/// tell that they take one segment at a time at any window.
+fn no_shallow_queue(losses: &Losses) -> bool {
+    let Some(first) = losses.episodes.first() else {
+        return false;
+    };
+    let windows: Vec<f64> = losses
+        .later()
+        .iter()
+        .map(|episode| episode.window_packets as f64)
+        .collect();
+    let queue_showed = first.rtt_us >= QUEUE_SHOWED * losses.min_rtt_us
+        && first.rtt_us - losses.min_rtt_us >= QUEUE_US;
+    let (all, several) = (losses.later().len(), of_several(losses.later()));
+    let times = if several as f64 <= FEW * all as f64 {
+        PASSED_SMOOTHLY
+    } else {
+        PASSED_MORE
+    };
+    let passed_more = statistics::median(&windows)
+        .is_some_and(|later| first.window_packets as f64 >= times * later);
+    passed_more
+        || (queue_showed && seldom_several(losses.later()))
+        || one_by_one(losses, all, several)
+}
+
+/// How many of the losses took more than one segment.
+fn of_several(later: &[Episode]) -> usize {
+    later.iter().filter(|episode| episode.segments > 1).count()
+}
+
+fn seldom_several(later: &[Episode]) -> bool {
+    (of_several(later) as f64) < SEVERAL * later.len() as f64
+}
+
+/// Whether it is ruled out that half of the losses took several segments, and their windows are any.
+fn one_by_one(losses: &Losses, all: usize, several: usize) -> bool {
+    let number = all as f64;
+    let below = SEVERAL * number - 0.5 - several as f64;
+    let deviation = (number * SEVERAL * (1.0 - SEVERAL)).sqrt();
+    all >= ENOUGH_FOR_REGULAR
+        && below > RULED_OUT * deviation
+        && losses
+            .window_height
+            .is_some_and(|height| height < HIGH_WINDOWS)
 }
 
 /// Whether several streams lost at moments of their own, not at those of a queue or a bucket that they share.

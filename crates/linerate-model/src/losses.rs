@@ -66,6 +66,10 @@ pub struct Losses {
     /// The highest rate of delivery over a second, or over twenty round trips where these are longer, after the first
     /// episode, bit/s; as `level_bps` where there is less than that.
     pub sustained_bps: f64,
+    /// How far above the middle the windows of the later losses rank among those of all packets that could have begun an
+    /// episode, in standard deviations of chance: where each packet is lost with the same odds the ranks are uniform, so
+    /// that this is near normal; it is high where the window is what brings the loss about. `None` without later losses.
+    pub window_height: Option<f64>,
 }
 
 impl Losses {
@@ -102,6 +106,7 @@ impl Losses {
                 .max(rows.twice(spans[0].0)),
             level_bps: if long { rows.rate(settled, last) } else { 0.0 },
             sustained_bps: if long { rows.sustained(settled) } else { 0.0 },
+            window_height: rows.window_height(&spans),
         })
     }
 
@@ -272,6 +277,44 @@ impl Columns {
             delivered_from: self.delivered[from],
             delivered_to: self.delivered[to],
         }
+    }
+
+    /// The window with which the packets were sent that came to be known at `row`, a round trip later.
+    fn window_behind(&self, row: usize) -> u64 {
+        self.window[self.back(row, self.rtt[row].saturating_mul(1000), 0)]
+    }
+
+    /// See [`Losses::window_height`]. Each packet weighs the same; those whose loss would have been counted with the
+    /// episode before do not count.
+    fn window_height(&self, spans: &[(usize, usize)]) -> Option<f64> {
+        let apart = self.apart_ns();
+        let mut passed: Vec<(u64, f64)> = Vec::new();
+        for (number, (_, to)) in spans.iter().enumerate() {
+            let open = self.at[*to].saturating_add(apart);
+            let first = self.at.partition_point(|at| *at <= open);
+            let next = spans.get(number + 1).map(|(from, _)| from + 1);
+            for row in first..next.unwrap_or(self.at.len()) {
+                let bytes = (self.delivered[row] - self.delivered[row - 1]).max(0.0);
+                passed.push((self.window_behind(row), bytes));
+            }
+        }
+        passed.sort_by_key(|(window, _)| *window);
+        let mut below = Vec::with_capacity(passed.len() + 1);
+        below.push(0.0);
+        for (_, bytes) in &passed {
+            below.push(below.last().unwrap_or(&0.0) + bytes);
+        }
+        let all = below.last().copied().filter(|all| *all > 0.0)?;
+        let rank = |window: u64| {
+            let under = passed.partition_point(|(other, _)| *other < window);
+            let upto = passed.partition_point(|(other, _)| *other <= window);
+            f64::midpoint(below[under], below[upto]) / all
+        };
+        let later = spans.get(1..).filter(|later| !later.is_empty())?;
+        let over_half = |(from, _): &(usize, usize)| rank(self.window_behind(*from)) - 0.5;
+        let sum: f64 = later.iter().map(over_half).sum();
+        // A uniform rank has the variance 1/12.
+        Some(sum / (later.len() as f64 / 12.0).sqrt())
     }
 
     /// The row so long before `row`, and at least so many rows.

@@ -7,7 +7,7 @@
 //! - *one loss is too much*: losses came when a queue had grown, for more than half of
 //!   the time the rate is below 85 % of what the path carried with a queue, and the time that the algorithm needs to
 //!   grow back from one loss (Reno: half the window, a segment a round trip; CUBIC: K of RFC 9438 §4.2) is longer than half of the
-//!   run.
+//!   run; the first loss came in the first half of it.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
@@ -186,7 +186,15 @@ fn one_loss(case: &Case<'_>, algorithm: &str) -> Option<Seen> {
     let once = back
         .map(|episode| episode.window_packets as f64)
         .all(|again| again >= FAR_BELOW * window);
+    // What was slow before the loss was not growing back from it.
+    let start_ns = case.sender()?.start_ns.0;
+    let lost_ns = losses
+        .iter()
+        .filter_map(|one| one.episodes.first())
+        .map(|episode| episode.from_ns.saturating_sub(start_ns))
+        .min()?;
     let found = slow
+        && lost_ns as f64 <= MOST * case.direction.span_ns as f64
         && once
         && capacity.queued >= QUEUED
         && capacity.steady

@@ -2,7 +2,9 @@
 //!
 //! Network-limited, neither a queue nor loss explains the rate, and the sender's slow-start threshold was set
 //! while nothing had been sent again and nothing marked by ECN (`HyStart` took a rising delay for a queue); the
-//! congestion window has at least doubled since, so the path still had room.
+//! congestion window has at least doubled since, so the path still had room. A path that was filled, and lost segments
+//! by its queue, only after more than half of the run in congestion avoidance, and carried far more then than the mean,
+//! does not speak against it.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
@@ -10,12 +12,14 @@ use linerate_model::record::StreamRecord;
 use linerate_model::units::Nanos;
 
 use crate::case::{Case, capital};
-use crate::limit::Limit;
+use crate::limit::{self, Limit};
 use crate::rules;
 use crate::words;
 
 /// `snd_ssthresh` while none is set (`TCP_INFINITE_SSTHRESH`).
 const NONE_YET: u64 = 0x7fff_ffff;
+/// The part of a run that a path which it fills late is not filled.
+const MOST: f64 = 0.5;
 /// A window that grew to this many times the threshold since was far from the path's bound.
 const GREW: f64 = 2.0;
 
@@ -34,7 +38,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         || case.udp()
         || case.next_door()
         || rules::repeats_held_it(case)
-        || rules::path_is_full(case)
+        || (rules::path_is_full(case) && !filled_late(case))
         || rules::ecn::judge(case).is_some()
     {
         return None;
@@ -80,6 +84,27 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         )
         .next(case.again(|plan| plan.end = End::TimeNs(Nanos::from_millis(longer * 1000))))
         .done()
+}
+
+/// Whether the path was full only after congestion avoidance had taken most of the run to fill it, without a loss.
+pub(crate) fn filled_late(case: &Case<'_>) -> bool {
+    let known = || {
+        let exit = case
+            .sender()?
+            .streams_of(case.direction.flow)
+            .find_map(left_early)?;
+        let first = case
+            .losses()?
+            .iter()
+            .filter_map(|one| one.episodes.first())
+            .map(|episode| episode.from_ns)
+            .min()?;
+        let grew = first.saturating_sub(exit.at_ns) as f64;
+        Some(grew >= MOST * case.direction.span_ns as f64)
+    };
+    limit::standing_queue_us(case).is_none()
+        && case.full_in_stretches().is_some()
+        && known().unwrap_or(false)
 }
 
 /// When slow start ended without a loss, ns on the sender's clock; `None` where it did not.

@@ -288,13 +288,14 @@ fn repeats_held_it(case: &Case<'_>) -> bool {
 }
 
 /// Whether another finding is the answer for a path that seems full and for a rate that wavers: a path that is full
-/// at two levels, somebody else's, one that stepped, or one that a congestion control does not fill.
+/// at two levels, somebody else's, one that stepped, or one that a congestion control does not fill or fills late.
 fn wavers_for_a_reason(case: &Case<'_>) -> bool {
     shaper::judge(case).is_some()
         || congested::seen(case).is_some()
         || bimodal::seen(case).is_some()
         || path_change::explains(case)
         || congestion_control::explains(case)
+        || (case.limit == Some(Limit::Network) && early_slow_start_exit::filled_late(case))
 }
 
 /// Whether the path is full.

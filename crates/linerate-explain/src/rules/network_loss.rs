@@ -22,9 +22,14 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let (again, all) = path.retransmits.zip(path.data_segments)?;
     let rtt = rules::round_trips(case, "at least").unwrap_or_else(|| "RTT not known".to_owned());
     let needless = rules::received_twice(case);
+    let may_be = match loss::several_at_a_time(case) {
+        Some((several, losses)) => format!(
+            ", several at a time in {several} of {losses} losses: a shallow queue or a policer, or random loss in bursts"
+        ),
+        None => ": random loss, a shallow queue or a policer".to_owned(),
+    };
     let sentence = format!(
-        "Loss without a queue held it {} of the time: {} of {} segments were sent again{needless} ({}; {rtt}): \
-         random loss, a shallow queue or a policer",
+        "Loss without a queue held it {} of the time: {} of {} segments were sent again{needless} ({}; {rtt}){may_be}",
         words::percent(share),
         words::count(again),
         words::count(all),

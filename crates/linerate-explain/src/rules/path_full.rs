@@ -4,7 +4,8 @@
 //! stands (mean round trip at least 1.25 times the least and 0.1 ms longer; 1 ms on one host), or had grown whenever a
 //! segment was lost; BBR, which
 //! keeps queues short, without repeats; both ends on one machine, without a delay between them. UDP as fast as it goes: nothing lost.
-//! Behind a queue the mean is named as the path's rate only where the path was not seen to carry far more in stretches.
+//! Behind a queue, standing or grown before losses, the mean is named as the path's rate only where the path was not seen to
+//! carry far more in stretches.
 
 use linerate_model::finding::{Finding, Severity};
 
@@ -92,13 +93,20 @@ fn sentence(case: &Case<'_>, rate: f64) -> Option<String> {
         (loss::cause(case), case.round_trips())
         && !case.next_door()
     {
-        return Some(format!(
-            "The path is full: it lost segments only when a queue of {} had grown in it (RTT {} then, least {}); {says} \
-             arrived",
+        let queue = format!(
+            "it lost segments only when a queue of {} had grown in it (RTT {} then, least {})",
             words::micros((rtt_ratio - 1.0) * least),
             words::micros(rtt_ratio * least),
             words::micros(least)
-        ));
+        );
+        // Between losses the path was not full: the mean is not what it carries.
+        return Some(match case.full_in_stretches() {
+            Some(stretches) => format!(
+                "The path is full at times only: it carried {} in stretches, {says} on average; {queue}",
+                words::rate(stretches.carried_bps)
+            ),
+            None => format!("The path is full: {queue}; {says} arrived"),
+        });
     }
     if case.without_network() {
         return Some(format!(

@@ -3,7 +3,8 @@
 //! Network-limited, no standing queue, at least 1 segment in 10,000 sent again that had not arrived already,
 //! and so many that the congestion control's response function gives about this rate; and [`crate::loss`] sees
 //! at least four losses that come neither after a queue nor by a token bucket, at windows that differ by more
-//! than a quarter or on a path that has carried 1.5 times as much. What cannot be decided is `network-loss`.
+//! than a quarter or on a path that has carried 1.5 times as much, and no queue too shallow to show in the round
+//! trip that own bursts overrun. What cannot be decided is `network-loss`.
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::losses::{Episode, Losses};

@@ -86,6 +86,22 @@ fn a_policer_is_told_by_its_burst_its_window_and_its_rate() {
 }
 
 #[test]
+fn a_policer_s_bucket_may_let_more_pass_once() {
+    // The bucket was full when slow start's recovery was over: until the next loss a sixth more passed.
+    let until = |at_s: f64| {
+        let mut traffic = Traffic {
+            levels: vec![(0.0, 3.0), (1.0, 1.17), (at_s, 1.0)],
+            ..policed()
+        };
+        traffic.losses.insert(1, loss(at_s, 2, 340));
+        traffic
+    };
+    assert_eq!(verdict(&tcp(), &until(1.5)).id, "policer");
+    // Not for a third of the time: then it is no one rate.
+    assert_eq!(verdict(&tcp(), &until(3.5)).id, "network-loss");
+}
+
+#[test]
 fn what_a_shallow_queue_does_as_well_is_no_policer() {
     // The path never carried more than the later rate.
     let level = Traffic {
@@ -206,6 +222,26 @@ fn losses_behind_a_queue_are_a_full_path_s() {
 }
 
 #[test]
+fn a_round_trip_that_is_always_so_long_is_no_queue_that_grew() {
+    // Acknowledgements that come late make 47 ms of 40, before a loss as at any time; slow start passed three times as much.
+    let late = |rtt_us: u64, levels: &[(f64, f64)]| {
+        let mut traffic = Traffic {
+            rtt_us: 46_500,
+            levels: levels.to_vec(),
+            ..by_chance()
+        };
+        for loss in &mut traffic.losses {
+            loss.rtt_us = rtt_us;
+        }
+        verdict(&tcp(), &traffic).id
+    };
+    let far_more = [(0.0, 3.0), (1.0, 1.0)];
+    assert_eq!(late(47_000, &far_more), "random-loss");
+    assert_eq!(late(50_000, &far_more), "path-full");
+    assert_eq!(late(47_000, &[]), "path-full");
+}
+
+#[test]
 fn chance_loses_single_segments_at_any_window() {
     let finding = verdict(&tcp(), &by_chance());
     assert_eq!(finding.id, "random-loss", "{}", finding.sentence);
@@ -244,7 +280,7 @@ fn chance_loses_single_segments_at_any_window() {
     assert!((0.35..0.45).contains(&uncertainty), "{uncertainty}");
     // Exactly periodic loss comes at one window: one segment at a time is still no policer.
     let mut periodic = by_chance();
-    for loss in &mut periodic.losses {
+    for loss in &mut periodic.losses[1..] {
         (loss.segments, loss.window_packets) = (1, 120);
     }
     assert_eq!(verdict(&tcp(), &periodic).id, "random-loss");
@@ -316,7 +352,118 @@ fn losses_of_several_at_regular_distances_are_no_chance() {
     {
         one.at_s = at;
     }
+    assert_eq!(verdict(&tcp(), &scattered).id, "network-loss");
+    // No queue that passed nine times as much in slow start is overrun there: chance comes in bursts as well.
+    scattered.losses[0].window_packets = 900;
     assert_eq!(verdict(&tcp(), &scattered).id, "random-loss");
+}
+
+/// What CUBIC lost at a queue of eight packets on a line of 100 Mbit/s over 20 ms, as it was recorded: when, s, with time in
+/// proportion to what was delivered, how many segments, at which window.
+const SHALLOW: [(f64, u64, u64); 14] = [
+    (0.2, 4, 19),
+    (0.46, 1, 16),
+    (0.91, 4, 20),
+    (1.8, 1, 24),
+    (2.5, 6, 26),
+    (3.58, 3, 27),
+    (4.41, 4, 29),
+    (5.49, 5, 32),
+    (5.85, 1, 16),
+    (6.38, 4, 21),
+    (6.86, 5, 19),
+    (8.71, 6, 37),
+    (9.07, 2, 28),
+    (9.51, 4, 24),
+];
+
+/// The same, of a connection whose window is otherwise `usual` segments.
+fn at_a_shallow_queue(usual: u64) -> Traffic {
+    Traffic {
+        rate_bps: 10.8e6,
+        rtt_us: 21_200,
+        min_rtt_us: 20_000,
+        losses: SHALLOW
+            .into_iter()
+            .map(|(at_s, segments, window_packets)| Loss {
+                at_s,
+                segments,
+                rtt_us: 21_200,
+                window_packets,
+            })
+            .collect(),
+        levels: Vec::new(),
+        congestion_window_bytes: usual * 1448,
+        in_flight_bytes: usual * 1448,
+        ..policed()
+    }
+}
+
+#[test]
+fn a_queue_that_own_bursts_overrun_is_no_chance() {
+    let finding = verdict(&tcp(), &at_a_shallow_queue(22));
+    assert_eq!(finding.id, "network-loss", "{}", finding.sentence);
+    assert!(
+        finding.sentence.contains(
+            "several at a time in 11 of 14 losses: a shallow queue or a policer, or random loss in bursts"
+        ),
+        "{}",
+        finding.sentence
+    );
+    // The same after slow start has passed three times those windows: such a queue is not there.
+    let mut passed = at_a_shallow_queue(22);
+    passed.losses[0].window_packets = 72;
+    assert_eq!(verdict(&tcp(), &passed).id, "random-loss");
+    passed.losses[0].window_packets = 60;
+    assert_eq!(verdict(&tcp(), &passed).id, "network-loss");
+}
+
+#[test]
+fn enough_losses_of_one_segment_at_any_window_are_chance() {
+    let single = |usual: u64, losses: usize| {
+        let mut traffic = at_a_shallow_queue(usual);
+        traffic.losses.truncate(losses);
+        for loss in &mut traffic.losses {
+            loss.segments = 1;
+        }
+        traffic
+    };
+    assert_eq!(verdict(&tcp(), &single(22, 14)).id, "random-loss");
+    // Eight after the first are enough, seven are not.
+    assert_eq!(verdict(&tcp(), &single(22, 9)).id, "random-loss");
+    assert_eq!(verdict(&tcp(), &single(22, 8)).id, "network-loss");
+    // Six are, where slow start passed twice their windows.
+    let mut passed = single(22, 7);
+    assert_eq!(verdict(&tcp(), &passed).id, "network-loss");
+    passed.losses[0].window_packets = 51;
+    assert_eq!(verdict(&tcp(), &passed).id, "random-loss");
+    // A third of several is still chance's; half of them is not.
+    let mut mixed = single(22, 14);
+    for loss in &mut mixed.losses[1..4] {
+        loss.segments = 2;
+    }
+    assert_eq!(verdict(&tcp(), &mixed).id, "random-loss");
+    mixed.losses[4].segments = 2;
+    assert_eq!(verdict(&tcp(), &mixed).id, "network-loss");
+    // At windows above almost all others it is the window that loses them.
+    assert_eq!(verdict(&tcp(), &single(12, 14)).id, "network-loss");
+}
+
+#[test]
+fn a_path_that_showed_its_queue_once_does_not_lose_without_it() {
+    let mut few = at_a_shallow_queue(22);
+    few.losses.truncate(6);
+    for loss in &mut few.losses[1..] {
+        loss.segments = 1;
+    }
+    assert_eq!(verdict(&tcp(), &few).id, "network-loss");
+    few.losses[0].rtt_us = 38_000;
+    assert_eq!(verdict(&tcp(), &few).id, "random-loss");
+    // Several at a time may still be another, shallower queue.
+    for loss in &mut few.losses[1..4] {
+        loss.segments = 5;
+    }
+    assert_eq!(verdict(&tcp(), &few).id, "network-loss");
 }
 
 /// The record without a column of the sender's samples.

@@ -488,6 +488,41 @@ fn a_path_that_is_never_short_of_bytes_is_full_at_its_mean() {
 }
 
 #[test]
+fn a_path_that_is_full_only_before_a_loss_is_not_full_at_its_mean() {
+    // A queue of 10 ms before each of four losses, none in the mean; the path ran dry in between.
+    let mut record = in_bursts(2_626_560);
+    let samples = &mut record.client.as_mut().unwrap().streams[0].samples;
+    let rows = samples.len();
+    let lost = |row: usize| 5 * (5 * row / rows) as u64;
+    let grown = |row: usize| lost((row + 15).min(rows - 1)) > lost(row);
+    let rtt = |row| if grown(row) { 70_000 } else { 61_000 };
+    let columns = [
+        ("total_retrans_packets", (0..rows).map(lost).collect()),
+        ("rtt_us", (0..rows).map(rtt).collect()),
+    ];
+    for (name, values) in columns {
+        samples.insert(name, values).unwrap();
+    }
+    let says = |record: &RunRecord| {
+        let findings = explain(record);
+        assert_eq!(findings[0].id, "path-full", "{findings:#?}");
+        findings[0].sentence.clone()
+    };
+    assert_eq!(
+        says(&record),
+        "The path is full at times only: it carried 94.0 Mbit/s in stretches, 50.1 Mbit/s on average; it lost segments only \
+         when a queue of 10.0 ms had grown in it (RTT 70.0 ms then, least 60.0 ms)"
+    );
+    // Never short of bytes, it is full at what arrived.
+    let fed = with_column(record, "unacked_packets", 700);
+    assert_eq!(
+        says(&fed),
+        "The path is full: it lost segments only when a queue of 10.0 ms had grown in it (RTT 70.0 ms then, least 60.0 ms); \
+         50.1 Mbit/s arrived"
+    );
+}
+
+#[test]
 fn where_the_kernel_does_not_tell_of_the_bursts_the_mean_is_all_there_is() {
     for (missing, begins) in [
         ("unacked_packets", "The path is full at 50.1 Mbit/s"),
@@ -505,6 +540,52 @@ fn where_the_kernel_does_not_tell_of_the_bursts_the_mean_is_all_there_is() {
         let full = findings.iter().find(|one| one.id == "path-full").unwrap();
         assert!(full.sentence.starts_with(begins), "{}", full.sentence);
     }
+}
+
+#[test]
+fn a_path_that_an_early_exit_filled_at_last_is_neither_full_nor_growing_back() {
+    let levels = [
+        (0.0, 0.03),
+        (1.0, 0.05),
+        (2.0, 0.08),
+        (3.0, 0.12),
+        (4.0, 0.18),
+        (5.0, 0.27),
+        (6.0, 0.4),
+        (7.0, 0.6),
+        (8.0, 0.8),
+        (8.5, 1.0),
+    ];
+    let lost = |at_s: f64| {
+        let traffic = Traffic {
+            slow_start_left: Some((0.2, 17)),
+            losses: vec![Loss {
+                at_s,
+                segments: 230,
+                window_packets: 5000,
+                rtt_us: 30_000,
+            }],
+            ..traffic(&levels)
+        };
+        let rtt = |second: f64| {
+            let queued = second >= 9.0 || (at_s - 0.2..at_s).contains(&second);
+            if queued { 30_000.0 } else { 20_300.0 }
+        };
+        let record = shaped(&traffic, &levels, rtt);
+        ids(&with_column(
+            record,
+            "delivery_rate_bytes_per_s",
+            12_500_000,
+        ))
+    };
+    let found = lost(9.3);
+    assert_eq!(found[0], "early-slow-start-exit", "{found:?}");
+    for never in ["path-full", "congestion-control", "unstable"] {
+        assert!(!found.contains(&never.to_owned()), "{found:?}");
+    }
+    // Lost early, the rest is the way back, or something else.
+    let found = lost(1.0);
+    assert_ne!(found[0], "early-slow-start-exit", "{found:?}");
 }
 
 #[test]

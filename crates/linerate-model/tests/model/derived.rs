@@ -336,3 +336,69 @@ fn losses_of_several_streams_add_up_to_those_of_their_sender() {
     let streams: Vec<&StreamRecord> = clean.client.as_ref().unwrap().streams.iter().collect();
     assert_eq!(Losses::pooled(&streams), None);
 }
+
+/// A window that grows by half a segment each 10 ms over a round trip of 40 ms, and falls to half a round trip after
+/// `loses` says so of the window and the packets sent at it.
+fn sawtooth(mut loses: impl FnMut(f64, f64) -> bool) -> Losses {
+    let traffic = Traffic {
+        seconds: 60.0,
+        rtt_us: 40_000,
+        min_rtt_us: 40_000,
+        retransmits: 0,
+        ..Traffic::default()
+    };
+    let mut record = fixture::run(&plan(), &traffic);
+    let samples = &mut sender(&mut record).samples;
+    let times = samples.at_ns().to_vec();
+    let (mut window, mut acked, mut repeats, mut due) = (40.0_f64, 0.0_f64, 0_u64, None);
+    let (mut windows, mut bytes, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+    for at in times {
+        if due.is_some_and(|due| at >= due) {
+            (window, repeats, due) = ((window / 2.0).max(2.0), repeats + 1, None);
+        } else if due.is_none() && loses(window, window / 4.0) {
+            due = Some(at + 40_000_000);
+        }
+        windows.push(linerate_model::units::whole(window));
+        bytes.push(linerate_model::units::whole(acked));
+        repeated.push(repeats);
+        acked += window / 4.0 * 1448.0;
+        window += 0.5;
+    }
+    samples.insert("snd_cwnd_packets", windows).unwrap();
+    samples.insert("bytes_acked", bytes).unwrap();
+    samples.insert("total_retrans_packets", repeated).unwrap();
+    Losses::of(sender(&mut record)).unwrap()
+}
+
+#[test]
+fn windows_at_losses_rank_as_any_by_chance_and_high_where_they_are_the_reason() {
+    // Each packet with odds of 1 in 800, by a generator (Numerical Recipes' constants) with other seeds.
+    let by_chance = |seed: u32| {
+        let mut state = seed;
+        sawtooth(|_, packets| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f64::from(state >> 8) / f64::from(1_u32 << 24) < packets / 800.0
+        })
+    };
+    let heights: Vec<f64> = (0..60)
+        .map(|seed| by_chance(seed * 7919 + 1).window_height.unwrap())
+        .collect();
+    let mean = heights.iter().sum::<f64>() / 60.0;
+    let square = heights.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / 60.0;
+    assert!(mean.abs() < 0.6, "{mean}");
+    assert!((0.6..1.4).contains(&square.sqrt()), "{}", square.sqrt());
+    let high = heights.iter().filter(|height| **height > 2.33).count();
+    assert!(high <= 4, "{high} of 60: {heights:?}");
+    // Always at 100 segments.
+    let regular = sawtooth(|window, _| window >= 100.0);
+    assert!(regular.later().len() > 20, "{}", regular.later().len());
+    assert!(regular.window_height.unwrap() > 5.0, "{regular:?}");
+    // One loss has none after it.
+    let mut over = false;
+    let single = sawtooth(|window, _| {
+        let now = !over && window >= 100.0;
+        over |= now;
+        now
+    });
+    assert_eq!(single.window_height, None);
+}
