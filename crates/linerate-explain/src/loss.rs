@@ -69,9 +69,9 @@ const ENOUGH_FOR_REGULAR: usize = 8;
 /// this many times the windows of the later losses is not overrun by these (measured: 0.2 to 2.1 at queues of 4 to
 /// 40 packets, 1.2 to 50 by chance) …
 const PASSED_MORE: f64 = 3.0;
-/// … and this many times where few losses took several segments: without sudden bursts a queue overflows at one window, which
-/// slow start's is at most twice when it sees the loss.
-const PASSED_SMOOTHLY: f64 = 2.0;
+/// … and this many times where few losses took several segments: without sudden bursts a queue overflows at one window,
+/// and slow start's is about twice that when it sees the loss.
+const PASSED_SMOOTHLY: f64 = 2.5;
 /// Few losses, of all: measured 0 to 0.36 by chance.
 const FEW: f64 = 0.34;
 /// From this multiple of the least round trip on, a queue stood before the first loss: the path has one that shows.
@@ -224,11 +224,13 @@ fn same_rate(losses: &Losses) -> bool {
         .map(|(rate, span)| rate * *span as f64)
         .sum::<f64>()
         / time.max(1.0);
-    let other = between.iter().filter(|(rate, span)| {
+    let (same, other): (Vec<_>, Vec<_>) = between.iter().partition(|(rate, span)| {
         let round_trips = SAME_ROUND_TRIPS * losses.min_rtt_us * 1e3 / (*span).max(1) as f64;
-        (rate - mean).abs() > mean * SAME_RATE.max(round_trips.min(0.5))
+        (rate - mean).abs() <= mean * SAME_RATE.max(round_trips.min(0.5))
     });
-    other.map(|(_, span)| *span as f64).sum::<f64>() <= OTHER_RATE * time
+    // One alone is its own mean.
+    same.len() >= between.len().min(2)
+        && other.iter().map(|(_, span)| *span as f64).sum::<f64>() <= OTHER_RATE * time
 }
 
 /// Whether enough losses came, and not at one window, unless they took single segments of a path that had carried far
@@ -243,14 +245,15 @@ fn by_chance(losses: &Losses) -> bool {
         && no_shallow_queue(losses)
 }
 
-/// How many of how many losses took several segments at a time, where that is why chance is not named: what overruns a
-/// queue does so, and chance does it only where it comes in bursts.
+/// How many of how many losses after the first took several segments at a time, where a shallow queue is not ruled out: what
+/// overruns a queue does so, and chance does it only where it comes in bursts.
 pub(crate) fn several_at_a_time(case: &Case<'_>) -> Option<(usize, usize)> {
     let streams = case.losses()?;
-    let all = streams.iter().map(|one| one.episodes.len()).sum();
-    let several = streams.iter().map(|one| of_several(&one.episodes)).sum();
-    let mostly = several as f64 >= SEVERAL * all as f64;
-    (all >= ENOUGH && mostly && !streams.iter().all(no_shallow_queue)).then_some((several, all))
+    let enough = streams.iter().map(|one| one.episodes.len()).sum::<usize>() >= ENOUGH;
+    let all: usize = streams.iter().map(|one| one.later().len()).sum();
+    let several: usize = streams.iter().map(|one| of_several(one.later())).sum();
+    let mostly = all > 0 && several as f64 >= SEVERAL * all as f64;
+    (enough && mostly && !streams.iter().all(no_shallow_queue)).then_some((several, all))
 }
 
 /// Whether no queue that is too shallow to show in the round trip can have dropped: far larger windows passed before;

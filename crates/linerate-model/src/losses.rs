@@ -67,8 +67,8 @@ pub struct Losses {
     /// episode, bit/s; as `level_bps` where there is less than that.
     pub sustained_bps: f64,
     /// How far above the middle the windows of the later losses rank among those of all packets that could have begun an
-    /// episode, in standard deviations of chance: where each packet is lost with the same odds the ranks are uniform, so
-    /// that this is near normal; it is high where the window is what brings the loss about. `None` without later losses.
+    /// episode, in standard deviations of chance: where each packet is lost with the same odds this is near normal; it is
+    /// high where the window is what brings the loss about. `None` with fewer than two later losses.
     pub window_height: Option<f64>,
 }
 
@@ -310,11 +310,12 @@ impl Columns {
             let upto = passed.partition_point(|(other, _)| *other <= window);
             f64::midpoint(below[under], below[upto]) / all
         };
-        let later = spans.get(1..).filter(|later| !later.is_empty())?;
+        let later = spans.get(1..).filter(|later| later.len() > 1)?;
         let over_half = |(from, _): &(usize, usize)| rank(self.window_behind(*from)) - 0.5;
         let sum: f64 = later.iter().map(over_half).sum();
-        // A uniform rank has the variance 1/12.
-        Some(sum / (later.len() as f64 / 12.0).sqrt())
+        // A loss ends the growth that it ranks above as a whole: of n ranks one is 1, the rest are uniform with the
+        // variance 1/12 (Gail and Gastwirth, J. R. Stat. Soc. B 40, 1978).
+        Some((sum - 0.5) / ((later.len() - 1) as f64 / 12.0).sqrt())
     }
 
     /// The row so long before `row`, and at least so many rows.

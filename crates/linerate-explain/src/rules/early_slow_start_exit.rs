@@ -48,9 +48,17 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .streams_of(case.direction.flow)
         .find_map(left_early)?;
     let since = exit.at_ns.saturating_sub(sender.start_ns.0);
+    let late = first_loss_ns(case).filter(|_| filled_late(case));
+    let until = late.map_or_else(
+        || "the rest of the run".to_owned(),
+        |lost| {
+            let grew = words::seconds(lost.saturating_sub(exit.at_ns));
+            format!("{grew}, to the first loss,")
+        },
+    );
     let sentence = format!(
         "{}'s slow start ended after {} at {} segments ({} at this round trip) without a loss: it took a rising delay \
-         for a queue, and congestion avoidance took the rest of the run to come to {} segments",
+         for a queue, and congestion avoidance took {until} to come to {} segments",
         capital(&case.sending_host()),
         words::seconds(since),
         words::count(exit.threshold),
@@ -86,6 +94,13 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .done()
 }
 
+/// When the first loss of any stream came, ns on the sender's clock.
+pub(crate) fn first_loss_ns(case: &Case<'_>) -> Option<u64> {
+    let streams = case.losses()?;
+    let first = streams.iter().filter_map(|one| one.episodes.first());
+    first.map(|episode| episode.from_ns).min()
+}
+
 /// Whether the path was full only after congestion avoidance had taken most of the run to fill it, without a loss.
 pub(crate) fn filled_late(case: &Case<'_>) -> bool {
     let known = || {
@@ -93,13 +108,7 @@ pub(crate) fn filled_late(case: &Case<'_>) -> bool {
             .sender()?
             .streams_of(case.direction.flow)
             .find_map(left_early)?;
-        let first = case
-            .losses()?
-            .iter()
-            .filter_map(|one| one.episodes.first())
-            .map(|episode| episode.from_ns)
-            .min()?;
-        let grew = first.saturating_sub(exit.at_ns) as f64;
+        let grew = first_loss_ns(case)?.saturating_sub(exit.at_ns) as f64;
         Some(grew >= MOST * case.direction.span_ns as f64)
     };
     limit::standing_queue_us(case).is_none()

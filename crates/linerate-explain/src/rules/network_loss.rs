@@ -24,7 +24,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let needless = rules::received_twice(case);
     let may_be = match loss::several_at_a_time(case) {
         Some((several, losses)) => format!(
-            ", several at a time in {several} of {losses} losses: a shallow queue or a policer, or random loss in bursts"
+            ", several at a time in {several} of {losses} losses after the first: a shallow queue or a policer, or random loss in bursts"
         ),
         None => ": random loss, a shallow queue or a policer".to_owned(),
     };
