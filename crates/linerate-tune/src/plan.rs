@@ -10,14 +10,23 @@ use linerate_model::tuning::{InterfaceSetting, Object, Refusal, SCHEMA_VERSION, 
 use crate::checks::BPFTUNE;
 use crate::profile::Wish;
 
+/// From this severity on a change has no effect either way.
+const WITHOUT_EFFECT: u8 = 4;
+
 /// The wishes that an audit amounts to: what it recommends a value for that a plan can set, at the cost of emptied
 /// queues at most. Rings, channels and MTU, for which most drivers take their link down, are for a profile to ask.
 pub fn wishes_of(audit: &Audit) -> Vec<Wish> {
     let mut wishes: Vec<Wish> = Vec::new();
     for verdict in audit.firing() {
-        let Outcome::Fires { changes, .. } = &verdict.outcome else {
+        let Outcome::Fires {
+            changes, severity, ..
+        } = &verdict.outcome
+        else {
             continue;
         };
+        if *severity >= WITHOUT_EFFECT {
+            continue;
+        }
         for change in changes {
             let Some(object) = object_of(&change.setting) else {
                 continue;
@@ -67,7 +76,9 @@ fn object_of(setting: &str) -> Option<Object> {
 fn is_value(value: &str) -> bool {
     const NAMES: [&str; 5] = ["cubic", "fq", "on", "off", "performance"];
     let mut words = value.split(' ');
-    NAMES.contains(&value) || words.all(|word| word.parse::<u64>().is_ok())
+    NAMES.contains(&value)
+        || words.all(|word| word.parse::<u64>().is_ok())
+        || !value.is_empty() && value.parse::<CpuSet>().is_ok()
 }
 
 /// What would be changed on a host to fulfil wishes; of several for one object, the last counts.

@@ -188,7 +188,7 @@ pub(crate) fn steering(case: &Case<'_>, interface: &Interface) -> Answer {
     if on > 0 && in_use >= local.count() {
         return change(
             "on",
-            "0".to_owned(),
+            "off".to_owned(),
             "the device spreads flows by itself",
             format!(
                 "RPS is on at {on} queues of {}, which has {in_use} for {} CPUs: packets are handed on for nothing",

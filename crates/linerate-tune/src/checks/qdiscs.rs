@@ -28,6 +28,9 @@ fn no_queue(leaves: &[&Qdisc]) -> bool {
     leaves.iter().all(|leaf| leaf.kind == "noqueue")
 }
 
+/// Disciplines that somebody set to hold a rate, or to delay.
+const SHAPES: [&str; 7] = ["cake", "tbf", "htb", "hfsc", "netem", "taprio", "etf"];
+
 /// Q01
 pub(crate) fn pacing(case: &Case<'_>, interface: &Interface) -> Answer {
     if case.target.role == Role::Server {
@@ -36,6 +39,15 @@ pub(crate) fn pacing(case: &Case<'_>, interface: &Interface) -> Answer {
     let leaves = leaves(interface)?;
     if leaves.is_empty() || no_queue(&leaves) {
         return does_not_apply("it queues nothing (noqueue)");
+    }
+    if let Some(leaf) = leaves
+        .iter()
+        .find(|leaf| SHAPES.contains(&leaf.kind.as_str()))
+    {
+        return does_not_apply(format!(
+            "{} shapes what leaves, as somebody meant it to",
+            leaf.kind
+        ));
     }
     let other: Vec<&&Qdisc> = leaves.iter().filter(|leaf| leaf.kind != "fq").collect();
     let Some(first) = other.first() else {

@@ -429,6 +429,46 @@ fn what_an_audit_says_of_cards_and_cpus_is_planned_where_no_link_goes_down() {
 }
 
 #[test]
+fn what_an_audit_says_is_off_or_without_effect_is_planned_so() {
+    let with = |change: &dyn Fn(&mut Interface)| {
+        let mut facts = host("dtn");
+        if let Fact::Known(interfaces) = &mut facts.interfaces {
+            let card = interfaces.iter_mut().find(|one| one.name == "eth0");
+            change(card.unwrap());
+        }
+        let audit = linerate_tune::audit(&facts, None, &far()).unwrap();
+        let fired: Vec<String> = audit.firing().map(|one| one.check.clone()).collect();
+        (fired, steps(&plan(&facts, &wishes_of(&audit))))
+    };
+    let says = |steps: &[String], word: &str| steps.iter().any(|step| step.contains(word));
+
+    let (fired, steps) = with(&|card| {
+        if let Fact::Known(queues) = &mut card.queues {
+            for queue in queues {
+                queue.cpus = Fact::Known("0-15".parse().unwrap());
+            }
+        }
+    });
+    assert!(fired.iter().any(|check| check == "C04"), "{fired:?}");
+    assert!(says(&steps, "rps_cpus of eth0 = off"), "{steps:?}");
+
+    // A longer queue than nothing uses has no effect either way.
+    let (fired, steps) = with(&|card| card.tx_queue_len = Fact::Known(10_000));
+    assert!(fired.iter().any(|check| check == "N09"), "{fired:?}");
+    assert!(!says(&steps, "txqueuelen"), "{steps:?}");
+
+    // Somebody's shaper stays.
+    let (_, steps) = with(&|card| {
+        if let Fact::Known(qdiscs) = &mut card.qdiscs {
+            for leaf in qdiscs.iter_mut().filter(|one| one.leaf) {
+                leaf.kind = "cake".to_owned();
+            }
+        }
+    });
+    assert!(!says(&steps, "qdisc of"), "{steps:?}");
+}
+
+#[test]
 fn other_owners_are_named() {
     let mut facts = host("dtn");
     for keeper in &mut facts.keepers {
