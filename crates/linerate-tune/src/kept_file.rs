@@ -2,13 +2,13 @@
 //! never a part of it. Each is named by its path from a root, and no link leads out of that.
 
 use std::fs::{File, Permissions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use linerate_kernel::inventory::Root;
 
-use crate::state_folder::{StateError, failed, sync_folder};
+use crate::state_folder::{StateError, failed, sync_folder, write_new};
 
 /// No such file is longer.
 const LONGEST: u64 = 4 << 20;
@@ -56,20 +56,15 @@ pub fn write(root: &Root, path: &str, text: &str) -> Result<(), StateError> {
     // Nothing reads names that end so: not systemd, not NetworkManager, not sysctl.
     begun.push(".linerate-begun");
     let begun = PathBuf::from(begun);
-    let written = File::create(&begun).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        // NetworkManager reads no keyfile that others may read; the rest is no secret.
-        let secret = path.extension().is_some_and(|end| end == "nmconnection");
-        let mode = match (secret, text.starts_with("#!")) {
-            (true, _) => 0o600,
-            (false, true) => 0o755,
-            (false, false) => 0o644,
-        };
-        file.set_permissions(Permissions::from_mode(mode))?;
-        file.sync_all()
-    });
-    let moved = written.and_then(|()| std::fs::rename(&begun, path));
-    if let Err(error) = moved {
+    // NetworkManager reads no keyfile that others may read; the rest is no secret.
+    let secret = path.extension().is_some_and(|end| end == "nmconnection");
+    let mode = match (secret, text.starts_with("#!")) {
+        (true, _) => 0o600,
+        (false, true) => 0o755,
+        (false, false) => 0o644,
+    };
+    write_new(&begun, text.as_bytes(), Some(Permissions::from_mode(mode)))?;
+    if let Err(error) = std::fs::rename(&begun, path) {
         drop(std::fs::remove_file(&begun));
         return Err(failed("write", path)(error));
     }

@@ -1,6 +1,6 @@
 //! Journals on disk: a folder with one file for each set of changes. What an append wrote is on disk when it returns.
 
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -190,8 +190,12 @@ impl StateFolder {
         let path = self.journal(&snapshot.id)?;
         // A reader sees the whole snapshot or no journal.
         let begun = self.0.join(format!("{}.begun", snapshot.id));
-        let written = write_new(&begun, line(&Entry::Snapshot(snapshot.clone())).as_bytes())
-            .and_then(|()| std::fs::hard_link(&begun, &path).map_err(failed("make", &path)));
+        let written = write_new(
+            &begun,
+            line(&Entry::Snapshot(snapshot.clone())).as_bytes(),
+            None,
+        )
+        .and_then(|()| std::fs::hard_link(&begun, &path).map_err(failed("make", &path)));
         // What is left of it says nothing to anybody.
         drop(std::fs::remove_file(&begun));
         written?;
@@ -263,11 +267,18 @@ fn whole_lines(text: &[u8]) -> usize {
 }
 
 /// Writes a file that nobody has, and has it on disk. A failure leaves nothing behind.
-fn write_new(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
-    // One of an earlier attempt that was killed is in the way of nobody.
+pub(crate) fn write_new(
+    path: &Path,
+    bytes: &[u8],
+    permissions: Option<Permissions>,
+) -> Result<(), StateError> {
+    // One of an earlier attempt that was killed, or a link that somebody put there, is in the way of nobody.
     drop(std::fs::remove_file(path));
     let written = File::create_new(path).and_then(|mut file| {
         file.write_all(bytes)?;
+        if let Some(permissions) = permissions {
+            file.set_permissions(permissions)?;
+        }
         file.sync_all()
     });
     if written.is_err() {

@@ -660,6 +660,10 @@ fn no_link_of_an_image_leads_out_of_it() {
     link(&outside, "etc/sysctl.d");
     link(&outside, "var");
     let here = files.root().join(outside.strip_prefix("/").unwrap());
+    // Nor does one that has the name of a file that is being written.
+    std::fs::create_dir_all(&here).unwrap();
+    let begun = here.join("95-linerate.conf.linerate-begun");
+    std::os::unix::fs::symlink(outside.join("tcp_rmem"), begun).unwrap();
     // Nor does one of a file with old values, which then cannot be made.
     let lock = here.join("lib/linerate/tune/lock");
     std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
