@@ -28,16 +28,19 @@ const NETDEV_A_NAPI_IRQ: u16 = 3;
 /// kernel or the driver does not tell, or the interface is down.
 ///
 /// # Errors
-/// `ENOENT` before Linux 6.3, `EOPNOTSUPP` before 6.8; those of netlink.
+/// `ENOENT` before Linux 6.3, `EOPNOTSUPP` before 6.8; `Interrupted` where queues changed meanwhile; those of netlink.
 pub(super) fn of(index: u32) -> io::Result<BTreeMap<u32, u32>> {
     let mut netlink = Netlink::open_to(libc::NETLINK_GENERIC)?;
     let family = family(&mut netlink)?;
     let mut ask = |command, kind, take: &mut dyn FnMut(&[u8])| {
         let mut body = head(command);
         push_attribute(&mut body, kind, &index.to_ne_bytes());
-        netlink.ask(family, Ask::All, &body, |answer| {
+        let whole = netlink.dump(family, &body, |_, answer| {
             take(answer.get(HEADER..).unwrap_or_default());
-        })
+        })?;
+        whole
+            .then_some(())
+            .ok_or_else(|| io::Error::from(io::ErrorKind::Interrupted))
     };
     let (mut queues, mut instances) = (Vec::new(), Vec::new());
     let queue = &mut |answer: &[u8]| queues.extend(queue_and_instance(answer));

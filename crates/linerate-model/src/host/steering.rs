@@ -76,16 +76,19 @@ impl Interface {
 
     /// The interrupts of its queues, those of one queue together, by the queue's number.
     ///
-    /// Where the kernel does not tell ([`Interrupt::queue`]), a queue's is known by its name: it ends in the queue's number (`eth0-TxRx-3`, `virtio0-input.0`,
-    /// `mlx5_comp3@pci:…`). A device with a single interrupt has one queue.
+    /// Where the kernel tells of none ([`Interrupt::queue`]), a queue's is known by its name: it ends in the queue's
+    /// number (`eth0-TxRx-3`, `virtio0-input.0`, `mlx5_comp3@pci:…`). A device with a single interrupt has one queue.
     ///
     /// # Errors
     /// Why they are not known.
     pub fn queue_interrupts(&self) -> Result<Vec<Vec<&Interrupt>>, String> {
         let all = self.interrupts.ask()?;
+        // Where some are told, the others are of no queue.
+        let told = all.iter().any(|interrupt| interrupt.queue.is_some());
+        let named = |interrupt: &Interrupt| self.queue_of(&interrupt.name).filter(|_| !told);
         let mut queues: Vec<(u32, Vec<&Interrupt>)> = Vec::new();
         for interrupt in all {
-            let Some(number) = interrupt.queue.or_else(|| self.queue_of(&interrupt.name)) else {
+            let Some(number) = interrupt.queue.or_else(|| named(interrupt)) else {
                 continue;
             };
             match queues.iter_mut().find(|(queue, _)| *queue == number) {
