@@ -96,6 +96,7 @@ pub(super) fn check(scenario: &Scenario) -> Verdict {
         mode(scenario, settings)?;
         policer(scenario, settings)?;
         sizes(scenario, settings)?;
+        marks(settings)?;
     }
     engine(scenario)?;
     mtu(scenario)?;
@@ -138,6 +139,19 @@ fn policer(scenario: &Scenario, settings: &Settings) -> Verdict {
         return Err(format!(
             "policer: a burst of {} bytes is less than one packet ({packet} bytes with overhead), so no full packet would ever pass. Set burst to {packet} or more",
             policer.burst.0
+        ));
+    }
+    Ok(())
+}
+
+fn marks(settings: &Settings) -> Verdict {
+    if let Some(link) = &settings.bottleneck
+        && let Some(threshold) = link.ecn_threshold
+        && link.queue <= threshold
+    {
+        return Err(format!(
+            "ecn_threshold: more than {} bytes never wait in a queue of {} bytes, so nothing would ever be marked. Set ecn_threshold below it, or a longer queue",
+            threshold.0, link.queue.0
         ));
     }
     Ok(())

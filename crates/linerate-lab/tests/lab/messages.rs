@@ -187,6 +187,10 @@ fn contradictions_are_refused_with_their_reason() {
             "less than one packet (1538 bytes",
         ),
         (
+            "[path]\nrate = \"10M\"\nqueue = \"20kB\"\necn_threshold = \"30kB\"",
+            "more than 30000 bytes never wait in a queue of 20000 bytes",
+        ),
+        (
             "family = \"ipv6\"\n[path]\nmax_packet = { bytes = 1000 }",
             "1280",
         ),
