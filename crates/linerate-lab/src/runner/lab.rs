@@ -113,7 +113,7 @@ pub struct Lab {
     tolerance: Nanos,
     /// Whether nothing but the lab itself bounds what it is handed.
     unlimited: bool,
-    /// CPU time of the machine at the start: stolen, and all.
+    /// CPU time of the machine at the start.
     cpu: Option<MachineTime>,
     /// What the machine had dropped before.
     backlog_dropped: Option<u64>,

@@ -337,13 +337,13 @@ fn found(folder: &Folder, name: &str) -> Result<Held, Failure> {
 }
 
 fn carried_and_hosts(held: &Held) -> String {
-    let carried = format!(
-        "  {:<16} {}, mode {}\n",
-        "carried by", held.engine, held.mode
-    );
+    let carried = held.engine.as_ref().zip(held.mode.as_ref());
+    let carried =
+        carried.map(|(engine, mode)| format!("  {:<16} {engine}, mode {mode}\n", "carried by"));
     let line =
         |host: &state::HeldHost| format!("  {:<16} {}  {}\n", host.name, host.ipv4, host.ipv6);
-    std::iter::once(carried)
+    carried
+        .into_iter()
         .chain(held.hosts.iter().map(line))
         .collect()
 }

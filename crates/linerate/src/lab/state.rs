@@ -33,9 +33,9 @@ pub(super) struct Held {
     start_ticks: u64,
     /// What carries its packets, and how they are decided on.
     #[serde(default)]
-    pub(super) engine: String,
+    pub(super) engine: Option<String>,
     #[serde(default)]
-    pub(super) mode: String,
+    pub(super) mode: Option<String>,
     /// What it does not do as the scenario says.
     #[serde(default)]
     pub(super) notes: Vec<String>,
@@ -71,12 +71,14 @@ impl Held {
             about: scenario.about.clone(),
             pid,
             start_ticks: process::start_ticks(pid).unwrap_or(0),
-            engine: lab.in_force().engine.to_owned(),
-            mode: match lab.in_force().mode {
-                Mode::Packet => "packet",
-                Mode::Bulk => "bulk",
-            }
-            .to_owned(),
+            engine: Some(lab.in_force().engine.to_owned()),
+            mode: Some(
+                match lab.in_force().mode {
+                    Mode::Packet => "packet",
+                    Mode::Bulk => "bulk",
+                }
+                .to_owned(),
+            ),
             notes: lab
                 .warnings()
                 .iter()
@@ -384,8 +386,8 @@ mod tests {
             about: String::new(),
             pid,
             start_ticks: process::start_ticks(pid).unwrap_or(0),
-            engine: "NFQUEUE".to_owned(),
-            mode: "bulk".to_owned(),
+            engine: None,
+            mode: None,
             notes: Vec::new(),
             hosts: Vec::new(),
         }
