@@ -93,6 +93,12 @@ impl<'a> Case<'a> {
         self.losses.get_or_init(derive).as_deref()
     }
 
+    /// When the first loss of any stream came, ns on the sender's clock.
+    pub(crate) fn first_loss_ns(&self) -> Option<u64> {
+        let first = self.losses()?.iter().filter_map(|one| one.episodes.first());
+        first.map(|episode| episode.from_ns).min()
+    }
+
     /// The losses of all streams of the direction as if they were one: what a bucket or a queue that they share sees.
     pub(crate) fn pooled_losses(&self) -> Option<&Losses> {
         let derive = || {

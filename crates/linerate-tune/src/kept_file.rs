@@ -26,7 +26,7 @@ pub fn read(root: &Root, path: &str) -> Result<Option<String>, StateError> {
     match read {
         Ok(_) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failed("read", &below(root, path))(error)),
+        Err(error) => Err(failed("read", &root.path(path))(error)),
     }
 }
 
@@ -40,7 +40,7 @@ pub fn names(root: &Root, folder: &str) -> Result<Vec<String>, StateError> {
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
             .collect()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(failed("read", &below(root, folder))(error)),
+        Err(error) => Err(failed("read", &root.path(folder))(error)),
     }
 }
 
@@ -100,10 +100,5 @@ pub fn remove(root: &Root, path: &str) -> Result<(), StateError> {
 
 /// Where a file is written or removed.
 fn entry(root: &Root, path: &str) -> Result<PathBuf, StateError> {
-    root.entry(path).map_err(failed("find", &below(root, path)))
-}
-
-/// How a file below a root is told.
-pub fn below(root: &Root, path: &str) -> PathBuf {
-    root.folder().join(path.trim_start_matches('/'))
+    root.entry(path).map_err(failed("find", &root.path(path)))
 }

@@ -27,7 +27,7 @@ impl Rooted {
 
     fn resolved(&self, path: &str) -> Result<PathBuf, String> {
         let found = self.0.resolved(path);
-        found.map_err(|error| reason(&self.0.folder().join(path), &error))
+        found.map_err(|error| reason(&self.0.path(path), &error))
     }
 
     /// The file that is a setting.

@@ -169,9 +169,6 @@ fn confusion(report: &Report) -> String {
 /// Findings of a path that has nothing wrong with it.
 const HEALTHY: [&str; 2] = ["path-full", "rate-capped"];
 
-/// The engine that cannot tell whether it kept pace.
-const UNTOLD: &str = EngineWish::NETEM;
-
 fn summary(report: &Report) -> String {
     let runs = || report.rows.iter().flat_map(|row| &row.runs);
     let count = |standing| runs().filter(|run| run.standing == standing).count();
@@ -186,11 +183,13 @@ fn summary(report: &Report) -> String {
         count(Standing::NoRule),
         count(Standing::Missed)
     );
-    let untold = runs().filter(|run| run.observed.engine == UNTOLD).count();
+    // It cannot tell whether it kept pace.
+    let netem = EngineWish::NETEM;
+    let untold = runs().filter(|run| run.observed.engine == netem).count();
     if untold > 0 {
         let _ = writeln!(
             text,
-            "{untold} of them by {UNTOLD}, which does not tell how late packets left: none of these is called disturbed for that."
+            "{untold} of them by {netem}, which does not tell how late packets left: none of these is called disturbed for that."
         );
     }
     let expecting: Vec<&Row> = report

@@ -17,7 +17,6 @@ use crate::case::{Case, capital};
 use crate::limit::{self, Limit};
 use crate::loss::{self, Cause};
 use crate::response;
-use crate::rules::early_slow_start_exit;
 use crate::slices;
 use crate::words;
 
@@ -189,7 +188,7 @@ fn one_loss(case: &Case<'_>, algorithm: &str) -> Option<Seen> {
         .all(|again| again >= FAR_BELOW * window);
     // What was slow before the loss was not growing back from it.
     let start_ns = case.sender()?.start_ns.0;
-    let lost_ns = early_slow_start_exit::first_loss_ns(case)?.saturating_sub(start_ns);
+    let lost_ns = case.first_loss_ns()?.saturating_sub(start_ns);
     let found = slow
         && lost_ns as f64 <= MOST * case.direction.span_ns as f64
         && once

@@ -44,11 +44,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let sender = case.sender()?;
-    let exit = sender
-        .streams_of(case.direction.flow)
-        .find_map(left_early)?;
+    let exit = early_exit(case)?;
     let since = exit.at_ns.saturating_sub(sender.start_ns.0);
-    let late = first_loss_ns(case).filter(|_| filled_late(case));
+    let late = case.first_loss_ns().filter(|_| filled_late(case));
     let until = late.map_or_else(
         || "the rest of the run".to_owned(),
         |lost| {
@@ -94,26 +92,16 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .done()
 }
 
-/// When the first loss of any stream came, ns on the sender's clock.
-pub(crate) fn first_loss_ns(case: &Case<'_>) -> Option<u64> {
-    let streams = case.losses()?;
-    let first = streams.iter().filter_map(|one| one.episodes.first());
-    first.map(|episode| episode.from_ns).min()
-}
-
 /// Whether the path was full only after congestion avoidance had taken most of the run to fill it, without a loss.
 pub(crate) fn filled_late(case: &Case<'_>) -> bool {
-    let known = || {
-        let exit = case
-            .sender()?
-            .streams_of(case.direction.flow)
-            .find_map(left_early)?;
-        let grew = first_loss_ns(case)?.saturating_sub(exit.at_ns) as f64;
+    let most_of_the_run = || {
+        let exit = early_exit(case)?;
+        let grew = case.first_loss_ns()?.saturating_sub(exit.at_ns) as f64;
         Some(grew >= MOST * case.direction.span_ns as f64)
     };
     limit::standing_queue_us(case).is_none()
         && case.full_in_stretches().is_some()
-        && known().unwrap_or(false)
+        && most_of_the_run() == Some(true)
 }
 
 /// When slow start ended without a loss, ns on the sender's clock; `None` where it did not.
@@ -128,6 +116,12 @@ pub(crate) fn left_slow_start_ns(stream: &StreamRecord) -> Option<u64> {
     let set = |threshold: &u64| (1..NONE_YET).contains(threshold);
     let row = thresholds.iter().position(set).filter(|row| *row > 0)?;
     stream.samples.at_ns().get(row).copied()
+}
+
+/// That of the first stream which left early.
+fn early_exit(case: &Case<'_>) -> Option<Exit> {
+    let mut streams = case.sender()?.streams_of(case.direction.flow);
+    streams.find_map(left_early)
 }
 
 fn left_early(stream: &StreamRecord) -> Option<Exit> {

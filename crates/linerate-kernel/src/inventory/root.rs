@@ -36,7 +36,8 @@ impl Root {
         &self.0
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    /// What a name is told as: links are not looked at.
+    pub fn path(&self, path: &str) -> PathBuf {
         self.0.join(path.trim_start_matches('/'))
     }
 

@@ -84,6 +84,16 @@ pub enum Mode {
     Bulk,
 }
 
+impl Mode {
+    /// The word that stands for it in results.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Packet => "packet",
+            Self::Bulk => "bulk",
+        }
+    }
+}
+
 /// The hosts' addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -6,7 +6,7 @@ use linerate_experiment::grade::{self, Observed, Rounds, Step};
 use linerate_experiment::remedy::{self, Promise};
 use linerate_kernel::thread::SignalFd;
 use linerate_lab::runner::{self, Isolation};
-use linerate_lab::scenario::{EngineWish, Mode, Scenario};
+use linerate_lab::scenario::{EngineWish, Scenario};
 use linerate_model::finding::Finding;
 
 use super::arguments::GradeArguments;
@@ -246,11 +246,7 @@ fn observed(scenario: &Scenario, ran: &Ran, document: &serde_json::Value) -> Obs
             .pointer("/summary/goodput_bps")
             .and_then(serde_json::Value::as_f64),
         engine: ran.lab.in_force.engine.to_owned(),
-        mode: match ran.lab.in_force.mode {
-            Mode::Packet => "packet",
-            Mode::Bulk => "bulk",
-        }
-        .to_owned(),
+        mode: ran.lab.in_force.mode.word().to_owned(),
         attempt: 1,
         claims: ran.lab.path.check_claims(scenario),
         bottleneck: ran.lab.bottleneck.clone(),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use linerate_kernel::file::lock;
 use linerate_kernel::process;
 use linerate_lab::runner::{Host, Lab};
-use linerate_lab::scenario::{Family, Mode, Scenario};
+use linerate_lab::scenario::{Family, Scenario};
 use serde::{Deserialize, Serialize};
 
 use crate::action::Failure;
@@ -72,13 +72,7 @@ impl Held {
             pid,
             start_ticks: process::start_ticks(pid).unwrap_or(0),
             engine: Some(lab.in_force().engine.to_owned()),
-            mode: Some(
-                match lab.in_force().mode {
-                    Mode::Packet => "packet",
-                    Mode::Bulk => "bulk",
-                }
-                .to_owned(),
-            ),
+            mode: Some(lab.in_force().mode.word().to_owned()),
             notes: lab
                 .warnings()
                 .iter()

@@ -172,7 +172,7 @@ fn links(place: &Place) -> Result<Vec<String>, Failure> {
 
 /// How a file is told.
 fn path(place: &Place, path: &str) -> PathBuf {
-    kept_file::below(&place.files(), path)
+    place.files().path(path)
 }
 
 /// Writes down what was there, writes the files, and forgets those of earlier times.

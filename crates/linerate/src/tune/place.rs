@@ -143,7 +143,8 @@ impl Place {
     }
 }
 
-fn files_below(root: Option<&Path>) -> Root {
+/// The files of a host: below a folder, or this machine's.
+pub(super) fn files_below(root: Option<&Path>) -> Root {
     root.map_or_else(Root::of_this_machine, Root::at)
 }
 

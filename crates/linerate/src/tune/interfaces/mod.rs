@@ -10,6 +10,7 @@ use linerate_kernel::inventory::Root;
 use linerate_tune::guest::{self, Applied, Declaration, Done, GuestPlan, Situation, State};
 use serde::Serialize;
 
+use super::place::files_below;
 use crate::action::Failure;
 use crate::host::facts_of;
 use crate::printer::Printer;
@@ -196,8 +197,7 @@ struct Files {
 
 impl Files {
     fn of(place: &Place) -> Result<Self, Failure> {
-        let root = place.root.as_deref();
-        let root = root.map_or_else(Root::of_this_machine, Root::at);
+        let root = files_below(place.root.as_deref());
         let named_or = |named: &Option<PathBuf>, path: &str| match named {
             Some(named) => Ok(named.clone()),
             None => root
