@@ -119,7 +119,7 @@ pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
     let all = case.pooled_losses()?;
     Some(if policed(all, reno) {
         Cause::Policer
-    } else if streams.iter().all(by_chance) && each_for_itself(streams, all) {
+    } else if by_chance(streams) && each_for_itself(streams, all) {
         Cause::Chance
     } else {
         Cause::Unknown
@@ -234,15 +234,24 @@ fn same_rate(losses: &Losses) -> bool {
 }
 
 /// Whether enough losses came, and not at one window, unless they took single segments of a path that had carried far
-/// more; and neither where the window had grown back nor at a shallow queue.
-fn by_chance(losses: &Losses) -> bool {
-    let spread = losses
-        .window_spread()
-        .is_some_and(|spread| spread > SAME_WINDOW);
-    losses.episodes.len() >= ENOUGH
-        && (spread || (carried(losses, CARRIED_FAR_MORE) && seldom_several(losses.later())))
-        && !by_excess(losses)
-        && no_shallow_queue(losses)
+/// more; and neither where the window had grown back nor at a shallow queue. What single streams show by accident
+/// outweighs no majority of them.
+fn by_chance(streams: &[Losses]) -> bool {
+    let losses: usize = streams.iter().map(|one| one.episodes.len()).sum();
+    let smooth = Later::of(streams).seldom_several();
+    let scattered = |one: &Losses| {
+        let spread = one.window_spread();
+        spread.is_some_and(|spread| spread > SAME_WINDOW)
+            || (carried(one, CARRIED_FAR_MORE) && smooth)
+    };
+    losses >= ENOUGH * streams.len()
+        && most(streams, scattered)
+        && !most(streams, by_excess)
+        && no_shallow_queue(streams)
+}
+
+fn most(streams: &[Losses], holds: impl Fn(&Losses) -> bool) -> bool {
+    2 * streams.iter().filter(|one| holds(one)).count() > streams.len()
 }
 
 /// How many of how many losses after the first took several segments at a time, where a shallow queue is not ruled out: what
@@ -250,58 +259,87 @@ fn by_chance(losses: &Losses) -> bool {
 pub(crate) fn several_at_a_time(case: &Case<'_>) -> Option<(usize, usize)> {
     let streams = case.losses()?;
     let enough = streams.iter().map(|one| one.episodes.len()).sum::<usize>() >= ENOUGH;
-    let all: usize = streams.iter().map(|one| one.later().len()).sum();
-    let several: usize = streams.iter().map(|one| of_several(one.later())).sum();
-    let mostly = all > 0 && several as f64 >= SEVERAL * all as f64;
-    (enough && mostly && !streams.iter().all(no_shallow_queue)).then_some((several, all))
+    let later = Later::of(streams);
+    (enough && later.mostly_several() && !no_shallow_queue(streams))
+        .then_some((later.several, later.all))
+}
+
+/// The losses after each stream's first.
+struct Later {
+    all: usize,
+    /// Those that took more than one segment.
+    several: usize,
+}
+
+impl Later {
+    fn of(streams: &[Losses]) -> Self {
+        let later = || streams.iter().flat_map(Losses::later);
+        Self {
+            all: later().count(),
+            several: later().filter(|episode| episode.segments > 1).count(),
+        }
+    }
+
+    fn few_several(&self) -> bool {
+        self.several as f64 <= FEW * self.all as f64
+    }
+
+    fn seldom_several(&self) -> bool {
+        (self.several as f64) < SEVERAL * self.all as f64
+    }
+
+    fn mostly_several(&self) -> bool {
+        self.all > 0 && !self.seldom_several()
+    }
 }
 
 /// Whether no queue that is too shallow to show in the round trip can have dropped: far larger windows passed before;
 /// or the path has a queue that shows, and did not show at losses of single segments; or there are enough losses to
 /// tell that they take one segment at a time at any window.
-fn no_shallow_queue(losses: &Losses) -> bool {
-    let Some(first) = losses.episodes.first() else {
-        return false;
-    };
-    let windows: Vec<f64> = losses
-        .later()
-        .iter()
-        .map(|episode| episode.window_packets as f64)
-        .collect();
-    let queue_showed = first.rtt_us >= QUEUE_SHOWED * losses.min_rtt_us
-        && first.rtt_us - losses.min_rtt_us >= QUEUE_US;
-    let (all, several) = (losses.later().len(), of_several(losses.later()));
-    let times = if several as f64 <= FEW * all as f64 {
+fn no_shallow_queue(streams: &[Losses]) -> bool {
+    let later = Later::of(streams);
+    let times = if later.few_several() {
         PASSED_SMOOTHLY
     } else {
         PASSED_MORE
     };
-    let passed_more = statistics::median(&windows)
-        .is_some_and(|later| first.window_packets as f64 >= times * later);
-    passed_more
-        || (queue_showed && seldom_several(losses.later()))
-        || one_by_one(losses, all, several)
+    most(streams, |one| passed_more(one, times))
+        || (most(streams, queue_showed) && later.seldom_several())
+        || one_by_one(streams, &later)
 }
 
-/// How many of the losses took more than one segment.
-fn of_several(later: &[Episode]) -> usize {
-    later.iter().filter(|episode| episode.segments > 1).count()
+/// Whether the first loss came at this many times the windows of the later ones.
+fn passed_more(losses: &Losses, times: f64) -> bool {
+    let windows = losses.later().iter();
+    let windows: Vec<f64> = windows
+        .map(|episode| episode.window_packets as f64)
+        .collect();
+    let first = losses.episodes.first();
+    first
+        .zip(statistics::median(&windows))
+        .is_some_and(|(first, later)| first.window_packets as f64 >= times * later)
 }
 
-fn seldom_several(later: &[Episode]) -> bool {
-    (of_several(later) as f64) < SEVERAL * later.len() as f64
+/// Whether a queue had grown at the first loss.
+fn queue_showed(losses: &Losses) -> bool {
+    losses.episodes.first().is_some_and(|first| {
+        first.rtt_us >= QUEUE_SHOWED * losses.min_rtt_us
+            && first.rtt_us - losses.min_rtt_us >= QUEUE_US
+    })
 }
 
 /// Whether it is ruled out that half of the losses took several segments, and their windows are any.
-fn one_by_one(losses: &Losses, all: usize, several: usize) -> bool {
-    let number = all as f64;
-    let below = SEVERAL * number - 0.5 - several as f64;
+fn one_by_one(streams: &[Losses], later: &Later) -> bool {
+    let number = later.all as f64;
+    let below = SEVERAL * number - 0.5 - later.several as f64;
     let deviation = (number * SEVERAL * (1.0 - SEVERAL)).sqrt();
-    all >= ENOUGH_FOR_REGULAR
+    // Each stream's rank has a deviation of 1.
+    let heights: Vec<f64> = streams.iter().filter_map(|one| one.window_height).collect();
+    let height = heights.iter().sum::<f64>() / (heights.len() as f64).sqrt();
+    later.all >= ENOUGH_FOR_REGULAR
         && below > RULED_OUT * deviation
-        && losses
-            .window_height
-            .is_some_and(|height| height < HIGH_WINDOWS)
+        && !heights.is_empty()
+        && height < HIGH_WINDOWS
 }
 
 /// Whether several streams lost at moments of their own, not at those of a queue or a bucket that they share.

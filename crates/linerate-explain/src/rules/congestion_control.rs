@@ -17,6 +17,7 @@ use crate::case::{Case, capital};
 use crate::limit::{self, Limit};
 use crate::loss::{self, Cause};
 use crate::response;
+use crate::rules;
 use crate::slices;
 use crate::words;
 
@@ -39,6 +40,8 @@ struct Seen {
     losses: f64,
     /// Time to grow back from one, s.
     recovery_s: f64,
+    /// Whether it is the rate to expect, and not only a bound of it.
+    foretold: bool,
     /// What would limit at that rate.
     then: &'static str,
 }
@@ -53,7 +56,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     };
     let sentence = format!(
         "{}'s {name} was still growing back: it takes {} after one loss at this window and round trip ({}{}{} in \
-         {}); {} passed where {} can",
+         {}); {} passed where {}",
         capital(&case.sending_host()),
         words::seconds(words::whole(seen.recovery_s * 1e9)),
         words::count(words::whole(seen.losses)),
@@ -69,8 +72,13 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         },
         words::seconds(case.direction.span_ns),
         words::rate(rate),
-        words::rate(seen.possible_bps),
+        if seen.foretold {
+            format!("{} can", words::rate(seen.possible_bps))
+        } else {
+            format!("some {} seem possible", words::rate(seen.possible_bps))
+        },
     );
+    let foretold = seen.foretold.then_some(seen.possible_bps);
     let draft = case
         .finding("congestion-control", Severity::Limit, sentence)
         .share(case.network_share()?)
@@ -84,7 +92,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if seen.algorithm == "reno" {
         draft
             .remedy(case.direction.flow.sender(), "-C", "cubic".to_owned())
-            .expected(seen.possible_bps, 0.4, seen.then)
+            .expected(foretold.unwrap_or(0.0), 0.4, seen.then)
             .next(case.again(|plan| plan.congestion = Some("cubic".to_owned())))
             .done()
     } else {
@@ -128,11 +136,8 @@ fn recovery_s(algorithm: &str, segments: f64, rtt_s: f64) -> f64 {
 
 fn rare_losses(case: &Case<'_>) -> Option<Seen> {
     // The losses that end slow start say nothing of the path's own.
-    let losses: f64 = case
-        .losses()?
-        .iter()
-        .map(|one| one.later().len() as f64)
-        .sum();
+    let seen: usize = case.losses()?.iter().map(|one| one.later().len()).sum();
+    let losses = seen as f64;
     let rate = case.rate()?;
     let (mss, rtt_s) = (case.path().mss_bytes? as f64, case.path().rtt_us? / 1e6);
     let segments = case.path().data_segments.filter(|all| *all > 0)? as f64;
@@ -151,12 +156,14 @@ fn rare_losses(case: &Case<'_>) -> Option<Seen> {
     let window = each * rtt_s / 8.0 / mss;
     let most = slices::of(case)
         .and_then(|slices| slices::capacity(case, slices))
+        .filter(|capacity| capacity.queued >= QUEUED)
         .map_or(f64::INFINITY, |capacity| capacity.bps);
     let possible_bps = (ratio * rate).min(most.max(rate));
     (possible_bps >= BETTER * rate).then(|| Seen {
         algorithm: "reno".to_owned(),
         possible_bps,
         losses,
+        foretold: rules::foretell_a_rate(seen),
         recovery_s: recovery_s("reno", window, rtt_s),
         then: "the same losses, or the path",
     })
@@ -201,6 +208,7 @@ fn one_loss(case: &Case<'_>, algorithm: &str) -> Option<Seen> {
         possible_bps: capacity.bps,
         losses: losses.iter().map(|one| one.episodes.len() as f64).sum(),
         recovery_s,
+        foretold: true,
         then: "the path itself",
     })
 }

@@ -15,8 +15,9 @@ use crate::rules;
 use crate::words;
 use crate::would_pass;
 
-/// The uncertainty of a rate that n losses foretell: chance over √n ([`rules::foretell_a_rate`]), and the rest.
-const SCATTER: f64 = 1.3;
+/// The uncertainty of a rate that n losses foretell: 1.96 deviations of chance ([`rules::FORETELLING`]) over √n, and the
+/// rest.
+const SCATTER: f64 = 1.1;
 const SURE: f64 = 0.05;
 
 /// From this multiple of the least round trip on, a queue stood before a loss.
@@ -24,6 +25,13 @@ const QUEUE_RATIO: f64 = 1.25;
 
 fn behind_a_queue(losses: &Losses, episode: &Episode) -> bool {
     episode.rtt_us >= QUEUE_RATIO * losses.min_rtt_us
+}
+
+/// How long the same path takes for so many losses that they foretell a rate, whole tens of seconds.
+fn enough_seconds(case: &Case<'_>, losses: usize) -> Option<u64> {
+    let each_s = case.direction.span_ns as f64 / 1e9 / losses as f64;
+    let seconds = (each_s * rules::FORETELLING as f64 / 10.0).ceil() * 10.0;
+    (losses > 0 && seconds < 86_400.0).then(|| words::whole(seconds))
 }
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
@@ -54,19 +62,24 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     } else {
         String::new()
     };
+    let more = case.plan().streams.saturating_mul(4).min(128);
+    let factor = f64::from(more) / f64::from(case.plan().streams.max(1));
+    let foretold = rules::foretell_a_rate(losses).then_some(factor * case.rate()?);
+    let few = match (foretold, enough_seconds(case, losses)) {
+        (None, Some(seconds)) => format!(
+            ", too few to foretell what -P {more} gives: some {seconds} s would show enough"
+        ),
+        _ => String::new(),
+    };
     let sentence = format!(
         "Random loss held it {} of the time: {} of {} segments were sent again{needless} ({}), in {alone} losses \
-         without a queue spread over the run ({rtt}){besides}",
+         without a queue spread over the run ({rtt}){besides}{few}",
         words::percent(share),
         words::count(by_chance),
         words::count(all),
         words::percent(by_chance as f64 / all.max(1) as f64),
     );
-    let more = case.plan().streams.saturating_mul(4).min(128);
-    let factor = f64::from(more) / f64::from(case.plan().streams.max(1));
-    // Half of a mean's noise is that of the losses' number: with few of them the next run's rate is anybody's guess.
     let uncertainty = SURE + SCATTER / (losses.max(1) as f64).sqrt();
-    let foretold = rules::foretell_a_rate(losses).then_some(factor * case.rate()?);
     case.finding("random-loss", Severity::Limit, sentence)
         .share(share)
         .figures([

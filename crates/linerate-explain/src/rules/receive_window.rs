@@ -117,7 +117,7 @@ fn advise(case: &Case<'_>, draft: Draft) -> Draft {
             let draft = draft.remedy(flow.receiver(), "net.ipv4.tcp_rmem", value);
             ask_for(
                 case,
-                rules::expect_wider(case, draft, now, enough, NEXT),
+                rules::expect_wider(case, draft, now, enough, 0, NEXT),
                 enough,
             )
         }

@@ -25,6 +25,9 @@ use crate::would_pass;
 const OPEN_TO_AUTOTUNING: f64 = 0.9;
 /// What a path carried in stretches foretells its rate by this share.
 const SURE: f64 = 0.25;
+/// The kernel asks for room before it begins a segment, and then fills it: 64 KiB with segmentation offload
+/// (`tcp_sendmsg_locked`, `sk_stream_memory_free`).
+const PAST: u64 = 64 << 10;
 /// What limits after the remedy, where nothing else is known.
 const NEXT: &str = "the send buffer again, unless the path or the receive window carries less";
 
@@ -196,7 +199,7 @@ fn advise(case: &Case<'_>, draft: Draft) -> Draft {
     let now = host.and_then(|host| host.tcp_wmem);
     let value = rules::three_values(now, enough);
     let draft = draft.remedy(sender, "net.ipv4.tcp_wmem", value);
-    let draft = rules::expect_wider(case, draft, now, enough, NEXT);
+    let draft = rules::expect_wider(case, draft, now, enough, PAST, NEXT);
     let refused = [
         host.and_then(|host| host.wmem_max),
         case.receiver().and_then(|end| end.host.rmem_max),

@@ -50,12 +50,16 @@ pub(crate) fn by_chance() -> Traffic {
     }
 }
 
-/// The same with fourteen losses.
+/// The same for so long that 44 losses came.
 fn by_chance_often() -> Traffic {
     let mut many = by_chance();
-    let more = [2.2, 2.6, 4.6, 5.2, 5.8, 6.4, 7.8, 8.4];
-    many.losses.extend(more.map(|at_s| loss(at_s, 1, 140)));
-    many.losses.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    many.seconds = 40.0;
+    // Irregular distances of 0.4 to 1.2 s, and windows of 90 to 210.
+    let mut at_s = 9.5;
+    for turn in 0..38_u64 {
+        at_s += 0.4 + 0.1 * ((turn * 5) % 9) as f64;
+        many.losses.push(loss(at_s, 1, 90 + (turn * 70) % 121));
+    }
     many
 }
 
@@ -264,7 +268,7 @@ fn chance_loses_single_segments_at_any_window() {
     assert!(
         besides.contains("6 of 26,480 segments")
             && besides.contains("in 5 losses without a queue")
-            && besides.ends_with("; 900 more when a queue was overrun"),
+            && besides.contains("; 900 more when a queue was overrun, too few to foretell what -P 4 gives: some 70 s"),
         "{besides}"
     );
     // Six losses foretell nothing, and more of them foretell better.
@@ -277,7 +281,7 @@ fn chance_loses_single_segments_at_any_window() {
         "{expected:?}"
     );
     let uncertainty = 1.0 - expected.low_bps / expected.rate_bps;
-    assert!((0.35..0.45).contains(&uncertainty), "{uncertainty}");
+    assert!((0.20..0.23).contains(&uncertainty), "{uncertainty}");
     // Exactly periodic loss comes at one window: one segment at a time is still no policer.
     let mut periodic = by_chance();
     for loss in &mut periodic.losses[1..] {
@@ -299,6 +303,14 @@ fn several_streams_share_a_bucket_and_chance_shows_on_each() {
         ..by_chance()
     };
     assert_eq!(verdict(&plan, &scattered).id, "random-loss");
+    // So do all of them together where one of them by accident lost three times only.
+    let mut record = fixture::run(&plan, &scattered);
+    let stream = &mut record.client.as_mut().unwrap().streams[2];
+    let column = "total_retrans_packets";
+    let seldom = stream.samples.column(column).unwrap().iter();
+    let seldom = seldom.map(|again| (*again).min(4)).collect();
+    stream.samples.insert(column, seldom).unwrap();
+    assert_eq!(ids(&record)[0], "random-loss");
     // All at the same moments: something that they share dropped, and it was no bucket.
     assert_eq!(verdict(&plan, &by_chance()).id, "network-loss");
     let finding = verdict(&plan, &policed());

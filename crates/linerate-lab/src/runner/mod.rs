@@ -35,6 +35,6 @@ pub use host::{Host, INTERFACE};
 pub use in_force::HostInForce;
 pub use lab::{InForce, Isolation, Lab, LabReport, isolate};
 pub use lateness::Lateness;
-pub use probe::{Probes, one_way};
+pub use probe::{Passage, Probes, one_way};
 pub use queues::{Passed, Progress};
 pub use share::{CpuInForce, CpuMeter, CpuShare};

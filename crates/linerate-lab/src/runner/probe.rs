@@ -1,9 +1,14 @@
 //! What a packet of ours needs from host to host, one way: both ends read the same clock.
+//!
+//! It arrives when the receiving host's kernel takes it from its interface, which is where TCP would meet it. When a
+//! program gets to read it is another matter: on a busy machine that waits for its turn on a CPU, and is told apart.
 
+use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::os::fd::AsFd as _;
 
-use linerate_kernel::{clock, poll, thread};
+use linerate_kernel::poll::{Interest, PollEntry};
+use linerate_kernel::{clock, poll, thread, udp};
 use linerate_model::units::Nanos;
 
 use super::error::LabError;
@@ -11,7 +16,9 @@ use super::lab::Lab;
 use crate::scenario::Family;
 
 /// A packet is given up after this long: longer than any path of ours.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Nanos = Nanos::from_millis(2000);
+/// Messages that are read at once.
+const AT_ONCE: usize = 16;
 
 /// How probes are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,13 +29,22 @@ pub struct Probes {
     pub interval: Nanos,
 }
 
-/// Sends small datagrams from one host to another and gives each one's time on the way, in the order of
+/// One probe's times since it was handed to the sending host's kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passage {
+    /// Until the receiving host's kernel had it.
+    pub arrived: Nanos,
+    /// Until a program had read it.
+    pub read: Nanos,
+}
+
+/// Sends small datagrams from one host to another and gives each one's times, in the order of
 /// their arrival. Those that were lost are missing. It takes as long as sending does, and up to 2 s more
 /// where the last ones are lost.
 ///
 /// # Errors
 /// [`LabError::Work`] where sockets or threads cannot be had.
-pub fn one_way(lab: &Lab, from: &str, to: &str, probes: Probes) -> Result<Vec<Nanos>, LabError> {
+pub fn one_way(lab: &Lab, from: &str, to: &str, probes: Probes) -> Result<Vec<Passage>, LabError> {
     let failed = || LabError::work("send", "probes");
     let (from, to) = (lab.host(from)?, lab.host(to)?);
     let bind = |host: &super::Host| {
@@ -37,9 +53,8 @@ pub fn one_way(lab: &Lab, from: &str, to: &str, probes: Probes) -> Result<Vec<Na
     };
     let (sender, receiver) = (bind(from)?, bind(to)?);
     let target = receiver.local_addr().map_err(failed())?;
-    receiver
-        .set_read_timeout(Some(PATIENCE))
-        .map_err(failed())?;
+    udp::enable_arrival_times(&receiver).map_err(failed())?;
+    receiver.set_nonblocking(true).map_err(failed())?;
     std::thread::scope(|scope| {
         let listening = scope.spawn(|| receive(&receiver, probes.count));
         let begin = clock::monotonic();
@@ -59,20 +74,31 @@ pub fn one_way(lab: &Lab, from: &str, to: &str, probes: Probes) -> Result<Vec<Na
 }
 
 /// Until all have come, or none has for a while.
-fn receive(socket: &UdpSocket, count: usize) -> Vec<Nanos> {
+fn receive(socket: &UdpSocket, count: usize) -> Vec<Passage> {
     drop(thread::set_timer_slack(Nanos(1)));
-    let mut times = Vec::with_capacity(count);
-    let mut data = [0; 8];
-    while times.len() < count {
-        match socket.recv(&mut data) {
-            Ok(8) => {
-                let sent = Nanos(u64::from_be_bytes(data));
-                times.push(clock::monotonic().since(sent));
+    let mut passages = Vec::with_capacity(count);
+    let mut receiver = udp::Receiver::new(AT_ONCE, size_of::<u64>());
+    while passages.len() < count {
+        match receiver.receive(socket) {
+            Ok(_) => {
+                // The kernel tells of the wall clock, which may be set meanwhile: it serves for one difference only.
+                let (read, wall) = (clock::monotonic(), clock::wall());
+                passages.extend(receiver.messages().filter_map(|message| {
+                    let sent = Nanos(u64::from_be_bytes(message.data.try_into().ok()?));
+                    let waited = wall.since(message.arrived?);
+                    let read = read.since(sent);
+                    let arrived = read.since(waited);
+                    Some(Passage { arrived, read })
+                }));
             }
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let mut entries = [PollEntry::new(socket.as_fd(), Interest::READ)];
+                if !matches!(poll::wait(&mut entries, Some(PATIENCE)), Ok(1..)) {
+                    break;
+                }
+            }
             Err(_) => break,
         }
     }
-    times
+    passages
 }
