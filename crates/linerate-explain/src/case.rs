@@ -36,6 +36,7 @@ pub(crate) struct Case<'a> {
     stretches: OnceCell<Option<Stretches>>,
     losses: OnceCell<Option<Vec<Losses>>>,
     pooled_losses: OnceCell<Option<Losses>>,
+    losses_in_common: OnceCell<Option<Losses>>,
 }
 
 impl<'a> Case<'a> {
@@ -48,6 +49,7 @@ impl<'a> Case<'a> {
             stretches: OnceCell::new(),
             losses: OnceCell::new(),
             pooled_losses: OnceCell::new(),
+            losses_in_common: OnceCell::new(),
         };
         case.limit = Limit::of(&case);
         case
@@ -101,15 +103,25 @@ impl<'a> Case<'a> {
 
     /// The losses of all streams of the direction as if they were one: what a bucket or a queue that they share sees.
     pub(crate) fn pooled_losses(&self) -> Option<&Losses> {
-        let derive = || {
-            let streams: Vec<&StreamRecord> =
-                self.sender()?.streams_of(self.direction.flow).collect();
-            match streams.as_slice() {
-                [one] => Losses::of(one),
-                several => Losses::pooled(several),
-            }
-        };
-        self.pooled_losses.get_or_init(derive).as_ref()
+        self.pooled_losses
+            .get_or_init(|| self.of_all(Losses::pooled))
+            .as_ref()
+    }
+
+    /// The same, those of several streams being one where they begin within a round trip.
+    pub(crate) fn losses_in_common(&self) -> Option<&Losses> {
+        self.losses_in_common
+            .get_or_init(|| self.of_all(Losses::in_common))
+            .as_ref()
+    }
+
+    /// One stream's losses, or what `several` makes of theirs.
+    fn of_all(&self, several: fn(&[&StreamRecord]) -> Option<Losses>) -> Option<Losses> {
+        let streams = self.sender()?.streams_of(self.direction.flow);
+        match streams.collect::<Vec<_>>().as_slice() {
+            [one] => Losses::of(one),
+            streams => several(streams),
+        }
     }
 
     /// Datagrams of the direction that are known not to have arrived.

@@ -115,11 +115,11 @@ pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
         .sender()?
         .streams_of(case.direction.flow)
         .any(|stream| stream.congestion.as_deref() == Some("reno"));
-    // A bucket holds all streams together; chance shows on each.
-    let all = case.pooled_losses()?;
-    Some(if policed(all, reno) {
+    // A bucket and a queue hold all streams together; chance shows on each.
+    let common = case.losses_in_common()?;
+    Some(if policed(case.pooled_losses()?, reno) {
         Cause::Policer
-    } else if by_chance(streams) && each_for_itself(streams, all) {
+    } else if by_chance(common) && each_for_itself(streams, common) {
         Cause::Chance
     } else {
         Cause::Unknown
@@ -234,124 +234,85 @@ fn same_rate(losses: &Losses) -> bool {
 }
 
 /// Whether enough losses came, and not at one window, unless they took single segments of a path that had carried far
-/// more; and neither where the window had grown back nor at a shallow queue. What single streams show by accident
-/// outweighs no majority of them.
-fn by_chance(streams: &[Losses]) -> bool {
-    let losses: usize = streams.iter().map(|one| one.episodes.len()).sum();
-    let smooth = Later::of(streams).seldom_several();
-    let scattered = |one: &Losses| {
-        let spread = one.window_spread();
-        spread.is_some_and(|spread| spread > SAME_WINDOW)
-            || (carried(one, CARRIED_FAR_MORE) && smooth)
-    };
-    losses >= ENOUGH * streams.len()
-        && most(streams, scattered)
-        && !most(streams, by_excess)
-        && no_shallow_queue(streams)
-}
-
-fn most(streams: &[Losses], holds: impl Fn(&Losses) -> bool) -> bool {
-    2 * streams.iter().filter(|one| holds(one)).count() > streams.len()
+/// more; and neither where the window had grown back nor at a shallow queue.
+fn by_chance(losses: &Losses) -> bool {
+    let spread = losses
+        .window_spread()
+        .is_some_and(|spread| spread > SAME_WINDOW);
+    losses.episodes.len() >= ENOUGH
+        && (spread || (carried(losses, CARRIED_FAR_MORE) && seldom_several(losses.later())))
+        && !by_excess(losses)
+        && no_shallow_queue(losses)
 }
 
 /// How many of how many losses after the first took several segments at a time, where a shallow queue is not ruled out: what
 /// overruns a queue does so, and chance does it only where it comes in bursts.
 pub(crate) fn several_at_a_time(case: &Case<'_>) -> Option<(usize, usize)> {
-    let streams = case.losses()?;
-    let enough = streams.iter().map(|one| one.episodes.len()).sum::<usize>() >= ENOUGH;
-    let later = Later::of(streams);
-    (enough && later.mostly_several() && !no_shallow_queue(streams))
-        .then_some((later.several, later.all))
-}
-
-/// The losses after each stream's first.
-struct Later {
-    all: usize,
-    /// Those that took more than one segment.
-    several: usize,
-}
-
-impl Later {
-    fn of(streams: &[Losses]) -> Self {
-        let later = || streams.iter().flat_map(Losses::later);
-        Self {
-            all: later().count(),
-            several: later().filter(|episode| episode.segments > 1).count(),
-        }
-    }
-
-    fn few_several(&self) -> bool {
-        self.several as f64 <= FEW * self.all as f64
-    }
-
-    fn seldom_several(&self) -> bool {
-        (self.several as f64) < SEVERAL * self.all as f64
-    }
-
-    fn mostly_several(&self) -> bool {
-        self.all > 0 && !self.seldom_several()
-    }
+    let losses = case.losses_in_common()?;
+    let (all, several) = (losses.later().len(), of_several(losses.later()));
+    let mostly = all > 0 && several as f64 >= SEVERAL * all as f64;
+    (losses.episodes.len() >= ENOUGH && mostly && !no_shallow_queue(losses))
+        .then_some((several, all))
 }
 
 /// Whether no queue that is too shallow to show in the round trip can have dropped: far larger windows passed before;
 /// or the path has a queue that shows, and did not show at losses of single segments; or there are enough losses to
 /// tell that they take one segment at a time at any window.
-fn no_shallow_queue(streams: &[Losses]) -> bool {
-    let later = Later::of(streams);
-    let times = if later.few_several() {
+fn no_shallow_queue(losses: &Losses) -> bool {
+    let Some(first) = losses.episodes.first() else {
+        return false;
+    };
+    let windows: Vec<f64> = losses
+        .later()
+        .iter()
+        .map(|episode| episode.window_packets as f64)
+        .collect();
+    let queue_showed = first.rtt_us >= QUEUE_SHOWED * losses.min_rtt_us
+        && first.rtt_us - losses.min_rtt_us >= QUEUE_US;
+    let (all, several) = (losses.later().len(), of_several(losses.later()));
+    let times = if several as f64 <= FEW * all as f64 {
         PASSED_SMOOTHLY
     } else {
         PASSED_MORE
     };
-    most(streams, |one| passed_more(one, times))
-        || (most(streams, queue_showed) && later.seldom_several())
-        || one_by_one(streams, &later)
+    let passed_more = statistics::median(&windows)
+        .is_some_and(|later| first.window_packets as f64 >= times * later);
+    passed_more
+        || (queue_showed && seldom_several(losses.later()))
+        || one_by_one(losses, all, several)
 }
 
-/// Whether the first loss came at this many times the windows of the later ones.
-fn passed_more(losses: &Losses, times: f64) -> bool {
-    let windows = losses.later().iter();
-    let windows: Vec<f64> = windows
-        .map(|episode| episode.window_packets as f64)
-        .collect();
-    let first = losses.episodes.first();
-    first
-        .zip(statistics::median(&windows))
-        .is_some_and(|(first, later)| first.window_packets as f64 >= times * later)
+/// How many of the losses took more than one segment.
+fn of_several(later: &[Episode]) -> usize {
+    later.iter().filter(|episode| episode.segments > 1).count()
 }
 
-/// Whether a queue had grown at the first loss.
-fn queue_showed(losses: &Losses) -> bool {
-    losses.episodes.first().is_some_and(|first| {
-        first.rtt_us >= QUEUE_SHOWED * losses.min_rtt_us
-            && first.rtt_us - losses.min_rtt_us >= QUEUE_US
-    })
+fn seldom_several(later: &[Episode]) -> bool {
+    (of_several(later) as f64) < SEVERAL * later.len() as f64
 }
 
 /// Whether it is ruled out that half of the losses took several segments, and their windows are any.
-fn one_by_one(streams: &[Losses], later: &Later) -> bool {
-    let number = later.all as f64;
-    let below = SEVERAL * number - 0.5 - later.several as f64;
+fn one_by_one(losses: &Losses, all: usize, several: usize) -> bool {
+    let number = all as f64;
+    let below = SEVERAL * number - 0.5 - several as f64;
     let deviation = (number * SEVERAL * (1.0 - SEVERAL)).sqrt();
-    // Each stream's rank has a deviation of 1.
-    let heights: Vec<f64> = streams.iter().filter_map(|one| one.window_height).collect();
-    let height = heights.iter().sum::<f64>() / (heights.len() as f64).sqrt();
-    later.all >= ENOUGH_FOR_REGULAR
+    all >= ENOUGH_FOR_REGULAR
         && below > RULED_OUT * deviation
-        && !heights.is_empty()
-        && height < HIGH_WINDOWS
+        && losses
+            .window_height
+            .is_some_and(|height| height < HIGH_WINDOWS)
 }
 
 /// Whether several streams lost at moments of their own, not at those of a queue or a bucket that they share.
-fn each_for_itself(streams: &[Losses], all: &Losses) -> bool {
-    let (Some(first), Some(last)) = (all.episodes.first(), all.episodes.last()) else {
+fn each_for_itself(streams: &[Losses], common: &Losses) -> bool {
+    let (Some(first), Some(last)) = (common.episodes.first(), common.episodes.last()) else {
         return false;
     };
     let sum: usize = streams.iter().map(|one| one.episodes.len()).sum();
     let span_ns = last.to_ns.saturating_sub(first.from_ns).max(1) as f64;
     // Losses at random moments fall within one episode's reach of the one before with these odds.
-    let apart = (-(sum as f64) * all.apart_ns as f64 / span_ns).exp();
-    streams.len() < 2 || all.episodes.len() as f64 >= EACH_FOR_ITSELF * apart * sum as f64
+    let apart = (-(sum as f64) * common.apart_ns as f64 / span_ns).exp();
+    streams.len() < 2 || common.episodes.len() as f64 >= EACH_FOR_ITSELF * apart * sum as f64
 }
 
 /// Whether losses come several at a time and at regular distances, as where a small queue or bucket overflows each

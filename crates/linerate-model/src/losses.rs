@@ -75,7 +75,8 @@ pub struct Losses {
 impl Losses {
     /// `None` where the stream lost nothing, or its kernel does not tell (needs Linux 4.6).
     pub fn of(stream: &StreamRecord) -> Option<Self> {
-        Self::in_columns(&Columns::of(stream)?)
+        let rows = Columns::of(stream)?;
+        Self::in_spans(&rows, &rows.spans(), rows.apart_ns(APART_ROUND_TRIPS))
     }
 
     /// The losses of several streams of one sender as if they were one: what a queue or a bucket that they share
@@ -83,11 +84,28 @@ impl Losses {
     /// first stream's samples. `None` where none lost anything, or one's kernel does not tell.
     pub fn pooled(streams: &[&StreamRecord]) -> Option<Self> {
         let each: Option<Vec<Columns>> = streams.iter().map(|one| Columns::of(one)).collect();
-        Self::in_columns(&Columns::pooled(&each?)?)
+        let rows = Columns::pooled(&each?)?;
+        Self::in_spans(&rows, &rows.spans(), rows.apart_ns(APART_ROUND_TRIPS))
     }
 
-    fn in_columns(rows: &Columns) -> Option<Self> {
-        let spans = rows.spans();
+    /// The same by what each stream lost: an episode is one stream's, or those of several that began within a round
+    /// trip of the first, as where a queue that they share was overrun. Its segments are theirs together, its window
+    /// is the sum of all streams'.
+    pub fn in_common(streams: &[&StreamRecord]) -> Option<Self> {
+        let each: Option<Vec<Columns>> = streams.iter().map(|one| Columns::of(one)).collect();
+        let each = each?;
+        let rows = Columns::pooled(&each)?;
+        let apart = rows.apart_ns(1);
+        let (spans, segments): (Vec<_>, Vec<u64>) =
+            rows.in_common(&each, apart).into_iter().unzip();
+        let mut losses = Self::in_spans(&rows, &spans, apart)?;
+        for (episode, segments) in losses.episodes.iter_mut().zip(segments) {
+            episode.segments = segments;
+        }
+        Some(losses)
+    }
+
+    fn in_spans(rows: &Columns, spans: &[(usize, usize)], apart_ns: u64) -> Option<Self> {
         let episodes: Vec<Episode> = spans
             .iter()
             .map(|(from, to)| rows.episode(*from, *to))
@@ -98,7 +116,7 @@ impl Losses {
         let long = rest_ns >= 2 * rows.round_trip_ns;
         Some(Self {
             episodes,
-            apart_ns: rows.apart_ns(),
+            apart_ns,
             min_rtt_us: rows.round_trip_ns as f64 / 1e3,
             peak_bps: rows.peak(spans[0].0, rows.round_trip_ns),
             burst_bps: rows
@@ -106,7 +124,7 @@ impl Losses {
                 .max(rows.twice(spans[0].0)),
             level_bps: if long { rows.rate(settled, last) } else { 0.0 },
             sustained_bps: if long { rows.sustained(settled) } else { 0.0 },
-            window_height: rows.window_height(&spans),
+            window_height: rows.window_height(spans, apart_ns),
         })
     }
 
@@ -237,18 +255,18 @@ impl Columns {
         here + (next - here) * (passed / span).min(1.0)
     }
 
-    /// How close together repeats of one episode are, ns.
-    fn apart_ns(&self) -> u64 {
+    /// How close together repeats of one episode are, ns: so many round trips, and no less than samples can tell.
+    fn apart_ns(&self, round_trips: u64) -> u64 {
         let cadence = match self.at.as_slice() {
             [first, .., last] => last.saturating_sub(*first) / (self.at.len() as u64 - 1),
             _ => 0,
         };
-        (APART_ROUND_TRIPS * self.round_trip_ns).max(2 * cadence)
+        (round_trips * self.round_trip_ns).max(2 * cadence)
     }
 
     /// First and last row of each episode.
     fn spans(&self) -> Vec<(usize, usize)> {
-        let apart = self.apart_ns();
+        let apart = self.apart_ns(APART_ROUND_TRIPS);
         let mut spans: Vec<(usize, usize)> = Vec::new();
         for row in 1..self.at.len() {
             if self.repeats[row] <= self.repeats[row - 1] {
@@ -260,6 +278,32 @@ impl Columns {
             }
         }
         spans
+    }
+
+    /// First and last row of the beginnings of episodes of `each` that lie within `apart` of the first of them, ns, and
+    /// the segments of these episodes.
+    fn in_common(&self, each: &[Self], apart: u64) -> Vec<((usize, usize), u64)> {
+        let last = self.at.len() - 1;
+        let begins = each.iter().flat_map(|one| {
+            let spans = one.spans().into_iter();
+            spans.map(|(from, to)| {
+                let segments = one.repeats[to].saturating_sub(one.repeats[from - 1]);
+                (one.at[from], segments)
+            })
+        });
+        let mut begins: Vec<(u64, u64)> = begins.filter(|(at, _)| *at <= self.at[last]).collect();
+        begins.sort_unstable();
+        let mut common: Vec<((usize, usize), u64)> = Vec::new();
+        for (at, segments) in begins {
+            let row = self.at.partition_point(|other| *other < at).max(1);
+            match common.last_mut() {
+                Some(((from, to), sum)) if self.at[row].saturating_sub(self.at[*from]) <= apart => {
+                    (*to, *sum) = (row, *sum + segments);
+                }
+                _ => common.push(((row, row), segments)),
+            }
+        }
+        common
     }
 
     fn episode(&self, from: usize, to: usize) -> Episode {
@@ -286,8 +330,7 @@ impl Columns {
 
     /// See [`Losses::window_height`]. Each packet weighs the same; those whose loss would have been counted with the
     /// episode before do not count.
-    fn window_height(&self, spans: &[(usize, usize)]) -> Option<f64> {
-        let apart = self.apart_ns();
+    fn window_height(&self, spans: &[(usize, usize)], apart: u64) -> Option<f64> {
         let mut passed: Vec<(u64, f64)> = Vec::new();
         for (number, (_, to)) in spans.iter().enumerate() {
             let open = self.at[*to].saturating_add(apart);

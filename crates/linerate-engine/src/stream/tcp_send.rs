@@ -55,8 +55,7 @@ impl Way {
 
     /// Hands up to `length` bytes over; says how many went, and whether the kernel has room for no more.
     fn write(&mut self, fd: BorrowedFd<'_>, length: usize) -> std::io::Result<(usize, bool)> {
-        let data = buffer::shared();
-        let length = length.min(data.len());
+        let length = length.min(buffer::LENGTH);
         match self {
             Self::Spliced(spliced) => match spliced.send(fd, length) {
                 Ok((sent, asked)) => return Ok((sent, sent < asked)),
@@ -68,7 +67,7 @@ impl Way {
                 }
                 Err(error) => return Err(error),
             },
-            Self::Zerocopy(counts) => match tcp::send_zerocopy(fd, &data[..length]) {
+            Self::Zerocopy(counts) => match tcp::send_zerocopy(fd, &buffer::whole()[..length]) {
                 Ok(written) => {
                     counts.asked += 1;
                     return Ok((written, written < length));
@@ -79,7 +78,7 @@ impl Way {
             },
             Self::Copied => {}
         }
-        let written = socket::send_repeated(fd, &data[..buffer::PATTERN], length)?;
+        let written = socket::send_repeated(fd, buffer::pattern(), length)?;
         Ok((written, written < length))
     }
 
@@ -156,7 +155,7 @@ impl Copying {
             return None;
         }
         let most = ALL_PIPES / context.streams.max(1);
-        Spliced::new(fd, buffer::shared(), most)
+        Spliced::new(fd, buffer::whole(), most)
             .ok()
             .map(Way::Spliced)
     }

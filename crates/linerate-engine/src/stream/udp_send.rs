@@ -91,7 +91,7 @@ impl Sender {
         let (batch, coarse_batch) = (of(even), of(COARSE));
         let mut data = vec![0; coarse_batch * length];
         for datagram in data.chunks_mut(length) {
-            datagram.copy_from_slice(&buffer::shared()[..length]);
+            datagram.copy_from_slice(&buffer::pattern()[..length]);
         }
         Self {
             data,

@@ -1,7 +1,8 @@
 //! Remedies applied: is the rate that a finding promises the rate that is then measured?
 //!
 //! Each graded run whose findings name a remedy and the rate to expect after it is made once more, with the
-//! scenario changed as the remedy says ([`Change`]) and the same seed. A promise is kept when the goodput of the
+//! scenario changed as the remedy says ([`Change`]) and other dice: the same ones would lose the same packets again, and a
+//! promise made from them would look better than it is. A promise is kept when the goodput of the
 //! plateau then lies within 15 % of what was promised. A remedy that a lab cannot apply is listed as such,
 //! never counted.
 
@@ -20,6 +21,8 @@ pub use change::{Change, Unmapped};
 pub const WITHIN: f64 = 0.15;
 /// Of the promises that could be judged, at least this share must be kept.
 pub const ENOUGH: f64 = 0.9;
+/// How much more the seed of a run with a remedy is.
+pub const AFTERWARDS: u64 = 1_000_000;
 /// A run that the machine disturbed is made at most so often.
 const ATTEMPTS: u32 = 3;
 
@@ -85,7 +88,7 @@ pub enum Outcome {
 pub struct Trial {
     /// The scenario's name.
     pub scenario: String,
-    /// Seed of both runs.
+    /// Seed of the run that promised; that of the one with the remedy is [`AFTERWARDS`] more.
     pub seed: u64,
     /// Goodput of the plateau without the remedy, bit/s.
     pub before_bps: Option<f64>,
@@ -107,8 +110,8 @@ pub struct Report {
     pub trials: Vec<Trial>,
 }
 
-/// Applies every remedy that the graded runs name and runs the changed scenario, with the seed of the run that
-/// named it.
+/// Applies every remedy that the graded runs name and runs the changed scenario, with a seed that is
+/// [`AFTERWARDS`] more than that of the run that named it.
 ///
 /// Of two findings whose remedies change the same the first one counts. A run that breaks a promise while the lab
 /// itself was disturbed is made again, up to three times in all. `run` makes one run, or says why it could
@@ -137,7 +140,8 @@ pub fn run(
         let mut changed = change.applied(scenario);
         changed.name = name_with(&trial.scenario, &trial.promise.remedy);
         for _ in 0..ATTEMPTS {
-            trial.outcome = Outcome::of(expected, run(&changed, trial.seed));
+            trial.outcome =
+                Outcome::of(expected, run(&changed, trial.seed.wrapping_add(AFTERWARDS)));
             if !matches!(trial.outcome, Outcome::Disturbed { .. }) {
                 break;
             }

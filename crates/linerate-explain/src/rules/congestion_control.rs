@@ -70,7 +70,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         } else {
             ""
         },
-        words::seconds(case.direction.span_ns),
+        words::seconds(case.direction.span_ns + case.plan().omit_ns.0),
         words::rate(rate),
         if seen.foretold {
             format!("{} can", words::rate(seen.possible_bps))
@@ -136,8 +136,11 @@ fn recovery_s(algorithm: &str, segments: f64, rtt_s: f64) -> f64 {
 
 fn rare_losses(case: &Case<'_>) -> Option<Seen> {
     // The losses that end slow start say nothing of the path's own.
-    let seen: usize = case.losses()?.iter().map(|one| one.later().len()).sum();
-    let losses = seen as f64;
+    let losses: f64 = case
+        .losses()?
+        .iter()
+        .map(|one| one.later().len() as f64)
+        .sum();
     let rate = case.rate()?;
     let (mss, rtt_s) = (case.path().mss_bytes? as f64, case.path().rtt_us? / 1e6);
     let segments = case.path().data_segments.filter(|all| *all > 0)? as f64;
@@ -154,16 +157,20 @@ fn rare_losses(case: &Case<'_>) -> Option<Seen> {
         response::rate("cubic", mss, rtt_s, share) / response::rate("reno", mss, rtt_s, share);
     let each = rate / f64::from(case.plan().streams.max(1));
     let window = each * rtt_s / 8.0 / mss;
+    let chance = loss::cause(case) == Some(Cause::Chance);
+    // By chance the path's own rate shows only behind a queue; else what it carried at best may be all.
     let most = slices::of(case)
         .and_then(|slices| slices::capacity(case, slices))
-        .filter(|capacity| capacity.queued >= QUEUED)
+        .filter(|capacity| capacity.queued >= QUEUED || !chance)
         .map_or(f64::INFINITY, |capacity| capacity.bps);
     let possible_bps = (ratio * rate).min(most.max(rate));
     (possible_bps >= BETTER * rate).then(|| Seen {
         algorithm: "reno".to_owned(),
         possible_bps,
         losses,
-        foretold: rules::foretell_a_rate(seen),
+        foretold: chance
+            && rules::losses_measured(case) as f64
+                >= rules::enough_losses(rules::CUBIC_EXPONENT, possible_bps / rate),
         recovery_s: recovery_s("reno", window, rtt_s),
         then: "the same losses, or the path",
     })

@@ -15,22 +15,18 @@ use crate::rules;
 use crate::words;
 use crate::would_pass;
 
-/// The uncertainty of a rate that n losses foretell: 1.96 deviations of chance ([`rules::FORETELLING`]) over √n, and the
-/// rest.
+/// The uncertainty of a rate that n losses foretell: 1.96 deviations of chance ([`rules::enough_losses`], as far as most
+/// paths go) over √n, and the rest.
 const SCATTER: f64 = 1.1;
 const SURE: f64 = 0.05;
 
-/// From this multiple of the least round trip on, a queue stood before a loss.
-const QUEUE_RATIO: f64 = 1.25;
+/// What more time is asked for than the losses of this run took: the next one's number wavers.
+const RATHER_LONGER: f64 = 1.2;
 
-fn behind_a_queue(losses: &Losses, episode: &Episode) -> bool {
-    episode.rtt_us >= QUEUE_RATIO * losses.min_rtt_us
-}
-
-/// How long the same path takes for so many losses that they foretell a rate, whole tens of seconds.
-fn enough_seconds(case: &Case<'_>, losses: usize) -> Option<u64> {
+/// How long the same path would take for `enough` losses, whole tens of seconds.
+fn enough_seconds(case: &Case<'_>, losses: usize, enough: f64) -> Option<u64> {
     let each_s = case.direction.span_ns as f64 / 1e9 / losses as f64;
-    let seconds = (each_s * rules::FORETELLING as f64 / 10.0).ceil() * 10.0;
+    let seconds = (RATHER_LONGER * each_s * enough / 10.0).ceil() * 10.0;
     (losses > 0 && seconds < 86_400.0).then(|| words::whole(seconds))
 }
 
@@ -51,7 +47,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .flat_map(|one| {
             one.episodes
                 .iter()
-                .filter(|episode| behind_a_queue(one, episode))
+                .filter(|episode| rules::behind_a_queue(one, episode))
         })
         .collect();
     let overrun: u64 = queued.iter().map(|episode| episode.segments).sum();
@@ -64,22 +60,26 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     };
     let more = case.plan().streams.saturating_mul(4).min(128);
     let factor = f64::from(more) / f64::from(case.plan().streams.max(1));
-    let foretold = rules::foretell_a_rate(losses).then_some(factor * case.rate()?);
-    let few = match (foretold, enough_seconds(case, losses)) {
-        (None, Some(seconds)) => format!(
-            ", too few to foretell what -P {more} gives: some {seconds} s would show enough"
-        ),
+    let measured = rules::losses_measured(case);
+    let enough = rules::enough_losses(rules::loss_exponent(case), factor);
+    let foretold = (measured as f64 >= enough).then_some(factor * case.rate()?);
+    let few = match (foretold, enough_seconds(case, measured, enough)) {
+        (None, Some(seconds)) => {
+            format!(
+                "; too few to foretell what -P {more} gives (about {seconds} s would show enough)"
+            )
+        }
         _ => String::new(),
     };
     let sentence = format!(
         "Random loss held it {} of the time: {} of {} segments were sent again{needless} ({}), in {alone} losses \
-         without a queue spread over the run ({rtt}){besides}{few}",
+         without a queue spread over the run ({rtt}){few}{besides}",
         words::percent(share),
         words::count(by_chance),
         words::count(all),
         words::percent(by_chance as f64 / all.max(1) as f64),
     );
-    let uncertainty = SURE + SCATTER / (losses.max(1) as f64).sqrt();
+    let uncertainty = SURE + SCATTER / (measured.max(1) as f64).sqrt();
     case.finding("random-loss", Severity::Limit, sentence)
         .share(share)
         .figures([

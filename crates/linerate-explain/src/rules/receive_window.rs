@@ -103,7 +103,7 @@ fn advise(case: &Case<'_>, draft: Draft) -> Draft {
         return draft;
     };
     if case.plan().window_bytes.is_some() {
-        let draft = rules::ask_for_more(case, draft, flow.receiver(), NEXT);
+        let draft = rules::ask_for_more(case, draft, flow.receiver(), 0, NEXT);
         return if autotuning_reaches(case) {
             draft.next(case.again(limit::autotuned))
         } else {

@@ -194,7 +194,8 @@ fn advise(case: &Case<'_>, draft: Draft) -> Draft {
     let asked = case.plan().window_bytes.map(Bytes::count);
     let autotuning = host.and_then(|host| host.tcp_wmem).map(|[_, _, most]| most);
     if asked.is_some() && autotuning.is_none_or(|most| most / 2 > asked.unwrap_or(0)) {
-        return rules::ask_for_more(case, draft, sender, NEXT).next(case.again(limit::autotuned));
+        return rules::ask_for_more(case, draft, sender, PAST, NEXT)
+            .next(case.again(limit::autotuned));
     }
     let now = host.and_then(|host| host.tcp_wmem);
     let value = rules::three_values(now, enough);

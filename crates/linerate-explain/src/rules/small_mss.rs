@@ -72,7 +72,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             None => draft,
         },
     };
-    if loss && rules::foretell_a_rate(rules::losses_seen(case)) {
+    let enough = rules::enough_losses(rules::loss_exponent(case), 1.0);
+    if loss && rules::losses_measured(case) as f64 >= enough {
         draft
             .expected(case.rate()? * USUAL / mss as f64, 0.3, "the same loss")
             .done()

@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::transcript::{Side, Span, Tool};
+use linerate_model::transcript::{Given, Side, Span, Tool};
 use linerate_model::units::whole;
 
 use super::digest::Digest;
-use super::{ethernet, figure, finding};
+use super::{ethernet, figure, finding, ramp};
 
 /// Below this share of a line nothing says that the line is the right one.
 const ON_LINE: f64 = 0.8;
 
-pub(super) fn judge(digest: &Digest<'_>) -> Option<Finding> {
+pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
     let bps = digest.settled()?;
     let mut figures = vec![figure("rate, bit/s", bps, "all streams")];
     let mut sentence = String::new();
@@ -55,11 +55,16 @@ pub(super) fn judge(digest: &Digest<'_>) -> Option<Finding> {
         }
         (Tool::Iperf3, _) => "these rows hold no congestion window".to_owned(),
     };
-    let _ = write!(
-        sentence,
-        "why {} is not more cannot be told: {why}",
-        digest.rate(bps)
-    );
+    let rate = digest.rate(bps);
+    let _ = if ramp::buffer_carries(bps, given) {
+        write!(
+            sentence,
+            "{rate} is what the buffer that was given carries over the round trip that was given; whether it is what held the \
+             transfer the output alone cannot tell: {why}"
+        )
+    } else {
+        write!(sentence, "why {rate} is not more cannot be told: {why}")
+    };
     let mut found = finding("cannot-tell", Severity::Note, sentence);
     found.figures = figures;
     let seconds = whole(digest.seconds().unwrap_or(10.0)).clamp(10, 600);

@@ -39,7 +39,7 @@ struct Case<'a> {
 
 pub(super) fn explain(digest: &Digest<'_>, given: &Given) -> Vec<Finding> {
     let Some(case) = Case::of(digest) else {
-        return super::cannot_tell::judge(digest).into_iter().collect();
+        return super::cannot_tell::judge(digest, given).into_iter().collect();
     };
     let mut findings: Vec<Finding> = asked(&case, given).into_iter().collect();
     // A clean run has said its counts already.
@@ -47,7 +47,7 @@ pub(super) fn explain(digest: &Digest<'_>, given: &Given) -> Vec<Finding> {
     findings.extend(loss(&case).filter(|_| !said || !case.is_clean()));
     findings.extend(disorder(&case));
     if findings.is_empty() {
-        findings.extend(super::cannot_tell::judge(digest));
+        findings.extend(super::cannot_tell::judge(digest, given));
     }
     findings
 }

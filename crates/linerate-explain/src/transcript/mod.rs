@@ -142,7 +142,7 @@ fn test_findings(digest: &Digest<'_>, given: &Given) -> Vec<Finding> {
         findings.extend(repeats);
         // Levels and a spread have said what there is to say.
         if !known && steady {
-            findings.extend(cannot_tell::judge(digest));
+            findings.extend(cannot_tell::judge(digest, given));
         }
     }
     findings

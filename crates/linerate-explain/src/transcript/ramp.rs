@@ -3,7 +3,7 @@
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::statistics::mean;
 use linerate_model::transcript::Given;
-use linerate_model::units::{BitRate, Bytes, whole};
+use linerate_model::units::{BitRate, Bytes, Nanos, whole};
 
 use super::digest::Digest;
 use super::{figure, finding};
@@ -67,9 +67,18 @@ fn buffer(level: f64, given: &Given) -> String {
         "; a buffer of {size} over {rtt} carries {:.0} Mbit/s",
         carries / 1e6
     );
-    if (level / carries - 1.0).abs() < 0.03 {
+    if buffer_carries(level, given) {
         format!("{text}: it explains the plateau")
     } else {
         format!("{text}, not the plateau's {}", BitRate(whole(level)))
     }
+}
+
+/// Whether a buffer and a round-trip time are given that carry about this rate.
+pub(super) fn buffer_carries(level: f64, given: &Given) -> bool {
+    let carries = |(rtt, size): (Nanos, Bytes)| size.count() as f64 * 8.0 / rtt.as_secs_f64().max(1e-9);
+    given
+        .rtt
+        .zip(given.buffer)
+        .is_some_and(|both| (level / carries(both) - 1.0).abs() < 0.03)
 }

@@ -50,13 +50,13 @@ pub(crate) fn by_chance() -> Traffic {
     }
 }
 
-/// The same for so long that 44 losses came.
+/// The same for so long that 96 losses came.
 fn by_chance_often() -> Traffic {
     let mut many = by_chance();
-    many.seconds = 40.0;
+    many.seconds = 90.0;
     // Irregular distances of 0.4 to 1.2 s, and windows of 90 to 210.
     let mut at_s = 9.5;
-    for turn in 0..38_u64 {
+    for turn in 0..90_u64 {
         at_s += 0.4 + 0.1 * ((turn * 5) % 9) as f64;
         many.losses.push(loss(at_s, 1, 90 + (turn * 70) % 121));
     }
@@ -268,7 +268,9 @@ fn chance_loses_single_segments_at_any_window() {
     assert!(
         besides.contains("6 of 26,480 segments")
             && besides.contains("in 5 losses without a queue")
-            && besides.contains("; 900 more when a queue was overrun, too few to foretell what -P 4 gives: some 70 s"),
+            && besides
+                .contains("; too few to foretell what -P 4 gives (about 100 s would show enough)")
+            && besides.ends_with("; 900 more when a queue was overrun"),
         "{besides}"
     );
     // Six losses foretell nothing, and more of them foretell better.
@@ -281,7 +283,7 @@ fn chance_loses_single_segments_at_any_window() {
         "{expected:?}"
     );
     let uncertainty = 1.0 - expected.low_bps / expected.rate_bps;
-    assert!((0.20..0.23).contains(&uncertainty), "{uncertainty}");
+    assert!((0.16..0.17).contains(&uncertainty), "{uncertainty}");
     // Exactly periodic loss comes at one window: one segment at a time is still no policer.
     let mut periodic = by_chance();
     for loss in &mut periodic.losses[1..] {
@@ -300,7 +302,7 @@ fn several_streams_share_a_bucket_and_chance_shows_on_each() {
     plan.streams = 4;
     let scattered = Traffic {
         losses_apart_s: 0.21,
-        ..by_chance()
+        ..by_chance_often()
     };
     assert_eq!(verdict(&plan, &scattered).id, "random-loss");
     // So do all of them together where one of them by accident lost three times only.

@@ -244,6 +244,24 @@ fn a_wider_window_carries_in_proportion_until_the_link_or_loss() {
         "{expected:?}"
     );
     assert!(expected.then.starts_with("the receive window again"));
+    // A send buffer has a segment of 64 KiB past it, now and then: 256 KiB become 1 MiB, and carry 3.4 times as much.
+    let held = Traffic {
+        rate_bps: 90e6,
+        send_buffer: 0.9,
+        send_buffer_bytes: 262_144,
+        in_flight_bytes: 225_000,
+        rtt_us: 20_000,
+        min_rtt_us: 19_900,
+        congestion_window_bytes: 9_000_000,
+        retransmits: 0,
+        ..Traffic::default()
+    };
+    let mut record = fixture::run(&tcp(), &held);
+    record.client.as_mut().unwrap().host.tcp_wmem = Some([4096, 16_384, 262_144]);
+    let finding = explain(&record).remove(0);
+    assert_eq!(finding.remedy.unwrap().value, "4096 16384 1048576");
+    let rate_bps = finding.expected.unwrap().rate_bps;
+    assert!((rate_bps / 90e6 - 17.0 / 5.0).abs() < 0.02, "{rate_bps}");
 
     let mut linked = fixture::run(&tcp(), &traffic);
     for end in [&mut linked.client, &mut linked.server] {

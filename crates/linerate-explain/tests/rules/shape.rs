@@ -611,3 +611,44 @@ fn a_queue_in_the_mean_does_not_hide_a_long_way_back() {
     assert_eq!(findings[0].id, "congestion-control", "{findings:#?}");
     assert!(!findings.iter().any(|one| one.id == "path-full"));
 }
+
+#[test]
+fn what_cubic_would_reach_is_promised_where_enough_was_lost_by_chance() {
+    // Reno at 200 ms, single losses at any window: by RFC 9438 CUBIC reaches more.
+    let reno = |losses: usize, seconds: f64| {
+        let each = seconds / (losses as f64 + 1.0);
+        let lost = (0..losses).map(|turn| Loss {
+            at_s: 1.0 + each * (turn as f64 + 0.3 * (turn % 3) as f64),
+            segments: 1,
+            rtt_us: 200_100,
+            window_packets: if turn == 0 {
+                300
+            } else {
+                60 + (turn as u64 * 29) % 45
+            },
+        });
+        let traffic = Traffic {
+            seconds,
+            rate_bps: 4.4e6,
+            rtt_us: 200_100,
+            min_rtt_us: 200_000,
+            losses: lost.collect(),
+            congestion_window_bytes: 75 * 1448,
+            in_flight_bytes: 75 * 1448,
+            ..traffic(&[(0.0, 4.0), (1.0, 1.0)])
+        };
+        let mut record = fixture::run(&tcp(), &traffic);
+        for stream in &mut record.client.as_mut().unwrap().streams {
+            stream.congestion = Some("reno".to_owned());
+        }
+        let found = explain(&record);
+        let one = found.iter().find(|one| one.id == "congestion-control");
+        one.unwrap_or_else(|| panic!("{found:#?}")).clone()
+    };
+    let often = reno(130, 900.0);
+    assert!(often.expected.is_some(), "{}", often.sentence);
+    assert!(often.sentence.ends_with(" can"), "{}", often.sentence);
+    let few = reno(9, 60.0);
+    assert_eq!(few.expected, None);
+    assert!(few.sentence.ends_with("seem possible"), "{}", few.sentence);
+}

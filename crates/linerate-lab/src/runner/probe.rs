@@ -1,7 +1,8 @@
 //! What a packet of ours needs from host to host, one way: both ends read the same clock.
 //!
-//! It arrives when the receiving host's kernel takes it from its interface, which is where TCP would meet it. When a
-//! program gets to read it is another matter: on a busy machine that waits for its turn on a CPU, and is told apart.
+//! It arrives when it is handed to the receiving host's interface: there the path ends, and the kernel stamps it
+//! (`netif_rx`, with `net.core.netdev_tstamp_prequeue` as it is by default). When a program gets to read it is another
+//! matter: on a busy machine that waits for its turn on a CPU, and is told apart.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -32,7 +33,7 @@ pub struct Probes {
 /// One probe's times since it was handed to the sending host's kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passage {
-    /// Until the receiving host's kernel had it.
+    /// Until it was handed to the receiving host's interface.
     pub arrived: Nanos,
     /// Until a program had read it.
     pub read: Nanos,

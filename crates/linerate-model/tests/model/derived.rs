@@ -337,6 +337,38 @@ fn losses_of_several_streams_add_up_to_those_of_their_sender() {
     assert_eq!(Losses::pooled(&streams), None);
 }
 
+#[test]
+fn losses_of_several_streams_are_one_where_they_begin_together() {
+    let mut plan = plan();
+    plan.streams = 3;
+    let loss = |at_s: f64| Loss {
+        at_s,
+        segments: 1,
+        rtt_us: 12_000,
+        window_packets: 100,
+    };
+    let common = |apart_s: f64| {
+        let traffic = Traffic {
+            losses: vec![loss(2.0), loss(6.0)],
+            losses_apart_s: apart_s,
+            noise: 0.0,
+            ..Traffic::default()
+        };
+        let record = fixture::run(&plan, &traffic);
+        let streams: Vec<&StreamRecord> = record.client.as_ref().unwrap().streams.iter().collect();
+        let losses = Losses::in_common(&streams).unwrap();
+        let told = losses.episodes.iter();
+        told.map(|one| (one.segments, one.window_packets))
+            .collect::<Vec<_>>()
+    };
+    // In the same round trip three streams lose together; 40 ms apart, within one recovery, each alone, and the others'
+    // windows count.
+    assert_eq!(common(0.0), [(3, 300); 2]);
+    let others = Traffic::default().congestion_window_bytes / 1448;
+    assert_eq!(common(0.04).len(), 6);
+    assert_eq!(common(0.04)[0], (1, 100 + 2 * others));
+}
+
 /// A window that grows by half a segment each 10 ms over a round trip of 40 ms, and falls to half a round trip after
 /// `loses` says so of the window and the packets sent at it.
 fn sawtooth(mut loses: impl FnMut(f64, f64) -> bool) -> Losses {
