@@ -9,8 +9,15 @@ set -euo pipefail
 . "$(dirname "$0")/place.sh"
 pairs=${PAIRS:-31}
 tests=${TESTS:-1000}
+. bench/peers.sh
 start_servers ""
 ours=${servers[0]}
+programs="linerate iperf3 iperf3-often"
+if has_peer iperf3-other; then
+    programs="$programs iperf3-other"
+    start "" other "${program[iperf3-other]}" -s -p 5303
+    await "" -t 5303
+fi
 
 wall() { # command …: its wall time, ms
     local began=$EPOCHREALTIME ended
@@ -18,19 +25,33 @@ wall() { # command …: its wall time, ms
     ended=$EPOCHREALTIME
     awk -v us="$((${ended/./} - ${began/./}))" 'BEGIN { print us / 1e3 }'
 }
-ours_once() { "$linerate" test 127.0.0.1 -p 5301 -n 1M; }
-theirs_once() { "$iperf3" -c 127.0.0.1 -p 5302 -n 1M; }
+once() { # one of $programs
+    case $1 in
+    linerate) "$linerate" test 127.0.0.1 -p 5301 -n 1M ;;
+    iperf3) "$iperf3" -c 127.0.0.1 -p 5302 -n 1M ;;
+    iperf3-often) "$iperf3" -c 127.0.0.1 -p 5302 -n 1M -i 0.1 ;;
+    iperf3-other) "${program[iperf3-other]}" -c 127.0.0.1 -p 5303 -n 1M ;;
+    esac
+}
+shown() { # one of $programs
+    case $1 in
+    linerate) echo "\`linerate test HOST -n 1M\`" ;;
+    iperf3-often) echo "\`iperf3 -c HOST -n 1M -i 0.1\`" ;;
+    iperf3-other) echo "\`iperf3 -c HOST -n 1M\`, $(title_of "$1")" ;;
+    *) echo "\`$1 -c HOST -n 1M\`" ;;
+    esac
+}
 in_turn() {
     local name
     for _ in $(seq "$pairs"); do
-        for name in ours theirs; do wall "${name}_once" >>"$work/$name"; done
+        for name in $programs; do wall once "$name" >>"$work/$name"; done
     done
 }
-row() { # ours or theirs, command
+row() { # one of $programs
     sort -g "$work/$1" >"$work/sorted"
-    # shellcheck disable=SC2016
-    printf '| `%s` | **%.2f** | %.2f to %.2f |\n' "$2" "$(median <"$work/sorted")" \
-        "$(head -1 "$work/sorted")" "$(tail -1 "$work/sorted")"
+    printf '| %s | **%.2f** | %.2f to %.2f | %.3f |\n' "$(shown "$1")" "$(median <"$work/sorted")" \
+        "$(head -1 "$work/sorted")" "$(tail -1 "$work/sorted")" \
+        "$(paste "$work/linerate" "$work/$1" | awk '{ print $1 / $2 }' | median)"
 }
 
 # Threads, descriptors and resident KiB of a process.
@@ -54,31 +75,31 @@ settled() { # state to come back to
     done
     echo "$now"
 }
-in_a_row() { for _ in $(seq "$1"); do ours_once >/dev/null; done; }
+in_a_row() { for _ in $(seq "$1"); do once linerate >/dev/null; done; }
 
 cat <<TEXT
 
 ## Start-up
 
 Wall time of the whole command over loopback, from before its process is made until it has ended; $pairs runs of each, in
-turn, medians. Run it alone: \`bench/startup.sh target/release/linerate\`.
+turn, medians; the ratio is that of neighbouring runs, above 1 linerate is slower. iperf3 sends in
+threads of their own since 3.16, and its main loop looks at how much they sent when it wakes up, at the latest for the next
+interval of its report. Run it alone: \`bench/startup.sh target/release/linerate\`.
 
-| command | ms | range, ms |
-|---|---|---|
+| command | ms | range, ms | linerate / it |
+|---|---|---|---|
 TEXT
 idle=$(state "$ours")
 in_turn
-row ours "linerate test HOST -n 1M"
-row theirs "iperf3 -c HOST -n 1M"
-echo
-printf 'The median of the ratios of neighbouring runs is **%.3f**.\n' "$(paste "$work/ours" "$work/theirs" | awk '{ print $1 / $2 }' | median)"
+for name in $programs; do row "$name"; done
+has_peer iperf3-other || printf '\n- not measured: %s\n' "${how[iperf3-other]}"
 echo
 
 before=$(settled "$idle")
 in_a_row "$tests"
 after=$(settled "$before")
 cat <<TEXT
-$tests such tests in a row against one server of linerate's, which had $pairs before, and what it holds once they ended:
+$tests such tests in a row against one server of linerate's, which had had $pairs before, and what it holds once they ended:
 
 | server | threads | descriptors | resident, KiB |
 |---|---|---|---|
