@@ -41,10 +41,13 @@ has_peer() {
     path=$(command -v "${program[$1]}") || return 1
     [ "$1" != iperf3-other ] || [ "$(realpath "$path")" != "$iperf3" ]
 }
-# Another iperf3 is told by its version.
+# Its name and version, as far as it tells one.
 title_of() {
-    [ "$1" = iperf3-other ] || { echo "$1" && return; }
-    "${program[$1]}" --version | sed -n '1s/ (.*//p'
+    case $1 in
+    neper) echo neper ;;
+    nuttcp) "${program[nuttcp]}" -V ;;
+    *) "${program[$1]}" --version 2>&1 | sed -n '1s/ *(.*//; 1p' ;;
+    esac
 }
 
 # Keeps output, process id, and user and system seconds; files that the program makes go the way of $work.
@@ -92,12 +95,15 @@ filled() { # words, NAME=value …
     for pair in $2; do words=${words//${pair%%=*}/${pair#*=}}; done
     echo "$words"
 }
+end_peer() { [ ! -e "$work/server.pid" ] || kill "$(cat "$work/server.pid")" 2>/dev/null || true; }
+trap 'end_peer; cleanup' EXIT
 # A server for one test ends with it; another is ended.
 finish() { # the shell that waits for the server
     for _ in $(seq 40); do
         kill -0 "$1" 2>/dev/null || break
         sleep 0.05
     done
-    kill "$(cat "$work/server.pid")" 2>/dev/null || true
+    end_peer
     wait "$1" || true
+    rm -f "$work/server.pid"
 }

@@ -59,7 +59,7 @@ peer_cells() { # path, address
         if ! has_peer "$name"; then
             echo "not measured: $name (${how[$name]})"
         elif ! cell "$1, TCP, $(title_of "$name")" "$2" "" "${typed[$name]}" run_peer "$2" "$name"; then
-            echo "not measured: $name, whose test failed: $(tail -qn 1 "$work/client.out" "$work/server.out" | paste -sd' ')"
+            echo "not measured: $name, whose test failed: $(tail -qn 1 "$work/client.out" "$work/server.out" | paste -sd' ' | grep . || echo without a word)"
         fi
     done >>"$work/absent"
 }

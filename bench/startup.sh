@@ -82,9 +82,9 @@ cat <<TEXT
 ## Start-up
 
 Wall time of the whole command over loopback, from before its process is made until it has ended; $pairs runs of each, in
-turn, medians; the ratio is that of neighbouring runs, above 1 linerate is slower. iperf3 sends in
-threads of their own since 3.16, and its main loop looks at how much they sent when it wakes up, at the latest for the next
-interval of its report. Run it alone: \`bench/startup.sh target/release/linerate\`.
+turn, medians; the ratio is that of neighbouring runs, above 1 linerate is slower. iperf3's streams have threads of their own since
+3.16, and its main loop looks at how much they sent when it wakes up, at the latest for the next interval of its report. Run it
+alone: \`bench/startup.sh target/release/linerate\`.
 
 | command | ms | range, ms | linerate / it |
 |---|---|---|---|
