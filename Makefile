@@ -3,7 +3,7 @@
 PROFILE ?= release
 LINERATE = $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/linerate
 
-.PHONY: build try test test-vm test-vm-matrix deps vm-deps check grade accuracy kill selfcheck fuzz bench
+.PHONY: build try test test-vm test-vm-matrix deps vm-deps check grade accuracy kill selfcheck fuzz bench bench-check
 
 build:
 	cargo build --profile $(PROFILE) --locked -p linerate
@@ -60,8 +60,13 @@ vm-deps:
 fuzz:
 	scripts/fuzz.sh $(or $(FUZZ_SECONDS),600)
 
-# Side by side against peers; writes docs/performance.md.
+# Side by side against other programs; writes docs/performance.md. IPERF3, NEPER, RIPERF3, XFR … name those that are not
+# on the PATH, RUNS and SECONDS_EACH how much is measured: three quarters of an hour by default.
 bench: build
 	cargo build --profile $(PROFILE) --locked -p linerate-kernel --example limit --example pacing
 	bench/run.sh $(LINERATE)
 	bench/sampling.sh $(LINERATE)
+
+# Whether linerate is still ahead of iperf3, by ratios: a minute or two.
+bench-check: build
+	bench/check.sh $(LINERATE)

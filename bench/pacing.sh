@@ -1,34 +1,13 @@
 #!/usr/bin/env bash
 # How even UDP is at 1 Gbit/s and 100 Mbit/s over loopback: linerate (sleeping and spinning) and iperf3 in turn, with
 # bench/pacing.rs watching what arrives in each millisecond; medians. Needs no root. Prints a table.
+# bench/place.sh says which variables there are; besides these
 #
-#   IPERF3=/path/to/iperf3   the iperf3 to compare with (default: the one on the PATH)
 #   PACING=/path/to/pacing   bench/pacing.rs, built
-#   RUNS=7 SECONDS_EACH=3    runs of each, and what is watched of each
 set -euo pipefail
-cd "$(dirname "$0")/.."
-linerate=$(realpath "$1")
-iperf3=$(realpath "$(command -v "${IPERF3:-iperf3}")")
+. "$(dirname "$0")/place.sh"
 pacing=$(realpath "${PACING:-$(dirname "$linerate")/examples/pacing}")
-runs=${RUNS:-7}
-length=${SECONDS_EACH:-3}
-
-if [ "${2-}" != inside ]; then
-    exec unshare --user --map-root-user --net --kill-child "$0" "$linerate" inside
-fi
-work=$(mktemp -d)
-ip link set lo up
-"$linerate" serve -p 5301 >"$work/ours" 2>&1 &
-ours=$!
-"$iperf3" -s -p 5302 >"$work/theirs" 2>&1 &
-theirs=$!
-trap 'kill "$ours" "$theirs" 2>/dev/null || true; rm -rf "$work"' EXIT
-for port in 5301 5302; do
-    for _ in $(seq 100); do
-        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
-        sleep 0.05
-    done
-done
+start_servers ""
 
 # Prints what bench/pacing.rs does, and the sender's share of a core in per cent.
 one() { # port, command …
@@ -46,7 +25,6 @@ one() { # port, command …
     fi
     echo "$(cat "$work/flow") ${share:-0}"
 }
-median() { sort -g | awk '{ v[NR] = $1 } END { printf "%.3f", (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
 echo "| asked | sender | Mbit/s | variation of milliseconds, % | empty milliseconds, % | fullest / mean | CPU of the sender, % of a core | buffers not seen |"
 echo "|---|---|---|---|---|---|---|---|"

@@ -1,188 +1,121 @@
 #!/usr/bin/env bash
-# linerate beside iperf3, alternating in one run, on loopback and over a veth pair between two network
-# namespaces (MTU 1500); medians. Needs no root. Writes docs/performance.md.
+# linerate beside iperf3 and, where they can be had, other programs, alternating in one run, on loopback and over veth
+# pairs between two network namespaces (MTU 1500 and 9000); medians. Needs no root. Writes docs/performance.md.
+# bench/place.sh, traffic.sh and peers.sh say which variables there are; besides these
 #
-#   IPERF3=/path/to/iperf3   the iperf3 to compare with (default: the one on the PATH)
-#   LIMIT=/path/to/limit     bench/limit.rs, built: a loop that only moves bytes
-#   RUNS=7                   runs of each cell
-#   SECONDS_EACH=3           length of a run
-#   OUT=docs/performance.md  where the table goes
+#   OUT=docs/performance.md  where the document goes
 set -euo pipefail
-cd "$(dirname "$0")/.."
-linerate=$(realpath "$1")
-iperf3=$(realpath "$(command -v "${IPERF3:-iperf3}")")
-limit=$(realpath "${LIMIT:-$(dirname "$linerate")/examples/limit}")
-runs=${RUNS:-7}
-length=${SECONDS_EACH:-3}
+. "$(dirname "$0")/place.sh"
+. bench/traffic.sh
+. bench/peers.sh
 out=$(realpath -m "${OUT:-docs/performance.md}")
+make_paths
+start_servers ""
+start_servers "$there"
 
-if [ "${2-}" != inside ]; then
-    exec unshare --user --map-root-user --net --kill-child "$0" "$linerate" inside
-fi
-
-work=$(mktemp -d)
-exec {hold}> >(exec unshare --net cat)
-holder=$!
-for _ in $(seq 100); do
-    [ "$(readlink "/proc/$holder/ns/net")" != "$(readlink /proc/self/ns/net)" ] && break
-    sleep 0.05
-done
-there="nsenter --net=/proc/$holder/ns/net"
-ip link set lo up
-ip link add here0 type veth peer name there0 netns "$holder"
-ip address add 192.0.2.1/30 dev here0 && ip link set here0 up
-$there ip address add 192.0.2.2/30 dev there0
-$there ip link set there0 up
-# One congestion control for both, as the default: where that is BBR, a socket that is told to use another after
-# it has connected stays paced. Reno is the one that every namespace may choose.
-reno="echo reno >/proc/sys/net/ipv4/tcp_congestion_control"
-if ! sh -c "$reno" || ! $there sh -c "$reno"; then
-    echo "bench: Reno cannot be made the default in the network namespaces" >&2
-    exit 1
-fi
-servers=()
-cleanup() {
-    for server in "${servers[@]}"; do kill "$server" 2>/dev/null || true; done
-    exec {hold}>&-
-    rm -rf "$work"
+# Adds a line to $work/rows: what was sent, both commands, and for each the median and range of Gbit/s and the CPU
+# seconds per gigabyte of both ends; at last the ratio.
+cell() { # title, address, linerate's arguments, what the other types, command of the other …
+    local title=$1 address=$2 mine=$3 other=$4
+    shift 4
+    measure "$address" "$mine" "$@" || return
+    printf '%s\t' "$title" "linerate test HOST${mine:+ $mine}" "$other" >>"$work/rows"
+    { summary mine && summary theirs && ratio; } | paste -s >>"$work/rows"
+    tail -1 "$work/rows" >&2
 }
-trap cleanup EXIT
-
-start() { # prefix, name, command …
-    local prefix=$1 log="$work/$2.log"
-    shift 2
+summary() { # mine, theirs
+    column "$1" 1 | median
+    column "$1" 1 | sort -g | sed -n '1p; $p'
+    awk '{ print $2 + $3 }' "$work/$1" | median
+}
+beside_iperf3() { # title, address, linerate's arguments, iperf3's
     # shellcheck disable=SC2086
-    $prefix "$@" >"$log" 2>&1 &
-    servers+=($!)
+    cell "$1" "$2" "$3" "iperf3 -c HOST${4:+ $4}" run_iperf3 "$2" $4
 }
-start "" la "$linerate" serve -p 5301
-start "" ia "$iperf3" -s -p 5302
-start "$there" lb "$linerate" serve -p 5301
-start "$there" ib "$iperf3" -s -p 5302
-for port in 5301 5302; do
-    for address in 127.0.0.1 192.0.2.2; do
-        for _ in $(seq 100); do
-            (exec 3<>"/dev/tcp/$address/$port") 2>/dev/null && break
-            sleep 0.05
-        done
-    done
-done
+beside_limit() { # title, address, linerate's arguments, -udp or nothing
+    cell "$1" "$2" "$3" bench/limit run_limit "$2" "$4"
+}
 
-# Prints: Gbit/s at the receiver, CPU seconds per gigabyte of the client, of the server.
-run_linerate() { # address, arguments …
-    local address=$1
-    shift
-    "$linerate" test "$address" -p 5301 -t "$length" --json "$@" | sed -n 's/^ *"summary": *{//p' | awk '
-        function first(name, from,   at) {
-            at = match(substr($0, from), "\"" name "\": *[0-9.e+-]+")
-            if (!at) return 0
-            found = substr($0, from + at - 1, RLENGTH)
-            next_at = from + at + RLENGTH
-            sub(/.*: */, "", found)
-            return found
-        }
-        { rate = first("whole_run_bps", 1); client = first("seconds_per_gigabyte", 1); server = first("seconds_per_gigabyte", next_at) }
-        END { printf "%.3f %.4f %.4f\n", rate / 1e9, client, server }'
+tcp_cells() { # address
+    beside_iperf3 "TCP" "$1" "" ""
+    beside_iperf3 "TCP, iperf3 with 1 MiB writes" "$1" "" "-l 1M"
+    beside_iperf3 "TCP, iperf3 with sendfile" "$1" "" "-l 1M -Z"
+    beside_limit "TCP, a loop that only moves bytes" "$1" "" ""
+    beside_iperf3 "TCP, reverse" "$1" "-R" "-R"
+    beside_iperf3 "TCP, 2 streams" "$1" "-P 2" "-P 2"
+    beside_iperf3 "TCP, 8 streams" "$1" "-P 8" "-P 8"
+    beside_iperf3 "TCP, 128 streams" "$1" "-P 128" "-P 128"
+    beside_iperf3 "TCP, received without copying" "$1" "--skip-rx-copy" "-l 1M -Z --skip-rx-copy"
 }
-run_iperf3() { # address, arguments …
-    local address=$1
-    shift
-    "$iperf3" -c "$address" -p 5302 -t "$length" -J "$@" | awk '
-        function value(line) { sub(/.*:[ \t]*/, "", line); sub(/,.*/, "", line); return line + 0 }
-        /"end":/ { end = 1 }
-        end && /"sum_received":/ { sum = 1 }
-        sum && /"seconds":/ { seconds = value($0) }
-        sum && /"bytes":/ { bytes = value($0) }
-        sum && /"bits_per_second":/ { rate = value($0); }
-        sum && /}/ { sum = 0 }
-        /"host_total":/ { host = value($0) }
-        /"remote_total":/ { remote = value($0) }
-        END { gigabytes = bytes / 1e9; if (gigabytes == 0) gigabytes = 1e-9
-              printf "%.3f %.4f %.4f\n", rate / 1e9, host / 100 * seconds / gigabytes, remote / 100 * seconds / gigabytes }'
+udp_cells() { # address, bytes of a datagram
+    local mine="-u -b 0"
+    [ "$2" = 1460 ] || mine="$mine -l $2"
+    beside_iperf3 "UDP, $2-byte datagrams" "$1" "$mine" "-u -b 0 -l $2"
+    beside_iperf3 "UDP, $2-byte datagrams, iperf3 with --gsro" "$1" "$mine" "-u -b 0 -l $2 --gsro"
 }
-run_limit() { # address, -udp or nothing
-    local address=$1 kind=${2-} prefix="" received sent=""
-    [ "$address" = 127.0.0.1 ] || prefix=$there
-    port=$((port + 1))
-    $prefix "$limit" "receive$kind" "$address:$port" >"$work/limit" &
-    local receiver=$!
-    # Datagrams meet a receiver or nobody: it must stand before they are sent.
-    if [ -n "$kind" ]; then
-        for _ in $(seq 100); do
-            [ -n "$($prefix ss -Hlun "sport = :$port")" ] && break
-            sleep 0.02
-        done
-    fi
-    for _ in $(seq 100); do
-        sent=$("$limit" "send$kind" "$address:$port" "${length%.*}" 2>/dev/null) && break
-        sleep 0.02
-    done
-    if [ -z "$sent" ]; then
-        kill "$receiver"
-        echo "bench: bench/limit could not send to $address:$port" >&2
-        exit 1
-    fi
-    wait "$receiver"
-    received=$(cat "$work/limit")
-    echo "${received% *} $sent ${received#* }"
-}
-port=5310
-median() { sort -g | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
-column() { awk -v c="$2" '{ print $c }' "$work/$1"; }
-
-cell() { # title, address, linerate's arguments, iperf3's arguments; or "limit", "limit-udp" for these
-    local title=$1 address=$2 mine=$3 theirs=$4 peer="iperf3 -c HOST $4"
-    [ "${theirs%-udp}" = limit ] && peer=bench/limit
-    : >"$work/mine"
-    : >"$work/theirs"
-    for _ in $(seq "$runs"); do
-        # shellcheck disable=SC2086
-        run_linerate "$address" $mine >>"$work/mine"
-        if [ "${theirs%-udp}" = limit ]; then
-            run_limit "$address" "${theirs#limit}" >>"$work/theirs"
-        else
-            # shellcheck disable=SC2086
-            run_iperf3 "$address" $theirs >>"$work/theirs"
+peer_cells() { # path, address
+    local name
+    for name in $peers; do
+        if ! has_peer "$name"; then
+            echo "not measured: $name (${how[$name]})"
+        elif ! cell "$1, TCP, $(title_of "$name")" "$2" "" "${typed[$name]}" run_peer "$2" "$name"; then
+            echo "not measured: $name, whose test failed: $(tail -qn 1 "$work/client.out" "$work/server.out" | paste -sd' ' | grep . || echo without a word)"
         fi
-    done
-    local a b ratio cpu_a cpu_b low high
-    a=$(column mine 1 | median)
-    b=$(column theirs 1 | median)
-    ratio=$(paste <(column mine 1) <(column theirs 1) | awk '{ print $1 / $2 }' | median)
-    low=$(column mine 1 | sort -g | head -1)
-    high=$(column mine 1 | sort -g | tail -1)
-    cpu_a=$(awk '{ print $2 + $3 }' "$work/mine" | median)
-    cpu_b=$(awk '{ print $2 + $3 }' "$work/theirs" | median)
-    awk -v t="$title" -v a="$a" -v l="$low" -v h="$high" -v b="$b" -v r="$ratio" -v ca="$cpu_a" -v cb="$cpu_b" \
-        -v am="linerate test HOST $mine" -v bm="$peer" 'BEGIN {
-        gsub(/ +$/, "", am); gsub(/ +$/, "", bm)
-        printf "| %s | `%s` | %.1f (%.1f to %.1f) | `%s` | %.1f | **%.2f** | %.3f | %.3f | %.2f |\n", t, am, a, l, h, bm, b, r, ca, cb, ca / cb }' | tee -a "$work/table"
+    done >>"$work/absent"
 }
 
-for path in "loopback 127.0.0.1" "veth,_MTU_1500 192.0.2.2"; do
-    read -r name address <<<"$path"
-    name=${name//_/ }
-    cell "$name, TCP" "$address" "" ""
-    cell "$name, TCP, iperf3 with 1 MiB writes" "$address" "" "-l 1M"
-    cell "$name, TCP, iperf3 with sendfile" "$address" "" "-l 1M -Z"
-    cell "$name, TCP, a loop that only moves bytes" "$address" "" limit
-    cell "$name, TCP, reverse" "$address" "-R" "-R"
-    cell "$name, TCP, 2 streams" "$address" "-P 2" "-P 2"
-    cell "$name, TCP, 8 streams" "$address" "-P 8" "-P 8"
-    cell "$name, TCP, received without copying" "$address" "--skip-rx-copy" "-l 1M -Z --skip-rx-copy"
-    cell "$name, UDP, 1460-byte datagrams" "$address" "-u -b 0" "-u -b 0 -l 1460"
-    cell "$name, UDP, iperf3 with --gsro" "$address" "-u -b 0" "-u -b 0 -l 1460 --gsro"
-    cell "$name, UDP, a loop that only moves bytes" "$address" "-u -b 0" limit-udp
-done
+table() {
+    echo
+    echo "| traffic | linerate | Gbit/s (range) | other | Gbit/s (range) | ratio | CPU s/GB linerate | CPU s/GB other | CPU ratio |"
+    echo "|---|---|---|---|---|---|---|---|---|"
+    awk -F'\t' '
+        function figure(v) { return sprintf(v < 1 ? "%.3f" : v < 10 ? "%.2f" : "%.1f", v) }
+        { printf "| %s | `%s` | %s (%s to %s) | `%s` | %s (%s to %s) | **%s** | %.3f | %.3f | %.2f |\n", $1, $2,
+              figure($4), figure($5), figure($6), $3, figure($8), figure($9), figure($10), figure($12), $7, $11, ($11 > 0 ? $7 / $11 : 0) }' "$work/rows"
+}
+# Two bars a row, the longest of 50 characters.
+chart() {
+    printf '\n```\n'
+    awk -F'\t' '
+        function bar(v,   text, i) { text = ""; for (i = 0; i < 50 * v / most - 0.5; i++) text = text "█"; return text }
+        NR == FNR { if ($4 > most) most = $4; if ($8 > most) most = $8; next }
+        { printf "%-46s linerate %6.1f %s\n%46s    other %6.1f %s\n", $1, $4, bar($4), "", $8, bar($8) }' "$work/rows" "$work/rows"
+    echo '```'
+}
+section() { # title; the rows since the last one
+    echo
+    echo "## $1"
+    table
+    chart
+    : >"$work/rows"
+}
 
+: >"$work/rows"
+: >"$work/absent"
+failed=0
 {
-    cat "$(dirname "$0")/head.md"
+    cat bench/head.md
     echo "Made with \`IPERF3=$(basename "$iperf3") RUNS=$runs SECONDS_EACH=$length make bench\`:"
     echo "$("$linerate" --version), $("$iperf3" --version | head -1), Linux $(uname -r), $(nproc) CPUs."
-    echo
-    echo "| path and traffic | linerate | Gbit/s (range) | peer | Gbit/s | ratio | CPU s/GB linerate | CPU s/GB peer | CPU ratio |"
-    echo "|---|---|---|---|---|---|---|---|---|"
-    cat "$work/table"
-    cat "$(dirname "$0")/pacing.md"
-    IPERF3=$iperf3 RUNS=$runs SECONDS_EACH=${length%.*} bench/pacing.sh "$linerate"
-} >"$out"
+    for path in "Loopback 127.0.0.1" "veth,_MTU_1500 192.0.2.2"; do
+        read -r name address <<<"$path"
+        tcp_cells "$address"
+        udp_cells "$address" 1460
+        beside_limit "UDP, a loop that only moves bytes" "$address" "-u -b 0" -udp
+        udp_cells "$address" 64
+        section "${name//_/ }"
+    done
+    tcp_cells 192.0.2.6
+    udp_cells 192.0.2.6 8948
+    section "veth, MTU 9000"
+    peer_cells loopback 127.0.0.1
+    peer_cells "veth, MTU 1500" 192.0.2.2
+    section "Other programs"
+    [ ! -s "$work/absent" ] || { echo && sort -u "$work/absent" | sed 's/^/- /'; }
+    cat bench/pacing.md
+    bench/pacing.sh "$linerate"
+    bench/startup.sh "$linerate" || failed=1
+    bench/memory.sh "$linerate"
+} >"$work/document"
+cp "$work/document" "$out"
+exit "$failed"
