@@ -40,7 +40,7 @@ a remedy gives. Made by \`make accuracy\`, which runs
 
 Every scenario of \`scenarios/\` is run on a path that this machine makes, once for each seed ($runs of them), and each
 run's findings are held against what the scenario expects. With \`--remedies\` each remedy that a finding names with a rate
-to expect is then applied to its scenario, which is run again with the same seed; a promise is kept when the goodput of the
+to expect is then applied to its scenario, which is run again with other dice (a seed that is 1,000,000 more); a promise is kept when the goodput of the
 plateau lies within 15 % of it. Not counted, but listed: remedies that a lab cannot apply, those without a rate, and those that
 are further off in a run that the machine disturbed, which shows nothing either way. [The lab's
 guide](guides/lab.md) says what the signs mean.

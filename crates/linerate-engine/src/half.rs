@@ -76,7 +76,7 @@ impl Before {
         EndRecord {
             role,
             software: software.clone(),
-            host: host::facts(),
+            host: self.samples.facts().clone(),
             interface_counters: self
                 .pair
                 .zip(after)

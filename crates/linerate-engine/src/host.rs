@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use linerate_kernel::counters::{Counters, QdiscCounters};
@@ -131,6 +131,7 @@ struct Reading {
 pub(crate) struct HostSamples {
     interface: Option<u32>,
     kept: Mutex<Kept>,
+    facts: OnceLock<HostFacts>,
 }
 
 /// Readings, at most so many: when they are too many every second one goes, and of those to come as well.
@@ -180,6 +181,7 @@ impl HostSamples {
         let samples = Arc::new(Self {
             interface,
             kept: Mutex::new(Kept::new(most)),
+            facts: OnceLock::new(),
         });
         READER.subscribe(&samples);
         samples
@@ -190,7 +192,13 @@ impl HostSamples {
         Arc::new(Self {
             interface: None,
             kept: Mutex::new(Kept::new(0)),
+            facts: OnceLock::new(),
         })
+    }
+
+    /// What this host is: read while the test runs, so that nobody waits for it at its end.
+    pub(crate) fn facts(&self) -> &HostFacts {
+        self.facts.get_or_init(facts)
     }
 
     /// All readings so far as columns. A counter that came or went in between is left out.
@@ -307,6 +315,7 @@ impl Reader {
             drop(state);
             for samples in subscribers {
                 samples.keep(&reading);
+                samples.facts();
             }
             let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             drop(self.changed.wait_timeout(state, EVERY));

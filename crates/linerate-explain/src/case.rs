@@ -313,7 +313,7 @@ impl<'a> Case<'a> {
             .steps
             .iter()
             .find(|step| step.kind == StepKind::Framing)?;
-        (waterfall.line != LineRate::AtLeast)
+        (waterfall.line != LineRate::MostSeen)
             .then_some(waterfall.line_bps as f64 - framing.bps as f64)
     }
 

@@ -518,7 +518,7 @@ pub enum RecordError {
         found: u64,
     },
     /// No record at all.
-    #[error("this is no linerate record: {reason}")]
+    #[error("this is no linerate record, or it is damaged or cut short: {reason}")]
     NotARecord {
         /// Why.
         reason: String,

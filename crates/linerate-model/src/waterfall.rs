@@ -56,9 +56,9 @@ pub enum LineRate {
     /// No interface's speed is known, or none that could be true: what passed while the path was full, with
     /// the framing added.
     PathSeenFull,
-    /// The path was not seen full either: the most that passed in a short while, with the framing added. It
-    /// carries that at least.
-    AtLeast,
+    /// The path was not seen full either: the most that passed in 40 ms, with the framing added. That is no bound: the
+    /// path may carry more, and less where a queue gave out what it held at once.
+    MostSeen,
 }
 
 /// One step down, or up.
@@ -290,11 +290,11 @@ fn begin(
             let full = triage
                 .full_path_bps(least)
                 .filter(|full| *full >= FULL_OF_BEST * best);
-            full.map_or((LineRate::AtLeast, best), |full| {
+            full.map_or((LineRate::MostSeen, best), |full| {
                 (LineRate::PathSeenFull, full)
             })
         }
-        Err(_) => (LineRate::AtLeast, 0.0),
+        Err(_) => (LineRate::MostSeen, 0.0),
     };
     let payload = whole(seen).max(floor);
     (line, frame.wire_of(payload), payload)

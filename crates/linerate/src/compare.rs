@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use linerate_model::evidence::Evidence;
-use linerate_model::record::RunRecord;
+use linerate_model::record::{RecordError, RunRecord};
 use linerate_report::compare::{self, Comparison, Side};
 use linerate_report::html::{self, Sheet};
 use linerate_report::record;
@@ -81,10 +81,9 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut files: Vec<PathBuf> = Vec::new();
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let file = entry.map_err(failed)?.path();
-        if file
-            .extension()
-            .is_some_and(|extension| extension == "json")
-        {
+        // `lab grade --keep` puts what the path did beside each record.
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        if name.ends_with(".json") && !name.ends_with(".path.json") {
             files.push(file);
         }
     }
@@ -107,9 +106,13 @@ fn run_of(path: &Path) -> Result<RunRecord, Failure> {
     let bytes = std::fs::read(path)
         .map_err(|error| Failure::File(format!("cannot read {name}: {error}")))?;
     record::from_json(&bytes).map_err(|error| {
-        Failure::File(format!(
-            "{name}: {error}; what other tools printed is compared by `linerate explain A B`"
-        ))
+        let hint = match error {
+            RecordError::NotARecord { .. } => {
+                "; what other tools printed is compared by `linerate explain A B`"
+            }
+            RecordError::Newer { .. } => "",
+        };
+        Failure::File(format!("{name}: {error}{hint}"))
     })
 }
 

@@ -72,7 +72,7 @@ fn warn(common: &Iperf3Common, printer: &Printer) {
 /// What is not built is refused by its name, before anything else is done.
 fn refuse_unbuilt(common: &Iperf3Common, printer: &Printer) -> Result<(), Failure> {
     if common.file.is_some() {
-        printer.tell("iperf3: parameter error - -F (transmitting or receiving a file) is not built into linerate");
+        printer.tell("iperf3: parameter error - -F (transmitting or receiving a file) is not built into linerate; ESnet's iperf3 has it");
         return Err(Failure::Said);
     }
     Ok(())

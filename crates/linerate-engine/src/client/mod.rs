@@ -4,6 +4,7 @@ mod conclude;
 mod precision;
 mod streams;
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -281,32 +282,33 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Some questions and answers on the idle connection.
+    /// Some questions and answers on the idle connection: one alone, and the others on each other's heels, so that they
+    /// take two round trips.
     fn exchange_clocks(&mut self, doing: &'static str) -> Result<(), EngineError> {
         self.exchanges.clear();
         let until = clock::monotonic().plus(PING_TIME);
-        for n in 0..PINGS {
-            let sent = clock::monotonic();
-            self.link
-                .machine
-                .send_ping(n)
-                .map_err(|error| self.protocol(error))?;
-            loop {
-                match self.next(sent.plus(PATIENCE), doing)? {
-                    ClientEvent::Pong {
-                        n: answered,
-                        received,
-                        sent: answered_at,
-                    } if answered == n => {
-                        self.exchanges.push(Exchange {
-                            sent_ns: sent.0,
-                            peer_received_ns: received.0,
-                            peer_sent_ns: answered_at.0,
-                            received_ns: clock::monotonic().0,
-                        });
-                        break;
-                    }
-                    _ => {}
+        for round in [0..1, 1..PINGS] {
+            let mut asked = BTreeMap::new();
+            for n in round {
+                asked.insert(n, clock::monotonic());
+                let ping = self.link.machine.send_ping(n);
+                ping.map_err(|error| self.protocol(error))?;
+            }
+            let patience = clock::monotonic().plus(PATIENCE);
+            while !asked.is_empty() {
+                if let ClientEvent::Pong {
+                    n,
+                    received,
+                    sent: answered,
+                } = self.next(patience, doing)?
+                    && let Some(sent) = asked.remove(&n)
+                {
+                    self.exchanges.push(Exchange {
+                        sent_ns: sent.0,
+                        peer_received_ns: received.0,
+                        peer_sent_ns: answered.0,
+                        received_ns: clock::monotonic().0,
+                    });
                 }
             }
             if clock::monotonic() >= until {

@@ -153,6 +153,9 @@ fn cannot_listen(address: IpAddr, port: u16, source: io::Error) -> EngineError {
         io::ErrorKind::PermissionDenied => {
             " (ports below 1024 need privileges; choose one with -p)"
         }
+        io::ErrorKind::AddrNotAvailable => {
+            " (no interface of this host has the address; `ip address` lists them, without -B all are served)"
+        }
         _ => "",
     };
     EngineError::Host {

@@ -39,7 +39,9 @@ struct Case<'a> {
 
 pub(super) fn explain(digest: &Digest<'_>, given: &Given) -> Vec<Finding> {
     let Some(case) = Case::of(digest) else {
-        return super::cannot_tell::judge(digest, given).into_iter().collect();
+        return super::cannot_tell::judge(digest, given)
+            .into_iter()
+            .collect();
     };
     let mut findings: Vec<Finding> = asked(&case, given).into_iter().collect();
     // A clean run has said its counts already.

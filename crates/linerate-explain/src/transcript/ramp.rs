@@ -76,7 +76,8 @@ fn buffer(level: f64, given: &Given) -> String {
 
 /// Whether a buffer and a round-trip time are given that carry about this rate.
 pub(super) fn buffer_carries(level: f64, given: &Given) -> bool {
-    let carries = |(rtt, size): (Nanos, Bytes)| size.count() as f64 * 8.0 / rtt.as_secs_f64().max(1e-9);
+    let carries =
+        |(rtt, size): (Nanos, Bytes)| size.count() as f64 * 8.0 / rtt.as_secs_f64().max(1e-9);
     given
         .rtt
         .zip(given.buffer)

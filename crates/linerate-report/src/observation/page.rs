@@ -266,10 +266,8 @@ fn verdicts(page: &mut Page, connection: &Connection, explained: &Explained) {
             Severity::Limit => "Also",
             Severity::Healthy | Severity::Note => "Note",
         };
-        page.entry(
-            label,
-            &sentence(connection, finding, explained.directions.len() > 1),
-        );
+        let sentence = sentence(connection, finding, explained.directions.len() > 1);
+        page.entry(label, &format!("{}: {sentence}", finding.id));
     }
 }
 

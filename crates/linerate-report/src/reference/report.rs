@@ -147,7 +147,7 @@ pub(super) const DIRECTION: &[Row] = &[
         "-",
         "-",
         "What that rate is: `client_interface` or `server_interface` (the slower one's speed), `path_seen_full` (what \
-         passed while the path was full, with the framing added), `at_least` (the most that passed in a short while).",
+         passed while the path was full, with the framing added), `most_seen` (the most that passed in 40 ms, which is no bound: the path may carry more, and less where that came out of a queue at once).",
     ),
     row(
         "waterfall.steps[].step",

@@ -154,6 +154,20 @@ fn other(role: Role) -> Role {
 }
 
 /// `cubic, MSS 1448 B, path MTU 1500 B, send buffer 2.50 MiB, receive buffer 6.00 MiB (autotuned)`.
+/// Which bound of the kernel's gave less than was asked for; it reports twice what it grants.
+fn clipped(direction: &DirectionView, window: Bytes) -> &'static str {
+    let less = |granted: Option<u64>| granted.is_some_and(|bytes| bytes < 2 * window.count());
+    match (
+        less(direction.send_buffer_bytes),
+        less(direction.receive_buffer_bytes),
+    ) {
+        (true, true) => "; net.core.wmem_max and rmem_max allow no more",
+        (true, false) => "; net.core.wmem_max allows no more",
+        (false, true) => "; net.core.rmem_max allows no more",
+        (false, false) => "",
+    }
+}
+
 pub(crate) fn transport(view: &RunView, direction: &DirectionView) -> String {
     let mut text: Vec<String> = Vec::new();
     if view.plan.protocol == Protocol::Tcp {
@@ -171,7 +185,10 @@ pub(crate) fn transport(view: &RunView, direction: &DirectionView) -> String {
             .map(|mtu| format!("path MTU {mtu} B")),
     );
     let asked = match view.plan.window_bytes {
-        Some(window) => format!(" ({window} asked for with -w)"),
+        Some(window) => format!(
+            " ({window} asked for with -w{})",
+            clipped(direction, window)
+        ),
         None if view.plan.protocol == Protocol::Tcp => " (autotuned)".to_owned(),
         None => String::new(),
     };

@@ -148,7 +148,7 @@ pub(crate) fn line_name(line: LineRate) -> &'static str {
         LineRate::ClientInterface => "client's interface",
         LineRate::ServerInterface => "server's interface",
         LineRate::PathSeenFull => "line, as seen when full",
-        LineRate::AtLeast => "line, at least",
+        LineRate::MostSeen => "most seen in 40 ms",
     }
 }
 
@@ -159,9 +159,9 @@ pub(crate) fn line_note(line: LineRate) -> Option<&'static str> {
             "The line's rate is estimated: no interface's speed is known, or none that could be true, so this is \
              what passed while the path was full, with the framing added.",
         ),
-        LineRate::AtLeast => Some(
-            "The line's rate is not known: no interface tells it, and no steady rate was seen behind a queue. This is the most \
-             that passed in a short while, with the framing added; the path may carry more.",
+        LineRate::MostSeen => Some(
+            "The line's rate is not known: no interface tells it. The table begins at the most that passed in 40 ms, with the \
+             framing added: the path may carry more, and less where that came out of a queue at once.",
         ),
     }
 }

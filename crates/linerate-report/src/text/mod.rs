@@ -85,7 +85,10 @@ fn verdict(page: &mut Page, view: &RunView) {
             Severity::Limit => "Also",
             Severity::Healthy | Severity::Note => "Note",
         };
-        page.entry(label, &sentence(finding, several));
+        page.entry(
+            label,
+            &format!("{}: {}", finding.id, sentence(finding, several)),
+        );
         if let Some(tested) = &finding.tested {
             page.entry("", &layout::capital(&words::plain(&tested.sentence)));
         }

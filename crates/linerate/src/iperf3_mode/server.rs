@@ -66,7 +66,6 @@ pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failu
         port: request.port,
         tests: Mutex::default(),
     });
-    teller.listening(1);
     let tell = Arc::clone(&teller);
     let server =
         Server::bind(options, Arc::new(move |event| tell.tell(event))).map_err(|error| {
@@ -75,6 +74,7 @@ pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failu
                 &format!("unable to start listener for connections: {error}"),
             )
         })?;
+    teller.listening(1);
     let served = server.run(signals[0].as_fd(), signals[1].as_fd());
     if let Some(path) = &common.pidfile {
         drop(std::fs::remove_file(path));
