@@ -44,12 +44,12 @@ shown() { # one of $programs
 in_turn() {
     local name
     for _ in $(seq "$pairs"); do
-        for name in $programs; do timed "$name" >>"$work/$name"; done
+        for name in $programs; do answered "$name" >>"$work/$name"; done
     done
 }
 # An iperf3 server closes its listener after a test and opens another: a client that comes in between is refused, and
 # comes again.
-timed() { # one of $programs
+answered() { # one of $programs
     local took
     for _ in 1 2 3 4 5; do
         [ "$1" = linerate ] || await "" -t "$([ "$1" = iperf3-other ] && echo 5303 || echo 5302)"

@@ -75,25 +75,21 @@ pub struct Losses {
 impl Losses {
     /// `None` where the stream lost nothing, or its kernel does not tell (needs Linux 4.6).
     pub fn of(stream: &StreamRecord) -> Option<Self> {
-        let rows = Columns::of(stream)?;
-        Self::in_spans(&rows, &rows.spans(), rows.apart_ns(APART_ROUND_TRIPS))
+        Self::in_columns(&Columns::of(stream)?)
     }
 
     /// The losses of several streams of one sender as if they were one: what a queue or a bucket that they share
     /// sees. Deliveries, repeats and windows are added up, round trips are the middle ones, at the instants of the
     /// first stream's samples. `None` where none lost anything, or one's kernel does not tell.
     pub fn pooled(streams: &[&StreamRecord]) -> Option<Self> {
-        let each: Option<Vec<Columns>> = streams.iter().map(|one| Columns::of(one)).collect();
-        let rows = Columns::pooled(&each?)?;
-        Self::in_spans(&rows, &rows.spans(), rows.apart_ns(APART_ROUND_TRIPS))
+        Self::in_columns(&Columns::pooled(&Columns::of_each(streams)?)?)
     }
 
     /// The same by what each stream lost: an episode is one stream's, or those of several that began within a round
     /// trip of the first, as where a queue that they share was overrun. Its segments are theirs together, its window
     /// is the sum of all streams'.
     pub fn in_common(streams: &[&StreamRecord]) -> Option<Self> {
-        let each: Option<Vec<Columns>> = streams.iter().map(|one| Columns::of(one)).collect();
-        let each = each?;
+        let each = Columns::of_each(streams)?;
         let rows = Columns::pooled(&each)?;
         let apart = rows.apart_ns(1);
         let (spans, segments): (Vec<_>, Vec<u64>) =
@@ -103,6 +99,10 @@ impl Losses {
             episode.segments = segments;
         }
         Some(losses)
+    }
+
+    fn in_columns(rows: &Columns) -> Option<Self> {
+        Self::in_spans(rows, &rows.spans(), rows.apart_ns(APART_ROUND_TRIPS))
     }
 
     fn in_spans(rows: &Columns, spans: &[(usize, usize)], apart_ns: u64) -> Option<Self> {
@@ -214,6 +214,10 @@ impl Columns {
             delivered,
             round_trip_ns: least.saturating_mul(1000),
         })
+    }
+
+    fn of_each(streams: &[&StreamRecord]) -> Option<Vec<Self>> {
+        streams.iter().map(|one| Self::of(one)).collect()
     }
 
     /// All of `each` added up at the instants of the first, as far as all of them reach.

@@ -168,9 +168,7 @@ fn rare_losses(case: &Case<'_>) -> Option<Seen> {
         algorithm: "reno".to_owned(),
         possible_bps,
         losses,
-        foretold: chance
-            && rules::losses_measured(case) as f64
-                >= rules::enough_losses(rules::CUBIC_EXPONENT, possible_bps / rate),
+        foretold: chance && rules::foretells(case, rules::CUBIC_EXPONENT, possible_bps / rate),
         recovery_s: recovery_s("reno", window, rtt_s),
         then: "the same losses, or the path",
     })

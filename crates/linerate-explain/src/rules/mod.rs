@@ -250,6 +250,11 @@ fn enough_losses(exponent: f64, times: f64) -> f64 {
     (NINE_IN_TEN * exponent / FORETOLD_WITHIN).powi(2) * (1.0 + 1.0 / times)
 }
 
+/// Whether so many were measured.
+fn foretells(case: &Case<'_>, exponent: f64, times: f64) -> bool {
+    losses_measured(case) as f64 >= enough_losses(exponent, times)
+}
+
 /// By which power of the loss's odds the rate falls, where they are as they were: ½ to ¾.
 fn loss_exponent(case: &Case<'_>) -> f64 {
     const A_LITTLE_LESS: f64 = 0.9;
@@ -360,6 +365,11 @@ fn three_values(now: Option<[u64; 3]>, bytes: u64) -> String {
     }
 }
 
+/// Bytes that a buffer holds, with those that lie past it.
+fn held(buffer: u64, past: u64) -> f64 {
+    buffer.saturating_add(past).max(1) as f64
+}
+
 /// The rate to expect with the three values of [`three_values`] in place of `now`: in proportion to the largest and
 /// the bytes that lie `past` it in either case.
 fn expect_wider(
@@ -370,8 +380,7 @@ fn expect_wider(
     past: u64,
     bound: &'static str,
 ) -> Draft {
-    let held = |most: u64| most.saturating_add(past).max(1) as f64;
-    let factor = now.map(|[_, _, most]| held(bytes.saturating_mul(2)) / held(most));
+    let factor = now.map(|[_, _, most]| held(bytes.saturating_mul(2), past) / held(most, past));
     let wider = factor
         .filter(|factor| *factor > 1.0)
         .and_then(|factor| limit::widened(case, factor, bound));
@@ -405,8 +414,7 @@ fn ask_for_more(
         let now = asked.map(|asked| asked.min(granted))?;
         let wanted = limit::enough_bytes(case, Some(now as f64))?.min(granted);
         // The kernel doubles what is asked for.
-        let held = |asked: u64| asked.saturating_mul(2).saturating_add(past).max(1) as f64;
-        let factor = held(wanted) / held(now);
+        let factor = held(wanted.saturating_mul(2), past) / held(now.saturating_mul(2), past);
         let (rate, then) = limit::widened(case, factor, bound)?;
         (factor >= WORTH_ASKING).then_some((wanted, rate, then))
     };

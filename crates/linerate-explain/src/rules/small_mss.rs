@@ -72,8 +72,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             None => draft,
         },
     };
-    let enough = rules::enough_losses(rules::loss_exponent(case), 1.0);
-    if loss && rules::losses_measured(case) as f64 >= enough {
+    if loss && rules::foretells(case, rules::loss_exponent(case), 1.0) {
         draft
             .expected(case.rate()? * USUAL / mss as f64, 0.3, "the same loss")
             .done()

@@ -3,7 +3,7 @@
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::statistics::mean;
 use linerate_model::transcript::Given;
-use linerate_model::units::{BitRate, Bytes, Nanos, whole};
+use linerate_model::units::{BitRate, Bytes, whole};
 
 use super::digest::Digest;
 use super::{figure, finding};
@@ -53,7 +53,7 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
 
 /// What a buffer carries over a round-trip time, where both are given.
 fn buffer(level: f64, given: &Given) -> String {
-    let (Some(rtt), Some(size)) = (given.rtt, given.buffer) else {
+    let (Some(rtt), Some(size), Some(carries)) = (given.rtt, given.buffer, carried(given)) else {
         return given.rtt.map_or_else(String::new, |rtt| {
             let flying = level * rtt.as_secs_f64() / 8.0;
             format!(
@@ -62,7 +62,6 @@ fn buffer(level: f64, given: &Given) -> String {
             )
         });
     };
-    let carries = size.count() as f64 * 8.0 / rtt.as_secs_f64().max(1e-9);
     let text = format!(
         "; a buffer of {size} over {rtt} carries {:.0} Mbit/s",
         carries / 1e6
@@ -74,12 +73,13 @@ fn buffer(level: f64, given: &Given) -> String {
     }
 }
 
-/// Whether a buffer and a round-trip time are given that carry about this rate.
+/// What the buffer that is given carries over the round-trip time that is, bit/s.
+fn carried(given: &Given) -> Option<f64> {
+    let (rtt, size) = given.rtt.zip(given.buffer)?;
+    Some(size.count() as f64 * 8.0 / rtt.as_secs_f64().max(1e-9))
+}
+
+/// Whether that is about this rate.
 pub(super) fn buffer_carries(level: f64, given: &Given) -> bool {
-    let carries =
-        |(rtt, size): (Nanos, Bytes)| size.count() as f64 * 8.0 / rtt.as_secs_f64().max(1e-9);
-    given
-        .rtt
-        .zip(given.buffer)
-        .is_some_and(|both| (level / carries(both) - 1.0).abs() < 0.03)
+    carried(given).is_some_and(|carries| (level / carries - 1.0).abs() < 0.03)
 }

@@ -296,22 +296,28 @@ fn a_stock_senders_count_may_miss_the_write_in_which_it_was_stopped() {
     assert!(!told(-1), "drained, and still less than was written");
 }
 
-#[test]
-fn losses_of_several_streams_add_up_to_those_of_their_sender() {
+/// Three streams that lose so many segments each, twice, every stream so much later than the one before, s.
+fn three_streams(segments: u64, losses_apart_s: f64) -> RunRecord {
     let mut plan = plan();
     plan.streams = 3;
     let loss = |at_s: f64| Loss {
         at_s,
-        segments: 5,
+        segments,
         rtt_us: 12_000,
         window_packets: 100,
     };
     let traffic = Traffic {
         losses: vec![loss(2.0), loss(6.0)],
+        losses_apart_s,
         noise: 0.0,
         ..Traffic::default()
     };
-    let record = fixture::run(&plan, &traffic);
+    fixture::run(&plan, &traffic)
+}
+
+#[test]
+fn losses_of_several_streams_add_up_to_those_of_their_sender() {
+    let record = three_streams(5, 0.0);
     let streams: Vec<&StreamRecord> = record.client.as_ref().unwrap().streams.iter().collect();
     let (one, all) = (
         Losses::of(streams[0]).unwrap(),
@@ -327,7 +333,7 @@ fn losses_of_several_streams_add_up_to_those_of_their_sender() {
     assert!((all.level_bps / one.level_bps - 3.0).abs() < 0.01);
     assert_eq!(Losses::pooled(&[]), None);
     let clean = fixture::run(
-        &plan,
+        &record.plan,
         &Traffic {
             retransmits: 0,
             ..Traffic::default()
@@ -339,22 +345,8 @@ fn losses_of_several_streams_add_up_to_those_of_their_sender() {
 
 #[test]
 fn losses_of_several_streams_are_one_where_they_begin_together() {
-    let mut plan = plan();
-    plan.streams = 3;
-    let loss = |at_s: f64| Loss {
-        at_s,
-        segments: 1,
-        rtt_us: 12_000,
-        window_packets: 100,
-    };
     let common = |apart_s: f64| {
-        let traffic = Traffic {
-            losses: vec![loss(2.0), loss(6.0)],
-            losses_apart_s: apart_s,
-            noise: 0.0,
-            ..Traffic::default()
-        };
-        let record = fixture::run(&plan, &traffic);
+        let record = three_streams(1, apart_s);
         let streams: Vec<&StreamRecord> = record.client.as_ref().unwrap().streams.iter().collect();
         let losses = Losses::in_common(&streams).unwrap();
         let told = losses.episodes.iter();
