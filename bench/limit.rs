@@ -23,11 +23,14 @@ const END: [u8; 1] = [0];
 /// The end may be lost as well: then this long without a datagram is one.
 const QUIET: Nanos = Nanos::from_millis(1000);
 
+/// Bytes of a write.
+const AT_ONCE: usize = 1 << 20;
+
 /// Sent over and over.
-static AREA: Aligned = Aligned([7; 1 << 20]);
+static AREA: Aligned = Aligned([7; 128 << 10]);
 
 #[repr(align(4096))]
-struct Aligned([u8; 1 << 20]);
+struct Aligned([u8; 128 << 10]);
 
 fn main() -> io::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -74,12 +77,12 @@ fn receive(stream: &TcpStream) -> io::Result<()> {
 }
 
 fn send(stream: &TcpStream, time: Duration) -> io::Result<()> {
-    let mut by_reference = Spliced::new(stream, &AREA.0, AREA.0.len()).ok();
+    let mut by_reference = Spliced::new(stream, &AREA.0, 2 * AT_ONCE).ok();
     let (began, mut bytes) = (Instant::now(), 0_usize);
     while began.elapsed() < time {
         let sent = match &mut by_reference {
-            Some(spliced) => spliced.send(stream, AREA.0.len()).map(|(sent, _)| sent),
-            None => socket::send_repeated(stream, &AREA.0[..128 << 10], AREA.0.len()),
+            Some(spliced) => spliced.send(stream, AT_ONCE).map(|(sent, _)| sent),
+            None => socket::send_repeated(stream, &AREA.0, AT_ONCE),
         };
         match sent {
             Ok(sent) => bytes += sent,

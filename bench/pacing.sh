@@ -7,17 +7,25 @@
 set -euo pipefail
 . "$(dirname "$0")/place.sh"
 pacing=$(realpath "${PACING:-$(dirname "$linerate")/examples/pacing}")
-start_servers ""
+# The sender has a CPU of its own, as where the receiver is another host: else who receives and who watches take it from it.
+sender= others=
+if [ "$(nproc)" -gt 1 ]; then
+    sender="taskset -c 0" others="taskset -c 1-$(($(nproc) - 1))"
+fi
+start_servers "$others"
 
 # Prints what bench/pacing.rs does, and the sender's share of a core in per cent.
 one() { # port, command …
-    local port=$1
+    local port=$1 watcher share
     shift
-    "$pacing" "$port" "$length" >"$work/flow" &
-    local watcher=$!
-    "$@" >"$work/document" || true
-    wait "$watcher"
-    local share
+    $others "$pacing" "$port" "$length" >"$work/flow" &
+    watcher=$!
+    # shellcheck disable=SC2086
+    if ! answered "$port" $sender "$@" >"$work/document"; then
+        kill "$watcher"
+        return 1
+    fi
+    wait "$watcher" || return
     if [ "$port" = 5301 ]; then
         share=$(grep -o '"core_share": *[0-9.]*' "$work/document" | head -1 | sed 's/.*: *//' | awk '{ print 100 * $1 }')
     else
@@ -33,9 +41,9 @@ for rate in 1G 100M; do
     for _ in $(seq "$runs"); do
         time=$((length + 1))
         for pace in sleep spin; do
-            one 5301 "$linerate" test 127.0.0.1 -p 5301 -u -b "$rate" -l 1460 -t "$time" --pace "$pace" --json >>"$work/$pace"
+            least_stolen 0 one 5301 "$linerate" test 127.0.0.1 -p 5301 -u -b "$rate" -l 1460 -t "$time" --pace "$pace" --json >>"$work/$pace"
         done
-        one 5302 "$iperf3" -c 127.0.0.1 -p 5302 -u -b "$rate" -l 1460 -t "$time" -J >>"$work/iperf3"
+        least_stolen 0 one 5302 "$iperf3" -c 127.0.0.1 -p 5302 -u -b "$rate" -l 1460 -t "$time" -J >>"$work/iperf3"
     done
     for name in sleep spin iperf3; do
         case $name in
@@ -49,3 +57,5 @@ for rate in 1G 100M; do
         echo "$row |"
     done
 done
+echo
+told_stolen

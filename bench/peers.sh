@@ -72,11 +72,11 @@ rate_of() {
 
 # Fails where the peer does; its output is in $work then.
 run_peer() { # address, name
-    local address=$1 name=$2 path prefix server words rate
+    local address=$1 name=$2 path prefix server words rate port
     path=$(realpath "$(command -v "${program[$name]}")")
     prefix=$(prefix_of "$address")
-    port=$((port + 2))
-    words="HOST=$address PORT=$port DATA=$((port + 1)) TIME=$length"
+    port=$(next_port)
+    words="HOST=$address PORT=$port DATA=$(next_port) TIME=$length"
     # shellcheck disable=SC2046
     timed server "$prefix" "$path" $(filled "${serve[$name]}" "$words") &
     server=$!

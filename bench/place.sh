@@ -72,6 +72,13 @@ start_servers() { # prefix
     await "$1" -t 5301
     await "$1" -t 5302
 }
+# A port that none had before; also for a shell within this one.
+next_port() {
+    local next
+    next=$(($(cat "$work/port" 2>/dev/null || echo 5310) + 1))
+    echo "$next" >"$work/port"
+    echo "$next"
+}
 # Until somebody listens, without connecting: a server for one test would take that for it.
 await() { # prefix, -t or -u, port
     for _ in $(seq 200); do
@@ -81,5 +88,44 @@ await() { # prefix, -t or -u, port
     echo "bench: nobody listens on port $3" >&2
     return 1
 }
+
+# Prints what the command does. An iperf3 server closes its listener after a test and opens another: a client that comes in
+# between is refused, and comes again.
+answered() { # port, command …
+    local printed
+    for _ in 1 2 3 4 5; do
+        await "" -t "$1"
+        printed=$("${@:2}" 2>"$work/refused") && echo "$printed" && return
+    done
+    cat "$work/refused" >&2
+    return 1
+}
+
+# CPU time of this machine so far that its hypervisor gave to others, and that with what was used here, in ticks of 10 ms.
+stolen() { awk '$1 == "cpu" { for (i = 2; i <= 9; i++) if (i < 5 || i > 6) used += $i; print $9, used }' /proc/stat; }
+
+# Prints what the command does. Where more than that share of the CPU time was stolen meanwhile it is made again, twice at
+# most; the time during which the least was stolen counts, and its share goes to $work/stolen.
+least_stolen() { # share, command …
+    local most=$1 before printed share kept least=2
+    shift
+    for _ in 1 2 3; do
+        before=$(stolen)
+        printed=$("$@") || return
+        share=$(echo "$before $(stolen)" | awk '{ print ($4 > $2) ? ($3 - $1) / ($4 - $2) : 0 }')
+        if is_below "$share" "$least"; then
+            kept=$printed least=$share
+        fi
+        is_below "$most" "$share" || break
+    done
+    echo "$least" >>"$work/stolen"
+    echo "$kept"
+}
+# A sentence on what was stolen since the last one.
+told_stolen() {
+    sort -g "$work/stolen" | awk '{ v[NR] = 100 * $1 } END { if (NR) printf "Of the CPU time the hypervisor took %.1f %% from the median run that counts, and %.1f %% from the worst.\n", v[int((NR + 1) / 2)], v[NR] }'
+    : >"$work/stolen"
+}
+is_below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
 
 median() { sort -g | awk '{ v[NR] = $1 } END { printf "%.4f\n", (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }

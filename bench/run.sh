@@ -87,6 +87,8 @@ section() { # title; the rows since the last one
     echo "## $1"
     table
     chart
+    echo
+    told_stolen
     : >"$work/rows"
 }
 

@@ -9,10 +9,13 @@ set -euo pipefail
 . "$(dirname "$0")/place.sh"
 pairs=${PAIRS:-31}
 tests=${TESTS:-1000}
+# Connecting, cookie, parameters, two for the clocks, connecting a stream, its cookie, the data, the end of the test,
+# results, and two for the clocks again and the server's half of the record. The data take more while the window grows.
+trips=12
 . bench/peers.sh
 start_servers ""
 ours=${servers[0]}
-programs="linerate iperf3 iperf3-often"
+programs="linerate process iperf3 iperf3-often"
 if has_peer iperf3-other; then
     programs="$programs iperf3-other"
     start "" other "${program[iperf3-other]}" -s -p 5303
@@ -25,8 +28,16 @@ wall() { # command …: its wall time, ms
     ended=$EPOCHREALTIME
     awk -v us="$((${ended/./} - ${began/./}))" 'BEGIN { print us / 1e3 }'
 }
+port_of() { # one of $programs
+    case $1 in
+    iperf3-other) echo 5303 ;;
+    iperf3*) echo 5302 ;;
+    *) echo 5301 ;;
+    esac
+}
 once() { # one of $programs
     case $1 in
+    process) "$linerate" --version ;;
     linerate) "$linerate" test 127.0.0.1 -p 5301 -n 1M ;;
     iperf3) "$iperf3" -c 127.0.0.1 -p 5302 -n 1M ;;
     iperf3-often) "$iperf3" -c 127.0.0.1 -p 5302 -n 1M -i 0.1 ;;
@@ -36,6 +47,7 @@ once() { # one of $programs
 shown() { # one of $programs
     case $1 in
     linerate) echo "\`linerate test HOST -n 1M\`" ;;
+    process) echo "\`linerate --version\`, the process alone" ;;
     iperf3-often) echo "\`iperf3 -c HOST -n 1M -i 0.1\`" ;;
     iperf3-other) echo "\`iperf3 -c HOST -n 1M\`, $(title_of "$1")" ;;
     *) echo "\`$1 -c HOST -n 1M\`" ;;
@@ -44,19 +56,8 @@ shown() { # one of $programs
 in_turn() {
     local name
     for _ in $(seq "$pairs"); do
-        for name in $programs; do answered "$name" >>"$work/$name"; done
+        for name in $programs; do answered "$(port_of "$name")" wall once "$name" >>"$work/$name"; done
     done
-}
-# An iperf3 server closes its listener after a test and opens another: a client that comes in between is refused, and
-# comes again.
-answered() { # one of $programs
-    local took
-    for _ in 1 2 3 4 5; do
-        [ "$1" = linerate ] || await "" -t "$([ "$1" = iperf3-other ] && echo 5303 || echo 5302)"
-        took=$(wall once "$1" 2>"$work/refused") && echo "$took" && return
-    done
-    cat "$work/refused" >&2
-    return 1
 }
 row() { # one of $programs
     sort -g "$work/$1" >"$work/sorted"
@@ -64,6 +65,14 @@ row() { # one of $programs
         "$(head -1 "$work/sorted")" "$(tail -1 "$work/sorted")" \
         "$(paste "$work/linerate" "$work/$1" | awk '{ print $1 / $2 }' | median)"
 }
+
+# Twice the uncertainty that a record gives of the offset of both clocks: the shortest of eight exchanges, ms.
+round_trip() {
+    rm -f "$work/round-trip.json"
+    "$linerate" test 127.0.0.1 -p 5301 -n 1M -o "$work/round-trip.json" >/dev/null
+    tr ',{' '\n\n' <"$work/round-trip.json" | awk -F: '/"uncertainty_ns"/ && !n++ { print 2 * $2 / 1e6 } END { exit !n }'
+}
+round_trips() { for _ in $(seq "$pairs"); do round_trip || return; done; }
 
 # Threads, descriptors and resident KiB of a process.
 state() {
@@ -104,13 +113,19 @@ idle=$(state "$ours")
 in_turn
 for name in $programs; do row "$name"; done
 has_peer iperf3-other || printf '\n- not measured: %s\n' "${how[iperf3-other]}"
-echo
+round_trips >"$work/trips"
+awk -v whole="$(median <"$work/linerate")" -v alone="$(median <"$work/process")" -v trip="$(median <"$work/trips")" \
+    -v trips="$trips" 'BEGIN {
+        beyond = whole - trips * trip
+        printf "\nTwo linerates need %d round trips for it, besides those that the window takes to grow; one took %.3f ms here. Beyond these\n", trips, trip
+        printf "%d the command takes %.2f ms: ", trips, beyond
+        printf "%.2f for a process that does nothing else, **%.2f** for the test.\n\n", alone, beyond - alone }'
 
 before=$(settled "$idle")
 in_a_row "$tests"
 after=$(settled "$before")
 cat <<TEXT
-$tests such tests in a row against one server of linerate's, which had had $pairs before, and what it holds once they ended:
+$tests such tests in a row against one server of linerate's, which had had $((2 * pairs)) before, and what it holds once they ended:
 
 | server | threads | descriptors | resident, KiB |
 |---|---|---|---|

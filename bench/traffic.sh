@@ -3,7 +3,6 @@
 # another. A test prints a line: Gbit/s at the receiver, CPU seconds per gigabyte (10^9 bytes) of client and of server.
 #
 #   LIMIT=/path/to/limit     bench/limit.rs, built
-port=5310
 
 prefix_of() { [ "$1" = 127.0.0.1 ] || echo "$there"; }
 
@@ -45,10 +44,10 @@ of_iperf3() {
 }
 
 run_limit() { # address, -udp or nothing
-    local limit address=$1 kind=${2-} protocol=-t prefix received sent
+    local limit address=$1 kind=${2-} protocol=-t prefix received sent port
     limit=${LIMIT:-$(dirname "$linerate")/examples/limit}
     prefix=$(prefix_of "$address")
-    port=$((port + 1))
+    port=$(next_port)
     [ -z "$kind" ] || protocol=-u
     $prefix "$limit" "receive$kind" "$address:$port" >"$work/limit" &
     local receiver=$!
@@ -56,25 +55,34 @@ run_limit() { # address, -udp or nothing
     if ! sent=$("$limit" "send$kind" "$address:$port" "$length"); then
         kill "$receiver"
         echo "bench: bench/limit could not send to $address:$port" >&2
-        exit 1
+        return 1
     fi
-    wait "$receiver"
+    wait "$receiver" || return
     received=$(cat "$work/limit")
     echo "${received% *} $sent ${received#* }"
 }
 
 # Leaves the lines of linerate in $work/mine, of the other in $work/theirs; fails with the first test that does.
 measure() { # address, linerate's arguments, command of the other …
-    local address=$1 mine=$2
-    shift 2
+    local both
     : >"$work/mine"
     : >"$work/theirs"
     for _ in $(seq "$runs"); do
-        # shellcheck disable=SC2086
-        run_linerate "$address" $mine >>"$work/mine" && "$@" >>"$work/theirs" && continue
-        echo "bench: a test failed: linerate test $address $mine, beside $*" >&2
-        return 1
+        if ! both=$(least_stolen 0.02 pair "$@"); then
+            echo "bench: a test failed: linerate test $1 $2, beside ${*:3}" >&2
+            return 1
+        fi
+        echo "${both% / *}" >>"$work/mine"
+        echo "${both#* / }" >>"$work/theirs"
     done
+}
+pair() { # as measure's
+    local address=$1 mine other
+    # shellcheck disable=SC2086
+    mine=$(run_linerate "$address" $2) || return
+    shift 2
+    other=$("$@") || return
+    echo "$mine / $other"
 }
 column() { awk -v c="$2" '{ print $c }' "$work/$1"; }
 # The median of the ratios of neighbouring runs.

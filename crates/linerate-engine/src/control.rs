@@ -10,7 +10,10 @@ use linerate_model::units::Nanos;
 use linerate_wire::control::{ClientControl, ClientEvent, ServerControl, ServerEvent};
 use linerate_wire::error::ProtocolError;
 
-/// A server cannot clamp the segments of a connection that it accepted, so it writes small pieces.
+use crate::sockets;
+
+/// A server cannot clamp the segments of a connection that it accepted: where its client did not, it writes small
+/// pieces.
 const PIECE: usize = 536;
 
 /// What the two ends' machines have in common.
@@ -94,13 +97,14 @@ impl<M: Machine> Link<M> {
     }
 
     /// A connection that this end accepted.
-    pub(crate) const fn accepted(stream: TcpStream, machine: M) -> Self {
+    pub(crate) fn accepted(stream: TcpStream, machine: M) -> Self {
+        let clamped = sockets::has_clamped_segments(&stream);
         Self {
             stream,
             machine,
             out: Vec::new(),
             out_at: 0,
-            pieces: PIECE,
+            pieces: if clamped { usize::MAX } else { PIECE },
             closed: false,
         }
     }

@@ -1,51 +1,54 @@
 //! Putting together one end's half of the record, the same way at both ends.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use linerate_kernel::clock;
+use linerate_kernel::counters::ProtocolsBefore;
 use linerate_model::record::{
-    CpuUse, EndRecord, InterfaceFacts, InterfacePair, Role, Software, StreamRecord,
+    CpuUse, EndRecord, HostFacts, InterfaceFacts, InterfacePair, Role, Software, StreamRecord,
 };
 use linerate_model::units::Nanos;
 
 use crate::host::{self, HostSamples};
 
-/// What is read before the streams open and again after they have drained.
+/// What is read before the first byte of payload and again after the streams have drained.
 #[derive(Debug)]
 pub(crate) struct Before {
+    host: HostFacts,
     interface: Option<InterfaceFacts>,
     pair: Option<InterfacePair>,
-    protocols: BTreeMap<String, u64>,
+    protocols: ProtocolsBefore,
     samples: Arc<HostSamples>,
     control_cpu: CpuUse,
 }
 
 impl Before {
-    /// Reads the counters of this host and of the interface towards `peer`.
-    pub(crate) fn read(peer: IpAddr) -> Self {
+    /// Reads the counters of this host, which is `host`, and of the interface towards `peer`.
+    pub(crate) fn read(host: HostFacts, peer: IpAddr) -> Self {
         let interface = host::interface_to(peer);
         let index = interface.as_ref().map(|interface| interface.index);
-        let before = index.and_then(host::interface_counters);
+        let before = index.and_then(host::counters_of);
         Self {
+            host,
             pair: before.map(|before| InterfacePair {
                 before,
                 after: before,
             }),
-            protocols: host::protocol_counters(),
+            protocols: ProtocolsBefore::read(),
             samples: HostSamples::begin(index),
             interface,
             control_cpu: thread_cpu(),
         }
     }
 
-    /// In place of readings that have been used.
+    /// In place of readings that were not made, or have been used.
     pub(crate) fn nothing() -> Self {
         Self {
+            host: HostFacts::default(),
             interface: None,
             pair: None,
-            protocols: BTreeMap::new(),
+            protocols: ProtocolsBefore::default(),
             samples: HostSamples::none(),
             control_cpu: CpuUse::default(),
         }
@@ -53,7 +56,7 @@ impl Before {
 
     /// The half of this end. Called by the thread that called [`Before::read`].
     pub(crate) fn finish(
-        self,
+        mut self,
         role: Role,
         software: &Software,
         start: Nanos,
@@ -63,7 +66,7 @@ impl Before {
         let after = self
             .interface
             .as_ref()
-            .and_then(|interface| host::interface_counters(interface.index));
+            .and_then(|interface| host::counters_of(interface.index));
         let control = thread_cpu();
         let mut cpu = CpuUse {
             user_ns: control.user_ns.saturating_sub(self.control_cpu.user_ns),
@@ -76,7 +79,7 @@ impl Before {
         EndRecord {
             role,
             software: software.clone(),
-            host: self.samples.facts().clone(),
+            host: self.host,
             interface_counters: self
                 .pair
                 .zip(after)
@@ -87,7 +90,7 @@ impl Before {
             cpu,
             streams,
             counters: self.samples.series(),
-            protocol_growth: host::protocol_growth(&self.protocols, &host::protocol_counters()),
+            protocol_growth: self.protocols.growth(),
         }
     }
 }

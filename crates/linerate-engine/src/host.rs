@@ -2,18 +2,19 @@
 //!
 //! One thread a process reads for all tests that run, and ends with the last of them.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
 use linerate_kernel::counters::{Counters, QdiscCounters};
 use linerate_kernel::{clock, counters, host, namespace, route};
 use linerate_model::record::{HostFacts, InterfaceCounters, InterfaceFacts};
 use linerate_model::series::{MAX_ROWS, Series};
+use linerate_model::units::Nanos;
 
 /// Between two readings.
-const EVERY: Duration = Duration::from_millis(100);
+const EVERY: Nanos = Nanos::from_millis(100);
+/// The first one of a test comes at most so much later: it would be in the way of its beginning, and of all of a short test.
+const FIRST: Nanos = Nanos::from_millis(10);
 /// The most readings that are kept of a test: those of almost two hours.
 const MOST_READINGS: usize = MAX_ROWS / 64;
 /// Protocol counters that are kept over time; of the others only the growth is.
@@ -72,8 +73,16 @@ pub(crate) fn interface_to(peer: IpAddr) -> Option<InterfaceFacts> {
     })
 }
 
-/// The interface's counters now.
-pub(crate) fn interface_counters(index: u32) -> Option<InterfaceCounters> {
+/// The interface's counters now, those of its queueing discipline among them.
+pub(crate) fn counters_of(index: u32) -> Option<InterfaceCounters> {
+    Some(InterfaceCounters {
+        qdisc_dropped: root_qdisc(index).map(|qdisc| u64::from(qdisc.drops)),
+        ..interface_counters(index)?
+    })
+}
+
+/// The interface's own counters now.
+fn interface_counters(index: u32) -> Option<InterfaceCounters> {
     let now = counters::interface(index).ok()??;
     Some(InterfaceCounters {
         rx_bytes: now.rx_bytes,
@@ -82,12 +91,8 @@ pub(crate) fn interface_counters(index: u32) -> Option<InterfaceCounters> {
         tx_packets: now.tx_packets,
         rx_dropped: now.rx_dropped,
         tx_dropped: now.tx_dropped,
+        qdisc_dropped: None,
     })
-}
-
-/// All protocol counters of this network namespace now.
-pub(crate) fn protocol_counters() -> BTreeMap<String, u64> {
-    counters::protocols().unwrap_or_default()
 }
 
 /// The queueing discipline that the interface's packets leave by.
@@ -101,24 +106,6 @@ fn root_qdisc(index: u32) -> Option<QdiscCounters> {
 /// `TC_H_ROOT`.
 const ROOT: u32 = u32::MAX;
 
-/// Growth of the protocol counters, those that moved.
-pub(crate) fn protocol_growth(
-    before: &BTreeMap<String, u64>,
-    after: &BTreeMap<String, u64>,
-) -> BTreeMap<String, u64> {
-    let growth = after.iter().map(|(name, value)| {
-        (
-            name,
-            value.wrapping_sub(before.get(name).copied().unwrap_or(0)),
-        )
-    });
-    // Gauges can fall; a fall of a counter would be a wrap, which 64 bits do not do.
-    growth
-        .filter(|(_, grown)| *grown > 0 && *grown < u64::MAX / 2)
-        .map(|(name, grown)| (name.clone(), grown))
-        .collect()
-}
-
 /// One reading of everything that all tests share.
 #[derive(Debug, Clone)]
 struct Reading {
@@ -131,7 +118,6 @@ struct Reading {
 pub(crate) struct HostSamples {
     interface: Option<u32>,
     kept: Mutex<Kept>,
-    facts: OnceLock<HostFacts>,
 }
 
 /// Readings, at most so many: when they are too many every second one goes, and of those to come as well.
@@ -181,7 +167,6 @@ impl HostSamples {
         let samples = Arc::new(Self {
             interface,
             kept: Mutex::new(Kept::new(most)),
-            facts: OnceLock::new(),
         });
         READER.subscribe(&samples);
         samples
@@ -192,13 +177,7 @@ impl HostSamples {
         Arc::new(Self {
             interface: None,
             kept: Mutex::new(Kept::new(0)),
-            facts: OnceLock::new(),
         })
-    }
-
-    /// What this host is: read while the test runs, so that nobody waits for it at its end.
-    pub(crate) fn facts(&self) -> &HostFacts {
-        self.facts.get_or_init(facts)
     }
 
     /// All readings so far as columns. A counter that came or went in between is left out.
@@ -274,12 +253,15 @@ struct Reader {
 struct ReaderState {
     subscribers: Vec<Weak<HostSamples>>,
     running: bool,
+    /// When to read next.
+    due: Nanos,
 }
 
 static READER: Reader = Reader {
     state: Mutex::new(ReaderState {
         subscribers: Vec::new(),
         running: false,
+        due: Nanos::ZERO,
     }),
     changed: Condvar::new(),
 };
@@ -288,7 +270,11 @@ impl Reader {
     fn subscribe(&'static self, samples: &Arc<HostSamples>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.subscribers.push(Arc::downgrade(samples));
-        if !state.running {
+        let first = clock::monotonic().plus(FIRST);
+        if state.running {
+            state.due = state.due.min(first);
+        } else {
+            state.due = first;
             let thread = std::thread::Builder::new()
                 .name("host counters".to_owned())
                 .stack_size(256 << 10);
@@ -300,26 +286,34 @@ impl Reader {
 
     fn run(&self) {
         // A host without /proc has no counters: the rows then hold the interface's alone.
-        let mut open = Counters::open().ok();
-        loop {
-            let reading = read(open.as_mut());
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state
-                .subscribers
-                .retain(|subscriber| subscriber.strong_count() > 0);
-            if state.subscribers.is_empty() {
-                state.running = false;
-                return;
-            }
-            let subscribers: Vec<_> = state.subscribers.iter().filter_map(Weak::upgrade).collect();
-            drop(state);
+        let mut open = None;
+        while let Some(subscribers) = self.wait_until_due() {
+            let reading = read(open.get_or_insert_with(|| Counters::open().ok()).as_mut());
             for samples in subscribers {
                 samples.keep(&reading);
-                samples.facts();
             }
-            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            drop(self.changed.wait_timeout(state, EVERY));
         }
+    }
+
+    /// Who gets the reading that is due; `None` = nobody wants any more, and this thread is to end.
+    fn wait_until_due(&self) -> Option<Vec<Arc<HostSamples>>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let now = clock::monotonic();
+            let left = state.due.since(now);
+            if left == Nanos::ZERO {
+                state.due = now.plus(EVERY);
+                break;
+            }
+            let waited = self.changed.wait_timeout(state, left.as_duration());
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state
+            .subscribers
+            .retain(|subscriber| subscriber.strong_count() > 0);
+        state.running = !state.subscribers.is_empty();
+        let upgraded = || state.subscribers.iter().filter_map(Weak::upgrade).collect();
+        state.running.then(upgraded)
     }
 }
 
@@ -361,6 +355,31 @@ fn read(open: Option<&mut Counters>) -> Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Waits for so many readings, ten seconds at most.
+    fn has(samples: &HostSamples, rows: usize) -> bool {
+        let until = clock::monotonic().plus(Nanos::from_millis(10_000));
+        while samples.series().len() < rows {
+            if clock::monotonic() >= until {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+        true
+    }
+
+    #[test]
+    fn every_test_gets_readings_of_its_own_time_while_and_after_others_run() {
+        let one = HostSamples::begin(None);
+        assert!(has(&one, 1));
+        let began = clock::monotonic();
+        let other = HostSamples::begin(None);
+        assert!(has(&other, 2) && has(&one, 3));
+        assert!(other.series().at_ns()[0] >= began.0);
+        drop((one, other));
+        let later = HostSamples::begin(None);
+        assert!(has(&later, 1));
+    }
 
     #[test]
     fn readings_beyond_the_bound_come_less_often() {

@@ -73,16 +73,28 @@ pub(crate) fn connect_control(plan: &Plan) -> Result<(TcpStream, Nanos), EngineE
 
 fn connect_one(plan: &Plan, address: SocketAddr, deadline: Nanos) -> io::Result<TcpStream> {
     let raw = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    let mss = if address.is_ipv4() {
-        CONTROL_MSS_V4
-    } else {
-        CONTROL_MSS_V6
-    };
-    tcp::set_mss(&raw, mss)?;
+    tcp::set_mss(&raw, control_mss(address))?;
     bind_local(&raw, plan, address, 0)?;
     let stream = connect(raw, address, deadline)?;
     prepare_control(&stream)?;
     Ok(stream)
+}
+
+fn control_mss(address: SocketAddr) -> u32 {
+    if address.is_ipv4() {
+        CONTROL_MSS_V4
+    } else {
+        CONTROL_MSS_V6
+    }
+}
+
+/// Whether the end that opened this control connection clamped its segments.
+pub(crate) fn has_clamped_segments(stream: &TcpStream) -> bool {
+    let Ok(peer) = stream.peer_addr() else {
+        return false;
+    };
+    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+    tcp::mss(stream).is_ok_and(|mss| mss <= control_mss(peer))
 }
 
 /// What both ends set on a control connection.
@@ -264,4 +276,38 @@ pub(crate) fn configure(raw: &impl AsFd, plan: &Plan, remote: SocketAddr) -> io:
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// What the accepting end says of a connection whose other end clamped its segments to so much, or not at all.
+    fn seen_as_clamped(listener: &TcpListener, mss: Option<u32>) -> bool {
+        let to = listener.local_addr().unwrap();
+        let raw = Socket::new(Domain::for_address(to), Type::STREAM, None).unwrap();
+        if let Some(mss) = mss {
+            tcp::set_mss(&raw, mss).unwrap();
+        }
+        raw.connect(&SockAddr::from(to)).unwrap();
+        has_clamped_segments(&listener.accept().unwrap().0)
+    }
+
+    #[test]
+    #[expect(clippy::print_stderr, reason = "a skipped part says so")]
+    fn a_server_sees_whether_its_client_clamped() {
+        let v4 = TcpListener::bind("127.0.0.1:0").unwrap();
+        assert!(seen_as_clamped(&v4, Some(CONTROL_MSS_V4)));
+        assert!(!seen_as_clamped(&v4, None));
+        assert!(!seen_as_clamped(&v4, Some(1000)));
+        match TcpListener::bind("[::1]:0") {
+            Ok(v6) => {
+                assert!(seen_as_clamped(&v6, Some(CONTROL_MSS_V6)));
+                assert!(!seen_as_clamped(&v6, None));
+            }
+            Err(error) => eprintln!("skipped: a clamped connection over IPv6: {error}"),
+        }
+    }
 }

@@ -63,13 +63,23 @@ pub fn send(fd: impl AsFd, data: &[u8]) -> io::Result<usize> {
 /// # Errors
 /// As [`send`]; `InvalidInput` for an empty pattern.
 pub fn send_repeated(fd: impl AsFd, pattern: &[u8], length: usize) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    send_repeated_flags(fd, pattern, length, flags)
+}
+
+/// `send_repeated` with other flags.
+pub(crate) fn send_repeated_flags(
+    fd: impl AsFd,
+    pattern: &[u8],
+    length: usize,
+    flags: c_int,
+) -> io::Result<usize> {
     let part = libc::iovec {
         iov_base: pattern.as_ptr().cast_mut().cast(),
         iov_len: pattern.len(),
     };
     let mut parts = [part; MOST_PARTS];
     let header = repeated(&mut parts, pattern.len(), length)?;
-    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: the header points to `parts`, whose elements point to `pattern`; both outlive the call, and the
     // kernel only reads them.
     check_size(unsafe { libc::sendmsg(fd.as_fd().as_raw_fd(), &raw const header, flags) })
@@ -95,7 +105,7 @@ pub fn receive_over(fd: impl AsFd, scratch: &mut [u8], length: usize) -> io::Res
     })
 }
 
-/// Parts of one [`send_repeated`] or [`receive_over`], at most.
+/// Parts of one [`send_repeated`], [`receive_over`] and the like, at most.
 pub const MOST_PARTS: usize = 32;
 
 /// A header for `length` bytes in parts of `part` bytes, the last one cut short.

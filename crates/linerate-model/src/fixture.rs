@@ -451,6 +451,7 @@ fn interface_counters(streams: &[StreamRecord]) -> InterfacePair {
     let before = InterfaceCounters {
         rx_bytes: 1000,
         tx_bytes: 2000,
+        qdisc_dropped: Some(3),
         ..InterfaceCounters::default()
     };
     let after = InterfaceCounters {

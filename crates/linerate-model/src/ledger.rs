@@ -594,7 +594,7 @@ fn refuses_locally(end: &EndRecord) -> bool {
     let device = end
         .interface_counters
         .is_some_and(|pair| pair.after.tx_dropped > pair.before.tx_dropped);
-    device || end.counters.growth("qdisc.drops") > Some(0)
+    device || end.qdisc_dropped() > Some(0)
 }
 
 /// One where `bytes_received` counts the peer's FIN.

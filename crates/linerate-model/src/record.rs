@@ -290,14 +290,17 @@ pub struct InterfaceCounters {
     pub rx_dropped: u64,
     /// Dropped on sending.
     pub tx_dropped: u64,
+    /// Dropped by its root queueing discipline; absent where that does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qdisc_dropped: Option<u64>,
 }
 
 /// Counters before and after.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterfacePair {
-    /// Before the streams were opened.
+    /// Before the first byte of payload.
     pub before: InterfaceCounters,
-    /// After they were drained.
+    /// After the streams were drained.
     pub after: InterfaceCounters,
 }
 
@@ -638,6 +641,16 @@ impl<'de> Deserialize<'de> for Cells {
 }
 
 impl EndRecord {
+    /// What its interface's root queueing discipline dropped from before the first byte to after the last, whosever packets
+    /// they were; of an older record, between the first and the last reading of its series.
+    pub fn qdisc_dropped(&self) -> Option<u64> {
+        let counted = self.interface_counters.and_then(|pair| {
+            let before = pair.before.qdisc_dropped?;
+            Some(pair.after.qdisc_dropped?.saturating_sub(before))
+        });
+        counted.or_else(|| self.counters.growth("qdisc.drops"))
+    }
+
     /// How many cells all its series together would have, without reading them; see
     /// [`Series::cells_of`].
     pub fn cells_of<'de, D: serde::Deserializer<'de>>(input: D) -> Result<usize, D::Error> {

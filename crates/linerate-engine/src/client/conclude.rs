@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use linerate_kernel::clock;
 use linerate_model::clock::{ClockOffset, ClockPair};
+use linerate_model::plan::Protocol;
 use linerate_model::progress::Event;
 use linerate_model::record::{
     EndRecord, Kind, Note, Outcome, PeerResults, Role, RunRecord, SCHEMA_VERSION, StreamRecord,
@@ -16,7 +17,7 @@ use crate::control::Turn;
 use crate::half::Before;
 use crate::intervals::Intervals;
 use crate::results;
-use crate::stream::{self, StreamHandle, StreamResult};
+use crate::stream::{self, StreamHandle, StreamResult, StreamSocket};
 
 use super::{Ending, RECORD_LEAST, RECORD_MOST, RECORD_TIME, RESULTS_PATIENCE, Session};
 
@@ -33,26 +34,31 @@ impl Session<'_> {
     pub(super) fn conclude(mut self, mut ending: Ending, mut intervals: Intervals) -> RunRecord {
         let mut peer = FromPeer::default();
         let mut failed = matches!(ending, Ending::Failed(_) | Ending::PeerInterrupted);
-        if !failed && let Err(reason) = self.end_test() {
-            let what = "the server did not confirm the end of the test";
-            self.miss(what, &reason);
-            ending = ending.or_failed(what, &reason);
-            failed = true;
+        let mut gathered = None;
+        if !failed {
+            let told = self.tell_end();
+            // Where nothing more comes, our half is made while the server makes its own.
+            let done = self.plan.protocol == Protocol::Tcp
+                && self
+                    .streams
+                    .iter()
+                    .all(|stream| stream.sends && stream.is_finished());
+            if told.is_ok() && done {
+                gathered = Some(self.gather(&mut intervals));
+            }
+            if let Err(reason) = told.and_then(|()| self.await_confirmation()) {
+                let what = "the server did not confirm the end of the test";
+                self.miss(what, &reason);
+                ending = ending.or_failed(what, &reason);
+                failed = true;
+            }
         }
         if failed {
             self.gate.cut();
         } else {
             self.gate.peer_has_stopped();
         }
-        let results = self.join();
-        let (records, sockets): (Vec<StreamRecord>, Vec<_>) = results
-            .into_iter()
-            .map(|result| (result.record, result.socket))
-            .unzip();
-        if let Some(interval) = intervals.last(&records, self.gate.stopped().unwrap_or_default()) {
-            (self.observe)(&Event::Interval(interval));
-        }
-        let half = self.own_half(records);
+        let (half, sockets) = gathered.unwrap_or_else(|| self.gather(&mut intervals));
         if !failed {
             if let Err(reason) = self.exchange_results(&half, &mut peer) {
                 let what = "the server's results are missing";
@@ -81,8 +87,8 @@ impl Session<'_> {
         });
     }
 
-    /// Tells what was sent and that the test is over, and waits for the server to be ready for results.
-    fn end_test(&mut self) -> Result<(), String> {
+    /// Tells what was sent and that the test is over.
+    fn tell_end(&mut self) -> Result<(), String> {
         if self.extended() {
             self.link
                 .machine
@@ -93,6 +99,13 @@ impl Session<'_> {
             .machine
             .end_test()
             .map_err(|error| error.to_string())?;
+        // What the server said before may tell more than that nothing can be sent to it.
+        drop(self.link.flush());
+        Ok(())
+    }
+
+    /// Waits for the server to be ready for results.
+    fn await_confirmation(&mut self) -> Result<(), String> {
         let until = clock::monotonic().plus(RESULTS_PATIENCE);
         loop {
             match self.after(until)? {
@@ -117,6 +130,20 @@ impl Session<'_> {
         }
     }
 
+    /// This end's half, and the streams' sockets.
+    fn gather(&mut self, intervals: &mut Intervals) -> (EndRecord, Vec<Option<StreamSocket>>) {
+        let (records, sockets): (Vec<StreamRecord>, Vec<_>) = self
+            .join()
+            .into_iter()
+            .map(|result| (result.record, result.socket))
+            .unzip();
+        let stopped = self.gate.stopped().unwrap_or_default();
+        if let Some(interval) = intervals.last(&records, stopped) {
+            (self.observe)(&Event::Interval(interval));
+        }
+        (self.own_half(records), sockets)
+    }
+
     /// Waits for the threads, whose own bounds end them.
     fn join(&mut self) -> Vec<StreamResult> {
         self.streams
@@ -128,10 +155,7 @@ impl Session<'_> {
     fn own_half(&mut self, records: Vec<StreamRecord>) -> EndRecord {
         let start = self.gate.started().unwrap_or_default();
         let end = self.gate.stopped().unwrap_or(start);
-        let before = self
-            .before
-            .take()
-            .unwrap_or_else(|| Before::read(self.remote.ip()));
+        let before = self.before.take().unwrap_or_else(Before::nothing);
         before.finish(Role::Client, &self.options.software, start, end, records)
     }
 
@@ -149,14 +173,12 @@ impl Session<'_> {
                     let bytes: u64 = theirs.streams.iter().map(|stream| stream.bytes).sum();
                     peer.results = Some(theirs);
                     if self.extended() {
-                        self.exchange_clocks("comparing clocks")
-                            .map_err(|error| error.to_string())?;
-                        peer.clock_after = ClockOffset::estimate(&self.exchanges);
                         let most = record_bound(bytes, half);
-                        self.link
-                            .machine
-                            .request_end(most)
-                            .map_err(|error| error.to_string())?;
+                        self.exchange_clocks(&[], "comparing clocks", |machine| {
+                            machine.request_end(most)
+                        })
+                        .map_err(|error| error.to_string())?;
+                        peer.clock_after = ClockOffset::estimate(&self.exchanges);
                     }
                 }
                 ClientEvent::EndRecord(json) => match read_half(&json) {

@@ -6,6 +6,7 @@ mod streams;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -13,10 +14,11 @@ use linerate_kernel::{clock, tcp, thread};
 use linerate_model::clock::{ClockOffset, Exchange};
 use linerate_model::plan::{Direction, End, MAX_UDP_BLOCK, MIN_UDP_BLOCK, Plan, Protocol};
 use linerate_model::progress::Event;
-use linerate_model::record::{ControlFacts, Note, RunRecord, Software};
+use linerate_model::record::{ControlFacts, HostFacts, Note, RunRecord, Software};
 use linerate_model::units::{Bytes, Nanos};
 use linerate_wire::control::{ClientControl, ClientEvent, Limits};
 use linerate_wire::cookie::Cookie;
+use linerate_wire::error::ProtocolError;
 use linerate_wire::extension::Hello;
 
 use crate::auth::{self, Credentials};
@@ -172,6 +174,8 @@ struct Session<'a> {
     clock_before: Option<ClockOffset>,
     notes: Vec<Note>,
     gate: Arc<Gate>,
+    /// What this host is, until `before` has it.
+    host: HostFacts,
     before: Option<Before>,
     streams: Vec<StreamHandle>,
     /// The server said that the test starts before the last UDP stream was answered.
@@ -215,12 +219,23 @@ impl<'a> Session<'a> {
             connect_ns: Some(took),
         };
         let machine = ClientControl::new(cookie, asked, Limits::default());
+        let mut link = Link::opened(stream, machine);
+        // Until the server answers there is time to look around.
+        if let Err(LinkError::Io(source)) = link.flush() {
+            let (address, doing) = (remote.to_string(), "agreeing on the test");
+            return Err(EngineError::Control {
+                address,
+                doing,
+                source,
+            });
+        }
         Ok(Self {
             plan: Arc::new(plan),
             options,
             stop,
             observe,
-            link: Link::opened(stream, machine),
+            link,
+            host: host::facts(),
             cookie,
             control,
             remote,
@@ -250,12 +265,10 @@ impl<'a> Session<'a> {
                 ClientEvent::Hello(hello) => {
                     self.control.peer_software = Some(hello.software.clone());
                     self.hello = Some(hello);
-                    self.exchange_clocks("comparing clocks")?;
+                    self.exchange_clocks(&[self.stop], "comparing clocks", ClientControl::ready)?;
                     self.clock_before = ClockOffset::estimate(&self.exchanges);
-                    self.link
-                        .machine
-                        .ready()
-                        .map_err(|error| self.protocol(error))?;
+                    // Read while the server gets ready, too.
+                    self.read_before();
                 }
                 _ => {}
             }
@@ -267,6 +280,11 @@ impl<'a> Session<'a> {
         };
         (self.observe)(&event);
         Ok(())
+    }
+
+    fn read_before(&mut self) {
+        let host = std::mem::take(&mut self.host);
+        self.before = Some(Before::read(host, self.remote.ip()));
     }
 
     /// Refuses a precision of what nobody tells before the end.
@@ -283,36 +301,58 @@ impl<'a> Session<'a> {
     }
 
     /// Some questions and answers on the idle connection: one alone, and the others on each other's heels, so that they
-    /// take two round trips.
-    fn exchange_clocks(&mut self, doing: &'static str) -> Result<(), EngineError> {
+    /// take two round trips; `then` goes behind the last question.
+    fn exchange_clocks(
+        &mut self,
+        stops: &[BorrowedFd<'_>],
+        doing: &'static str,
+        then: impl FnOnce(&mut ClientControl) -> Result<(), ProtocolError>,
+    ) -> Result<(), EngineError> {
         self.exchanges.clear();
         let until = clock::monotonic().plus(PING_TIME);
-        for round in [0..1, 1..PINGS] {
-            let mut asked = BTreeMap::new();
-            for n in round {
-                asked.insert(n, clock::monotonic());
-                let ping = self.link.machine.send_ping(n);
-                ping.map_err(|error| self.protocol(error))?;
-            }
-            let patience = clock::monotonic().plus(PATIENCE);
-            while !asked.is_empty() {
-                if let ClientEvent::Pong {
-                    n,
-                    received,
-                    sent: answered,
-                } = self.next(patience, doing)?
-                    && let Some(sent) = asked.remove(&n)
-                {
-                    self.exchanges.push(Exchange {
-                        sent_ns: sent.0,
-                        peer_received_ns: received.0,
-                        peer_sent_ns: answered.0,
-                        received_ns: clock::monotonic().0,
-                    });
-                }
-            }
-            if clock::monotonic() >= until {
-                break;
+        let first = self.ask_clock(0..1)?;
+        self.hear_clock(first, stops, doing)?;
+        let more = clock::monotonic() < until;
+        let others = self.ask_clock(1..if more { PINGS } else { 1 })?;
+        then(&mut self.link.machine).map_err(|error| self.protocol(error))?;
+        let sent = self.link.flush();
+        sent.map_err(|error| self.link_error(error, doing))?;
+        self.hear_clock(others, stops, doing)
+    }
+
+    /// Puts questions; gives back when each was put.
+    fn ask_clock(&mut self, numbers: Range<u64>) -> Result<BTreeMap<u64, Nanos>, EngineError> {
+        let mut asked = BTreeMap::new();
+        for n in numbers {
+            asked.insert(n, clock::monotonic());
+            let ping = self.link.machine.send_ping(n);
+            ping.map_err(|error| self.protocol(error))?;
+        }
+        Ok(asked)
+    }
+
+    /// Waits for the answers.
+    fn hear_clock(
+        &mut self,
+        mut asked: BTreeMap<u64, Nanos>,
+        stops: &[BorrowedFd<'_>],
+        doing: &'static str,
+    ) -> Result<(), EngineError> {
+        let patience = clock::monotonic().plus(PATIENCE);
+        while !asked.is_empty() {
+            if let ClientEvent::Pong {
+                n,
+                received,
+                sent: answered,
+            } = self.hear(stops, patience, doing)?
+                && let Some(sent) = asked.remove(&n)
+            {
+                self.exchanges.push(Exchange {
+                    sent_ns: sent.0,
+                    peer_received_ns: received.0,
+                    peer_sent_ns: answered.0,
+                    received_ns: clock::monotonic().0,
+                });
             }
         }
         Ok(())
@@ -320,8 +360,18 @@ impl<'a> Session<'a> {
 
     /// The next event of the server before the test; its refusals are errors.
     fn next(&mut self, until: Nanos, doing: &'static str) -> Result<ClientEvent, EngineError> {
+        self.hear(&[self.stop], until, doing)
+    }
+
+    /// The server's next event; its refusals, and the first of `stops` that becomes readable, are errors.
+    fn hear(
+        &mut self,
+        stops: &[BorrowedFd<'_>],
+        until: Nanos,
+        doing: &'static str,
+    ) -> Result<ClientEvent, EngineError> {
         let address = self.remote.to_string();
-        match self.link.turn(&[self.stop], until) {
+        match self.link.turn(stops, until) {
             Ok(Turn::Event(ClientEvent::Denied)) => Err(EngineError::Busy { address }),
             Ok(Turn::Event(ClientEvent::ServerError { code, errno })) => {
                 Err(EngineError::Refused {
@@ -381,7 +431,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn protocol(&self, source: linerate_wire::error::ProtocolError) -> EngineError {
+    fn protocol(&self, source: ProtocolError) -> EngineError {
         EngineError::Protocol {
             address: self.remote.to_string(),
             source,

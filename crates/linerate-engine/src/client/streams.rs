@@ -18,7 +18,6 @@ use linerate_wire::udp::{HANDSHAKE_REQUEST, TokenHandshake, is_answer};
 use crate::budget::Budget;
 use crate::control::Turn;
 use crate::error::EngineError;
-use crate::half::Before;
 use crate::live::LiveCell;
 use crate::negotiation::{byte_budget, stream_id};
 use crate::sockets;
@@ -44,7 +43,9 @@ struct Opening {
 impl Session<'_> {
     /// Opens all streams, starts their threads, and waits until the server starts the test.
     pub(super) fn open_streams(&mut self) -> Result<(), EngineError> {
-        self.before = Some(Before::read(self.remote.ip()));
+        if self.before.is_none() {
+            self.read_before();
+        }
         let sockets = match self.plan.protocol {
             Protocol::Tcp => self.open_tcp()?,
             Protocol::Udp => self.open_udp()?,

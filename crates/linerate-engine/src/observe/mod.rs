@@ -15,6 +15,7 @@ use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+use linerate_kernel::counters::ProtocolsBefore;
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::tcp_table::{Destroyed, TcpSocket, TcpTable};
 use linerate_kernel::{clock, thread};
@@ -94,7 +95,7 @@ struct Watcher<'a> {
     sampling: Sampling,
     read_at: Nanos,
     counters: Arc<HostSamples>,
-    protocols: BTreeMap<String, u64>,
+    protocols: ProtocolsBefore,
     cpu: Nanos,
     notes: Vec<Note>,
 }
@@ -125,7 +126,7 @@ impl<'a> Watcher<'a> {
             sampling: Sampling::default(),
             read_at: Nanos::ZERO,
             counters: HostSamples::begin_within(None, MOST_HOST_READINGS),
-            protocols: host::protocol_counters(),
+            protocols: ProtocolsBefore::read(),
             cpu: clock::thread_cpu(),
             notes: Vec::new(),
         }
@@ -460,7 +461,7 @@ impl<'a> Watcher<'a> {
             end_ns: self.read_at.max(self.start),
             interfaces: self.interfaces.facts,
             counters: self.counters.series(),
-            protocol_growth: host::protocol_growth(&self.protocols, &host::protocol_counters()),
+            protocol_growth: self.protocols.growth(),
             sampling: self.sampling,
             connections: self
                 .connections

@@ -186,6 +186,12 @@ impl Session<'_> {
                 running.events.push(event);
             }
         }
+        // Asked for before our half is made: the client makes its own meanwhile.
+        let asked = if complete {
+            self.ask_for_results()
+        } else {
+            Ok(())
+        };
         let start = running.gate.started().unwrap_or_default();
         let end = running.gate.stopped().unwrap_or(start);
         let before = std::mem::replace(&mut running.before, Before::nothing());
@@ -197,10 +203,9 @@ impl Session<'_> {
             records,
         );
         let mut peer = None;
-        let exchanged = if complete {
-            self.exchange(running, &half, &mut peer)
-        } else {
-            Ok(())
+        let exchanged = match asked {
+            Ok(()) if complete => self.exchange(running, &half, &mut peer),
+            asked => asked,
         };
         drop(
             self.link
@@ -262,13 +267,18 @@ impl Session<'_> {
         }
     }
 
+    fn ask_for_results(&mut self) -> Result<(), Refusal> {
+        self.link.machine.exchange_results()?;
+        self.link.flush()?;
+        Ok(())
+    }
+
     fn exchange(
         &mut self,
         running: &Running,
         half: &EndRecord,
         peer: &mut Option<PeerResults>,
     ) -> Result<(), Refusal> {
-        self.link.machine.exchange_results()?;
         let until = clock::monotonic().plus(PATIENCE.plus(PATIENCE));
         loop {
             match self.next(until)? {
@@ -289,6 +299,8 @@ impl Session<'_> {
                 }
                 Said::Ping { n } => self.pong(n)?,
                 Said::EndRequested { max_bytes } => {
+                    // The answers about our clock first.
+                    self.link.flush()?;
                     self.link.machine.send_end(within(half, max_bytes))?;
                     self.link.machine.display_results()?;
                 }

@@ -20,6 +20,7 @@ use crate::budget::Budget;
 use crate::control::{Link, LinkError, Turn};
 use crate::gate::Gate;
 use crate::half::Before;
+use crate::host;
 use crate::live::LiveCell;
 use crate::negotiation::{self, byte_budget, stream_id};
 use crate::sockets;
@@ -254,7 +255,11 @@ impl Session<'_> {
         let until = clock::monotonic().plus(PATIENCE);
         loop {
             match self.next(until)? {
-                Said::Ready => return Ok(()),
+                Said::Ready => {
+                    // The answers before anything else: their instants are compared.
+                    self.link.flush()?;
+                    return Ok(());
+                }
                 Said::Ping { n } => self.pong(n)?,
                 Said::ClientTerminated => {
                     return Err(Refusal::Gone("it stopped before the test".to_owned()));
@@ -271,7 +276,6 @@ impl Session<'_> {
 
     fn open_streams(&mut self, plan: Plan, parameters: &Parameters) -> Result<Running, Refusal> {
         let total = plan.total_streams();
-        let before = Before::read(self.peer.ip());
         let ours = self.extended && plan.protocol == Protocol::Udp;
         {
             let mut state = self.entry.lock();
@@ -286,6 +290,9 @@ impl Session<'_> {
             self.entry.lock().expected_stock_udp = usize::from(total);
         }
         self.link.machine.create_streams()?;
+        self.link.flush()?;
+        // Read while they are on their way; no payload is sent on them before all stand.
+        let before = Before::read(host::facts(), self.peer.ip());
         let arrivals = self.gather(&plan, ours)?;
         if self.udp_turn {
             self.udp_turn = false;

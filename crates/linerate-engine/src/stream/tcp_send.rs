@@ -25,9 +25,12 @@ const PACED_WRITE: Nanos = Nanos::from_millis(1);
 /// So much lateness of the thread is made good; what is older, after a stall, is given up.
 const PACER_DEBT: Nanos = Nanos::from_millis(20);
 
-/// What the pipes of all streams may hold together, bytes: a quarter of what an ordinary user's may.
+/// What the pipes of all streams may hold together, bytes, if each stream's 256 KiB let them: a quarter of what an ordinary
+/// user's may.
 const ALL_PIPES: usize = 16 << 20;
 
+/// How often it is looked at whether the CPU holds the sender, whatever the interval of the samples.
+const LOOK_AFTER: Nanos = Nanos::from_millis(10);
 /// Computing, or waiting for a CPU, for this share of the time, a sender is held by its CPU.
 const HELD_BY_CPU: f64 = 0.7;
 /// Below this rate of all streams together copying costs next to nothing, bit/s.
@@ -67,7 +70,7 @@ impl Way {
                 }
                 Err(error) => return Err(error),
             },
-            Self::Zerocopy(counts) => match tcp::send_zerocopy(fd, &buffer::whole()[..length]) {
+            Self::Zerocopy(counts) => match tcp::send_zerocopy(fd, buffer::pattern(), length) {
                 Ok(written) => {
                     counts.asked += 1;
                     return Ok((written, written < length));
@@ -133,19 +136,20 @@ impl Copying {
     /// time, at a rate at which copying counts.
     fn look(
         &mut self,
+        now: Nanos,
         context: &StreamContext,
         fd: BorrowedFd<'_>,
         recorder: &Recorder<'_>,
     ) -> Option<Way> {
-        if !self.free {
+        if !self.free || now.since(self.at) < LOOK_AFTER {
             return None;
         }
         let before = (self.at, self.busy, self.bytes);
-        (self.at, self.busy, self.bytes) = (clock::monotonic(), recorder.busy(), recorder.bytes);
+        (self.at, self.busy, self.bytes) = (now, recorder.busy(), recorder.bytes);
         let time = self.at.since(before.0).0 as f64;
         let held = self.busy.since(before.1).0 as f64 >= HELD_BY_CPU * time;
         let bits = (self.bytes - before.2) as f64 * 8.0 * context.streams as f64;
-        if time <= 0.0 || !held || bits * 1e9 < FAST_BPS * time {
+        if !held || bits * 1e9 < FAST_BPS * time {
             return None;
         }
         self.free = false;
@@ -154,8 +158,8 @@ impl Copying {
         if paced {
             return None;
         }
-        let most = ALL_PIPES / context.streams.max(1);
-        Spliced::new(fd, buffer::whole(), most)
+        let most = (ALL_PIPES / context.streams.max(1)).min(2 * buffer::LENGTH);
+        Spliced::new(fd, buffer::pattern(), most)
             .ok()
             .map(Way::Spliced)
     }
@@ -164,6 +168,8 @@ impl Copying {
 pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     let mut recorder = Recorder::new(context, stream.as_fd());
     let mut way = Way::of(&context.plan, stream.as_fd());
+    // Made now, and not when the test runs.
+    buffer::pattern();
     if recorder.wait_for_start(None) {
         pump(context, stream.as_fd(), &mut recorder, &mut way);
         drain(context, &stream, &mut recorder);
@@ -213,13 +219,13 @@ fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>
         if recorder.due(now) {
             recorder.tick_tcp(now, fd);
             way.read_completions(fd);
-            if let Some(other) = copying.look(context, fd, recorder) {
-                *way = other;
-            }
             if claimed_while_omitting && !recorder.omitting() {
                 // What was claimed for the omitted part does not count against the budget.
                 (claimed, claimed_while_omitting) = (0, false);
             }
+        }
+        if let Some(other) = copying.look(now, context, fd, recorder) {
+            *way = other;
         }
         if claimed == 0 {
             if let Some(Err(until)) = pacer.as_mut().map(|pacer| pacer.ready(now, chunk)) {
@@ -278,6 +284,7 @@ fn drain(context: &StreamContext, stream: &TcpStream, recorder: &mut Recorder<'_
     let by_bytes = !matches!(context.plan.end, End::TimeNs(_));
     let mut progress = (clock::monotonic(), u64::MAX);
     let mut pause = Nanos(200_000);
+    let mut woken = false;
     while !context.gate.is_cut() {
         let now = clock::monotonic();
         if recorder.due(now) {
@@ -299,13 +306,21 @@ fn drain(context: &StreamContext, stream: &TcpStream, recorder: &mut Recorder<'_
         if now.since(since) > bound {
             return;
         }
-        // The peer closes its side when it has read everything, which wakes us; a stock peer does not.
-        let interest = if context.peer_extended && left == 0 {
+        // The peer closes its side when it has read everything, which wakes us; a stock peer does not. What woke us without
+        // being that stays there, and waiting for it would not be waiting.
+        let interest = if context.peer_extended && !woken {
             Interest::READ
         } else {
             Interest::NONE
         };
-        recorder.wait(fd, interest, Some(now.plus(pause)));
+        let ready = recorder.wait(fd, interest, Some(now.plus(pause)));
+        woken = ready.any();
+        if ready.hangup
+            && let Ok(Some(error)) = socket2::SockRef::from(&fd).take_error()
+        {
+            recorder.fail("waiting for the peer to read the rest", &error);
+            return;
+        }
         pause = Nanos((pause.0 * 2).min(5_000_000));
     }
 }

@@ -18,10 +18,7 @@ const MATTERS: f64 = 1e-3;
 fn own_queue(case: &Case<'_>) -> String {
     let drops = || {
         let end = case.sender()?;
-        let drops = end
-            .counters
-            .growth("qdisc.drops")
-            .filter(|drops| *drops > 0)?;
+        let drops = end.qdisc_dropped().filter(|drops| *drops > 0)?;
         let interface = end.interface.as_ref()?;
         Some(format!(
             "; the queue of {}'s own interface {} dropped meanwhile, {} times (a batch of \

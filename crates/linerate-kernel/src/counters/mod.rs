@@ -106,6 +106,32 @@ impl Counters {
     }
 }
 
+/// The protocol counters at one instant, to tell later what has grown since.
+#[derive(Debug, Default)]
+pub struct ProtocolsBefore(Vec<(ProcFile, String)>);
+
+impl ProtocolsBefore {
+    /// Reads them in the calling thread's network namespace. What cannot be read counts as nothing.
+    pub fn read() -> Self {
+        let files = open_protocols().into_iter().filter_map(|mut file| {
+            let text = file.read().ok()?.to_owned();
+            Some((file, text))
+        });
+        Self(files.collect())
+    }
+
+    /// What has grown, by the names of [`Counters::protocols`].
+    pub fn growth(&mut self) -> BTreeMap<String, u64> {
+        let mut grown = BTreeMap::new();
+        for (file, before) in &mut self.0 {
+            if let Ok(after) = file.read() {
+                protocol::growth(before, after, &mut grown);
+            }
+        }
+        grown
+    }
+}
+
 fn open_protocols() -> Vec<ProcFile> {
     // A kernel without IPv6 has no snmp6.
     PROTOCOLS
@@ -130,15 +156,6 @@ pub fn machine() -> io::Result<MachineTime> {
 /// As [`Counters::softnet`], once.
 pub fn softnet() -> io::Result<Vec<Softnet>> {
     ProcFile::open(SOFTNET)?.read().map(cpu::parse_softnet)
-}
-
-/// As [`Counters::protocols`], once.
-pub fn protocols() -> io::Result<BTreeMap<String, u64>> {
-    let mut counters = BTreeMap::new();
-    for mut file in open_protocols() {
-        protocol::parse(file.read()?, &mut counters);
-    }
-    Ok(counters)
 }
 
 /// As [`Counters::interface`], once.

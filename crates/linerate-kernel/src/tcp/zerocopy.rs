@@ -9,7 +9,7 @@ use libc::c_int;
 use crate::address::array;
 use crate::control::{self, Control};
 use crate::option::{self, check_size};
-use crate::socket::send_flags;
+use crate::socket::send_repeated_flags;
 
 const SO_ZEROCOPY: c_int = 60;
 const MSG_ZEROCOPY: c_int = 0x400_0000;
@@ -38,21 +38,19 @@ pub fn enable_zerocopy(fd: impl AsFd) -> io::Result<()> {
     option::set::<c_int>(fd, libc::SOL_SOCKET, SO_ZEROCOPY, 1)
 }
 
-/// Sends without copying and without waiting. Every success is one completion later on.
+/// Sends `length` bytes, `pattern` over and over as [`crate::socket::send_repeated`] does, without copying and
+/// without waiting. Every success is one completion later on.
 ///
-/// Until that completion the kernel (and a retransmission) reads `data` where it lies: leave it
+/// Until that completion the kernel (and a retransmission) reads `pattern` where it lies: leave it
 /// unchanged and alive, or other bytes go out. That is no hazard to this process's memory, which
 /// is why the function is safe, but it is one to what the peer gets.
 ///
 /// # Errors
-/// As [`crate::socket::send`], and `ENOBUFS` where `net.core.optmem_max` or the locked-memory limit
+/// As [`crate::socket::send_repeated`], and `ENOBUFS` where `net.core.optmem_max` or the locked-memory limit
 /// is used up: read completions, or send with a copy.
-pub fn send_zerocopy(fd: impl AsFd, data: &[u8]) -> io::Result<usize> {
-    send_flags(
-        fd,
-        data,
-        libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | MSG_ZEROCOPY,
-    )
+pub fn send_zerocopy(fd: impl AsFd, pattern: &[u8], length: usize) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | MSG_ZEROCOPY;
+    send_repeated_flags(fd, pattern, length, flags)
 }
 
 /// Takes the completions that wait in the error queue, without waiting; a notification covers one

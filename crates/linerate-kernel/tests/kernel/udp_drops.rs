@@ -1,7 +1,8 @@
 //! What the counters of dropped datagrams count: buffers, which are datagrams only without GRO.
 
+use linerate_kernel::counters::Counters;
+use linerate_kernel::socket;
 use linerate_kernel::udp::{self, Receiver};
-use linerate_kernel::{counters, socket};
 
 use crate::datagram_pair;
 
@@ -27,7 +28,8 @@ fn flood(gro: bool) -> Flood {
     if gro {
         udp::enable_gro(&socket).unwrap();
     }
-    let errors = || counters::protocols().unwrap()["Udp.RcvbufErrors"];
+    let mut counters = Counters::open().unwrap();
+    let mut errors = || counters.protocols().unwrap()["Udp.RcvbufErrors"];
     let before = errors();
     let buffer = vec![1; usize::from(SEGMENT) * usize::try_from(SEGMENTS).unwrap()];
     for _ in 0..BUFFERS {

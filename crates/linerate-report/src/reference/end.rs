@@ -407,13 +407,13 @@ pub(super) const ROWS: &[Row] = &[
         "counters",
         "-",
         HOST,
-        "A series, about ten times a second: `cpu0.busy_ms`, `softnet.dropped`, `if.tx_bytes`, `qdisc.drops`, `Tcp.RetransSegs` …",
+        "A series, about ten times a second, the first at most 10 ms after the beginning: `cpu0.busy_ms`, `softnet.dropped`, `if.tx_bytes`, `qdisc.drops`, `Tcp.RetransSegs` …",
     ),
     row(
         "interface_counters.before.rx_bytes",
         "bytes",
         IF,
-        "Received with link headers, before the streams were opened.",
+        "Received with link headers, before the first byte of payload.",
     ),
     row(
         "interface_counters.before.tx_bytes",
@@ -444,6 +444,12 @@ pub(super) const ROWS: &[Row] = &[
         "packets",
         IF,
         "Dropped on sending.",
+    ),
+    row(
+        "interface_counters.before.qdisc_dropped",
+        "packets",
+        IF,
+        "Dropped by the root queueing discipline, whosever they were; a batch that is cut later counts once.",
     ),
     row(
         "interface_counters.after.rx_bytes",
@@ -480,6 +486,12 @@ pub(super) const ROWS: &[Row] = &[
         "packets",
         IF,
         "Dropped on sending.",
+    ),
+    row(
+        "interface_counters.after.qdisc_dropped",
+        "packets",
+        IF,
+        "Dropped by the root queueing discipline.",
     ),
     row(
         "protocol_growth.*",

@@ -7,7 +7,7 @@ use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::arguments::seconds;
 
-/// `linerate expect`.
+// `linerate expect`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct ExpectArguments {
     /// Rate of the slowest link in bit/s, Ethernet's framing included (K, M, G of 1000)

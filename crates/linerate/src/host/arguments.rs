@@ -9,7 +9,7 @@ use linerate_model::units::{BitRate, Nanos};
 
 use crate::arguments::duration;
 
-/// `linerate host`.
+// `linerate host`.
 #[derive(Args, Debug, Clone)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct HostArguments {

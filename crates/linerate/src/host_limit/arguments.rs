@@ -5,7 +5,7 @@ use linerate_model::units::Nanos;
 
 use crate::arguments::seconds;
 
-/// `linerate self`.
+// `linerate self`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct SelfArguments {
     /// Seconds of each run, 0.5 to 60

@@ -9,7 +9,7 @@ use linerate_lab::scenario::EngineWish;
 
 use crate::arguments::PictureArguments;
 
-/// `linerate lab`.
+// `linerate lab`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct LabArguments {
     #[command(subcommand)]
@@ -120,7 +120,7 @@ pub(super) struct UpArguments {
     pub(super) seed: Option<u64>,
 }
 
-/// A path by options.
+// A path by options.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct PathOptions {
     /// In a lab: rate of its bottleneck, bit/s (K, M, G of 1000)

@@ -14,7 +14,7 @@ pub(crate) const MOST: u32 = 15;
 /// The smallest effect that is of interest, where no other is asked for, a share.
 pub(crate) const LEAST: f64 = 0.02;
 
-/// `linerate prove`.
+// `linerate prove`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct ProveArguments {
     /// Profile (TOML, or lines of sysctl.conf where the name ends in .conf) of the runs before [default: as it is]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// `linerate sweep`.
+// `linerate sweep`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct SweepArguments {
     /// What to measure: factors with their levels, and where

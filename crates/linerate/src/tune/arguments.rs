@@ -9,7 +9,7 @@ use linerate_model::units::{BitRate, Nanos};
 use super::interfaces::arguments::InterfacesArguments;
 use crate::arguments::duration;
 
-/// `linerate tune`.
+// `linerate tune`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct TuneArguments {
     #[command(subcommand)]

@@ -318,16 +318,19 @@ fn a_path_that_fails_for_good_gives_a_one_sided_record_and_says_so() {
     let Some(hosts) = Hosts::new("a path that fails for good") else {
         return;
     };
-    let server = hosts.b.serve("");
-    let mut command = hosts.client(&server, "-u -b 20M -t 1 -i 0.2 --json-stream");
-    let client = start(command.stdin(Stdio::null()));
-    wait_for_interval(&client);
-    hosts.b.ip("link set b0 down");
-    let done = client.wait(LONG).expect(4);
-    let document = end_of(&done.out);
-    assert_eq!(document["outcome"]["how"], "failed");
-    assert_eq!(document["notes"][0]["id"], "one-sided");
-    assert!(number(total(&document), "/datagrams/sent") > 0);
+    for (words, sent) in [("-u -b 20M", "/datagrams/sent"), ("-b 20M", "/written")] {
+        hosts.b.ip("link set b0 up");
+        let server = hosts.b.serve("");
+        let mut command = hosts.client(&server, &format!("{words} -t 1 -i 0.2 --json-stream"));
+        let client = start(command.stdin(Stdio::null()));
+        wait_for_interval(&client);
+        hosts.b.ip("link set b0 down");
+        let done = client.wait(LONG).expect(4);
+        let document = end_of(&done.out);
+        assert_eq!(document["outcome"]["how"], "failed", "{words}");
+        assert_eq!(document["notes"][0]["id"], "one-sided", "{words}");
+        assert!(number(total(&document), sent) > 0, "{words}");
+    }
 }
 
 /// The kernel counts a segment as sent before its own queue refuses it, and again when it is sent.
@@ -348,4 +351,19 @@ fn a_queue_of_the_own_host_that_drops_leaves_the_ledger_balanced() {
         assert_balanced(&document, words);
         assert!(number(total(&document), "/read") > 0, "{words}");
     }
+    // Over before the first reading of a series: what the first burst lost is in the counters of before and after.
+    hosts
+        .a
+        .tc("qdisc replace dev a0 root tbf rate 400mbit burst 3kb limit 6kb");
+    let folder = Folder::new();
+    let file = folder.file("run.json");
+    let mut command = hosts.client(&server, "-n 40K --json -o");
+    let document = run(command.arg(&file), LONG).expect(0).json();
+    assert_balanced(&document, "a burst into a short queue");
+    let record: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let dropped = |when: &str| {
+        let counted = format!("/client/interface_counters/{when}/qdisc_dropped");
+        number(&record, &counted)
+    };
+    assert!(dropped("after") > dropped("before"), "{record:.300}");
 }
