@@ -20,7 +20,7 @@ pub enum EngineError {
         /// Why.
         reason: String,
     },
-    /// Nobody answered.
+    /// Nobody answered, or a listener closed before who had asked to be let in was.
     #[error("cannot connect to {address}: {source}{}", advice(source))]
     Connect {
         /// The address.
@@ -137,6 +137,11 @@ fn advice(error: &io::Error) -> &'static str {
         io::ErrorKind::TimedOut => "; a firewall may be dropping the port, or the host is down",
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
             "; there is no route to it"
+        }
+        io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::NotConnected => {
+            "; a server of one test at a time does that between two: try again"
         }
         _ => "",
     }

@@ -51,14 +51,14 @@ pub(crate) fn resolve(plan: &Plan) -> Result<Vec<SocketAddr>, EngineError> {
     Ok(wanted)
 }
 
-/// Connects the control connection: to the first address that answers.
-pub(crate) fn connect_control(plan: &Plan) -> Result<(TcpStream, Nanos), EngineError> {
+/// Connects the control connection: to the first address that answers; whom, and how long it took.
+pub(crate) fn connect_control(plan: &Plan) -> Result<(TcpStream, SocketAddr, Nanos), EngineError> {
     let deadline = clock::monotonic().plus(plan.connect_timeout_ns);
     let mut last = None;
     for address in resolve(plan)? {
         let began = clock::monotonic();
         match connect_one(plan, address, deadline) {
-            Ok(stream) => return Ok((stream, clock::monotonic().since(began))),
+            Ok((stream, remote)) => return Ok((stream, remote, clock::monotonic().since(began))),
             Err(error) => last = Some((address, error)),
         }
     }
@@ -71,13 +71,18 @@ pub(crate) fn connect_control(plan: &Plan) -> Result<(TcpStream, Nanos), EngineE
     })
 }
 
-fn connect_one(plan: &Plan, address: SocketAddr, deadline: Nanos) -> io::Result<TcpStream> {
+fn connect_one(
+    plan: &Plan,
+    address: SocketAddr,
+    deadline: Nanos,
+) -> io::Result<(TcpStream, SocketAddr)> {
     let raw = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     tcp::set_mss(&raw, control_mss(address))?;
     bind_local(&raw, plan, address, 0)?;
     let stream = connect(raw, address, deadline)?;
     prepare_control(&stream)?;
-    Ok(stream)
+    let remote = stream.peer_addr()?;
+    Ok((stream, remote))
 }
 
 fn control_mss(address: SocketAddr) -> u32 {

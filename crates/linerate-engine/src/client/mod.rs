@@ -195,10 +195,7 @@ impl<'a> Session<'a> {
             let operation = operation.to_owned();
             move |source| EngineError::Host { operation, source }
         };
-        let (stream, took) = sockets::connect_control(plan)?;
-        let remote = stream
-            .peer_addr()
-            .map_err(host("asking for the server's address"))?;
+        let (stream, remote, took) = sockets::connect_control(plan)?;
         let mut random = [0_u8; 36];
         thread::random(&mut random).map_err(host("asking the kernel for random bytes"))?;
         let cookie = Cookie::from_random(random);
@@ -222,12 +219,8 @@ impl<'a> Session<'a> {
         let mut link = Link::opened(stream, machine);
         // Until the server answers there is time to look around.
         if let Err(LinkError::Io(source)) = link.flush() {
-            let (address, doing) = (remote.to_string(), "agreeing on the test");
-            return Err(EngineError::Control {
-                address,
-                doing,
-                source,
-            });
+            let address = remote;
+            return Err(EngineError::Connect { address, source });
         }
         Ok(Self {
             plan: Arc::new(plan),
@@ -410,6 +403,10 @@ impl<'a> Session<'a> {
         let address = self.remote.to_string();
         match error {
             LinkError::Protocol(source) => EngineError::Protocol { address, source },
+            LinkError::Io(source) if self.link.machine.is_unanswered() => EngineError::Connect {
+                address: self.remote,
+                source,
+            },
             LinkError::Io(source) => EngineError::Control {
                 address,
                 doing,

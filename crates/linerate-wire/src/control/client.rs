@@ -217,6 +217,12 @@ impl ClientControl {
         self.reader.is_mid_message()
     }
 
+    /// Whether the server has said nothing yet.
+    #[must_use]
+    pub fn is_unanswered(&self) -> bool {
+        self.phase == Phase::CookieSent
+    }
+
     /// Whether the session is over, by an end or an error.
     pub fn is_closed(&self) -> bool {
         matches!(self.phase, Phase::Failed | Phase::Closed)

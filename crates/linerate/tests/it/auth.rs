@@ -182,11 +182,11 @@ fn stock_servers_let_our_client_in() {
     let debian = iperf3(what).map(|binary| (binary.to_owned(), "--use-pkcs1-padding"));
     let newest = newest(what).map(|binary| (binary, ""));
     for (binary, padding) in [debian, newest].into_iter().flatten() {
-        let server = Server::iperf3(Command::new(&binary).args(keys.of_server()));
-        keys.client(server.client(&format!("-n 1M {padding}")), "secret")
+        let server = Server::stock(Command::new(&binary).args(keys.of_server()));
+        keys.client(server.free().client(&format!("-n 1M {padding}")), "secret")
             .expect(0);
         let wrong = keys
-            .client(server.client(&format!("-n 1M {padding}")), "wrong")
+            .client(server.free().client(&format!("-n 1M {padding}")), "wrong")
             .expect(3);
         assert!(
             wrong.error.contains("credentials"),

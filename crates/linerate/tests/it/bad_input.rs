@@ -2,7 +2,10 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd as _;
 use std::time::Duration;
+
+use linerate_kernel::poll::{self, Interest, PollEntry};
 
 use crate::harness::{Folder, LONG, Server, beside, free_port, linerate, run};
 
@@ -59,6 +62,26 @@ fn a_refused_connection_says_what_to_look_at() {
             "-p",
         ],
     );
+}
+
+#[test]
+fn a_listener_that_closes_over_who_waits_for_it_says_to_try_again() {
+    let _beside = beside();
+    // Wherever in its first steps a client hears of it.
+    for _ in 0..20 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let closing = std::thread::spawn(move || {
+            let mut entries = [PollEntry::new(listener.as_fd(), Interest::READ)];
+            poll::wait(&mut entries, None).unwrap();
+        });
+        fails(
+            &format!("test 127.0.0.1 -p {port} -t 1"),
+            3,
+            &[&format!("cannot connect to 127.0.0.1:{port}"), "try again"],
+        );
+        closing.join().unwrap();
+    }
 }
 
 #[test]

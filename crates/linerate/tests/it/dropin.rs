@@ -1,6 +1,7 @@
 //! The binary in iperf3's place: its options, its documents, its exit codes.
 
 use std::collections::VecDeque;
+use std::iter;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::sync::Mutex;
@@ -9,7 +10,6 @@ use serde_json::Value;
 
 use crate::harness::{
     Folder, LINERATE, LONG, Server, alone, beside, free_port, iperf3, newest, number, run,
-    wait_until,
 };
 
 /// Our binary as iperf3.
@@ -141,12 +141,10 @@ fn documents_have_what_their_consumers_read() {
     let _beside = beside();
     let server = Server::iperf3(&mut ours());
     let debian = iperf3("documents of a test with Debian's iperf3");
-    let debian = debian.map(|binary| Server::iperf3(&mut Command::new(binary)));
-    for port in [Some(server.port), debian.as_ref().map(|server| server.port)]
-        .into_iter()
-        .flatten()
-    {
+    let debian = debian.map(|binary| Server::stock(&mut Command::new(binary)));
+    for server in iter::once(&server).chain(&debian) {
         for words in ["", "-u -b 20M", "-b 50M"] {
+            let port = server.free().port;
             let mut command = client(ours(), "127.0.0.1", port, &format!("-J -t 1 {words}"));
             let document = run(&mut command, LONG).expect(0).json();
             consumers_find_what_they_read(&document, words.starts_with("-u"));
@@ -293,17 +291,9 @@ const COMMANDS: [&str; 37] = [
     "-t 1 -S 0x08 --dscp ef -N -l 64K",
 ];
 
-/// A stock server closes its listening socket after every test and opens it again: a client that comes
-/// at once is refused, reset or told that it is busy with the test before.
-fn is_between_tests(error: &str) -> bool {
-    error.contains("Connection refused")
-        || error.contains("while agreeing on the test: Connection reset")
-        || error.contains("busy running a test")
-}
-
 /// Runs every line, some at once, each thread at a server of its own.
 #[track_caller]
-fn every_line(stock: bool, server: impl Fn() -> Server + Sync) {
+fn every_line(server: impl Fn() -> Server + Sync) {
     let queue: Mutex<VecDeque<&str>> = Mutex::new(COMMANDS.into());
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -316,14 +306,7 @@ fn every_line(stock: bool, server: impl Fn() -> Server + Sync) {
                     } else {
                         "127.0.0.1"
                     };
-                    let mut done = None;
-                    wait_until(LONG, || {
-                        let ran = run(&mut client(ours(), host, server.port, words), LONG);
-                        let again = stock && is_between_tests(&ran.error);
-                        done = Some(ran);
-                        !again
-                    });
-                    let done = done.unwrap();
+                    let done = run(&mut client(ours(), host, server.free().port, words), LONG);
                     let json = words.contains("-J") || words.contains("--json");
                     let good = done.code() == Some(0)
                         && if json {
@@ -347,7 +330,7 @@ fn every_line(stock: bool, server: impl Fn() -> Server + Sync) {
 #[test]
 fn upstreams_test_commands_run_through_at_our_server() {
     let _alone = alone();
-    every_line(false, || Server::iperf3(&mut ours()));
+    every_line(|| Server::iperf3(&mut ours()));
 }
 
 #[test]
@@ -356,7 +339,7 @@ fn upstreams_test_commands_run_through_at_debians_server() {
     let Some(binary) = iperf3("test_commands.sh at Debian's server") else {
         return;
     };
-    every_line(true, || Server::iperf3(&mut Command::new(binary)));
+    every_line(|| Server::stock(&mut Command::new(binary)));
 }
 
 #[test]
@@ -365,7 +348,7 @@ fn upstreams_test_commands_run_through_at_the_newest_server() {
     let Some(binary) = newest("test_commands.sh at the newest server") else {
         return;
     };
-    every_line(true, || Server::iperf3(&mut Command::new(&binary)));
+    every_line(|| Server::stock(&mut Command::new(&binary)));
 }
 
 #[test]
@@ -373,10 +356,15 @@ fn the_servers_output_is_got() {
     let _beside = beside();
     let mut servers = vec![(Server::iperf3(&mut ours()), "ours")];
     let debian = iperf3("--get-server-output from Debian's iperf3");
-    servers.extend(debian.map(|binary| (Server::iperf3(&mut Command::new(binary)), "Debian's")));
+    servers.extend(debian.map(|binary| (Server::stock(&mut Command::new(binary)), "Debian's")));
     for (server, whose) in &servers {
         let text = run(
-            &mut client(ours(), "127.0.0.1", server.port, "-t 1 --get-server-output"),
+            &mut client(
+                ours(),
+                "127.0.0.1",
+                server.free().port,
+                "-t 1 --get-server-output",
+            ),
             LONG,
         )
         .expect(0);
@@ -390,7 +378,7 @@ fn the_servers_output_is_got() {
             &mut client(
                 ours(),
                 "127.0.0.1",
-                server.port,
+                server.free().port,
                 "-t 1 -J --get-server-output",
             ),
             LONG,

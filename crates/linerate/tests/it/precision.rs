@@ -10,7 +10,9 @@ const MOST_NS: u64 = 60_000_000_000;
 #[track_caller]
 fn ends_early(server: &Server, words: &str) {
     let document = run(
-        &mut server.client(&format!("{words} --precision 10% -t 60 --json")),
+        &mut server
+            .free()
+            .client(&format!("{words} --precision 10% -t 60 --json")),
         LONG,
     )
     .expect(0)
@@ -62,16 +64,16 @@ fn a_stock_server_s_test_ends_early_and_is_confirmed() {
         let Some(binary) = iperf3("a precision towards iperf3") else {
             return;
         };
-        let server = Server::iperf3(&mut Command::new(binary));
+        let server = Server::stock(&mut Command::new(binary));
         ends_early(&server, "-b 30M");
         // It paces whole blocks: of 1 MiB, four a second would come, which no short test averages out.
         ends_early(&server, "-b 30M -R -l 8K");
         // What arrives over UDP a stock server does not tell before the end.
-        let refused = run(&mut server.client("-u -b 10M --precision 5%"), LONG).expect(3);
+        let refused = run(&mut server.free().client("-u -b 10M --precision 5%"), LONG).expect(3);
         assert!(refused.error.contains("--precision"), "{}", refused.error);
         assert!(refused.error.contains("-R"), "{}", refused.error);
         // It takes the next test all the same.
-        run(&mut server.client("-t 1"), LONG).expect(0);
+        run(&mut server.free().client("-t 1"), LONG).expect(0);
     });
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 use std::process::Command;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::{Done, LINERATE, Running, start, wait_until};
@@ -12,6 +12,8 @@ use super::{Done, LINERATE, Running, start, wait_until};
 pub(crate) struct Server {
     pub(crate) process: Running,
     pub(crate) port: u16,
+    /// Clients that a stock server was asked to be free for.
+    came: Option<AtomicUsize>,
 }
 
 /// A port that nobody listens on now, given out once: below those that the kernel gives to clients, which would take
@@ -53,7 +55,11 @@ impl Server {
         });
         let port =
             port.unwrap_or_else(|| panic!("no server: {}{}", process.out(), process.error()));
-        Self { process, port }
+        Self {
+            process,
+            port,
+            came: None,
+        }
     }
 
     /// Something that takes `-s -p PORT`; it listens when the kernel says so.
@@ -70,7 +76,30 @@ impl Server {
             process.out(),
             process.error()
         );
-        Self { process, port }
+        Self {
+            process,
+            port,
+            came: None,
+        }
+    }
+
+    /// A stock iperf3, which takes one test at a time.
+    pub(crate) fn stock(command: &mut Command) -> Self {
+        Self {
+            came: Some(AtomicUsize::new(0)),
+            ..Self::iperf3(command.arg("--forceflush"))
+        }
+    }
+
+    /// Before each test: waits until a stock server listens for it. After a test it closes its listener and opens another,
+    /// and refuses, resets or sends away who comes in between.
+    #[track_caller]
+    pub(crate) fn free(&self) -> &Self {
+        if let Some(came) = &self.came {
+            let tests = came.fetch_add(1, Ordering::Relaxed) + 1;
+            self.tells("Server listening on", tests);
+        }
+        self
     }
 
     /// Waits until the server has told something so many times.
