@@ -8,9 +8,9 @@ set -euo pipefail
 . "$(dirname "$0")/place.sh"
 pacing=$(realpath "${PACING:-$(dirname "$linerate")/examples/pacing}")
 # The sender has a CPU of its own, as where the receiver is another host: else who receives and who watches take it from it.
-sender= others=
+on= others=
 if [ "$(nproc)" -gt 1 ]; then
-    sender="taskset -c 0" others="taskset -c 1-$(($(nproc) - 1))"
+    on="-A 0" others="taskset -c 1-$(($(nproc) - 1))"
 fi
 start_servers "$others"
 
@@ -21,7 +21,7 @@ one() { # port, command …
     $others "$pacing" "$port" "$length" >"$work/flow" &
     watcher=$!
     # shellcheck disable=SC2086
-    if ! answered "$port" $sender "$@" >"$work/document"; then
+    if ! answered "$port" "$@" $on >"$work/document"; then
         kill "$watcher"
         return 1
     fi
@@ -47,8 +47,8 @@ for rate in 1G 100M; do
     done
     for name in sleep spin iperf3; do
         case $name in
-        iperf3) command="iperf3 -c HOST -u -b $rate -l 1460" ;;
-        *) command="linerate test HOST -u -b $rate -l 1460 --pace $name" ;;
+        iperf3) command="iperf3 -c HOST -u -b $rate -l 1460${on:+ $on}" ;;
+        *) command="linerate test HOST -u -b $rate -l 1460 --pace $name${on:+ $on}" ;;
         esac
         row="| $rate | \`$command\`"
         for column in 1 2 3 4 6 5; do

@@ -7,12 +7,11 @@ use std::sync::OnceLock;
 /// One write of the default size, and the largest `-l`, bytes.
 pub(crate) const LENGTH: usize = 1 << 20;
 
-/// A page, on whose boundary the bytes begin: so they take as few slots of a pipe as they can.
+/// A page, on whose boundary the bytes begin: so what refers to them (`-Z`) takes as few pages as it can.
 const PAGE: usize = 4096;
 
-/// As much of it as is sent over and over, bytes: it stays in the cache of the core that copies it, be that the sender's or, of
-/// what was sent by reference on one machine, the receiver's. A stream over loopback is a tenth, and by reference a fifth,
-/// faster than with all of [`LENGTH`]. As with iperf3, whose block is as long, what compresses or deduplicates over more
+/// As much of it as is sent over and over, bytes: it stays in the cache of the core that copies it. A stream over loopback is a
+/// tenth faster than with all of [`LENGTH`]. As with iperf3, whose block is as long, what compresses or deduplicates over more
 /// than this finds the repeat.
 const PATTERN: usize = 128 << 10;
 

@@ -75,7 +75,7 @@ pub enum Family {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
-    /// It sleeps, and sends an eighth of a millisecond's traffic at once.
+    /// It sleeps, and sends a seventh of a millisecond's traffic at once.
     #[default]
     Sleep,
     /// It looks at the clock all the time, and sends datagram by datagram up to 1 Gbit/s: a whole core a stream.

@@ -1,4 +1,4 @@
-//! Sending over UDP: datagrams of exactly the asked length, segmented by the kernel in batches that hold an eighth
+//! Sending over UDP: datagrams of exactly the asked length, segmented by the kernel in batches that hold a seventh
 //! of a millisecond of traffic; up to a millisecond of it where the thread wakes too late for that; and single
 //! datagrams, where the rate lets it, from a sender that spins.
 
@@ -27,7 +27,7 @@ const MOST_BYTES: usize = 65_507;
 /// So much lateness of the thread is made good; what is older, after a stall, is given up.
 const PACER_DEBT: Nanos = Nanos::from_millis(20);
 /// Traffic of this time goes at once, so that milliseconds get the same.
-const EVEN: Nanos = Nanos(125_000);
+const EVEN: Nanos = Nanos(143_000);
 /// With a spinning sender: a datagram of 1460 bytes at 1 Gbit/s.
 const EVEN_SPINNING: Nanos = Nanos(12_000);
 /// Traffic of this time goes at once when the thread is behind by more than [`BEHIND`]: it wakes too late for less.
