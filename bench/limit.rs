@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::splice::Spliced;
-use linerate_kernel::{clock, socket, udp};
+use linerate_kernel::{clock, host, socket, udp};
 use linerate_model::units::Nanos;
 
 /// Bytes of a datagram, and how many go at once.
@@ -26,11 +26,12 @@ const QUIET: Nanos = Nanos::from_millis(1000);
 /// Bytes of a write.
 const AT_ONCE: usize = 1 << 20;
 
-/// Sent over and over.
-static AREA: Aligned = Aligned([7; 128 << 10]);
+/// Sent over and over: of it as much as stays in the cache of who copies it.
+static AREA: Aligned = Aligned([7; 512 << 10]);
+const COPIED: usize = 128 << 10;
 
 #[repr(align(4096))]
-struct Aligned([u8; 128 << 10]);
+struct Aligned([u8; 512 << 10]);
 
 fn main() -> io::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -77,12 +78,14 @@ fn receive(stream: &TcpStream) -> io::Result<()> {
 }
 
 fn send(stream: &TcpStream, time: Duration) -> io::Result<()> {
-    let mut by_reference = Spliced::new(stream, &AREA.0, 2 * AT_ONCE).ok();
+    let share = host::second_cache_bytes().unwrap_or(0) / 4;
+    let area = &AREA.0[..share.clamp(COPIED, AREA.0.len())];
+    let mut by_reference = Spliced::new(stream, area, 2 * AT_ONCE).ok();
     let (began, mut bytes) = (Instant::now(), 0_usize);
     while began.elapsed() < time {
         let sent = match &mut by_reference {
             Some(spliced) => spliced.send(stream, AT_ONCE).map(|(sent, _)| sent),
-            None => socket::send_repeated(stream, &AREA.0, AT_ONCE),
+            None => socket::send_repeated(stream, &AREA.0[..COPIED], AT_ONCE),
         };
         match sent {
             Ok(sent) => bytes += sent,

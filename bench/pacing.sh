@@ -7,7 +7,7 @@
 set -euo pipefail
 . "$(dirname "$0")/place.sh"
 pacing=$(realpath "${PACING:-$(dirname "$linerate")/examples/pacing}")
-# The sender has a CPU of its own, as where the receiver is another host: else who receives and who watches take it from it.
+# Who receives and who watches keep off the sender's CPU, as where the receiver is another host.
 on= others=
 if [ "$(nproc)" -gt 1 ]; then
     on="-A 0" others="taskset -c 1-$(($(nproc) - 1))"

@@ -20,7 +20,7 @@ pub enum EngineError {
         /// Why.
         reason: String,
     },
-    /// Nobody answered, or a listener closed before who had asked to be let in was.
+    /// Nobody answered, or who listened closed before the connection was accepted.
     #[error("cannot connect to {address}: {source}{}", advice(source))]
     Connect {
         /// The address.
@@ -138,11 +138,17 @@ fn advice(error: &io::Error) -> &'static str {
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
             "; there is no route to it"
         }
-        io::ErrorKind::ConnectionReset
-        | io::ErrorKind::BrokenPipe
-        | io::ErrorKind::NotConnected => {
-            "; a server of one test at a time does that between two: try again"
+        _ if was_let_fall(error) => {
+            "; a server of one test at a time does that between two (try again), and so does one of something else (-p)"
         }
         _ => "",
     }
+}
+
+/// Whether the peer let a connection fall rather than the path, by whichever call heard of it first.
+pub(crate) fn was_let_fall(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::NotConnected
+    )
 }

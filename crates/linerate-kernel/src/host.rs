@@ -43,8 +43,9 @@ pub struct HostFacts {
     pub default_qdisc: Option<String>,
 }
 
-/// The second level's cache of the first CPU, bytes (`/sys/devices/system/cpu/cpu0/cache`); `None` where nothing tells it.
-pub(crate) fn second_cache_bytes() -> Option<usize> {
+/// The second level's cache of the first CPU, bytes (`/sys/devices/system/cpu/cpu0/cache`), which others of its cluster may
+/// share and which may be a little core's; `None` where nothing tells it.
+pub fn second_cache_bytes() -> Option<usize> {
     static BYTES: OnceLock<Option<usize>> = OnceLock::new();
     *BYTES.get_or_init(|| {
         let of = |index: u32, what| {

@@ -23,7 +23,7 @@ use linerate_wire::extension::Hello;
 
 use crate::auth::{self, Credentials};
 use crate::control::{Link, LinkError, Turn};
-use crate::error::EngineError;
+use crate::error::{EngineError, was_let_fall};
 use crate::gate::Gate;
 use crate::half::Before;
 use crate::intervals::Intervals;
@@ -219,8 +219,10 @@ impl<'a> Session<'a> {
         let mut link = Link::opened(stream, machine);
         // Until the server answers there is time to look around.
         if let Err(LinkError::Io(source)) = link.flush() {
-            let address = remote;
-            return Err(EngineError::Connect { address, source });
+            return Err(EngineError::Connect {
+                address: remote,
+                source,
+            });
         }
         Ok(Self {
             plan: Arc::new(plan),
@@ -403,10 +405,12 @@ impl<'a> Session<'a> {
         let address = self.remote.to_string();
         match error {
             LinkError::Protocol(source) => EngineError::Protocol { address, source },
-            LinkError::Io(source) if self.link.machine.is_unanswered() => EngineError::Connect {
-                address: self.remote,
-                source,
-            },
+            LinkError::Io(source) if was_let_fall(&source) && self.link.machine.is_unanswered() => {
+                EngineError::Connect {
+                    address: self.remote,
+                    source,
+                }
+            }
             LinkError::Io(source) => EngineError::Control {
                 address,
                 doing,

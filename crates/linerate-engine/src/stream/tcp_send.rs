@@ -1,4 +1,4 @@
-//! Sending over TCP: large non-blocking writes from the one shared buffer, as a program writes, and where the copying is what
+//! Sending over TCP: large non-blocking writes from one buffer that all streams share, as a program writes, and where the copying is what
 //! limits the rate, by reference through a pipe.
 
 use std::io::ErrorKind::{self, InvalidInput, PermissionDenied, Unsupported};
@@ -159,7 +159,7 @@ impl Copying {
             return None;
         }
         let most = (ALL_PIPES / context.streams.max(1)).min(2 * buffer::LENGTH);
-        Spliced::new(fd, buffer::pattern(), most)
+        Spliced::new(fd, buffer::pages(), most)
             .ok()
             .map(Way::Spliced)
     }

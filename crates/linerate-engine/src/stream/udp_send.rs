@@ -26,7 +26,8 @@ const MOST_SEGMENTS: usize = 64;
 const MOST_BYTES: usize = 65_507;
 /// So much lateness of the thread is made good; what is older, after a stall, is given up.
 const PACER_DEBT: Nanos = Nanos::from_millis(20);
-/// Traffic of this time goes at once, so that milliseconds get the same.
+/// Traffic of this time goes at once, so that milliseconds get the same: a sender of 1 Gbit/s took 32 % of a core so, and 36 %
+/// where it was 125 µs, which varied as much.
 const EVEN: Nanos = Nanos(143_000);
 /// With a spinning sender: a datagram of 1460 bytes at 1 Gbit/s.
 const EVEN_SPINNING: Nanos = Nanos(12_000);

@@ -220,7 +220,7 @@ impl ClientControl {
     /// Whether the server has said nothing yet.
     #[must_use]
     pub fn is_unanswered(&self) -> bool {
-        self.phase == Phase::CookieSent
+        self.phase == Phase::CookieSent && !self.is_mid_message()
     }
 
     /// Whether the session is over, by an end or an error.

@@ -318,6 +318,8 @@ fn every_line(server: impl Fn() -> Server + Sync) {
                         let text =
                             format!("{words}: {:?}\n{}{}", done.code(), done.out, done.error);
                         failed.lock().unwrap().push(text);
+                        // What its server does next is not known.
+                        return;
                     }
                 }
             });

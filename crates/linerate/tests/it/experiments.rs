@@ -73,7 +73,7 @@ fn counter_tests_wait_for_a_server_of_one_test_at_a_time() {
         let Some(program) = iperf3("counter-tests against a stock server") else {
             return;
         };
-        let server = Server::stock(&mut Command::new(program));
+        let server = Server::iperf3(&mut Command::new(program));
         let done = run(
             &mut server.client("-b 50M -t 1 --counter-test --json"),
             LONG,
@@ -126,7 +126,7 @@ fn the_steps_of_rfc_6349_give_its_figures() {
                 .json(),
         ];
         if let Some(program) = iperf3("RFC 6349 against a stock server") {
-            let stock = Server::stock(&mut Command::new(program));
+            let stock = Server::iperf3(&mut Command::new(program));
             documents.push(
                 run(&mut stock.client("--rfc6349 -t 0.5 --json"), LONG)
                     .expect(0)

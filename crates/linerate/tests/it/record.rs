@@ -55,7 +55,7 @@ fn an_iperf3_peers_record_is_shown_again_too() {
     let Some(binary) = crate::harness::iperf3("the record of a test with iperf3") else {
         return;
     };
-    let server = Server::stock(&mut Command::new(binary));
+    let server = Server::iperf3(&mut Command::new(binary));
     let folder = Folder::new();
     let file = folder.file("run.json");
     let printed = run(server.client("-t 1 -R -o").arg(&file), LONG).expect(0);
