@@ -26,12 +26,11 @@ pub(crate) struct Before {
 impl Before {
     /// Reads the counters of this host, which is `host`, and of the interface towards `peer`.
     pub(crate) fn read(host: HostFacts, peer: IpAddr) -> Self {
-        let interface = host::interface_to(peer);
+        let (interface, before) = host::interface_and_counters(peer).unzip();
         let index = interface.as_ref().map(|interface| interface.index);
-        let before = index.and_then(host::counters_of);
         Self {
             host,
-            pair: before.map(|before| InterfacePair {
+            pair: before.flatten().map(|before| InterfacePair {
                 before,
                 after: before,
             }),

@@ -59,30 +59,41 @@ pub(crate) fn facts() -> HostFacts {
 
 /// The interface that packets to `peer` leave by.
 pub(crate) fn interface_to(peer: IpAddr) -> Option<InterfaceFacts> {
+    Some(interface_and_root(peer)?.0)
+}
+
+/// As [`interface_to`], with its counters now: its queueing discipline is read once for both.
+pub(crate) fn interface_and_counters(
+    peer: IpAddr,
+) -> Option<(InterfaceFacts, Option<InterfaceCounters>)> {
+    let (facts, root) = interface_and_root(peer)?;
+    let counters = interface_counters(facts.index, root.as_ref());
+    Some((facts, counters))
+}
+
+fn interface_and_root(peer: IpAddr) -> Option<(InterfaceFacts, Option<QdiscCounters>)> {
     let route = route::to(peer).ok()??;
     let facts = route::interface_facts(route.interface_index).ok()??;
     let root = root_qdisc(route.interface_index);
-    Some(InterfaceFacts {
+    let facts = InterfaceFacts {
         name: facts.name,
         index: facts.index,
         mtu_bytes: facts.mtu,
         kind: facts.kind,
         driver: facts.driver,
         speed_mbit_per_s: facts.speed_mbps.map(u64::from),
-        qdisc: root.map(|qdisc| qdisc.kind),
-    })
+        qdisc: root.as_ref().map(|qdisc| qdisc.kind.clone()),
+    };
+    Some((facts, root))
 }
 
 /// The interface's counters now, those of its queueing discipline among them.
 pub(crate) fn counters_of(index: u32) -> Option<InterfaceCounters> {
-    Some(InterfaceCounters {
-        qdisc_dropped: root_qdisc(index).map(|qdisc| u64::from(qdisc.drops)),
-        ..interface_counters(index)?
-    })
+    interface_counters(index, root_qdisc(index).as_ref())
 }
 
-/// The interface's own counters now.
-fn interface_counters(index: u32) -> Option<InterfaceCounters> {
+/// The interface's counters now, with those of the queueing discipline at its root.
+fn interface_counters(index: u32, root: Option<&QdiscCounters>) -> Option<InterfaceCounters> {
     let now = counters::interface(index).ok()??;
     Some(InterfaceCounters {
         rx_bytes: now.rx_bytes,
@@ -91,7 +102,7 @@ fn interface_counters(index: u32) -> Option<InterfaceCounters> {
         tx_packets: now.tx_packets,
         rx_dropped: now.rx_dropped,
         tx_dropped: now.tx_dropped,
-        qdisc_dropped: None,
+        qdisc_dropped: root.map(|qdisc| u64::from(qdisc.drops)),
     })
 }
 
@@ -207,7 +218,8 @@ impl HostSamples {
     fn keep(&self, shared: &Reading) {
         let mut reading = shared.clone();
         if let Some(index) = self.interface {
-            if let Some(now) = interface_counters(index) {
+            let root = root_qdisc(index);
+            if let Some(now) = interface_counters(index, root.as_ref()) {
                 let named = [
                     ("if.rx_bytes", now.rx_bytes),
                     ("if.tx_bytes", now.tx_bytes),
@@ -222,7 +234,7 @@ impl HostSamples {
                         .map(|(name, value)| (name.to_owned(), value)),
                 );
             }
-            if let Some(qdisc) = root_qdisc(index) {
+            if let Some(qdisc) = root {
                 let named = [
                     ("qdisc.bytes", qdisc.bytes),
                     ("qdisc.packets", qdisc.packets),
