@@ -27,7 +27,7 @@ beside_iperf3() { # what, bound, linerate's arguments, iperf3's
     hold "$1" "$2" "$3" "\`iperf3 -c HOST${4:+ $4}\`" run_iperf3 "$address" $4
 }
 
-# By default iperf3 copies 128 KiB a call, on both sides. What that costs it depends on the machine's memory: from 1.5 times
+# By default iperf3 copies 128 KiB a call, on both sides. What that costs it depends on the machine's memory: from 1.4 times
 # to 1.7 was seen on one machine in one day.
 beside_iperf3 "one TCP stream, default" 1.35 "" ""
 # Large writes and sendfile are the best that iperf3 has: what is left to win are its reads, and what they read. Some of its

@@ -46,17 +46,14 @@ pub struct HostFacts {
 /// The second level's cache of the first CPU, bytes (`/sys/devices/system/cpu/cpu0/cache`), which others of its cluster may
 /// share and which may be a little core's; `None` where nothing tells it.
 pub fn second_cache_bytes() -> Option<usize> {
-    static BYTES: OnceLock<Option<usize>> = OnceLock::new();
-    *BYTES.get_or_init(|| {
-        let of = |index: u32, what| {
-            word(format!(
-                "/sys/devices/system/cpu/cpu0/cache/index{index}/{what}"
-            ))
-        };
-        let second = (0..4).find(|index| of(*index, "level").as_deref() == Some("2"))?;
-        let kibibytes: usize = of(second, "size")?.strip_suffix('K')?.parse().ok()?;
-        Some(kibibytes << 10)
-    })
+    let of = |index: u32, what| {
+        word(format!(
+            "/sys/devices/system/cpu/cpu0/cache/index{index}/{what}"
+        ))
+    };
+    let second = (0..4).find(|index| of(*index, "level").as_deref() == Some("2"))?;
+    let kibibytes: usize = of(second, "size")?.strip_suffix('K')?.parse().ok()?;
+    Some(kibibytes << 10)
 }
 
 /// What does not change while a process runs.

@@ -1,5 +1,5 @@
-//! Sending over TCP: large non-blocking writes from one buffer that all streams share, as a program writes, and where the copying is what
-//! limits the rate, by reference through a pipe.
+//! Sending over TCP: large non-blocking writes from one buffer that all streams share, as a program writes, and where the
+//! copying is what limits the rate, by reference through a pipe.
 
 use std::io::ErrorKind::{self, InvalidInput, PermissionDenied, Unsupported};
 use std::net::{Shutdown, TcpStream};
