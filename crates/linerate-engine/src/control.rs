@@ -16,6 +16,10 @@ use crate::sockets;
 /// pieces.
 const PIECE: usize = 536;
 
+/// While more than this waits for a peer that does not read, bytes, nothing is read from it: what it asks meanwhile would be
+/// answered into memory. In turn, neither end ever waits for the other to read so much before it reads itself.
+const MOST_UNSENT: usize = 64 << 10;
+
 /// What the two ends' machines have in common.
 pub(crate) trait Machine {
     type Event;
@@ -135,7 +139,7 @@ impl<M: Machine> Link<M> {
             entries.push(PollEntry::new(
                 self.stream.as_fd(),
                 Interest {
-                    read: true,
+                    read: self.out.len() - self.out_at <= MOST_UNSENT,
                     write: pending,
                 },
             ));
@@ -161,7 +165,11 @@ impl<M: Machine> Link<M> {
     /// Writes as much as goes at once. True = something is left.
     pub(crate) fn flush(&mut self) -> Result<bool, LinkError> {
         while let Some(bytes) = self.machine.poll_transmit() {
-            self.out.extend_from_slice(&bytes);
+            if self.out.is_empty() {
+                self.out = bytes;
+            } else {
+                self.out.extend_from_slice(&bytes);
+            }
         }
         while self.out_at < self.out.len() {
             let end = self.out.len().min(self.out_at.saturating_add(self.pieces));
@@ -173,7 +181,8 @@ impl<M: Machine> Link<M> {
                 Err(error) => return Err(error.into()),
             }
         }
-        self.out.clear();
+        // A record that was sent is gone.
+        self.out = Vec::new();
         self.out_at = 0;
         Ok(false)
     }
@@ -209,5 +218,66 @@ impl<M: Machine> Link<M> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Answers each byte with a thousand.
+    #[derive(Default)]
+    struct Talkative {
+        output: Vec<u8>,
+        heard: usize,
+    }
+
+    impl Machine for Talkative {
+        type Event = ();
+        fn handle_input(&mut self, bytes: &[u8]) -> Result<(), ProtocolError> {
+            self.heard += bytes.len();
+            self.output
+                .resize(self.output.len() + bytes.len() * 1000, 0);
+            Ok(())
+        }
+        fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+            Some(std::mem::take(&mut self.output)).filter(|bytes| !bytes.is_empty())
+        }
+        fn poll_event(&mut self) -> Option<()> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_peer_that_asks_and_does_not_read_is_not_heard_any_more() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        peer.set_nonblocking(true).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let mut link = Link::opened(stream, Talkative::default());
+        let mut asked = 0;
+        let mut turns_in_vain = 0;
+        // What the two sockets hold is answered; then nothing moves any more.
+        while turns_in_vain < 3 {
+            let before = (asked, link.machine.heard);
+            asked += peer.write(&[0; 1000]).unwrap_or(0);
+            let until = clock::monotonic().plus(Nanos::from_millis(20));
+            assert!(matches!(link.turn(&[], until), Ok(Turn::TimedOut)));
+            turns_in_vain = if before == (asked, link.machine.heard) {
+                turns_in_vain + 1
+            } else {
+                0
+            };
+        }
+        assert!(link.machine.heard < asked, "the rest waits in the kernel");
+        let unsent = link.out.len() - link.out_at;
+        // One read of 16 KiB may be answered after the bound was last looked at.
+        assert!(
+            unsent > MOST_UNSENT && unsent <= MOST_UNSENT + (16 << 10) * 1000,
+            "{unsent}"
+        );
     }
 }

@@ -11,6 +11,7 @@ use linerate_model::record::{
 use linerate_model::units::Nanos;
 
 use crate::host::{self, HostSamples};
+use crate::sample_pool::SamplePool;
 
 /// What is read before the first byte of payload and again after the streams have drained.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ pub(crate) struct Before {
 
 impl Before {
     /// Reads the counters of this host, which is `host`, and of the interface towards `peer`.
-    pub(crate) fn read(host: HostFacts, peer: IpAddr) -> Self {
+    pub(crate) fn read(host: HostFacts, peer: IpAddr, pool: &Arc<SamplePool>) -> Self {
         let (interface, before) = host::interface_and_counters(peer).unzip();
         let index = interface.as_ref().map(|interface| interface.index);
         Self {
@@ -35,7 +36,7 @@ impl Before {
                 after: before,
             }),
             protocols: ProtocolsBefore::read(),
-            samples: HostSamples::begin(index),
+            samples: HostSamples::begin(index, pool),
             interface,
             control_cpu: thread_cpu(),
         }

@@ -8,15 +8,16 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use linerate_kernel::counters::{Counters, QdiscCounters};
 use linerate_kernel::{clock, counters, host, namespace, route};
 use linerate_model::record::{HostFacts, InterfaceCounters, InterfaceFacts};
-use linerate_model::series::{MAX_ROWS, Series};
+use linerate_model::series::Series;
 use linerate_model::units::Nanos;
+
+use crate::sample_pool::SamplePool;
+use crate::samples::SampleStore;
 
 /// Between two readings.
 const EVERY: Nanos = Nanos::from_millis(100);
 /// The first one of a test comes at most so much later: it would be in the way of its beginning, and of all of a short test.
 const FIRST: Nanos = Nanos::from_millis(10);
-/// The most readings that are kept of a test: those of almost two hours.
-const MOST_READINGS: usize = MAX_ROWS / 64;
 /// Protocol counters that are kept over time; of the others only the growth is.
 const KEPT: [&str; 14] = [
     "Tcp.RetransSegs",
@@ -131,37 +132,26 @@ pub(crate) struct HostSamples {
     kept: Mutex<Kept>,
 }
 
-/// Readings, at most so many: when they are too many every second one goes, and of those to come as well.
+/// Readings, within the pool: when it grants no more every second one goes, and of those to come as well.
 #[derive(Debug)]
 struct Kept {
-    rows: Vec<Reading>,
-    most: usize,
-    /// One reading in so many is kept.
-    one_in: u64,
+    pool: Arc<SamplePool>,
+    /// With the names of the first reading as its columns.
+    store: Option<SampleStore>,
     seen: u64,
 }
 
 impl Kept {
-    fn new(most: usize) -> Self {
-        Self {
-            rows: Vec::new(),
-            most,
-            one_in: 1,
-            seen: 0,
-        }
-    }
-
-    fn push(&mut self, reading: Reading) {
-        if self.rows.len() >= self.most {
-            let mut number = 0_u64;
-            self.rows.retain(|_| {
-                number += 1;
-                number % 2 == 1
-            });
-            self.one_in = self.one_in.saturating_mul(2);
-        }
-        if self.seen.is_multiple_of(self.one_in) {
-            self.rows.push(reading);
+    /// Keeps a reading. One with other counters than the first, as a CPU or a qdisc came or went, is left out.
+    fn push(&mut self, reading: &Reading) {
+        let store = self.store.get_or_insert_with(|| {
+            let names = reading.values.iter().map(|(name, _)| name.clone());
+            SampleStore::new(names.collect(), EVERY, &self.pool)
+        });
+        let names = reading.values.iter().map(|(name, _)| name);
+        if self.seen.is_multiple_of(u64::from(store.thinned())) && store.names().iter().eq(names) {
+            let values = reading.values.iter().map(|(_, value)| *value);
+            store.push(Nanos(reading.at_ns), values);
         }
         self.seen += 1;
     }
@@ -169,50 +159,34 @@ impl Kept {
 
 impl HostSamples {
     /// Begins to read, with the counters of one interface beside those of the host.
-    pub(crate) fn begin(interface: Option<u32>) -> Arc<Self> {
-        Self::begin_within(interface, MOST_READINGS)
-    }
-
-    /// The same with a bound of readings.
-    pub(crate) fn begin_within(interface: Option<u32>, most: usize) -> Arc<Self> {
-        let samples = Arc::new(Self {
-            interface,
-            kept: Mutex::new(Kept::new(most)),
-        });
+    pub(crate) fn begin(interface: Option<u32>, pool: &Arc<SamplePool>) -> Arc<Self> {
+        let samples = Self::unread(interface, Arc::clone(pool));
         READER.subscribe(&samples);
         samples
     }
 
     /// No readings.
     pub(crate) fn none() -> Arc<Self> {
+        Self::unread(None, SamplePool::new(0, 0))
+    }
+
+    fn unread(interface: Option<u32>, pool: Arc<SamplePool>) -> Arc<Self> {
         Arc::new(Self {
-            interface: None,
-            kept: Mutex::new(Kept::new(0)),
+            interface,
+            kept: Mutex::new(Kept {
+                pool,
+                store: None,
+                seen: 0,
+            }),
         })
     }
 
-    /// All readings so far as columns. A counter that came or went in between is left out.
+    /// All readings so far as columns.
     pub(crate) fn series(&self) -> Series {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let rows = &kept.rows;
-        let Some(first) = rows.first() else {
-            return Series::default();
-        };
-        let same: Vec<&Reading> = rows
-            .iter()
-            .filter(|row| row.values.len() == first.values.len())
-            .collect();
-        let mut series = Series::new(same.iter().map(|row| row.at_ns).collect());
-        for (index, (name, _)) in first.values.iter().enumerate() {
-            if same.iter().all(|row| row.values[index].0 == *name) {
-                let inserted = series.insert(
-                    name.clone(),
-                    same.iter().map(|row| row.values[index].1).collect(),
-                );
-                debug_assert!(inserted.is_ok(), "a value a row");
-            }
-        }
-        series
+        kept.store
+            .as_ref()
+            .map_or_else(Series::default, SampleStore::series)
     }
 
     fn keep(&self, shared: &Reading) {
@@ -252,7 +226,7 @@ impl HostSamples {
         self.kept
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(reading);
+            .push(&reading);
     }
 }
 
@@ -368,6 +342,10 @@ fn read(open: Option<&mut Counters>) -> Reading {
 mod tests {
     use super::*;
 
+    fn pool(bytes: usize) -> Arc<SamplePool> {
+        SamplePool::new(bytes, u64::MAX)
+    }
+
     /// Waits for so many readings, ten seconds at most.
     fn has(samples: &HostSamples, rows: usize) -> bool {
         let until = clock::monotonic().plus(Nanos::from_millis(10_000));
@@ -382,28 +360,56 @@ mod tests {
 
     #[test]
     fn every_test_gets_readings_of_its_own_time_while_and_after_others_run() {
-        let one = HostSamples::begin(None);
+        let one = HostSamples::begin(None, &pool(1 << 20));
         assert!(has(&one, 1));
         let began = clock::monotonic();
-        let other = HostSamples::begin(None);
+        let other = HostSamples::begin(None, &pool(1 << 20));
         assert!(has(&other, 2) && has(&one, 3));
         assert!(other.series().at_ns()[0] >= began.0);
         drop((one, other));
-        let later = HostSamples::begin(None);
+        let later = HostSamples::begin(None, &pool(1 << 20));
         assert!(has(&later, 1));
+    }
+
+    fn reading(at_ns: u64, names: &[&str]) -> Reading {
+        let values = names.iter().map(|name| ((*name).to_owned(), at_ns));
+        Reading {
+            at_ns,
+            values: values.collect(),
+        }
     }
 
     #[test]
     fn readings_beyond_the_bound_come_less_often() {
-        let mut kept = Kept::new(4);
-        for at_ns in 0..33 {
-            kept.push(Reading {
-                at_ns,
-                values: Vec::new(),
-            });
+        // One chunk of the pool is always granted.
+        let mut kept = Kept {
+            pool: pool(1),
+            store: None,
+            seen: 0,
+        };
+        for at_ns in 0..=1024 {
+            kept.push(&reading(at_ns, &["a"]));
         }
-        let at: Vec<u64> = kept.rows.iter().map(|row| row.at_ns).collect();
-        assert_eq!(at, [0, 16, 32]);
-        assert_eq!(kept.one_in, 16);
+        let series = kept.store.as_ref().unwrap().series();
+        assert!((32..=64).contains(&series.len()), "{}", series.len());
+        let at = series.at_ns();
+        assert!(at.windows(2).all(|pair| pair[1] - pair[0] == 32), "{at:?}");
+        assert_eq!(kept.store.unwrap().thinned(), 32);
+    }
+
+    #[test]
+    fn a_reading_with_other_counters_is_left_out() {
+        let mut kept = Kept {
+            pool: pool(1 << 20),
+            store: None,
+            seen: 0,
+        };
+        kept.push(&reading(1, &["a", "b"]));
+        kept.push(&reading(2, &["a"]));
+        kept.push(&reading(3, &["a", "c"]));
+        kept.push(&reading(4, &["a", "b"]));
+        let series = kept.store.unwrap().series();
+        assert_eq!(series.at_ns(), [1, 4]);
+        assert_eq!(series.column("b").unwrap(), [1, 4]);
     }
 }

@@ -32,6 +32,7 @@ mod live;
 mod negotiation;
 pub mod observe;
 mod results;
+mod sample_pool;
 mod samples;
 pub mod server;
 mod sockets;

@@ -96,7 +96,7 @@ pub(crate) fn plan(parameters: &Parameters, host: &str, port: u16, interval: Nan
             .linerate
             .as_ref()
             .is_some_and(|extension| extension.spin);
-    if spins && leaves_a_cpu(parameters) {
+    if spins {
         plan.pace = Pace::Spin;
     }
     plan.block_bytes = Bytes(parameters.len);
@@ -147,12 +147,6 @@ pub(crate) fn byte_budget(plan: &Plan, peer_extended: bool) -> (Option<u64>, u64
     (Some(target + added), added)
 }
 
-/// Whether streams that spin leave a CPU to others: a peer must not be able to take them all.
-fn leaves_a_cpu(parameters: &Parameters) -> bool {
-    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    usize::try_from(parameters.parallel.max(1)).is_ok_and(|streams| streams < cpus)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,23 +187,16 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_does_not_make_every_cpu_spin() {
-        let pace = |protocol: Protocol, streams: u16| {
+    fn only_udp_spins() {
+        let pace = |protocol: Protocol| {
             let mut plan = Plan::new("h");
             plan.protocol = protocol;
-            plan.streams = streams;
             plan.rate_bps = Some(BitRate(1000));
             plan.pace = Pace::Spin;
             let sent = parameters(&plan, "linerate 0", "3.21", true);
             super::plan(&sent, "h", plan.port, plan.interval_ns).pace
         };
-        let cpus = std::thread::available_parallelism().unwrap().get();
-        let one = if cpus > 1 { Pace::Spin } else { Pace::Sleep };
-        assert_eq!(pace(Protocol::Udp, 1), one);
-        assert_eq!(
-            pace(Protocol::Udp, u16::try_from(cpus).unwrap()),
-            Pace::Sleep
-        );
-        assert_eq!(pace(Protocol::Tcp, 1), Pace::Sleep);
+        assert_eq!(pace(Protocol::Udp), Pace::Spin);
+        assert_eq!(pace(Protocol::Tcp), Pace::Sleep);
     }
 }

@@ -259,6 +259,9 @@ pub(crate) fn configure(raw: &impl AsFd, plan: &Plan, remote: SocketAddr) -> io:
             if let Some(mss) = plan.mss_bytes {
                 tcp::set_mss(raw, u32::from(mss))?;
             }
+            if let Some(timeout) = plan.send_timeout_ns {
+                tcp::set_user_timeout(raw, timeout)?;
+            }
             if plan.nodelay {
                 tcp::set_nodelay(raw, true)?;
             }

@@ -172,6 +172,17 @@ pub struct Plan {
     pub dont_fragment: bool,
     /// Longest wait for the control connection to open.
     pub connect_timeout_ns: Nanos,
+    /// A test that ends by bytes is given up when it moved less than 1 KiB, or than half of the rate asked for, in this
+    /// time.
+    #[serde(default = "default_idle_timeout")]
+    pub idle_timeout_ns: Nanos,
+    /// The client gives up when nothing arrived for this long (`--rcv-timeout`); absent = no such bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_timeout_ns: Option<Nanos>,
+    /// The kernel gives a data connection up whose bytes stay unacknowledged for this long (`--snd-timeout`, RFC 5482);
+    /// absent = as long as the kernel repeats them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_timeout_ns: Option<Nanos>,
     /// The test ends when the plateau's goodput is known within this share of it (95 % interval), and at the
     /// latest at [`Plan::end`]; absent = it lasts as long as planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -188,6 +199,11 @@ pub struct Plan {
     /// Free text for both ends' records (`--extra-data`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_data: Option<String>,
+}
+
+/// Where nothing else is asked for.
+const fn default_idle_timeout() -> Nanos {
+    Nanos::from_millis(60_000)
 }
 
 /// A plan that contradicts itself or asks for what cannot be.
@@ -235,6 +251,9 @@ impl Plan {
             server_cpu: None,
             dont_fragment: false,
             connect_timeout_ns: Nanos::from_millis(10_000),
+            idle_timeout_ns: default_idle_timeout(),
+            receive_timeout_ns: None,
+            send_timeout_ns: None,
             precision: None,
             expect: None,
             provisioned_bps: None,

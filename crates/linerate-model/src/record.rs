@@ -641,6 +641,26 @@ impl<'de> Deserialize<'de> for Cells {
 }
 
 impl EndRecord {
+    /// The same with one in `factor` of its samples and readings, and the last ones, saying so.
+    #[must_use]
+    pub fn thinned(&self, factor: usize) -> Self {
+        let times = u32::try_from(factor).unwrap_or(u32::MAX);
+        let stream = |stream: &StreamRecord| StreamRecord {
+            samples: stream.samples.thinned(factor),
+            thinned: stream.thinned.saturating_mul(times),
+            ..stream.clone()
+        };
+        Self {
+            streams: self.streams.iter().map(stream).collect(),
+            counters: self.counters.thinned(factor),
+            software: self.software.clone(),
+            host: self.host.clone(),
+            interface: self.interface.clone(),
+            protocol_growth: self.protocol_growth.clone(),
+            ..*self
+        }
+    }
+
     /// What its interface's root queueing discipline dropped from before the first byte to after the last, whosever packets
     /// they were; of an older record, between the first and the last reading of its series.
     pub fn qdisc_dropped(&self) -> Option<u64> {

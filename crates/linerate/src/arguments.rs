@@ -201,6 +201,10 @@ pub(crate) struct TestArguments {
     /// Longest wait for the connection
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     connect_timeout: Nanos,
+    /// With -n or -k: give up when less than 1 KiB moved, or than half of the rate asked for, in this time; what was
+    /// measured is kept
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
+    idle_timeout: Nanos,
     /// Go on until the plateau's goodput is known within ± this share of it (95 % interval), such as 2%; at
     /// least 7.5 s, at most -t [default: 120 s]
     #[arg(long, value_name = "PERCENT", value_parser = precision)]
@@ -300,19 +304,31 @@ pub(crate) struct ServeArguments {
     /// Tests at once
     #[arg(long, value_name = "N", default_value_t = 256)]
     max_clients: usize,
-    /// Tests at once from one address
-    #[arg(long, value_name = "N", default_value_t = 128)]
+    /// Tests at once from one address (IPv6: from one /64)
+    #[arg(long, value_name = "N", default_value_t = 8)]
     max_clients_per_address: usize,
     /// Streams of a test, both directions together
     #[arg(long, value_name = "N", default_value_t = 256)]
     max_streams: u16,
-    /// Longest test
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    max_duration: Option<Nanos>,
+    /// Streams of all tests together, each with a thread; half of them for one address [default: 256 for each CPU,
+    /// 512 to 4096]
+    #[arg(long, value_name = "N")]
+    max_total_streams: Option<usize>,
+    /// Memory of all tests together (K, M, G of 1024); sampling becomes coarser before tests are refused [default: an eighth
+    /// of this host's, 64M to 1G]
+    #[arg(long, value_name = "BYTES")]
+    max_memory: Option<Bytes>,
+    /// Samples a second of all streams together; with more streams each is sampled less often [default: 10000 for each CPU,
+    /// at least 20000]
+    #[arg(long, value_name = "N")]
+    max_sample_rate: Option<u64>,
+    /// Longest test. One without an end is ended then
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h")]
+    max_duration: Nanos,
     /// Highest rate of a test, all streams together, averaged over 5 s
     #[arg(long, value_name = "RATE")]
     max_rate: Option<BitRate>,
-    /// End a test in which nothing moves for this long
+    /// End a test that moves less than 4 KiB a stream in this time, or than half of the rate that it asked for
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
     idle_timeout: Nanos,
     /// Networks that may test, such as 192.0.2.0/24; may be repeated [default: all]
@@ -666,6 +682,7 @@ impl TestArguments {
         plan.server_cpu = self.affinity.and_then(|(_, server)| server);
         plan.dont_fragment = self.dont_fragment;
         plan.connect_timeout_ns = self.connect_timeout;
+        plan.idle_timeout_ns = self.idle_timeout;
         plan.precision = self.precision;
         plan.expect = self.expect;
         plan.provisioned_bps = self.provisioned;
@@ -695,6 +712,7 @@ impl TestArguments {
 
 impl ServeArguments {
     fn request(self) -> ServeRequest {
+        let defaults = ServerLimits::default();
         ServeRequest {
             port: self.port,
             bind: self.bind,
@@ -705,11 +723,14 @@ impl ServeArguments {
                 clients: self.max_clients,
                 clients_per_address: self.max_clients_per_address,
                 streams: self.max_streams,
+                all_streams: self.max_total_streams.unwrap_or(defaults.all_streams),
+                memory: self.max_memory.unwrap_or(defaults.memory),
+                samples_per_second: self.max_sample_rate.unwrap_or(defaults.samples_per_second),
                 duration: self.max_duration,
                 rate: self.max_rate,
                 idle: self.idle_timeout,
                 allowed: self.allow,
-                ..ServerLimits::default()
+                ..defaults
             },
             grace: self.grace,
             read_rate: self.read_rate.filter(|rate| rate.0 > 0),

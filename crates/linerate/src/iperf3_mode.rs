@@ -57,15 +57,10 @@ fn warn(common: &Iperf3Common, printer: &Printer) {
     for warning in &common.warnings {
         printer.tell(&format!("warning: {warning}"));
     }
-    for (set, option) in [
-        (common.send_timeout_ms.is_some(), "--snd-timeout"),
-        (common.control_keepalive.is_some(), "--cntl-ka"),
-    ] {
-        if set {
-            printer.tell(&format!(
-                "warning: {option} has no effect: dead peers are noticed within 20 s without it"
-            ));
-        }
+    if common.control_keepalive.is_some() {
+        printer.tell(
+            "warning: --cntl-ka has no effect: dead peers are noticed within 20 s without it",
+        );
     }
 }
 

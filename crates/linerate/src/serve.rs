@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use linerate_engine::auth::{Padding, Verifier};
-use linerate_engine::server::{Server, ServerEvent, ServerOptions};
+use linerate_engine::server::{Server, ServerEvent, ServerLimits, ServerOptions};
 use linerate_explain::explain;
 use linerate_kernel::activation;
 use linerate_model::evidence::Evidence;
@@ -62,7 +62,39 @@ pub(crate) fn run(request: ServeRequest, printer: &Printer) -> Result<(), Failur
         };
         printer.line(&line)?;
     }
+    printer.line(&bounds(server.limits(), json_stream))?;
     Ok(server.run(signals[0].as_fd(), signals[1].as_fd())?)
+}
+
+/// The bounds in force, as a line.
+fn bounds(limits: &ServerLimits, json: bool) -> String {
+    let ServerLimits {
+        clients,
+        clients_per_address,
+        streams,
+        all_streams,
+        memory,
+        samples_per_second,
+        duration,
+        ..
+    } = limits;
+    if json {
+        let value = serde_json::json!({
+            "event": "limits",
+            "clients": clients,
+            "clients_per_address": clients_per_address,
+            "streams": streams,
+            "total_streams": all_streams,
+            "memory_bytes": memory.count(),
+            "samples_per_second": samples_per_second,
+            "duration_ns": duration.0,
+        });
+        return value.to_string();
+    }
+    format!(
+        "limits: {clients} tests, {clients_per_address} of an address, {duration} each; {all_streams} streams, \
+         {streams} of a test; {memory} of memory, {samples_per_second} samples a second"
+    )
 }
 
 fn verifier(request: &ServeRequest, printer: &Printer) -> Result<Option<Arc<Verifier>>, Failure> {
@@ -103,7 +135,7 @@ impl Teller {
                 let user = user.as_ref().map_or(String::new(), |user| format!(", user {user}"));
                 format!("test {test}: from {peer}{user}")
             }, || serde_json::json!({ "event": "accepted", "test": test, "peer": peer.to_string(), "user": user })),
-            ServerEvent::Refused { peer, reason } => self.line(
+            ServerEvent::Refused { peer, reason, .. } => self.line(
                 || format!("refused {peer}: {reason}"),
                 || serde_json::json!({ "event": "refused", "peer": peer.to_string(), "reason": reason }),
             ),

@@ -33,7 +33,7 @@ impl Session<'_> {
     /// Exchanges what there is to exchange and writes the record, one-sided if it must be.
     pub(super) fn conclude(mut self, mut ending: Ending, mut intervals: Intervals) -> RunRecord {
         let mut peer = FromPeer::default();
-        let mut failed = matches!(ending, Ending::Failed(_) | Ending::PeerInterrupted);
+        let mut failed = ending.is_failure();
         let mut gathered = None;
         if !failed {
             let told = self.tell_end();
@@ -72,7 +72,9 @@ impl Session<'_> {
             drop(self.link.flush());
         }
         drop(sockets);
-        if let (Ending::Planned, Some(error)) = (&ending, all_streams_failed(&half)) {
+        if let (Ending::Planned | Ending::StreamsEnded, Some(error)) =
+            (&ending, all_streams_failed(&half))
+        {
             ending = Ending::Failed(error);
         }
         self.record(ending, half, peer)
@@ -217,6 +219,10 @@ impl Session<'_> {
                 Ending::Interrupted => Outcome::Interrupted,
                 Ending::PeerInterrupted => Outcome::PeerInterrupted,
                 Ending::Failed(error) => Outcome::Failed { error },
+                Ending::StreamsEnded => Outcome::Failed {
+                    error: "every data stream ended before the test did; see the streams' errors"
+                        .to_owned(),
+                },
             },
             cookie: self.cookie.text().into_owned(),
             control: self.control,

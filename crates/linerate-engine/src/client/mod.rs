@@ -1,6 +1,7 @@
 //! The client: connects, lets the streams go, ends the test and gathers what both ends know.
 
 mod conclude;
+mod idle;
 mod precision;
 mod streams;
 
@@ -28,9 +29,11 @@ use crate::gate::Gate;
 use crate::half::Before;
 use crate::intervals::Intervals;
 use crate::negotiation::{self, parameters};
+use crate::sample_pool::SamplePool;
 use crate::stream::{self, StreamHandle};
 use crate::{IPERF3_VERSION, host, sockets};
 
+use self::idle::Idle;
 use self::precision::Watch;
 
 /// A silent server before the test: stock ones answer at once, ours may have a queue for UDP streams.
@@ -49,6 +52,9 @@ const RECORD_TIME: Nanos = Nanos::from_millis(3000);
 /// Bounds of its size.
 const RECORD_LEAST: u64 = 256 << 10;
 const RECORD_MOST: u64 = 64 << 20;
+
+/// Memory for the samples of all streams of a test.
+const SAMPLE_BYTES: usize = 192 << 20;
 
 pub(crate) use precision::TOLD_EVERY;
 
@@ -145,11 +151,21 @@ enum Ending {
     Interrupted,
     /// By the server's user.
     PeerInterrupted,
+    /// By the end of all streams before the end of the test.
+    StreamsEnded,
     /// By a failure; the control connection may be gone.
     Failed(String),
 }
 
 impl Ending {
+    /// Whether nothing more is asked of the server.
+    const fn is_failure(&self) -> bool {
+        matches!(
+            self,
+            Self::Failed(_) | Self::StreamsEnded | Self::PeerInterrupted
+        )
+    }
+
     /// What would have ended as planned has failed; other reasons stay.
     fn or_failed(self, what: &str, reason: &str) -> Self {
         match self {
@@ -174,6 +190,7 @@ struct Session<'a> {
     clock_before: Option<ClockOffset>,
     notes: Vec<Note>,
     gate: Arc<Gate>,
+    pool: Arc<SamplePool>,
     /// What this host is, until `before` has it.
     host: HostFacts,
     before: Option<Before>,
@@ -240,6 +257,7 @@ impl<'a> Session<'a> {
             clock_before: None,
             notes: Vec::new(),
             gate: Arc::new(Gate::new().map_err(host("making event descriptors"))?),
+            pool: SamplePool::new(SAMPLE_BYTES, u64::MAX),
             before: None,
             streams: Vec::new(),
             started: false,
@@ -279,7 +297,7 @@ impl<'a> Session<'a> {
 
     fn read_before(&mut self) {
         let host = std::mem::take(&mut self.host);
-        self.before = Some(Before::read(host, self.remote.ip()));
+        self.before = Some(Before::read(host, self.remote.ip(), &self.pool));
     }
 
     /// Refuses a precision of what nobody tells before the end.
@@ -367,7 +385,9 @@ impl<'a> Session<'a> {
     ) -> Result<ClientEvent, EngineError> {
         let address = self.remote.to_string();
         match self.link.turn(stops, until) {
-            Ok(Turn::Event(ClientEvent::Denied)) => Err(EngineError::Busy { address }),
+            Ok(Turn::Event(ClientEvent::Denied | ClientEvent::ServerError { code: BUSY, .. })) => {
+                Err(EngineError::Busy { address })
+            }
             Ok(Turn::Event(ClientEvent::ServerError { code, errno })) => {
                 Err(EngineError::Refused {
                     address,
@@ -455,6 +475,7 @@ impl<'a> Session<'a> {
             End::Bytes(_) | End::Blocks(_) => Nanos(u64::MAX / 2),
         };
         let mut watch = Watch::new(&self.plan, start, &self.streams);
+        let mut idle = Idle::new(&self.plan, start);
         loop {
             let now = clock::monotonic();
             if let Some(interval) = intervals.take(now, &self.streams) {
@@ -469,6 +490,9 @@ impl<'a> Session<'a> {
             if let Some(ending) = self.all_failed() {
                 return ending;
             }
+            if let Some(reason) = idle.look(now, &self.streams) {
+                return Ending::Failed(reason);
+            }
             // In reverse from a stock server only the count tells when -n is reached.
             let counting =
                 matches!(self.plan.end, End::Bytes(_) | End::Blocks(_)) && !self.extended();
@@ -478,7 +502,11 @@ impl<'a> Session<'a> {
                 Nanos(u64::MAX / 2)
             };
             let watched = watch.as_ref().map_or(look, Watch::wake);
-            let until = end.min(intervals.wake()).min(look).min(watched);
+            let until = end
+                .min(intervals.wake())
+                .min(look)
+                .min(watched)
+                .min(idle.wake());
             let gate = Arc::clone(&self.gate);
             match self.link.turn(&[self.stop, gate.news_fd()], until) {
                 Ok(Turn::Woken(0)) => return Ending::Interrupted,
@@ -513,11 +541,14 @@ impl<'a> Session<'a> {
         let (Some(target), _) = negotiation::byte_budget(&self.plan, self.extended()) else {
             return false;
         };
-        let senders_done = self
-            .streams
-            .iter()
-            .filter(|stream| stream.sends)
-            .all(StreamHandle::is_finished);
+        // A sender that failed has finished, too.
+        let sent = self.moved(|stream| stream.sends);
+        let senders_done = (sent >= target || !self.plan.client_sends())
+            && self
+                .streams
+                .iter()
+                .filter(|stream| stream.sends)
+                .all(StreamHandle::is_finished);
         let mut receivers = self
             .streams
             .iter()
@@ -529,33 +560,30 @@ impl<'a> Session<'a> {
         if self.extended() && self.plan.protocol == Protocol::Udp {
             return senders_done && self.peer_finished;
         }
-        let received: u64 = self
-            .streams
-            .iter()
-            .filter(|stream| !stream.sends)
-            .map(|stream| {
-                let omitted = stream.live.at_omit_end().map_or(0, |figures| figures.bytes);
-                stream.live.latest().bytes.saturating_sub(omitted)
-            })
-            .sum();
-        let counted = !self.extended() && received >= target;
+        let counted = !self.extended() && self.moved(|stream| !stream.sends) >= target;
         senders_done && (counted || receivers.all(StreamHandle::is_finished))
+    }
+
+    /// Bytes of some streams after the omitted part.
+    fn moved(&self, which: impl Fn(&StreamHandle) -> bool) -> u64 {
+        let streams = self.streams.iter().filter(|stream| which(stream));
+        let bytes = streams.map(|stream| {
+            let omitted = stream.live.at_omit_end().map_or(0, |figures| figures.bytes);
+            stream.live.latest().bytes.saturating_sub(omitted)
+        });
+        bytes.sum()
     }
 
     /// A test whose streams have all ended before their time has failed.
     fn all_failed(&self) -> Option<Ending> {
         let finished = self.gate.finished() >= self.streams.len() as u64;
-        finished.then(|| {
-            Ending::Failed(
-                "every data stream ended before the test did; see the streams' errors".to_owned(),
-            )
-        })
+        finished.then_some(Ending::StreamsEnded)
     }
 
     /// Senders first, so that what is under way arrives; then the word to the server.
     fn stop_streams(&mut self, ending: Ending) -> Ending {
         self.gate.close();
-        if matches!(ending, Ending::Failed(_) | Ending::PeerInterrupted) {
+        if ending.is_failure() {
             self.gate.cut();
             return ending;
         }
@@ -599,6 +627,9 @@ impl<'a> Session<'a> {
         )
     }
 }
+
+/// The server has no place for this test (`IEACCESSDENIED` of `iperf_api.h`).
+const BUSY: i32 = 121;
 
 /// What a server's error number means (upstream's `iperf_api.h`).
 fn refusal(code: i32, errno: i32) -> String {

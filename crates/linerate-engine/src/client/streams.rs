@@ -117,6 +117,7 @@ impl Session<'_> {
             plan: Arc::clone(&self.plan),
             gate: Arc::clone(&self.gate),
             budget: Arc::clone(budget),
+            pool: Arc::clone(&self.pool),
             live: Arc::new(LiveCell::default()),
             peer_extended: self.extended(),
             streams,

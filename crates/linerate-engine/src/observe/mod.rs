@@ -27,6 +27,7 @@ use linerate_model::units::Nanos;
 
 use crate::EngineError;
 use crate::host::{self, HostSamples};
+use crate::sample_pool::SamplePool;
 
 use holders::Holders;
 use scope::Scope;
@@ -36,8 +37,8 @@ use tracked::Tracked;
 pub const MOST_CELLS: usize = 1 << 25;
 /// Connections that are kept, open or closed.
 pub const MOST_CONNECTIONS: usize = 4096;
-/// Readings of the host's counters that are kept: those of ten minutes, then every second one.
-const MOST_HOST_READINGS: usize = 6000;
+/// Memory for the readings of the host's counters: those of half an hour on a host of two CPUs, then every second one.
+const HOST_BYTES: usize = 4 << 20;
 /// A connection that is missing from so many readings in a row is gone: one may miss it.
 const GONE_AFTER: u32 = 2;
 /// For so long the kernel's last word may come later than that: it destroys a socket once nothing of it is left in
@@ -125,7 +126,7 @@ impl<'a> Watcher<'a> {
             asked: BTreeSet::new(),
             sampling: Sampling::default(),
             read_at: Nanos::ZERO,
-            counters: HostSamples::begin_within(None, MOST_HOST_READINGS),
+            counters: HostSamples::begin(None, &SamplePool::new(HOST_BYTES, u64::MAX)),
             protocols: ProtocolsBefore::read(),
             cpu: clock::thread_cpu(),
             notes: Vec::new(),

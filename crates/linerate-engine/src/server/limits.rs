@@ -1,11 +1,13 @@
-//! What a server allows, and what it counts to hold it.
+//! What a server allows.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use linerate_model::plan::{End, Plan};
-use linerate_model::units::{BitRate, Nanos};
+use linerate_kernel::{counters, host, thread};
+use linerate_model::plan::{Direction, End, Pace, Plan, Protocol};
+use linerate_model::units::{BitRate, Bytes, Nanos};
+
+use super::occupancy::Demand;
 
 /// iperf3's error numbers (`iperf_api.h`).
 pub(crate) const RATE_TOO_HIGH: i32 = 27;
@@ -13,35 +15,92 @@ pub(crate) const TOO_LONG: i32 = 37;
 pub(crate) const NOT_AUTHENTICATED: i32 = 142;
 pub(crate) const EXPIRED: i32 = 160;
 pub(crate) const UNUSABLE_PARAMETERS: i32 = 114;
+pub(crate) const BUSY: i32 = 121;
 
-/// The bounds of a server. `None` = none.
+/// What a test's thread, messages and counters of the host take, bytes.
+const TEST_BYTES: usize = 384 << 10;
+/// What a stream's thread takes, with its first samples, bytes: it reads into 32 KiB.
+const TCP_STREAM_BYTES: usize = 128 << 10;
+/// Of UDP it has up to four buffers of 64 KiB, and a window of a million datagrams.
+const UDP_STREAM_BYTES: usize = 448 << 10;
+/// Bytes of each stream that show that a test is one, where it asked for no rate.
+const MOVED_A_STREAM: u64 = 4 << 10;
+/// And at least of all together, whatever rate it asked for.
+const LEAST_MOVED: u64 = 1 << 10;
+
+/// The longest test of `linerate serve` where nothing else is asked for.
+const LONGEST: Nanos = Nanos::from_millis(3_600_000);
+/// Memory of all tests where the host would give more, and less than which no server is started with, bytes.
+const MOST_MEMORY: u64 = 1 << 30;
+const LEAST_MEMORY: u64 = 64 << 20;
+/// Streams of all tests for each CPU, and what that is at least and at most.
+const STREAMS_A_CPU: usize = 256;
+const LEAST_STREAMS: usize = 512;
+const MOST_STREAMS: usize = 4096;
+/// Samples a second for each CPU: a fifth of it is spent on them then.
+const SAMPLES_A_CPU: u64 = 10_000;
+const LEAST_SAMPLES: u64 = 20_000;
+/// Descriptors that a stream takes at most: its socket, its thread's times, a pipe, and one to spare.
+const DESCRIPTORS_A_STREAM: usize = 5;
+/// Descriptors that are left to everything else: listeners, connections that wait, tests.
+const OTHER_DESCRIPTORS: usize = 512;
+
+/// The bounds of a server. Those of all tests together hold whatever each of them is allowed.
 #[derive(Debug, Clone)]
 pub struct ServerLimits {
     /// Tests at once.
     pub clients: usize,
-    /// Tests at once from one address.
+    /// Tests at once from one address; IPv6 counts by networks of 64 bits.
     pub clients_per_address: usize,
+    /// Connections whose test is not admitted yet, and those of one address.
+    pub waiting: usize,
+    /// See [`ServerLimits::waiting`].
+    pub waiting_per_address: usize,
     /// Streams of a test, both directions together.
     pub streams: u16,
+    /// Streams of all tests together; each has a thread. An address gets half of them at most, and a quarter is kept for
+    /// addresses that run no test yet.
+    pub all_streams: usize,
+    /// Memory that all tests together may take, bytes: a quarter of it for samples, a quarter for streams and
+    /// what is sent to clients, the rest for making records and reports of them.
+    pub memory: Bytes,
+    /// Samples a second of all streams together; with more streams each is sampled less often.
+    pub samples_per_second: u64,
     /// Longest test, without the omitted part.
-    pub duration: Option<Nanos>,
-    /// Highest rate of a test, all streams together.
+    pub duration: Nanos,
+    /// Whether a test without an end is refused, as iperf3 does where a longest duration was asked for; otherwise it
+    /// ends after [`ServerLimits::duration`].
+    pub refuses_endless: bool,
+    /// Highest rate of a test, all streams together; `None` = any.
     pub rate: Option<BitRate>,
     /// Over how long that rate is averaged.
     pub rate_window: Nanos,
-    /// A test in which nothing moves for this long is ended.
+    /// A test that moves next to nothing for this long is ended: less than 4 KiB a stream, or half of what the
+    /// rate that it asked for gives.
     pub idle: Nanos,
     /// Networks that may test; empty = all.
     pub allowed: Vec<Network>,
 }
 
 impl Default for ServerLimits {
+    /// By the memory and the CPUs of this machine, and by what its control group leaves.
     fn default() -> Self {
+        let cpus = thread::available_cpus().max(1);
+        let memory = host::facts()
+            .memory_bytes
+            .map_or(LEAST_MEMORY, |all| all / 8);
+        let granted = counters::memory_limit().map_or(memory, |limit| memory.min(limit / 2));
         Self {
             clients: 256,
-            clients_per_address: 128,
+            clients_per_address: 8,
+            waiting: 64,
+            waiting_per_address: 8,
             streams: 256,
-            duration: None,
+            all_streams: (STREAMS_A_CPU * cpus).clamp(LEAST_STREAMS, MOST_STREAMS),
+            memory: Bytes(granted.clamp(LEAST_MEMORY, MOST_MEMORY)),
+            samples_per_second: (SAMPLES_A_CPU * cpus as u64).max(LEAST_SAMPLES),
+            duration: LONGEST,
+            refuses_endless: false,
             rate: None,
             rate_window: Nanos::from_millis(5000),
             idle: Nanos::from_millis(60_000),
@@ -51,22 +110,73 @@ impl Default for ServerLimits {
 }
 
 impl ServerLimits {
+    /// Memory for samples while they are taken, bytes.
+    pub(crate) fn sample_bytes(&self) -> usize {
+        usize::try_from(self.memory.count() / 4).unwrap_or(usize::MAX)
+    }
+
+    /// Memory for what streams, tests and answers to clients hold, bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        usize::try_from(self.memory.count() / 4).unwrap_or(usize::MAX)
+    }
+
+    /// The longest record that is sent to a client, bytes: while it is made it stands in memory three times.
+    pub(crate) fn record_bytes(&self) -> usize {
+        usize::try_from(self.memory.count() / 16).unwrap_or(usize::MAX)
+    }
+
+    /// The same with no more streams than there are descriptors for.
+    pub(crate) fn within_descriptors(mut self, descriptors: u64) -> Self {
+        let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
+        let fit = descriptors.saturating_sub(OTHER_DESCRIPTORS) / DESCRIPTORS_A_STREAM;
+        self.all_streams = self.all_streams.min(fit.max(usize::from(self.streams)));
+        self
+    }
+
+    /// What a test of this plan takes from its admission to its end.
+    pub(crate) fn demand(plan: &Plan) -> Demand {
+        let streams = usize::from(plan.total_streams());
+        let of_stream = match plan.protocol {
+            Protocol::Tcp => TCP_STREAM_BYTES,
+            Protocol::Udp => UDP_STREAM_BYTES,
+        };
+        let spins = plan.pace == Pace::Spin && plan.direction != Direction::Send;
+        Demand {
+            streams,
+            bytes: TEST_BYTES + streams * of_stream,
+            spinning: if spins { usize::from(plan.streams) } else { 0 },
+        }
+    }
+
+    /// Bytes that a test has to move in [`ServerLimits::idle`] so that it counts as one.
+    pub(crate) fn bytes_that_matter(&self, plan: &Plan) -> u64 {
+        let streams = u64::from(plan.total_streams());
+        let asked = plan.rate_bps.map_or(u64::MAX, |rate| {
+            let bits = u128::from(rate.0) * u128::from(streams) * u128::from(self.idle.0);
+            u64::try_from(bits / 8 / 2 / 1_000_000_000).unwrap_or(u64::MAX)
+        });
+        asked.clamp(LEAST_MOVED, MOVED_A_STREAM * streams.max(1))
+    }
+
     /// Why a plan is not run: iperf3's error number and a sentence.
     pub(crate) fn refuse(&self, plan: &Plan) -> Option<(i32, String)> {
         if plan.total_streams() > self.streams {
             let text = format!(
-                "{} streams asked for, {} allowed",
+                "{} streams asked for, {} allowed (--max-streams)",
                 plan.total_streams(),
                 self.streams
             );
             return Some((UNUSABLE_PARAMETERS, text));
         }
-        if let (Some(most), End::TimeNs(asked)) = (self.duration, plan.end)
-            && (asked > most || asked == Nanos::ZERO)
+        if let End::TimeNs(asked) = plan.end
+            && (asked > self.duration || (asked == Nanos::ZERO && self.refuses_endless))
         {
             return Some((
                 TOO_LONG,
-                format!("a test of {asked} asked for, {most} allowed"),
+                format!(
+                    "a test of {asked} asked for, {} allowed (--max-duration)",
+                    self.duration
+                ),
             ));
         }
         if let (Some(most), Some(asked)) = (self.rate, plan.rate_bps) {
@@ -74,7 +184,7 @@ impl ServerLimits {
             if all > most.0 {
                 return Some((
                     RATE_TOO_HIGH,
-                    format!("{} asked for, {most} allowed", BitRate(all)),
+                    format!("{} asked for, {most} allowed (--max-rate)", BitRate(all)),
                 ));
             }
         }
@@ -155,43 +265,6 @@ impl Network {
     }
 }
 
-/// Tests that run, in all and for each address.
-#[derive(Debug, Default)]
-pub(crate) struct Occupancy {
-    total: usize,
-    by_address: HashMap<IpAddr, usize>,
-}
-
-impl Occupancy {
-    /// Takes a place, or says why there is none.
-    pub(crate) fn enter(
-        &mut self,
-        peer: IpAddr,
-        limits: &ServerLimits,
-    ) -> Result<(), &'static str> {
-        if self.total >= limits.clients {
-            return Err("the server runs as many tests as it allows");
-        }
-        let here = self.by_address.entry(peer).or_default();
-        if *here >= limits.clients_per_address {
-            return Err("the server runs as many tests as it allows from this address");
-        }
-        *here += 1;
-        self.total += 1;
-        Ok(())
-    }
-
-    pub(crate) fn leave(&mut self, peer: IpAddr) {
-        self.total = self.total.saturating_sub(1);
-        if let Some(here) = self.by_address.get_mut(&peer) {
-            *here = here.saturating_sub(1);
-            if *here == 0 {
-                self.by_address.remove(&peer);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,33 +299,49 @@ mod tests {
     }
 
     #[test]
-    fn places_are_given_back() {
-        let limits = ServerLimits {
-            clients: 2,
-            clients_per_address: 1,
-            ..ServerLimits::default()
-        };
-        let (a, b) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
-        let mut occupancy = Occupancy::default();
-        assert!(occupancy.enter(a, &limits).is_ok());
-        assert!(occupancy.enter(a, &limits).is_err());
-        assert!(occupancy.enter(b, &limits).is_ok());
-        occupancy.leave(a);
-        assert!(occupancy.enter(a, &limits).is_ok());
-    }
-
-    #[test]
     fn plans_over_the_limits_are_refused_with_iperf3s_numbers() {
         let mut limits = ServerLimits {
-            duration: Some(Nanos::from_millis(5000)),
+            duration: Nanos::from_millis(5000),
             ..ServerLimits::default()
         };
         let mut plan = Plan::new("h");
         assert_eq!(limits.refuse(&plan).unwrap().0, TOO_LONG);
-        limits.duration = None;
+        limits.duration = LONGEST;
         limits.rate = Some(BitRate(1000));
         assert_eq!(limits.refuse(&plan), None);
         plan.rate_bps = Some(BitRate(1001));
         assert_eq!(limits.refuse(&plan).unwrap().0, RATE_TOO_HIGH);
+    }
+
+    #[test]
+    fn a_test_without_an_end_is_refused_only_where_iperf3_does() {
+        let mut limits = ServerLimits::default();
+        let mut plan = Plan::new("h");
+        plan.end = End::TimeNs(Nanos::ZERO);
+        assert_eq!(limits.refuse(&plan), None);
+        limits.refuses_endless = true;
+        assert_eq!(limits.refuse(&plan).unwrap().0, TOO_LONG);
+    }
+
+    #[test]
+    fn next_to_nothing_is_nothing() {
+        let limits = ServerLimits::default();
+        let mut plan = Plan::new("h");
+        assert_eq!(limits.bytes_that_matter(&plan), 4096);
+        plan.streams = 128;
+        assert_eq!(limits.bytes_that_matter(&plan), 128 * 4096);
+        // 1000 bit/s are 7500 bytes a minute and stream.
+        plan.streams = 1;
+        plan.rate_bps = Some(BitRate(1000));
+        assert_eq!(limits.bytes_that_matter(&plan), 3750);
+        plan.rate_bps = Some(BitRate(1));
+        assert_eq!(limits.bytes_that_matter(&plan), 1024);
+    }
+
+    #[test]
+    fn the_defaults_fit_the_machine() {
+        let limits = ServerLimits::default();
+        assert!((LEAST_MEMORY..=MOST_MEMORY).contains(&limits.memory.count()));
+        assert!(limits.within_descriptors(1024).all_streams <= 256);
     }
 }

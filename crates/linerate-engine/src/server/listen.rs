@@ -13,6 +13,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use crate::error::EngineError;
 
 use super::ServerOptions;
+use super::occupancy::{self, Site};
 
 /// Connections that the kernel may hold for us.
 const BACKLOG: i32 = 512;
@@ -216,7 +217,11 @@ impl Pending {
     }
 }
 
-/// Accepts what waits. When too many are on their way, the oldest goes.
+/// A connection of a well-behaved client has sent its 37 bytes by then, with its first packet.
+const PROMPT: Nanos = Nanos::from_millis(1000);
+
+/// Accepts what waits. When too many are on their way, the oldest goes where it is late, or else that of the address with
+/// the most.
 pub(super) fn accept_all(
     listener: &TcpListener,
     pending: &mut Vec<Pending>,
@@ -237,10 +242,11 @@ pub(super) fn accept_all(
         if stream.set_nonblocking(true).is_err() {
             continue;
         }
+        let now = clock::monotonic();
         if pending.len() >= most {
-            pending.remove(0);
+            pending.remove(least_missed(pending, now.plus(patience)));
         }
-        let deadline = clock::monotonic().plus(patience);
+        let deadline = now.plus(patience);
         pending.push(Pending {
             stream,
             peer,
@@ -249,4 +255,15 @@ pub(super) fn accept_all(
             have: 0,
         });
     }
+}
+
+/// Which of them goes; `newest` is the deadline that one more has.
+fn least_missed(pending: &[Pending], newest: Nanos) -> usize {
+    let late = pending
+        .first()
+        .is_some_and(|oldest| newest.since(oldest.deadline) > PROMPT);
+    let site = |one: &Pending| Site::of(one.peer.ip());
+    let most = occupancy::most_frequent(pending.iter().map(site)).filter(|_| !late);
+    most.and_then(|most| pending.iter().position(|one| site(one) == most))
+        .unwrap_or(0)
 }

@@ -7,6 +7,7 @@
 mod congestion;
 mod limits;
 mod listen;
+mod occupancy;
 mod running;
 mod session;
 mod telling;
@@ -22,8 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use linerate_kernel::clock;
 use linerate_kernel::event::EventFd;
 use linerate_kernel::poll::{self, Interest, PollEntry};
-use linerate_kernel::process;
-use linerate_model::plan::{DEFAULT_PORT, Family, Plan};
+use linerate_kernel::{process, thread};
+use linerate_model::plan::{DEFAULT_PORT, Family, Pace, Plan};
 use linerate_model::progress::Event;
 use linerate_model::record::{RunRecord, Software};
 use linerate_model::units::{BitRate, Nanos};
@@ -31,15 +32,17 @@ use linerate_wire::cookie::Cookie;
 
 use crate::auth::Verifier;
 use crate::error::EngineError;
+use crate::sample_pool::SamplePool;
 
 pub use limits::{Network, NetworkError, ServerLimits};
 
 use congestion::AcceptedCongestion;
-use limits::Occupancy;
 use listen::{Listeners, Pending};
+use occupancy::{Demand, Occupancy, Site};
 
-/// A connection that has not sent its 37 bytes by then is closed.
-const COOKIE_PATIENCE: Nanos = Nanos::from_millis(5000);
+/// A connection that has not sent its 37 bytes by then is closed, and so is one whose parameters and credentials have not come
+/// as long after those.
+const ADMISSION_PATIENCE: Nanos = Nanos::from_millis(5000);
 /// Connections that may be on their way to their 37 bytes.
 const MOST_PENDING: usize = 512;
 /// How long ended sessions may take to leave.
@@ -78,6 +81,9 @@ pub struct ServerOptions {
     /// All TCP streams of a test together are read no faster than this: an application that is slow on
     /// purpose.
     pub read_rate: Option<BitRate>,
+    /// The kernel gives a data connection up whose bytes stay unacknowledged for this long; `None` = as long as it
+    /// repeats them.
+    pub send_timeout: Option<Nanos>,
 }
 
 impl std::fmt::Debug for ServerOptions {
@@ -105,6 +111,7 @@ impl Default for ServerOptions {
             grace: Nanos::from_millis(10_000),
             output: None,
             read_rate: None,
+            send_timeout: None,
         }
     }
 }
@@ -139,6 +146,8 @@ pub enum ServerEvent {
     },
     /// A client was turned away, or failed before its streams ran.
     Refused {
+        /// Its number, where one was given to it.
+        test: Option<u64>,
         /// The client.
         peer: SocketAddr,
         /// Why.
@@ -199,6 +208,10 @@ pub(crate) struct Shared {
     pub(crate) options: ServerOptions,
     pub(crate) observe: Observer,
     congestion: AcceptedCongestion,
+    /// For the samples of all tests.
+    pub(crate) pool: Arc<SamplePool>,
+    /// Credentials are checked, and records made for clients, one at a time.
+    pub(crate) turn: Mutex<()>,
     pub(crate) terminate: EventFd,
     sessions: Mutex<Sessions>,
     left: EventFd,
@@ -210,7 +223,6 @@ struct Sessions {
     occupancy: Occupancy,
     /// Addresses from which a stock client is opening UDP streams: those carry no identity.
     opening_udp: Vec<IpAddr>,
-    running: usize,
     counted: u64,
 }
 
@@ -235,13 +247,13 @@ impl Shared {
             .retain(|address| *address != peer);
     }
 
-    fn leave(&self, cookie: &Cookie, peer: IpAddr) {
-        let mut sessions = self.sessions();
-        sessions.by_cookie.remove(cookie);
-        sessions.occupancy.leave(peer);
-        sessions.running -= 1;
-        drop(sessions);
-        drop(self.left.raise());
+    /// Takes memory for what is sent to a client: as much of `wanted` bytes as there is.
+    pub(crate) fn hold(&self, wanted: usize) -> Held<'_> {
+        let bytes = self.sessions().occupancy.hold(wanted, &self.options.limits);
+        Held {
+            shared: self,
+            bytes,
+        }
     }
 }
 
@@ -254,8 +266,11 @@ pub struct Server {
 impl Server {
     /// Opens the sockets.
     pub fn bind(options: ServerOptions, observe: Observer) -> Result<Self, EngineError> {
-        // Where it cannot be raised, fewer clients fit, and those that do not are told so.
-        drop(process::raise_descriptor_limit());
+        let mut options = options;
+        // Where it cannot be raised, fewer streams fit, and those that do not are refused.
+        if let Ok(descriptors) = process::raise_descriptor_limit() {
+            options.limits = options.limits.within_descriptors(descriptors);
+        }
         let listeners = Listeners::open(&options)?;
         let congestion = if options.inherited.is_empty() {
             AcceptedCongestion::prepare(&listeners.tcp)
@@ -268,7 +283,10 @@ impl Server {
                 source,
             })
         };
+        let limits = &options.limits;
         let shared = Shared {
+            pool: SamplePool::new(limits.sample_bytes(), limits.samples_per_second),
+            turn: Mutex::new(()),
             options,
             observe,
             congestion,
@@ -285,6 +303,11 @@ impl Server {
     /// Where it listens.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.listeners.addresses()
+    }
+
+    /// The bounds in force.
+    pub fn limits(&self) -> &ServerLimits {
+        &self.shared.options.limits
     }
 
     /// Serves until `finish` (running tests may end within the grace) or `stop` (they are ended at
@@ -361,7 +384,7 @@ impl Server {
             .zip(&ready[tcp_from..])
             .filter(|(_, ready)| **ready)
         {
-            listen::accept_all(listener, pending, MOST_PENDING, COOKIE_PATIENCE);
+            listen::accept_all(listener, pending, MOST_PENDING, ADMISSION_PATIENCE);
         }
         for (listener, _) in self
             .listeners
@@ -377,7 +400,7 @@ impl Server {
 
     fn one_off_is_over(&self) -> bool {
         let sessions = self.shared.sessions();
-        sessions.counted > 0 && sessions.running == 0
+        sessions.counted > 0 && sessions.occupancy.present() == 0
     }
 
     fn read_pending(&self, pending: &mut Vec<Pending>, ready: &[bool]) {
@@ -403,6 +426,13 @@ impl Server {
 
     /// A connection has said its cookie: it is a data stream of a test, or a new test.
     fn place(&self, cookie: Cookie, connection: Pending) {
+        let peer = connection.peer;
+        let address = peer.ip().to_canonical();
+        let limits = &self.shared.options.limits;
+        if !limits.allows(address) {
+            self.refuse(&connection, "its network is not allowed");
+            return;
+        }
         let mut sessions = self.shared.sessions();
         if let Some(entry) = sessions.by_cookie.get(&cookie).cloned() {
             drop(sessions);
@@ -413,15 +443,12 @@ impl Server {
             }
             return;
         }
-        let peer = connection.peer;
-        let address = peer.ip().to_canonical();
-        let limits = &self.shared.options.limits;
-        let refused = if !limits.allows(address) {
-            Err("its network is not allowed")
-        } else if self.shared.options.one_off && sessions.counted > 0 {
+        let (number, site) = (sessions.counted + 1, Site::of(address));
+        let refused = if self.shared.options.one_off && sessions.counted > 0 {
             Err("one test was asked for and it runs already")
         } else {
-            sessions.occupancy.enter(address, limits)
+            let handle = connection.stream.try_clone().ok();
+            sessions.occupancy.wait(number, site, handle, limits)
         };
         if let Err(reason) = refused {
             drop(sessions);
@@ -429,7 +456,7 @@ impl Server {
             return;
         }
         let Ok(news) = EventFd::new() else {
-            sessions.occupancy.leave(address);
+            sessions.occupancy.stop_waiting(number);
             drop(sessions);
             self.refuse(&connection, "the server has no file descriptors left");
             return;
@@ -440,27 +467,24 @@ impl Server {
             state: Mutex::new(EntryState::default()),
         });
         sessions.by_cookie.insert(cookie, Arc::clone(&entry));
-        sessions.counted += 1;
-        sessions.running += 1;
-        let test = sessions.counted;
+        sessions.counted = number;
         drop(sessions);
         let shared = Arc::clone(&self.shared);
         let place = Place {
             shared: Arc::clone(&shared),
             cookie,
-            address,
+            site,
+            number,
+            admitted: None,
         };
         let spawned = std::thread::Builder::new()
-            .name(format!("test {test}"))
+            .name(format!("test {number}"))
             .stack_size(512 << 10)
-            .spawn(move || {
-                // Leaves the server's books when the thread ends, however it ends.
-                let _place = place;
-                session::run(&shared, &entry, test, cookie, connection.stream, peer);
-            });
+            .spawn(move || session::run(&shared, &entry, place, connection.stream, peer));
         if let Err(error) = spawned {
-            // The closure, and with it its place in the books, was dropped.
+            // The closure, and with it the place, was dropped.
             (self.shared.observe)(ServerEvent::Refused {
+                test: None,
                 peer,
                 reason: format!("no thread for it: {error}"),
             });
@@ -474,6 +498,7 @@ impl Server {
             &[0xFF],
         ));
         (self.shared.observe)(ServerEvent::Refused {
+            test: None,
             peer: connection.peer,
             reason: reason.to_owned(),
         });
@@ -489,16 +514,69 @@ impl Server {
     }
 }
 
-/// A test's place in the server's books.
-struct Place {
+/// A connection's place in the server: it waits for admission, then runs a test. Dropping it gives it back, however its
+/// thread ends.
+pub(crate) struct Place {
     shared: Arc<Shared>,
-    cookie: Cookie,
-    address: IpAddr,
+    pub(crate) cookie: Cookie,
+    site: Site,
+    /// Counted from 1.
+    pub(crate) number: u64,
+    admitted: Option<Demand>,
+}
+
+impl Place {
+    /// Admits the test, or says what there is too little of.
+    pub(crate) fn admit(&mut self, plan: &mut Plan) -> Result<(), String> {
+        let limits = &self.shared.options.limits;
+        let mut sessions = self.shared.sessions();
+        let spinning = ServerLimits::demand(plan).spinning;
+        if !sessions
+            .occupancy
+            .may_spin(spinning, thread::available_cpus())
+        {
+            plan.pace = Pace::Sleep;
+        }
+        let demand = ServerLimits::demand(plan);
+        sessions
+            .occupancy
+            .admit(self.number, self.site, demand, limits)?;
+        self.admitted = Some(demand);
+        Ok(())
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.shared.leave(&self.cookie, self.address);
+        let mut sessions = self.shared.sessions();
+        sessions.by_cookie.remove(&self.cookie);
+        match self.admitted {
+            Some(demand) => sessions.occupancy.leave(self.site, demand),
+            None => sessions.occupancy.stop_waiting(self.number),
+        }
+        drop(sessions);
+        drop(self.shared.left.raise());
+    }
+}
+
+/// Memory that a session holds for a while; dropping it gives it back.
+pub(crate) struct Held<'a> {
+    shared: &'a Shared,
+    pub(crate) bytes: usize,
+}
+
+impl Held<'_> {
+    /// Gives back what is not needed.
+    pub(crate) fn keep(&mut self, bytes: usize) {
+        let spare = self.bytes.saturating_sub(bytes);
+        self.bytes -= spare;
+        self.shared.sessions().occupancy.give_back(spare);
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.shared.sessions().occupancy.give_back(self.bytes);
     }
 }
 
@@ -508,7 +586,7 @@ fn wait_until_left(shared: &Shared, bound: Nanos, stop: Option<BorrowedFd<'_>>) 
     let read = Interest::READ;
     loop {
         let left = until.since(clock::monotonic());
-        if shared.sessions().running == 0 || left == Nanos::ZERO {
+        if shared.sessions().occupancy.present() == 0 || left == Nanos::ZERO {
             return;
         }
         let mut entries = vec![PollEntry::new(shared.left.as_fd(), read)];

@@ -13,6 +13,7 @@ use linerate_model::record::{
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_wire::control::ServerEvent as Said;
 use linerate_wire::udp::HANDSHAKE_ANSWER;
+use serde::Serialize;
 
 use crate::control::Turn;
 use crate::gate::Gate;
@@ -21,10 +22,10 @@ use crate::intervals::Intervals;
 use crate::results;
 use crate::stream::{self, StreamHandle};
 
-use super::Shared;
 use super::limits::{EXPIRED, RATE_TOO_HIGH};
 use super::session::{ANSWER_AGAIN, PATIENCE, Refusal, Session};
 use super::telling::Telling;
+use super::{Held, Shared};
 
 /// How much longer than planned a client may take to end its test.
 const OVERTIME: Nanos = Nanos::from_millis(30_000);
@@ -56,15 +57,15 @@ pub(super) struct Running {
     /// Duplicates of a stock client's UDP sockets, to answer again on, and when to.
     pub(super) answer_again: Vec<std::net::UdpSocket>,
     pub(super) events: Vec<Event>,
-    /// The client asked for our report.
-    pub(super) keep_events: bool,
+    /// Where the client asked for our report: figures of so many streams in an interval can still be kept for it.
+    pub(super) keep_events: Option<usize>,
     /// How often the client wants to be told what arrives.
     pub(super) told_every_ns: Option<u64>,
     pub(super) control: ControlFacts,
     pub(super) started_at_unix_ms: u64,
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
     pub(super) fn measure(
         &mut self,
         running: &mut Running,
@@ -84,10 +85,15 @@ impl Session<'_> {
 
     fn follow(&mut self, running: &mut Running, start: Nanos, intervals: &mut Intervals) -> Ending {
         let planned = match running.plan.end {
-            End::TimeNs(Nanos(0)) | End::Bytes(_) | End::Blocks(_) => None,
+            End::Bytes(_) | End::Blocks(_) => None,
+            End::TimeNs(Nanos(0)) => {
+                let longest = self.shared.options.limits.duration;
+                Some(start.plus(running.plan.omit_ns).plus(longest))
+            }
             End::TimeNs(span) => Some(start.plus(running.plan.omit_ns).plus(span).plus(OVERTIME)),
         };
-        let mut watch = Watch::new(start);
+        let matters = self.shared.options.limits.bytes_that_matter(&running.plan);
+        let mut watch = Watch::new(start, matters);
         let mut told_finishing = false;
         let mut telling = Telling::new(running.told_every_ns, start, running.streams.len());
         loop {
@@ -95,9 +101,7 @@ impl Session<'_> {
             if let Some(interval) = intervals.take(now, &running.streams) {
                 let event = Event::Interval(interval);
                 self.tell(&event);
-                if running.keep_events {
-                    running.events.push(event);
-                }
+                running.keep(event);
             }
             if let Some(ending) = watch.look(now, self.shared, running, planned) {
                 return ending;
@@ -172,19 +176,17 @@ impl Session<'_> {
             );
             drop(self.link.flush());
         }
-        let (records, sockets): (Vec<StreamRecord>, Vec<_>) = running
-            .streams
-            .drain(..)
-            .filter_map(StreamHandle::join)
-            .map(|result| (result.record, result.socket))
-            .unzip();
+        let (mut records, mut sockets): (Vec<StreamRecord>, Vec<_>) = (Vec::new(), Vec::new());
+        for result in running.streams.drain(..).filter_map(StreamHandle::join) {
+            records.push(result.record);
+            sockets.push(result.socket);
+            self.shares.push(result.share);
+        }
         if let Some(interval) = intervals.last(&records, running.gate.stopped().unwrap_or_default())
         {
             let event = Event::Interval(interval);
             self.tell(&event);
-            if running.keep_events {
-                running.events.push(event);
-            }
+            running.keep(event);
         }
         // Asked for before our half is made: the client makes its own meanwhile.
         let asked = if complete {
@@ -256,7 +258,7 @@ impl Session<'_> {
             started_at_unix_ms: running.started_at_unix_ms,
             plan: Plan::clone(&running.plan),
             outcome,
-            cookie: self.cookie.text().into_owned(),
+            cookie: self.place.cookie.text().into_owned(),
             control: running.control.clone(),
             client: None,
             server: Some(half),
@@ -265,6 +267,35 @@ impl Session<'_> {
             notes: Vec::new(),
             counter_runs: Vec::new(),
         }
+    }
+
+    /// Sends our half as JSON of at most `bound` bytes, and no more than there is memory for: where it is longer, it has every
+    /// second sample, or fewer, and says so. What is held for it is given back when the client has read it.
+    fn send_half(&mut self, half: &EndRecord, bound: u64) -> Result<Held<'a>, Refusal> {
+        let shared = self.shared;
+        // One at a time: a copy with fewer samples takes memory as well.
+        let turn = shared.turn.lock();
+        let wanted = usize::try_from(bound).unwrap_or(usize::MAX);
+        let full = json_bytes(half);
+        let most = wanted.min(shared.options.limits.record_bytes());
+        let mut held = shared.hold(full.min(most));
+        let mut factor: usize = 1;
+        let mut length = full;
+        let mut json = None;
+        while length > held.bytes && factor < 1 << 22 {
+            factor *= 2;
+            let fewer = half.thinned(factor);
+            length = json_bytes(&fewer);
+            if length <= held.bytes || factor == 1 << 22 {
+                json = Some(to_json(&fewer, length));
+            }
+        }
+        let json = json.unwrap_or_else(|| to_json(half, length));
+        held.keep(json.len());
+        self.link.machine.send_end(json)?;
+        self.link.flush()?;
+        drop(turn);
+        Ok(held)
     }
 
     fn ask_for_results(&mut self) -> Result<(), Refusal> {
@@ -280,16 +311,20 @@ impl Session<'_> {
         peer: &mut Option<PeerResults>,
     ) -> Result<(), Refusal> {
         let until = clock::monotonic().plus(PATIENCE.plus(PATIENCE));
+        // For what is on its way to the client.
+        let mut held = None;
         loop {
             match self.next(until)? {
                 Said::PeerResults(theirs) => {
                     *peer = Some(results::from_peer(theirs));
                     let mut ours =
                         results::of_streams(&half.streams, half.start_ns, half.end_ns, half.cpu);
-                    if let (true, Some(output)) = (running.keep_events, &self.shared.options.output)
+                    if let (Some(_), Some(output)) =
+                        (running.keep_events, &self.shared.options.output)
                     {
+                        let without_samples = half.thinned(usize::MAX);
                         let so_far =
-                            self.record(running, Outcome::Completed, half.clone(), peer.clone());
+                            self.record(running, Outcome::Completed, without_samples, peer.clone());
                         ours.server_output_text = Some(output(&so_far, &running.events));
                     }
                     self.link.machine.send_results(&ours)?;
@@ -301,10 +336,13 @@ impl Session<'_> {
                 Said::EndRequested { max_bytes } => {
                     // The answers about our clock first.
                     self.link.flush()?;
-                    self.link.machine.send_end(within(half, max_bytes))?;
+                    held = Some(self.send_half(half, max_bytes)?);
                     self.link.machine.display_results()?;
                 }
-                Said::Done => return Ok(()),
+                Said::Done => {
+                    drop(held);
+                    return Ok(());
+                }
                 Said::ClientTerminated => {
                     return Err(Refusal::Gone("the client stopped".to_owned()));
                 }
@@ -315,6 +353,20 @@ impl Session<'_> {
 }
 
 impl Running {
+    /// Keeps an interval for the client that wants our report, while there is room for it.
+    fn keep(&mut self, event: Event) {
+        let of = |event: &Event| match event {
+            Event::Interval(interval) => interval.streams.len().max(1),
+            _ => 1,
+        };
+        if let Some(room) = &mut self.keep_events
+            && let Some(left) = room.checked_sub(of(&event))
+        {
+            *room = left;
+            self.events.push(event);
+        }
+    }
+
     /// A stock client's opening datagram was answered once; if nothing comes, the answer was lost.
     fn answer_stock_clients(&mut self, now: Nanos, start: Nanos) {
         if self.answer_again.is_empty() {
@@ -356,13 +408,16 @@ fn senders_finished(running: &Running) -> bool {
 /// What a server holds a running test to.
 struct Watch {
     moved: (Nanos, u64),
+    /// Fewer bytes than this are none.
+    matters: u64,
     window: (Nanos, u64),
 }
 
 impl Watch {
-    fn new(start: Nanos) -> Self {
+    fn new(start: Nanos, matters: u64) -> Self {
         Self {
             moved: (start, 0),
+            matters,
             window: (start, 0),
         }
     }
@@ -380,12 +435,16 @@ impl Watch {
             .iter()
             .map(|stream| stream.live.latest().bytes)
             .sum();
-        if bytes > self.moved.1 {
+        if bytes >= self.moved.1.saturating_add(self.matters) {
             self.moved = (now, bytes);
         }
         let idle = now.since(self.moved.0);
         if idle > limits.idle {
-            return Some(Ending::Bound(EXPIRED, format!("nothing moved for {idle}")));
+            let text = format!(
+                "less than {} B moved in {idle} (--idle-timeout)",
+                self.matters
+            );
+            return Some(Ending::Bound(EXPIRED, text));
         }
         if planned.is_some_and(|planned| now > planned) {
             return Some(Ending::Bound(
@@ -393,12 +452,13 @@ impl Watch {
                 "it did not end its test in time".to_owned(),
             ));
         }
-        if let (Some(most), Some(start)) = (limits.duration, running.gate.started())
+        let most = limits.duration;
+        if let Some(start) = running.gate.started()
             && now.since(start) > most.plus(running.plan.omit_ns).plus(OVERTIME)
         {
             return Some(Ending::Bound(
                 EXPIRED,
-                format!("it ran longer than the {most} allowed"),
+                format!("it ran longer than the {most} allowed (--max-duration)"),
             ));
         }
         let span = now.since(self.window.0);
@@ -418,24 +478,26 @@ impl Watch {
     }
 }
 
-/// Our half as JSON of at most `bound` bytes: where it is longer, samples are thinned and say so.
-fn within(half: &EndRecord, bound: u64) -> Vec<u8> {
-    let mut factor: usize = 1;
-    loop {
-        let mut thinner = half.clone();
-        if factor > 1 {
-            for stream in &mut thinner.streams {
-                stream.samples = stream.samples.thinned(factor);
-                stream.thinned = stream
-                    .thinned
-                    .saturating_mul(u32::try_from(factor).unwrap_or(u32::MAX));
-            }
-            thinner.counters = thinner.counters.thinned(factor);
+/// How long a value is as JSON.
+fn json_bytes(value: &impl Serialize) -> usize {
+    struct Counter(usize);
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
         }
-        let json = serde_json::to_vec(&thinner).unwrap_or_default();
-        if json.len() as u64 <= bound || factor > 1 << 22 {
-            return json;
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
         }
-        factor *= 2;
     }
+    let mut counter = Counter(0);
+    drop(serde_json::to_writer(&mut counter, value));
+    counter.0
+}
+
+/// A value as JSON of a length that is known.
+fn to_json(value: &impl Serialize, length: usize) -> Vec<u8> {
+    let mut json = Vec::with_capacity(length);
+    drop(serde_json::to_writer(&mut json, value));
+    json
 }

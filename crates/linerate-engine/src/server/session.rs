@@ -11,7 +11,7 @@ use linerate_model::record::{ControlFacts, Flow, RunRecord};
 use linerate_model::tcp_info::TcpFacts;
 use linerate_model::units::{BitRate, Nanos};
 use linerate_wire::control::{Limits, ServerControl, ServerEvent as Said};
-use linerate_wire::cookie::{self, Cookie};
+use linerate_wire::cookie;
 use linerate_wire::extension::{self, Hello};
 use linerate_wire::parameters::{Parameters, Protocol as WireProtocol};
 use linerate_wire::udp::HANDSHAKE_ANSWER;
@@ -23,12 +23,13 @@ use crate::half::Before;
 use crate::host;
 use crate::live::LiveCell;
 use crate::negotiation::{self, byte_budget, stream_id};
+use crate::sample_pool::Share;
 use crate::sockets;
 use crate::stream::{self, PeerSent, StreamContext, StreamHandle, StreamSocket};
 
-use super::limits::{NOT_AUTHENTICATED, UNUSABLE_PARAMETERS};
+use super::limits::{BUSY, NOT_AUTHENTICATED, UNUSABLE_PARAMETERS};
 use super::running::Running;
-use super::{Arrival, Entry, ServerEvent, Shared};
+use super::{ADMISSION_PATIENCE, Arrival, Entry, Place, ServerEvent, Shared};
 
 /// A client that says nothing when it is its turn is let go.
 pub(super) const PATIENCE: Nanos = Nanos::from_millis(15_000);
@@ -36,6 +37,10 @@ pub(super) const PATIENCE: Nanos = Nanos::from_millis(15_000);
 const TURN_PATIENCE: Nanos = Nanos::from_millis(25_000);
 /// A stock client that did not get the answer to its opening datagram does not ask again.
 pub(super) const ANSWER_AGAIN: Nanos = Nanos::from_millis(300);
+
+/// Figures of a stream in an interval that are kept for the report that a client asked for: those of an hour with four
+/// streams.
+const EVENTS_KEPT: usize = 14_400;
 
 /// Why a session ended before there was a record.
 pub(super) enum Refusal {
@@ -61,12 +66,18 @@ impl From<linerate_wire::error::ProtocolError> for Refusal {
 pub(super) fn run(
     shared: &Shared,
     entry: &Entry,
-    test: u64,
-    cookie: Cookie,
+    place: Place,
     stream: TcpStream,
     peer: SocketAddr,
 ) {
-    let refused = |reason: String| (shared.observe)(ServerEvent::Refused { peer, reason });
+    let test = place.number;
+    let refused = |reason: String| {
+        (shared.observe)(ServerEvent::Refused {
+            test: Some(test),
+            peer,
+            reason,
+        });
+    };
     shared.congestion.settle(&stream, peer, None);
     if let Err(error) = sockets::prepare_control(&stream) {
         refused(format!("its control connection cannot be used: {error}"));
@@ -76,12 +87,13 @@ pub(super) fn run(
     let mut session = Session {
         shared,
         entry,
-        test,
-        cookie,
+        place,
+        until: clock::monotonic().plus(ADMISSION_PATIENCE),
         peer,
         link,
         extended: false,
         udp_turn: false,
+        shares: Vec::new(),
     };
     let outcome = session.serve();
     if session.udp_turn {
@@ -108,12 +120,15 @@ pub(super) fn run(
 pub(super) struct Session<'a> {
     pub(super) shared: &'a Shared,
     pub(super) entry: &'a Entry,
-    pub(super) test: u64,
-    pub(super) cookie: Cookie,
+    pub(super) place: Place,
+    /// When its parameters must have come.
+    until: Nanos,
     pub(super) peer: SocketAddr,
     pub(super) link: Link<ServerControl>,
     pub(super) extended: bool,
     pub(super) udp_turn: bool,
+    /// What the samples of the record take, until it is dropped.
+    pub(super) shares: Vec<Share>,
 }
 
 impl Session<'_> {
@@ -126,26 +141,28 @@ impl Session<'_> {
         let started_at_unix_ms = clock::wall().0 / 1_000_000;
         let event = Event::Connected {
             control: control.clone(),
-            cookie: self.cookie.text().into_owned(),
+            cookie: self.place.cookie.text().into_owned(),
             at_unix_ms: started_at_unix_ms,
         };
         self.tell(&event);
         let mut running = self.open_streams(plan, &parameters)?;
-        running.keep_events = parameters.get_server_output;
+        running.keep_events = parameters.get_server_output.then_some(EVENTS_KEPT);
         running.told_every_ns = parameters
             .linerate
             .as_ref()
             .and_then(|extension| extension.received_ns);
         running.control = control;
         running.started_at_unix_ms = started_at_unix_ms;
-        running.events.insert(0, event);
+        if running.keep_events.is_some() {
+            running.events.insert(0, event);
+        }
         let (ending, mut intervals) = self.measure(&mut running)?;
         Ok(self.conclude(&mut running, ending, &mut intervals))
     }
 
     pub(super) fn tell(&self, event: &Event) {
         (self.shared.observe)(ServerEvent::Progress {
-            test: self.test,
+            test: self.place.number,
             event: event.clone(),
         });
     }
@@ -182,9 +199,8 @@ impl Session<'_> {
     }
 
     fn parameters(&mut self) -> Result<Parameters, Refusal> {
-        let until = clock::monotonic().plus(PATIENCE);
         loop {
-            match self.next(until)? {
+            match self.next(self.until)? {
                 Said::Parameters { parameters, .. } => return Ok(parameters),
                 Said::ClientTerminated => {
                     return Err(Refusal::Gone("it stopped before the test".to_owned()));
@@ -209,21 +225,28 @@ impl Session<'_> {
                 .authtoken
                 .as_deref()
                 .ok_or("it sent no credentials".to_owned());
+            // One at a time: whoever asks with wrong ones takes one CPU at most.
+            let turn = self.shared.turn.lock();
             let verified = token.and_then(|token| verifier.verify(token, clock::wall()));
+            drop(turn);
             user = Some(verified.map_err(|reason| Refusal::Error(NOT_AUTHENTICATED, reason))?);
         }
         let host = self.peer.ip().to_string();
-        let plan = negotiation::plan(
+        let mut plan = negotiation::plan(
             parameters,
             &host,
             self.peer.port(),
             self.shared.options.interval,
         );
+        plan.send_timeout_ns = self.shared.options.send_timeout;
         if let Some((code, reason)) = self.shared.options.limits.refuse(&plan) {
             return Err(Refusal::Error(code, reason));
         }
+        self.place
+            .admit(&mut plan)
+            .map_err(|reason| Refusal::Error(BUSY, reason))?;
         (self.shared.observe)(ServerEvent::Accepted {
-            test: self.test,
+            test: self.place.number,
             peer: self.peer,
             user,
             plan: Box::new(plan.clone()),
@@ -292,7 +315,7 @@ impl Session<'_> {
         self.link.machine.create_streams()?;
         self.link.flush()?;
         // Read while they are on their way; no payload is sent on them before all stand.
-        let before = Before::read(host::facts(), self.peer.ip());
+        let before = Before::read(host::facts(), self.peer.ip(), &self.shared.pool);
         let arrivals = self.gather(&plan, ours)?;
         if self.udp_turn {
             self.udp_turn = false;
@@ -409,7 +432,7 @@ impl Session<'_> {
             before,
             answer_again: Vec::new(),
             events: Vec::new(),
-            keep_events: false,
+            keep_events: None,
             told_every_ns: None,
             control: ControlFacts::default(),
             started_at_unix_ms: 0,
@@ -435,6 +458,7 @@ impl Session<'_> {
                 plan: Arc::clone(&plan),
                 gate: Arc::clone(&gate),
                 budget: Arc::clone(&budget),
+                pool: Arc::clone(&self.shared.pool),
                 live: Arc::new(LiveCell::default()),
                 peer_extended: self.extended,
                 streams: count,

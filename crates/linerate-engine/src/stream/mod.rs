@@ -26,6 +26,7 @@ use linerate_wire::extension::{Finishing, FinishingStream};
 use crate::budget::Budget;
 use crate::gate::Gate;
 use crate::live::LiveCell;
+use crate::sample_pool::{SamplePool, Share};
 
 /// How long a `-t` test's senders wait for the last acknowledgement after the end.
 pub(crate) const DRAIN_BOUND: Nanos = Nanos::from_millis(2000);
@@ -49,6 +50,8 @@ pub(crate) struct StreamContext {
     pub(crate) plan: Arc<Plan>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) budget: Arc<Budget>,
+    /// What its samples may take, with those of other streams.
+    pub(crate) pool: Arc<SamplePool>,
     pub(crate) live: Arc<LiveCell>,
     /// The peer is a linerate: ends of data are told in band, counts are told after the test.
     pub(crate) peer_extended: bool,
@@ -100,6 +103,8 @@ pub(crate) enum StreamSocket {
 pub(crate) struct StreamResult {
     pub(crate) record: StreamRecord,
     pub(crate) socket: Option<StreamSocket>,
+    /// What the record's samples take, until the record is dropped.
+    pub(crate) share: Share,
 }
 
 /// A stream that runs.

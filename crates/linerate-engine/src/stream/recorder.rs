@@ -15,6 +15,7 @@ use linerate_model::units::Nanos;
 use socket2::{SockAddr, SockRef};
 
 use crate::live::{LiveFigures, LiveTcp, LiveUdp};
+use crate::sample_pool::Share;
 use crate::samples::SampleStore;
 
 use super::StreamContext;
@@ -99,7 +100,7 @@ impl<'a> Recorder<'a> {
             omit_ends: None,
             omitted_until: None,
             omitted_bytes: 0,
-            store: SampleStore::new(names, context.plan.sample_ns, context.streams),
+            store: SampleStore::new(names, context.plan.sample_ns, &context.pool),
             values: Vec::with_capacity(fields.len().max(UDP_COLUMNS.len())),
             fields,
             shown: Nanos::ZERO,
@@ -324,7 +325,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// The record of a TCP stream, with the kernel's last word.
-    pub(super) fn finish_tcp(mut self, stream: &std::net::TcpStream) -> StreamRecord {
+    pub(super) fn finish_tcp(mut self, stream: &std::net::TcpStream) -> (StreamRecord, Share) {
         let fd = stream.as_fd();
         self.finishing = true;
         self.tick_tcp(clock::monotonic(), fd);
@@ -333,7 +334,7 @@ impl<'a> Recorder<'a> {
             .flatten()
             .as_ref()
             .map(TcpFacts::from);
-        let mut record = self.finish(fd);
+        let (mut record, share) = self.finish(fd);
         record.congestion = tcp::congestion(fd).ok();
         record.mss_bytes = facts
             .as_ref()
@@ -342,7 +343,7 @@ impl<'a> Recorder<'a> {
             .as_ref()
             .and_then(|facts| u32::try_from(facts.pmtu_bytes?).ok());
         record.tcp = facts;
-        record
+        (record, share)
     }
 
     /// The record of a UDP stream.
@@ -351,19 +352,20 @@ impl<'a> Recorder<'a> {
         stream: &std::net::UdpSocket,
         sample: &UdpSample,
         counts: UdpCounts,
-    ) -> StreamRecord {
+    ) -> (StreamRecord, Share) {
         self.finishing = true;
         self.tick_udp(clock::monotonic(), sample);
-        let mut record = self.finish(stream.as_fd());
+        let (mut record, share) = self.finish(stream.as_fd());
         record.udp = Some(counts);
-        record
+        (record, share)
     }
 
-    fn finish(self, fd: BorrowedFd<'_>) -> StreamRecord {
+    fn finish(self, fd: BorrowedFd<'_>) -> (StreamRecord, Share) {
         let times = thread_cpu_use();
         let thinned = self.store.thinned();
         let empty = self.store_is_empty();
-        StreamRecord {
+        let (samples, share) = self.store.into_series();
+        let record = StreamRecord {
             id: self.context.id,
             flow: self.context.flow,
             sends: self.context.sends,
@@ -389,15 +391,12 @@ impl<'a> Recorder<'a> {
             spliced: false,
             zerocopy: None,
             cpu: times,
-            samples: if empty {
-                Series::default()
-            } else {
-                self.store.into_series()
-            },
+            samples: if empty { Series::default() } else { samples },
             thinned,
             sampling_ns: self.sampling_ns,
             error: self.error,
-        }
+        };
+        (record, share)
     }
 
     fn store_is_empty(&self) -> bool {

@@ -35,7 +35,7 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     }
     recorder.unread = tcp::unread(stream.as_fd()).ok();
     let drained = recorder.drained;
-    let record = recorder.finish_tcp(&stream);
+    let (record, share) = recorder.finish_tcp(&stream);
     if drained && context.peer_extended {
         // Tells the sender that everything was read.
         drop(stream.shutdown(Shutdown::Write));
@@ -43,6 +43,7 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     StreamResult {
         record,
         socket: Some(StreamSocket::Tcp(stream)),
+        share,
     }
 }
 

@@ -176,7 +176,7 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
         way.read_completions(stream.as_fd());
     }
     let cut_off = context.peer_extended && !recorder.drained;
-    let mut record = recorder.finish_tcp(&stream);
+    let (mut record, share) = recorder.finish_tcp(&stream);
     record.spliced = matches!(way, Way::Spliced(_));
     record.zerocopy = match way {
         Way::Zerocopy(counts) => Some(counts),
@@ -188,11 +188,13 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
         return StreamResult {
             record,
             socket: None,
+            share,
         };
     }
     StreamResult {
         record,
         socket: Some(StreamSocket::Tcp(stream)),
+        share,
     }
 }
 

@@ -44,10 +44,11 @@ pub(super) fn run(context: &StreamContext, stream: UdpSocket) -> StreamResult {
         .is_some_and(|sent| receiver.tracker.unique() >= sent);
     let sample = receiver.sample();
     let counts = receiver.final_counts();
-    let record = recorder.finish_udp(&stream, &sample, counts);
+    let (record, share) = recorder.finish_udp(&stream, &sample, counts);
     StreamResult {
         record,
         socket: Some(StreamSocket::Udp(stream)),
+        share,
     }
 }
 

@@ -47,10 +47,11 @@ pub(super) fn run(context: &StreamContext, stream: UdpSocket) -> StreamResult {
         recorder.drained = emptied(context, stream.as_fd());
     }
     let sample = sender.sample();
-    let record = recorder.finish_udp(&stream, &sample, sender.counts);
+    let (record, share) = recorder.finish_udp(&stream, &sample, sender.counts);
     StreamResult {
         record,
         socket: Some(StreamSocket::Udp(stream)),
+        share,
     }
 }
 

@@ -34,6 +34,18 @@ pub(crate) fn open() -> Vec<ProcFile> {
         .collect()
 }
 
+/// The least `memory.max` of the own group and those above it, bytes; `None` where none is set, or no group is seen.
+pub fn memory_limit() -> Option<u64> {
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let limit = |group: &PathBuf| -> Option<u64> {
+        let text = std::fs::read_to_string(group.join("memory.max")).ok()?;
+        // "max" where there is none.
+        text.trim().parse().ok()
+    };
+    groups(&own, &mounts).iter().filter_map(limit).min()
+}
+
 /// `None` where no group counts throttling.
 pub(crate) fn read(files: &mut [ProcFile]) -> io::Result<Option<Throttling>> {
     let mut sum = None;

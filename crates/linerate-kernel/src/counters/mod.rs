@@ -14,7 +14,7 @@ mod tasks;
 use std::collections::BTreeMap;
 use std::io;
 
-pub use cgroup::Throttling;
+pub use cgroup::{Throttling, memory_limit};
 pub(crate) use cpu::parse_softnet;
 pub use cpu::{CpuCounters, MachineTime, Softnet};
 pub use device::QdiscCounters;

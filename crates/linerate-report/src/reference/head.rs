@@ -211,6 +211,24 @@ pub(super) const ROWS: &[Row] = &[
         "Longest wait for the control connection to open.",
     ),
     row(
+        "plan.idle_timeout_ns",
+        "ns",
+        "client",
+        "With `-n` and `-k`: the test was to be given up when less than 1 KiB, or than half of the rate asked for, moved in this time (`--idle-timeout`).",
+    ),
+    row(
+        "plan.receive_timeout_ns",
+        "ns",
+        "client",
+        "The test was to be given up when nothing arrived for this long (iperf3's `--rcv-timeout`).",
+    ),
+    row(
+        "plan.send_timeout_ns",
+        "ns",
+        "client, server",
+        "The kernel was to give a data connection up whose bytes stay unacknowledged for this long (`TCP_USER_TIMEOUT`, iperf3's `--snd-timeout`).",
+    ),
+    row(
         "plan.precision",
         "share of the mean",
         "client",

@@ -34,6 +34,8 @@ fn whole() -> [RunRecord; 3] {
         precision: Some(0.02),
         expect: ">= 1G".parse().ok(),
         provisioned_bps: Some(BitRate(1)),
+        receive_timeout_ns: Some(Nanos(1)),
+        send_timeout_ns: Some(Nanos(1)),
         title: Some("t".to_owned()),
         extra_data: Some("x".to_owned()),
         omit_ns: Nanos(1_000_000_000),

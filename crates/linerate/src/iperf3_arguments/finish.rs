@@ -170,6 +170,11 @@ impl Draft {
         if self.client.endless {
             self.warn("-t 0: the test runs until it is interrupted, at most 86400 s");
         }
+        let received = Nanos::from_millis(u64::from(self.common.receive_timeout_ms));
+        self.plan.receive_timeout_ns = (self.plan.direction != Direction::Send).then_some(received);
+        self.plan.send_timeout_ns = self.common.send_timeout_ms.map(Nanos::from_millis);
+        // iperf3 waits for ever for a server that does not read.
+        self.plan.idle_timeout_ns = self.plan.idle_timeout_ns.max(received);
         self.plan
             .check()
             .map_err(|error| Error::parameter(error.to_string()))?;

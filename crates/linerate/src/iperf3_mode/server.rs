@@ -57,6 +57,7 @@ pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failu
         interval: request.interval_ns,
         output: Some(server_output(settings.clone())),
         grace: Nanos::ZERO,
+        send_timeout: request.common.send_timeout_ms.map(Nanos::from_millis),
         ..ServerOptions::default()
     };
     let teller = Arc::new(Teller {
@@ -99,12 +100,17 @@ fn limits(request: &Iperf3Server) -> ServerLimits {
     let seconds = |count: u32| Nanos::from_millis(u64::from(count) * 1000);
     let defaults = ServerLimits::default();
     ServerLimits {
-        duration: request.max_duration_s.map(seconds),
+        // Where no bound was asked for, that of iperf3's own -t.
+        duration: seconds(request.max_duration_s.unwrap_or(86_400)),
+        refuses_endless: request.max_duration_s.is_some(),
         rate: request.bitrate_limit.map(|limit| limit.rate),
         rate_window: request
             .bitrate_limit
             .map_or(defaults.rate_window, |limit| limit.averaged_over),
-        idle: request.idle_timeout_s.map_or(defaults.idle, seconds),
+        idle: request
+            .idle_timeout_s
+            .map_or(defaults.idle, seconds)
+            .min(Nanos::from_millis(request.common.receive_timeout_ms.into())),
         ..defaults
     }
 }
@@ -184,13 +190,11 @@ impl Teller {
                     lines.push(line);
                 }
                 self.write(&lines);
-                self.tests
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .remove(&test);
+                self.forget(Some(test));
                 self.listening(test + 1);
             }
-            ServerEvent::Refused { peer, reason } => {
+            ServerEvent::Refused { test, peer, reason } => {
+                self.forget(test);
                 if self.json {
                     let mut json = Json::new(self.settings.clone(), None);
                     self.write(&json.failed(&format!("{peer}: {reason}")));
@@ -199,6 +203,12 @@ impl Teller {
                 }
             }
         }
+    }
+
+    /// A test that is over, whether or not its streams ran.
+    fn forget(&self, test: Option<u64>) {
+        let mut tests = self.tests.lock().unwrap_or_else(PoisonError::into_inner);
+        tests.retain(|number, _| Some(*number) != test);
     }
 
     fn shown(

@@ -9,6 +9,10 @@ mod auth;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
+mod bounds;
+#[cfg(test)]
+mod campaign;
+#[cfg(test)]
 mod clocks;
 #[cfg(test)]
 mod compare;

@@ -14,7 +14,7 @@ use crate::harness::{
 
 /// A short test goes well, with a balanced ledger.
 #[track_caller]
-fn serves(server: &Server) {
+pub(crate) fn serves(server: &Server) {
     let document = run(&mut server.client("-n 1M --json"), LONG)
         .expect(0)
         .json();
@@ -30,7 +30,7 @@ fn wait_for_interval(client: &Running) {
 }
 
 /// What a server keeps: threads, descriptors, KiB of memory.
-fn kept(server: &Server) -> BTreeMap<&'static str, u64> {
+pub(crate) fn kept(server: &Server) -> BTreeMap<&'static str, u64> {
     let count = |what: &str| {
         let folder = std::fs::read_dir(format!("/proc/{}/{what}", server.pid())).unwrap();
         folder.count() as u64
@@ -47,7 +47,7 @@ fn kept(server: &Server) -> BTreeMap<&'static str, u64> {
 
 /// The server comes back to what it kept before.
 #[track_caller]
-fn keeps_no_more_than(server: &Server, before: &BTreeMap<&'static str, u64>) {
+pub(crate) fn keeps_no_more_than(server: &Server, before: &BTreeMap<&'static str, u64>) {
     let mut now = kept(server);
     let back = wait_until(Duration::from_secs(90), || {
         now = kept(server);
@@ -85,10 +85,10 @@ fn sixty_four_clients_at_once_get_their_results() {
 }
 
 /// Numbers that are the same in every run.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)

@@ -4,6 +4,7 @@ mod disturbance;
 mod hosts;
 mod process;
 pub(crate) mod raw;
+pub(crate) mod rude;
 mod server;
 
 use std::io::Write as _;

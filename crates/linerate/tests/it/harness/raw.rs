@@ -23,8 +23,12 @@ pub(crate) struct Raw {
 impl Raw {
     /// Connects and tells its cookie.
     pub(crate) fn connect(port: u16) -> Self {
+        Self::over(TcpStream::connect(("127.0.0.1", port)).unwrap(), port)
+    }
+
+    /// Tells its cookie on a connection that stands.
+    pub(crate) fn over(mut stream: TcpStream, port: u16) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream
             .set_read_timeout(Some(Duration::from_secs(50)))
             .unwrap();

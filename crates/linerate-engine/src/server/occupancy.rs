@@ -1,0 +1,356 @@
+//! Who uses how much of a server, and who gets the next place.
+//!
+//! A connection has a place among those that wait for admission until its parameters and credentials are known; then its
+//! test has a place among the tests, its streams among the streams of all tests, and what it holds in memory among what all
+//! of them hold. Pure: a caller tells it who comes and goes.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr, TcpStream};
+
+use super::limits::ServerLimits;
+
+/// A quarter of all streams and of the memory is kept for addresses that run no test yet.
+const KEPT: usize = 4;
+/// So many streams such an address may have of that.
+const FIRST_STREAMS: usize = 8;
+
+/// Whom bounds for each address count as one: an IPv4 address, or an IPv6 network of 64 bits, as one host may have
+/// all of its addresses (RFC 8981).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Site(IpAddr);
+
+impl Site {
+    pub(crate) fn of(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            // All hosts of a link have the same prefix there.
+            IpAddr::V6(address) if !address.is_unicast_link_local() => {
+                let network = u128::from(address) >> 64 << 64;
+                IpAddr::V6(Ipv6Addr::from(network))
+            }
+            address => address,
+        })
+    }
+}
+
+/// What a test needs from admission to its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Demand {
+    pub(crate) streams: usize,
+    pub(crate) bytes: usize,
+    /// Streams that keep a CPU busy by looking at the clock.
+    pub(crate) spinning: usize,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Used {
+    tests: usize,
+    streams: usize,
+}
+
+/// A connection that waits for admission.
+#[derive(Debug)]
+struct Waiting {
+    number: u64,
+    site: Site,
+    /// To end it when its place is needed.
+    connection: Option<TcpStream>,
+}
+
+/// What is in use.
+#[derive(Debug, Default)]
+pub(crate) struct Occupancy {
+    all: Used,
+    bytes: usize,
+    spinning: usize,
+    by_site: HashMap<Site, Used>,
+    waiting: Vec<Waiting>,
+}
+
+impl Occupancy {
+    /// Takes a place among those that wait for admission, or says why a test could not be admitted anyway. Where all
+    /// places are taken, the connection that has waited longest, of this address or else of the one with the most, loses its
+    /// own.
+    pub(crate) fn wait(
+        &mut self,
+        number: u64,
+        site: Site,
+        connection: Option<TcpStream>,
+        limits: &ServerLimits,
+    ) -> Result<(), &'static str> {
+        self.has_place(site, limits)?;
+        let here = self.waiting.iter().filter(|one| one.site == site).count();
+        if here >= limits.waiting_per_address {
+            self.turn_away(site);
+        } else if self.waiting.len() >= limits.waiting
+            && let Some(site) = most_frequent(self.waiting.iter().map(|one| one.site))
+        {
+            self.turn_away(site);
+        }
+        self.waiting.push(Waiting {
+            number,
+            site,
+            connection,
+        });
+        Ok(())
+    }
+
+    fn has_place(&self, site: Site, limits: &ServerLimits) -> Result<(), &'static str> {
+        if self.all.tests >= limits.clients {
+            return Err("the server runs as many tests as it allows (--max-clients)");
+        }
+        if self.used_by(site).tests >= limits.clients_per_address {
+            return Err(
+                "the server runs as many tests as it allows from this address (--max-clients-per-address)",
+            );
+        }
+        Ok(())
+    }
+
+    fn turn_away(&mut self, site: Site) {
+        if let Some(index) = self.waiting.iter().position(|one| one.site == site) {
+            let waiting = self.waiting.remove(index);
+            if let Some(connection) = waiting.connection {
+                // Its thread sees the end of the connection.
+                drop(connection.shutdown(std::net::Shutdown::Both));
+            }
+        }
+    }
+
+    /// Gives up a place among those that wait.
+    pub(crate) fn stop_waiting(&mut self, number: u64) {
+        self.waiting.retain(|one| one.number != number);
+    }
+
+    /// Makes a waiting connection a test, or says what there is too little of.
+    pub(crate) fn admit(
+        &mut self,
+        number: u64,
+        site: Site,
+        demand: Demand,
+        limits: &ServerLimits,
+    ) -> Result<(), String> {
+        self.has_place(site, limits)?;
+        let here = self.used_by(site);
+        let first = here.tests == 0 && demand.streams <= FIRST_STREAMS;
+        let of = |all: usize| if first { all } else { all - all / KEPT };
+        if self.all.streams + demand.streams > of(limits.all_streams) {
+            return Err(format!(
+                "{} of the {} streams that this server allows are in use, and {} were asked for (--max-total-streams)",
+                self.all.streams, limits.all_streams, demand.streams
+            ));
+        }
+        let most_here = (limits.all_streams / 2).max(usize::from(limits.streams));
+        if here.streams + demand.streams > most_here {
+            return Err(format!(
+                "its address has {} streams already, {} were asked for, and {most_here} are allowed (half of --max-total-streams)",
+                here.streams, demand.streams
+            ));
+        }
+        if self.bytes + demand.bytes > of(limits.held_bytes()) {
+            return Err("the memory of this server is in use (--max-memory)".to_owned());
+        }
+        self.stop_waiting(number);
+        self.bytes += demand.bytes;
+        self.spinning += demand.spinning;
+        for used in [&mut self.all, self.by_site.entry(site).or_default()] {
+            used.tests += 1;
+            used.streams += demand.streams;
+        }
+        Ok(())
+    }
+
+    /// Gives a test's places back.
+    pub(crate) fn leave(&mut self, site: Site, demand: Demand) {
+        self.give_back(demand.bytes);
+        self.spinning = self.spinning.saturating_sub(demand.spinning);
+        let mut here = self.used_by(site);
+        for used in [&mut self.all, &mut here] {
+            used.tests = used.tests.saturating_sub(1);
+            used.streams = used.streams.saturating_sub(demand.streams);
+        }
+        if here.tests == 0 {
+            self.by_site.remove(&site);
+        } else {
+            self.by_site.insert(site, here);
+        }
+    }
+
+    /// Takes memory for a while: as much of `wanted` as there is.
+    pub(crate) fn hold(&mut self, wanted: usize, limits: &ServerLimits) -> usize {
+        let held = wanted.min(limits.held_bytes().saturating_sub(self.bytes));
+        self.bytes += held;
+        held
+    }
+
+    /// Gives memory back.
+    pub(crate) fn give_back(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// Streams that may look at the clock all the time, of all tests together: one CPU stays for everything else.
+    pub(crate) fn may_spin(&self, streams: usize, cpus: usize) -> bool {
+        self.spinning + streams < cpus
+    }
+
+    /// Connections that are here: they wait for admission, or run a test.
+    pub(crate) fn present(&self) -> usize {
+        self.waiting.len() + self.all.tests
+    }
+
+    fn used_by(&self, site: Site) -> Used {
+        self.by_site.get(&site).copied().unwrap_or_default()
+    }
+}
+
+/// Who comes most often.
+pub(super) fn most_frequent(sites: impl Iterator<Item = Site>) -> Option<Site> {
+    let mut counts: HashMap<Site, usize> = HashMap::new();
+    for site in sites {
+        *counts.entry(site).or_default() += 1;
+    }
+    counts
+        .into_iter()
+        .max_by_key(|(_, count)| *count)
+        .map(|(site, _)| site)
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::units::Bytes;
+
+    use super::*;
+
+    fn site(last: u8) -> Site {
+        Site::of(IpAddr::from([192, 0, 2, last]))
+    }
+
+    fn streams(streams: usize) -> Demand {
+        Demand {
+            streams,
+            bytes: 1,
+            spinning: 0,
+        }
+    }
+
+    /// 100 streams in all, 40 of a test.
+    fn limits() -> ServerLimits {
+        ServerLimits {
+            all_streams: 100,
+            streams: 40,
+            waiting: 4,
+            waiting_per_address: 2,
+            memory: Bytes(4 << 20),
+            ..ServerLimits::default()
+        }
+    }
+
+    #[test]
+    fn an_ipv6_network_of_64_bits_is_one_site() {
+        let of = |text: &str| Site::of(text.parse().unwrap());
+        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
+        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
+        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+        assert_ne!(of("fe80::1"), of("fe80::2"), "a link has one prefix");
+    }
+
+    #[test]
+    fn places_are_given_back() {
+        let limits = ServerLimits {
+            clients: 2,
+            clients_per_address: 1,
+            ..limits()
+        };
+        let mut occupancy = Occupancy::default();
+        assert!(occupancy.admit(1, site(1), streams(1), &limits).is_ok());
+        assert!(occupancy.admit(2, site(1), streams(1), &limits).is_err());
+        assert!(occupancy.wait(2, site(1), None, &limits).is_err());
+        assert!(occupancy.admit(2, site(2), streams(1), &limits).is_ok());
+        assert!(occupancy.wait(3, site(3), None, &limits).is_err());
+        occupancy.leave(site(1), streams(1));
+        assert!(occupancy.admit(1, site(1), streams(1), &limits).is_ok());
+        occupancy.leave(site(1), streams(1));
+        occupancy.leave(site(2), streams(1));
+        assert_eq!((occupancy.present(), occupancy.bytes), (0, 0));
+        assert!(occupancy.by_site.is_empty());
+    }
+
+    #[test]
+    fn streams_are_bounded_in_all_and_for_each_address_and_some_are_kept_for_newcomers() {
+        let limits = limits();
+        let mut occupancy = Occupancy::default();
+        let mut admit = |last, count| {
+            occupancy
+                .admit(u64::from(last), site(last), streams(count), &limits)
+                .is_ok()
+        };
+        assert!(
+            admit(1, 40) && !admit(1, 11) && admit(1, 10),
+            "half for one address"
+        );
+        assert!(!admit(2, 26) && admit(2, 25), "three quarters in general");
+        assert!(
+            !admit(3, 9) && admit(3, 8),
+            "eight of the rest for a newcomer"
+        );
+        assert!(!admit(3, 1), "which it is no longer");
+        assert!(admit(4, 8) && admit(5, 8) && !admit(6, 2) && admit(6, 1));
+        assert!(!admit(7, 1), "all of them");
+    }
+
+    #[test]
+    fn memory_is_bounded_in_all() {
+        let limits = limits();
+        let all = limits.held_bytes();
+        let mut occupancy = Occupancy::default();
+        let demand = Demand {
+            streams: 1,
+            bytes: all - all / 2,
+            spinning: 0,
+        };
+        assert!(occupancy.admit(1, site(1), demand, &limits).is_ok());
+        assert!(occupancy.admit(2, site(1), demand, &limits).is_err());
+        assert_eq!(occupancy.hold(all, &limits), all / 2);
+        assert_eq!(occupancy.hold(1, &limits), 0);
+        occupancy.give_back(all / 2);
+        occupancy.leave(site(1), demand);
+        assert_eq!(occupancy.hold(1, &limits), 1);
+    }
+
+    #[test]
+    fn who_waits_longest_makes_room() {
+        let limits = limits();
+        let mut occupancy = Occupancy::default();
+        let numbers = |occupancy: &Occupancy| -> Vec<u64> {
+            occupancy.waiting.iter().map(|one| one.number).collect()
+        };
+        for (number, last) in [(1, 1), (2, 1), (3, 1)] {
+            occupancy.wait(number, site(last), None, &limits).unwrap();
+        }
+        assert_eq!(numbers(&occupancy), [2, 3], "two of an address");
+        for (number, last) in [(4, 2), (5, 3), (6, 4)] {
+            occupancy.wait(number, site(last), None, &limits).unwrap();
+        }
+        assert_eq!(
+            numbers(&occupancy),
+            [3, 4, 5, 6],
+            "four in all: of the most"
+        );
+        occupancy.stop_waiting(4);
+        assert_eq!(numbers(&occupancy), [3, 5, 6]);
+    }
+
+    #[test]
+    fn spinning_streams_of_all_tests_leave_a_cpu() {
+        let mut occupancy = Occupancy::default();
+        assert!(occupancy.may_spin(3, 4) && !occupancy.may_spin(4, 4));
+        let demand = Demand {
+            spinning: 2,
+            ..streams(2)
+        };
+        occupancy.admit(1, site(1), demand, &limits()).unwrap();
+        assert!(occupancy.may_spin(1, 4) && !occupancy.may_spin(2, 4));
+        occupancy.leave(site(1), demand);
+        assert!(occupancy.may_spin(3, 4));
+    }
+}
