@@ -5,12 +5,13 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Text that waits to be written, bytes: some ten thousand lines.
+/// Where so much text waits to be written, bytes, no more is taken: some ten thousand lines. The last text taken may go beyond
+/// it, since the document of a test with many streams may alone be longer.
 const MOST_WAITING: usize = 4 << 20;
 /// How long the end of a server waits until its last lines are written.
 const LAST_LINES: Duration = Duration::from_secs(2);
 
-/// Takes text at once, and writes it on a thread of its own. Where more waits than [`MOST_WAITING`], new text is
+/// Takes text at once, and writes it on a thread of its own. Where [`MOST_WAITING`] waits, new text is
 /// dropped; its lines are counted, and the count is written once there is room again.
 #[derive(Debug, Clone)]
 pub(crate) struct Outlet(Arc<Shared>);
@@ -95,7 +96,7 @@ impl Outlet {
     /// Takes text; it never waits.
     pub(crate) fn say(&self, text: String) {
         let mut state = self.0.lock();
-        if !state.waiting.is_empty() && state.bytes + text.len() > MOST_WAITING {
+        if state.bytes >= MOST_WAITING {
             state.dropped += lines(&text);
             return;
         }
@@ -105,13 +106,25 @@ impl Outlet {
         self.0.changed.notify_all();
     }
 
-    /// Waits until all is written, 2 s at most.
+    /// Waits until all is written, and how many lines are missing where some are; 4 s at most.
     pub(crate) fn drain(&self) {
-        let mut state = self.0.lock();
-        state.note_missing();
-        self.0.changed.notify_all();
+        if self.is_written() {
+            let mut state = self.0.lock();
+            state.note_missing();
+            drop(state);
+            self.0.changed.notify_all();
+            self.is_written();
+        }
+    }
+
+    /// Waits until nothing waits; whether that is so.
+    fn is_written(&self) -> bool {
         let busy = |state: &mut State| state.writing || !state.waiting.is_empty();
-        drop(self.0.changed.wait_timeout_while(state, LAST_LINES, busy));
+        let waited = self
+            .0
+            .changed
+            .wait_timeout_while(self.0.lock(), LAST_LINES, busy);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 }
 

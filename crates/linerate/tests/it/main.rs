@@ -27,6 +27,8 @@ mod host;
 #[cfg(test)]
 mod host_limit;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod interfaces;
 mod ipv6;
 #[cfg(test)]
@@ -37,6 +39,8 @@ mod ledger;
 mod matrix;
 #[cfg(test)]
 mod observe;
+#[cfg(test)]
+mod output;
 #[cfg(test)]
 mod pictures;
 #[cfg(test)]

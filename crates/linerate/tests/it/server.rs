@@ -14,7 +14,7 @@ use crate::harness::{
 
 /// A short test goes well, with a balanced ledger.
 #[track_caller]
-fn serves(server: &Server) {
+pub(crate) fn serves(server: &Server) {
     let document = run(&mut server.client("-n 1M --json"), LONG)
         .expect(0)
         .json();
@@ -30,7 +30,7 @@ fn wait_for_interval(client: &Running) {
 }
 
 /// What a server keeps: threads, descriptors, KiB of memory.
-fn kept(server: &Server) -> BTreeMap<&'static str, u64> {
+pub(crate) fn kept(server: &Server) -> BTreeMap<&'static str, u64> {
     let count = |what: &str| {
         let folder = std::fs::read_dir(format!("/proc/{}/{what}", server.pid())).unwrap();
         folder.count() as u64
@@ -47,7 +47,7 @@ fn kept(server: &Server) -> BTreeMap<&'static str, u64> {
 
 /// The server comes back to what it kept before.
 #[track_caller]
-fn keeps_no_more_than(server: &Server, before: &BTreeMap<&'static str, u64>) {
+pub(crate) fn keeps_no_more_than(server: &Server, before: &BTreeMap<&'static str, u64>) {
     let mut now = kept(server);
     let back = wait_until(Duration::from_secs(90), || {
         now = kept(server);
