@@ -356,6 +356,42 @@ fn cve_2026_71218_allocation_by_announced_length() {
     assert!(server.poll_event().is_none());
 }
 
+/// A server whose test is over and which waits for a stock client's results.
+fn exchanging_server() -> ServerControl {
+    let mut server = asking_server();
+    server
+        .handle_input(&frame::encode(&Parameters::default().to_json()))
+        .unwrap();
+    server.create_streams().unwrap();
+    server.start_test().unwrap();
+    server.handle_input(&[4]).unwrap();
+    server.exchange_results().unwrap();
+    server
+}
+
+#[test]
+fn a_client_s_results_cost_no_more_than_streams_do() {
+    // A value of two bytes takes 72 once it is parsed.
+    let many = format!("{{\"a\":[{}0]}}", "0,".repeat(16_384));
+    let error = exchanging_server()
+        .handle_input(&frame::encode(many.as_bytes()))
+        .unwrap_err();
+    assert!(
+        matches!(&error, ProtocolError::Json { message: "results", reason } if reason.contains("too many values")),
+        "{error}"
+    );
+    let most = Results {
+        streams: vec![results(1).streams[0].clone(); 1024],
+        ..Results::default()
+    };
+    let mut server = exchanging_server();
+    server
+        .handle_input(&frame::encode(&most.to_json()))
+        .unwrap();
+    let last = std::iter::from_fn(|| server.poll_event()).last();
+    assert_eq!(last, Some(ServerEvent::PeerResults(most)));
+}
+
 #[test]
 fn cve_2026_102253_udp_with_a_length_of_0() {
     for json in [
