@@ -8,7 +8,9 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use crate::harness::raw::{self, Raw, RawServer};
-use crate::harness::{LINERATE, LONG, Server, alone, beside, linerate, run, start, wait_until};
+use crate::harness::{
+    LINERATE, LONG, Server, alone, beside, linerate, run, say, start, wait_until,
+};
 use crate::server::{keeps_no_more_than, kept, serves};
 
 /// Where a test is refused, the server says so and closes.
@@ -36,6 +38,7 @@ fn peak(pid: u32) -> u64 {
 #[track_caller]
 fn grew_less_than(server: &Server, before: u64, most_mib: u64) {
     let grown = peak(server.pid()).saturating_sub(before);
+    say(&format!("hostile: the server grew by {grown} KiB"));
     assert!(grown < most_mib << 10, "grown by {grown} KiB");
 }
 
@@ -74,10 +77,9 @@ fn cve_2026_71217_blocks_of_2_gib_in_all() {
 #[test]
 fn cve_2026_71218_lengths_that_no_byte_follows() {
     let _alone = alone();
-    const CLIENTS: u32 = 64;
     for server in both() {
         let (before, kept_before) = (peak(server.pid()), kept(&server));
-        let silent: Vec<Raw> = (0..CLIENTS)
+        let silent: Vec<Raw> = (0..64)
             .map(|_| {
                 let mut client = Raw::connect(server.port);
                 client.expect(raw::PARAM_EXCHANGE);
@@ -86,9 +88,9 @@ fn cve_2026_71218_lengths_that_no_byte_follows() {
             })
             .collect();
         // Results may have 1 MiB.
-        let results: Vec<Raw> = (0..8).map(|_| ended_test(&server)).collect();
-        for mut client in &mut results.iter().map(|client| &client.stream) {
-            client.write_all(&[0, 16, 0, 0, b'{']).unwrap();
+        let mut results: Vec<Raw> = (0..8).map(|_| ended_test(&server)).collect();
+        for client in &mut results {
+            client.send(&[0, 16, 0, 0, b'{']);
         }
         // One of 1 MiB whose values would take 40 MiB.
         let values = format!("{{\"a\":[{}0]}}", "0,".repeat(520_000));
@@ -202,7 +204,7 @@ fn cve_2025_54351_datagrams_shorter_than_their_header() {
         client.expect(raw::TEST_START);
         client.expect(raw::TEST_RUNNING);
         for length in (0..20).chain([1000, 60_000]) {
-            socket.send(&[0xff; 60_000][..length]).unwrap();
+            socket.send(&vec![0xff; length]).unwrap();
         }
         client.send(&[raw::TEST_END]);
         client.expect(raw::EXCHANGE_RESULTS);
@@ -256,7 +258,7 @@ fn a_server_with_wrong_states_is_named() {
     // More of what is wrong than a client would read.
     clients_say(
         |server| loop {
-            server.send(&[0x55; 65536])?;
+            server.send(&[0x55; 4096])?;
         },
         3,
         &["UUU", "is the port right?"],

@@ -161,7 +161,7 @@ fn fill(writer: &mut PipeWriter) {
 /// Reads until this text has come.
 #[track_caller]
 fn read_to(reader: &mut PipeReader, text: &str) -> String {
-    let (mut all, mut part) = (String::new(), [0; 65536]);
+    let (mut all, mut part) = (String::new(), vec![0; 65536]);
     while !all.contains(text) {
         let mut entries = [PollEntry::new(reader.as_fd(), Interest::READ)];
         let came = poll::wait(&mut entries, Some(Nanos::from_millis(30_000))).unwrap();
