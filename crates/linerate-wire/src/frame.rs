@@ -109,6 +109,21 @@ mod tests {
         assert!(Decoder::new("x", 2).feed(&mut &encode(b"abc")[..]).is_err());
     }
 
+    #[test]
+    fn cve_2026_71218_memory_grows_with_what_came_not_with_what_was_announced() {
+        let bound = 16 << 20;
+        let mut decoder = Decoder::new("results", bound);
+        let announced = u32::try_from(bound).unwrap().to_be_bytes();
+        assert_eq!(decoder.feed(&mut &announced[..]).unwrap(), None);
+        assert_eq!(decoder.payload.capacity(), 0);
+        for came in [1, 1000, 100_000] {
+            let more = vec![b' '; came - decoder.payload.len()];
+            assert_eq!(decoder.feed(&mut &more[..]).unwrap(), None);
+            let held = decoder.payload.capacity();
+            assert!((came..=2 * came + 64).contains(&held), "{held} for {came}");
+        }
+    }
+
     proptest! {
         #[test]
         fn pieces_make_the_whole(payload in prop::collection::vec(any::<u8>(), 1..300), cut in 1usize..9) {

@@ -16,6 +16,7 @@ mod iperf3_mode;
 mod keep;
 mod lab;
 mod observe;
+mod outlet;
 mod pictures;
 mod place;
 mod printer;

@@ -76,7 +76,11 @@ impl Printer {
 
     /// Tells a person something on standard error.
     pub(crate) fn tell(&self, text: &str) {
-        drop(self.clear_status(&mut io::stdout().lock()));
+        // Only a terminal has a status. Any other output is not waited for, where another thread may be in a write
+        // to it that blocks.
+        if self.terminal {
+            drop(self.clear_status(&mut io::stdout().lock()));
+        }
         // Nobody is left to be told that standard error is gone.
         drop(writeln!(io::stderr().lock(), "{text}"));
     }

@@ -1,6 +1,5 @@
 //! `linerate serve`: one line for each test, or one JSON object for each event.
 
-use std::io;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use linerate_report::{record, stream, text};
 use crate::action::Failure;
 use crate::arguments::ServeRequest;
 use crate::keep::{Keep, Kept};
+use crate::outlet::{self, Outlet};
 use crate::printer::Printer;
 use crate::signals;
 
@@ -48,8 +48,11 @@ pub(crate) fn run(request: ServeRequest, printer: &Printer) -> Result<(), Failur
         read_rate: request.read_rate,
         ..ServerOptions::default()
     };
+    let errors = Outlet::of_errors(Printer::new())?;
+    let out = standard_output(json_stream, &errors)?;
     let teller = Teller {
-        printer: Printer::new(),
+        out: out.clone(),
+        errors: errors.clone(),
         json_stream,
         folder,
     };
@@ -60,10 +63,37 @@ pub(crate) fn run(request: ServeRequest, printer: &Printer) -> Result<(), Failur
         } else {
             format!("listening on {address}, TCP and UDP")
         };
-        printer.line(&line)?;
+        out.say(line + "\n");
     }
-    printer.line(&bounds(server.limits(), json_stream))?;
-    Ok(server.run(signals[0].as_fd(), signals[1].as_fd())?)
+    out.say(bounds(server.limits(), json_stream) + "\n");
+    let served = server.run(signals[0].as_fd(), signals[1].as_fd());
+    out.drain();
+    errors.drain();
+    Ok(served?)
+}
+
+/// Standard output for the lines of tests. The server serves whether or not it can be written.
+fn standard_output(json_stream: bool, errors: &Outlet) -> Result<Outlet, Failure> {
+    let (printer, errors) = (Printer::new(), errors.clone());
+    let missing = move |lines: usize| {
+        if json_stream {
+            format!(
+                "{}\n",
+                serde_json::json!({ "event": "dropped", "lines": lines })
+            )
+        } else {
+            format!("{}\n", outlet::missing_text(lines))
+        }
+    };
+    Ok(Outlet::start(
+        move |text| printer.print(text),
+        missing,
+        move |error| {
+            errors.say(format!(
+                "linerate: warning: cannot write standard output: {error}; the server goes on without it"
+            ));
+        },
+    )?)
 }
 
 /// The bounds in force, as a line.
@@ -123,14 +153,15 @@ fn verifier(request: &ServeRequest, printer: &Printer) -> Result<Option<Arc<Veri
 
 /// Tells what the server's threads tell.
 struct Teller {
-    printer: Printer,
+    out: Outlet,
+    errors: Outlet,
     json_stream: bool,
     folder: Option<PathBuf>,
 }
 
 impl Teller {
     fn tell(&self, event: &ServerEvent) {
-        let written = match event {
+        match event {
             ServerEvent::Accepted { test, peer, user, .. } => self.line(|| {
                 let user = user.as_ref().map_or(String::new(), |user| format!(", user {user}"));
                 format!("test {test}: from {peer}{user}")
@@ -141,49 +172,42 @@ impl Teller {
             ),
             ServerEvent::Progress { test, event } if self.json_stream => {
                 let value: serde_json::Value = serde_json::from_str(&stream::line(event)).unwrap_or_default();
-                self.printer.line(&serde_json::json!({ "event": "progress", "test": test, "of": value }).to_string())
+                self.out.say(format!("{}\n", serde_json::json!({ "event": "progress", "test": test, "of": value })));
             }
-            ServerEvent::Progress { .. } => Ok(()),
+            ServerEvent::Progress { .. } => {}
             ServerEvent::Finished { test, record } => self.finished(*test, record),
-        };
-        // A server whose output nobody reads any more goes on serving.
-        drop(written);
+        }
     }
 
-    fn line(
-        &self,
-        text: impl FnOnce() -> String,
-        json: impl FnOnce() -> serde_json::Value,
-    ) -> io::Result<()> {
+    fn line(&self, text: impl FnOnce() -> String, json: impl FnOnce() -> serde_json::Value) {
         let line = if self.json_stream {
             json().to_string()
         } else {
             text()
         };
-        self.printer.line(&line)
+        self.out.say(line + "\n");
     }
 
-    fn finished(&self, test: u64, run: &RunRecord) -> io::Result<()> {
+    fn finished(&self, test: u64, run: &RunRecord) {
         if let Some(folder) = &self.folder {
             let path = folder.join(format!("{}-{test}.json", run.started_at_unix_ms));
             let kept = Keep::open(&path, Kept::Record)
                 .and_then(|mut keep| keep.write(&record::to_json(run)));
             if let Err(failure) = kept {
-                self.printer
-                    .tell(&format!("linerate: error: test {test}: {failure}"));
+                self.errors
+                    .say(format!("linerate: error: test {test}: {failure}"));
             }
         }
         let evidence = Evidence::of(run);
         let findings = explain(&evidence);
         let view = RunView::of(&evidence, &findings);
-        if self.json_stream {
-            let value: serde_json::Value =
-                serde_json::from_str(&stream::end_line(&view, run)).unwrap_or_default();
-            return self.printer.line(
-                &serde_json::json!({ "event": "finished", "test": test, "of": value }).to_string(),
-            );
-        }
-        self.printer
-            .line(&format!("test {test}: {}", text::one_line(&view)))
+        self.line(
+            || format!("test {test}: {}", text::one_line(&view)),
+            || {
+                let value: serde_json::Value =
+                    serde_json::from_str(&stream::end_line(&view, run)).unwrap_or_default();
+                serde_json::json!({ "event": "finished", "test": test, "of": value })
+            },
+        );
     }
 }

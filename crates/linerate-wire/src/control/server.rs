@@ -269,7 +269,7 @@ impl ServerControl {
     }
 
     fn handle_results(&mut self, payload: &[u8]) -> Result<(), ProtocolError> {
-        let (results, warnings) = Results::from_json(payload)?;
+        let (results, warnings) = Results::from_client_json(payload)?;
         self.warnings.extend(warnings);
         self.advance(Phase::ResultsKnown, ServerEvent::PeerResults(results))
     }

@@ -8,7 +8,7 @@ use linerate_wire::cookie::Cookie;
 use linerate_wire::error::ProtocolError;
 use linerate_wire::extension::{Finishing, Hello, Message};
 use linerate_wire::frame;
-use linerate_wire::parameters::Parameters;
+use linerate_wire::parameters::{Parameters, Protocol};
 use linerate_wire::results::Results;
 use linerate_wire::udp::{CounterWidth, DataHeader};
 
@@ -31,6 +31,11 @@ fn asking_server() -> ServerControl {
     let mut server = ServerControl::new(Limits::for_server());
     server.ask_parameters().unwrap();
     server
+}
+
+/// Whether a server can run what a client asks for.
+fn check(parameters: &str) -> Result<(), ProtocolError> {
+    Parameters::from_json(parameters.as_bytes()).and_then(|(parameters, _)| parameters.check())
 }
 
 /// A server in a test with a linerate.
@@ -282,6 +287,158 @@ fn cve_2025_54351_overflow_with_skip_rx_copy() {
         );
     }
     assert!(DataHeader::decode(CounterWidth::Bits64, &[0xff; 16]).is_some());
+}
+
+#[test]
+fn cve_2026_71217_sum_of_parallel_and_len() {
+    // Upstream's server allocated one block of the announced length for each announced stream.
+    for json in [
+        r#"{"tcp":true,"parallel":2147483647,"len":1048576}"#,
+        r#"{"tcp":true,"parallel":129,"len":1048576}"#,
+        r#"{"tcp":true,"parallel":128,"len":16777217}"#,
+        r#"{"tcp":true,"parallel":1,"len":18446744073709551615}"#,
+        r#"{"udp":true,"parallel":128,"len":65508}"#,
+        r#"{"udp":true,"parallel":4294967296,"len":65507,"bidirectional":true}"#,
+    ] {
+        let error = check(json).unwrap_err();
+        let ProtocolError::Parameter { key, .. } = error else {
+            panic!("{json}: {error}");
+        };
+        assert!(["parallel", "len"].contains(&key), "{json}: {key}");
+    }
+    // The largest that passes is 2 GiB in all. No machine holds a block of it: `len` stays a number.
+    let most = r#"{"tcp":true,"parallel":128,"len":16777216,"reverse":true}"#;
+    let mut server = asking_server();
+    server
+        .handle_input(&frame::encode(most.as_bytes()))
+        .unwrap();
+    let Some(ServerEvent::Parameters { parameters, .. }) = server.poll_event() else {
+        panic!("no parameters");
+    };
+    assert_eq!((parameters.parallel, parameters.len), (128, 16 << 20));
+    parameters.check().unwrap();
+    assert!(size_of_val(&server) + size_of_val(&parameters) < 4096);
+}
+
+#[test]
+fn cve_2026_71218_allocation_by_announced_length() {
+    // Inside the bounds, and never followed by a byte. `frame` has the test of what is allocated for it.
+    let mut server = asking_server();
+    server.handle_input(&8192_u32.to_be_bytes()).unwrap();
+    assert!(server.is_mid_message() && server.poll_event().is_none());
+    let mut client = exchanging_client();
+    client.handle_input(&0x0100_0000_u32.to_be_bytes()).unwrap();
+    assert!(client.is_mid_message());
+    // One byte beyond them.
+    for (length, bound) in [(8193_u32, 8192), (u32::MAX, 8192), (1 << 31, 8192)] {
+        assert_eq!(
+            asking_server().handle_input(&length.to_be_bytes()),
+            Err(ProtocolError::FrameTooLong {
+                message: "parameters",
+                length: length.into(),
+                bound,
+            })
+        );
+    }
+    assert_eq!(
+        exchanging_client().handle_input(&0x0100_0001_u32.to_be_bytes()),
+        Err(ProtocolError::FrameTooLong {
+            message: "results",
+            length: 0x0100_0001,
+            bound: 16 << 20,
+        })
+    );
+    // The announced text is longer than what follows it: nothing is read beyond what came.
+    let mut server = asking_server();
+    server
+        .handle_input(&[&100_u32.to_be_bytes()[..], br#"{"tcp":true}"#].concat())
+        .unwrap();
+    assert!(server.poll_event().is_none());
+}
+
+/// A server whose test is over and which waits for a stock client's results.
+fn exchanging_server() -> ServerControl {
+    let mut server = asking_server();
+    server
+        .handle_input(&frame::encode(&Parameters::default().to_json()))
+        .unwrap();
+    server.create_streams().unwrap();
+    server.start_test().unwrap();
+    server.handle_input(&[4]).unwrap();
+    server.exchange_results().unwrap();
+    server
+}
+
+#[test]
+fn a_client_s_results_cost_no_more_than_streams_do() {
+    // A value of two bytes takes 72 once it is parsed.
+    let many = format!("{{\"a\":[{}0]}}", "0,".repeat(16_384));
+    let error = exchanging_server()
+        .handle_input(&frame::encode(many.as_bytes()))
+        .unwrap_err();
+    assert!(
+        matches!(&error, ProtocolError::Json { message: "results", reason } if reason.contains("too many values")),
+        "{error}"
+    );
+    let most = Results {
+        streams: vec![results(1).streams[0].clone(); 1024],
+        ..Results::default()
+    };
+    let mut server = exchanging_server();
+    server
+        .handle_input(&frame::encode(&most.to_json()))
+        .unwrap();
+    let last = std::iter::from_fn(|| server.poll_event()).last();
+    assert_eq!(last, Some(ServerEvent::PeerResults(most)));
+}
+
+#[test]
+fn cve_2026_102253_udp_with_a_length_of_0() {
+    for json in [
+        r#"{"udp":true,"len":0}"#,
+        r#"{"udp":true}"#,
+        r#"{"udp":true,"len":15}"#,
+        r#"{"udp":true,"len":-1}"#,
+        r#"{"udp":true,"len":0.5}"#,
+        r#"{"udp":true,"len":"1460"}"#,
+        r#"{"udp":true,"len":0,"num":1000,"reverse":true,"bandwidth":1000000}"#,
+        r#"{"udp":true,"len":0,"blockcount":10,"gso":1,"gso_dg_size":0}"#,
+        r#"{"tcp":true,"len":0}"#,
+    ] {
+        let parameters = Parameters::from_json(json.as_bytes()).unwrap().0;
+        if parameters.protocol == Protocol::Tcp {
+            // A client that names no block gets the default one.
+            assert!(parameters.len > 0 || parameters.check().is_err(), "{json}");
+            continue;
+        }
+        let error = parameters.check().unwrap_err();
+        assert!(
+            matches!(error, ProtocolError::Parameter { key: "len", .. }),
+            "{json}: {error}"
+        );
+    }
+    // Nor is a length divided by: a datagram without one has no header.
+    assert_eq!(DataHeader::decode(CounterWidth::Bits32, &[]), None);
+}
+
+#[test]
+fn base64_that_overflowed_the_heap() {
+    // esnet/iperf #2027: '=' gave a length of −1 and wrote before its buffer. #2040: "AB" gave a length of
+    // SIZE_MAX. #2050: a token that is longer than the key overflowed the buffer that it was decrypted into.
+    for token in ["=", "AB"] {
+        assert_eq!(decode_token(token), Err(ProtocolError::Token), "{token}");
+        let json = format!(r#"{{"tcp":true,"authtoken":"{token}"}}"#);
+        let (parameters, warnings) = Parameters::from_json(json.as_bytes()).unwrap();
+        assert_eq!(parameters.authtoken.as_deref(), Some(token));
+        assert!(warnings.is_empty(), "{warnings:?}");
+    }
+    // Decoding gives what was there and no more; the caller's cipher judges the length.
+    assert_eq!(decode_token(&"A".repeat(4096)).unwrap().len(), 3072);
+    assert_eq!(
+        decode_token(&"A".repeat(4100)),
+        Err(ProtocolError::Token),
+        "longer than the token of any key"
+    );
 }
 
 #[test]

@@ -46,6 +46,11 @@ impl Output {
         if lines.is_empty() {
             return Ok(());
         }
+        self.write(&self.text(lines))
+    }
+
+    /// Lines as they are written, with the time of now where that was asked for.
+    pub(super) fn text(&self, lines: &[String]) -> String {
         let stamp = self.timestamps.as_ref().map_or_else(String::new, |format| {
             process::local_label(clock::wall(), format)
         });
@@ -55,12 +60,17 @@ impl Output {
             text.push_str(line);
             text.push('\n');
         }
+        text
+    }
+
+    /// Writes text as it is.
+    pub(super) fn write(&self, text: &str) -> io::Result<()> {
         match &self.log {
             Some(log) => log
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .write_all(text.as_bytes()),
-            None => self.printer.print(&text),
+            None => self.printer.print(text),
         }
     }
 }

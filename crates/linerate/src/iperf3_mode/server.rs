@@ -16,6 +16,7 @@ use linerate_report::iperf3::{Iperf3Settings, Json, Text, error_line};
 
 use crate::action::Failure;
 use crate::iperf3_arguments::Iperf3Server;
+use crate::outlet::{self, Outlet};
 use crate::printer::Printer;
 use crate::signals;
 
@@ -60,8 +61,11 @@ pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failu
         send_timeout: request.common.send_timeout_ms.map(Nanos::from_millis),
         ..ServerOptions::default()
     };
+    let output = Arc::new(Output::open(common, printer)?);
+    let errors = Outlet::of_errors(Printer::new())?;
     let teller = Arc::new(Teller {
-        output: Output::open(common, printer)?,
+        out: outlet(&output, &errors, common.json, &settings)?,
+        output,
         settings,
         json: common.json,
         port: request.port,
@@ -77,10 +81,41 @@ pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failu
         })?;
     teller.listening(1);
     let served = server.run(signals[0].as_fd(), signals[1].as_fd());
+    teller.out.drain();
+    errors.drain();
     if let Some(path) = &common.pidfile {
         drop(std::fs::remove_file(path));
     }
     served.map_err(|error| fail(printer, &error.to_string()))
+}
+
+/// What takes the lines of tests. The server serves whether or not they can be written.
+fn outlet(
+    output: &Arc<Output>,
+    errors: &Outlet,
+    json: bool,
+    settings: &Iperf3Settings,
+) -> Result<Outlet, Failure> {
+    let (output, errors) = (Arc::clone(output), errors.clone());
+    let (to, settings) = (Arc::clone(&output), settings.clone());
+    let missing = move |lines: usize| {
+        let text = outlet::missing_text(lines);
+        if json {
+            let mut document = Json::new(settings.clone(), None);
+            output.text(&document.failed(&text))
+        } else {
+            output.text(&[format!("iperf3: {text}")])
+        }
+    };
+    Ok(Outlet::start(
+        move |text| to.write(text),
+        missing,
+        move |error| {
+            errors.say(format!(
+                "iperf3: warning: cannot write the output: {error}; the server goes on without it"
+            ));
+        },
+    )?)
 }
 
 fn address(name: &str, printer: &Printer) -> Result<IpAddr, Failure> {
@@ -149,7 +184,8 @@ fn server_output(settings: Iperf3Settings) -> ServerOutput {
 
 /// The tests that run, and how each is shown.
 struct Teller {
-    output: Output,
+    output: Arc<Output>,
+    out: Outlet,
     settings: Iperf3Settings,
     json: bool,
     port: u16,
@@ -227,8 +263,9 @@ impl Teller {
         show(text, json)
     }
 
-    /// A server whose output nobody reads any more goes on serving.
     fn write(&self, lines: &[String]) {
-        drop(self.output.lines(lines));
+        if !lines.is_empty() {
+            self.out.say(self.output.text(lines));
+        }
     }
 }

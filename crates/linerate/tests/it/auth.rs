@@ -246,3 +246,39 @@ fn token_of_a_client(keys: &Keys) -> String {
     let parameters: Value = serde_json::from_slice(&text).unwrap();
     parameters["authtoken"].as_str().unwrap().to_owned()
 }
+
+/// esnet/iperf #2027 ('='), #2040 ("AB") and #2050 (longer than the key) wrote outside of their buffers;
+/// CVE-2025-54349 and CVE-2025-54350 were others of the kind.
+#[test]
+fn tokens_that_cannot_be_decoded_or_decrypted_get_the_one_answer() {
+    let _beside = beside();
+    let Some(keys) = Keys::new("tokens that cannot be decoded or decrypted") else {
+        return;
+    };
+    let server = keys.serve(&[]);
+    let long = "A".repeat(4096);
+    let tokens = [
+        "=",
+        "AB",
+        "A===",
+        "====",
+        "!",
+        "",
+        "QUJD",
+        &long,
+        &long[..344],
+    ];
+    for token in tokens {
+        let mut client = Raw::connect(server.port);
+        client.expect(raw::PARAM_EXCHANGE);
+        client.message(&format!(
+            r#"{{"tcp":true,"time":1,"parallel":1,"len":1000,"authtoken":"{token}"}}"#
+        ));
+        let mut answer = Vec::new();
+        client.stream.read_to_end(&mut answer).unwrap();
+        // SERVER_ERROR, 142 (IEAUTHTEST), no errno.
+        assert_eq!(answer, [0xfe, 0, 0, 0, 142, 0, 0, 0, 0], "{token:.20}");
+    }
+    server.tells("refused 127.0.0.1", tokens.len());
+    keys.client(server.client("-n 1M"), "secret").expect(0);
+}

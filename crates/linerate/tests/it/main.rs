@@ -31,6 +31,8 @@ mod host;
 #[cfg(test)]
 mod host_limit;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod interfaces;
 mod ipv6;
 #[cfg(test)]
@@ -41,6 +43,8 @@ mod ledger;
 mod matrix;
 #[cfg(test)]
 mod observe;
+#[cfg(test)]
+mod output;
 #[cfg(test)]
 mod pictures;
 #[cfg(test)]

@@ -20,6 +20,7 @@ mod port;
 mod prove;
 mod recipes;
 mod rollback;
+mod units;
 mod vlan;
 
 use std::io::Write as _;

@@ -1,9 +1,8 @@
 //! What was confirmed outlives a boot of a real Debian; what nobody confirmed does not outlive its time, nor a power cut.
 
-use std::path::Path;
-
 use crate::images::images;
 use crate::machine::{Build, Card, Disk, Machine, System};
+use crate::units::{install, is_exposed_no_more_than};
 
 const PROFILE: &str = r#"
 [sysctl]
@@ -40,12 +39,9 @@ fn tuned_booted_verified() {
     let disk = Disk::new(images);
     let build = Build::new(System::Debian, &[Card::Queues(2)]);
     let mut machine = Machine::boot(&disk, &build);
-    let unit = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../packaging/systemd/linerate-tune-recover.service");
-    machine.write(
-        "/etc/systemd/system/linerate-tune-recover.service",
-        &std::fs::read_to_string(unit).unwrap(),
-    );
+    let unit = "linerate-tune-recover.service";
+    install(&mut machine, unit);
+    is_exposed_no_more_than(&mut machine, unit, 2.5);
     machine.ok("systemctl --quiet enable linerate-tune-recover");
     // A .network file of the card alone, over whose MTU what is persisted has to win.
     machine.ok(

@@ -46,14 +46,27 @@ impl Effects for Guest {
                 ..
             } => setting::change_route(over(interface, route), change(add)),
         };
-        done.map_err(|error| match error.code() {
-            Some(EPERM) => format!("{}: run it as root", error.source),
-            _ => error.source.to_string(),
+        done.or_else(|error| match error.code() {
+            code if is_gone(action, code) => Ok(()),
+            Some(EPERM) => Err(format!("{}: run it as root", error.source)),
+            _ => Err(error.source.to_string()),
         })
     }
 }
 
 const EPERM: i32 = 1;
+const ESRCH: i32 = 3;
+const EADDRNOTAVAIL: i32 = 99;
+
+/// Whether the kernel refused to remove what is not there: systemd-networkd removes the addresses and routes of an
+/// interface at about the same time, once it reads that it is unmanaged.
+fn is_gone(action: &Action, code: Option<i32>) -> bool {
+    match action {
+        Action::Address { add: false, .. } => code == Some(EADDRNOTAVAIL),
+        Action::Route { add: false, .. } => code == Some(ESRCH),
+        _ => false,
+    }
+}
 
 fn over<'a>(interface: &'a str, route: &Route) -> RouteOver<'a> {
     let everywhere = match route.via {
@@ -85,4 +98,23 @@ fn reload(program: &str) -> Result<(), String> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     Err(format!("{command} {}: {}", words.join(" "), said.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_somebody_else_removed_is_removed() {
+        let action = |add| Action::Address {
+            mac: "52:54:00:00:00:01".parse().unwrap(),
+            interface: "data0".to_owned(),
+            address: "10.0.2.15/24".parse().unwrap(),
+            add,
+        };
+        assert!(is_gone(&action(false), Some(EADDRNOTAVAIL)));
+        assert!(!is_gone(&action(false), Some(EPERM)));
+        assert!(!is_gone(&action(true), Some(EADDRNOTAVAIL)));
+        assert!(!is_gone(&action(false), None));
+    }
 }

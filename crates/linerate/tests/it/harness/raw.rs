@@ -1,7 +1,7 @@
-//! A client that speaks iperf3's control protocol byte by byte, so that it can say what no client says.
+//! A client and a server that speak iperf3's control protocol byte by byte, so that they can say what neither says.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -91,5 +91,64 @@ impl Raw {
             Ok(_) => true,
             Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
         }
+    }
+}
+
+/// A server's end of a control connection.
+#[derive(Debug)]
+pub(crate) struct RawServer {
+    pub(crate) stream: TcpStream,
+    listener: TcpListener,
+}
+
+impl RawServer {
+    /// Has each client treated by a script, one after the other; ends with the process.
+    pub(crate) fn start(script: impl Fn(&mut Self) -> std::io::Result<()> + Send + 'static) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            while let Ok((mut stream, _)) = listener.accept() {
+                let listener = listener.try_clone().unwrap();
+                // A client that goes before the end of the script is the test's to judge.
+                if stream.read_exact(&mut [0; 37]).is_ok() {
+                    drop(script(&mut Self { stream, listener }));
+                }
+            }
+        });
+        port
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.stream.write_all(bytes)
+    }
+
+    /// Reads a message with its length before it.
+    pub(crate) fn message(&mut self) -> std::io::Result<Vec<u8>> {
+        let mut length = [0; 4];
+        self.stream.read_exact(&mut length)?;
+        let mut text = vec![0; usize::try_from(u32::from_be_bytes(length)).unwrap()];
+        self.stream.read_exact(&mut text)?;
+        Ok(text)
+    }
+
+    /// Runs a test of one TCP stream that the client sends on, to where its results have come and ours are due.
+    pub(crate) fn test(&mut self) -> std::io::Result<()> {
+        self.send(&[PARAM_EXCHANGE])?;
+        self.message()?;
+        self.send(&[CREATE_STREAMS])?;
+        let (mut data, _) = self.listener.accept()?;
+        self.send(&[TEST_START, TEST_RUNNING])?;
+        let reader = std::thread::spawn(move || std::io::copy(&mut data, &mut std::io::sink()));
+        let mut state = [0];
+        self.stream.read_exact(&mut state)?;
+        assert_eq!(state, [TEST_END]);
+        drop(reader);
+        self.send(&[EXCHANGE_RESULTS])?;
+        self.message().map(drop)
+    }
+
+    /// Waits until the client has gone.
+    pub(crate) fn hold(&mut self) -> std::io::Result<()> {
+        std::io::copy(&mut self.stream, &mut std::io::sink()).map(drop)
     }
 }
