@@ -3,7 +3,7 @@
 PROFILE ?= release
 LINERATE = $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/linerate
 
-.PHONY: build try test test-vm test-vm-matrix deps vm-deps check grade accuracy kill selfcheck fuzz bench bench-check
+.PHONY: build try test test-vm test-vm-matrix deps vm-deps check grade accuracy kill attack selfcheck fuzz bench bench-check
 
 build:
 	cargo build --profile $(PROFILE) --locked -p linerate
@@ -44,6 +44,10 @@ selfcheck: build
 # Kills 50 labs at random moments and looks for what is left.
 kill:
 	cargo test -p linerate --locked --profile fast --test it -- --ignored fifty_killed_labs_leave_nothing
+
+# Sixteen attackers at once against a server with its default bounds: an hour. Two minutes of it are in `make test`.
+attack:
+	LINERATE_ATTACK_SECONDS=$(or $(ATTACK_SECONDS),3600) cargo test -p linerate --locked --profile fast --test it -- campaign:: --nocapture
 
 check:
 	cargo fmt --all --check

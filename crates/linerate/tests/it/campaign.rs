@@ -25,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 struct Field {
     port: u16,
     over: AtomicBool,
+    /// In a long campaign attacks last up to so many times longer.
+    longer: usize,
     done: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -106,6 +108,7 @@ impl Attacker<'_> {
 
     /// Stays for a while, unless all is over.
     fn stay(&mut self, most_ms: usize) {
+        let most_ms = most_ms * (1 + self.dice.below(self.field.longer));
         let until = Instant::now() + Duration::from_millis(self.dice.below(most_ms) as u64);
         while Instant::now() < until && !self.field.over.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(10));
@@ -321,7 +324,7 @@ fn printed_mebibytes(server: &Server) -> u64 {
 fn sixteen_attackers_at_once() {
     let _alone = alone();
     let seconds = std::env::var("LINERATE_ATTACK_SECONDS").ok();
-    let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(120);
+    let seconds: u64 = seconds.and_then(|text| text.parse().ok()).unwrap_or(120);
     let server = Server::linerate(&[]);
     let budget = printed_mebibytes(&server);
     // Files and threads that stay once they were needed.
@@ -330,6 +333,7 @@ fn sixteen_attackers_at_once() {
     let field = Field {
         port: server.port,
         over: AtomicBool::new(false),
+        longer: usize::try_from(seconds / 120).unwrap().clamp(1, 30),
         done: Mutex::default(),
     };
     let most_memory = AtomicU64::new(0);
