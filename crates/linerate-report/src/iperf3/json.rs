@@ -1,5 +1,8 @@
 //! iperf3's `-J` document and its `--json-stream` lines.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use linerate_model::plan::{Direction, Plan, Protocol};
 use linerate_model::progress::{Event, Interval};
 use linerate_model::record::{Flow, RunRecord};
@@ -11,13 +14,43 @@ use super::summary::Summary;
 use super::timeline::{Shown, ShownStream, Span, Timeline, lost_percent};
 use super::{Iperf3Settings, error_text, json_end};
 
-/// The JSON of one test. Whatever happens, what it gives out is valid JSON.
+/// How many intervals the documents of all tests of a server may keep together, each stream of one counted.
 #[derive(Debug, Clone)]
+pub struct IntervalRoom(Arc<AtomicUsize>);
+
+impl IntervalRoom {
+    /// Room for so many: a stream of an interval takes about 2 KB.
+    pub fn new(streams: usize) -> Self {
+        Self(Arc::new(AtomicUsize::new(streams)))
+    }
+
+    fn take(&self, streams: usize) -> bool {
+        let left = |room: usize| room.checked_sub(streams);
+        self.0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, left)
+            .is_ok()
+    }
+}
+
+/// The JSON of one test. Whatever happens, what it gives out is valid JSON.
+#[derive(Debug)]
 pub struct Json {
     settings: Iperf3Settings,
     timeline: Timeline,
     start: Start,
     intervals: Vec<Value>,
+    /// Where it is shared: with what this test took of it.
+    room: Option<(IntervalRoom, usize)>,
+    /// Intervals for which there was no room.
+    left_out: u64,
+}
+
+impl Drop for Json {
+    fn drop(&mut self) {
+        if let Some((room, taken)) = &self.room {
+            room.0.fetch_add(*taken, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Json {
@@ -28,7 +61,16 @@ impl Json {
             timeline: Timeline::new(plan),
             start: Start::default(),
             intervals: Vec::new(),
+            room: None,
+            left_out: 0,
         }
+    }
+
+    /// The same, keeping intervals only while there is room for them; the document says how many are left out.
+    #[must_use]
+    pub fn within(mut self, room: &IntervalRoom) -> Self {
+        self.room = Some((room.clone(), 0));
+        self
     }
 
     /// The plan in force, as soon as it is known: before [`Event::Opened`] at the latest.
@@ -139,7 +181,17 @@ impl Json {
         };
         // A stream of lines may run for weeks: its intervals are kept only when they are wanted again.
         if !self.settings.json_stream || self.settings.json_stream_full {
-            self.intervals.push(value);
+            let streams = interval.streams.len().max(1);
+            let fits = self.room.as_mut().is_none_or(|(room, taken)| {
+                let fits = room.take(streams);
+                *taken += if fits { streams } else { 0 };
+                fits
+            });
+            if fits {
+                self.intervals.push(value);
+            } else {
+                self.left_out += 1;
+            }
         }
         lines
     }
@@ -161,6 +213,13 @@ impl Json {
             );
             document.insert("end".to_owned(), end);
             document.extend(rest);
+            if self.left_out > 0 {
+                let text = format!(
+                    "{} intervals are left out: the tests of this server have more than it keeps; --json-stream keeps none",
+                    self.left_out
+                );
+                document.insert("warning".to_owned(), json!(text));
+            }
             lines.push(pretty(&Value::Object(document)));
         }
         lines

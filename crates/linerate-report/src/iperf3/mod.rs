@@ -32,7 +32,7 @@ use linerate_model::plan::{Direction, Plan, Protocol};
 use linerate_model::progress::StreamOpened;
 use linerate_model::record::{Flow, Outcome, Role, RunRecord};
 
-pub use json::Json;
+pub use json::{IntervalRoom, Json};
 pub use text::Text;
 
 /// The release of iperf3 whose layout is followed.

@@ -12,7 +12,7 @@ use linerate_kernel::process;
 use linerate_model::plan::Plan;
 use linerate_model::record::Role;
 use linerate_model::units::Nanos;
-use linerate_report::iperf3::{Iperf3Settings, Json, Text, error_line};
+use linerate_report::iperf3::{IntervalRoom, Iperf3Settings, Json, Text, error_line};
 
 use crate::action::Failure;
 use crate::iperf3_arguments::Iperf3Server;
@@ -22,6 +22,9 @@ use crate::signals;
 
 use super::output::Output;
 use super::{fail, padding, read, refuse_unbuilt, settings, warn};
+
+/// What a stream of an interval takes in a JSON document that is kept for the end of its test, bytes.
+const INTERVAL_BYTES: u64 = 2048;
 
 /// Serves until it is stopped.
 pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failure> {
@@ -61,6 +64,9 @@ pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failu
         send_timeout: request.common.send_timeout_ms.map(Nanos::from_millis),
         ..ServerOptions::default()
     };
+    // An eighth of the memory of all tests.
+    let intervals_kept = usize::try_from(options.limits.memory.count() / 8 / INTERVAL_BYTES);
+    let intervals_kept = intervals_kept.unwrap_or(usize::MAX);
     let output = Arc::new(Output::open(common, printer)?);
     let errors = Outlet::of_errors(Printer::new())?;
     let teller = Arc::new(Teller {
@@ -69,6 +75,7 @@ pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failu
         settings,
         json: common.json,
         port: request.port,
+        room: IntervalRoom::new(intervals_kept),
         tests: Mutex::default(),
     });
     let tell = Arc::clone(&teller);
@@ -189,6 +196,8 @@ struct Teller {
     settings: Iperf3Settings,
     json: bool,
     port: u16,
+    /// For the intervals of all tests.
+    room: IntervalRoom,
     tests: Mutex<HashMap<u64, (Text, Json)>>,
 }
 
@@ -257,7 +266,7 @@ impl Teller {
         let (text, json) = tests.entry(test).or_insert_with(|| {
             (
                 Text::new(self.settings.clone(), plan.clone()),
-                Json::new(self.settings.clone(), plan),
+                Json::new(self.settings.clone(), plan).within(&self.room),
             )
         });
         show(text, json)

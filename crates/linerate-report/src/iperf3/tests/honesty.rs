@@ -8,9 +8,9 @@ use linerate_model::units::Nanos;
 use serde_json::Value;
 
 use super::stage::{
-    document, json_lines, plan, pointed, record, settings, text, udp_plan, with_omit,
+    document, events, json_lines, plan, pointed, record, settings, text, udp_plan, with_omit,
 };
-use crate::iperf3::{Iperf3Settings, Json, Text, error_line};
+use crate::iperf3::{IntervalRoom, Iperf3Settings, Json, Text, error_line};
 
 fn close(value: &Value, expected: f64) -> bool {
     (value.as_f64().unwrap() / expected - 1.0).abs() < 1e-9
@@ -352,4 +352,32 @@ fn the_time_of_a_test_is_that_of_what_ended_it() {
         2.0
     ));
     assert!(close(&early(End::Blocks(3)).into(), 1.5));
+}
+
+#[test]
+fn intervals_without_room_are_left_out_and_counted() {
+    let run = record(&plan(), Role::Server, Traffic::default());
+    let whole = document(&run)["intervals"].as_array().unwrap().len();
+    let room = IntervalRoom::new(whole + 2);
+    let of = |json: &mut Json| -> Value {
+        for event in events(&run) {
+            json.event(&event);
+        }
+        serde_json::from_str(&json.end(&run).join("\n")).unwrap()
+    };
+    let kept = |document: &Value| document["intervals"].as_array().unwrap().len();
+    let mut first = Json::new(settings(&run), Some(run.plan.clone())).within(&room);
+    let document = of(&mut first);
+    assert_eq!((kept(&document), document.get("warning")), (whole, None));
+    let mut second = Json::new(settings(&run), Some(run.plan.clone())).within(&room);
+    let document = of(&mut second);
+    assert_eq!(kept(&document), 2);
+    let warning = document["warning"].as_str().unwrap();
+    assert!(
+        warning.starts_with(&format!("{} intervals", whole - 2)),
+        "{warning}"
+    );
+    drop((first, second));
+    let mut third = Json::new(settings(&run), Some(run.plan.clone())).within(&room);
+    assert_eq!(kept(&of(&mut third)), whole);
 }
