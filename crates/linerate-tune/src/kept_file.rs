@@ -16,8 +16,8 @@ use crate::state_folder::{StateError, failed};
 ///
 /// # Errors
 /// One that cannot be read, is no text, or longer than 4 MiB.
-pub fn read(root: &Root, path: &str) -> Result<Option<String>, StateError> {
-    match root.whole_text(path) {
+pub fn read(root: &Root, path: impl AsRef<Path>) -> Result<Option<String>, StateError> {
+    match root.whole_text(&path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed("read", &root.path(path))(error)),
@@ -40,8 +40,8 @@ pub fn names(root: &Root, folder: &str) -> Result<Vec<String>, StateError> {
 ///
 /// # Errors
 /// Those of the file system; the file is then as it was.
-pub fn write(root: &Root, path: &str, text: &str) -> Result<(), StateError> {
-    let path = Path::new(path);
+pub fn write(root: &Root, path: impl AsRef<Path>, text: &str) -> Result<(), StateError> {
+    let path = path.as_ref();
     // NetworkManager reads no keyfile that others may read; the rest is no secret.
     let secret = path.extension().is_some_and(|end| end == "nmconnection");
     let mode = match (secret, text.starts_with("#!")) {
@@ -67,14 +67,14 @@ pub fn write(root: &Root, path: &str, text: &str) -> Result<(), StateError> {
 ///
 /// # Errors
 /// Those of the file system.
-pub fn remove(root: &Root, path: &str) -> Result<(), StateError> {
+pub fn remove(root: &Root, path: impl AsRef<Path>) -> Result<(), StateError> {
     let remove = || {
-        let (folder, name) = root.entry(Path::new(path))?;
+        let (folder, name) = root.entry(path.as_ref())?;
         folder.remove(name)?;
         folder.sync()
     };
     match remove() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other.map_err(failed("remove", &root.path(path))),
+        other => other.map_err(failed("remove", &root.path(&path))),
     }
 }

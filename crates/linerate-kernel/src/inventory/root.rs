@@ -38,14 +38,11 @@ impl Root {
         }
     }
 
-    /// Opens a folder that stands for `/`; `/` itself is the machine's own.
+    /// Opens a folder that stands for `/`.
     ///
     /// # Errors
     /// What is no folder; `Unsupported` before Linux 5.6.
     pub fn at(folder: &Path) -> io::Result<Self> {
-        if folder == Path::new("/") {
-            return Ok(Self::of_this_machine());
-        }
         let held = Directory::open(folder)?;
         rooted_path::open(&held, Path::new("/"), libc::O_PATH)?;
         Ok(Self {

@@ -21,6 +21,8 @@ mod experiments;
 #[cfg(test)]
 mod explain;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod host;
