@@ -229,7 +229,7 @@ impl Directory {
             .collect())
     }
 
-    /// Has the names in it on disk.
+    /// Waits until the names in it are on disk (`fsync`).
     ///
     /// # Errors
     /// Those of `fsync`.

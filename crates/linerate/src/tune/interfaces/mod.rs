@@ -223,9 +223,13 @@ impl Files {
     fn declaration(&self) -> Result<Declaration, Failure> {
         let (root, path) = &self.declaration;
         let name = self.name();
-        let text = root
-            .whole_text(path)
-            .map_err(|error| Failure::File(format!("cannot read {name}: {error}")))?;
+        // One that was named may be a pipe.
+        let text = if root.is_this_machine() {
+            std::fs::read_to_string(root.path(path))
+        } else {
+            root.whole_text(path)
+        };
+        let text = text.map_err(|error| Failure::File(format!("cannot read {name}: {error}")))?;
         guest::declaration::parse(&name, &text).map_err(|error| Failure::File(error.to_string()))
     }
 
