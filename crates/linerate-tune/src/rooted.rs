@@ -2,17 +2,13 @@
 //! ethtool is refused; [`crate::live`] has it for the running kernel. No link leads out of the folder.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
 
 use linerate_kernel::inventory::Root;
 use linerate_model::tuning::{InterfaceSetting, Object};
 
 use crate::settings::{Saved, SettingError, Settings};
 
-/// No setting is longer: a page.
-const LONGEST: u64 = 1 << 16;
 const CPUS: &str = "sys/devices/system/cpu";
 
 /// The folder.
@@ -20,64 +16,34 @@ const CPUS: &str = "sys/devices/system/cpu";
 pub struct Rooted(Root);
 
 impl Rooted {
-    /// A folder that stands for `/`.
-    pub fn at(folder: &Path) -> Self {
-        Self(Root::at(folder))
-    }
-
-    fn resolved(&self, path: &str) -> Result<PathBuf, String> {
-        let found = self.0.resolved(path);
-        found.map_err(|error| reason(&self.0.path(path), &error))
-    }
-
-    /// The file that is a setting.
-    fn file(&self, object: &Object) -> Result<PathBuf, String> {
-        match object {
-            Object::Sysctl { key } => self.resolved(&format!("proc/sys/{}", sysctl_path(key)?)),
-            Object::Interface { interface, setting } => {
-                let name = match setting {
-                    InterfaceSetting::Mtu => "mtu",
-                    InterfaceSetting::Txqueuelen => "tx_queue_len",
-                    _ => return Err("no file holds it, only a running kernel".to_owned()),
-                };
-                if interface.contains('/') || interface.starts_with('.') {
-                    return Err("that is no name of an interface".to_owned());
-                }
-                self.resolved(&format!("sys/class/net/{interface}/{name}"))
-            }
-            Object::Governor => Err("no single file holds it".to_owned()),
-        }
+    /// The files below a folder that stands for `/`.
+    pub fn below(root: Root) -> Self {
+        Self(root)
     }
 
     /// Each file that holds a governor, with its name below the folder of CPUs.
     fn governors(&self) -> Result<BTreeMap<String, String>, String> {
         let mut found = BTreeMap::new();
-        let policies = self.resolved(&format!("{CPUS}/cpufreq"))?;
-        let entries = std::fs::read_dir(&policies).map_err(|error| {
+        let path = format!("{CPUS}/cpufreq");
+        let policies = self.0.directory(&path).and_then(|folder| folder.names());
+        let policies = policies.map_err(|error| {
             format!(
                 "nothing scales the frequency here ({}: {error})",
-                policies.display()
+                self.0.path(&path).display()
             )
         })?;
-        for name in entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
-            if let Ok(path) = self.governor(&name)
-                && path.exists()
-            {
-                found.insert(name, text(&path)?);
+        for name in policies {
+            let Ok(path) = governor(&name) else { continue };
+            match self.0.whole_text(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(self.reason(&path, &error)),
+                Ok(text) => drop(found.insert(name, single_blanks(&text))),
             }
         }
         if found.is_empty() {
             return Err("nothing scales the frequency here".to_owned());
         }
         Ok(found)
-    }
-
-    fn governor(&self, policy: &str) -> Result<PathBuf, String> {
-        let digits = policy.strip_prefix("policy").unwrap_or_default();
-        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(format!("'{policy}' is no policy of the frequency"));
-        }
-        self.resolved(&format!("{CPUS}/cpufreq/{policy}/scaling_governor"))
     }
 
     fn value(&self, object: &Object) -> Result<String, String> {
@@ -87,29 +53,47 @@ impl Rooted {
             names.dedup();
             return Ok(names.join(", "));
         }
-        text(&self.file(object)?)
+        let path = file(object)?;
+        let text = self.0.whole_text(&path);
+        text.map(|text| single_blanks(&text))
+            .map_err(|error| self.reason(&path, &error))
     }
 
     fn set(&self, object: &Object, value: &str) -> Result<(), String> {
         if *object != Object::Governor {
-            return put(&self.file(object)?, value);
+            return self.put(&file(object)?, value);
         }
         for policy in self.governors()?.keys() {
-            put(&self.governor(policy)?, value)?;
+            self.put(&governor(policy)?, value)?;
         }
         Ok(())
     }
 
     fn put_back(&self, object: &Object, saved: &Saved) -> Result<(), String> {
         if *object != Object::Governor {
-            return put(&self.file(object)?, &saved.value);
+            return self.put(&file(object)?, &saved.value);
         }
         let policies: BTreeMap<String, String> = serde_json::from_str(&saved.detail)
             .map_err(|error| format!("what was saved is not understood: {error}"))?;
-        for (policy, governor) in &policies {
-            put(&self.governor(policy)?, governor)?;
+        for (policy, value) in &policies {
+            self.put(&governor(policy)?, value)?;
         }
         Ok(())
+    }
+
+    fn put(&self, path: &str, value: &str) -> Result<(), String> {
+        let written = self.0.write(path, value);
+        written.map_err(|error| self.reason(path, &error))
+    }
+
+    fn reason(&self, path: &str, error: &io::Error) -> String {
+        let advice = match error.kind() {
+            io::ErrorKind::PermissionDenied => " (root may)",
+            io::ErrorKind::NotFound => " (the kernel or its module does not have it)",
+            io::ErrorKind::InvalidInput => " (the kernel does not take this value)",
+            _ => "",
+        };
+        format!("{}: {error}{advice}", self.0.path(path).display())
     }
 }
 
@@ -174,32 +158,36 @@ fn sysctl_path(key: &str) -> Result<String, String> {
     Ok(path)
 }
 
-/// The value that a file holds, blanks made single.
-fn text(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    File::open(path)
-        .and_then(|file| file.take(LONGEST).read_to_string(&mut text))
-        .map_err(|error| reason(path, &error))?;
-    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+/// The file that is a setting, by its path from `/`.
+fn file(object: &Object) -> Result<String, String> {
+    match object {
+        Object::Sysctl { key } => Ok(format!("proc/sys/{}", sysctl_path(key)?)),
+        Object::Interface { interface, setting } => {
+            let name = match setting {
+                InterfaceSetting::Mtu => "mtu",
+                InterfaceSetting::Txqueuelen => "tx_queue_len",
+                _ => return Err("no file holds it, only a running kernel".to_owned()),
+            };
+            if interface.contains('/') || interface.starts_with('.') {
+                return Err("that is no name of an interface".to_owned());
+            }
+            Ok(format!("sys/class/net/{interface}/{name}"))
+        }
+        Object::Governor => Err("no single file holds it".to_owned()),
+    }
 }
 
-fn put(path: &Path, value: &str) -> Result<(), String> {
-    File::options()
-        .write(true)
-        .truncate(true)
-        .open(path)
-        .and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()))
-        .map_err(|error| reason(path, &error))
+/// The file of a policy's governor, by its path from `/`.
+fn governor(policy: &str) -> Result<String, String> {
+    let digits = policy.strip_prefix("policy").unwrap_or_default();
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(format!("'{policy}' is no policy of the frequency"));
+    }
+    Ok(format!("{CPUS}/cpufreq/{policy}/scaling_governor"))
 }
 
-fn reason(path: &Path, error: &io::Error) -> String {
-    let advice = match error.kind() {
-        io::ErrorKind::PermissionDenied => " (root may)",
-        io::ErrorKind::NotFound => " (the kernel or its module does not have it)",
-        io::ErrorKind::InvalidInput => " (the kernel does not take this value)",
-        _ => "",
-    };
-    format!("{}: {error}{advice}", path.display())
+fn single_blanks(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -215,7 +203,7 @@ mod tests {
         for wrong in ["", "net..core", "net.//.core", ".net", "a.\0"] {
             assert!(sysctl_path(wrong).is_err(), "{wrong:?}");
         }
-        let mut rooted = Rooted::at(Path::new("/none"));
+        let mut rooted = Rooted::below(Root::of_this_machine());
         for name in ["../../etc", ".", "a/b"] {
             let object = Object::Interface {
                 interface: name.to_owned(),

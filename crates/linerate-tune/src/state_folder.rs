@@ -1,11 +1,12 @@
 //! Journals on disk: a folder with one file for each set of changes. What an append wrote is on disk when it returns.
 
-use std::fs::{DirBuilder, File, Permissions};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use linerate_kernel::directory::{Access, Directory, Replacement};
 use linerate_kernel::inventory::Root;
 
 use crate::apply::Journal;
@@ -14,6 +15,7 @@ use crate::journal::{ChangeSet, Entry, JournalError, Snapshot, line};
 /// A journal is no longer: thousands of steps, some hundred bytes each.
 const LONGEST: u64 = 64 << 20;
 const SUFFIX: &str = ".journal";
+const LOCK: &str = "lock";
 
 /// Why the state of earlier sets cannot be read or kept.
 #[derive(Debug, thiserror::Error)]
@@ -66,9 +68,12 @@ pub(crate) fn failed(operation: &'static str, path: &Path) -> impl FnOnce(io::Er
     }
 }
 
-/// The folder.
+/// The folder, by its path from a root. Its files are opened relative to it, and a link of their names is refused.
 #[derive(Debug, Clone)]
-pub struct StateFolder(PathBuf);
+pub struct StateFolder {
+    root: Root,
+    folder: PathBuf,
+}
 
 /// The right to change settings, for as long as it, or a copy of its descriptor, is open in any process.
 #[derive(Debug)]
@@ -98,14 +103,10 @@ pub struct JournalFile {
 }
 
 impl StateFolder {
-    /// A folder that may not be there yet.
-    pub fn at(path: &Path) -> Self {
-        Self(path.to_owned())
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.0
+    /// A folder that may not be there yet; its path is from the root.
+    pub fn at(root: Root, folder: &Path) -> Self {
+        let folder = folder.to_owned();
+        Self { root, folder }
     }
 
     /// Makes the folder where it is not there, for its owner alone, and takes the lock. A second caller does not wait.
@@ -113,25 +114,14 @@ impl StateFolder {
     /// # Errors
     /// [`StateError::Busy`], and those of the file system.
     pub fn lock(&self) -> Result<Lock, StateError> {
-        if !self.0.is_dir() {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(&self.0)
-                .map_err(failed("make the folder", &self.0))?;
-            if let Some(parent) = self.0.parent() {
-                sync_folder(parent)?;
-            }
-        }
-        let path = self.file("lock")?;
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
+        let made = self.root.make_directories(&self.folder, 0o700);
+        let folder = made.map_err(failed("make the folder", &self.path()))?;
+        let (path, name) = (self.path().join(LOCK), OsStr::new(LOCK));
+        let file = folder
+            .file(name, Access::CHANGE.or_make())
             .or_else(|error| match error.kind() {
                 // Old values can be restored all the same, and a lock needs no writing.
-                io::ErrorKind::ReadOnlyFilesystem => File::open(&path),
+                io::ErrorKind::ReadOnlyFilesystem => folder.file(name, Access::READ),
                 _ => Err(error),
             })
             .map_err(failed("open", &path))?;
@@ -147,12 +137,12 @@ impl StateFolder {
     /// # Errors
     /// A folder that may not be read.
     pub fn ids(&self) -> Result<Vec<String>, StateError> {
-        let entries = match std::fs::read_dir(&self.0) {
+        let names = match self.directory().and_then(|folder| folder.names()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other.map_err(failed("read the folder", &self.0))?,
+            other => other.map_err(failed("read the folder", &self.path()))?,
         };
-        let mut ids: Vec<String> = entries
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        let mut ids: Vec<String> = names
+            .into_iter()
             .filter_map(|name| name.strip_suffix(SUFFIX).map(str::to_owned))
             .collect();
         ids.sort_unstable();
@@ -164,16 +154,11 @@ impl StateFolder {
     /// # Errors
     /// There is none of this name; its journal is damaged.
     pub fn read(&self, id: &str) -> Result<ChangeSet, StateError> {
-        let path = self.journal(id)?;
+        let (path, file) = self.journal(id, Access::READ)?;
         let mut bytes = Vec::new();
-        match File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(StateError::NoSet(id.to_owned()));
-            }
-            other => other
-                .and_then(|file| file.take(LONGEST).read_to_end(&mut bytes))
-                .map_err(failed("read", &path))?,
-        };
+        file.take(LONGEST)
+            .read_to_end(&mut bytes)
+            .map_err(failed("read", &path))?;
         // A last line that was cut may end in the midst of a character.
         bytes.truncate(whole_lines(&bytes));
         let text = String::from_utf8(bytes).map_err(|error| {
@@ -187,19 +172,17 @@ impl StateFolder {
     /// # Errors
     /// Those of the file system; a set of this name.
     pub fn create(&self, snapshot: &Snapshot) -> Result<JournalFile, StateError> {
-        let path = self.journal(&snapshot.id)?;
-        // A reader sees the whole snapshot or no journal.
-        let begun = self.0.join(format!("{}.begun", snapshot.id));
-        let written = write_new(
-            &begun,
-            line(&Entry::Snapshot(snapshot.clone())).as_bytes(),
-            None,
-        )
-        .and_then(|()| std::fs::hard_link(&begun, &path).map_err(failed("make", &path)));
-        // What is left of it says nothing to anybody.
-        drop(std::fs::remove_file(&begun));
-        written?;
-        sync_folder(&self.0)?;
+        let name = journal_name(&snapshot.id)?;
+        let begin = || {
+            let folder = self.directory()?;
+            let mut new = Replacement::begin(folder.share()?, 0o666)?;
+            let entry = line(&Entry::Snapshot(snapshot.clone()));
+            new.file().write_all(entry.as_bytes())?;
+            // A reader sees the whole snapshot or no journal.
+            new.take_free(OsStr::new(&name))?;
+            folder.sync()
+        };
+        begin().map_err(failed("write", &self.path().join(&name)))?;
         self.append(&snapshot.id)
     }
 
@@ -208,14 +191,8 @@ impl StateFolder {
     /// # Errors
     /// There is none of this name; those of the file system.
     pub fn append(&self, id: &str) -> Result<JournalFile, StateError> {
-        let path = self.journal(id)?;
         // Two may write: the process that applies, and the rollback that found it hanging.
-        let file = match File::options().read(true).append(true).open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(StateError::NoSet(id.to_owned()));
-            }
-            other => other.map_err(failed("open", &path))?,
-        };
+        let (path, file) = self.journal(id, Access::APPEND)?;
         let mut text = Vec::new();
         (&file)
             .take(LONGEST)
@@ -229,19 +206,38 @@ impl StateFolder {
         Ok(JournalFile { file, path })
     }
 
-    fn journal(&self, id: &str) -> Result<PathBuf, StateError> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
-        if id.is_empty() || id.len() > 64 || !id.chars().all(plain) {
-            return Err(StateError::NoName(id.to_owned()));
+    /// The journal of a set, open, and its path.
+    fn journal(&self, id: &str, access: Access) -> Result<(PathBuf, File), StateError> {
+        let name = journal_name(id)?;
+        let path = self.path().join(&name);
+        let opened = self
+            .directory()
+            .and_then(|folder| folder.file(OsStr::new(&name), access));
+        match opened {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(StateError::NoSet(id.to_owned()))
+            }
+            other => Ok((path.clone(), other.map_err(failed("open", &path))?)),
         }
-        self.file(&format!("{id}{SUFFIX}"))
     }
 
-    /// A file in it; no link leads out of it.
-    fn file(&self, name: &str) -> Result<PathBuf, StateError> {
-        let found = Root::at(&self.0).resolved(name);
-        found.map_err(failed("find", &self.0.join(name)))
+    fn directory(&self) -> io::Result<Directory> {
+        self.root.directory(&self.folder)
     }
+
+    /// Where it is, as messages print it.
+    fn path(&self) -> PathBuf {
+        self.root.path(&self.folder)
+    }
+}
+
+/// The file of a set.
+fn journal_name(id: &str) -> Result<String, StateError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    if id.is_empty() || id.len() > 64 || !id.chars().all(plain) {
+        return Err(StateError::NoName(id.to_owned()));
+    }
+    Ok(format!("{id}{SUFFIX}"))
 }
 
 impl Journal for JournalFile {
@@ -264,32 +260,4 @@ impl Journal for JournalFile {
 fn whole_lines(text: &[u8]) -> usize {
     let end = text.iter().rposition(|byte| *byte == b'\n');
     end.map_or(0, |at| at + 1)
-}
-
-/// Writes a file that nobody has, and has it on disk. A failure leaves nothing behind.
-pub(crate) fn write_new(
-    path: &Path,
-    bytes: &[u8],
-    permissions: Option<Permissions>,
-) -> Result<(), StateError> {
-    // One of an earlier attempt that was killed, or a link that somebody put there, is in the way of nobody.
-    drop(std::fs::remove_file(path));
-    let written = File::create_new(path).and_then(|mut file| {
-        file.write_all(bytes)?;
-        if let Some(permissions) = permissions {
-            file.set_permissions(permissions)?;
-        }
-        file.sync_all()
-    });
-    if written.is_err() {
-        drop(std::fs::remove_file(path));
-    }
-    written.map_err(failed("write", path))
-}
-
-/// Has the names in a folder on disk.
-pub(crate) fn sync_folder(path: &Path) -> Result<(), StateError> {
-    File::open(path)
-        .and_then(|folder| folder.sync_all())
-        .map_err(failed("sync", path))
 }

@@ -212,7 +212,7 @@ ERR:          0
         assert_eq!(lines.len(), 2);
         assert_eq!(lines[&24].name, "eth0-TxRx-0");
         assert_eq!(lines[&24].counts, [(0, 1), (2, 7)]);
-        let seen = interrupt(&Root::at("/no/such/folder".as_ref()), 24, &lines[&24]);
+        let seen = interrupt(&Root::of_this_machine(), u32::MAX, &lines[&24]);
         assert_eq!((seen.count, seen.busiest_cpu), (8, Some(2)));
         assert!(seen.effective.known().is_none());
     }

@@ -254,8 +254,11 @@ mod tests {
 
     #[test]
     fn an_empty_folder_knows_nothing_and_says_so() {
-        let folder = Root::at("/no/such/folder".as_ref());
+        let path = std::env::temp_dir().join(format!("linerate-empty-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        let folder = Root::at(&path).unwrap();
         let facts = collect(&folder, &NoKernel, 0);
+        std::fs::remove_dir(path).unwrap();
         assert_eq!(facts.interfaces.why(), FILES_ONLY);
         assert!(
             facts

@@ -1,74 +1,177 @@
 //! Files below a folder that stands for `/`.
 
-use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::{self, Write as _};
-use std::path::{Component, Path, PathBuf};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
-/// No file that is read here is longer; the rest of a longer one is left out by refusing it.
+use libc::c_int;
+
+use crate::directory::{Directory, open_at, regular};
+use crate::rooted_path;
+
+/// A longer file is refused.
 const LONGEST: u64 = 4 << 20;
-/// Links from one name to the next; the kernel's own bound is 40.
-const MOST_LINKS: usize = 40;
+/// The same for files of the kernel, which say beforehand that they are empty: `/proc/interrupts` of a machine with a
+/// thousand CPUs has tens of megabytes.
+const LONGEST_OF_KERNEL: u64 = 64 << 20;
 
-/// A folder that stands for `/`: the machine's own, or a copy of another machine's files.
+/// A folder that stands for `/`: the machine's own, or a copy of another machine's files, in which the kernel resolves
+/// each path as below a root of its own (`RESOLVE_IN_ROOT`): no link and no `..` leads out of it, whoever changes
+/// links meanwhile. The folder is held by a descriptor from its opening on.
 #[derive(Debug, Clone)]
-pub struct Root(PathBuf);
+pub struct Root {
+    folder: PathBuf,
+    /// None for the machine's own files, which need no kernel that knows `openat2`.
+    held: Option<Arc<Directory>>,
+}
 
 impl Root {
     /// This machine's own files.
     pub fn of_this_machine() -> Self {
-        Self(PathBuf::from("/"))
+        Self {
+            folder: PathBuf::from("/"),
+            held: None,
+        }
     }
 
-    /// A folder that stands for `/`.
-    pub fn at(folder: &Path) -> Self {
-        Self(folder.to_owned())
+    /// Opens a folder that stands for `/`.
+    ///
+    /// # Errors
+    /// What is no folder; `Unsupported` before Linux 5.6.
+    pub fn at(folder: &Path) -> io::Result<Self> {
+        let held = Directory::open(folder)?;
+        rooted_path::open(&held, Path::new("/"), libc::O_PATH)?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            held: Some(Arc::new(held)),
+        })
     }
 
     /// Whether files are this machine's own.
     pub fn is_this_machine(&self) -> bool {
-        self.0 == Path::new("/")
+        self.held.is_none()
     }
 
-    /// The folder.
+    /// The folder, as it was named.
     pub fn folder(&self) -> &Path {
-        &self.0
+        &self.folder
     }
 
-    /// What a name is told as: links are not looked at.
-    pub fn path(&self, path: &str) -> PathBuf {
-        self.0.join(path.trim_start_matches('/'))
+    /// The folder without links and dots.
+    ///
+    /// # Errors
+    /// Where `/proc` is not mounted.
+    pub fn real_folder(&self) -> io::Result<PathBuf> {
+        self.held
+            .as_ref()
+            .map_or_else(|| Ok(self.folder.clone()), Directory::path_of)
+    }
+
+    /// The path as messages print it: links are not looked at.
+    pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = path.as_ref();
+        self.folder.join(path.strip_prefix("/").unwrap_or(path))
     }
 
     /// A file's text, or why there is none.
     pub(super) fn text(&self, path: &str) -> Result<String, String> {
-        let say = |error: io::Error| format!("cannot read {path}: {error}");
-        let at = self.resolved(path).map_err(say)?;
-        let metadata = std::fs::metadata(&at).map_err(say)?;
-        if metadata.len() > LONGEST {
-            return Err(format!("{path} is longer than {LONGEST} bytes"));
-        }
-        // A pipe or a device would make the reader wait.
-        if !metadata.is_file() {
-            return Err(format!("{path} is no file"));
-        }
-        let bytes = std::fs::read(at).map_err(say)?;
+        let bytes = self.bytes(path).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => format!("{path} is no file"),
+            _ => format!("cannot read {path}: {error}"),
+        })?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// A file's text, with the error of the system.
-    pub(crate) fn whole_text(&self, path: &str) -> io::Result<String> {
-        std::fs::read_to_string(self.resolved(path)?)
+    ///
+    /// # Errors
+    /// Those of `open` and `read`; `InvalidInput` for what is no regular file, `InvalidData` for what is no text or
+    /// too long.
+    pub fn whole_text(&self, path: impl AsRef<Path>) -> io::Result<String> {
+        let bytes = self.bytes(path)?;
+        String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+
+    /// A regular file's bytes; a pipe or a device would make the reader wait.
+    fn bytes(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+        let file = regular(self.open(path.as_ref(), libc::O_RDONLY)?.into())?;
+        let too_long = |bound: u64| {
+            let why = format!("it is longer than {bound} bytes");
+            Err(io::Error::new(io::ErrorKind::InvalidData, why))
+        };
+        if file.metadata()?.len() > LONGEST {
+            return too_long(LONGEST);
+        }
+        let mut bytes = Vec::new();
+        file.take(LONGEST_OF_KERNEL + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > LONGEST_OF_KERNEL {
+            return too_long(LONGEST_OF_KERNEL);
+        }
+        Ok(bytes)
     }
 
     /// Gives a file that is there another text, in one call, as files of the kernel want it.
-    pub(crate) fn write(&self, path: &str, text: &str) -> io::Result<()> {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .truncate(true)
-            .open(self.resolved(path)?)?;
+    ///
+    /// # Errors
+    /// `ENOENT` where there is none; otherwise those of `open` and `write`.
+    pub fn write(&self, path: impl AsRef<Path>, text: &str) -> io::Result<()> {
+        // Emptied once it is known what it is.
+        let file: File = self.open(path.as_ref(), libc::O_WRONLY)?.into();
+        let mut file = regular(file)?;
+        file.set_len(0)?;
         file.write_all(format!("{text}\n").as_bytes())
+    }
+
+    /// A directory that is there, links followed.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn directory(&self, path: impl AsRef<Path>) -> io::Result<Directory> {
+        let flags = libc::O_PATH | libc::O_DIRECTORY;
+        self.open(path.as_ref(), flags).map(Directory::held)
+    }
+
+    /// The same; the directory is made where there is none, with those above it, each with exactly this mode and on
+    /// disk when this returns.
+    ///
+    /// # Errors
+    /// `ENOENT` for a link that leads to nothing; otherwise those of `mkdir` and `open`.
+    pub fn make_directories(&self, path: impl AsRef<Path>, mode: u32) -> io::Result<Directory> {
+        let path = path.as_ref();
+        let absent = match self.directory(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => error,
+            other => return other,
+        };
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(absent);
+        };
+        let above = self.make_directories(above, mode)?;
+        match above.make_directory(name, mode) {
+            // Another process has made it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.directory(path),
+            Err(error) => Err(error),
+            Ok(made) => above.sync().map(|()| made),
+        }
+    }
+
+    /// The directory that an entry stands in, links on the way followed, and the entry's name; it need not be there.
+    ///
+    /// # Errors
+    /// `EINVAL` for a path without a last name; otherwise those of `open`.
+    pub fn entry<'a>(&self, path: &'a Path) -> io::Result<(Directory, &'a OsStr)> {
+        let (above, name) = parts(path)?;
+        Ok((self.directory(above)?, name))
+    }
+
+    fn open(&self, path: &Path, flags: c_int) -> io::Result<OwnedFd> {
+        match &self.held {
+            None => open_at(None, &self.path(path), flags, 0),
+            Some(root) => rooted_path::open(root, path, flags),
+        }
     }
 
     /// The trimmed text of a small file.
@@ -89,102 +192,38 @@ impl Root {
 
     /// The names in a folder, ascending; none where there is no such folder.
     pub(crate) fn names(&self, path: &str) -> Vec<String> {
-        let mut names: Vec<String> = self
-            .resolved(path)
-            .and_then(std::fs::read_dir)
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .collect();
+        let names = self.directory(path).and_then(|folder| folder.names());
+        let mut names = names.unwrap_or_default();
         names.sort_unstable();
         names
     }
 
     /// Whether there is something.
     pub(crate) fn has(&self, path: &str) -> bool {
-        self.entry(path)
-            .and_then(|at| at.symlink_metadata())
+        self.open(Path::new(path), libc::O_PATH | libc::O_NOFOLLOW)
             .is_ok()
     }
 
     /// The last name that a link leads to.
     pub(super) fn link_name(&self, path: &str) -> Option<String> {
-        let target = std::fs::read_link(self.entry(path).ok()?).ok()?;
+        let (folder, name) = self.entry(Path::new(path)).ok()?;
+        let target = folder.link_target(name).ok()?;
         target.file_name()?.to_str().map(str::to_owned)
     }
 
-    /// Where a name leads after all links, as a path below the folder.
+    /// Where a name leads after all links, as a path below the folder; `None` where that is not there.
     pub(super) fn target(&self, path: &str) -> Option<String> {
-        let target = self.walked(Path::new(path)).ok()?;
-        let below = target.strip_prefix(&self.0).ok()?;
+        let found = self.open(Path::new(path), libc::O_PATH).ok()?;
+        let found = Directory::path_of(found).ok()?;
+        let below = found.strip_prefix(self.real_folder().ok()?).ok()?;
         Some(format!("/{}", below.to_str()?))
-    }
-
-    /// Where a name leads after all links, which stay below the folder: see [`Self::entry`].
-    ///
-    /// # Errors
-    /// `ELOOP` after 40 links.
-    pub fn resolved(&self, path: &str) -> io::Result<PathBuf> {
-        if self.is_this_machine() {
-            return Ok(self.path(path));
-        }
-        self.walked(Path::new(path))
-    }
-
-    /// Where a name itself stands, to be written anew or removed: links before it are followed, it is not. An absolute
-    /// link begins at the folder, and no `..` leads above it, as in a machine that has it as its root
-    /// (`path_resolution(7)`); what is not there yet stands where it would be made. Nobody may change links meanwhile: the
-    /// names are looked at one after the other, and the whole path is used after that.
-    ///
-    /// # Errors
-    /// `ELOOP` after 40 links; `EINVAL` for a path without a last name.
-    pub fn entry(&self, path: &str) -> io::Result<PathBuf> {
-        if self.is_this_machine() {
-            return Ok(self.path(path));
-        }
-        let path = Path::new(path);
-        let name = path.file_name();
-        let name = name.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
-        Ok(self
-            .walked(path.parent().unwrap_or(Path::new("")))?
-            .join(name))
-    }
-
-    fn walked(&self, path: &Path) -> io::Result<PathBuf> {
-        let mut left = names_backwards(path);
-        let mut below = PathBuf::new();
-        let mut links = 0;
-        // Each turn takes a name, and only so many links add some.
-        while let Some(name) = left.pop() {
-            if name == ".." {
-                below.pop();
-                continue;
-            }
-            let Ok(target) = std::fs::read_link(self.0.join(&below).join(&name)) else {
-                below.push(name);
-                continue;
-            };
-            links += 1;
-            if links > MOST_LINKS {
-                return Err(io::Error::from_raw_os_error(libc::ELOOP));
-            }
-            if target.is_absolute() {
-                below = PathBuf::new();
-            }
-            left.extend(names_backwards(&target));
-        }
-        Ok(self.0.join(below))
     }
 }
 
-/// The names of a path, the last one first; `..` is one.
-fn names_backwards(path: &Path) -> Vec<OsString> {
-    let names = path.components().rev().filter_map(|part| match part {
-        Component::Normal(name) => Some(name.to_owned()),
-        Component::ParentDir => Some("..".into()),
-        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
-    });
-    names.collect()
+/// What is before the last name, and the last name.
+fn parts(path: &Path) -> io::Result<(&Path, &OsStr)> {
+    let parts = path.parent().zip(path.file_name());
+    parts.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
 }
 
 #[cfg(test)]
@@ -222,31 +261,42 @@ mod tests {
         symlink("/etc/file", folder.join("srv/file")).unwrap();
         symlink("/nowhere/yet", folder.join("etc/new")).unwrap();
         symlink("loop", folder.join("loop")).unwrap();
-        let root = Root::at(&folder);
+        let root = Root::at(&folder).unwrap();
         // What the link names is below the folder where that has it, and else nowhere.
-        assert_eq!(
-            root.resolved("/absolute/file").unwrap(),
-            folder.join(outside.strip_prefix("/").unwrap()).join("file")
-        );
         assert!(root.text("/absolute/file").is_err());
         assert_eq!(root.names("/absolute"), Vec::<String>::new());
         assert_eq!(root.text("/srv/here/upward/file").unwrap(), "inside");
         assert_eq!(root.text("/../../etc/file").unwrap(), "inside");
         assert_eq!(root.text("/srv/file").unwrap(), "inside");
         assert_eq!(root.target("/srv/here/upward/file").unwrap(), "/etc/file");
-        assert_eq!(
-            root.resolved("/etc/new/a/b").unwrap(),
-            folder.join("nowhere/yet/a/b")
-        );
+        assert_eq!(root.target("/etc/new"), None);
+        assert_eq!(root.link_name("/etc/new").as_deref(), Some("yet"));
+        assert_eq!(root.link_name("/srv/here/upward").as_deref(), Some("etc"));
+        assert!(root.has("/etc/new") && !root.has("/nowhere/yet"));
         // The name itself, where a file is written anew.
-        assert_eq!(root.entry("/srv/file").unwrap(), folder.join("srv/file"));
+        let stands = |path: &str| {
+            let (folder, name) = root.entry(Path::new(path)).unwrap();
+            Directory::path_of(folder).unwrap().join(name)
+        };
+        let real = root.real_folder().unwrap();
+        assert_eq!(stands("/srv/file"), real.join("srv/file"));
+        assert_eq!(stands("/srv/here/upward/file"), real.join("etc/file"));
+        assert!(root.entry(Path::new("/")).is_err());
+        root.make_directories("/srv/here/upward/a/b", 0o750)
+            .unwrap();
+        assert!(folder.join("etc/a/b").is_dir());
+        assert!(!above.join("etc/a").exists());
+        // A directory in the place of a link that leads nowhere would be another one than the link names.
+        assert!(root.make_directories("/etc/new/a", 0o755).is_err());
+        root.write("/srv/file", "changed").unwrap();
+        assert_eq!(root.whole_text("/etc/file").unwrap(), "changed\n");
         assert_eq!(
-            root.entry("/srv/here/upward/file").unwrap(),
-            folder.join("etc/file")
+            fs::read_to_string(above.join("etc/file")).unwrap(),
+            "outside"
         );
-        assert!(root.entry("/").is_err());
-        let endless = root.resolved("/loop").unwrap_err();
+        let endless = root.whole_text("/loop").unwrap_err();
         assert_eq!(endless.raw_os_error(), Some(libc::ELOOP));
+        assert!(Root::at(&folder.join("etc/file")).is_err());
         fs::remove_dir_all(above).unwrap();
     }
 }

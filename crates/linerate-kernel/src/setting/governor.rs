@@ -27,7 +27,7 @@ pub fn governors(root: &Root) -> BTreeMap<u32, String> {
 /// names those that it has.
 pub fn set_governor(root: &Root, cpu: u32, governor: &str) -> Result<(), KernelError> {
     let object = format!("the governor of CPU {cpu}");
-    root.write(&file(cpu, "scaling_governor"), governor)
+    root.write(file(cpu, "scaling_governor"), governor)
         .map_err(|error| match error.raw_os_error() {
             Some(libc::EINVAL) => {
                 let has = root

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail like the test")]
 
+mod below_root;
 mod emulation;
 mod forwarding;
 mod namespaced;
@@ -51,6 +52,12 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
         );
         poll::wait(&mut [], Some(Nanos::from_millis(1))).unwrap();
     }
+}
+
+/// Says a figure, for whoever reads the log.
+#[expect(clippy::print_stderr, reason = "a figure of a test")]
+fn say(text: &str) {
+    eprintln!("{text}");
 }
 
 /// A test that this kernel or user cannot run.

@@ -1,6 +1,6 @@
 //! Which file's line is in force at boot, in folders that stand for `/`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use linerate_kernel::inventory::{NoKernel, Root, collect};
 use linerate_model::host::{Effect, HostFacts, Owner, Setting};
@@ -31,7 +31,7 @@ impl FakeRoot {
     }
 
     fn facts(&self) -> HostFacts {
-        collect(&Root::at(Path::new(&self.0)), &NoKernel, 0)
+        collect(&Root::at(&self.0).unwrap(), &NoKernel, 0)
     }
 }
 

@@ -271,7 +271,7 @@ fn interrupts_come_back_each_for_itself() {
         put(&format!("proc/irq/{number}/effective_affinity_list"), "0");
     }
     put("proc/interrupts", &lines);
-    let mut live = Live::below(linerate_kernel::inventory::Root::at(&folder));
+    let mut live = Live::below(linerate_kernel::inventory::Root::at(&folder).unwrap());
     let object = of("lo", S::IrqCpus);
     let saved = live.save(&object).unwrap();
     assert_eq!(saved.value, "0-3 / 3 / 0-3");
@@ -292,7 +292,7 @@ fn governors_come_back_each_for_itself() {
         std::fs::create_dir_all(&cpu).unwrap();
         std::fs::write(cpu.join("scaling_governor"), format!("{governor}\n")).unwrap();
     }
-    let mut live = Live::below(linerate_kernel::inventory::Root::at(&folder));
+    let mut live = Live::below(linerate_kernel::inventory::Root::at(&folder).unwrap());
     let saved = live.save(&Object::Governor).unwrap();
     assert_eq!(saved.value, "powersave, schedutil");
     live.write(&Object::Governor, "performance").unwrap();
@@ -317,7 +317,7 @@ fn governors_are_restored_on_the_cpus_that_are_there_whatever_fails() {
         std::fs::create_dir_all(cpu(number)).unwrap();
         std::fs::write(governor(number), "powersave\n").unwrap();
     }
-    let mut live = Live::below(Root::at(&folder));
+    let mut live = Live::below(Root::at(&folder).unwrap());
     let saved = live.save(&Object::Governor).unwrap();
     live.write(&Object::Governor, "performance").unwrap();
     // One is taken off line.

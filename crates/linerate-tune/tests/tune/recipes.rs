@@ -39,7 +39,7 @@ fn named(recipe: &str) -> BTreeSet<(String, u32)> {
     let root = FakeRoot::new(recipe);
     let text = std::fs::read_to_string(folder().join("recipes").join(recipe)).unwrap();
     root.write("etc/sysctl.d/90-recipe.conf", &text);
-    let facts = collect(&Root::at(Path::new(&root.0)), &NoKernel, 0);
+    let facts = collect(&Root::at(Path::new(&root.0)).unwrap(), &NoKernel, 0);
     let audit = linerate_tune::audit(&facts, None, &far()).unwrap();
     let mut named = BTreeSet::new();
     for verdict in audit.firing() {
@@ -127,7 +127,7 @@ fn the_profile_of_tuned_that_lowers_the_default_is_named() {
         "etc/sysctl.d/10-x.conf",
         "net.ipv4.tcp_wmem = 4096 16384 33554432\n",
     );
-    let facts = collect(&Root::at(&root.0), &NoKernel, 0);
+    let facts = collect(&Root::at(&root.0).unwrap(), &NoKernel, 0);
     let audit = linerate_tune::audit(&facts, None, &far()).unwrap();
     let by = |id: &str| -> Vec<String> {
         let firing = audit.firing().filter(|verdict| verdict.check == id);

@@ -96,20 +96,32 @@ fn diff(arguments: &DiffArguments, printer: &Printer) -> Result<(), Failure> {
 
 /// The facts of this host, or of the files below a folder.
 pub(crate) fn facts_of(root: Option<&Path>) -> Result<HostFacts, Failure> {
+    Ok(facts_below(&files_below(root)?))
+}
+
+/// The facts of a host by its files; of this one, by its kernel as well.
+pub(crate) fn facts_below(root: &Root) -> HostFacts {
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
-    let Some(folder) = root else {
-        let root = Root::of_this_machine();
-        return Ok(inventory::collect(&root, &RunningKernel, now));
-    };
-    if !folder.is_dir() {
-        return Err(Failure::File(format!(
-            "cannot read {}: it is no folder",
-            folder.display()
-        )));
+    if root.is_this_machine() {
+        inventory::collect(root, &RunningKernel, now)
+    } else {
+        inventory::collect(root, &NoKernel, now)
     }
-    Ok(inventory::collect(&Root::at(folder), &NoKernel, now))
+}
+
+/// The files of a host: below a folder that stands for `/`, or this machine's.
+pub(crate) fn files_below(root: Option<&Path>) -> Result<Root, Failure> {
+    let Some(folder) = root else {
+        return Ok(Root::of_this_machine());
+    };
+    Root::at(folder).map_err(|error| {
+        Failure::File(format!(
+            "cannot read the files of a host below {}: {error}",
+            folder.display()
+        ))
+    })
 }
 
 /// Facts from a file.

@@ -12,6 +12,7 @@ use linerate_report::record as record_file;
 use linerate_report::view::RunView;
 
 use crate::action::Failure;
+use crate::keep::replace;
 
 /// Makes the folder.
 pub(super) fn prepare(folder: &Path) -> Result<(), Failure> {
@@ -37,7 +38,7 @@ fn observed(folder: &Path, name: &str, seed: u64) -> PathBuf {
 pub(super) fn write(folder: &Path, name: &str, run: &Observed) -> Result<(), String> {
     let path = observed(folder, name, run.seed);
     let text = serde_json::json!(run).to_string();
-    std::fs::write(&path, text).map_err(|error| {
+    replace(&path, text.as_bytes()).map_err(|error| {
         format!(
             "cannot keep what the path did in {}: {error}",
             path.display()

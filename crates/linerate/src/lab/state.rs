@@ -1,11 +1,13 @@
 //! Which paths are up: a small file for each, in a folder of the user's own. It says where the process is
 //! that holds the path, and nothing hangs on it: the path lives as long as that process.
 
+use std::ffi::OsString;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use linerate_kernel::directory::{Access, Directory, Replacement};
 use linerate_kernel::file::lock;
 use linerate_kernel::process;
 use linerate_lab::runner::{Host, Lab};
@@ -16,6 +18,8 @@ use crate::action::Failure;
 
 /// The longest name of a path.
 const LONGEST_NAME: usize = 64;
+/// How the names of notes end.
+const NOTE: &str = ".json";
 /// So often a folder is locked that is gone by then.
 const LOCK_TRIES: u32 = 100;
 
@@ -141,36 +145,65 @@ impl Folder {
     /// The user's: `$XDG_RUNTIME_DIR/linerate-lab`, else `/tmp/linerate-lab-UID`. To be asked for before the
     /// process is set apart, while the user is still itself.
     pub(super) fn open() -> Result<Self, Failure> {
-        let user = process::user();
         let path = match std::env::var_os("XDG_RUNTIME_DIR") {
             Some(folder) if !folder.is_empty() => PathBuf::from(folder).join("linerate-lab"),
-            _ => PathBuf::from(format!("/tmp/linerate-lab-{user}")),
+            _ => PathBuf::from(format!("/tmp/linerate-lab-{}", process::user())),
         };
-        let facts = match fs::symlink_metadata(&path) {
-            // It is made when there is something to note.
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self(path)),
-            other => other.map_err(|error| file("look at", &path, &error))?,
+        let folder = Self(path);
+        folder.directory()?;
+        Ok(folder)
+    }
+
+    /// The folder, opened and then looked at, so that nobody can exchange it in between; `None` where there is none: it
+    /// is made when there is something to note.
+    fn directory(&self) -> Result<Option<Directory>, Failure> {
+        let folder = match Directory::open_no_link(&self.0) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotADirectory => return Err(self.strange()),
+            other => other.map_err(|error| file("open", &self.0, &error))?,
         };
-        if facts.is_dir() && facts.uid() == user && facts.mode() & 0o022 == 0 {
-            return Ok(Self(path));
+        let facts = folder.metadata();
+        let facts = facts.map_err(|error| file("look at", &self.0, &error))?;
+        if facts.uid() == process::user() && facts.mode() & 0o022 == 0 {
+            return Ok(Some(folder));
         }
-        Err(Failure::File(format!(
+        Err(self.strange())
+    }
+
+    fn strange(&self) -> Failure {
+        Failure::File(format!(
             "{} is not a folder that only this user writes to, so it is not believed; remove it, or set XDG_RUNTIME_DIR",
-            path.display()
-        )))
+            self.0.display()
+        ))
+    }
+
+    /// The bytes of a note; `None` where there is none.
+    fn bytes(&self, name: &str) -> Result<Option<Result<Vec<u8>, String>>, Failure> {
+        let Some(folder) = self.directory()? else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        let read = folder
+            .file(&note_name(name), Access::READ)
+            .and_then(|mut file| file.read_to_end(&mut bytes));
+        Ok(match read {
+            Ok(_) => Some(Ok(bytes)),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => Some(Err(error.to_string())),
+        })
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.0.join(format!("{name}.json"))
+        self.0.join(note_name(name))
     }
 
     /// What is noted under this name.
     pub(super) fn look(&self, name: &str) -> Result<Note, Failure> {
         check_name(name)?;
-        Ok(match fs::read(self.file(name)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Note::Absent,
-            Err(error) => Note::Unreadable(error.to_string()),
-            Ok(bytes) => match serde_json::from_slice::<Held>(&bytes) {
+        Ok(match self.bytes(name)? {
+            None => Note::Absent,
+            Some(Err(why)) => Note::Unreadable(why),
+            Some(Ok(bytes)) => match serde_json::from_slice::<Held>(&bytes) {
                 Ok(held) if held.is_up() => Note::Up(held),
                 // Its process was killed: the kernel has removed all that it held.
                 Ok(_) => Note::Gone,
@@ -194,15 +227,14 @@ impl Folder {
 
     /// All that are up, by their names, and notes that nobody can read: they hide nothing of the others.
     pub(super) fn all(&self) -> Result<Noted, Failure> {
-        let entries = match fs::read_dir(&self.0) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Noted::default()),
-            other => other.map_err(|error| file("read", &self.0, &error))?,
+        let Some(folder) = self.directory()? else {
+            return Ok(Noted::default());
         };
-        let mut names: Vec<String> = entries
-            .filter_map(|entry| {
-                let name = entry.ok()?.file_name().into_string().ok()?;
-                name.strip_suffix(".json").map(str::to_owned)
-            })
+        let names = folder.names();
+        let names = names.map_err(|error| file("read", &self.0, &error))?;
+        let mut names: Vec<String> = names
+            .into_iter()
+            .filter_map(|name| name.strip_suffix(NOTE).map(str::to_owned))
             .collect();
         names.sort();
         let mut noted = Noted::default();
@@ -223,31 +255,26 @@ impl Folder {
     /// # Errors
     /// [`Failure::Usage`] where another one of this name is: of two that come up at once, one is noted.
     pub(super) fn keep(&self, held: &Held) -> Result<(), Failure> {
-        self.locked(|| {
+        self.locked(|folder| {
             if let Note::Up(_) = self.look(&held.name)? {
                 return Err(up_already(&held.name));
             }
-            let path = self.file(&held.name);
-            let temporary = path.with_extension(format!("{}.part", held.pid));
-            let written = serde_json::to_vec_pretty(held)
-                .map_err(std::io::Error::from)
-                .and_then(|bytes| fs::write(&temporary, bytes))
-                .and_then(|()| fs::rename(&temporary, &path));
-            written.map_err(|error| {
-                // Half a note is worse than none.
-                drop(fs::remove_file(&temporary));
-                file("write", &path, &error)
-            })
+            let write = || {
+                let mut note = Replacement::begin(folder.share()?, 0o600)?;
+                note.file().write_all(&serde_json::to_vec_pretty(held)?)?;
+                note.take(&note_name(&held.name))
+            };
+            write().map_err(|error| file("write", &self.file(&held.name), &error))
         })
     }
 
     /// Forgets a path, not another one that took its name since.
     pub(super) fn forget(&self, held: &Held) -> Result<(), Failure> {
-        self.locked(|| {
-            let noted = fs::read(self.file(&held.name)).ok();
+        self.locked(|folder| {
+            let noted = self.bytes(&held.name)?.and_then(Result::ok);
             let noted = noted.and_then(|bytes| serde_json::from_slice::<Held>(&bytes).ok());
             if noted.is_some_and(|noted| noted.is_same_process(held)) {
-                self.remove(&held.name)?;
+                self.remove(folder, &held.name)?;
             }
             Ok(())
         })
@@ -255,33 +282,34 @@ impl Folder {
 
     /// Removes what is noted under this name, unless it is a path that is up.
     pub(super) fn clear(&self, name: &str) -> Result<(), Failure> {
-        self.locked(|| match self.look(name)? {
+        self.locked(|folder| match self.look(name)? {
             Note::Up(_) | Note::Absent => Ok(()),
-            Note::Gone | Note::Unreadable(_) => self.remove(name),
+            Note::Gone | Note::Unreadable(_) => self.remove(folder, name),
         })
     }
 
-    fn remove(&self, name: &str) -> Result<(), Failure> {
-        let path = self.file(name);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(file("remove", &path, &error)),
+    fn remove(&self, folder: &Directory, name: &str) -> Result<(), Failure> {
+        match folder.remove(&note_name(name)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(file("remove", &self.file(name), &error))
+            }
             _ => Ok(()),
         }
     }
 
     /// Does something while no other process changes the folder, and removes the folder with its last note. Others
     /// wait for a few operations on small files.
-    fn locked<T>(&self, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-        let lock = self.lock()?;
-        let result = work();
+    fn locked<T>(&self, work: impl FnOnce(&Directory) -> Result<T, Failure>) -> Result<T, Failure> {
+        let (folder, lock) = self.lock()?;
+        let result = work(&folder);
         // It stays while a path is noted in it.
         drop(fs::remove_dir(&self.0));
         drop(lock);
         result
     }
 
-    /// The folder, made where it is absent, and locked.
-    fn lock(&self) -> Result<fs::File, Failure> {
+    /// The folder, made where it is absent, and its lock.
+    fn lock(&self) -> Result<(Directory, fs::File), Failure> {
         for _ in 0..LOCK_TRIES {
             let made = fs::DirBuilder::new().mode(0o700).create(&self.0);
             if let Err(error) = made
@@ -289,18 +317,18 @@ impl Folder {
             {
                 return Err(file("make the folder", &self.0, &error));
             }
-            let failed = |error: &std::io::Error| file("lock the folder", &self.0, error);
-            let folder = match fs::File::open(&self.0) {
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                other => other.map_err(|error| failed(&error))?,
+            let Some(folder) = self.directory()? else {
+                continue;
             };
-            lock(&folder).map_err(|error| failed(&error))?;
-            let ours = folder.metadata().map_err(|error| failed(&error))?;
+            let failed = |error| file("lock the folder", &self.0, &error);
+            let locked = folder.readable().map_err(failed)?;
+            lock(&locked).map_err(failed)?;
+            let ours = locked.metadata().map_err(failed)?;
             // Whoever had the lock before may have removed the folder.
-            if fs::metadata(&self.0)
+            if fs::symlink_metadata(&self.0)
                 .is_ok_and(|now| (now.dev(), now.ino()) == (ours.dev(), ours.ino()))
             {
-                return Ok(folder);
+                return Ok((folder, locked));
             }
         }
         Err(Failure::File(format!(
@@ -308,6 +336,11 @@ impl Folder {
             self.0.display()
         )))
     }
+}
+
+/// The file of a path's note.
+fn note_name(name: &str) -> OsString {
+    OsString::from(format!("{name}{NOTE}"))
 }
 
 /// Of two paths of one name there is one.
@@ -430,6 +463,35 @@ mod tests {
         folder.forget(&held("one", std::process::id())).unwrap();
         assert!(matches!(folder.look("one").unwrap(), Note::Absent));
         assert!(!folder.0.exists());
+    }
+
+    #[test]
+    fn a_folder_that_others_could_have_put_there_is_not_believed() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let scratch = Scratch::new("believed");
+        let folder = scratch.folder();
+        let real = scratch.0.join("real");
+        fs::create_dir(&real).unwrap();
+        let mode = |mode| fs::set_permissions(&real, fs::Permissions::from_mode(mode)).unwrap();
+        mode(0o700);
+        symlink(&real, &folder.0).unwrap();
+        let refused = || {
+            let error = folder.keep(&held("one", std::process::id())).unwrap_err();
+            assert!(error.to_string().contains("not believed"), "{error}");
+            assert!(folder.all().is_err() && folder.look("one").is_err());
+        };
+        refused();
+        fs::remove_file(&folder.0).unwrap();
+        fs::rename(&real, &folder.0).unwrap();
+        // A note that is a link is not read and not written through.
+        let own = held("one", std::process::id());
+        fs::write(scratch.0.join("theirs"), serde_json::to_vec(&own).unwrap()).unwrap();
+        symlink("../theirs", folder.file("one")).unwrap();
+        assert!(matches!(folder.look("one").unwrap(), Note::Unreadable(_)));
+        folder.keep(&own).unwrap();
+        assert!(!folder.file("one").is_symlink());
+        fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o777)).unwrap();
+        refused();
     }
 
     #[test]

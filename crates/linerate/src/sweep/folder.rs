@@ -1,14 +1,17 @@
 //! A sweep's folder: what it was begun with, a line for each run, and what is made of them.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read as _, Write as _};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use linerate_experiment::sweep::{self, Row};
+use linerate_kernel::directory::{Access, Directory};
 use serde::{Deserialize, Serialize};
 
 use crate::action::Failure;
+use crate::keep::replace;
 
 /// What the sweep was begun with.
 const BEGUN: &str = "sweep.json";
@@ -51,14 +54,8 @@ impl Folder {
         fs::create_dir_all(&self.path)
             .map_err(|error| failed("make the folder", &self.path, &error))?;
         let path = self.path.join(LOCK);
-        let fail = |error: std::io::Error| failed("lock", &path, &error);
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(&path)
-            .map_err(fail)?;
+        let fail = |error: io::Error| failed("lock", &path, &error);
+        let mut file = self.file(LOCK, Access::CHANGE.or_make()).map_err(fail)?;
         if !linerate_kernel::file::try_lock(&file).map_err(fail)? {
             let mut holder = String::new();
             // Written right after the lock was had: in between there is none to name.
@@ -81,10 +78,8 @@ impl Folder {
     /// What it was begun with; `None` where nothing was.
     pub(super) fn texts(&self) -> Result<Option<Texts>, Failure> {
         let file = self.path.join(BEGUN);
-        let bytes = match fs::read(&file) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed("read", &file, &error)),
+        let Some(bytes) = self.read(BEGUN)? else {
+            return Ok(None);
         };
         serde_json::from_slice(&bytes)
             .map(Some)
@@ -112,13 +107,12 @@ impl Folder {
     /// The runs that were made. A last line that was cut short by the end of the machine is taken away.
     pub(super) fn rows(&self) -> Result<Vec<Row>, Failure> {
         let file = self.path.join(RUNS);
-        let text = match fs::read_to_string(&file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(failed("read", &file, &error)),
+        let Some(bytes) = self.read(RUNS)? else {
+            return Ok(Vec::new());
         };
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let rows = text[..whole].lines().enumerate().map(|(number, line)| {
+        let text = str::from_utf8(&bytes[..whole_lines(&bytes)])
+            .map_err(|error| failed("understand", &file, &error))?;
+        let rows = text.lines().enumerate().map(|(number, line)| {
             serde_json::from_str(line).map_err(|error| {
                 failed(&format!("understand line {} of", number + 1), &file, &error)
             })
@@ -129,17 +123,13 @@ impl Folder {
     /// Opens the runs for more of them.
     pub(super) fn open(&self) -> Result<Runs, Failure> {
         let path = self.path.join(RUNS);
-        let fail = |error: std::io::Error| failed("open", &path, &error);
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(fail)?;
-        let text = fs::read(&path).map_err(fail)?;
-        let whole = text.iter().rposition(|byte| *byte == b'\n');
-        let whole = whole.map_or(0, |end| end as u64 + 1);
-        if whole < text.len() as u64 {
-            file.set_len(whole).map_err(fail)?;
+        let fail = |error: io::Error| failed("open", &path, &error);
+        let file = self.file(RUNS, Access::APPEND.or_make()).map_err(fail)?;
+        let mut bytes = Vec::new();
+        (&file).read_to_end(&mut bytes).map_err(fail)?;
+        let whole = whole_lines(&bytes);
+        if whole < bytes.len() {
+            file.set_len(whole as u64).map_err(fail)?;
         }
         Ok(Runs { path, file })
     }
@@ -147,15 +137,32 @@ impl Folder {
     /// Writes one of the files that are made of the runs, whole or not at all.
     pub(super) fn write(&self, name: &str, text: &str) -> Result<(), Failure> {
         let path = self.path.join(name);
-        let new = self.path.join(format!(".{name}.new"));
-        let write = || {
-            let mut file = File::create(&new)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&new, &path)
-        };
-        write().map_err(|error| failed("write", &path, &error))
+        replace(&path, text.as_bytes()).map_err(|error| failed("write", &path, &error))
     }
+
+    /// The bytes of one of its files; `None` where it is not there.
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Failure> {
+        let mut bytes = Vec::new();
+        let read = self
+            .file(name, Access::READ)
+            .and_then(|mut file| file.read_to_end(&mut bytes));
+        match read {
+            Ok(_) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed("read", &self.path.join(name), &error)),
+        }
+    }
+
+    /// Opens one of its files, no link.
+    fn file(&self, name: &str, access: Access) -> io::Result<File> {
+        Directory::open(&self.path)?.file(OsStr::new(name), access)
+    }
+}
+
+/// The length of a text up to the end of its last whole line, in bytes.
+fn whole_lines(text: &[u8]) -> usize {
+    let end = text.iter().rposition(|byte| *byte == b'\n');
+    end.map_or(0, |at| at + 1)
 }
 
 /// The runs, open for more.
@@ -179,4 +186,34 @@ impl Runs {
 
 fn failed(what: &str, path: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::File(format!("cannot {what} {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_in_the_folder_empty_and_replace_nothing() {
+        let above = std::env::temp_dir().join(format!("linerate-sweep-{}", std::process::id()));
+        let folder = Folder::at(&above.join("sweep"));
+        fs::create_dir_all(folder.path()).unwrap();
+        let secret = above.join("secret");
+        fs::write(&secret, "theirs").unwrap();
+        for name in [LOCK, RUNS, BEGUN] {
+            symlink(&secret, folder.path().join(name)).unwrap();
+        }
+        let refused = |error: Failure| {
+            let error = error.to_string();
+            assert!(error.contains("a symbolic link"), "{error}");
+        };
+        refused(folder.lock().unwrap_err());
+        refused(folder.open().unwrap_err());
+        refused(folder.rows().unwrap_err());
+        folder.write(BEGUN, "ours").unwrap();
+        assert!(!folder.path().join(BEGUN).is_symlink());
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "theirs");
+        fs::remove_dir_all(above).unwrap();
+    }
 }

@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &ApplyArguments, printer: &Printer) -> Result<(), F
         ));
     }
     let place = Place::of(&arguments.place)?;
-    let (plan, wishes) = plan_for(&arguments.wishes, place.root.as_deref())?;
+    let (plan, wishes) = plan_for(&arguments.wishes, &place.files)?;
     let permissions = Permissions {
         risk: arguments.allow,
         over: arguments.over.clone(),

@@ -47,8 +47,10 @@ fn is_systemd_s(place: &Place) -> bool {
 /// The command that rolls the set back.
 fn words(place: &Place, id: &str) -> Vec<String> {
     let mut words = vec!["tune".to_owned(), "rollback".to_owned(), id.to_owned()];
-    words.push("--state".to_owned());
-    words.push(place.state.path().display().to_string());
+    if let Some(folder) = &place.named_state {
+        words.push("--state".to_owned());
+        words.push(folder.display().to_string());
+    }
     if let Some(root) = place.root_text() {
         words.push("--root".to_owned());
         words.push(root);

@@ -14,6 +14,7 @@ mod verify;
 
 use std::path::Path;
 
+use linerate_kernel::inventory::Root;
 use linerate_model::tuning::TuningPlan;
 use linerate_report::host as report;
 use linerate_tune::plan::{plan, wishes_of};
@@ -21,7 +22,7 @@ use linerate_tune::profile::{self, Wish};
 use linerate_tune::state_folder::Lock;
 
 use crate::action::Failure;
-use crate::host::{facts_of, read};
+use crate::host::{facts_below, files_below, read};
 use crate::printer::Printer;
 use arguments::{PlaceArguments, PlanArguments, TuneArguments, TuneCommand, WishArguments};
 
@@ -42,7 +43,7 @@ pub(crate) fn run(arguments: TuneArguments, printer: &Printer) -> Result<(), Fai
 }
 
 fn show_plan(arguments: &PlanArguments, printer: &Printer) -> Result<(), Failure> {
-    let (plan, _) = plan_for(&arguments.wishes, arguments.root.as_deref())?;
+    let (plan, _) = plan_for(&arguments.wishes, &files_below(arguments.root.as_deref())?)?;
     if arguments.json {
         printer.line(&report::plan_document(&plan))?;
     } else {
@@ -57,13 +58,10 @@ fn show_plan(arguments: &PlanArguments, printer: &Printer) -> Result<(), Failure
 }
 
 /// The plan for what is wished and the wishes, on this host, below a folder, or for facts in a file.
-fn plan_for(
-    arguments: &WishArguments,
-    root: Option<&Path>,
-) -> Result<(TuningPlan, Vec<Wish>), Failure> {
+fn plan_for(arguments: &WishArguments, root: &Root) -> Result<(TuningPlan, Vec<Wish>), Failure> {
     let facts = match &arguments.from {
         Some(file) => read(file)?,
-        None => facts_of(root)?,
+        None => facts_below(root),
     };
     let mut wishes = Vec::new();
     if arguments.profiles.is_empty() {

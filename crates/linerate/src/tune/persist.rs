@@ -49,7 +49,7 @@ fn planned(
     };
     let facts = match from {
         Some(file) => read(file)?,
-        None => place.facts()?,
+        None => place.facts(),
     };
     let (runs, drifted) = still_running(place, confirmed);
     let mut kept = persist::files(&runs, &facts, &others(place, &facts)?, &last);
@@ -124,11 +124,11 @@ pub(super) fn others(place: &Place, facts: &HostFacts) -> Result<Others, Failure
     let mut networks = BTreeMap::new();
     for interface in facts.interfaces.known().into_iter().flatten() {
         let state = format!("{}/{}", networkd::LINKS, interface.index);
-        let state = kept_file::read(&place.files(), &state)?;
+        let state = kept_file::read(&place.files, &state)?;
         let Some(file) = state.as_deref().and_then(networkd::file_in) else {
             continue;
         };
-        if let Some(text) = kept_file::read(&place.files(), file)? {
+        if let Some(text) = kept_file::read(&place.files, file)? {
             let network = NetworkFile {
                 path: file.to_owned(),
                 text,
@@ -147,12 +147,12 @@ fn drop_ins(place: &Place, file: &str) -> Result<DropIns, Failure> {
     let mut found = DropIns::new();
     for folder in FOLDERS {
         let folder = format!("{folder}/{name}.d");
-        for name in kept_file::names(&place.files(), &folder)? {
+        for name in kept_file::names(&place.files, &folder)? {
             let file = format!("{folder}/{name}");
             if name.strip_suffix(".conf").is_none() || found.contains_key(&name) {
                 continue;
             }
-            if let Some(text) = kept_file::read(&place.files(), &file)? {
+            if let Some(text) = kept_file::read(&place.files, &file)? {
                 found.insert(name, (file, text));
             }
         }
@@ -163,7 +163,7 @@ fn drop_ins(place: &Place, file: &str) -> Result<DropIns, Failure> {
 
 /// The `.link` files that are there, by their path from `/`.
 fn links(place: &Place) -> Result<Vec<String>, Failure> {
-    let names = kept_file::names(&place.files(), NETWORK)?;
+    let names = kept_file::names(&place.files, NETWORK)?;
     let links = names
         .iter()
         .filter(|name| name.strip_suffix(".link").is_some());
@@ -172,7 +172,7 @@ fn links(place: &Place) -> Result<Vec<String>, Failure> {
 
 /// How a file is told.
 fn path(place: &Place, path: &str) -> PathBuf {
-    place.files().path(path)
+    place.files.path(path)
 }
 
 /// Writes down what was there, writes the files, and forgets those of earlier times.
@@ -187,7 +187,7 @@ fn write(
     let mut found = Vec::new();
     let mut files = Vec::new();
     for file in &kept.files {
-        let text = kept_file::read(&place.files(), &file.path)?;
+        let text = kept_file::read(&place.files, &file.path)?;
         let is_ours = text.as_ref().is_some_and(|text| text.contains(MARK));
         if text.is_some() && !is_ours {
             foreign.push(file.path.clone());
@@ -221,7 +221,7 @@ fn write(
         },
     )?;
     for (done, file) in files.iter().enumerate() {
-        if let Err(error) = kept_file::write(&place.files(), &file.path, &file.text) {
+        if let Err(error) = kept_file::write(&place.files, &file.path, &file.text) {
             let back = files[..done]
                 .iter()
                 .zip(&found)
@@ -287,8 +287,8 @@ fn as_before(place: &Place, file: &KeptFile) -> Result<(), Failure> {
 
 fn put(place: &Place, name: &str, text: Option<&str>) -> Result<(), Failure> {
     match text {
-        Some(text) => kept_file::write(&place.files(), name, text)?,
-        None => kept_file::remove(&place.files(), name)?,
+        Some(text) => kept_file::write(&place.files, name, text)?,
+        None => kept_file::remove(&place.files, name)?,
     }
     Ok(())
 }
@@ -399,7 +399,7 @@ pub(super) fn write_without(
 pub(super) fn refuse_changed(place: &Place, set: &ChangeSet) -> Result<(), Failure> {
     let mut changed = Vec::new();
     for file in &set.files {
-        let found = kept_file::read(&place.files(), &file.path)?;
+        let found = kept_file::read(&place.files, &file.path)?;
         let earlier = set.earlier_files.iter().find(|one| one.path == file.path);
         let is_known = found.is_none()
             || found.as_ref() == Some(&file.text)

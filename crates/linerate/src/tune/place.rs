@@ -14,17 +14,21 @@ use linerate_tune::state_folder::{Lock, StateError, StateFolder};
 
 use super::arguments::PlaceArguments;
 use crate::action::Failure;
-use crate::host::facts_of;
+use crate::host::{facts_below, files_below};
 
 /// Where old values are kept, below the root.
 const STATE: &str = "var/lib/linerate/tune";
 
 /// A place to change settings in.
 pub(super) struct Place {
-    /// The folder that stands for `/`, as an absolute path; absent for this machine.
+    /// The folder that stands for `/`, as an absolute path without links; absent for this machine.
     pub(super) root: Option<PathBuf>,
+    /// Its files.
+    pub(super) files: Root,
     /// Old values.
     pub(super) state: StateFolder,
+    /// Their folder where it was named, as an absolute path.
+    pub(super) named_state: Option<PathBuf>,
     /// The boot.
     pub(super) boot_id: String,
     /// The network namespace; absent below a folder.
@@ -45,14 +49,24 @@ impl From<StateError> for Failure {
 impl Place {
     /// The place that the arguments name.
     pub(super) fn of(arguments: &PlaceArguments) -> Result<Self, Failure> {
-        let root = arguments.root.as_deref().map(absolute).transpose()?;
-        let state = match &arguments.state {
-            Some(folder) => std::path::absolute(folder).map_err(|error| {
-                Failure::Usage(format!("--state {}: {error}", folder.display()))
-            })?,
-            None => files_below(root.as_deref())
-                .resolved(STATE)
-                .map_err(|error| Failure::File(format!("cannot find {STATE}: {error}")))?,
+        let files = files_below(arguments.root.as_deref())?;
+        let root = arguments
+            .root
+            .is_some()
+            .then(|| files.real_folder())
+            .transpose()
+            .map_err(|error| {
+                let folder = files.folder().display();
+                Failure::File(format!("cannot find the path of {folder}: {error}"))
+            })?;
+        let named_state = arguments.state.as_deref().map(|folder| {
+            std::path::absolute(folder)
+                .map_err(|error| Failure::Usage(format!("--state {}: {error}", folder.display())))
+        });
+        let named_state = named_state.transpose()?;
+        let state = match &named_state {
+            Some(folder) => StateFolder::at(Root::of_this_machine(), folder),
+            None => StateFolder::at(files.clone(), Path::new(STATE)),
         };
         let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(|error| {
             Failure::File(format!(
@@ -65,7 +79,9 @@ impl Place {
         Ok(Self {
             network: root.is_none().then_some(network),
             root,
-            state: StateFolder::at(&state),
+            files,
+            state,
+            named_state,
             boot_id: boot_id.trim().to_owned(),
         })
     }
@@ -88,20 +104,15 @@ impl Place {
         }
     }
 
-    /// Its files.
-    pub(super) fn files(&self) -> Root {
-        files_below(self.root.as_deref())
-    }
-
     /// Its facts.
-    pub(super) fn facts(&self) -> Result<HostFacts, Failure> {
-        facts_of(self.root.as_deref())
+    pub(super) fn facts(&self) -> HostFacts {
+        facts_below(&self.files)
     }
 
     /// Its settings.
     pub(super) fn settings(&self) -> Box<dyn Settings> {
         match &self.root {
-            Some(root) => Box::new(Rooted::at(root)),
+            Some(_) => Box::new(Rooted::below(self.files.clone())),
             None => Box::new(Live::default()),
         }
     }
@@ -141,19 +152,6 @@ impl Place {
         sets.retain(|set| set.snapshot.root == self.root_text());
         Ok(sets)
     }
-}
-
-/// The files of a host: below a folder, or this machine's.
-pub(super) fn files_below(root: Option<&Path>) -> Root {
-    root.map_or_else(Root::of_this_machine, Root::at)
-}
-
-fn absolute(folder: &Path) -> Result<PathBuf, Failure> {
-    folder
-        .canonicalize()
-        .ok()
-        .filter(|folder| folder.is_dir())
-        .ok_or_else(|| Failure::File(format!("cannot read {}: it is no folder", folder.display())))
 }
 
 /// The monotonic clock.

@@ -16,7 +16,7 @@ pub(super) fn run(arguments: &ShowArguments, printer: &Printer) -> Result<(), Fa
     let place = Place::of(&arguments.place)?;
     let sets = place.own_sets()?;
     let texts = texts(&place, &sets)?;
-    let facts = place.facts()?;
+    let facts = place.facts();
     let beside = others(&place, &facts)?;
     let verification = verify::verify(&sets, &facts, &mut *place.settings(), &texts, &beside);
     if arguments.json {
@@ -36,7 +36,7 @@ pub(super) fn run(arguments: &ShowArguments, printer: &Printer) -> Result<(), Fa
 fn texts(place: &Place, sets: &[ChangeSet]) -> Result<BTreeMap<String, Option<String>>, Failure> {
     let mut texts = BTreeMap::new();
     for file in sets.iter().flat_map(|set| &set.files) {
-        let text = kept_file::read(&place.files(), &file.path)?;
+        let text = kept_file::read(&place.files, &file.path)?;
         texts.insert(file.path.clone(), text);
     }
     Ok(texts)

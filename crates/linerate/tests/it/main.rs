@@ -25,6 +25,8 @@ mod experiments;
 #[cfg(test)]
 mod explain;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod host;

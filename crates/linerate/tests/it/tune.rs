@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -693,6 +693,56 @@ fn no_link_of_an_image_leads_out_of_it() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     assert_eq!(names, ["tcp_rmem"]);
+}
+
+#[test]
+fn links_that_are_exchanged_lead_nothing_out_of_an_image() {
+    let _beside = beside();
+    let files = Files::new();
+    run(&mut files.apply("--yes"), LONG).expect(0);
+    let outside = files.folder.file("outside");
+    std::fs::create_dir_all(&outside).unwrap();
+    std::fs::write(outside.join("95-linerate.conf"), "theirs").unwrap();
+    let place = files.root().join("etc/sysctl.d");
+    let (link, aside) = (files.root().join("link"), files.root().join("aside"));
+    std::fs::create_dir_all(&place).unwrap();
+    std::os::unix::fs::symlink(&outside, &link).unwrap();
+
+    let begin = Instant::now();
+    let lasts = || begin.elapsed() < Duration::from_secs(10);
+    let (mut done, mut refused, mut exchanges) = (0, 0, 0);
+    std::thread::scope(|scope| {
+        let attacker = scope.spawn(|| {
+            let mut exchanges = 0;
+            while lasts() {
+                // In between there is nothing for a moment; where a directory was made then, these fail, and the next
+                // turn finds all in its place again.
+                drop(std::fs::rename(&place, &aside));
+                drop(std::fs::rename(&link, &place));
+                drop(std::fs::rename(&place, &link));
+                drop(std::fs::remove_dir_all(&place));
+                drop(std::fs::rename(&aside, &place));
+                exchanges += 1;
+            }
+            exchanges
+        });
+        while lasts() {
+            for words in ["persist --force", "persist --remove --force"] {
+                match run(&mut files.tune(words), LONG).code() {
+                    Some(0) => done += 1,
+                    _ => refused += 1,
+                }
+            }
+        }
+        exchanges = attacker.join().unwrap();
+    });
+    say(&format!(
+        "an image: {exchanges} exchanges, {done} times persisted or removed, {refused} refused"
+    ));
+    assert!(done > 0 && exchanges > 0);
+    let text = std::fs::read_to_string(outside.join("95-linerate.conf")).unwrap();
+    assert_eq!(text, "theirs");
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
 }
 
 #[test]

@@ -10,9 +10,8 @@ use linerate_kernel::inventory::Root;
 use linerate_tune::guest::{self, Applied, Declaration, Done, GuestPlan, Situation, State};
 use serde::Serialize;
 
-use super::place::files_below;
 use crate::action::Failure;
-use crate::host::facts_of;
+use crate::host::{facts_of, files_below};
 use crate::printer::Printer;
 use arguments::{InterfacesApply, InterfacesArguments, InterfacesCommand, InterfacesStatus, Place};
 use effects::Guest;
@@ -45,7 +44,7 @@ struct Document<'a> {
 fn apply(arguments: &InterfacesApply, printer: &Printer) -> Result<(), Failure> {
     let files = Files::of(&arguments.place)?;
     let declaration = files.declaration()?;
-    let store = Store::at(files.state.clone());
+    let store = files.store();
     // Two at once would each undo the other's.
     let lock = if arguments.dry_run {
         None
@@ -83,7 +82,7 @@ fn apply(arguments: &InterfacesApply, printer: &Printer) -> Result<(), Failure> 
 fn status(arguments: &InterfacesStatus, printer: &Printer) -> Result<(), Failure> {
     let files = Files::of(&arguments.place)?;
     let declaration = files.declaration()?;
-    let store = Store::at(files.state.clone());
+    let store = files.store();
     let situation = files.situation(store.read().map_err(Failure::File)?, String::new())?;
     let plan = guest::plan(&declaration, &situation);
     if arguments.place.json {
@@ -138,7 +137,7 @@ fn print_document(
     let document = Document {
         kind: "guest_interfaces",
         schema_version: SCHEMA_VERSION,
-        file: files.declaration.display().to_string(),
+        file: files.name(),
         changes,
         plan,
         done,
@@ -189,34 +188,54 @@ fn print_plan(
 /// Where everything is.
 struct Files {
     root: Root,
-    declaration: PathBuf,
-    state: PathBuf,
+    /// Where the declaration is, and the folder of the state, by their paths from a root.
+    declaration: (Root, PathBuf),
+    state: (Root, PathBuf),
     /// Whether this kernel's interfaces are looked at and changed.
     live: bool,
 }
 
 impl Files {
     fn of(place: &Place) -> Result<Self, Failure> {
-        let root = files_below(place.root.as_deref());
-        let named_or = |named: &Option<PathBuf>, path: &str| match named {
-            Some(named) => Ok(named.clone()),
-            None => root
-                .resolved(path)
-                .map_err(|error| Failure::File(format!("cannot find {path}: {error}"))),
+        let root = files_below(place.root.as_deref())?;
+        let at = |named: &Option<PathBuf>, path: &str| -> Result<(Root, PathBuf), Failure> {
+            let Some(named) = named else {
+                return Ok((root.clone(), PathBuf::from(path)));
+            };
+            let named = std::path::absolute(named)
+                .map_err(|error| Failure::Usage(format!("{}: {error}", named.display())))?;
+            Ok((Root::of_this_machine(), named))
         };
         Ok(Self {
-            declaration: named_or(&place.file, "/etc/linerate/interfaces.toml")?,
-            state: named_or(&place.state, "/var/lib/linerate")?,
+            declaration: at(&place.file, "/etc/linerate/interfaces.toml")?,
+            state: at(&place.state, "/var/lib/linerate")?,
             live: place.root.is_none() || place.live,
             root,
         })
     }
 
+    /// The path of the declaration, as messages print it.
+    fn name(&self) -> String {
+        let (root, path) = &self.declaration;
+        root.path(path).display().to_string()
+    }
+
     fn declaration(&self) -> Result<Declaration, Failure> {
-        let name = self.declaration.display().to_string();
-        let text = std::fs::read_to_string(&self.declaration)
-            .map_err(|error| Failure::File(format!("cannot read {name}: {error}")))?;
+        let (root, path) = &self.declaration;
+        let name = self.name();
+        // One that was named may be a pipe.
+        let text = if root.is_this_machine() {
+            std::fs::read_to_string(root.path(path))
+        } else {
+            root.whole_text(path)
+        };
+        let text = text.map_err(|error| Failure::File(format!("cannot read {name}: {error}")))?;
         guest::declaration::parse(&name, &text).map_err(|error| Failure::File(error.to_string()))
+    }
+
+    fn store(&self) -> Store {
+        let (root, folder) = self.state.clone();
+        Store::at(root, folder)
     }
 
     fn situation(&self, state: State, start: String) -> Result<Situation, Failure> {

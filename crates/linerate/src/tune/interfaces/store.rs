@@ -1,8 +1,9 @@
 //! Files on disk: what was applied the last time, and what was written for other programs.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use linerate_kernel::file;
 use linerate_kernel::inventory::Root;
@@ -12,48 +13,58 @@ use linerate_tune::state_folder::StateError;
 
 const NAME: &str = "interfaces.json";
 
-/// The folder of the state.
+/// The folder of the state, by its path from a root.
 pub(super) struct Store {
+    root: Root,
     folder: PathBuf,
 }
 
 impl Store {
-    pub(super) fn at(folder: PathBuf) -> Self {
-        Self { folder }
+    pub(super) fn at(root: Root, folder: PathBuf) -> Self {
+        Self { root, folder }
     }
 
     /// Held until it is dropped.
     pub(super) fn lock(&self) -> Result<File, String> {
-        let say = |error| format!("cannot lock {}: {error}", self.folder.display());
-        fs::create_dir_all(&self.folder).map_err(say)?;
-        let folder = File::open(&self.folder).map_err(say)?;
-        file::lock(&folder).map_err(say)?;
-        Ok(folder)
+        let lock = || {
+            let folder = self.root.make_directories(&self.folder, 0o755)?;
+            let folder = folder.readable()?;
+            file::lock(&folder)?;
+            Ok(folder)
+        };
+        lock().map_err(|error: io::Error| {
+            let folder = self.root.path(&self.folder);
+            format!("cannot lock {}: {error}", folder.display())
+        })
     }
 
     /// Nothing, where nothing was applied yet.
     pub(super) fn read(&self) -> Result<State, String> {
-        let text = kept_file::read(&Root::at(&self.folder), NAME);
+        let file = self.file();
+        let text = kept_file::read(&self.root, &file);
         let Some(text) = text.map_err(|error| error.to_string())? else {
             return Ok(State::default());
         };
         serde_json::from_str(&text).map_err(|error| {
-            let name = self.folder.join(NAME);
             format!(
                 "{} is no state of interfaces ({error}); remove it, and all that is declared is applied again",
-                name.display()
+                self.root.path(&file).display()
             )
         })
     }
 
     pub(super) fn write(&self, state: &State) -> Result<(), String> {
         let text = serde_json::to_string_pretty(state).map_err(|error| error.to_string())?;
-        replace(&Root::at(&self.folder), NAME, &text)
+        replace(&self.root, self.file(), &text)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.join(NAME)
     }
 }
 
 /// Gives a file a text: all of it or, where that fails, what was there before.
-pub(super) fn replace(root: &Root, path: &str, text: &str) -> Result<(), String> {
+pub(super) fn replace(root: &Root, path: impl AsRef<Path>, text: &str) -> Result<(), String> {
     kept_file::write(root, path, text).map_err(|error| error.to_string())
 }
 
