@@ -70,7 +70,7 @@ pub(crate) fn keeps_no_more_than(server: &Server, before: &BTreeMap<&'static str
 #[test]
 fn sixty_four_clients_at_once_get_their_results() {
     let _alone = alone();
-    let server = Server::linerate(&[]);
+    let server = Server::linerate(&["--max-clients-per-address", "64"]);
     let clients: Vec<Running> = (0..64)
         .map(|index| {
             let words = ["-b 10M", "-b 10M -R", "-u -b 5M", "-u -b 5M -R"][index % 4];
@@ -138,7 +138,7 @@ fn clients_that_are_killed_leave_nothing_behind() {
     let _alone = alone();
     let seconds = std::env::var("LINERATE_SOAK_SECONDS").ok();
     let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(10);
-    let server = Server::linerate(&[]);
+    let server = Server::linerate(&["--max-clients-per-address", "32"]);
     let mut before = kept(&server);
     // The first tests warm up what the allocator keeps for good.
     for words in ["-P 8 --bidir", "-u -b 50M -P 8 --bidir"] {
