@@ -55,12 +55,12 @@ pub(crate) fn run(request: ServeRequest, printer: &Printer) -> Result<(), Failur
     };
     let server = Server::bind(options, Arc::new(move |event| teller.tell(&event)))?;
     for address in server.addresses() {
-        let line = if json_stream {
-            serde_json::json!({ "event": "listening", "address": address.to_string() }).to_string()
+        if json_stream {
+            let event = serde_json::json!({ "event": "listening", "address": address.to_string() });
+            printer.json(&event.to_string())?;
         } else {
-            format!("listening on {address}, TCP and UDP")
-        };
-        printer.line(&line)?;
+            printer.line(&format!("listening on {address}, TCP and UDP"))?;
+        }
     }
     Ok(server.run(signals[0].as_fd(), signals[1].as_fd())?)
 }
@@ -109,7 +109,7 @@ impl Teller {
             ),
             ServerEvent::Progress { test, event } if self.json_stream => {
                 let value: serde_json::Value = serde_json::from_str(&stream::line(event)).unwrap_or_default();
-                self.printer.line(&serde_json::json!({ "event": "progress", "test": test, "of": value }).to_string())
+                self.printer.json(&serde_json::json!({ "event": "progress", "test": test, "of": value }).to_string())
             }
             ServerEvent::Progress { .. } => Ok(()),
             ServerEvent::Finished { test, record } => self.finished(*test, record),
@@ -123,12 +123,11 @@ impl Teller {
         text: impl FnOnce() -> String,
         json: impl FnOnce() -> serde_json::Value,
     ) -> io::Result<()> {
-        let line = if self.json_stream {
-            json().to_string()
+        if self.json_stream {
+            self.printer.json(&json().to_string())
         } else {
-            text()
-        };
-        self.printer.line(&line)
+            self.printer.line(&text())
+        }
     }
 
     fn finished(&self, test: u64, run: &RunRecord) -> io::Result<()> {
@@ -147,7 +146,7 @@ impl Teller {
         if self.json_stream {
             let value: serde_json::Value =
                 serde_json::from_str(&stream::end_line(&view, run)).unwrap_or_default();
-            return self.printer.line(
+            return self.printer.json(
                 &serde_json::json!({ "event": "finished", "test": test, "of": value }).to_string(),
             );
         }

@@ -23,6 +23,7 @@ use linerate_kernel::clock;
 use linerate_kernel::event::EventFd;
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::process;
+use linerate_model::plain_text::PlainText;
 use linerate_model::plan::{DEFAULT_PORT, Family, Plan};
 use linerate_model::progress::Event;
 use linerate_model::record::{RunRecord, Software};
@@ -119,7 +120,7 @@ pub enum ServerEvent {
         /// The client.
         peer: SocketAddr,
         /// The user, where authentication is asked for.
-        user: Option<String>,
+        user: Option<PlainText>,
         /// What it will run.
         plan: Box<Plan>,
     },
@@ -142,7 +143,7 @@ pub enum ServerEvent {
         /// The client.
         peer: SocketAddr,
         /// Why.
-        reason: String,
+        reason: PlainText,
     },
 }
 
@@ -462,7 +463,7 @@ impl Server {
             // The closure, and with it its place in the books, was dropped.
             (self.shared.observe)(ServerEvent::Refused {
                 peer,
-                reason: format!("no thread for it: {error}"),
+                reason: format!("no thread for it: {error}").into(),
             });
         }
     }
@@ -475,7 +476,7 @@ impl Server {
         ));
         (self.shared.observe)(ServerEvent::Refused {
             peer: connection.peer,
-            reason: reason.to_owned(),
+            reason: reason.into(),
         });
     }
 

@@ -66,7 +66,10 @@ pub(super) fn run(
     stream: TcpStream,
     peer: SocketAddr,
 ) {
-    let refused = |reason: String| (shared.observe)(ServerEvent::Refused { peer, reason });
+    let refused = |reason: String| {
+        let reason = reason.into();
+        (shared.observe)(ServerEvent::Refused { peer, reason });
+    };
     shared.congestion.settle(&stream, peer, None);
     if let Err(error) = sockets::prepare_control(&stream) {
         refused(format!("its control connection cannot be used: {error}"));
@@ -126,7 +129,7 @@ impl Session<'_> {
         let started_at_unix_ms = clock::wall().0 / 1_000_000;
         let event = Event::Connected {
             control: control.clone(),
-            cookie: self.cookie.text().into_owned(),
+            cookie: self.cookie.text().into_owned().into(),
             at_unix_ms: started_at_unix_ms,
         };
         self.tell(&event);
@@ -155,8 +158,9 @@ impl Session<'_> {
         ControlFacts {
             local: stream
                 .local_addr()
-                .map_or_else(|_| String::new(), |address| address.to_string()),
-            remote: self.peer.to_string(),
+                .map_or_else(|_| String::new(), |address| address.to_string())
+                .into(),
+            remote: self.peer.to_string().into(),
             peer_software: parameters
                 .linerate
                 .as_ref()
@@ -225,7 +229,7 @@ impl Session<'_> {
         (self.shared.observe)(ServerEvent::Accepted {
             test: self.test,
             peer: self.peer,
-            user,
+            user: user.map(Into::into),
             plan: Box::new(plan.clone()),
         });
         Ok(plan)
@@ -247,7 +251,7 @@ impl Session<'_> {
         let software = &self.shared.options.software;
         let hello = Hello {
             version: extension::VERSION,
-            software: format!("{} {}", software.name, software.version),
+            software: format!("{} {}", software.name, software.version).into(),
             udp_token,
         };
         self.link.machine.send_hello(hello)?;

@@ -334,7 +334,7 @@ impl<'a> Recorder<'a> {
             .as_ref()
             .map(TcpFacts::from);
         let mut record = self.finish(fd);
-        record.congestion = tcp::congestion(fd).ok();
+        record.congestion = tcp::congestion(fd).ok().map(Into::into);
         record.mss_bytes = facts
             .as_ref()
             .and_then(|facts| u32::try_from(facts.snd_mss_bytes?).ok());
@@ -367,8 +367,8 @@ impl<'a> Recorder<'a> {
             id: self.context.id,
             flow: self.context.flow,
             sends: self.context.sends,
-            local: self.local,
-            remote: self.remote,
+            local: self.local.into(),
+            remote: self.remote.into(),
             congestion: None,
             mss_bytes: None,
             path_mtu_bytes: None,
@@ -396,7 +396,7 @@ impl<'a> Recorder<'a> {
             },
             thinned,
             sampling_ns: self.sampling_ns,
-            error: self.error,
+            error: self.error.map(Into::into),
         }
     }
 
