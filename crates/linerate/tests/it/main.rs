@@ -21,6 +21,8 @@ mod experiments;
 #[cfg(test)]
 mod explain;
 #[cfg(test)]
+mod foreign_text;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod host;
