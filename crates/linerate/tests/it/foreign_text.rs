@@ -229,6 +229,16 @@ fn a_servers_texts_reach_no_terminal_of_a_client() {
                 shows_harmless_again(&record);
             }
         }
+        for words in ["", "-J"] {
+            let log = folder.file(&format!("{name}{words}.log"));
+            let words = format!(
+                "iperf3 -c 127.0.0.1 -p {port} -n 1000 --get-server-output {words} --logfile"
+            );
+            run(linerate(&words).arg(&log), LONG).expect(0).harmless();
+            let text = std::fs::read_to_string(&log).unwrap();
+            assert!(text.contains(SHOWN), "{text}");
+            assert_harmless(&text, &words);
+        }
         for words in ["", "-J", "--json-stream"] {
             let words =
                 format!("iperf3 -c 127.0.0.1 -p {port} -n 1000 --get-server-output {words}");
@@ -319,5 +329,7 @@ fn a_clients_texts_reach_no_terminal_of_a_server() {
         server.process.signal("TERM");
         let done = server.ends().harmless();
         assert!(done.out.len() > 100, "{}", done.out);
+        // It was there to be shown.
+        assert!(done.out.contains("31m"), "{}: {}", done.what, done.out);
     }
 }
