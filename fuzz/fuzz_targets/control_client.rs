@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let linerate = (how & 1 == 0).then(|| Extension {
         version: 1,
-        software: "fuzz".to_owned(),
+        software: "fuzz".into(),
         sample_ns: None,
         received_ns: Some(20_000_000),
         spin: false,

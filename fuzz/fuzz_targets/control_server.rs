@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
                 ServerEvent::Parameters { parameters, .. } => {
                     let _ = parameters.check();
                     if parameters.linerate.is_some() && how & 1 == 0 {
-                        let software = String::new();
+                        let software = "".into();
                         server.send_hello(Hello {
                             version: 1,
                             software,

@@ -40,21 +40,21 @@ const KEPT: [&str; 14] = [
 pub(crate) fn facts() -> HostFacts {
     let facts = host::facts();
     HostFacts {
-        hostname: Some(facts.hostname),
-        kernel: Some(facts.kernel_release),
-        architecture: Some(facts.architecture),
-        boot_id: facts.boot_id,
+        hostname: Some(facts.hostname.into()),
+        kernel: Some(facts.kernel_release.into()),
+        architecture: Some(facts.architecture.into()),
+        boot_id: facts.boot_id.map(Into::into),
         network_namespace: namespace::network_id().ok(),
-        cpu_model: facts.cpu_model,
+        cpu_model: facts.cpu_model.map(Into::into),
         cpus: facts.cpus_online,
         memory_bytes: facts.memory_bytes,
-        virtualisation: facts.virtualisation,
+        virtualisation: facts.virtualisation.map(Into::into),
         tcp_rmem: facts.tcp_rmem,
         tcp_wmem: facts.tcp_wmem,
         rmem_max: facts.rmem_max,
         wmem_max: facts.wmem_max,
-        congestion: facts.default_congestion,
-        default_qdisc: facts.default_qdisc,
+        congestion: facts.default_congestion.map(Into::into),
+        default_qdisc: facts.default_qdisc.map(Into::into),
     }
 }
 
@@ -77,13 +77,13 @@ fn interface_and_root(peer: IpAddr) -> Option<(InterfaceFacts, Option<QdiscCount
     let facts = route::interface_facts(route.interface_index).ok()??;
     let root = root_qdisc(route.interface_index);
     let facts = InterfaceFacts {
-        name: facts.name,
+        name: facts.name.into(),
         index: facts.index,
         mtu_bytes: facts.mtu,
-        kind: facts.kind,
-        driver: facts.driver,
+        kind: facts.kind.map(Into::into),
+        driver: facts.driver.map(Into::into),
         speed_mbit_per_s: facts.speed_mbps.map(u64::from),
-        qdisc: root.as_ref().map(|qdisc| qdisc.kind.clone()),
+        qdisc: root.as_ref().map(|qdisc| qdisc.kind.as_str().into()),
     };
     Some((facts, root))
 }

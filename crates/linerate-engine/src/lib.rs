@@ -45,8 +45,8 @@ use linerate_model::record::Software;
 /// This program, as it names itself in records and to its peers.
 pub fn software() -> Software {
     Software {
-        name: "linerate".to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        name: "linerate".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
     }
 }
 

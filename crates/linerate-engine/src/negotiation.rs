@@ -45,10 +45,10 @@ pub(crate) fn parameters(plan: &Plan, software: &str, version: &str, extended: b
         zerocopy: plan.zerocopy,
         dont_fragment: plan.dont_fragment,
         skip_rx_copy: plan.skip_receive_copy,
-        client_version: Some(version.to_owned()),
+        client_version: Some(version.into()),
         linerate: extended.then(|| Extension {
             version: extension::VERSION,
-            software: software.to_owned(),
+            software: software.into(),
             sample_ns: Some(plan.sample_ns.0),
             received_ns: told(plan),
             spin: plan.pace == Pace::Spin,
@@ -175,7 +175,7 @@ mod tests {
         plan.streams = 7;
         plan.window_bytes = Some(Bytes(1 << 20));
         plan.rate_bps = Some(BitRate(5_000_000));
-        plan.congestion = Some("cubic".to_owned());
+        plan.congestion = Some("cubic".into());
         plan.mss_bytes = Some(1000);
         let sent = parameters(&plan, "linerate 0", "3.21", true);
         let (received, warnings) = Parameters::from_json(&sent.to_json()).unwrap();

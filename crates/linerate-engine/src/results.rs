@@ -1,5 +1,6 @@
 //! From a stream's record to iperf3's results message, and from the peer's message to its record.
 
+use linerate_model::plain_text::json_for_terminal;
 use linerate_model::record::{CpuUse, PeerResults, PeerStream, StreamRecord};
 use linerate_model::units::Nanos;
 use linerate_wire::results::{Results, StreamResult};
@@ -77,7 +78,10 @@ pub(crate) fn from_peer(results: Results) -> PeerResults {
         sender_has_retransmits: results.sender_has_retransmits,
         streams: results.streams.iter().map(peer_stream).collect(),
         output_text: results.server_output_text,
-        output_json: results.server_output_json.map(|value| value.to_string()),
+        // As JSON escapes, so that it stays the JSON that the peer sent.
+        output_json: results
+            .server_output_json
+            .map(|value| json_for_terminal(&value.to_string()).as_ref().into()),
     }
 }
 

@@ -28,7 +28,7 @@ const UDP_RECEIVE_BUFFER: usize = 4 << 20;
 pub(crate) fn resolve(plan: &Plan) -> Result<Vec<SocketAddr>, EngineError> {
     let host = plan.host.trim_start_matches('[').trim_end_matches(']');
     let fail = |reason: String| EngineError::Resolve {
-        host: plan.host.clone(),
+        host: plan.host.to_string(),
         reason,
     };
     let found: Vec<SocketAddr> = (host, plan.port)
@@ -65,7 +65,7 @@ pub(crate) fn connect_control(plan: &Plan) -> Result<(TcpStream, SocketAddr, Nan
     Err(match last {
         Some((address, source)) => EngineError::Connect { address, source },
         None => EngineError::Resolve {
-            host: plan.host.clone(),
+            host: plan.host.to_string(),
             reason: "it has no address".to_owned(),
         },
     })

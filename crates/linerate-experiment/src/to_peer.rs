@@ -27,7 +27,7 @@ impl Sounding {
         Self {
             survey: Survey::of_path(plan),
             found: ToPeer {
-                peer: plan.host.clone(),
+                peer: plan.host.to_string(),
                 ..ToPeer::default()
             },
             interface_mtu: None,
@@ -64,7 +64,7 @@ impl Sounding {
         let flow = record.plan.flow_of(0);
         let interface = |role| -> Option<&InterfaceFacts> { record.end(role)?.interface.as_ref() };
         let own = interface(flow.sender());
-        self.found.interface = own.map(|own| own.name.clone());
+        self.found.interface = own.map(|own| own.name.to_string());
         self.interface_mtu = own.and_then(|own| own.mtu_bytes);
         let theirs = interface(flow.receiver()).and_then(InterfaceFacts::speed_bps);
         self.found.peer_link_bps = theirs.map(BitRate);

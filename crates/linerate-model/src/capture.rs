@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::plain_text::PlainText;
+
 /// Where unwrapped sequence numbers of a connection start whose handshake is not in the capture, so that what
 /// came before the first packet seen still has a number.
 pub const UNKNOWN_ORIGIN: u64 = 1 << 32;
@@ -39,7 +41,7 @@ pub struct LinkPackets {
     /// Its number (<https://www.tcpdump.org/linktypes.html>).
     pub number: u16,
     /// Its name; `unknown` where this reader has none.
-    pub name: String,
+    pub name: PlainText,
     /// Whether its frames are read.
     pub read: bool,
     /// Packets.
@@ -135,7 +137,7 @@ pub struct SynOptions {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CapturedEnd {
     /// Address and port, as `10.0.0.1:443` or `[::1]:443`.
-    pub address: String,
+    pub address: PlainText,
     /// What its SYN offered; absent = its SYN is not in the capture.
     pub syn: Option<SynOptions>,
     /// Packets that it sent.

@@ -82,7 +82,7 @@ impl Variation {
                     Direction::Both => Direction::Both,
                 }
             }
-            Self::Congestion { name } => plan.congestion = Some(name.clone()),
+            Self::Congestion { name } => plan.congestion = Some(name.clone().into()),
             Self::Unpaced => {
                 plan.rate_bps = None;
                 plan.rate_is_default = false;
@@ -180,7 +180,12 @@ impl CounterRun {
 
     /// A run that could not be made.
     pub fn failed(variation: Option<Variation>, error: String) -> Self {
-        Self::without_figures(variation, Outcome::Failed { error })
+        Self::without_figures(
+            variation,
+            Outcome::Failed {
+                error: error.into(),
+            },
+        )
     }
 
     fn without_figures(variation: Option<Variation>, outcome: Outcome) -> Self {

@@ -171,9 +171,9 @@ impl Traffic {
 /// The record of a run that went as `traffic` says, written by the client, both ends known.
 pub fn run(plan: &Plan, traffic: &Traffic) -> RunRecord {
     let control = ControlFacts {
-        local: "192.0.2.1:40000".to_owned(),
-        remote: format!("192.0.2.2:{}", plan.port),
-        peer_software: Some("linerate 0.1.0".to_owned()),
+        local: "192.0.2.1:40000".into(),
+        remote: format!("192.0.2.2:{}", plan.port).into(),
+        peer_software: Some("linerate 0.1.0".into()),
         mss_bytes: Some(1448),
         connect_ns: Some(Nanos(traffic.min_rtt_us * 1000)),
     };
@@ -192,7 +192,7 @@ pub fn run(plan: &Plan, traffic: &Traffic) -> RunRecord {
         started_at_unix_ms: 1_760_000_000_000,
         plan: plan.clone(),
         outcome: Outcome::Completed,
-        cookie: "abcdefghijklmnopqrstuvwxyz234567abcd".to_owned(),
+        cookie: "abcdefghijklmnopqrstuvwxyz234567abcd".into(),
         control,
         client: None,
         server: None,
@@ -296,7 +296,7 @@ fn connection(end: &EndRecord, stream: &StreamRecord, id: u32, missed: usize) ->
         inode: Some(4711),
         process: Some(Holder {
             pid: 815,
-            name: "rsync".to_owned(),
+            name: "rsync".into(),
         }),
         began_before: missed > 0,
         fate: Fate::ClosedAndTold,
@@ -336,7 +336,7 @@ fn peer_results(end: &EndRecord) -> PeerResults {
         cpu_total_percent: 4.0,
         cpu_user_percent: 0.5,
         cpu_system_percent: 3.5,
-        congestion: Some("cubic".to_owned()),
+        congestion: Some("cubic".into()),
         sender_has_retransmits: 1,
         streams: end.streams.iter().map(told).collect(),
         output_text: None,
@@ -346,8 +346,8 @@ fn peer_results(end: &EndRecord) -> PeerResults {
 
 fn software() -> Software {
     Software {
-        name: "linerate".to_owned(),
-        version: "0.1.0".to_owned(),
+        name: "linerate".into(),
+        version: "0.1.0".into(),
     }
 }
 
@@ -383,13 +383,13 @@ fn end(record: &RunRecord, traffic: &Traffic, role: Role) -> EndRecord {
         software: software(),
         host: host(name),
         interface: Some(InterfaceFacts {
-            name: "eth0".to_owned(),
+            name: "eth0".into(),
             index: 2,
             mtu_bytes: Some(1500),
-            kind: Some("veth".to_owned()),
-            driver: Some("veth".to_owned()),
+            kind: Some("veth".into()),
+            driver: Some("veth".into()),
             speed_mbit_per_s: traffic.link_mbit_per_s,
-            qdisc: Some("fq_codel".to_owned()),
+            qdisc: Some("fq_codel".into()),
         }),
         start_ns: Nanos(start),
         end_ns: Nanos(start + length_ns(traffic)),
@@ -401,28 +401,28 @@ fn end(record: &RunRecord, traffic: &Traffic, role: Role) -> EndRecord {
             }),
         counters: counters(start, traffic),
         interface_counters: Some(interface_counters(&streams)),
-        protocol_growth: BTreeMap::from([("Tcp.RetransSegs".to_owned(), repeats(traffic))]),
+        protocol_growth: BTreeMap::from([("Tcp.RetransSegs".into(), repeats(traffic))]),
         streams,
     }
 }
 
 fn host(name: &str) -> HostFacts {
     HostFacts {
-        hostname: Some(name.to_owned()),
-        kernel: Some("6.18.5".to_owned()),
-        architecture: Some("x86_64".to_owned()),
-        boot_id: Some(format!("boot of {name}")),
+        hostname: Some(name.into()),
+        kernel: Some("6.18.5".into()),
+        architecture: Some("x86_64".into()),
+        boot_id: Some(format!("boot of {name}").into()),
         network_namespace: Some(4_026_531_840),
-        cpu_model: Some("Example CPU".to_owned()),
+        cpu_model: Some("Example CPU".into()),
         cpus: Some(8),
         memory_bytes: Some(16 << 30),
-        virtualisation: Some("kvm".to_owned()),
+        virtualisation: Some("kvm".into()),
         tcp_rmem: Some([4096, 131_072, 6_291_456]),
         tcp_wmem: Some([4096, 16_384, 4_194_304]),
         rmem_max: Some(212_992),
         wmem_max: Some(212_992),
-        congestion: Some("cubic".to_owned()),
-        default_qdisc: Some("fq_codel".to_owned()),
+        congestion: Some("cubic".into()),
+        default_qdisc: Some("fq_codel".into()),
     }
 }
 
@@ -538,13 +538,9 @@ fn stream(
         id,
         flow,
         sends,
-        local: format!("{here}:{local_port}"),
-        remote: format!("{there}:{remote_port}"),
-        congestion: tcp.then(|| {
-            plan.congestion
-                .clone()
-                .unwrap_or_else(|| "cubic".to_owned())
-        }),
+        local: format!("{here}:{local_port}").into(),
+        remote: format!("{there}:{remote_port}").into(),
+        congestion: tcp.then(|| plan.congestion.clone().unwrap_or_else(|| "cubic".into())),
         mss_bytes: tcp.then_some(1448),
         path_mtu_bytes: Some(1500),
         window_asked_bytes: plan.window_bytes,

@@ -29,6 +29,7 @@ pub mod losses;
 mod moments;
 pub mod nearest;
 pub mod observation;
+pub mod plain_text;
 pub mod plan;
 pub mod precision;
 pub mod progress;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::plain_text::{PlainLines, PlainText};
 use crate::precision;
 use crate::record::Flow;
 use crate::units::{BitRate, Bytes, Nanos};
@@ -90,7 +91,7 @@ pub enum Pace {
 )]
 pub struct Plan {
     /// The server's name or address, as typed.
-    pub host: String,
+    pub host: PlainText,
     /// The server's port.
     pub port: u16,
     /// Address family.
@@ -139,7 +140,7 @@ pub struct Plan {
     pub nodelay: bool,
     /// Congestion control asked for (`-C`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub congestion: Option<String>,
+    pub congestion: Option<PlainText>,
     /// IP type of service, 0 to 255.
     #[serde(default)]
     pub tos: u8,
@@ -148,10 +149,10 @@ pub struct Plan {
     pub flow_label: Option<u32>,
     /// Local address (`-B`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bind: Option<String>,
+    pub bind: Option<PlainText>,
     /// Local interface (`--bind-dev`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bind_device: Option<String>,
+    pub bind_device: Option<PlainText>,
     /// First local port of the data streams (`--cport`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_port: Option<u16>,
@@ -195,10 +196,10 @@ pub struct Plan {
     pub provisioned_bps: Option<BitRate>,
     /// Title (`-T`), kept in the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
+    pub title: Option<PlainText>,
     /// Free text for both ends' records (`--extra-data`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub extra_data: Option<String>,
+    pub extra_data: Option<PlainLines>,
 }
 
 /// Where nothing else is asked for.
@@ -218,7 +219,7 @@ pub struct PlanError {
 
 impl Plan {
     /// A TCP test of ten seconds to `host`.
-    pub fn new(host: impl Into<String>) -> Self {
+    pub fn new(host: impl Into<PlainText>) -> Self {
         Self {
             host: host.into(),
             port: DEFAULT_PORT,
@@ -510,7 +511,7 @@ mod tests {
             ("-C", |plan| {
                 plan.protocol = Protocol::Udp;
                 plan.block_bytes = DEFAULT_UDP_BLOCK;
-                plan.congestion = Some("cubic".to_owned());
+                plan.congestion = Some("cubic".into());
             }),
         ];
         for (option, spoil) in cases {

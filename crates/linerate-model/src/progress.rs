@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::plain_text::PlainText;
 use crate::record::{ControlFacts, Flow};
 use crate::units::Nanos;
 
@@ -16,7 +17,7 @@ pub enum Event {
         /// It.
         control: ControlFacts,
         /// The test's cookie.
-        cookie: String,
+        cookie: PlainText,
         /// Wall-clock label, ms since 1970-01-01 UTC.
         at_unix_ms: u64,
     },
@@ -34,7 +35,7 @@ pub enum Event {
     /// Something that the user should know now.
     Warning {
         /// A sentence.
-        text: String,
+        text: PlainText,
     },
 }
 
@@ -50,9 +51,9 @@ pub struct StreamOpened {
     /// The socket's number at this end, as iperf3 shows it.
     pub socket: i32,
     /// Local address.
-    pub local: String,
+    pub local: PlainText,
     /// Remote address.
-    pub remote: String,
+    pub remote: PlainText,
     /// Maximum segment size, bytes (TCP).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mss_bytes: Option<u32>,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::ClockPair;
 use crate::counter_test::CounterRun;
+use crate::plain_text::{PlainLines, PlainText};
 use crate::plan::Plan;
 use crate::series::Series;
 use crate::tcp_info::TcpFacts;
@@ -52,9 +53,9 @@ pub enum Flow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Software {
     /// Its name.
-    pub name: String,
+    pub name: PlainText,
     /// Its version.
-    pub version: String,
+    pub version: PlainText,
 }
 
 /// How a test ended.
@@ -70,7 +71,7 @@ pub enum Outcome {
     /// It failed on the way; what was measured until then is in the record.
     Failed {
         /// What was attempted, on what, and why it failed.
-        error: String,
+        error: PlainText,
     },
 }
 
@@ -78,9 +79,9 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// A stable name.
-    pub id: String,
+    pub id: PlainText,
     /// A sentence.
-    pub text: String,
+    pub text: PlainText,
 }
 
 /// A whole run.
@@ -101,7 +102,7 @@ pub struct RunRecord {
     /// How it ended.
     pub outcome: Outcome,
     /// The test's cookie on the wire, which both ends know.
-    pub cookie: String,
+    pub cookie: PlainText,
     /// The control connection.
     pub control: ControlFacts,
     /// The client's half. Absent in a server's record of a stock client.
@@ -128,12 +129,12 @@ pub struct RunRecord {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlFacts {
     /// Our address and port.
-    pub local: String,
+    pub local: PlainText,
     /// The peer's address and port.
-    pub remote: String,
+    pub remote: PlainText,
     /// The peer's software, where it said so; absent = a stock iperf3 of unknown version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peer_software: Option<String>,
+    pub peer_software: Option<PlainText>,
     /// Maximum segment size of the control connection, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mss_bytes: Option<u32>,
@@ -171,7 +172,7 @@ pub struct EndRecord {
     pub interface_counters: Option<InterfacePair>,
     /// Growth of the namespace's protocol counters from before to after, those that moved.
     #[serde(default)]
-    pub protocol_growth: BTreeMap<String, u64>,
+    pub protocol_growth: BTreeMap<PlainText, u64>,
 }
 
 /// A process's or thread's CPU time.
@@ -189,22 +190,22 @@ pub struct CpuUse {
 pub struct HostFacts {
     /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hostname: Option<String>,
+    pub hostname: Option<PlainText>,
     /// Kernel release, as `uname -r`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kernel: Option<String>,
+    pub kernel: Option<PlainText>,
     /// Machine architecture.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub architecture: Option<String>,
+    pub architecture: Option<PlainText>,
     /// The kernel's random id of this boot: equal at both ends = one machine.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub boot_id: Option<String>,
+    pub boot_id: Option<PlainText>,
     /// Inode of the network namespace: equal at both ends of one machine = no network between them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network_namespace: Option<u64>,
     /// Processor model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_model: Option<String>,
+    pub cpu_model: Option<PlainText>,
     /// Processors online.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u32>,
@@ -213,7 +214,7 @@ pub struct HostFacts {
     pub memory_bytes: Option<u64>,
     /// Virtual machine or container, where it shows.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub virtualisation: Option<String>,
+    pub virtualisation: Option<PlainText>,
     /// `net.ipv4.tcp_rmem`: least, initial, most, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tcp_rmem: Option<[u64; 3]>,
@@ -228,10 +229,10 @@ pub struct HostFacts {
     pub wmem_max: Option<u64>,
     /// Default congestion control.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub congestion: Option<String>,
+    pub congestion: Option<PlainText>,
     /// Default queueing discipline.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub default_qdisc: Option<String>,
+    pub default_qdisc: Option<PlainText>,
 }
 
 /// What an interface is.
@@ -239,7 +240,7 @@ pub struct HostFacts {
 #[serde(default)]
 pub struct InterfaceFacts {
     /// Its name.
-    pub name: String,
+    pub name: PlainText,
     /// Its index in its namespace.
     pub index: u32,
     /// MTU, bytes.
@@ -247,16 +248,16 @@ pub struct InterfaceFacts {
     pub mtu_bytes: Option<u32>,
     /// Its kind: `veth`, `bond`, `loopback` …
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
+    pub kind: Option<PlainText>,
     /// Driver.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub driver: Option<String>,
+    pub driver: Option<PlainText>,
     /// Link speed, Mbit/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed_mbit_per_s: Option<u64>,
     /// Kind of its root queueing discipline.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub qdisc: Option<String>,
+    pub qdisc: Option<PlainText>,
 }
 
 /// Kinds of interface whose speed is made up.
@@ -318,12 +319,12 @@ pub struct StreamRecord {
     /// Whether this end sends the payload.
     pub sends: bool,
     /// Local address and port.
-    pub local: String,
+    pub local: PlainText,
     /// Remote address and port.
-    pub remote: String,
+    pub remote: PlainText,
     /// Congestion control really in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub congestion: Option<String>,
+    pub congestion: Option<PlainText>,
     /// Maximum segment size at the start, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mss_bytes: Option<u32>,
@@ -391,7 +392,7 @@ pub struct StreamRecord {
     pub sampling_ns: u64,
     /// What ended this stream before its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
+    pub error: Option<PlainText>,
 }
 
 const fn one() -> u32 {
@@ -470,7 +471,7 @@ pub struct PeerResults {
     pub cpu_system_percent: f64,
     /// Congestion control that it used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub congestion: Option<String>,
+    pub congestion: Option<PlainText>,
     /// Whether its retransmit counts mean something: 1, 0, or -1 from a receiver.
     #[serde(default)]
     pub sender_has_retransmits: i64,
@@ -478,10 +479,10 @@ pub struct PeerResults {
     pub streams: Vec<PeerStream>,
     /// Its own report as text (`--get-server-output`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_text: Option<String>,
+    pub output_text: Option<PlainLines>,
     /// Its own report as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_json: Option<String>,
+    pub output_json: Option<PlainLines>,
 }
 
 /// A stream in iperf3's results.
@@ -524,7 +525,7 @@ pub enum RecordError {
     #[error("this is no linerate record, or it is damaged or cut short: {reason}")]
     NotARecord {
         /// Why.
-        reason: String,
+        reason: PlainText,
     },
 }
 
@@ -541,11 +542,11 @@ impl RunRecord {
     pub fn check_version(schema_version: Option<u64>) -> Result<(), RecordError> {
         match schema_version {
             None => Err(RecordError::NotARecord {
-                reason: "it has no schema_version".to_owned(),
+                reason: "it has no schema_version".into(),
             }),
             Some(found) if found > u64::from(SCHEMA_VERSION) => Err(RecordError::Newer { found }),
             Some(0) => Err(RecordError::NotARecord {
-                reason: "its schema_version is 0".to_owned(),
+                reason: "its schema_version is 0".into(),
             }),
             Some(_) => Ok(()),
         }
@@ -557,7 +558,7 @@ impl RunRecord {
         whole: impl FnOnce() -> Result<Self, E>,
     ) -> Result<Self, RecordError> {
         let not_a_record = |error: E| RecordError::NotARecord {
-            reason: error.to_string(),
+            reason: error.to_string().into(),
         };
         Self::check_version(head().map_err(not_a_record)?)?;
         whole().map_err(not_a_record)

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::plain_text::PlainText;
+
 /// The most rows a series may have.
 pub const MAX_ROWS: usize = 1 << 22;
 /// The most cells (rows times columns) that a series read from outside may have.
@@ -21,7 +23,7 @@ pub struct Series {
     /// When each row was taken: this end's monotonic clock, in nanoseconds.
     at_ns: Vec<u64>,
     /// Each column has as many values as there are rows.
-    columns: BTreeMap<String, Vec<u64>>,
+    columns: BTreeMap<PlainText, Vec<u64>>,
 }
 
 /// A series that does not hold together.
@@ -31,7 +33,7 @@ pub enum SeriesError {
     #[error("column '{name}' has {found} values where the series has {rows} rows")]
     Length {
         /// The column.
-        name: String,
+        name: PlainText,
         /// Its number of values.
         found: usize,
         /// The number of rows.
@@ -59,7 +61,11 @@ impl Series {
     }
 
     /// Adds a column.
-    pub fn insert(&mut self, name: impl Into<String>, values: Vec<u64>) -> Result<(), SeriesError> {
+    pub fn insert(
+        &mut self,
+        name: impl Into<PlainText>,
+        values: Vec<u64>,
+    ) -> Result<(), SeriesError> {
         let name = name.into();
         if values.len() != self.at_ns.len() {
             return Err(SeriesError::Length {
@@ -97,7 +103,7 @@ impl Series {
 
     /// The columns' names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.columns.keys().map(String::as_str)
+        self.columns.keys().map(PlainText::as_str)
     }
 
     /// The number of rows.
@@ -150,7 +156,7 @@ impl Series {
 struct Head {
     rows: u64,
     #[serde(default)]
-    columns: BTreeMap<String, serde::de::IgnoredAny>,
+    columns: BTreeMap<PlainText, serde::de::IgnoredAny>,
 }
 
 /// A step from one row to the next, or a run of equal steps.
@@ -176,7 +182,7 @@ struct Encoded {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     at_ns: Option<Differences>,
     #[serde(default)]
-    columns: BTreeMap<String, Differences>,
+    columns: BTreeMap<PlainText, Differences>,
 }
 
 impl Differences {
@@ -208,7 +214,7 @@ impl Differences {
         if said != rows as u64 {
             let found = usize::try_from(said).unwrap_or(usize::MAX);
             return Err(SeriesError::Length {
-                name: name.to_owned(),
+                name: name.into(),
                 found,
                 rows,
             });
@@ -270,7 +276,7 @@ impl TryFrom<Encoded> for Series {
             None if rows == 0 => Vec::new(),
             None => {
                 return Err(SeriesError::Length {
-                    name: "at_ns".to_owned(),
+                    name: "at_ns".into(),
                     found: 0,
                     rows,
                 });

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::plain_text::PlainText;
 use crate::transcript::Printed;
 
 /// A device in a block of `iostat -x`.
@@ -10,7 +11,7 @@ pub struct Device {
     /// Its line.
     pub line: usize,
     /// Its name.
-    pub name: String,
+    pub name: PlainText,
     /// A value for each column.
     pub values: Vec<Printed>,
 }
@@ -19,7 +20,7 @@ pub struct Device {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IostatBlock {
     /// Names of the columns, without the device's.
-    pub columns: Vec<String>,
+    pub columns: Vec<PlainText>,
     /// Devices.
     pub devices: Vec<Device>,
 }
@@ -47,7 +48,7 @@ pub struct Diskstats {
     /// Its line.
     pub line: usize,
     /// The device.
-    pub device: String,
+    pub device: PlainText,
     /// The fields behind the name, at least 11.
     pub fields: Vec<u64>,
 }
@@ -73,15 +74,15 @@ pub struct Drbd {
     /// Its line.
     pub line: usize,
     /// Minor number or name.
-    pub name: String,
+    pub name: PlainText,
     /// DRBD's version, where it is printed.
-    pub version: Option<String>,
+    pub version: Option<PlainText>,
     /// State of the connection.
-    pub connection: String,
+    pub connection: PlainText,
     /// Role of this end and of the peer.
-    pub roles: [String; 2],
+    pub roles: [PlainText; 2],
     /// State of this end's disk and of the peer's.
-    pub disks: [String; 2],
+    pub disks: [PlainText; 2],
     /// KiB that differ.
     pub out_of_sync_kib: Option<u64>,
     /// The synchronisation.
@@ -94,13 +95,13 @@ pub struct GlusterEvent {
     /// Its line.
     pub line: usize,
     /// When, as printed.
-    pub at: String,
+    pub at: PlainText,
     /// `E`, `W`, `I` …
-    pub level: String,
+    pub level: PlainText,
     /// Who asks for the lock, and who holds it.
-    pub lock: Option<[String; 2]>,
+    pub lock: Option<[PlainText; 2]>,
     /// The message.
-    pub message: String,
+    pub message: PlainText,
 }
 
 /// Nodes of a Slurm cluster.
@@ -109,30 +110,30 @@ pub struct NodeGroup {
     /// Its line.
     pub line: usize,
     /// The list of names.
-    pub names: String,
+    pub names: PlainText,
     /// How many.
     pub count: u64,
     /// The partition.
-    pub partition: String,
+    pub partition: PlainText,
     /// The state.
-    pub state: String,
+    pub state: PlainText,
     /// The reason, where one is given.
-    pub reason: Option<String>,
+    pub reason: Option<PlainText>,
 }
 
 /// A volume group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeGroup {
     /// Its name.
-    pub name: String,
+    pub name: PlainText,
     /// Physical volumes.
     pub physical: u64,
     /// Logical volumes.
     pub logical: u64,
     /// Attributes.
-    pub attributes: String,
+    pub attributes: PlainText,
     /// Size and what is free, as printed.
-    pub size_free: [String; 2],
+    pub size_free: [PlainText; 2],
 }
 
 /// A logical volume.
@@ -141,15 +142,15 @@ pub struct LogicalVolume {
     /// Its line.
     pub line: usize,
     /// Its name.
-    pub name: String,
+    pub name: PlainText,
     /// Its group.
-    pub group: String,
+    pub group: PlainText,
     /// Attributes.
-    pub attributes: String,
+    pub attributes: PlainText,
     /// Size, as printed.
-    pub size: String,
+    pub size: PlainText,
     /// The mirror log's volume.
-    pub log: Option<String>,
+    pub log: Option<PlainText>,
     /// Copied so far, %.
     pub copied_percent: Option<f64>,
 }

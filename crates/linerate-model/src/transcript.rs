@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capture::{Capture, Conversation};
 use crate::finding::Finding;
+use crate::plain_text::PlainText;
 use crate::plan::Protocol;
 use crate::storage::{Diskstats, Drbd, GlusterEvent, Iostat, NodeGroup, Volumes};
 use crate::units::{BitRate, Bytes, Nanos};
@@ -56,14 +57,14 @@ pub struct Line {
     /// Its number.
     pub number: usize,
     /// Its text, at most 200 characters.
-    pub text: String,
+    pub text: PlainText,
 }
 
 /// A file, or what came from standard input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Transcript {
     /// The name that it was given under.
-    pub name: String,
+    pub name: PlainText,
     /// What it holds, in order.
     pub parts: Vec<Part>,
     /// Lines that no reader knows.
@@ -146,9 +147,9 @@ pub enum Side {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// The command as it stands there.
-    pub command: String,
+    pub command: PlainText,
     /// `-c` or `--dest`.
-    pub host: Option<String>,
+    pub host: Option<PlainText>,
     /// `-u`.
     pub udp: bool,
     /// `-b`, with its number and the letter behind it: a letter is 1000 to some versions, 1024 to others.
@@ -188,11 +189,11 @@ pub struct Connection {
     /// The number in brackets.
     pub id: u32,
     /// Local address.
-    pub local: String,
+    pub local: PlainText,
     /// Local port.
     pub local_port: u16,
     /// The peer's address.
-    pub remote: String,
+    pub remote: PlainText,
     /// The peer's port.
     pub remote_port: u16,
 }
@@ -318,7 +319,7 @@ pub struct TestOutput {
     /// The program.
     pub tool: Tool,
     /// Its version where it is printed.
-    pub version: Option<String>,
+    pub version: Option<PlainText>,
     /// The layout.
     pub layout: Layout,
     /// First and last line.
@@ -358,9 +359,9 @@ pub struct TestOutput {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     /// As printed.
-    pub name: String,
+    pub name: PlainText,
     /// The heading of the group, where there are two lines of headings.
-    pub group: Option<String>,
+    pub group: Option<PlainText>,
 }
 
 /// A row of a table.
@@ -389,15 +390,15 @@ pub struct Socket {
     /// Its line.
     pub line: usize,
     /// Local address and port.
-    pub local: String,
+    pub local: PlainText,
     /// The peer's address and port.
-    pub remote: String,
+    pub remote: PlainText,
     /// Bytes that wait in the receive queue.
     pub receive_queue: Option<u64>,
     /// Bytes that wait in the send queue, or are not acknowledged.
     pub send_queue: Option<u64>,
     /// Words with a value, `key:value`, in order.
-    pub facts: Vec<(String, String)>,
+    pub facts: Vec<(PlainText, PlainText)>,
 }
 
 /// What only a second source knows.

@@ -11,6 +11,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{DirectionEvidence, Evidence, Place};
+use crate::plain_text::PlainText;
 use crate::record::{Flow, Outcome};
 use crate::statistics::{self, Unsteady};
 use crate::units::BitRate;
@@ -47,7 +48,7 @@ pub enum Wanted {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is nothing that a rate can be held against: {reason}")]
 pub struct WantedError {
-    text: String,
+    text: PlainText,
     reason: String,
 }
 
@@ -105,7 +106,7 @@ impl FromStr for Wanted {
 
     fn from_str(text: &str) -> Result<Self, WantedError> {
         let fail = |reason: &str| WantedError {
-            text: text.chars().filter(|c| !c.is_control()).take(40).collect(),
+            text: text.chars().take(40).collect(),
             reason: reason.to_owned(),
         };
         let trimmed = text.trim();
@@ -428,7 +429,7 @@ mod tests {
             Outcome::Interrupted,
             Outcome::PeerInterrupted,
             Outcome::Failed {
-                error: "gone".to_owned(),
+                error: "gone".into(),
             },
         ] {
             let mut record = fixture::run(&plan(">= 1M"), &Traffic::default());

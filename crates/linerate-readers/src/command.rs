@@ -55,7 +55,7 @@ fn behind_prompt(line: &str) -> Option<&str> {
 
 fn asked(command: &str) -> Asked {
     let mut asked = Asked {
-        command: command.to_owned(),
+        command: command.into(),
         ..Asked::default()
     };
     let mut words = command.split_whitespace().skip(1).peekable();
@@ -107,7 +107,7 @@ fn option(asked: &mut Asked, name: &str, next: &mut impl FnMut() -> Option<Strin
         "-P" | "--parallel" => {
             asked.streams = next().and_then(|text| text.parse().ok());
         }
-        "-c" | "--client" | "--dest" => asked.host = next(),
+        "-c" | "--client" | "--dest" => asked.host = next().map(Into::into),
         _ => {}
     }
 }

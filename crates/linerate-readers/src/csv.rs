@@ -96,9 +96,9 @@ fn row(input: &Input<'_>) -> Option<(Row, Option<Connection>)> {
     let connection = id.and_then(|id| {
         Some(Connection {
             id,
-            local: cells[1].to_owned(),
+            local: cells[1].into(),
             local_port: cells[2].parse().ok()?,
-            remote: cells[3].to_owned(),
+            remote: cells[3].into(),
             remote_port: cells[4].parse().ok()?,
         })
     });

@@ -119,7 +119,7 @@ fn begun(start: &Value, line: usize, layout: Layout) -> TestOutput {
     let mut test = iperf::empty(
         line,
         Asked {
-            host: start["connecting_to"]["host"].as_str().map(str::to_owned),
+            host: start["connecting_to"]["host"].as_str().map(Into::into),
             udp,
             rate_bps: number("target_bitrate"),
             rate_binary_bps: None,
@@ -137,7 +137,7 @@ fn begun(start: &Value, line: usize, layout: Layout) -> TestOutput {
     test.layout = layout;
     test.version = start["version"]
         .as_str()
-        .map(|version| version.trim_start_matches("iperf ").to_owned());
+        .map(|version| version.trim_start_matches("iperf ").into());
     test.protocol =
         plan["protocol"]
             .is_string()
@@ -161,9 +161,9 @@ fn begun(start: &Value, line: usize, layout: Layout) -> TestOutput {
         .flatten()
         .map(|each| Connection {
             id: id(each),
-            local: text(&each["local_host"]),
+            local: text(&each["local_host"]).into(),
             local_port: port(&each["local_port"]),
-            remote: text(&each["remote_host"]),
+            remote: text(&each["remote_host"]).into(),
             remote_port: port(&each["remote_port"]),
         })
         .collect();

@@ -26,6 +26,7 @@ mod table;
 
 use std::borrow::Cow;
 
+use linerate_model::plain_text::PlainText;
 use linerate_model::transcript::{Line, Part, Transcript};
 
 /// Lines that are kept of those which nobody understood.
@@ -40,7 +41,7 @@ pub enum ReadError {
     #[error("reading {name}: it holds no text")]
     Empty {
         /// The input.
-        name: String,
+        name: PlainText,
     },
     /// More than [`MOST_BYTES`].
     #[error(
@@ -48,7 +49,7 @@ pub enum ReadError {
     )]
     TooLarge {
         /// The input.
-        name: String,
+        name: PlainText,
         /// Its size.
         bytes: usize,
     },
@@ -56,7 +57,7 @@ pub enum ReadError {
     #[error("reading {name}: it is packed; unpack it first: `{program} {name} | linerate explain`")]
     Packed {
         /// The input.
-        name: String,
+        name: PlainText,
         /// The program that unpacks it.
         program: &'static str,
     },
@@ -66,7 +67,7 @@ pub enum ReadError {
     )]
     NoCapture {
         /// The input.
-        name: String,
+        name: PlainText,
     },
     /// No line has a known layout.
     #[error(
@@ -74,11 +75,11 @@ pub enum ReadError {
     )]
     Unknown {
         /// The input.
-        name: String,
+        name: PlainText,
         /// The first line's number.
         line: usize,
         /// Its text.
-        text: String,
+        text: PlainText,
     },
 }
 
@@ -94,7 +95,7 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<Transcript, ReadError> {
         reader.push(bytes);
         return reader.finish();
     }
-    let name = name.to_owned();
+    let name = PlainText::from(name);
     if let Some(program) = capture::packed(bytes) {
         return Err(ReadError::Packed { name, program });
     }
@@ -115,8 +116,7 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<Transcript, ReadError> {
         Some(first) if parts.is_empty() => Err(ReadError::Unknown {
             name,
             line: first.number,
-            // A terminal must not be driven by a file.
-            text: first.text.replace(char::is_control, "\u{fffd}"),
+            text: first.text.clone(),
         }),
         None if parts.is_empty() => Err(ReadError::Empty { name }),
         _ => Ok(Transcript {

@@ -1,5 +1,6 @@
 //! `ss -ti`: a line of addresses, then an indented line of facts.
 
+use linerate_model::plain_text::PlainText;
 use linerate_model::transcript::{Part, Socket};
 
 use crate::Input;
@@ -94,8 +95,8 @@ fn addresses(line: usize, words: &[&str]) -> Option<Socket> {
     (address(local) && address(remote)).then_some(())?;
     Some(Socket {
         line,
-        local: (*local).to_owned(),
-        remote: (*remote).to_owned(),
+        local: (*local).into(),
+        remote: (*remote).into(),
         receive_queue: Some(receive.parse().ok()?),
         send_queue: Some(send.parse().ok()?),
         facts: Vec::new(),
@@ -103,16 +104,16 @@ fn addresses(line: usize, words: &[&str]) -> Option<Socket> {
 }
 
 /// `cwnd:10`, and pairs of a name and a rate: `pacing_rate 23.1Mbps`, `send 11.6Mbps`.
-fn facts(words: &[&str]) -> Vec<(String, String)> {
+fn facts(words: &[&str]) -> Vec<(PlainText, PlainText)> {
     let mut facts = Vec::new();
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
         if let Some((key, value)) = word.split_once(':') {
-            facts.push((key.to_owned(), value.to_owned()));
+            facts.push((key.into(), value.into()));
         } else if let Some(rate) = words.next_if(|next| next.ends_with("bps")) {
-            facts.push(((*word).to_owned(), (*rate).to_owned()));
+            facts.push(((*word).into(), (*rate).into()));
         } else {
-            facts.push(((*word).to_owned(), String::new()));
+            facts.push(((*word).into(), PlainText::default()));
         }
     }
     facts.truncate(200);

@@ -118,8 +118,8 @@ fn columns(words: &[&str], above: Option<Vec<String>>) -> Vec<Column> {
         .iter()
         .map(|word| {
             let column = Column {
-                name: (*word).to_owned(),
-                group: names.get(group).cloned(),
+                name: (*word).into(),
+                group: names.get(group).cloned().map(Into::into),
             };
             if is_rate(word) {
                 group += 1;

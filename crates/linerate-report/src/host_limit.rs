@@ -248,7 +248,7 @@ mod tests {
             "106 Gbit/s",
             "by reference",
             "sent at 80.0 Gbit/s; 3,250 of 13,000 datagrams were lost (25 %), 3,000 of them at the receiver's socket",
-            "failed: no route\u{fffd}",
+            r"failed: no route\u{1b}",
             "a wait of 100 µs ends late by 5.00 µs (median), 90.0 µs (99 %)",
             "80 % of their time went to the runs' two processes, 10 % to interrupts",
             "veth: forbidden",

@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::plain_text::acts_on_terminal;
+
 /// An attribute: its name and its value.
 pub(crate) type Attribute<'a> = (&'static str, &'a str);
 
@@ -82,9 +84,8 @@ impl Markup {
 }
 
 /// Control characters, which XML forbids, marks that turn the direction of writing, and what is no character.
-fn is_unfit(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}')
+const fn is_unfit(c: char) -> bool {
+    acts_on_terminal(c) || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
 #[cfg(test)]

@@ -11,22 +11,21 @@
 //! assert_eq!(progress.line(&Event::Ending).as_deref(), Some("Ending: draining what is under way"));
 //! ```
 
+use linerate_model::plain_text::PlainText;
 use linerate_model::plan::Plan;
 use linerate_model::progress::{Event, Interval, StreamInterval, StreamOpened};
 use linerate_model::statistics;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
-use crate::words::{self, plain};
+use crate::words;
 
 /// With more streams than these only their sum is shown.
 const EACH_UP_TO: usize = 4;
-/// Moves to the line's begin and erases it.
-const ERASE: &str = "\r\u{1b}[K";
 
 /// The formatter; it keeps no state but the plan.
 #[derive(Debug, Clone)]
 pub struct Progress {
-    host: String,
+    host: PlainText,
     port: u16,
     udp: bool,
     /// It may end before its time.
@@ -48,7 +47,7 @@ impl Progress {
     /// For a test of this plan.
     pub fn new(plan: &Plan) -> Self {
         Self {
-            host: plain(&plan.host),
+            host: plan.host.clone(),
             port: plan.port,
             udp: plan.protocol == linerate_model::plan::Protocol::Udp,
             precise: plan.precision.is_some(),
@@ -62,32 +61,29 @@ impl Progress {
                 "Connected to {} port {} ({})",
                 self.host,
                 self.port,
-                control
-                    .peer_software
-                    .as_deref()
-                    .map_or_else(|| "a stock iperf3".to_owned(), plain)
+                control.peer_software.as_deref().unwrap_or("a stock iperf3")
             )),
             Event::Opened { streams } => Some(opened(streams)),
             Event::Started => None,
             Event::Interval(interval) => Some(self.interval(interval)),
             Event::Ending => Some("Ending: draining what is under way".to_owned()),
-            Event::Warning { text } => Some(format!("warning: {}", plain(text))),
+            Event::Warning { text } => Some(format!("warning: {text}")),
         }
     }
 
-    /// What a terminal of `width` columns gets: text that overwrites the status line and stays on it. A
-    /// warning is left standing on a line of its own; the end erases the line.
+    /// What the status line of a terminal of `width` columns becomes. A warning ends with a line end and is left standing
+    /// on a line of its own; the end leaves the line empty.
     pub fn status(&self, event: &Event, width: usize) -> Option<String> {
         let text = match event {
             Event::Connected { .. } => format!("connected to {} port {}", self.host, self.port),
             Event::Opened { .. } | Event::Started => return None,
             Event::Interval(interval) => self.short(interval),
-            Event::Ending => return Some(ERASE.to_owned()),
-            Event::Warning { text } => return Some(format!("{ERASE}warning: {}\n", plain(text))),
+            Event::Ending => return Some(String::new()),
+            Event::Warning { text } => return Some(format!("warning: {text}\n")),
         };
         // The last column stays free: a terminal wraps there.
         let fits: String = text.chars().take(width.saturating_sub(1)).collect();
-        Some(format!("{ERASE}{fits}"))
+        Some(fits)
     }
 
     fn interval(&self, interval: &Interval) -> String {
@@ -183,7 +179,7 @@ fn opened(streams: &[StreamOpened]) -> String {
             let mss = stream
                 .mss_bytes
                 .map_or_else(String::new, |mss| format!(", MSS {mss} B"));
-            format!("Stream {}: {} → {}{mss}", stream.id, plain(from), plain(to))
+            format!("Stream {}: {} → {}{mss}", stream.id, from, to)
         })
         .collect();
     lines.join("\n")

@@ -26,7 +26,7 @@ pub fn kind_of(bytes: &[u8]) -> Option<Kind> {
 pub fn from_json(bytes: &[u8]) -> Result<RunRecord, RecordError> {
     let not_a_record = |reason: &str| {
         Err(RecordError::NotARecord {
-            reason: reason.to_owned(),
+            reason: reason.into(),
         })
     };
     match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {

@@ -1,5 +1,6 @@
 //! Figures and strangers' strings as reports spell them.
 
+use linerate_model::plain_text::PlainText;
 use linerate_model::units::{BitRate, Nanos};
 pub(crate) use linerate_model::units::{grouped as count, whole};
 
@@ -74,11 +75,9 @@ pub(crate) fn micros(us: f64) -> String {
     Nanos(whole(us * 1e3)).to_string()
 }
 
-/// A string from outside without control characters: nobody's host name moves a reader's cursor.
+/// A string that is not yet [`PlainText`], as one line.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
+    PlainText::from(text).into()
 }
 
 /// A number that JSON can hold.
@@ -110,6 +109,6 @@ mod tests {
 
     #[test]
     fn a_stranger_s_escape_sequence_stays_a_character() {
-        assert_eq!(plain("a\x1b[2Jb\n"), "a\u{fffd}[2Jb\u{fffd}");
+        assert_eq!(plain("a\x1b[2Jb\n"), r"a\u{1b}[2Jb\n");
     }
 }

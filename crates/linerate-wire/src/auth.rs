@@ -11,7 +11,7 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::error::{ProtocolError, printable};
+use crate::error::{ProtocolError, beginning};
 
 /// Seconds a token's time may be away from the server's clock, by default.
 pub const DEFAULT_SKEW_SECONDS: u64 = 10;
@@ -168,7 +168,7 @@ fn parse_user(line: &str) -> Result<(String, [u8; 32]), String> {
     let digest = from_hex(digest.trim()).ok_or_else(|| {
         format!(
             "what follows user '{}' is not 64 hexadecimal digits",
-            printable(user, 40)
+            beginning(user, 40)
         )
     })?;
     Ok((user.to_owned(), digest))

@@ -2,13 +2,15 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::plain_text::PlainText;
+
 /// The longest excerpt of a peer's bytes that a message shows.
 const EXCERPT_BYTES: usize = 60;
 
 /// A peer said something that cannot be, or a verb was called out of its turn.
 ///
-/// Each text says what was read, what was expected and what to do. Excerpts of a peer's bytes are
-/// printable ASCII only, so that a text can go to a terminal as it is.
+/// Each text says what was read, what was expected and what to do. What a peer wrote is quoted as
+/// [`PlainText`], so that a text can go to a terminal as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
@@ -16,7 +18,7 @@ pub enum ProtocolError {
     #[error("the peer answered '{text}': this is no iperf3 or linerate {role}; is the port right?")]
     NotIperf3 {
         /// The beginning of what came, printable.
-        text: String,
+        text: PlainText,
         /// What the peer was taken for: `server` or `client`.
         role: &'static str,
     },
@@ -27,7 +29,7 @@ pub enum ProtocolError {
     )]
     OutOfOrder {
         /// What came.
-        received: String,
+        received: PlainText,
         /// What could have come.
         expected: &'static str,
     },
@@ -50,7 +52,7 @@ pub enum ProtocolError {
         /// Which message.
         message: &'static str,
         /// The parser's words, with line and column.
-        reason: String,
+        reason: PlainText,
     },
     /// A key without which a message means nothing is absent or of the wrong type.
     #[error("the peer's {message} lack the {expected} '{key}'; the peer has to be repaired")]
@@ -58,7 +60,7 @@ pub enum ProtocolError {
         /// Which message.
         message: &'static str,
         /// The key, with its place where it is nested: `streams[2].bytes`.
-        key: String,
+        key: PlainText,
         /// The type it must have.
         expected: &'static str,
     },
@@ -70,7 +72,7 @@ pub enum ProtocolError {
         /// The key on the wire.
         key: &'static str,
         /// What it is.
-        value: String,
+        value: PlainText,
         /// What it may be.
         allowed: &'static str,
     },
@@ -81,7 +83,7 @@ pub enum ProtocolError {
     )]
     Extension {
         /// What is wrong with it.
-        reason: String,
+        reason: PlainText,
     },
     /// More messages than a peer has reason to send before the caller could look at them.
     #[error("the peer sent more than {bound} messages at once; the connection should be closed")]
@@ -158,13 +160,9 @@ pub(crate) fn excerpt(bytes: &[u8]) -> String {
     text
 }
 
-/// A peer's text without control characters (a terminal would obey them), at most `longest`
-/// characters.
-pub(crate) fn printable(text: &str, longest: usize) -> String {
-    text.chars()
-        .take(longest)
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
+/// The first `longest` characters of a peer's text.
+pub(crate) fn beginning(text: &str, longest: usize) -> PlainText {
+    text.chars().take(longest).collect::<String>().into()
 }
 
 #[cfg(test)]
@@ -184,8 +182,8 @@ mod tests {
     }
 
     #[test]
-    fn printable_drops_what_a_terminal_obeys() {
-        assert_eq!(printable("a\u{1b}[31m\u{9b}é", 5), "a?[31");
-        assert_eq!(printable("é\u{9b}", 5), "é?");
+    fn a_quoted_text_is_short_and_harmless() {
+        assert_eq!(beginning("a\u{1b}[31m\u{9b}é", 5), r"a\u{1b}[31");
+        assert_eq!(beginning("é\u{9b}", 5), r"é\u{9b}");
     }
 }

@@ -5,11 +5,12 @@
 //! over a wire whose other end is stock. Keys that are unknown inside a message are ignored, so
 //! that a message can grow; an unknown message is an error.
 
+use linerate_model::plain_text::PlainText;
 use linerate_model::units::Nanos;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::error::{ProtocolError, printable};
+use crate::error::{ProtocolError, beginning};
 use crate::frame;
 use crate::state::State;
 
@@ -33,7 +34,7 @@ pub struct Hello {
     /// The version of the extension, from 1.
     pub version: u32,
     /// The program and its version, for people.
-    pub software: String,
+    pub software: PlainText,
     /// What the client must show in each UDP handshake, see [`crate::udp::TokenHandshake`];
     /// 32 hexadecimal digits on the wire.
     pub udp_token: Option<[u8; 16]>,
@@ -191,7 +192,7 @@ impl Message {
             });
         }
         let wire = serde_json::from_slice(bytes).map_err(|error| ProtocolError::Extension {
-            reason: printable(&error.to_string(), 200),
+            reason: beginning(&error.to_string(), 200),
         })?;
         Self::from_wire(wire)
     }
@@ -207,7 +208,7 @@ impl Message {
                 udp_token,
             } => Self::Hello(Hello {
                 version,
-                software: printable(&software, SOFTWARE_CHARS),
+                software: beginning(&software, SOFTWARE_CHARS),
                 udp_token: udp_token.as_deref().map(token_from_hex).transpose()?,
             }),
             Wire::Pong {
@@ -253,7 +254,7 @@ fn received_body(received: &Received) -> Value {
 
 fn token_from_hex(text: &str) -> Result<[u8; 16], ProtocolError> {
     crate::auth::from_hex(text).ok_or_else(|| ProtocolError::Extension {
-        reason: "the udp_token of its hello is not 32 hexadecimal digits".to_owned(),
+        reason: "the udp_token of its hello is not 32 hexadecimal digits".into(),
     })
 }
 
@@ -305,7 +306,7 @@ mod tests {
         );
         let hello = Hello {
             version: 1,
-            software: "l".to_owned(),
+            software: "l".into(),
             udp_token: Some([0xab; 16]),
         };
         assert_eq!(
@@ -374,7 +375,7 @@ mod tests {
             (any::<u32>(), "[ -~]{0,40}", any::<Option<[u8; 16]>>()).prop_map(
                 |(version, software, udp_token)| Message::Hello(Hello {
                     version,
-                    software,
+                    software: software.into(),
                     udp_token
                 })
             ),

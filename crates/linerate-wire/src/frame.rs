@@ -70,7 +70,7 @@ impl Decoder {
         match usize::try_from(announced) {
             Ok(0) => Err(ProtocolError::Json {
                 message: self.message,
-                reason: "they are empty".to_owned(),
+                reason: "they are empty".into(),
             }),
             Ok(length) if length <= self.bound => Ok(length),
             _ => Err(ProtocolError::FrameTooLong {

@@ -7,7 +7,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::error::ProtocolError;
+use linerate_model::plain_text::PlainText;
+
+use crate::error::{ProtocolError, beginning};
 
 /// How much a peer's JSON may cost us.
 #[derive(Debug, Clone, Copy)]
@@ -25,16 +27,18 @@ pub(crate) fn object(
     bytes: &[u8],
     bounds: Bounds,
 ) -> Result<Map<String, Value>, ProtocolError> {
-    let fail = |reason: String| ProtocolError::Json { message, reason };
+    let fail = |reason: PlainText| ProtocolError::Json { message, reason };
     let end = bytes
         .iter()
         .rposition(|b| !matches!(b, 0 | b' ' | b'\t' | b'\r' | b'\n'));
     let text: Cow<'_, str> = String::from_utf8_lossy(&bytes[..end.map_or(0, |last| last + 1)]);
-    check_bounds(text.as_bytes(), bounds).map_err(|reason| fail(reason.to_owned()))?;
+    check_bounds(text.as_bytes(), bounds).map_err(|reason| fail(reason.into()))?;
     match serde_json::from_str(&text) {
         Ok(Value::Object(map)) => Ok(map),
-        Ok(other) => Err(fail(format!("{} instead of an object", kind(&other)))),
-        Err(error) => Err(fail(crate::error::printable(&error.to_string(), 200))),
+        Ok(other) => Err(fail(
+            format!("{} instead of an object", kind(&other)).into(),
+        )),
+        Err(error) => Err(fail(beginning(&error.to_string(), 200))),
     }
 }
 
@@ -121,7 +125,7 @@ pub(crate) struct Keys<'a> {
     map: &'a Map<String, Value>,
     message: &'static str,
     place: String,
-    warnings: &'a mut Vec<String>,
+    warnings: &'a mut Vec<PlainText>,
 }
 
 /// Beyond this many warnings about one message nothing new is said.
@@ -133,7 +137,7 @@ impl<'a> Keys<'a> {
         map: &'a Map<String, Value>,
         message: &'static str,
         place: String,
-        warnings: &'a mut Vec<String>,
+        warnings: &'a mut Vec<PlainText>,
     ) -> Self {
         Self {
             map,
@@ -144,9 +148,9 @@ impl<'a> Keys<'a> {
     }
 
     /// Notes something about the message.
-    pub(crate) fn warn(&mut self, text: String) {
+    pub(crate) fn warn(&mut self, text: impl Into<PlainText>) {
         if self.warnings.len() < MAX_WARNINGS {
-            self.warnings.push(text);
+            self.warnings.push(text.into());
         }
     }
 
@@ -199,8 +203,8 @@ impl<'a> Keys<'a> {
     }
 
     /// A text.
-    pub(crate) fn text(&mut self, key: &str) -> Option<String> {
-        self.read(key, "a string", |value| value.as_str().map(str::to_owned))
+    pub(crate) fn text<T: for<'t> From<&'t str>>(&mut self, key: &str) -> Option<T> {
+        self.read(key, "a string", |value| value.as_str().map(T::from))
     }
 
     /// A flag written as `true`; `false` and absence are the same.
@@ -229,7 +233,7 @@ impl<'a> Keys<'a> {
     ) -> Result<T, ProtocolError> {
         found.ok_or_else(|| ProtocolError::MissingKey {
             message: self.message,
-            key: format!("{}{key}", self.place),
+            key: format!("{}{key}", self.place).into(),
             expected,
         })
     }

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use linerate_model::plain_text::{PlainLines, PlainText};
+
 use crate::error::ProtocolError;
 use crate::json::{self, Bounds, Keys};
 
@@ -35,12 +37,11 @@ pub struct Results {
     /// 1 or 0 from a sender; −1 from a receiver.
     pub sender_has_retransmits: i64,
     /// The congestion control in use.
-    pub congestion_used: Option<String>,
+    pub congestion_used: Option<PlainText>,
     /// The server's output where it runs with JSON and the client asked for it.
     pub server_output_json: Option<Value>,
-    /// The server's output as text where the client asked for it. It may hold control characters
-    /// beside line ends: escape them before it goes to a terminal.
-    pub server_output_text: Option<String>,
+    /// The server's output as text where the client asked for it.
+    pub server_output_text: Option<PlainLines>,
     /// The streams, in the order of their ids.
     pub streams: Vec<StreamResult>,
 }
@@ -98,16 +99,16 @@ impl Results {
 
     /// Reads a peer's results, and what had to be ignored in them. What a stock peer requires is
     /// required here too, and named where it is missing.
-    pub fn from_json(bytes: &[u8]) -> Result<(Self, Vec<String>), ProtocolError> {
+    pub fn from_json(bytes: &[u8]) -> Result<(Self, Vec<PlainText>), ProtocolError> {
         Self::read(bytes, BOUNDS)
     }
 
     /// The same for the results of a client, which have no output: at most 16384 values.
-    pub fn from_client_json(bytes: &[u8]) -> Result<(Self, Vec<String>), ProtocolError> {
+    pub fn from_client_json(bytes: &[u8]) -> Result<(Self, Vec<PlainText>), ProtocolError> {
         Self::read(bytes, CLIENT_BOUNDS)
     }
 
-    fn read(bytes: &[u8], bounds: Bounds) -> Result<(Self, Vec<String>), ProtocolError> {
+    fn read(bytes: &[u8], bounds: Bounds) -> Result<(Self, Vec<PlainText>), ProtocolError> {
         let mut map = json::object("results", bytes, bounds)?;
         let server_output_json = map.swap_remove("server_output_json");
         let mut warnings = Vec::new();
@@ -127,7 +128,8 @@ impl Results {
         if streams.len() > MAX_STREAMS {
             return Err(ProtocolError::Json {
                 message: "results",
-                reason: format!("they hold {} streams, at most 1024 are read", streams.len()),
+                reason: format!("they hold {} streams, at most 1024 are read", streams.len())
+                    .into(),
             });
         }
         for (index, stream) in streams.iter().enumerate() {
@@ -165,11 +167,11 @@ impl StreamResult {
     fn from_value(
         index: usize,
         value: &Value,
-        warnings: &mut Vec<String>,
+        warnings: &mut Vec<PlainText>,
     ) -> Result<Self, ProtocolError> {
         let map = value.as_object().ok_or_else(|| ProtocolError::MissingKey {
             message: "results",
-            key: format!("streams[{index}]"),
+            key: format!("streams[{index}]").into(),
             expected: "object",
         })?;
         let mut keys = Keys::new(map, "results", format!("streams[{index}]."), warnings);

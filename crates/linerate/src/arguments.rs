@@ -670,11 +670,11 @@ impl TestArguments {
         plan.window_bytes = self.window.filter(|window| window.0 > 0);
         plan.mss_bytes = self.mss;
         plan.nodelay = self.no_delay;
-        plan.congestion = self.congestion;
+        plan.congestion = self.congestion.map(Into::into);
         plan.tos = self.tos.or(self.dscp.map(|dscp| dscp << 2)).unwrap_or(0);
         plan.flow_label = self.flowlabel;
-        plan.bind = self.bind;
-        plan.bind_device = self.bind_dev;
+        plan.bind = self.bind.map(Into::into);
+        plan.bind_device = self.bind_dev.map(Into::into);
         plan.client_port = self.cport;
         plan.zerocopy = self.zerocopy;
         plan.skip_receive_copy = self.skip_rx_copy;
@@ -686,7 +686,7 @@ impl TestArguments {
         plan.precision = self.precision;
         plan.expect = self.expect;
         plan.provisioned_bps = self.provisioned;
-        plan.title = self.title;
+        plan.title = self.title.map(Into::into);
         plan.check().map_err(|error| error.to_string())?;
         Ok(TestRequest {
             plan,
@@ -763,7 +763,7 @@ impl ObserveArguments {
         Ok(ObserveRequest {
             watch: Watch {
                 ports: self.port,
-                peers: self.to,
+                peers: self.to.into_iter().map(Into::into).collect(),
                 pid: self.pid,
                 listening: self.listen,
                 time_ns: self

@@ -132,7 +132,7 @@ impl Setting<'_> {
             let mut line = serde_json::json!(run);
             line["event"] = "counter_run".into();
             // The end's line holds it too.
-            drop(self.printer.line(&line.to_string()));
+            drop(self.printer.json(&line.to_string()));
         } else {
             self.tell(&format!("  {what}: {rate}{lost}{rtt}"));
         }

@@ -139,7 +139,7 @@ fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> 
         ..ClientOptions::default()
     };
     let settings = Iperf3Settings {
-        title: request.plan.title.clone(),
+        title: request.plan.title.as_deref().map(str::to_owned),
         length_given: request.length_given,
         endless: request.endless,
         gsro: request.gsro,

@@ -51,8 +51,8 @@ pub(crate) fn show(seen: &Observation, format: Format, printer: &Printer) -> Res
     let view = ObservationView::of(seen, &mut explain);
     match format {
         Format::Text => printer.print(&view.text())?,
-        Format::Json => printer.line(&view.json())?,
-        Format::JsonStream => printer.line(&view.end_line())?,
+        Format::Json => printer.json(&view.json())?,
+        Format::JsonStream => printer.json(&view.end_line())?,
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ impl Live<'_> {
         }
         let shown = match self.format {
             Format::Json => Ok(()),
-            Format::JsonStream => self.printer.line(&observation::line(sighting)),
+            Format::JsonStream => self.printer.json(&observation::line(sighting)),
             Format::Text if self.printer.is_terminal() => self
                 .watching
                 .table(sighting, columns(), rows())

@@ -1,9 +1,14 @@
 //! The one place that writes to standard output and standard error: data there, talk here.
+//!
+//! What comes from outside is plain already ([`linerate_model::plain_text`]). Should anything else that a terminal obeys
+//! have got into a text, it ends here as its visible escape; only our own colours pass, and those where there are any.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
+use linerate_model::plain_text::{for_terminal, json_for_terminal};
 use linerate_report::text::{Charset, Style};
 
 use crate::action::Failure;
@@ -12,14 +17,18 @@ use crate::action::Failure;
 #[derive(Debug)]
 pub(crate) struct Printer {
     terminal: bool,
+    /// Whether a report may have colours where standard output goes.
+    colours: bool,
     /// Lines of status that stand at the end, the cursor on the last of them.
     status: Mutex<usize>,
 }
 
 impl Printer {
     pub(crate) fn new() -> Self {
+        let terminal = io::stdout().is_terminal();
         Self {
-            terminal: io::stdout().is_terminal(),
+            terminal,
+            colours: style_here(terminal).has_colour(),
             status: Mutex::new(0),
         }
     }
@@ -31,23 +40,34 @@ impl Printer {
 
     /// How a report is set where standard output goes: for the terminal there, or plainly.
     pub(crate) fn style(&self) -> Style {
-        let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        style(self.terminal.then(columns), environment)
+        style_here(self.terminal)
     }
 
-    /// Writes text to standard output, as it is.
+    /// What may be written of a text to standard output.
+    fn fit<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        for_terminal(text, self.colours)
+    }
+
+    /// Writes text to standard output.
     pub(crate) fn print(&self, text: &str) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        self.clear_status(&mut out)?;
-        out.write_all(text.as_bytes())?;
-        out.flush()
+        self.write(&self.fit(text), "")
     }
 
     /// Writes a line to standard output.
     pub(crate) fn line(&self, text: &str) -> io::Result<()> {
+        self.write(&self.fit(text), "\n")
+    }
+
+    /// Writes JSON and a line end to standard output.
+    pub(crate) fn json(&self, document: &str) -> io::Result<()> {
+        self.write(&json_for_terminal(document), "\n")
+    }
+
+    fn write(&self, text: &str, end: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
         self.clear_status(&mut out)?;
-        writeln!(out, "{text}")?;
+        out.write_all(text.as_bytes())?;
+        out.write_all(end.as_bytes())?;
         out.flush()
     }
 
@@ -57,7 +77,7 @@ impl Printer {
             return Ok(());
         }
         let mut out = io::stdout().lock();
-        write!(out, "\r\x1b[K{text}")?;
+        write!(out, "\r\x1b[K{}", self.fit(text))?;
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = 1;
         out.flush()
     }
@@ -69,7 +89,7 @@ impl Printer {
         }
         let mut out = io::stdout().lock();
         self.clear_status(&mut out)?;
-        write!(out, "{}", lines.join("\n"))?;
+        out.write_all(self.fit(&lines.join("\n")).as_bytes())?;
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = lines.len();
         out.flush()
     }
@@ -82,7 +102,11 @@ impl Printer {
             drop(self.clear_status(&mut io::stdout().lock()));
         }
         // Nobody is left to be told that standard error is gone.
-        drop(writeln!(io::stderr().lock(), "{text}"));
+        drop(writeln!(
+            io::stderr().lock(),
+            "{}",
+            for_terminal(text, false)
+        ));
     }
 
     /// Says why the program failed.
@@ -108,6 +132,12 @@ impl Printer {
         }
         Ok(())
     }
+}
+
+/// The style where standard output goes, which is a terminal or is not.
+fn style_here(terminal: bool) -> Style {
+    let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    style(terminal.then(columns), environment)
 }
 
 /// The style for a terminal of so many columns, or for a file or a pipe.

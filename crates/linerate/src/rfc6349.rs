@@ -44,7 +44,7 @@ pub(crate) fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failur
                 "plan": request.plan,
                 "rfc6349": report,
             });
-            printer.line(&document.to_string())?;
+            printer.json(&document.to_string())?;
         }
         Format::Text => printer.print(&report.text())?,
     }

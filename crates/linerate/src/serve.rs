@@ -86,7 +86,13 @@ fn standard_output(json_stream: bool, errors: &Outlet) -> Result<Outlet, Failure
         }
     };
     Ok(Outlet::start(
-        move |text| printer.print(text),
+        move |text| {
+            if json_stream {
+                printer.json(text.trim_end_matches('\n'))
+            } else {
+                printer.print(text)
+            }
+        },
         missing,
         move |error| {
             errors.say(format!(

@@ -88,8 +88,8 @@ pub(crate) fn print(
 ) -> Result<(), Failure> {
     match format {
         Format::Text => printer.print(&text::report(view, printer.style()))?,
-        Format::Json => printer.line(&json::document(view, run))?,
-        Format::JsonStream => printer.line(&stream::end_line(view, run))?,
+        Format::Json => printer.json(&json::document(view, run))?,
+        Format::JsonStream => printer.json(&stream::end_line(view, run))?,
     }
     Ok(())
 }
@@ -183,7 +183,7 @@ impl<'a> Live<'a> {
     fn show(&mut self, event: &Event) {
         let shown = match self.format {
             Format::Json => Ok(()),
-            Format::JsonStream => self.printer.line(&stream::line(event)),
+            Format::JsonStream => self.printer.json(&stream::line(event)),
             Format::Text if self.printer.is_terminal() => {
                 match self.progress.status(event, columns()) {
                     Some(text) => self.printer.status(&text),

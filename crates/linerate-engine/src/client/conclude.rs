@@ -82,10 +82,12 @@ impl Session<'_> {
 
     fn miss(&mut self, what: &str, reason: &str) {
         let text = format!("{what}: {reason}; this record holds the client's side only");
-        (self.observe)(&Event::Warning { text: text.clone() });
+        (self.observe)(&Event::Warning {
+            text: text.clone().into(),
+        });
         self.notes.push(Note {
-            id: "one-sided".to_owned(),
-            text,
+            id: "one-sided".into(),
+            text: text.into(),
         });
     }
 
@@ -218,13 +220,15 @@ impl Session<'_> {
                 Ending::Planned => Outcome::Completed,
                 Ending::Interrupted => Outcome::Interrupted,
                 Ending::PeerInterrupted => Outcome::PeerInterrupted,
-                Ending::Failed(error) => Outcome::Failed { error },
+                Ending::Failed(error) => Outcome::Failed {
+                    error: error.into(),
+                },
                 Ending::StreamsEnded => Outcome::Failed {
                     error: "every data stream ended before the test did; see the streams' errors"
-                        .to_owned(),
+                        .into(),
                 },
             },
-            cookie: self.cookie.text().into_owned(),
+            cookie: self.cookie.text().into_owned().into(),
             control: self.control,
             client: Some(half),
             server: peer.half,
@@ -268,7 +272,7 @@ fn record_bound(peer_bytes: u64, half: &EndRecord) -> u64 {
 fn all_streams_failed(half: &EndRecord) -> Option<String> {
     let all = half.streams.iter().all(|stream| stream.error.is_some());
     if all {
-        half.streams.first()?.error.clone()
+        half.streams.first()?.error.as_deref().map(str::to_owned)
     } else {
         None
     }

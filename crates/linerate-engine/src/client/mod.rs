@@ -226,8 +226,9 @@ impl<'a> Session<'a> {
         let control = ControlFacts {
             local: stream
                 .local_addr()
-                .map_or_else(|_| String::new(), |address| address.to_string()),
-            remote: remote.to_string(),
+                .map_or_else(|_| String::new(), |address| address.to_string())
+                .into(),
+            remote: remote.to_string().into(),
             peer_software: None,
             mss_bytes: tcp::mss(&stream).ok(),
             connect_ns: Some(took),
@@ -288,7 +289,7 @@ impl<'a> Session<'a> {
         }
         let event = Event::Connected {
             control: self.control.clone(),
-            cookie: self.cookie.text().into_owned(),
+            cookie: self.cookie.text().into_owned().into(),
             at_unix_ms: self.started_at_unix_ms,
         };
         (self.observe)(&event);

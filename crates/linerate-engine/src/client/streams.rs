@@ -59,10 +59,11 @@ impl Session<'_> {
         let (bytes, added) = byte_budget(&self.plan, self.extended());
         if added > 0 {
             self.notes.push(Note {
-                id: "datagrams-rounded-up".to_owned(),
+                id: "datagrams-rounded-up".into(),
                 text: format!(
                     "UDP moves whole datagrams: {added} bytes were added to what was asked for"
-                ),
+                )
+                .into(),
             });
         }
         let budget = Arc::new(Budget::new(bytes));
@@ -194,10 +195,10 @@ impl Session<'_> {
         let repeats: u32 = openings.iter().map(|opening| opening.repeats).sum();
         if repeats > 0 {
             self.notes.push(Note {
-                id: "udp-handshake-repeated".to_owned(),
+                id: "udp-handshake-repeated".into(),
                 text: format!(
                     "{repeats} opening datagrams were lost or late and sent again; a stock server may count each as a lost datagram"
-                ),
+                ).into(),
             });
         }
         Ok(openings

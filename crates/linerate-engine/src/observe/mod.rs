@@ -22,6 +22,7 @@ use linerate_kernel::{clock, thread};
 use linerate_model::observation::{
     Ended, Fate, Glimpse, Holder, Observation, Sampling, Sighting, Watch,
 };
+use linerate_model::plain_text::PlainText;
 use linerate_model::record::{InterfaceFacts, Kind, Note, SCHEMA_VERSION};
 use linerate_model::units::Nanos;
 
@@ -425,10 +426,12 @@ impl<'a> Watcher<'a> {
             return;
         }
         let text = format!("a reading of the kernel's table of sockets failed: {reason}");
-        tell(&Sighting::Warning { text: text.clone() });
+        tell(&Sighting::Warning {
+            text: text.clone().into(),
+        });
         self.notes.push(Note {
-            id: "reading-failed".to_owned(),
-            text,
+            id: "reading-failed".into(),
+            text: text.into(),
         });
     }
 
@@ -443,11 +446,11 @@ impl<'a> Watcher<'a> {
         let closed_to_us = self.scope.closed_to_us();
         if closed_to_us > 0 {
             self.notes.push(Note {
-                id: "processes-closed".to_owned(),
+                id: "processes-closed".into(),
                 text: format!(
                     "{closed_to_us} descendants of the process belong to other users: their sockets could not be \
                      seen; as root they can"
-                ),
+                ).into(),
             });
         }
         Observation {
@@ -477,20 +480,20 @@ impl<'a> Watcher<'a> {
 fn holder(process: &linerate_kernel::process_sockets::Process) -> Holder {
     Holder {
         pid: process.pid,
-        name: process.name.clone(),
+        name: process.name.clone().into(),
     }
 }
 
 /// The interfaces towards the peers.
 #[derive(Default)]
 struct Interfaces {
-    by_peer: HashMap<IpAddr, Option<String>>,
+    by_peer: HashMap<IpAddr, Option<PlainText>>,
     facts: Vec<InterfaceFacts>,
 }
 
 impl Interfaces {
     /// The name of the interface that packets to a peer leave by, as the routes are now.
-    fn towards(&mut self, peer: IpAddr) -> Option<String> {
+    fn towards(&mut self, peer: IpAddr) -> Option<PlainText> {
         if let Some(known) = self.by_peer.get(&peer) {
             return known.clone();
         }

@@ -7,6 +7,7 @@ use linerate_model::observation::{
     BBR_COLUMNS, Clocks, Connection, Fate, Glimpse, Holder, Opener, SOCKET_COLUMNS, Sighting,
     sampled_fields,
 };
+use linerate_model::plain_text::PlainText;
 use linerate_model::tcp_info::{Field, TcpFacts, TcpInfo};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
@@ -24,7 +25,7 @@ pub(super) struct Tracked {
     pub(super) remote: SocketAddr,
     pub(super) process: Option<Holder>,
     pub(super) inode: Option<u64>,
-    pub(super) interface: Option<String>,
+    pub(super) interface: Option<PlainText>,
     /// `None` while it is open.
     pub(super) fate: Option<Fate>,
     /// Readings in a row that it was missing from.
@@ -225,8 +226,8 @@ impl Tracked {
         Sighting::Found {
             at_ns: at,
             id: self.id,
-            local: self.local.to_string(),
-            remote: self.remote.to_string(),
+            local: self.local.to_string().into(),
+            remote: self.remote.to_string().into(),
             opener: self.opener(),
             began_before: self.began_before,
             process: self.process.clone(),
@@ -238,8 +239,8 @@ impl Tracked {
         Sighting::Gone {
             at_ns: at,
             id: self.id,
-            local: self.local.to_string(),
-            remote: self.remote.to_string(),
+            local: self.local.to_string().into(),
+            remote: self.remote.to_string().into(),
             bytes_acked: self.value("bytes_acked"),
             bytes_received: self.value("bytes_received"),
             fate: self.fate.unwrap_or(Fate::Open),
@@ -277,8 +278,8 @@ impl Tracked {
         let mss = self.value("snd_mss_bytes");
         Some(Glimpse {
             id: self.id,
-            local: self.local.to_string(),
-            remote: self.remote.to_string(),
+            local: self.local.to_string().into(),
+            remote: self.remote.to_string().into(),
             process: self.process.clone(),
             sent_bps: rate(before.acked, now.acked),
             received_bps: rate(before.received, now.received),
@@ -305,8 +306,8 @@ impl Tracked {
     pub(super) fn finish(self) -> Connection {
         Connection {
             id: self.id,
-            local: self.local.to_string(),
-            remote: self.remote.to_string(),
+            local: self.local.to_string().into(),
+            remote: self.remote.to_string().into(),
             opener: self.opener(),
             uid: self.uid,
             inode: self.inode,
@@ -314,7 +315,7 @@ impl Tracked {
             began_before: self.began_before,
             fate: self.fate.unwrap_or(Fate::Open),
             interface: self.interface,
-            congestion: self.congestion,
+            congestion: self.congestion.map(Into::into),
             tcp: TcpFacts::from(&self.facts),
             unread_bytes: self.unread,
             unacknowledged_bytes: self.unacknowledged,

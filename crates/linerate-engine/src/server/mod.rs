@@ -24,6 +24,7 @@ use linerate_kernel::clock;
 use linerate_kernel::event::EventFd;
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::{process, thread};
+use linerate_model::plain_text::PlainText;
 use linerate_model::plan::{DEFAULT_PORT, Family, Pace, Plan};
 use linerate_model::progress::Event;
 use linerate_model::record::{RunRecord, Software};
@@ -126,7 +127,7 @@ pub enum ServerEvent {
         /// The client.
         peer: SocketAddr,
         /// The user, where authentication is asked for.
-        user: Option<String>,
+        user: Option<PlainText>,
         /// What it will run.
         plan: Box<Plan>,
     },
@@ -151,7 +152,7 @@ pub enum ServerEvent {
         /// The client.
         peer: SocketAddr,
         /// Why.
-        reason: String,
+        reason: PlainText,
     },
 }
 
@@ -486,7 +487,7 @@ impl Server {
             (self.shared.observe)(ServerEvent::Refused {
                 test: None,
                 peer,
-                reason: format!("no thread for it: {error}"),
+                reason: format!("no thread for it: {error}").into(),
             });
         }
     }
@@ -500,7 +501,7 @@ impl Server {
         (self.shared.observe)(ServerEvent::Refused {
             test: None,
             peer: connection.peer,
-            reason: reason.to_owned(),
+            reason: reason.into(),
         });
     }
 

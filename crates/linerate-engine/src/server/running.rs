@@ -218,12 +218,14 @@ impl<'a> Session<'a> {
             (Ending::TestEnd, Ok(())) => Outcome::Completed,
             (Ending::TestEnd, Err(Refusal::Gone(reason) | Refusal::Error(_, reason))) => {
                 Outcome::Failed {
-                    error: format!("exchanging results: {reason}"),
+                    error: format!("exchanging results: {reason}").into(),
                 }
             }
             (Ending::ClientTerminated, _) => Outcome::PeerInterrupted,
             (Ending::Stopped, _) => Outcome::Interrupted,
-            (Ending::Bound(_, error) | Ending::Lost(error), _) => Outcome::Failed { error },
+            (Ending::Bound(_, error) | Ending::Lost(error), _) => Outcome::Failed {
+                error: error.into(),
+            },
         };
         self.record(running, outcome, half, peer)
     }
@@ -258,7 +260,7 @@ impl<'a> Session<'a> {
             started_at_unix_ms: running.started_at_unix_ms,
             plan: Plan::clone(&running.plan),
             outcome,
-            cookie: self.place.cookie.text().into_owned(),
+            cookie: self.place.cookie.text().into_owned().into(),
             control: running.control.clone(),
             client: None,
             server: Some(half),
@@ -325,7 +327,7 @@ impl<'a> Session<'a> {
                         let without_samples = half.thinned(usize::MAX);
                         let so_far =
                             self.record(running, Outcome::Completed, without_samples, peer.clone());
-                        ours.server_output_text = Some(output(&so_far, &running.events));
+                        ours.server_output_text = Some(output(&so_far, &running.events).into());
                     }
                     self.link.machine.send_results(&ours)?;
                     if !self.extended {

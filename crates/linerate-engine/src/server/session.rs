@@ -75,7 +75,7 @@ pub(super) fn run(
         (shared.observe)(ServerEvent::Refused {
             test: Some(test),
             peer,
-            reason,
+            reason: reason.into(),
         });
     };
     shared.congestion.settle(&stream, peer, None);
@@ -141,7 +141,7 @@ impl Session<'_> {
         let started_at_unix_ms = clock::wall().0 / 1_000_000;
         let event = Event::Connected {
             control: control.clone(),
-            cookie: self.place.cookie.text().into_owned(),
+            cookie: self.place.cookie.text().into_owned().into(),
             at_unix_ms: started_at_unix_ms,
         };
         self.tell(&event);
@@ -172,8 +172,9 @@ impl Session<'_> {
         ControlFacts {
             local: stream
                 .local_addr()
-                .map_or_else(|_| String::new(), |address| address.to_string()),
-            remote: self.peer.to_string(),
+                .map_or_else(|_| String::new(), |address| address.to_string())
+                .into(),
+            remote: self.peer.to_string().into(),
             peer_software: parameters
                 .linerate
                 .as_ref()
@@ -248,7 +249,7 @@ impl Session<'_> {
         (self.shared.observe)(ServerEvent::Accepted {
             test: self.place.number,
             peer: self.peer,
-            user,
+            user: user.map(Into::into),
             plan: Box::new(plan.clone()),
         });
         Ok(plan)
@@ -270,7 +271,7 @@ impl Session<'_> {
         let software = &self.shared.options.software;
         let hello = Hello {
             version: extension::VERSION,
-            software: format!("{} {}", software.name, software.version),
+            software: format!("{} {}", software.name, software.version).into(),
             udp_token,
         };
         self.link.machine.send_hello(hello)?;

@@ -185,8 +185,8 @@ pub(crate) fn describe(stream: &StreamSocket, id: u32, flow: Flow, sends: bool) 
         flow,
         sends,
         socket: fd.as_raw_fd(),
-        local: text(local),
-        remote: text(remote),
+        local: text(local).into(),
+        remote: text(remote).into(),
         mss_bytes: matches!(stream, StreamSocket::Tcp(_))
             .then(|| tcp::mss(fd).ok())
             .flatten(),

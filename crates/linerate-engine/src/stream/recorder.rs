@@ -335,7 +335,7 @@ impl<'a> Recorder<'a> {
             .as_ref()
             .map(TcpFacts::from);
         let (mut record, share) = self.finish(fd);
-        record.congestion = tcp::congestion(fd).ok();
+        record.congestion = tcp::congestion(fd).ok().map(Into::into);
         record.mss_bytes = facts
             .as_ref()
             .and_then(|facts| u32::try_from(facts.snd_mss_bytes?).ok());
@@ -369,8 +369,8 @@ impl<'a> Recorder<'a> {
             id: self.context.id,
             flow: self.context.flow,
             sends: self.context.sends,
-            local: self.local,
-            remote: self.remote,
+            local: self.local.into(),
+            remote: self.remote.into(),
             congestion: None,
             mss_bytes: None,
             path_mtu_bytes: None,
@@ -394,7 +394,7 @@ impl<'a> Recorder<'a> {
             samples: if empty { Series::default() } else { samples },
             thinned,
             sampling_ns: self.sampling_ns,
-            error: self.error,
+            error: self.error.map(Into::into),
         };
         (record, share)
     }

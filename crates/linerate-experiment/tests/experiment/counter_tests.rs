@@ -178,7 +178,7 @@ fn a_stop_keeps_what_was_measured_and_a_failure_ends_nothing() {
     assert_eq!(
         made[0].outcome,
         Outcome::Failed {
-            error: "the server is gone".to_owned()
+            error: "the server is gone".into()
         }
     );
 }
@@ -186,7 +186,7 @@ fn a_stop_keeps_what_was_measured_and_a_failure_ends_nothing() {
 #[test]
 fn a_variation_changes_one_thing_of_the_plan() {
     let mut plan = Plan::new("server");
-    plan.congestion = Some("reno".to_owned());
+    plan.congestion = Some("reno".into());
     let datagrams = Variation::Datagrams {
         bps: BitRate(50_000_000),
     };

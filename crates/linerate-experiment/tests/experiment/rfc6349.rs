@@ -159,7 +159,7 @@ fn a_size_that_could_not_be_tried_is_none_that_vanished() {
         if let Step::Probe { .. } = step {
             record = vanished(step, plan);
             record.outcome = Outcome::Failed {
-                error: "the connection broke".to_owned(),
+                error: "the connection broke".into(),
             };
         }
         Ok(record)

@@ -25,6 +25,7 @@ mod ramp;
 use linerate_model::expectation::{
     Bound, Course, Expectation, Framing, HostSettings, LossBudget, Need, Question,
 };
+use linerate_model::plain_text::PlainText;
 use linerate_model::plan::MAX_STREAMS;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
@@ -338,7 +339,7 @@ impl<'a> Path<'a> {
         } else if !matches!(algorithm, "cubic" | "reno") {
             notes.push(format!(
                 "for {} no response to loss is known here: it is reckoned as CUBIC",
-                plain(algorithm)
+                algorithm.chars().take(32).collect::<PlainText>()
             ));
         }
         if settings.moderate_rcvbuf == Some(false) && self.asked.window_bytes.is_none() {
@@ -371,11 +372,6 @@ impl<'a> Path<'a> {
         );
         notes
     }
-}
-
-/// A name without control characters.
-fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(32).collect()
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         draft
             .remedy(case.direction.flow.sender(), "-C", "cubic".to_owned())
             .expected(foretold.unwrap_or(0.0), 0.4, seen.then)
-            .next(case.again(|plan| plan.congestion = Some("cubic".to_owned())))
+            .next(case.again(|plan| plan.congestion = Some("cubic".into())))
             .done()
     } else {
         let seconds = words::whole((seen.recovery_s * 5.0).ceil()).clamp(30, 3600);

@@ -179,7 +179,7 @@ fn merged(block: &IostatBlock, top: &Device, members: &[&Device]) -> Option<Find
     };
     let mut found = finding("writes-merged", Severity::Note, sentence);
     found.figures = vec![
-        figure("writes/s asked for", writes, &top.name),
+        figure("writes/s asked for", writes, &*top.name),
         figure("writes/s of the members", written, "members"),
         figure("merged writes/s of the members", merged, "members"),
     ];

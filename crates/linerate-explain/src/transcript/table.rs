@@ -124,7 +124,7 @@ fn groups(table: &RateTable) -> Vec<Group> {
         if let (Some(duration), Some(amount)) = (duration, amount(rate, from)) {
             let column = &table.columns[rate];
             groups.push(Group {
-                name: column.group.clone().unwrap_or_else(|| column.name.clone()),
+                name: column.group.as_ref().unwrap_or(&column.name).to_string(),
                 amount,
                 duration,
                 rate,

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use linerate_model::finding::{Finding, Severity};
+use linerate_model::plain_text::PlainText;
 use linerate_model::storage::{Drbd, DrbdSync, GlusterEvent, NodeGroup, Volumes};
 use linerate_model::units::{Bytes, grouped, whole};
 
@@ -178,7 +179,7 @@ fn clock(seconds: u64) -> String {
 
 pub(super) fn gluster(events: &[GlusterEvent]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut seen: Vec<&[String; 2]> = Vec::new();
+    let mut seen: Vec<&[PlainText; 2]> = Vec::new();
     for (event, lock) in events
         .iter()
         .filter_map(|event| Some((event, event.lock.as_ref()?)))

@@ -115,7 +115,7 @@ fn what_a_shallow_queue_does_as_well_is_no_policer() {
     assert_eq!(verdict(&tcp(), &level).id, "network-loss");
     // Reno falls to half: what it passed at most tells less.
     let mut plan = tcp();
-    plan.congestion = Some("reno".to_owned());
+    plan.congestion = Some("reno".into());
     let little = Traffic {
         levels: vec![(0.0, 1.4), (1.0, 1.0)],
         ..policed()

@@ -599,7 +599,7 @@ fn a_link_at_its_speed_is_full() {
         .interface
         .as_mut()
         .unwrap()
-        .kind = Some("veth".to_owned());
+        .kind = Some("veth".into());
     record
         .server
         .as_mut()
@@ -607,14 +607,14 @@ fn a_link_at_its_speed_is_full() {
         .interface
         .as_mut()
         .unwrap()
-        .kind = Some("veth".to_owned());
+        .kind = Some("veth".into());
     assert_eq!(explain(&record)[0].id, "cannot-tell");
 }
 
 #[test]
 fn bbr_fills_a_path_without_a_queue() {
     let plan = Plan {
-        congestion: Some("bbr".to_owned()),
+        congestion: Some("bbr".into()),
         ..tcp()
     };
     assert_eq!(verdict(&plan, &quiet()).id, "path-full");
@@ -1008,7 +1008,7 @@ fn nothing_measured_is_a_fault_and_not_a_zero() {
     record.client = None;
     record.server = None;
     record.outcome = Outcome::Failed {
-        error: "connect to 192.0.2.2:5201: connection refused".to_owned(),
+        error: "connect to 192.0.2.2:5201: connection refused".into(),
     };
     let finding = &explain(&record)[0];
     assert_eq!(finding.severity, Severity::Fault);
@@ -1098,7 +1098,7 @@ fn namespaces(plan: &Plan, traffic: &Traffic) -> RunRecord {
     let mut record = fixture::run(plan, &here);
     let host = &mut record.server.as_mut().unwrap().host;
     host.network_namespace = Some(7);
-    host.hostname = Some("beta".to_owned());
+    host.hostname = Some("beta".into());
     record
 }
 
@@ -1143,11 +1143,11 @@ fn silence(end: &mut EndRecord, stream: usize, from: u64, to: u64) {
 #[test]
 fn equal_names_are_not_one_machine() {
     let mut record = fixture::run(&tcp(), &quiet());
-    record.server.as_mut().unwrap().host.hostname = Some("alpha".to_owned());
+    record.server.as_mut().unwrap().host.hostname = Some("alpha".into());
     assert_eq!(ids(&record), ["cannot-tell"]);
     // Without boots the loopback interface shows it; with them it does not.
     for end in both_ends(&mut record) {
-        end.interface.as_mut().unwrap().name = "lo".to_owned();
+        end.interface.as_mut().unwrap().name = "lo".into();
     }
     assert!(!explain(&record)[0].sentence.contains("no network"));
     for end in both_ends(&mut record) {
@@ -1161,7 +1161,7 @@ fn equal_names_are_not_one_machine() {
     );
     // A stream from an address to itself shows one machine, but nothing of its namespaces.
     for end in both_ends(&mut record) {
-        end.interface.as_mut().unwrap().name = "eth0".to_owned();
+        end.interface.as_mut().unwrap().name = "eth0".into();
         for stream in &mut end.streams {
             stream.remote = stream.local.clone();
         }
@@ -1469,7 +1469,7 @@ fn short_udp_runs_do_not_contradict_themselves() {
 fn a_linerate_whose_half_is_missing_is_no_stock_iperf3() {
     let missing = |plan: &Plan, traffic: &Traffic| {
         let mut record = fixture::against_stock(fixture::run(plan, traffic), Role::Server);
-        record.control.peer_software = Some("linerate 0.1.0".to_owned());
+        record.control.peer_software = Some("linerate 0.1.0".into());
         record
     };
     let back = Plan {

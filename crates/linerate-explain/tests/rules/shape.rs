@@ -264,7 +264,7 @@ fn spoilt(algorithm: &str, window: u64) -> RunRecord {
     };
     let mut record = shaped(&traffic, &levels, rtt);
     for end in [&mut record.client, &mut record.server] {
-        end.as_mut().unwrap().streams[0].congestion = Some(algorithm.to_owned());
+        end.as_mut().unwrap().streams[0].congestion = Some(algorithm.into());
     }
     record
 }
@@ -639,7 +639,7 @@ fn what_cubic_would_reach_is_promised_where_enough_was_lost_by_chance() {
         };
         let mut record = fixture::run(&tcp(), &traffic);
         for stream in &mut record.client.as_mut().unwrap().streams {
-            stream.congestion = Some("reno".to_owned());
+            stream.congestion = Some("reno".into());
         }
         let found = explain(&record);
         let one = found.iter().find(|one| one.id == "congestion-control");

@@ -23,6 +23,7 @@ pub(crate) use protocol::parse as parse_protocols;
 pub use tasks::ThreadTimes;
 
 use linerate_model::host::LinkCounters;
+use linerate_model::plain_text::PlainText;
 
 use crate::KernelError;
 use crate::netlink::Netlink;
@@ -121,14 +122,15 @@ impl ProtocolsBefore {
     }
 
     /// What has grown, by the names of [`Counters::protocols`].
-    pub fn growth(&mut self) -> BTreeMap<String, u64> {
+    pub fn growth(&mut self) -> BTreeMap<PlainText, u64> {
         let mut grown = BTreeMap::new();
         for (file, before) in &mut self.0 {
             if let Ok(after) = file.read() {
                 protocol::growth(before, after, &mut grown);
             }
         }
-        grown
+        let named = |(name, growth): (String, u64)| (name.into(), growth);
+        grown.into_iter().map(named).collect()
     }
 }
 

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::plain_text::PlainText;
 use crate::record::{HostFacts, InterfaceFacts, Kind, Note, Software};
 use crate::series::Series;
 use crate::tcp_info::{FIELDS, Field, TcpFacts};
@@ -102,7 +103,7 @@ pub struct Observation {
     pub counters: Series,
     /// Growth of the network namespace's protocol counters, those that moved.
     #[serde(default)]
-    pub protocol_growth: BTreeMap<String, u64>,
+    pub protocol_growth: BTreeMap<PlainText, u64>,
     /// What sampling was like.
     pub sampling: Sampling,
     /// The connections, in the order in which they were first seen.
@@ -121,7 +122,7 @@ pub struct Watch {
     pub ports: Vec<u16>,
     /// Peers, as asked for: names, addresses, networks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub peers: Vec<String>,
+    pub peers: Vec<PlainText>,
     /// A process; its descendants are watched with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
@@ -200,9 +201,9 @@ pub struct Connection {
     /// Its number in this record, from 1.
     pub id: u32,
     /// Address and port at this host.
-    pub local: String,
+    pub local: PlainText,
     /// The peer's.
-    pub remote: String,
+    pub remote: PlainText,
     /// Who opened it.
     pub opener: Opener,
     /// The user that made its socket.
@@ -219,10 +220,10 @@ pub struct Connection {
     pub fate: Fate,
     /// The interface that its packets leave by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interface: Option<String>,
+    pub interface: Option<PlainText>,
     /// Congestion control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub congestion: Option<String>,
+    pub congestion: Option<PlainText>,
     /// The kernel's account at the last sample, or its last word.
     pub tcp: TcpFacts,
     /// Received and not read at the last sample, bytes.
@@ -242,7 +243,7 @@ pub struct Holder {
     /// Its number.
     pub pid: u32,
     /// Its name.
-    pub name: String,
+    pub name: PlainText,
 }
 
 impl Connection {
@@ -278,9 +279,9 @@ pub enum Sighting {
         /// Its number.
         id: u32,
         /// Address and port at this host.
-        local: String,
+        local: PlainText,
         /// The peer's.
-        remote: String,
+        remote: PlainText,
         /// Who opened it.
         opener: Opener,
         /// Whether it stood already when watching began.
@@ -296,9 +297,9 @@ pub enum Sighting {
         /// Its number.
         id: u32,
         /// Its addresses.
-        local: String,
+        local: PlainText,
         /// The peer's.
-        remote: String,
+        remote: PlainText,
         /// Acknowledged in all, bytes.
         #[serde(skip_serializing_if = "Option::is_none")]
         bytes_acked: Option<u64>,
@@ -323,7 +324,7 @@ pub enum Sighting {
     /// Something that the user should know now.
     Warning {
         /// A sentence.
-        text: String,
+        text: PlainText,
     },
 }
 
@@ -333,9 +334,9 @@ pub struct Glimpse {
     /// Its number.
     pub id: u32,
     /// Address and port at this host.
-    pub local: String,
+    pub local: PlainText,
     /// The peer's.
-    pub remote: String,
+    pub remote: PlainText,
     /// Who holds it, where that may be seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<Holder>,

@@ -79,7 +79,7 @@ impl Observation {
             started_at_unix_ms: self.started_at_unix_ms,
             plan: self.plan(connection, &ways, end.since(start)),
             outcome: Outcome::Completed,
-            cookie: String::new(),
+            cookie: "".into(),
             control: ControlFacts {
                 local: connection.local.clone(),
                 remote: connection.remote.clone(),

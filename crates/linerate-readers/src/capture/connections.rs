@@ -105,7 +105,7 @@ impl Connection {
             [segment.source, segment.destination]
         };
         let end = |address: SocketAddr| CapturedEnd {
-            address: address.to_string(),
+            address: address.to_string().into(),
             syn: None,
             packets: 0,
             payload_bytes: 0,

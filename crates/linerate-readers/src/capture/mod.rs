@@ -201,13 +201,15 @@ impl Reader {
     pub fn finish(self) -> Result<Transcript, ReadError> {
         let mut facts = self.facts;
         let Some(format) = facts.format else {
-            return Err(ReadError::NoCapture { name: self.name });
+            return Err(ReadError::NoCapture {
+                name: self.name.into(),
+            });
         };
         if !self.waiting.is_empty() && facts.end == CaptureEnd::Whole {
             facts.end = CaptureEnd::Cut;
         }
         Ok(Transcript {
-            name: self.name,
+            name: self.name.into(),
             parts: facts.parts(format),
             not_understood: Vec::new(),
         })
@@ -268,7 +270,7 @@ impl Facts {
             let (name, read) = frame::link_name(number);
             self.links.push(LinkPackets {
                 number,
-                name: name.to_owned(),
+                name: name.into(),
                 read,
                 packets: 0,
             });

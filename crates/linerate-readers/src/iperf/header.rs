@@ -144,9 +144,9 @@ pub(super) fn connection(id: u32, text: &str) -> Option<Connection> {
     };
     Some(Connection {
         id,
-        local: (*local).to_owned(),
+        local: (*local).into(),
         local_port: port.parse().ok()?,
-        remote: (*remote).to_owned(),
+        remote: (*remote).into(),
         remote_port: far.trim_end_matches(',').parse().ok()?,
     })
 }

@@ -5,6 +5,7 @@ mod index;
 mod row;
 pub(crate) mod ways;
 
+use linerate_model::plain_text::PlainText;
 use linerate_model::plan::Protocol;
 use linerate_model::transcript::{
     Asked, Connection, End, Ending, Inside, Layout, Part, Row, Side, Span, Stream, TestOutput, Tool,
@@ -24,7 +25,7 @@ pub(crate) struct Tests {
     open: Vec<Open>,
     columns: Columns,
     typed: Option<(Option<bool>, Asked)>,
-    version: Option<String>,
+    version: Option<PlainText>,
     listening: bool,
     closed: Vec<usize>,
 }
@@ -143,7 +144,7 @@ impl Tests {
         };
         match said {
             header::Said::Version(text) => {
-                self.version = Some(text);
+                self.version = Some(text.into());
                 return true;
             }
             header::Said::Listening => {
@@ -163,7 +164,7 @@ impl Tests {
                 test.protocol = test
                     .protocol
                     .or(udp.map(|udp| if udp { Protocol::Udp } else { Protocol::Tcp }));
-                test.asked.host = test.asked.host.take().or(host);
+                test.asked.host = test.asked.host.take().or(host.map(Into::into));
                 test.side = Some(if listening {
                     Side::Server
                 } else {

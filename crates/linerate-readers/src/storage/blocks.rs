@@ -13,7 +13,7 @@ pub(super) fn heading(words: &[&str], parts: &mut Vec<Part>) {
     }
     if let Some(Part::Iostat(iostat)) = parts.last_mut() {
         iostat.blocks.push(IostatBlock {
-            columns: words[1..].iter().map(|word| (*word).to_owned()).collect(),
+            columns: words[1..].iter().map(|word| (*word).into()).collect(),
             devices: Vec::new(),
         });
     }
@@ -39,7 +39,7 @@ pub(super) fn device(line: usize, words: &[&str], parts: &mut [Part]) -> bool {
     };
     block.devices.push(Device {
         line,
-        name: (*name).to_owned(),
+        name: (*name).into(),
         values,
     });
     true
@@ -82,7 +82,7 @@ pub(super) fn diskstats(input: &Input<'_>, parts: &mut Vec<Part>) -> bool {
     if let Some(Part::Diskstats(lines)) = parts.last_mut() {
         lines.push(Diskstats {
             line: input.number,
-            device: (*device).to_owned(),
+            device: (*device).into(),
             fields,
         });
     }

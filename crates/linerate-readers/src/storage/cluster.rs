@@ -1,5 +1,6 @@
 //! glusterd's log and Slurm's `sinfo`.
 
+use linerate_model::plain_text::PlainText;
 use linerate_model::storage::{GlusterEvent, NodeGroup};
 use linerate_model::transcript::Part;
 
@@ -30,15 +31,15 @@ fn event(input: &Input<'_>) -> Option<GlusterEvent> {
     let (_, message) = rest.split_once("] ")?;
     Some(GlusterEvent {
         line: input.number,
-        at: at.to_owned(),
-        level: level.to_owned(),
+        at: at.into(),
+        level: level.into(),
         lock: lock(message),
         message: message.chars().take(400).collect(),
     })
 }
 
 /// `Unable to get lock for uuid: A, lock held by: B`.
-fn lock(message: &str) -> Option<[String; 2]> {
+fn lock(message: &str) -> Option<[PlainText; 2]> {
     let (head, holder) = message.split_once("lock held by:")?;
     let asker = head.rsplit_once("uuid:").map(|(_, text)| text)?;
     let clean = |text: &str| {
@@ -48,7 +49,7 @@ fn lock(message: &str) -> Option<[String; 2]> {
             .trim_matches([',', '.'])
             .to_ascii_lowercase()
     };
-    let pair = [clean(asker), clean(holder)];
+    let pair = [clean(asker), clean(holder)].map(PlainText::from);
     pair.iter().all(|uuid| !uuid.is_empty()).then_some(pair)
 }
 
@@ -97,8 +98,10 @@ pub(super) fn nodes(line: usize, names: &[String], words: &[&str], parts: &mut [
         },
     };
     let reason = match reason_at {
-        Some(0) => Some(words[..words.len() + 1 - names.len()].join(" ")),
-        Some(at) => Some(words[at..].join(" ")),
+        Some(0) => Some(PlainText::from(
+            words[..words.len() + 1 - names.len()].join(" "),
+        )),
+        Some(at) => Some(PlainText::from(words[at..].join(" "))),
         None => None,
     };
     let state = if from_end && place("STATE").is_none() {
@@ -108,10 +111,10 @@ pub(super) fn nodes(line: usize, names: &[String], words: &[&str], parts: &mut [
     };
     groups.push(NodeGroup {
         line,
-        names: value("NODELIST").to_owned(),
+        names: value("NODELIST").into(),
         count,
-        partition: value("PARTITION").trim_end_matches('*').to_owned(),
-        state: state.to_owned(),
+        partition: value("PARTITION").trim_end_matches('*').into(),
+        state: state.into(),
         reason: reason.filter(|text| !matches!(text.as_str(), "none" | "None" | "(null)" | "")),
     });
     true

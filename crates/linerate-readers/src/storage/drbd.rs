@@ -48,7 +48,7 @@ impl Lines {
         let pair = |key: &str| {
             let text = value(key);
             let (own, peer) = text.split_once('/').unwrap_or((&text, ""));
-            [own.to_owned(), peer.to_owned()]
+            [own.into(), peer.into()]
         };
         if !self.open || !matches!(parts.last(), Some(Part::Drbd(_))) {
             parts.push(Part::Drbd(Vec::new()));
@@ -57,9 +57,9 @@ impl Lines {
         if let Some(Part::Drbd(devices)) = parts.last_mut() {
             devices.push(Drbd {
                 line,
-                name: words[0].trim_end_matches(':').to_owned(),
-                version: self.version.clone(),
-                connection: value("cs:"),
+                name: words[0].trim_end_matches(':').into(),
+                version: self.version.clone().map(Into::into),
+                connection: value("cs:").into(),
                 roles: pair("ro:"),
                 disks: pair("ds:"),
                 ..Drbd::default()
@@ -153,18 +153,23 @@ fn peer_device(resource: &Value, connection: &Value, peer: &Value, line: usize) 
             text(&resource["name"]),
             volume.unwrap_or(0),
             text(&connection["name"])
-        ),
+        )
+        .into(),
         version: None,
         connection: if connected == "Connected" && !state.is_empty() && state != "Off" {
-            state
+            state.into()
         } else {
-            connected
+            connected.into()
         },
-        roles: [text(&resource["role"]), text(&connection["peer-role"])],
+        roles: [
+            text(&resource["role"]).into(),
+            text(&connection["peer-role"]).into(),
+        ],
         disks: [
             own.map(|device| text(&device["disk-state"]))
-                .unwrap_or_default(),
-            text(&peer["peer-disk-state"]),
+                .unwrap_or_default()
+                .into(),
+            text(&peer["peer-disk-state"]).into(),
         ],
         out_of_sync_kib: peer["out-of-sync"].as_u64(),
         sync: percent

@@ -28,11 +28,11 @@ pub(super) fn group(names: &[String], words: &[&str], parts: &mut Vec<Part>) -> 
         return false;
     };
     volumes(parts).groups.push(VolumeGroup {
-        name: value("VG").to_owned(),
+        name: value("VG").into(),
         physical,
         logical,
-        attributes: value("Attr").to_owned(),
-        size_free: [value("VSize").to_owned(), value("VFree").to_owned()],
+        attributes: value("Attr").into(),
+        size_free: [value("VSize").into(), value("VFree").into()],
     });
     true
 }
@@ -61,14 +61,14 @@ pub(super) fn logical(
     }
     volumes(parts).volumes.push(LogicalVolume {
         line,
-        name: (*name).to_owned(),
-        group: (*group).to_owned(),
-        attributes: (*attributes).to_owned(),
-        size: (*size).to_owned(),
+        name: (*name).into(),
+        group: (*group).into(),
+        attributes: (*attributes).into(),
+        size: (*size).into(),
         log: rest
             .iter()
             .find(|word| word.contains("_mlog") || word.contains("_log"))
-            .map(|word| (*word).to_owned()),
+            .map(|word| (*word).into()),
         copied_percent: rest
             .iter()
             .find_map(|word| printed(word).filter(|_| word.contains('.')))

@@ -70,7 +70,7 @@ fn of_run(run: &RunView) -> BTreeMap<String, String> {
     flatten("plan", &value(serde_json::to_value(&run.plan)), &mut all);
     for (role, name) in [(Role::Client, "client"), (Role::Server, "server")] {
         let end = run.end(role);
-        all.insert(format!("{name}.software"), end.software.clone());
+        all.insert(format!("{name}.software"), end.software.to_string());
         flatten(
             &format!("{name}.host"),
             &value(serde_json::to_value(&end.host)),

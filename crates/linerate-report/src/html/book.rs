@@ -6,7 +6,7 @@ use crate::markup::Markup;
 use crate::text::book::{self, Streams, Table};
 use crate::text::{layout, way};
 use crate::view::RunView;
-use crate::words::{count, plain};
+use crate::words::count;
 
 /// More streams than this have no column of their own.
 const MOST_STREAMS: usize = 16;
@@ -41,11 +41,7 @@ pub(super) fn write(body: &mut Markup, view: &RunView) {
     }
     equations(body, view);
     for reason in book::not_known(view) {
-        body.element(
-            "p",
-            &[("class", "absent")],
-            &format!("Not known: {}", plain(reason)),
-        );
+        body.element("p", &[("class", "absent")], &format!("Not known: {reason}"));
     }
     body.close("section");
 }
@@ -124,7 +120,7 @@ fn equations(body: &mut Markup, view: &RunView) {
     for (place, check) in all {
         body.open("tr", &[]);
         body.element("td", &[], &place);
-        body.element("td", &[], &plain(&check.equation));
+        body.element("td", &[], &check.equation);
         body.element("td", &[("class", "number")], &count(check.left));
         body.element("td", &[("class", "number")], &count(check.right));
         let (class, text) = if check.holds {
@@ -135,10 +131,7 @@ fn equations(body: &mut Markup, view: &RunView) {
                 format!(
                     "no, {} apart; trust {}",
                     count(check.difference()),
-                    check
-                        .trust
-                        .as_deref()
-                        .map_or_else(|| "neither".to_owned(), plain)
+                    check.trust.as_deref().unwrap_or("neither")
                 ),
             )
         };

@@ -10,7 +10,7 @@ use crate::compare::{self, Comparison, Difference, SideFigures};
 use crate::markup::Markup;
 use crate::text::{book, header, layout, way};
 use crate::view::RunView;
-use crate::words::{self, plain, rate, rates};
+use crate::words::{self, rate, rates};
 
 /// A run with the name that it bears in a comparison: `before`, `after`, a file's name.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +82,7 @@ fn head(body: &mut Markup, title: &str, changed: &[String], sides: &[Side<'_>]) 
         let what = header::test(&view.plan);
         let verdicts = view.directions.iter().filter_map(|direction| {
             let finding = view.findings.get(direction.verdict?)?;
-            Some(plain(&finding.sentence))
+            Some(finding.sentence.clone())
         });
         let mut said = vec![what];
         if !side.more.is_empty() {
@@ -238,7 +238,7 @@ fn settings(body: &mut Markup, sides: &[Side<'_>], compared: &Comparison) {
             row(
                 body,
                 &setting.name,
-                values.map(|value| value.as_deref().map_or_else(|| "–".to_owned(), plain)),
+                values.map(|value| value.clone().unwrap_or_else(|| "–".to_owned())),
             );
         }
         table_foot(body);

@@ -18,8 +18,8 @@ pub(super) fn write(body: &mut Markup, view: &RunView) {
     for role in [Role::Client, Role::Server] {
         let end = view.end(role);
         let mut all = vec![
-            ("software".to_owned(), end.software.clone()),
-            ("address".to_owned(), end.address.clone()),
+            ("software".to_owned(), end.software.to_string()),
+            ("address".to_owned(), end.address.to_string()),
         ];
         if end.known {
             all.extend(facts("", &value(&end.host)));

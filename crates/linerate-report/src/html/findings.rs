@@ -6,7 +6,7 @@ use linerate_model::units::{BitRate, Nanos, whole};
 use super::data::Drawn;
 use crate::markup::Markup;
 use crate::text::{self, layout, way};
-use crate::words::{self, plain};
+use crate::words;
 
 pub(super) fn write(body: &mut Markup, drawn: &Drawn<'_>) {
     let view = drawn.view;
@@ -60,7 +60,7 @@ fn one(
         body.text(&format!(", {}", way(flow)));
     }
     body.close("h3");
-    body.element("p", &[("class", "sentence")], &plain(&finding.sentence));
+    body.element("p", &[("class", "sentence")], &finding.sentence);
     body.open("dl", &[]);
     let mut entry = |name: &str, text: &str| {
         body.element("dt", &[], name);
@@ -110,7 +110,7 @@ fn one(
         );
     }
     if let Some(tested) = &finding.tested {
-        entry("Counter-test", &layout::capital(&plain(&tested.sentence)));
+        entry("Counter-test", &layout::capital(&tested.sentence));
     }
     if let Some(next) = &finding.next {
         body.element("dt", &[], "Next");

@@ -7,7 +7,7 @@ use crate::chart::svg::{class_style, px};
 use crate::markup::Markup;
 use crate::text::{layout, limits, way};
 use crate::view::{BudgetView, DirectionView, RunView, StepView, WaterfallView};
-use crate::words::{plain, rate, time_share};
+use crate::words::{rate, time_share};
 
 /// Width of the time bar's picture.
 const BAR: f64 = 1000.0;
@@ -46,7 +46,7 @@ pub(super) fn write(body: &mut Markup, view: &RunView) {
 }
 
 fn unknown(body: &mut Markup, what: &str, reason: &str) {
-    let text = format!("{what} is not known: {}", plain(reason));
+    let text = format!("{what} is not known: {reason}");
     body.element("p", &[("class", "absent")], &text);
 }
 
@@ -211,7 +211,7 @@ fn one(body: &mut Markup, waterfall: &WaterfallView, step: &StepView, before: u6
         &format!("{sign}{}", rate(step.bps.unsigned_abs())),
     );
     body.element("td", &[("class", "number")], &rate(step.left_bps));
-    body.element("td", &[("class", "about")], &plain(&step.source));
+    body.element("td", &[("class", "about")], &step.source);
     body.close("tr");
 }
 

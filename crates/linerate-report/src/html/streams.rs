@@ -109,7 +109,7 @@ fn transport(stream: &StreamView) -> [String; 4] {
     [
         known(stream.retransmits.map(count)),
         known(stream.rtt_us.map(micros)),
-        known(stream.congestion.clone()),
+        known(stream.congestion.as_deref().map(str::to_owned)),
         known(stream.mss_bytes.map(|mss| format!("{mss} B"))),
     ]
 }

@@ -9,7 +9,7 @@ use crate::date;
 use crate::markup::Markup;
 use crate::text::{figures, header, layout, limits, questions, way};
 use crate::view::{DirectionView, RunView};
-use crate::words::{plain, rate, rates};
+use crate::words::{rate, rates};
 
 pub(super) fn head(body: &mut Markup, view: &RunView) {
     let test = header::test(&view.plan);
@@ -74,7 +74,7 @@ fn verdict(body: &mut Markup, view: &RunView, direction: &DirectionView) {
             Severity::Limit => "verdict limit",
             Severity::Fault => "verdict fault",
         };
-        body.element("p", &[("class", class)], &plain(&finding.sentence));
+        body.element("p", &[("class", class)], &finding.sentence);
     }
 }
 

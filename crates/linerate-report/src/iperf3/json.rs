@@ -116,8 +116,8 @@ impl Json {
         );
         let mut rest = Map::new();
         let texts = [
-            ("title", &record.plan.title),
-            ("extra_data", &record.plan.extra_data),
+            ("title", record.plan.title.as_deref()),
+            ("extra_data", record.plan.extra_data.as_deref()),
         ];
         for (key, text) in texts {
             if let Some(text) = text {
@@ -159,10 +159,13 @@ impl Json {
 
     fn texts(&self) -> Vec<(&'static str, String)> {
         let plan = self.timeline.plan();
-        [("title", plan.title), ("extra_data", plan.extra_data)]
-            .into_iter()
-            .filter_map(|(key, text)| Some((key, text?)))
-            .collect()
+        [
+            ("title", plan.title.map(String::from)),
+            ("extra_data", plan.extra_data.map(String::from)),
+        ]
+        .into_iter()
+        .filter_map(|(key, text)| Some((key, text?)))
+        .collect()
     }
 
     fn start_value(&self) -> Value {

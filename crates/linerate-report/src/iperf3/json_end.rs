@@ -41,7 +41,7 @@ pub(super) fn value(settings: &Iperf3Settings, timeline: &Timeline, summary: &Su
         ];
         for (key, name) in ends {
             if let Some(name) = name {
-                insert(&mut end, key, name.clone());
+                insert(&mut end, key, name.as_str());
             }
         }
     }

@@ -122,7 +122,7 @@ pub fn error_text(record: &RunRecord) -> Option<String> {
         Outcome::Completed => None,
         Outcome::Interrupted => Some(format!("interrupt - the {own} has terminated")),
         Outcome::PeerInterrupted => Some(format!("the {peer} has terminated")),
-        Outcome::Failed { error } => Some(error.clone()),
+        Outcome::Failed { error } => Some(error.to_string()),
     }
 }
 

@@ -3,6 +3,7 @@
 //! An end's own half comes first; the other end's is its own half where it is a linerate, and
 //! iperf3's results message where it is a stock peer. What neither tells is absent.
 
+use linerate_model::plain_text::PlainText;
 use linerate_model::plan::{End, Protocol};
 use linerate_model::record::{CpuUse, EndRecord, Flow, PeerStream, Role, RunRecord, StreamRecord};
 
@@ -30,9 +31,9 @@ pub(super) struct FlowSummary {
     /// Its streams.
     pub(super) streams: Vec<StreamSummary>,
     /// Congestion control of the sender.
-    pub(super) sender_congestion: Option<String>,
+    pub(super) sender_congestion: Option<PlainText>,
     /// Congestion control set at the receiver.
-    pub(super) receiver_congestion: Option<String>,
+    pub(super) receiver_congestion: Option<PlainText>,
 }
 
 /// One stream.

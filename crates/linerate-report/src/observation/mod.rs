@@ -112,7 +112,7 @@ pub fn to_json(observation: &Observation) -> Vec<u8> {
 /// Reads an observation. A newer schema is refused by name before the rest is looked at.
 pub fn from_json(bytes: &[u8]) -> Result<Observation, RecordError> {
     let not_a_record = |error: serde_json::Error| RecordError::NotARecord {
-        reason: error.to_string(),
+        reason: error.to_string().into(),
     };
     let version = RunRecord::version_of(&mut serde_json::Deserializer::from_slice(bytes));
     RunRecord::check_version(version.map_err(not_a_record)?)?;

@@ -11,7 +11,7 @@ use super::progress::held;
 use super::{ConnectionView, Explained, ObservationView};
 use crate::text::layout::Page;
 use crate::view::{DirectionView, Figures, MeasuredAt};
-use crate::words::{self, plain};
+use crate::words;
 
 /// Connections that the table lists.
 const LISTED: usize = 20;
@@ -73,13 +73,13 @@ fn head(page: &mut Page, view: &ObservationView<'_>) {
     );
     let host = &seen.host;
     let mut text: Vec<String> = Vec::new();
-    text.extend(host.hostname.as_deref().map(plain));
+    text.extend(host.hostname.as_deref().map(str::to_owned));
     text.extend(host.kernel.as_deref().map(|kernel| {
         let machine = host
             .architecture
             .as_deref()
-            .map_or_else(String::new, |name| format!(" {}", plain(name)));
-        format!("Linux {}{machine}", plain(kernel))
+            .map_or_else(String::new, |name| format!(" {name}"));
+        format!("Linux {kernel}{machine}")
     }));
     text.extend(
         host.cpus
@@ -112,7 +112,7 @@ fn watched(watch: &Watch) -> String {
         parts.push(format!("with port {}", ports.join(" or ")));
     }
     if !watch.peers.is_empty() {
-        let peers: Vec<String> = watch.peers.iter().map(|peer| plain(peer)).collect();
+        let peers: Vec<String> = watch.peers.iter().map(ToString::to_string).collect();
         parts.push(format!("to {}", peers.join(" or ")));
     }
     if let Some(pid) = watch.pid {
@@ -140,8 +140,8 @@ fn table(page: &mut Page, view: &ObservationView<'_>) {
         page.line(&format!(
             "{:>5}  {:<6} {:<21} {:<15} {:>10} {:>10}  {}",
             one.connection.id,
-            plain(one.connection.local.rsplit(':').next().unwrap_or_default()),
-            plain(&one.connection.remote),
+            one.connection.local.rsplit(':').next().unwrap_or_default(),
+            one.connection.remote,
             holder.map_or_else(|| "not known".to_owned(), held),
             Bytes(out).to_string(),
             Bytes(inn).to_string(),
@@ -169,7 +169,7 @@ fn verdict_word(one: &ConnectionView<'_>) -> String {
         .and_then(|explained| explained.findings.first());
     first.map_or_else(
         || "too little moved".to_owned(),
-        |finding| plain(&finding.id),
+        |finding| finding.id.clone(),
     )
 }
 
@@ -179,8 +179,8 @@ fn tell(page: &mut Page, seen: &Observation, connection: &Connection, explained:
         &format!(
             "Connection {}: {} ↔ {}{}, opened by {}",
             connection.id,
-            plain(&connection.local),
-            plain(&connection.remote),
+            connection.local,
+            connection.remote,
             connection
                 .process
                 .as_ref()
@@ -220,7 +220,7 @@ fn tell(page: &mut Page, seen: &Observation, connection: &Connection, explained:
 /// `cubic, MSS 1448 B, path MTU 1500 B, send buffer 2.50 MiB, receive buffer 6.00 MiB, eth0`.
 fn settings(seen: &Observation, connection: &Connection) -> String {
     let mut text: Vec<String> = Vec::new();
-    text.extend(connection.congestion.as_deref().map(plain));
+    text.extend(connection.congestion.as_deref().map(str::to_owned));
     text.extend(
         connection
             .tcp
@@ -248,7 +248,7 @@ fn settings(seen: &Observation, connection: &Connection) -> String {
         let mtu = interface
             .mtu_bytes
             .map_or_else(String::new, |mtu| format!(" MTU {mtu}"));
-        text.push(format!("{}{mtu}", plain(&interface.name)));
+        text.push(format!("{}{mtu}", interface.name));
     }
     text.join(", ")
 }
@@ -278,9 +278,9 @@ fn sentence(connection: &Connection, finding: &Finding, several: bool) -> String
         Some(_) if several => "Received: ".to_owned(),
         _ => String::new(),
     };
-    text.push_str(&plain(&finding.sentence));
+    text.push_str(&finding.sentence);
     if let Some(passes) = &finding.would_pass {
-        let _ = write!(text, "; {}", plain(passes));
+        let _ = write!(text, "; {passes}");
     }
     // An option of linerate stands in the next command.
     let setting = finding
@@ -292,8 +292,8 @@ fn sentence(connection: &Connection, finding: &Finding, several: bool) -> String
             text,
             "; on {}: {} = {}",
             end(here, remedy.host),
-            plain(&remedy.setting),
-            plain(&remedy.value)
+            remedy.setting,
+            remedy.value
         );
     }
     if let Some(expected) = finding.expected.as_ref().filter(|_| setting.is_some()) {
@@ -304,14 +304,13 @@ fn sentence(connection: &Connection, finding: &Finding, several: bool) -> String
             rate(expected.rate_bps),
             rate(expected.low_bps),
             rate(expected.high_bps),
-            plain(&expected.then)
+            expected.then
         );
     }
     if let Some(next) = &finding.next {
         let _ = write!(
             text,
-            "; a test of the path, with `linerate serve` there: `{}`",
-            plain(next)
+            "; a test of the path, with `linerate serve` there: `{next}`"
         );
     }
     text
@@ -413,7 +412,7 @@ fn time(direction: &DirectionView) -> String {
             words::time_share(budget.receive_window),
             words::time_share(budget.network)
         ),
-        (None, Some(reason)) => format!("not known: {}", plain(reason)),
+        (None, Some(reason)) => format!("not known: {reason}"),
         (None, None) => "not known".to_owned(),
     }
 }
@@ -497,7 +496,7 @@ fn not_known(page: &mut Page, explained: &Explained) {
         .flat_map(|one| &one.unknown)
     {
         if !said.contains(&reason) {
-            page.entry("Not known", &plain(reason));
+            page.entry("Not known", reason);
             said.push(reason);
         }
     }
@@ -552,6 +551,6 @@ fn remarks(page: &mut Page, seen: &Observation) {
         );
     }
     for note in &seen.notes {
-        page.entry("Note", &plain(&note.text));
+        page.entry("Note", &note.text);
     }
 }

@@ -3,7 +3,7 @@
 use linerate_model::observation::{Clocks, Glimpse, Holder, Sighting};
 use linerate_model::units::{Bytes, Nanos};
 
-use crate::words::{self, plain};
+use crate::words;
 
 /// Connections that a pipe gets a line of in an interval, the fastest first.
 const LINES: usize = 8;
@@ -164,7 +164,7 @@ fn moves(one: &Glimpse) -> bool {
 }
 
 pub(super) fn held(holder: &Holder) -> String {
-    format!("{} ({})", plain(&holder.name), holder.pid)
+    format!("{} ({})", holder.name, holder.pid)
 }
 
 fn figures(one: &Glimpse) -> String {

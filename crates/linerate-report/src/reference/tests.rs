@@ -24,10 +24,10 @@ fn whole() -> [RunRecord; 3] {
         kernel_pacing_bps: Some(BitRate(1)),
         window_bytes: Some(Bytes(1)),
         mss_bytes: Some(1),
-        congestion: Some("cubic".to_owned()),
+        congestion: Some("cubic".into()),
         flow_label: Some(1),
-        bind: Some("::1".to_owned()),
-        bind_device: Some("eth0".to_owned()),
+        bind: Some("::1".into()),
+        bind_device: Some("eth0".into()),
         client_port: Some(1),
         client_cpu: Some(0),
         server_cpu: Some(0),
@@ -36,8 +36,8 @@ fn whole() -> [RunRecord; 3] {
         provisioned_bps: Some(BitRate(1)),
         receive_timeout_ns: Some(Nanos(1)),
         send_timeout_ns: Some(Nanos(1)),
-        title: Some("t".to_owned()),
-        extra_data: Some("x".to_owned()),
+        title: Some("t".into()),
+        extra_data: Some("x".into()),
         omit_ns: Nanos(1_000_000_000),
         ..Plan::new("server")
     };
@@ -63,22 +63,22 @@ fn whole() -> [RunRecord; 3] {
         });
         stream.zerocopy = Some(ZerocopyCounts::default());
         stream.unread_bytes = Some(0);
-        stream.error = Some("e".to_owned());
+        stream.error = Some("e".into());
     }
     record.peer_results = Some(PeerResults {
-        congestion: Some("cubic".to_owned()),
+        congestion: Some("cubic".into()),
         streams: vec![PeerStream {
             omitted_errors: Some(0),
             omitted_packets: Some(0),
             ..PeerStream::default()
         }],
-        output_text: Some(String::new()),
-        output_json: Some(String::new()),
+        output_text: Some("".into()),
+        output_json: Some("".into()),
         ..PeerResults::default()
     });
     record.notes.push(Note {
-        id: "n".to_owned(),
-        text: "t".to_owned(),
+        id: "n".into(),
+        text: "t".into(),
     });
     let counter_run = |variation, outcome| CounterRun {
         variation: Some(variation),
@@ -93,9 +93,7 @@ fn whole() -> [RunRecord; 3] {
         sent: Some(1),
         unread_bytes: Some(0.0),
     };
-    let failed = Outcome::Failed {
-        error: "e".to_owned(),
-    };
+    let failed = Outcome::Failed { error: "e".into() };
     record.counter_runs = [
         Variation::Window { bytes: Bytes(1) },
         Variation::Streams { streams: 4 },
@@ -108,9 +106,7 @@ fn whole() -> [RunRecord; 3] {
     .to_vec();
     let mut bytes = record.clone();
     bytes.plan.end = End::Bytes(Bytes(1));
-    bytes.outcome = Outcome::Failed {
-        error: "e".to_owned(),
-    };
+    bytes.outcome = Outcome::Failed { error: "e".into() };
     let mut blocks = record.clone();
     blocks.plan.end = End::Blocks(1);
     [record, bytes, blocks]

@@ -8,7 +8,7 @@ use linerate_model::plan::Protocol;
 use super::layout::{self, Page};
 use super::way;
 use crate::view::RunView;
-use crate::words::{self, plain};
+use crate::words;
 
 /// Width of the places' names.
 const NAMES: usize = 40;
@@ -329,7 +329,7 @@ fn outcome(page: &mut Page, view: &RunView) {
 
 fn unknown(page: &mut Page, view: &RunView) {
     for reason in not_known(view) {
-        page.entry("Not known", &plain(reason));
+        page.entry("Not known", reason);
     }
 }
 

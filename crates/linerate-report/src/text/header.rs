@@ -6,14 +6,14 @@ use linerate_model::units::{Bytes, Nanos};
 
 use super::layout::{self, Page};
 use crate::view::{DirectionView, RunView};
-use crate::words::{self, plain};
+use crate::words;
 
 pub(super) fn write(page: &mut Page, view: &RunView) {
     let title = view
         .plan
         .title
         .as_deref()
-        .map_or_else(String::new, |title| format!("{}: ", plain(title)));
+        .map_or_else(String::new, |title| format!("{title}: "));
     page.wrapped("", &format!("{title}{}", test(&view.plan)));
     for role in [Role::Client, Role::Server] {
         page.wrapped(&format!("  {}  ", layout::role(role)), &host(view, role));
@@ -43,7 +43,7 @@ pub(crate) fn cut_off(view: &RunView) -> Option<(&'static str, String)> {
         Outcome::Completed => None,
         Outcome::Interrupted => Some(("Stopped", format!("by the user of this end{span}"))),
         Outcome::PeerInterrupted => Some(("Stopped", format!("by the peer's user{span}"))),
-        Outcome::Failed { error } => Some(("Failed", format!("{}{span}", plain(error)))),
+        Outcome::Failed { error } => Some(("Failed", format!("{error}{span}"))),
     }
 }
 
@@ -118,18 +118,15 @@ pub(crate) fn host(view: &RunView, role: Role) -> String {
         .host
         .hostname
         .as_deref()
-        .map_or_else(String::new, |name| format!("{} at ", plain(name)));
-    let mut text = vec![
-        format!("{name}{}", plain(&end.address)),
-        plain(&end.software),
-    ];
+        .map_or_else(String::new, |name| format!("{name} at "));
+    let mut text = vec![format!("{name}{}", end.address), end.software.to_string()];
     if let Some(kernel) = &end.host.kernel {
         let machine = end
             .host
             .architecture
             .as_deref()
-            .map_or_else(String::new, |machine| format!(" {}", plain(machine)));
-        text.push(format!("Linux {}{machine}", plain(kernel)));
+            .map_or_else(String::new, |machine| format!(" {machine}"));
+        text.push(format!("Linux {kernel}{machine}"));
     }
     if let Some(cpus) = end.host.cpus {
         text.push(format!("{cpus} CPU{}", if cpus == 1 { "" } else { "s" }));
@@ -138,7 +135,7 @@ pub(crate) fn host(view: &RunView, role: Role) -> String {
         let mtu = interface
             .mtu_bytes
             .map_or_else(String::new, |mtu| format!(" MTU {mtu}"));
-        text.push(format!("{}{mtu}", plain(&interface.name)));
+        text.push(format!("{}{mtu}", interface.name));
     }
     if !end.known && view.end(other(role)).known {
         text.push("tells nothing of its host".to_owned());
@@ -174,7 +171,7 @@ pub(crate) fn transport(view: &RunView, direction: &DirectionView) -> String {
         let congestion: Vec<String> = direction
             .congestion
             .iter()
-            .map(|name| plain(name))
+            .map(ToString::to_string)
             .collect();
         text.extend((!congestion.is_empty()).then(|| congestion.join(" and ")));
         text.extend(direction.mss_bytes.map(|mss| format!("MSS {mss} B")));

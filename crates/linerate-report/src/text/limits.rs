@@ -20,10 +20,7 @@ pub(super) fn time(page: &mut Page, style: Style, direction: &DirectionView) {
         let reason = direction.time_budget_unknown.as_deref();
         page.entry(
             "Time",
-            &format!(
-                "not known: {}",
-                words::plain(reason.unwrap_or("nothing was measured"))
-            ),
+            &format!("not known: {}", reason.unwrap_or("nothing was measured")),
         );
         return;
     };
@@ -83,10 +80,7 @@ pub(crate) fn bar(style: Style, budget: &BudgetView, indent: usize) -> String {
 pub(super) fn rate(page: &mut Page, style: Style, direction: &DirectionView) {
     let Some(waterfall) = &direction.waterfall else {
         if let Some(reason) = &direction.waterfall_unknown {
-            page.entry(
-                "Rate",
-                &format!("where it went is not known: {}", words::plain(reason)),
-            );
+            page.entry("Rate", &format!("where it went is not known: {reason}"));
         }
         return;
     };
@@ -126,7 +120,7 @@ pub(super) fn rate(page: &mut Page, style: Style, direction: &DirectionView) {
     for step in &waterfall.steps {
         if matches!(step.step, StepKind::Framing | StepKind::NotKnown) {
             let name = layout::capital(step.step.words());
-            page.entry("", &format!("{name}: {}.", words::plain(&step.source)));
+            page.entry("", &format!("{name}: {}.", step.source));
         }
     }
     if let Some(note) = line_note(waterfall.line) {

@@ -5,7 +5,6 @@ use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use super::way;
 use crate::view::{DirectionView, RunView};
-use crate::words::plain;
 
 /// Who, which way, how much, how fast, and how it ended.
 pub(super) fn one_line(view: &RunView) -> String {
@@ -14,11 +13,11 @@ pub(super) fn one_line(view: &RunView) -> String {
         Outcome::Completed => String::new(),
         Outcome::Interrupted => "; the server was stopped".to_owned(),
         Outcome::PeerInterrupted => "; the client stopped it".to_owned(),
-        Outcome::Failed { error } => format!("; failed: {}", plain(error)),
+        Outcome::Failed { error } => format!("; failed: {error}"),
     };
     format!(
         "{}, {}{outcome}",
-        plain(&view.control.remote),
+        view.control.remote,
         directions.join(", ")
     )
 }

@@ -24,7 +24,6 @@ use linerate_model::units::{BitRate, whole};
 pub use style::{Charset, Style};
 
 use crate::view::RunView;
-use crate::words;
 use layout::Page;
 
 /// The report; streams are listed only where their books are broken.
@@ -90,7 +89,7 @@ fn verdict(page: &mut Page, view: &RunView) {
             &format!("{}: {}", finding.id, sentence(finding, several)),
         );
         if let Some(tested) = &finding.tested {
-            page.entry("", &layout::capital(&words::plain(&tested.sentence)));
+            page.entry("", &layout::capital(&tested.sentence));
         }
     }
     if view.findings.is_empty() {
@@ -109,9 +108,10 @@ fn sentence(finding: &Finding, several: bool) -> String {
         Some(flow) if several => format!("{}: ", layout::capital(way(flow))),
         _ => String::new(),
     };
-    let next = finding.next.as_ref().map_or_else(String::new, |next| {
-        format!("; next: `{}`", words::plain(next))
-    });
+    let next = finding
+        .next
+        .as_ref()
+        .map_or_else(String::new, |next| format!("; next: `{next}`"));
     // An option of linerate stands in the next command.
     let setting = finding
         .remedy
@@ -123,14 +123,14 @@ fn sentence(finding: &Finding, several: bool) -> String {
         format!(
             "; on the {}: {} = {}{check}",
             layout::role(remedy.host),
-            words::plain(&remedy.setting),
-            words::plain(&remedy.value)
+            remedy.setting,
+            remedy.value
         )
     });
     let passes = finding
         .would_pass
         .as_ref()
-        .map_or_else(String::new, |passes| format!("; {}", words::plain(passes)));
+        .map_or_else(String::new, |passes| format!("; {passes}"));
     let expected = finding
         .expected
         .as_ref()
@@ -141,12 +141,12 @@ fn sentence(finding: &Finding, several: bool) -> String {
                 rate(expected.rate_bps),
                 rate(expected.low_bps),
                 rate(expected.high_bps),
-                words::plain(&expected.then)
+                expected.then
             )
         });
     format!(
         "{direction}{}{passes}{remedy}{expected}{next}",
-        words::plain(&finding.sentence)
+        finding.sentence
     )
 }
 
@@ -160,6 +160,6 @@ pub(crate) fn way(flow: Flow) -> &'static str {
 
 fn notes(page: &mut Page, view: &RunView) {
     for note in &view.notes {
-        page.entry("Note", &words::plain(&note.text));
+        page.entry("Note", &note.text);
     }
 }

@@ -5,7 +5,7 @@ use linerate_model::units::Bytes;
 
 use super::layout::Page;
 use crate::view::{RunView, StreamView};
-use crate::words::{self, plain};
+use crate::words;
 
 pub(super) fn write(page: &mut Page, view: &RunView) {
     page.line("Streams   client                   server                        bytes  retransmits  RTT mean");
@@ -20,8 +20,8 @@ pub(super) fn write(page: &mut Page, view: &RunView) {
         page.line(&format!(
             "  {:>4}  {arrow} {:<23}  {:<23} {bytes:>15}  {:>11}  {:>8}",
             stream.id,
-            plain(&stream.client_address),
-            plain(&stream.server_address),
+            stream.client_address,
+            stream.server_address,
             stream
                 .retransmits
                 .map_or_else(|| "-".to_owned(), words::count),
@@ -36,7 +36,7 @@ fn ends(page: &mut Page, stream: &StreamView) {
     let ends = [("sender", &stream.sender), ("receiver", &stream.receiver)];
     for (name, end) in ends {
         if let Some(error) = end.as_ref().and_then(|end| end.error.as_ref()) {
-            page.wrapped("        ", &format!("{name}: {}", plain(error)));
+            page.wrapped("        ", &format!("{name}: {error}"));
         }
         if let Some(factor) = end
             .as_ref()
@@ -58,7 +58,7 @@ fn ends(page: &mut Page, stream: &StreamView) {
         .into_iter()
         .filter_map(|(bytes, name)| Some(format!("{name} {}", Bytes(bytes?))))
         .collect();
-    let mut parts: Vec<String> = stream.congestion.iter().map(|name| plain(name)).collect();
+    let mut parts: Vec<String> = stream.congestion.iter().map(ToString::to_string).collect();
     parts.extend(stream.mss_bytes.map(|mss| format!("MSS {mss} B")));
     parts.extend(buffers);
     if !parts.is_empty() {

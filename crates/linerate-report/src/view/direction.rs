@@ -3,6 +3,7 @@
 use linerate_model::evidence::{DirectionEvidence, Place};
 use linerate_model::finding::Finding;
 use linerate_model::ledger::DatagramEntry;
+use linerate_model::plain_text::PlainText;
 use linerate_model::plan::Protocol;
 use linerate_model::record::{Flow, PeerStream, RunRecord, StreamRecord};
 use linerate_model::units::{Bytes, Nanos};
@@ -94,7 +95,7 @@ pub struct DirectionView {
     /// Largest smoothed jitter of its streams (RFC 3550), ns (UDP).
     pub jitter_ns: Option<u64>,
     /// Congestion control in use at the sender; several where its streams differ.
-    pub congestion: Vec<String>,
+    pub congestion: Vec<PlainText>,
     /// Maximum segment size at the sender, bytes.
     pub mss_bytes: Option<u64>,
     /// Path MTU that the sender's kernel believes in, bytes.
@@ -138,7 +139,7 @@ impl DirectionView {
         let loss = datagrams
             .as_ref()
             .and_then(|counts| counts.lost.zip(counts.sent.filter(|sent| *sent > 0)));
-        let mut congestion: Vec<String> = sender
+        let mut congestion: Vec<PlainText> = sender
             .iter()
             .filter_map(|stream| stream.congestion.clone())
             .collect();

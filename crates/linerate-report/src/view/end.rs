@@ -1,5 +1,6 @@
 //! One end of the run.
 
+use linerate_model::plain_text::PlainText;
 use linerate_model::record::{EndRecord, HostFacts, InterfaceFacts, Role, RunRecord};
 use serde::Serialize;
 
@@ -13,9 +14,9 @@ pub struct EndView {
     /// Whether its kernel and application were asked by a linerate.
     pub known: bool,
     /// Program and version, as far as it told.
-    pub software: String,
+    pub software: PlainText,
     /// Its control address and port.
-    pub address: String,
+    pub address: PlainText,
     /// Its host.
     pub host: HostFacts,
     /// The interface that carried the streams.
@@ -48,7 +49,7 @@ impl EndView {
         let software = match (end, &record.control.peer_software) {
             (Some(end), _) => format!("{} {}", end.software.name, end.software.version),
             (None, _) if own => format!("{} {}", record.software.name, record.software.version),
-            (None, Some(told)) => told.clone(),
+            (None, Some(told)) => told.to_string(),
             (None, None) if record.own_end().is_none() => "program not known".to_owned(),
             (None, None) => "iperf3 (does not tell its version)".to_owned(),
         };
@@ -60,7 +61,7 @@ impl EndView {
         Self {
             role,
             known: end.is_some(),
-            software,
+            software: software.into(),
             address: address.clone(),
             host: end.map(|end| end.host.clone()).unwrap_or_default(),
             interface: end.and_then(|end| end.interface.clone()),

@@ -12,6 +12,7 @@ use linerate_model::clock::ClockPair;
 use linerate_model::evidence::Evidence;
 use linerate_model::finding::Finding;
 use linerate_model::ledger::DirectionLedger;
+use linerate_model::plain_text::PlainText;
 use linerate_model::plan::Plan;
 use linerate_model::record::{Kind, Note, Outcome, Role, Software};
 use linerate_model::units::Nanos;
@@ -77,9 +78,9 @@ pub struct RunView {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ControlView {
     /// The writer's address and port.
-    pub local: String,
+    pub local: PlainText,
     /// The peer's address and port.
-    pub remote: String,
+    pub remote: PlainText,
     /// Time that it took to open.
     pub connect_ns: Option<Nanos>,
     /// Its maximum segment size, bytes.

@@ -2,6 +2,7 @@
 
 use linerate_model::evidence::Evidence;
 use linerate_model::ledger::DatagramEntry;
+use linerate_model::plain_text::PlainText;
 use linerate_model::record::{Flow, Role, RunRecord, StreamRecord};
 use linerate_model::statistics;
 use linerate_model::units::Bytes;
@@ -17,13 +18,13 @@ pub struct StreamView {
     /// Which way its payload went.
     pub flow: Flow,
     /// The client's address and port.
-    pub client_address: String,
+    pub client_address: PlainText,
     /// The server's address and port.
-    pub server_address: String,
+    pub server_address: PlainText,
     /// Payload without the omitted part, where the direction was measured, bytes.
     pub bytes: Option<u64>,
     /// Congestion control in use at the sender.
-    pub congestion: Option<String>,
+    pub congestion: Option<PlainText>,
     /// Maximum segment size, bytes.
     pub mss_bytes: Option<u32>,
     /// Path MTU that the sender's kernel believes in, bytes.
@@ -68,7 +69,7 @@ pub struct StreamEndView {
     /// Whether all was read (receiver) or acknowledged (sender) before closing.
     pub drained: Option<bool>,
     /// What ended it before its time.
-    pub error: Option<String>,
+    pub error: Option<PlainText>,
 }
 
 pub(super) fn views(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<StreamView> {
@@ -156,7 +157,7 @@ fn view(
 }
 
 /// An end's address, as it says itself, else as the other end sees it.
-fn address(own: Option<&StreamRecord>, other: Option<&StreamRecord>) -> String {
+fn address(own: Option<&StreamRecord>, other: Option<&StreamRecord>) -> PlainText {
     let own = own.map(|stream| &stream.local);
     let seen = other.map(|stream| &stream.remote);
     [own, seen]

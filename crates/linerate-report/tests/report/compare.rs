@@ -126,7 +126,7 @@ fn only_what_differs_is_listed_and_nothing_that_passes() {
 fn a_run_that_was_cut_off_or_knows_no_rate_is_said_to_be_so() {
     let mut failed = of(90e6);
     failed.outcome = Outcome::Failed {
-        error: "the peer\u{1b}[2J went away".to_owned(),
+        error: "the peer\u{1b}[2J went away".into(),
     };
     let refused = runs::all()
         .into_iter()

@@ -52,10 +52,10 @@ fn one_stream_is_one_line() {
     );
     assert_eq!(
         progress.status(&event, 80).unwrap(),
-        "\r\u{1b}[Ksending 95.4 Mbit/s, 3 retransmits, RTT 41.0 ms, 8 s left"
+        "sending 95.4 Mbit/s, 3 retransmits, RTT 41.0 ms, 8 s left"
     );
     let narrow = progress.status(&event, 20).unwrap();
-    assert_eq!(narrow, "\r\u{1b}[Ksending 95.4 Mbit/s");
+    assert_eq!(narrow, "sending 95.4 Mbit/s");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn both_directions_are_told_apart() {
     assert!(text.contains("1 retransmit "), "{text}");
     assert_eq!(
         progress.status(&event, 100).unwrap(),
-        "\r\u{1b}[Ksending 95.4 Mbit/s, 1 retransmit, RTT 41.0 ms, receiving 8.00 Mbit/s, 8 s left"
+        "sending 95.4 Mbit/s, 1 retransmit, RTT 41.0 ms, receiving 8.00 Mbit/s, 8 s left"
     );
 }
 
@@ -126,7 +126,7 @@ fn the_rest_of_the_events_has_words() {
     let progress = Progress::new(&runs::tcp());
     let connected = Event::Connected {
         control: ControlFacts::default(),
-        cookie: "c".to_owned(),
+        cookie: "c".into(),
         at_unix_ms: 1,
     };
     assert_eq!(
@@ -135,21 +135,21 @@ fn the_rest_of_the_events_has_words() {
     );
     assert_eq!(progress.line(&Event::Started), None);
     let warning = Event::Warning {
-        text: "a\u{1b}[2Jb".to_owned(),
+        text: "a\u{1b}[2Jb".into(),
     };
-    assert_eq!(progress.line(&warning).unwrap(), "warning: a\u{fffd}[2Jb");
+    assert_eq!(progress.line(&warning).unwrap(), "warning: a\\u{1b}[2Jb");
     assert_eq!(
         progress.status(&warning, 80).unwrap(),
-        "\r\u{1b}[Kwarning: a\u{fffd}[2Jb\n"
+        "warning: a\\u{1b}[2Jb\n"
     );
-    assert_eq!(progress.status(&Event::Ending, 80).unwrap(), "\r\u{1b}[K");
+    assert_eq!(progress.status(&Event::Ending, 80).unwrap(), "");
 }
 
 #[test]
 fn every_event_is_one_line_of_json() {
     let connected = Event::Connected {
         control: ControlFacts::default(),
-        cookie: "c".to_owned(),
+        cookie: "c".into(),
         at_unix_ms: 1,
     };
     let events = [
@@ -165,7 +165,7 @@ fn every_event_is_one_line_of_json() {
         (Event::Ending, "ending"),
         (
             Event::Warning {
-                text: "two\nlines".to_owned(),
+                text: "two\nlines".into(),
             },
             "warning",
         ),

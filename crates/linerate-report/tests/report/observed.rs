@@ -114,10 +114,10 @@ fn strangers_names_stay_within_their_line() {
     let one = &mut hostile.connections[0];
     one.process = Some(Holder {
         pid: 1,
-        name: "\u{1b}[2J\nFAULT".to_owned(),
+        name: "\u{1b}[2J\nFAULT".into(),
     });
-    one.congestion = Some("\u{7}bell".to_owned());
-    hostile.host.hostname = Some("a\r\nb".to_owned());
+    one.congestion = Some("\u{7}bell".into());
+    hostile.host.hostname = Some("a\r\nb".into());
     let text = view(&hostile).text();
     assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text}");
     assert!(
@@ -127,7 +127,7 @@ fn strangers_names_stay_within_their_line() {
     let parsed: Value = serde_json::from_str(&view(&hostile).json()).unwrap();
     assert_eq!(
         parsed["connections"][0]["process"]["name"],
-        "\u{1b}[2J\nFAULT"
+        r"\u{1b}[2J\nFAULT"
     );
 }
 
@@ -153,11 +153,11 @@ fn the_document_holds_figures_findings_and_samples() {
 fn glimpse(id: u32, sent_bps: u64) -> Glimpse {
     Glimpse {
         id,
-        local: "192.0.2.1:40000".to_owned(),
-        remote: "192.0.2.2:873".to_owned(),
+        local: "192.0.2.1:40000".into(),
+        remote: "192.0.2.2:873".into(),
         process: Some(Holder {
             pid: 815,
-            name: "rsync".to_owned(),
+            name: "rsync".into(),
         }),
         sent_bps,
         received_bps: 0,
@@ -216,8 +216,8 @@ fn waiting_is_said_once_and_not_after_something_came() {
     let found = Sighting::Found {
         at_ns: Nanos(0),
         id: 1,
-        local: "a".to_owned(),
-        remote: "b".to_owned(),
+        local: "a".into(),
+        remote: "b".into(),
         opener: linerate_model::observation::Opener::Peer,
         began_before: true,
         process: None,

@@ -194,31 +194,29 @@ fn the_ledger_on_the_page_is_the_record_s() {
 fn hostile(text: &str) -> RunRecord {
     let both = Plan {
         direction: Direction::Both,
-        title: Some(text.to_owned()),
-        extra_data: Some(text.to_owned()),
-        congestion: Some(text.to_owned()),
+        title: Some(text.into()),
+        extra_data: Some(text.into()),
+        congestion: Some(text.into()),
         ..Plan::new(text)
     };
     let mut record = fixture::run(&both, &Traffic::default());
-    text.clone_into(&mut record.software.name);
-    text.clone_into(&mut record.software.version);
-    text.clone_into(&mut record.cookie);
-    record.outcome = Outcome::Failed {
-        error: text.to_owned(),
-    };
-    text.clone_into(&mut record.control.local);
-    text.clone_into(&mut record.control.remote);
-    record.control.peer_software = Some(text.to_owned());
+    record.software.name = text.into();
+    record.software.version = text.into();
+    record.cookie = text.into();
+    record.outcome = Outcome::Failed { error: text.into() };
+    record.control.local = text.into();
+    record.control.remote = text.into();
+    record.control.peer_software = Some(text.into());
     record.notes.push(Note {
-        id: text.to_owned(),
-        text: text.to_owned(),
+        id: text.into(),
+        text: text.into(),
     });
     for end in [&mut record.client, &mut record.server]
         .into_iter()
         .flatten()
     {
-        text.clone_into(&mut end.software.name);
-        text.clone_into(&mut end.software.version);
+        end.software.name = text.into();
+        end.software.version = text.into();
         for fact in [
             &mut end.host.hostname,
             &mut end.host.kernel,
@@ -228,18 +226,18 @@ fn hostile(text: &str) -> RunRecord {
             &mut end.host.congestion,
             &mut end.host.default_qdisc,
         ] {
-            *fact = Some(text.to_owned());
+            *fact = Some(text.into());
         }
         if let Some(interface) = &mut end.interface {
-            text.clone_into(&mut interface.name);
-            interface.driver = Some(text.to_owned());
-            interface.qdisc = Some(text.to_owned());
+            interface.name = text.into();
+            interface.driver = Some(text.into());
+            interface.qdisc = Some(text.into());
         }
         for stream in &mut end.streams {
-            text.clone_into(&mut stream.local);
-            text.clone_into(&mut stream.remote);
-            stream.congestion = Some(text.to_owned());
-            stream.error = Some(text.to_owned());
+            stream.local = text.into();
+            stream.remote = text.into();
+            stream.congestion = Some(text.into());
+            stream.error = Some(text.into());
         }
     }
     record

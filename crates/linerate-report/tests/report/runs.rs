@@ -61,11 +61,11 @@ pub(crate) fn all() -> Vec<(&'static str, RunRecord)> {
     }
     let mut cut = healthy();
     cut.outcome = Outcome::Failed {
-        error: "read from the server: connection timed out".to_owned(),
+        error: "read from the server: connection timed out".into(),
     };
     cut.notes.push(Note {
-        id: "samples-thinned".to_owned(),
-        text: "memory was bounded: one sample in 4 was kept".to_owned(),
+        id: "samples-thinned".into(),
+        text: "memory was bounded: one sample in 4 was kept".into(),
     });
     let mut nothing = healthy();
     nothing.client = None;
@@ -73,12 +73,12 @@ pub(crate) fn all() -> Vec<(&'static str, RunRecord)> {
     nothing.clock = None;
     nothing.control.peer_software = None;
     nothing.outcome = Outcome::Failed {
-        error: "connect to server port 5201: connection refused".to_owned(),
+        error: "connect to server port 5201: connection refused".into(),
     };
     let window = Plan {
         window_bytes: Some(Bytes(262_144)),
         omit_ns: Nanos::from_millis(1000),
-        title: Some("before tuning".to_owned()),
+        title: Some("before tuning".into()),
         ..tcp()
     };
     vec![

@@ -106,12 +106,12 @@ fn a_stranger_s_strings_move_no_cursor() {
     let (_, mut record) = runs::all().remove(0);
     let evil = "x\u{1b}[2J\r\nGoodput 1 Tbit/s".to_owned();
     let server = record.server.as_mut().unwrap();
-    server.host.hostname = Some(evil.clone());
-    server.host.kernel = Some(evil.clone());
-    server.software.name.clone_from(&evil);
-    server.streams[0].error = Some(evil.clone());
-    record.control.remote.clone_from(&evil);
-    record.plan.host = evil;
+    server.host.hostname = Some(evil.clone().into());
+    server.host.kernel = Some(evil.clone().into());
+    server.software.name = evil.as_str().into();
+    server.streams[0].error = Some(evil.clone().into());
+    record.control.remote = evil.as_str().into();
+    record.plan.host = evil.into();
     let text = text::detailed(&runs::view(&record), Style::plain());
     assert!(
         text.chars().all(|c| c == '\n' || !c.is_control()),

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use linerate_model::plain_text::PlainText;
 use linerate_model::units::Nanos;
 
 use super::reader::{Item, Reader};
@@ -145,7 +146,7 @@ pub struct ClientControl {
     frame_kind: FrameKind,
     output: VecDeque<Vec<u8>>,
     events: Events<ClientEvent>,
-    warnings: Vec<String>,
+    warnings: Vec<PlainText>,
     is_linerate: bool,
     pings_out: usize,
     finishing_seen: bool,
@@ -203,7 +204,7 @@ impl ClientControl {
     }
 
     /// What had to be ignored in the server's results, for people; each is told once.
-    pub fn take_warnings(&mut self) -> Vec<String> {
+    pub fn take_warnings(&mut self) -> Vec<PlainText> {
         std::mem::take(&mut self.warnings)
     }
 
@@ -235,7 +236,7 @@ impl ClientControl {
             Some(Item::State(byte)) => match State::try_from(byte) {
                 Ok(state) => self.handle_state(state),
                 Err(_) => Err(ProtocolError::NotIperf3 {
-                    text: excerpt(before),
+                    text: excerpt(before).into(),
                     role: self.reader.role(),
                 }),
             },
@@ -486,9 +487,9 @@ impl ClientControl {
         }
     }
 
-    const fn out_of_order(&self, received: String) -> ProtocolError {
+    fn out_of_order(&self, received: impl Into<PlainText>) -> ProtocolError {
         ProtocolError::OutOfOrder {
-            received,
+            received: received.into(),
             expected: self.phase.expected(),
         }
     }

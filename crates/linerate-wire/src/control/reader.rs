@@ -142,7 +142,10 @@ fn refine(
     } else {
         excerpt(length)
     };
-    ProtocolError::NotIperf3 { text, role }
+    ProtocolError::NotIperf3 {
+        text: text.into(),
+        role,
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use linerate_model::plain_text::PlainText;
 use linerate_model::units::Nanos;
 
 use super::reader::{Item, Reader};
@@ -29,7 +30,7 @@ pub enum ServerEvent {
         /// The parameters.
         parameters: Parameters,
         /// What had to be ignored in them, for people.
-        warnings: Vec<String>,
+        warnings: Vec<PlainText>,
     },
     /// Answer with a pong.
     Ping {
@@ -143,7 +144,7 @@ pub struct ServerControl {
     frame_kind: FrameKind,
     output: VecDeque<Vec<u8>>,
     events: Events<ServerEvent>,
-    warnings: Vec<String>,
+    warnings: Vec<PlainText>,
     /// The client offered our extension.
     is_offered: bool,
     /// We took the offer.
@@ -198,7 +199,7 @@ impl ServerControl {
     }
 
     /// What had to be ignored in the client's results, for people; each is told once.
-    pub fn take_warnings(&mut self) -> Vec<String> {
+    pub fn take_warnings(&mut self) -> Vec<PlainText> {
         std::mem::take(&mut self.warnings)
     }
 
@@ -225,7 +226,7 @@ impl ServerControl {
             Some(Item::State(byte)) => match State::try_from(byte) {
                 Ok(state) => self.handle_state(state),
                 Err(_) => Err(ProtocolError::NotIperf3 {
-                    text: excerpt(before),
+                    text: excerpt(before).into(),
                     role: self.reader.role(),
                 }),
             },
@@ -471,9 +472,9 @@ impl ServerControl {
         }
     }
 
-    const fn out_of_order(&self, received: String) -> ProtocolError {
+    fn out_of_order(&self, received: impl Into<PlainText>) -> ProtocolError {
         ProtocolError::OutOfOrder {
-            received,
+            received: received.into(),
             expected: self.phase.expected(),
         }
     }

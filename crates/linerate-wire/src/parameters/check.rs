@@ -106,7 +106,7 @@ impl Parameters {
 fn refused(key: &'static str, value: &impl ToString, allowed: &'static str) -> ProtocolError {
     ProtocolError::Parameter {
         key,
-        value: value.to_string(),
+        value: value.to_string().into(),
         allowed,
     }
 }
@@ -115,7 +115,7 @@ fn refused(key: &'static str, value: &impl ToString, allowed: &'static str) -> P
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (Parameters, Vec<String>) {
+    fn read(text: &str) -> (Parameters, Vec<linerate_model::plain_text::PlainText>) {
         Parameters::from_json(text.as_bytes()).unwrap()
     }
 
@@ -224,7 +224,7 @@ mod tests {
             assert!(error.contains(&format!("parameter {key} ")), "{error}");
         }
         let long = Parameters {
-            title: Some("x".repeat(8192)),
+            title: Some("x".repeat(8192).into()),
             ..good()
         };
         assert!(

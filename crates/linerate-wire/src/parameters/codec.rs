@@ -1,9 +1,10 @@
 //! The parameters as JSON, written and read.
 
+use linerate_model::plain_text::PlainText;
 use serde_json::{Map, Value, json};
 
 use super::{Extension, MAX_PARAMETERS_BYTES, Parameters, Protocol};
-use crate::error::{ProtocolError, printable};
+use crate::error::{ProtocolError, beginning};
 use crate::json::{self, Bounds, Keys};
 
 const BOUNDS: Bounds = Bounds {
@@ -97,7 +98,7 @@ impl Parameters {
 
     /// Reads a client's parameters, and what had to be ignored in them. Only the form is judged
     /// here; [`Self::check`] judges the content.
-    pub fn from_json(bytes: &[u8]) -> Result<(Self, Vec<String>), ProtocolError> {
+    pub fn from_json(bytes: &[u8]) -> Result<(Self, Vec<PlainText>), ProtocolError> {
         if bytes.len() > MAX_PARAMETERS_BYTES {
             return Err(ProtocolError::FrameTooLong {
                 message: "parameters",
@@ -201,7 +202,7 @@ fn read_extension(keys: &mut Keys<'_>) -> Option<Extension> {
     let version = inner
         .count("version")
         .and_then(|version| u32::try_from(version).ok());
-    let software = inner.text("software");
+    let software: Option<PlainText> = inner.text("software");
     let sample_ns = inner.count("sample_ns");
     let received_ns = inner.count("received_ns");
     let spin = inner.count("spin") == Some(1);
@@ -209,12 +210,12 @@ fn read_extension(keys: &mut Keys<'_>) -> Option<Extension> {
         keys.warn(text);
     }
     let (Some(version), Some(software)) = (version, software) else {
-        keys.warn("the peer's offer of linerate's extension is incomplete: ignored".to_owned());
+        keys.warn("the peer's offer of linerate's extension is incomplete: ignored");
         return None;
     };
     Some(Extension {
         version,
-        software: printable(&software, SOFTWARE_CHARS),
+        software: beginning(&software, SOFTWARE_CHARS),
         sample_ns,
         received_ns,
         spin,
@@ -247,7 +248,7 @@ fn put_text(map: &mut Map<String, Value>, key: &str, text: Option<&str>) {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (Parameters, Vec<String>) {
+    fn read(text: &str) -> (Parameters, Vec<PlainText>) {
         Parameters::from_json(text.as_bytes()).unwrap()
     }
 
@@ -257,7 +258,7 @@ mod tests {
             protocol: Protocol::Udp,
             len: 1460,
             bandwidth: 1_048_576,
-            client_version: Some("3.21".to_owned()),
+            client_version: Some("3.21".into()),
             ..Parameters::default()
         };
         assert_eq!(
@@ -312,7 +313,7 @@ mod tests {
             parameters.linerate,
             Some(Extension {
                 version: 1,
-                software: "x?".to_owned(),
+                software: r"x\u{1b}".into(),
                 sample_ns: None,
                 received_ns: None,
                 spin: false,

@@ -6,6 +6,8 @@
 mod check;
 mod codec;
 
+use linerate_model::plain_text::{PlainLines, PlainText};
+
 /// Servers since 3.18 refuse parameters of more bytes (`MAX_PARAMS_JSON_STRING`); so do we.
 pub const MAX_PARAMETERS_BYTES: usize = 8192;
 /// iperf3's default block of a TCP test, also taken where a client names none.
@@ -49,7 +51,7 @@ pub struct Extension {
     /// The version of the extension, from 1.
     pub version: u32,
     /// The program and its version, for people.
-    pub software: String,
+    pub software: PlainText,
     /// Between two samples of a stream, ns, where the client says so.
     pub sample_ns: Option<u64>,
     /// How often the client wants to be told what arrives while the test runs, ns; absent = never.
@@ -118,13 +120,13 @@ pub struct Parameters {
     /// The IPv6 flow label, 1 to 0xfffff; 0 = unset.
     pub flowlabel: u64,
     /// A title for the output.
-    pub title: Option<String>,
+    pub title: Option<PlainText>,
     /// Data for the output.
-    pub extra_data: Option<String>,
+    pub extra_data: Option<PlainLines>,
     /// The congestion control that is asked for.
-    pub congestion: Option<String>,
+    pub congestion: Option<PlainText>,
     /// The congestion control in use.
-    pub congestion_used: Option<String>,
+    pub congestion_used: Option<PlainText>,
     /// The client wants the server's output with the results.
     pub get_server_output: bool,
     /// UDP counters of 64 instead of 32 bits.
@@ -140,7 +142,7 @@ pub struct Parameters {
     /// The receiver discards in the kernel (`MSG_TRUNC`; 3.19).
     pub skip_rx_copy: bool,
     /// The client's version: `3.21`.
-    pub client_version: Option<String>,
+    pub client_version: Option<PlainText>,
     /// The offer of linerate's extension.
     pub linerate: Option<Extension>,
 }

@@ -68,10 +68,10 @@ fn parameters_are_read_and_pass() {
             bidirectional: true,
             window: 262_144,
             tos: 16,
-            title: Some("a title \"quoted\" é".to_owned()),
-            extra_data: Some("xyz".to_owned()),
-            congestion: Some("cubic".to_owned()),
-            client_version: Some("3.21+".to_owned()),
+            title: Some("a title \"quoted\" é".into()),
+            extra_data: Some("xyz".into()),
+            congestion: Some("cubic".into()),
+            client_version: Some("3.21+".into()),
             ..Parameters::default()
         }
     );

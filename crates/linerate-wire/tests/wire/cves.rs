@@ -47,7 +47,7 @@ fn greeting_server() -> ServerControl {
     server.poll_event().unwrap();
     let hello = Hello {
         version: 1,
-        software: String::new(),
+        software: "".into(),
         udp_token: None,
     };
     server.send_hello(hello).unwrap();
@@ -532,7 +532,7 @@ fn ours_in_the_wrong_place_is_refused() {
     let end = Message::End(b"{}".to_vec());
     let hello = Message::Hello(Hello {
         version: 1,
-        software: String::new(),
+        software: "".into(),
         udp_token: None,
     });
     for first in [
@@ -662,7 +662,7 @@ fn a_record_is_held_to_what_was_asked_for() {
     client.handle_input(&[9]).unwrap();
     let hello = Hello {
         version: 1,
-        software: String::new(),
+        software: "".into(),
         udp_token: None,
     };
     client

@@ -32,7 +32,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
         o.map(
             |(version, software, [sample_ns, received_ns], spin)| Extension {
                 version,
-                software,
+                software: software.into(),
                 sample_ns,
                 received_ns,
                 spin,
@@ -77,12 +77,12 @@ fn parameters() -> impl Strategy<Value = Parameters> {
                 zerocopy: flags[9],
                 dont_fragment: flags[10],
                 skip_rx_copy: flags[11],
-                title: texts.0,
-                extra_data: texts.1,
-                congestion: texts.2,
-                congestion_used: texts.3,
+                title: texts.0.map(Into::into),
+                extra_data: texts.1.map(Into::into),
+                congestion: texts.2.map(Into::into),
+                congestion_used: texts.3.map(Into::into),
                 authtoken: texts.4,
-                client_version: texts.5,
+                client_version: texts.5.map(Into::into),
                 linerate,
             }
         },
@@ -123,9 +123,9 @@ fn any_results() -> impl Strategy<Value = Results> {
                 cpu_util_user: cpu[1],
                 cpu_util_system: cpu[2],
                 sender_has_retransmits,
-                congestion_used,
+                congestion_used: congestion_used.map(Into::into),
                 server_output_json: json.then(|| serde_json::json!({ "start": [1, "x"] })),
-                server_output_text: output,
+                server_output_text: output.map(Into::into),
                 streams,
             },
         )
@@ -138,7 +138,7 @@ fn wire() -> impl Strategy<Value = Vec<u8>> {
     ]);
     let hello = Message::Hello(Hello {
         version: 1,
-        software: "x".to_owned(),
+        software: "x".into(),
         udp_token: None,
     });
     let messages = vec![
@@ -229,7 +229,7 @@ proptest! {
             while let Some(event) = server.poll_event() {
                 let _ = match event {
                     ServerEvent::Parameters { .. } => server.send_hello(
-                        Hello { version: 1, software: String::new(), udp_token: None }
+                        Hello { version: 1, software: "".into(), udp_token: None }
                     ),
                     ServerEvent::Ping { n } => server.send_pong(n, Nanos(1), Nanos(2)),
                     ServerEvent::Ready => server.create_streams().and_then(|()| server.start_test()),

@@ -22,7 +22,7 @@ pub(crate) struct Session {
 pub(crate) fn offer() -> Parameters {
     let linerate = Some(Extension {
         version: 1,
-        software: "linerate test".to_owned(),
+        software: "linerate test".into(),
         sample_ns: Some(10_000_000),
         received_ns: None,
         spin: false,
@@ -137,7 +137,7 @@ impl Session {
                     let software = "linerate test".to_owned();
                     let hello = Hello {
                         version: 1,
-                        software,
+                        software: software.into(),
                         udp_token: Some([9; 16]),
                     };
                     server.send_hello(hello).unwrap();

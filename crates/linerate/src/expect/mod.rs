@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &ExpectArguments, printer: &mut Printer) -> Result<
         expect(&asked, &settings(&facts)).map_err(|error| Failure::Usage(error.to_string()))?;
     answer.notes.extend(assumed);
     if arguments.json {
-        printer.line(&document(&answer))?;
+        printer.json(&document(&answer))?;
     } else {
         printer.print(&report(&answer))?;
     }

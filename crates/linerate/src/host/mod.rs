@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: HostArguments, printer: &Printer) -> Result<(), Fai
 fn show(arguments: &ShowArguments, printer: &Printer) -> Result<(), Failure> {
     let facts = facts_of(arguments.root.as_deref())?;
     if arguments.json {
-        printer.line(&report::facts_document(&facts))?;
+        printer.json(&report::facts_document(&facts))?;
     } else {
         printer.print(&report::facts_report(&facts, arguments.all))?;
     }
@@ -63,7 +63,7 @@ fn audit(arguments: &AuditArguments, printer: &Printer) -> Result<(), Failure> {
     };
     let audit = linerate_tune::audit(&facts, earlier.as_ref(), &target).map_err(Failure::Usage)?;
     if arguments.json {
-        printer.line(&report::audit_document(&audit))?;
+        printer.json(&report::audit_document(&audit))?;
     } else {
         printer.print(&report::audit_report(&audit, arguments.all))?;
     }
@@ -78,7 +78,7 @@ fn diff(arguments: &DiffArguments, printer: &Printer) -> Result<(), Failure> {
     let (a, b) = (read(&arguments.a)?, read(&arguments.b)?);
     let differences = linerate_tune::difference::compare(&a, &b);
     if arguments.json {
-        printer.line(&report::difference_document(&differences))?;
+        printer.json(&report::difference_document(&differences))?;
     } else {
         let name = |facts: &HostFacts, file: &Path| {
             let name = facts.system.hostname.known().cloned();

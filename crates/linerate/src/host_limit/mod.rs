@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &SelfArguments, printer: &Printer) -> Result<(), Fa
     let signals = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
     let limit = measure(arguments.time, &signals[0], printer)?;
     if arguments.json {
-        printer.line(&document(&limit))?;
+        printer.json(&document(&limit))?;
     } else {
         printer.print(&report(&limit))?;
     }

@@ -120,7 +120,7 @@ impl Runs<'_> {
             Err(why) => return Ok((failed(kind, why), None)),
         };
         if let Outcome::Failed { error } = &record.outcome {
-            return Ok((failed(kind, error.clone()), None));
+            return Ok((failed(kind, error.to_string()), None));
         }
         let mut carried = carried(kind, &record);
         carried.cpu_time = cpu_time(before, after, &record);

@@ -148,13 +148,13 @@ impl Draft {
             Meaning::Client => self.connect_to(found)?,
             Meaning::Bind => {
                 let (address, device) = split_device(&found.text());
-                self.plan.bind = Some(address);
-                self.plan.bind_device = device.or(self.plan.bind_device.take());
+                self.plan.bind = Some(address.into());
+                self.plan.bind_device = device.map(Into::into).or(self.plan.bind_device.take());
             }
-            Meaning::BindDevice => self.plan.bind_device = Some(found.text()),
-            Meaning::Congestion => self.plan.congestion = Some(found.text()),
-            Meaning::Title => self.plan.title = Some(found.text()),
-            Meaning::ExtraData => self.plan.extra_data = Some(found.text()),
+            Meaning::BindDevice => self.plan.bind_device = Some(found.text().into()),
+            Meaning::Congestion => self.plan.congestion = Some(found.text().into()),
+            Meaning::Title => self.plan.title = Some(found.text().into()),
+            Meaning::ExtraData => self.plan.extra_data = Some(found.text().into()),
             Meaning::Username => client.username = Some(found.text()),
             Meaning::RsaPublicKeyPath => client.rsa_public_key_path = Some(found.path()),
             Meaning::RsaPrivateKeyPath => server.rsa_private_key_path = Some(found.path()),
@@ -416,8 +416,8 @@ impl Draft {
     fn connect_to(&mut self, found: &Found) -> Result<(), Error> {
         self.become_side(Side::Client, found)?;
         let (host, device) = split_device(&found.text());
-        self.plan.host = host;
-        self.plan.bind_device = device.or(self.plan.bind_device.take());
+        self.plan.host = host.into();
+        self.plan.bind_device = device.map(Into::into).or(self.plan.bind_device.take());
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use linerate_kernel::{clock, process};
+use linerate_model::plain_text::{for_terminal, json_for_terminal};
 
 use crate::action::Failure;
 use crate::iperf3_arguments::Iperf3Common;
@@ -16,6 +17,7 @@ pub(super) struct Output {
     printer: Printer,
     log: Option<Mutex<File>>,
     timestamps: Option<String>,
+    json: bool,
 }
 
 impl Output {
@@ -38,6 +40,7 @@ impl Output {
             printer: Printer::new(),
             log,
             timestamps,
+            json: common.json,
         })
     }
 
@@ -63,14 +66,23 @@ impl Output {
         text
     }
 
-    /// Writes text as it is.
+    /// Writes text.
     pub(super) fn write(&self, text: &str) -> io::Result<()> {
-        match &self.log {
-            Some(log) => log
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .write_all(text.as_bytes()),
-            None => self.printer.print(text),
-        }
+        let Some(log) = &self.log else {
+            return if self.json {
+                self.printer.json(text.trim_end_matches('\n'))
+            } else {
+                self.printer.print(text)
+            };
+        };
+        // Whoever reads the file does so on a terminal.
+        let text = if self.json {
+            json_for_terminal(text)
+        } else {
+            for_terminal(text, false)
+        };
+        log.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .write_all(text.as_bytes())
     }
 }

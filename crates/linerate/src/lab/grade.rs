@@ -117,10 +117,10 @@ fn print(
     printer: &Printer,
 ) -> Result<(), Failure> {
     match (remedies, json) {
-        (None, true) => printer.line(&serde_json::json!(grades).to_string())?,
+        (None, true) => printer.json(&serde_json::json!(grades).to_string())?,
         (Some(remedies), true) => {
             let document = serde_json::json!({ "scenarios": grades, "remedies": remedies });
-            printer.line(&document.to_string())?;
+            printer.json(&document.to_string())?;
         }
         (None, false) => printer.print(&grades.text())?,
         (Some(remedies), false) => {

@@ -76,7 +76,7 @@ fn run_one(arguments: &RunArguments, printer: &Printer) -> Result<(), Failure> {
     };
     let ran = run::run(&scenario, isolation, &options, &signals)?;
     if arguments.json {
-        printer.line(&document(&scenario, &ran).to_string())?;
+        printer.json(&document(&scenario, &ran).to_string())?;
     } else {
         printer.print(&format!("\n{}", text::report(&scenario, &ran.lab)))?;
     }

@@ -106,7 +106,7 @@ pub(super) fn run(arguments: &SelfcheckArguments, printer: &Printer) -> Result<(
         }
     }
     if arguments.json {
-        printer.line(&serde_json::json!({ "seed": seed, "checks": all }).to_string())?;
+        printer.json(&serde_json::json!({ "seed": seed, "checks": all }).to_string())?;
     } else {
         printer.print(&table(&all))?;
         printer.line(&format!("seed {seed}"))?;

@@ -221,7 +221,7 @@ pub(super) fn list(arguments: &ListArguments, printer: &Printer) -> Result<(), F
     }
     let all = noted.up;
     if arguments.json {
-        return Ok(printer.line(&serde_json::json!(all).to_string())?);
+        return Ok(printer.json(&serde_json::json!(all).to_string())?);
     }
     for held in &all {
         printer.line(&format!(

@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &ProveArguments, printer: &Printer) -> Result<(), F
     drop(place);
     let told = Told::of(proof, &kinds);
     if arguments.json {
-        printer.line(&told.document.to_string())?;
+        printer.json(&told.document.to_string())?;
     } else {
         printer.print(&told.text)?;
     }

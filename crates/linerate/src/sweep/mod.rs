@@ -272,7 +272,7 @@ fn print(
     printer: &Printer,
 ) -> Result<(), Failure> {
     if arguments.json {
-        printer.line(&document(results).to_string())?;
+        printer.json(&document(results).to_string())?;
     } else if arguments.csv {
         printer.print(&sweep::csv(sweep, rows))?;
     } else {

@@ -90,7 +90,7 @@ fn dry_run(
     printer: &Printer,
 ) -> Result<(), Failure> {
     if arguments.json {
-        printer.line(&report::plan_document(plan))?;
+        printer.json(&report::plan_document(plan))?;
     } else {
         printer.print(&report::plan_report(plan))?;
     }
@@ -125,7 +125,7 @@ fn proven(
     if !arguments.json {
         printer.print(&format!("{}\n", told.text))?;
     } else if !gain {
-        printer.line(&told.document.to_string())?;
+        printer.json(&told.document.to_string())?;
     }
     if gain {
         return Ok(Some(told.document));
@@ -204,12 +204,12 @@ impl Around<'_> {
         }
         let document = report::set_document(&view, probes);
         let Some(proof) = &self.proof else {
-            return Ok(self.printer.line(&document)?);
+            return Ok(self.printer.json(&document)?);
         };
         let failed = |error| Failure::File(format!("cannot write JSON: {error}"));
         let mut document: serde_json::Value = serde_json::from_str(&document).map_err(failed)?;
         document["proof"] = proof["proof"].clone();
-        Ok(self.printer.line(&document.to_string())?)
+        Ok(self.printer.json(&document.to_string())?)
     }
 }
 

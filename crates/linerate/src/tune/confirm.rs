@@ -33,7 +33,7 @@ pub(super) fn run(arguments: &SetArguments, printer: &Printer) -> Result<(), Fai
     }
     let view = set.view(now());
     if arguments.json {
-        printer.line(&report::set_document(&view, &[]))?;
+        printer.json(&report::set_document(&view, &[]))?;
     } else {
         printer.print(&report::set_report(&view, &[]))?;
     }

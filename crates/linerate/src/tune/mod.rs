@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: TuneArguments, printer: &Printer) -> Result<(), Fai
 fn show_plan(arguments: &PlanArguments, printer: &Printer) -> Result<(), Failure> {
     let (plan, _) = plan_for(&arguments.wishes, &files_below(arguments.root.as_deref())?)?;
     if arguments.json {
-        printer.line(&report::plan_document(&plan))?;
+        printer.json(&report::plan_document(&plan))?;
     } else {
         printer.print(&report::plan_report(&plan))?;
     }

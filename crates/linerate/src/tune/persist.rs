@@ -111,7 +111,7 @@ fn tell(
     let written = !arguments.dry_run;
     if arguments.json {
         let document = report::persist_document(written, &files, &left_out, &kept.warnings);
-        printer.line(&document)?;
+        printer.json(&document)?;
     } else {
         let text = report::persist_report(written, &files, &left_out, &kept.warnings);
         printer.print(&text)?;
@@ -335,7 +335,7 @@ fn remove(arguments: &PersistArguments, place: &Place, printer: &Printer) -> Res
     let told = irqbalance::after_removal(&names);
     if arguments.json {
         let document = report::removed_document(!arguments.dry_run, &files, told.as_slice());
-        return Ok(printer.line(&document)?);
+        return Ok(printer.json(&document)?);
     }
     if files.is_empty() {
         printer.line("Nothing was persisted.")?;

@@ -195,7 +195,7 @@ fn refuse_running(set: &ChangeSet, place: &Place) -> Result<(), Failure> {
 fn show(set: &ChangeSet, json: bool, printer: &Printer) -> Result<(), Failure> {
     let view = set.view(now());
     if json {
-        printer.line(&report::set_document(&view, &[]))?;
+        printer.json(&report::set_document(&view, &[]))?;
     } else {
         printer.print(&report::set_report(&view, &[]))?;
     }

@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &ShowArguments, printer: &Printer) -> Result<(), Fa
         }
     }
     if arguments.json {
-        printer.line(&report::sets_document(&views))?;
+        printer.json(&report::sets_document(&views))?;
     } else {
         printer.print(&report::sets_report(&views))?;
     }

@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &ShowArguments, printer: &Printer) -> Result<(), Fa
     let beside = others(&place, &facts)?;
     let verification = verify::verify(&sets, &facts, &mut *place.settings(), &texts, &beside);
     if arguments.json {
-        printer.line(&report::verification_document(&verification))?;
+        printer.json(&report::verification_document(&verification))?;
     } else {
         printer.print(&report::verification_report(&verification))?;
     }

@@ -156,7 +156,7 @@ fn a_test_cut_off_with_ctrl_c_is_complete_and_balanced_at_both_ends() {
         }
         let kept = folder.records();
         assert_eq!(kept.len(), 1, "{words}");
-        assert_eq!(document["cookie"], kept[0].cookie, "{words}");
+        assert_eq!(document["cookie"], *kept[0].cookie, "{words}");
     }
 }
 

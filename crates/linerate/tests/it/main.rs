@@ -27,6 +27,8 @@ mod explain;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod foreign_text;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod host;

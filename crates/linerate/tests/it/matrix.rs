@@ -159,7 +159,7 @@ fn linerate_and_linerate_agree_to_the_byte_in_every_cell() {
             "{:?}",
             book.broken().collect::<Vec<_>>()
         );
-        assert_eq!(document["cookie"], kept.cookie);
+        assert_eq!(document["cookie"], *kept.cookie);
         for flow in cell.flows() {
             let total = &page(&document, *flow)["total"];
             let (written, read) = (number(total, "/written"), number(total, "/read"));

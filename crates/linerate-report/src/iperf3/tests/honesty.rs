@@ -189,7 +189,7 @@ fn what_is_not_known_is_not_a_zero() {
     );
 
     record.outcome = Outcome::Failed {
-        error: "unable to receive results: timed out".to_owned(),
+        error: "unable to receive results: timed out".into(),
     };
     assert_eq!(
         document(&record)["error"],
@@ -267,7 +267,7 @@ fn a_peers_broken_json_does_not_break_ours() {
         record(&plan(), Role::Client, Traffic::default()),
         Role::Server,
     );
-    record.peer_results.as_mut().unwrap().output_json = Some("{\"start\": oops".to_owned());
+    record.peer_results.as_mut().unwrap().output_json = Some("{\"start\": oops".into());
     let settings = Iperf3Settings {
         get_server_output: true,
         ..settings(&record)

@@ -148,8 +148,8 @@ fn options_that_show_have_iperf3s_keys_and_types() {
     let asked = document(&record(&asked, Role::Client, Traffic::default()));
     compare("rate", captured!("tcp_rate.client"), &asked, &[]);
     let titled = Plan {
-        title: Some("hello".to_owned()),
-        extra_data: Some("more".to_owned()),
+        title: Some("hello".into()),
+        extra_data: Some("more".into()),
         ..plan()
     };
     let titled = document(&record(&titled, Role::Client, Traffic::default()));
@@ -157,7 +157,7 @@ fn options_that_show_have_iperf3s_keys_and_types() {
 
     let mut told = record(&plan(), Role::Client, Traffic::default());
     told.peer_results = Some(PeerResults {
-        output_text: Some("text".to_owned()),
+        output_text: Some("text".into()),
         ..PeerResults::default()
     });
     let settings = Iperf3Settings {

@@ -313,12 +313,12 @@ fn a_whole_text_to_the_letter() {
 #[test]
 fn formats_titles_and_the_servers_output_show() {
     let titled = Plan {
-        title: Some("hello".to_owned()),
+        title: Some("hello".into()),
         ..plan()
     };
     let mut record = record(&titled, Role::Client, Traffic::default());
     record.peer_results = Some(PeerResults {
-        output_text: Some("Accepted\nmore\n".to_owned()),
+        output_text: Some("Accepted\nmore\n".into()),
         ..PeerResults::default()
     });
     let asked = Iperf3Settings {

@@ -166,7 +166,7 @@ fn interval(record: &RunRecord, end: &EndRecord, from: u64, to: u64) -> Interval
 pub(super) fn settings(record: &RunRecord) -> Iperf3Settings {
     Iperf3Settings {
         system_info: "Linux host 6.18.5 #1 SMP x86_64".to_owned(),
-        title: record.plan.title.clone(),
+        title: record.plan.title.as_deref().map(str::to_owned),
         ..Iperf3Settings::new(record.written_by)
     }
 }

@@ -144,7 +144,7 @@ fn print_document(
     };
     let text = serde_json::to_string(&document)
         .map_err(|error| Failure::File(format!("cannot write JSON: {error}")))?;
-    Ok(printer.line(&text)?)
+    Ok(printer.json(&text)?)
 }
 
 fn print_plan(

@@ -142,6 +142,26 @@ impl Drop for Folder {
     }
 }
 
+/// A text that acts on a terminal by each class of character, as a hostile peer would write it.
+pub(crate) const HOSTILE: &str = "x\u{7}\u{1b}[2J\r\u{7f}\u{9b}31m\u{9d}0;t\u{9c}\u{61c}\u{200e}\u{200f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2066}\u{2069}\nforged";
+
+/// No character of these classes is in the text, where lines may have ends and tabs.
+#[track_caller]
+pub(crate) fn assert_harmless(text: &str, what: &str) {
+    let acts = |c: char| {
+        let mark = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        mark || (c.is_control() && !matches!(c, '\n' | '\t'))
+    };
+    if let Some(at) = text.find(acts) {
+        let around = text[..at].char_indices().rev().nth(60);
+        let from = around.map_or(0, |(from, _)| from);
+        let rest: String = text[from..].chars().take(120).collect();
+        panic!("{what}: a raw character in {rest:?}");
+    }
+    let forged = text.lines().find(|line| line.starts_with("forged"));
+    assert_eq!(forged, None, "{what}: a line was forged");
+}
+
 /// Reads a record.
 pub(crate) fn record(path: &Path) -> RunRecord {
     let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

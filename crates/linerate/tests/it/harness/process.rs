@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{LINERATE, wait_until};
+use super::{LINERATE, assert_harmless, wait_until};
 
 /// A process that is killed when this is dropped.
 #[derive(Debug)]
@@ -189,6 +189,14 @@ impl Done {
             self.out,
             self.error
         );
+        self
+    }
+
+    /// Nothing of a hostile peer's text reaches the terminal raw, on either output.
+    #[track_caller]
+    pub(crate) fn harmless(self) -> Self {
+        assert_harmless(&self.out, &self.what);
+        assert_harmless(&self.error, &self.what);
         self
     }
 

@@ -5,6 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+const DISPLAY_RESULTS: u8 = 14;
+const LINERATE: u8 = 76;
 pub(crate) const TEST_START: u8 = 1;
 pub(crate) const TEST_RUNNING: u8 = 2;
 pub(crate) const TEST_END: u8 = 4;
@@ -150,5 +152,92 @@ impl RawServer {
     /// Waits until the client has gone.
     pub(crate) fn hold(&mut self) -> std::io::Result<()> {
         std::io::copy(&mut self.stream, &mut std::io::sink()).map(drop)
+    }
+}
+
+/// What a server says in tests of one TCP stream from the client.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    /// The JSON of its results.
+    pub(crate) results: String,
+    /// As a linerate: the JSON of its hello and of its half of the record.
+    pub(crate) linerate: Option<[String; 2]>,
+}
+
+impl Answers {
+    /// Answers one client after the other until the process ends; gives back the port.
+    pub(crate) fn serve(self) -> u16 {
+        RawServer::start(move |server| self.answer(server))
+    }
+
+    fn answer(&self, server: &mut RawServer) -> std::io::Result<()> {
+        let RawServer {
+            stream: control,
+            listener,
+        } = server;
+        control.write_all(&[PARAM_EXCHANGE])?;
+        frame(control)?;
+        if let Some([hello, _]) = &self.linerate {
+            say(control, &format!(r#"{{"hello":{hello}}}"#))?;
+            pongs_until(control, "ready")?;
+        }
+        control.write_all(&[CREATE_STREAMS])?;
+        let (mut data, _) = listener.accept()?;
+        let reading = std::thread::spawn(move || std::io::copy(&mut data, &mut std::io::sink()));
+        control.write_all(&[TEST_START, TEST_RUNNING])?;
+        while byte(control)? == LINERATE {
+            frame(control)?;
+        }
+        control.write_all(&[EXCHANGE_RESULTS])?;
+        frame(control)?;
+        control.write_all(&framed(&self.results))?;
+        if let Some([_, half]) = &self.linerate {
+            pongs_until(control, "end_request")?;
+            say(control, &format!(r#"{{"end":{half}}}"#))?;
+        }
+        control.write_all(&[DISPLAY_RESULTS])?;
+        byte(control)?;
+        drop(reading.join());
+        Ok(())
+    }
+}
+
+fn byte(stream: &mut TcpStream) -> std::io::Result<u8> {
+    let mut byte = [0];
+    stream.read_exact(&mut byte)?;
+    Ok(byte[0])
+}
+
+/// A message that has its length before it.
+fn frame(stream: &mut TcpStream) -> std::io::Result<String> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length)?;
+    let mut message = vec![0; u32::from_be_bytes(length) as usize];
+    stream.read_exact(&mut message)?;
+    Ok(String::from_utf8_lossy(&message).into_owned())
+}
+
+fn framed(text: &str) -> Vec<u8> {
+    let length = u32::try_from(text.len()).unwrap();
+    [&length.to_be_bytes(), text.as_bytes()].concat()
+}
+
+fn say(stream: &mut TcpStream, message: &str) -> std::io::Result<()> {
+    stream.write_all(&[&[LINERATE], framed(message).as_slice()].concat())
+}
+
+/// Answers a linerate's questions about the clock until it says something else.
+fn pongs_until(stream: &mut TcpStream, last: &str) -> std::io::Result<()> {
+    loop {
+        assert_eq!(byte(stream)?, LINERATE);
+        let message: serde_json::Value = serde_json::from_str(&frame(stream)?)?;
+        if message.get(last).is_some() {
+            return Ok(());
+        }
+        let n = &message["ping"]["n"];
+        say(
+            stream,
+            &format!(r#"{{"pong":{{"n":{n},"received_ns":1000,"sent_ns":2000}}}}"#),
+        )?;
     }
 }
