@@ -1,8 +1,8 @@
 //! Files below a folder that stands for `/`.
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::{self, Write as _};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
@@ -59,7 +59,14 @@ impl Root {
 
     /// A file's text, with the error of the system.
     pub(crate) fn whole_text(&self, path: &str) -> io::Result<String> {
-        std::fs::read_to_string(self.resolved(path)?)
+        let mut text = String::new();
+        let file = File::open(self.resolved(path)?)?;
+        file.take(LONGEST + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > LONGEST {
+            let why = format!("it is longer than {LONGEST} bytes");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+        }
+        Ok(text)
     }
 
     /// Gives a file that is there another text, in one call, as files of the kernel want it.

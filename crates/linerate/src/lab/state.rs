@@ -13,6 +13,7 @@ use linerate_lab::scenario::{Family, Scenario};
 use serde::{Deserialize, Serialize};
 
 use crate::action::Failure;
+use crate::input;
 
 /// The longest name of a path.
 const LONGEST_NAME: usize = 64;
@@ -167,7 +168,7 @@ impl Folder {
     /// What is noted under this name.
     pub(super) fn look(&self, name: &str) -> Result<Note, Failure> {
         check_name(name)?;
-        Ok(match fs::read(self.file(name)) {
+        Ok(match input::bytes(&self.file(name), input::NOTED) {
             Err(error) if error.kind() == ErrorKind::NotFound => Note::Absent,
             Err(error) => Note::Unreadable(error.to_string()),
             Ok(bytes) => match serde_json::from_slice::<Held>(&bytes) {
@@ -244,7 +245,7 @@ impl Folder {
     /// Forgets a path, not another one that took its name since.
     pub(super) fn forget(&self, held: &Held) -> Result<(), Failure> {
         self.locked(|| {
-            let noted = fs::read(self.file(&held.name)).ok();
+            let noted = input::bytes(&self.file(&held.name), input::NOTED).ok();
             let noted = noted.and_then(|bytes| serde_json::from_slice::<Held>(&bytes).ok());
             if noted.is_some_and(|noted| noted.is_same_process(held)) {
                 self.remove(&held.name)?;

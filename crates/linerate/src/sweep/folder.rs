@@ -9,6 +9,7 @@ use linerate_experiment::sweep::{self, Row};
 use serde::{Deserialize, Serialize};
 
 use crate::action::Failure;
+use crate::input;
 
 /// What the sweep was begun with.
 const BEGUN: &str = "sweep.json";
@@ -62,7 +63,7 @@ impl Folder {
         if !linerate_kernel::file::try_lock(&file).map_err(fail)? {
             let mut holder = String::new();
             // Written right after the lock was had: in between there is none to name.
-            drop(file.read_to_string(&mut holder));
+            drop((&file).take(64).read_to_string(&mut holder));
             let holder = match holder.trim() {
                 "" => String::new(),
                 id => format!(" (process {id})"),
@@ -81,7 +82,7 @@ impl Folder {
     /// What it was begun with; `None` where nothing was.
     pub(super) fn texts(&self) -> Result<Option<Texts>, Failure> {
         let file = self.path.join(BEGUN);
-        let bytes = match fs::read(&file) {
+        let bytes = match input::bytes(&file, input::NOTED) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed("read", &file, &error)),
@@ -112,7 +113,7 @@ impl Folder {
     /// The runs that were made. A last line that was cut short by the end of the machine is taken away.
     pub(super) fn rows(&self) -> Result<Vec<Row>, Failure> {
         let file = self.path.join(RUNS);
-        let text = match fs::read_to_string(&file) {
+        let text = match input::string(&file, input::NOTED) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(failed("read", &file, &error)),
@@ -135,7 +136,7 @@ impl Folder {
             .append(true)
             .open(&path)
             .map_err(fail)?;
-        let text = fs::read(&path).map_err(fail)?;
+        let text = input::bytes(&path, input::NOTED).map_err(fail)?;
         let whole = text.iter().rposition(|byte| *byte == b'\n');
         let whole = whole.map_or(0, |end| end as u64 + 1);
         if whole < text.len() as u64 {

@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::place::files_below;
 use crate::action::Failure;
 use crate::host::facts_of;
+use crate::input;
 use crate::printer::Printer;
 use arguments::{InterfacesApply, InterfacesArguments, InterfacesCommand, InterfacesStatus, Place};
 use effects::Guest;
@@ -214,8 +215,7 @@ impl Files {
 
     fn declaration(&self) -> Result<Declaration, Failure> {
         let name = self.declaration.display().to_string();
-        let text = std::fs::read_to_string(&self.declaration)
-            .map_err(|error| Failure::File(format!("cannot read {name}: {error}")))?;
+        let text = input::text(&self.declaration, input::WRITTEN)?;
         guest::declaration::parse(&name, &text).map_err(|error| Failure::File(error.to_string()))
     }
 
