@@ -2,6 +2,7 @@
 
 use linerate_experiment::counter_test;
 use linerate_explain::explain;
+use linerate_model::bounds::Extent;
 use linerate_model::evidence::Evidence;
 use linerate_model::record::{Kind, RunRecord};
 use linerate_report::compare::{self, Comparison, Side};
@@ -11,8 +12,15 @@ use linerate_report::text::{self, Style};
 use linerate_report::view::RunView;
 use linerate_report::{json, record, stream, svg};
 
+/// Samples of an input at most: as many as the program reads take long, and no other path.
+pub(crate) const MOST_SAMPLES: usize = 1 << 20;
+
 /// Feeds one input.
 pub fn run(data: &[u8]) {
+    let extent = serde_json::from_slice::<Extent>(data);
+    if extent.is_ok_and(|extent| extent.samples() > MOST_SAMPLES) {
+        return;
+    }
     if record::kind_of(data) == Some(Kind::Observation) {
         let Ok(seen) = observation::from_json(data) else {
             return;

@@ -39,12 +39,7 @@ struct OfEnd {
 
 impl OfEnd {
     fn cells(&self) -> usize {
-        let of_streams = self
-            .streams
-            .iter()
-            .filter_map(|stream| stream.samples.as_ref());
-        let all = of_streams.chain(&self.counters).map(|of| of.0);
-        all.fold(0, usize::saturating_add)
+        cells(&self.streams, self.counters.as_ref())
     }
 }
 
@@ -73,19 +68,26 @@ impl Extent {
     ///
     /// # Errors
     /// The limit that it goes beyond, by name.
-    pub fn check(self) -> Result<(), RecordError> {
-        let ends = || [&self.client, &self.server].into_iter().flatten();
-        let streams = ends().map(|end| end.streams.len()).max().unwrap_or(0);
+    pub fn check(&self) -> Result<(), RecordError> {
+        let ends = [&self.client, &self.server].into_iter().flatten();
+        let streams = ends.map(|end| end.streams.len()).max().unwrap_or(0);
         limit("streams of one end", streams, MAX_STREAMS_OF_AN_END)?;
         limit("connections", self.connections.len(), MAX_CONNECTIONS)?;
-        let of_ends = ends().map(OfEnd::cells).fold(0, usize::saturating_add);
-        let seen = OfEnd {
-            streams: self.connections,
-            counters: self.counters,
-        };
-        let sum = of_ends.saturating_add(seen.cells());
-        limit("samples (rows times columns)", sum, MAX_CELLS)
+        limit("samples (rows times columns)", self.samples(), MAX_CELLS)
     }
+
+    /// The cells (rows times columns) of all its series together.
+    pub fn samples(&self) -> usize {
+        let ends = [&self.client, &self.server].into_iter().flatten();
+        let seen = cells(&self.connections, self.counters.as_ref());
+        ends.map(OfEnd::cells).fold(seen, usize::saturating_add)
+    }
+}
+
+fn cells(streams: &[OfStream], counters: Option<&Cells>) -> usize {
+    let of_streams = streams.iter().filter_map(|stream| stream.samples.as_ref());
+    let all = of_streams.chain(counters).map(|of| of.0);
+    all.fold(0, usize::saturating_add)
 }
 
 /// Refuses a record of more bytes than [`MAX_RECORD_BYTES`].
