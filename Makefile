@@ -3,7 +3,11 @@
 PROFILE ?= release
 LINERATE = $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/linerate
 
-.PHONY: build try test test-vm test-vm-matrix deps vm-deps check grade accuracy kill attack selfcheck fuzz bench bench-check
+# The fuzz crate is a workspace of its own, built without libFuzzer here.
+FUZZ_CRATE = cd fuzz && CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),../target/fuzz)
+FUZZ_FLAGS = --no-default-features --locked --profile seeds
+
+.PHONY: build try test seeds test-vm test-vm-matrix deps vm-deps check grade accuracy kill attack selfcheck fuzz bench bench-check
 
 build:
 	cargo build --profile $(PROFILE) --locked -p linerate
@@ -17,7 +21,13 @@ try: build
 # IPERF3_NEW=/path/to/iperf3 runs the matrix with that iperf3 too.
 test: deps vm-deps check
 	cargo test --workspace --locked --profile fast --no-fail-fast
+	$(MAKE) seeds
 	$(MAKE) test-vm
+
+# Runs every fuzz target ten seconds on its seeds and on changes of them, with stable Rust: two minutes on two CPUs.
+seeds:
+	$(FUZZ_CRATE) cargo test --lib $(FUZZ_FLAGS) mutate
+	$(FUZZ_CRATE) cargo run --example seeds $(FUZZ_FLAGS) -- 10
 
 # Guests of QEMU, with or without KVM: audits, settings kept over a boot, rollbacks. Ten minutes at most; where
 # QEMU or Debian's kernels cannot be had, each test says that it was skipped and why.
@@ -53,6 +63,8 @@ check:
 	cargo fmt --all --check
 	cargo clippy --workspace --locked --all-targets --profile fast -- -D warnings
 	cargo clippy --locked --profile fast -p linerate --test vm -- -D warnings
+	$(FUZZ_CRATE) cargo fmt --check
+	$(FUZZ_CRATE) cargo clippy --all-targets $(FUZZ_FLAGS) -- -D warnings
 
 deps:
 	scripts/test-deps.sh
@@ -60,7 +72,8 @@ deps:
 vm-deps:
 	scripts/vm-deps.sh
 
-# Runs every fuzz target for FUZZ_SECONDS; needs nightly Rust and cargo-fuzz.
+# Runs every fuzz target for FUZZ_SECONDS each (600 unless given), PARALLEL=n of them at once, and prints a table.
+# Nightly Rust and cargo-fuzz are installed where they are missing.
 fuzz:
 	scripts/fuzz.sh $(or $(FUZZ_SECONDS),600)
 

@@ -1,15 +1,4 @@
-//! A message between two linerates: what is read can be written and read again.
+//! libFuzzer's inputs for [`linerate_fuzz::extension`].
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use linerate_wire::extension::Message;
-
-fuzz_target!(|data: &[u8]| {
-    let Ok(message) = Message::from_json(data) else {
-        return;
-    };
-    assert_eq!(
-        Message::from_json(&message.to_json()).expect("ours are readable"),
-        message
-    );
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| linerate_fuzz::extension::run(data));

@@ -14,6 +14,7 @@
 pub mod apportion;
 pub mod audit;
 pub mod bars;
+pub mod bounds;
 pub mod capture;
 pub mod change_set;
 pub mod clock;

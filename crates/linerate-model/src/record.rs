@@ -521,6 +521,18 @@ pub enum RecordError {
         /// Its version.
         found: u64,
     },
+    /// More of something than this build reads.
+    #[error(
+        "the record has {found} {what}, more than the {most} that are read; keep fewer (--sample, -t, -P)"
+    )]
+    TooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much there is of it.
+        found: usize,
+        /// The limit.
+        most: usize,
+    },
     /// No record at all.
     #[error("this is no linerate record, or it is damaged or cut short: {reason}")]
     NotARecord {
@@ -632,15 +644,6 @@ impl Flow {
     }
 }
 
-/// A series' place in a half of a record.
-struct Cells(usize);
-
-impl<'de> Deserialize<'de> for Cells {
-    fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        Series::cells_of(input).map(Self)
-    }
-}
-
 impl EndRecord {
     /// The same with one in `factor` of its samples and readings, and the last ones, saying so.
     #[must_use]
@@ -672,27 +675,6 @@ impl EndRecord {
         counted.or_else(|| self.counters.growth("qdisc.drops"))
     }
 
-    /// How many cells all its series together would have, without reading them; see
-    /// [`Series::cells_of`].
-    pub fn cells_of<'de, D: serde::Deserializer<'de>>(input: D) -> Result<usize, D::Error> {
-        #[derive(Deserialize)]
-        struct Stream {
-            #[serde(default)]
-            samples: Option<Cells>,
-        }
-        #[derive(Deserialize)]
-        struct Half {
-            #[serde(default)]
-            streams: Vec<Stream>,
-            #[serde(default)]
-            counters: Option<Cells>,
-        }
-        let half = Half::deserialize(input)?;
-        let streams = half.streams.into_iter().filter_map(|stream| stream.samples);
-        let all = streams.chain(half.counters);
-        Ok(all.fold(0, |sum, Cells(cells)| sum.saturating_add(cells)))
-    }
-
     /// The streams of one direction.
     pub fn streams_of(&self, flow: Flow) -> impl Iterator<Item = &StreamRecord> {
         self.streams
@@ -703,23 +685,5 @@ impl EndRecord {
     /// A stream by its id.
     pub fn stream(&self, id: u32) -> Option<&StreamRecord> {
         self.streams.iter().find(|stream| stream.id == id)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_few_bytes_that_say_many_millions_are_counted_before_they_are_read() {
-        let bomb = r#"{"role":"server","streams":[
-            {"samples":{"rows":4000000,"at_ns":{"first":0,"steps":[[1,3999999]]},"columns":{"a":{"first":0,"steps":[[0,3999999]]}}}},
-            {"samples":{"rows":18446744073709551615,"columns":{}}}],
-            "counters":{"rows":10,"columns":{"x":{"first":1}}}}"#;
-        let cells = EndRecord::cells_of(&mut serde_json::Deserializer::from_str(bomb)).unwrap();
-        assert_eq!(cells, usize::MAX);
-        let modest = r#"{"streams":[{"samples":{"rows":4,"columns":{"a":{}}}},{}]}"#;
-        let cells = EndRecord::cells_of(&mut serde_json::Deserializer::from_str(modest)).unwrap();
-        assert_eq!(cells, 8);
     }
 }

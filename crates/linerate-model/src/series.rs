@@ -16,6 +16,9 @@ pub const MAX_ROWS: usize = 1 << 22;
 /// The most cells (rows times columns) that a series read from outside may have.
 pub const MAX_CELLS: usize = 1 << 25;
 
+/// The most columns of a series read from outside: a host's counters have some for each of its processors.
+pub const MAX_COLUMNS: usize = 1 << 14;
+
 /// A table of samples.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Encoded", into = "Encoded")]
@@ -41,7 +44,7 @@ pub enum SeriesError {
     },
     /// More rows or cells than this build accepts.
     #[error(
-        "a series of {rows} rows and {columns} columns is larger than the bound of {MAX_ROWS} rows and {MAX_CELLS} cells"
+        "a series of {rows} rows and {columns} columns is larger than the bound of {MAX_ROWS} rows, {MAX_COLUMNS} columns and {MAX_CELLS} cells"
     )]
     TooLarge {
         /// Rows that it says it has.
@@ -122,6 +125,11 @@ impl Series {
     /// Whether there is no row.
     pub fn is_empty(&self) -> bool {
         self.at_ns.is_empty()
+    }
+
+    /// Rows times columns, the instant among them.
+    pub fn cells(&self) -> usize {
+        self.len().saturating_mul(self.columns.len() + 1)
     }
 
     /// Keeps every `factor`-th row and the last one.
@@ -268,7 +276,9 @@ impl TryFrom<Encoded> for Series {
             columns: encoded.columns.len(),
         };
         let rows = usize::try_from(encoded.rows).map_err(|_| too_large())?;
-        if rows > MAX_ROWS || rows.saturating_mul(encoded.columns.len() + 1) > MAX_CELLS {
+        let columns = encoded.columns.len();
+        if rows > MAX_ROWS || columns > MAX_COLUMNS || rows.saturating_mul(columns + 1) > MAX_CELLS
+        {
             return Err(too_large());
         }
         let at_ns = match &encoded.at_ns {
@@ -329,6 +339,26 @@ mod tests {
         ] {
             assert!(serde_json::from_str::<Series>(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn columns_are_bounded() {
+        let of = |count: usize| {
+            let columns: Vec<String> = (0..count)
+                .map(|at| format!(r#""{at}":{{"first":0}}"#))
+                .collect();
+            let text = format!(
+                r#"{{"rows":1,"at_ns":{{"first":0}},"columns":{{{}}}}}"#,
+                columns.join(",")
+            );
+            serde_json::from_str::<Series>(&text).map(|_| ())
+        };
+        assert!(of(MAX_COLUMNS).is_ok());
+        let error = of(MAX_COLUMNS + 1).unwrap_err().to_string();
+        assert!(
+            error.contains("16385 columns") && error.contains("16384 columns"),
+            "{error}"
+        );
     }
 
     #[test]

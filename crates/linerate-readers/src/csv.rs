@@ -1,5 +1,8 @@
 //! iperf 2's `-y C`: `YYYYMMDDHHMMSS,lip,lport,rip,rport,id,start-end,bytes,bits/s[,jitter,lost,total,%,ooo]`.
 
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+
 use linerate_model::plan::Protocol;
 use linerate_model::transcript::{
     Asked, Connection, Datagrams, Ending, Layout, Part, Printed, Row, Span, Stream, TestOutput,
@@ -9,21 +12,62 @@ use crate::Input;
 use crate::iperf;
 use crate::number::printed;
 
-/// Takes a line of that layout.
-pub(crate) fn take(input: &Input<'_>, parts: &mut Vec<Part>) -> bool {
-    let Some((row, connection)) = row(input) else {
-        return false;
-    };
-    let goes_on = matches!(parts.last(), Some(Part::Test(test)) if test.layout == Layout::Csv && continues(test, &row));
-    if !goes_on {
-        let mut test = iperf::empty(input.number, Asked::default());
-        test.layout = Layout::Csv;
-        parts.push(Part::Test(Box::new(test)));
+/// What is known of the last test of that layout, so that its rows are not searched for each of them.
+#[derive(Default)]
+pub(crate) struct Lines {
+    /// The first row of each stream.
+    first: HashMap<Stream, usize>,
+    connections: HashSet<u32>,
+}
+
+impl Lines {
+    /// Takes a line of that layout.
+    pub(crate) fn take(&mut self, input: &Input<'_>, parts: &mut Vec<Part>) -> bool {
+        let Some((row, connection)) = row(input) else {
+            return false;
+        };
+        let goes_on = matches!(parts.last(), Some(Part::Test(test)) if test.layout == Layout::Csv && continues(test, &row));
+        if !goes_on {
+            let mut test = iperf::empty(input.number, Asked::default());
+            test.layout = Layout::Csv;
+            parts.push(Part::Test(Box::new(test)));
+            *self = Self::default();
+        }
+        if let Some(Part::Test(test)) = parts.last_mut() {
+            self.add(test, row, connection);
+        }
+        true
     }
-    if let Some(Part::Test(test)) = parts.last_mut() {
-        add(test, row, connection);
+
+    fn add(&mut self, test: &mut TestOutput, mut row: Row, connection: Option<Connection>) {
+        test.lines[1] = row.line;
+        test.protocol = Some(if row.datagrams.is_some() {
+            Protocol::Udp
+        } else {
+            test.protocol.unwrap_or(Protocol::Tcp)
+        });
+        test.connections
+            .extend(connection.filter(|one| self.connections.insert(one.id)));
+        // A stream's only row from 0 is all of its test; a second one makes the first an interval.
+        let from_0 = row.start_s.value == 0.0;
+        match self.first.entry(row.stream) {
+            Entry::Occupied(first) => {
+                test.rows[*first.get()].span = Span::Interval;
+                if from_0 {
+                    row.span = Span::Total;
+                }
+            }
+            Entry::Vacant(place) => {
+                place.insert(test.rows.len());
+                if from_0 {
+                    row.span = Span::Total;
+                }
+            }
+        }
+        test.rows.push(row);
+        let total = latest(test).any(|row| row.span == Span::Total);
+        test.ending = if total { Ending::Whole } else { Ending::Cut };
     }
-    true
 }
 
 /// The stamp's time orders tests, but has a granularity of a second: rows tell by their intervals.
@@ -37,43 +81,6 @@ fn continues(test: &TestOutput, row: &Row) -> bool {
 /// rows is not searched for each of them.
 fn latest(test: &TestOutput) -> impl Iterator<Item = &Row> {
     test.rows.iter().rev().take(512)
-}
-
-fn add(test: &mut TestOutput, mut row: Row, connection: Option<Connection>) {
-    test.lines[1] = row.line;
-    let later = test.rows.iter().any(|other| other.stream == row.stream);
-    if later && row.start_s.value == 0.0 {
-        row.span = Span::Total;
-    }
-    test.protocol = Some(if row.datagrams.is_some() {
-        Protocol::Udp
-    } else {
-        test.protocol.unwrap_or(Protocol::Tcp)
-    });
-    if let Some(connection) = connection
-        && !test
-            .connections
-            .iter()
-            .any(|known| known.id == connection.id)
-    {
-        test.connections.push(connection);
-    }
-    // A stream's only row from 0 is all of its test; a second one makes the first an interval.
-    match test
-        .rows
-        .iter()
-        .position(|other| other.stream == row.stream)
-    {
-        Some(first) if test.rows[first].span == Span::Total => {
-            test.rows[first].span = Span::Interval;
-        }
-        Some(_) => {}
-        None if row.start_s.value == 0.0 => row.span = Span::Total,
-        None => row.span = Span::Interval,
-    }
-    test.rows.push(row);
-    let total = latest(test).any(|row| row.span == Span::Total);
-    test.ending = if total { Ending::Whole } else { Ending::Cut };
 }
 
 fn row(input: &Input<'_>) -> Option<(Row, Option<Connection>)> {

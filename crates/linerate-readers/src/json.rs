@@ -28,8 +28,16 @@ pub(crate) fn take(value: &Value, lines: [usize; 2], parts: &mut Vec<Part>) -> b
     known
 }
 
-/// The beginning of a document of iperf3 that was cut, up to its last interval that is whole, as a document.
-pub(crate) fn completed(text: &str) -> Option<Value> {
+/// Takes a document that [`completed`] closed, where it has a start and intervals.
+pub(crate) fn take_cut(value: &Value, lines: [usize; 2], parts: &mut Vec<Part>) -> bool {
+    let intervals = value["intervals"].as_array();
+    value["start"].is_object()
+        && intervals.is_some_and(|intervals| !intervals.is_empty())
+        && take(value, lines, parts)
+}
+
+/// The beginning of a document of iperf3 that was cut, up to its last interval that is whole, closed.
+pub(crate) fn completed(text: &str) -> Option<String> {
     let mut inside = Vec::new();
     let (mut quoted, mut escaped) = (false, false);
     let mut whole = None;
@@ -54,9 +62,7 @@ pub(crate) fn completed(text: &str) -> Option<Value> {
         }
     }
     let (last, closing) = whole?;
-    let value: Value = serde_json::from_str(&format!("{}{closing}", &text[..=last])).ok()?;
-    let intervals = value["intervals"].as_array()?;
-    (value["start"].is_object() && !intervals.is_empty()).then_some(value)
+    Some(format!("{}{closing}", &text[..=last]))
 }
 
 /// A JSON stream: one object a line.

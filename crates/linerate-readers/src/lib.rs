@@ -28,11 +28,22 @@ use std::borrow::Cow;
 
 use linerate_model::plain_text::PlainText;
 use linerate_model::transcript::{Line, Part, Transcript};
+use serde::de::IgnoredAny;
 
 /// Lines that are kept of those which nobody understood.
 const KEPT: usize = 1000;
 /// The most that is read, bytes.
 pub const MOST_BYTES: usize = 64 << 20;
+/// The most that is kept of an input: words of lines that a reader takes, and values of JSON documents. What is made
+/// of one takes up to about 100 bytes.
+pub const MOST_VALUES: usize = 1 << 22;
+/// The most tests, tables and the like in an input; each is explained by itself.
+pub const MOST_PARTS: usize = 1 << 14;
+/// The most tests of one log that wait for rows at the same time: each row is held against all of them.
+pub const MOST_OPEN: usize = 256;
+/// JSON is looked at once more for each document around it that is of no known kind: in all at most so many times
+/// the input's length.
+const MOST_READINGS: usize = 16;
 
 /// Why nothing could be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,6 +63,20 @@ pub enum ReadError {
         name: PlainText,
         /// Its size.
         bytes: usize,
+    },
+    /// More of something than is read.
+    #[error(
+        "reading {name}: it has more than {most} {what}, counted up to line {line}; cut it to the runs in question"
+    )]
+    TooMany {
+        /// The input.
+        name: PlainText,
+        /// What there is too much of.
+        what: &'static str,
+        /// The limit.
+        most: usize,
+        /// The line where the limit was reached.
+        line: usize,
     },
     /// It is packed, and nothing here unpacks.
     #[error("reading {name}: it is packed; unpack it first: `{program} {name} | linerate explain`")]
@@ -111,7 +136,16 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<Transcript, ReadError> {
     if text.trim().is_empty() {
         return Err(ReadError::Empty { name });
     }
-    let (parts, not_understood) = Pages::default().read(text);
+    let (parts, not_understood) = Pages::of(text).read(text).map_err(|beyond| {
+        let Beyond { what, most, line } = beyond;
+        let name = name.clone();
+        ReadError::TooMany {
+            name,
+            what,
+            most,
+            line,
+        }
+    })?;
     match not_understood.first() {
         Some(first) if parts.is_empty() => Err(ReadError::Unknown {
             name,
@@ -236,20 +270,40 @@ impl<'a> Input<'a> {
     }
 }
 
+/// A limit that an input goes beyond.
+#[derive(Debug, Clone, Copy)]
+struct Beyond {
+    what: &'static str,
+    most: usize,
+    line: usize,
+}
+
 /// The readers, and what they have read.
 #[derive(Default)]
 struct Pages {
     parts: Vec<Part>,
     tests: iperf::Tests,
+    csv: csv::Lines,
     tables: table::Tables,
     storage: storage::Storage,
     sockets: sockets::Sockets,
     stream: json::Stream,
     lost: Vec<Line>,
+    /// Words and values that were taken.
+    values: usize,
+    /// Bytes of JSON that may still be looked at.
+    json_bytes: usize,
 }
 
 impl Pages {
-    fn read(mut self, text: &str) -> (Vec<Part>, Vec<Line>) {
+    fn of(text: &str) -> Self {
+        Self {
+            json_bytes: MOST_READINGS.saturating_mul(text.len()),
+            ..Self::default()
+        }
+    }
+
+    fn read(mut self, text: &str) -> Result<(Vec<Part>, Vec<Line>), Beyond> {
         let mut rest = text;
         let mut number = 0;
         while !rest.is_empty() {
@@ -257,11 +311,13 @@ impl Pages {
             number += 1;
             let first = raw.trim_start();
             let document = first.starts_with('{') || first == "[" || first.starts_with("[{");
-            if let Some(length) = document
-                .then(|| self.document(number, rest))
-                .flatten()
-                .filter(|length| *length > 0)
-            {
+            let taken = if document {
+                self.document(number, rest)?
+            } else {
+                None
+            };
+            if let Some(length) = taken.filter(|length| *length > 0) {
+                self.check(number)?;
                 let used = &rest[..length];
                 // The value may end within a line: what stands behind it there is not looked at.
                 let lines = used.matches('\n').count();
@@ -272,33 +328,65 @@ impl Pages {
                 continue;
             }
             let input = Input::new(number, raw);
-            if !self.line(&input) && self.lost.len() < KEPT {
+            if self.line(&input) {
+                self.values += words(input.text);
+                self.check(number)?;
+            } else if self.lost.len() < KEPT {
                 self.lost.push(input.quoted());
             }
             rest = after;
         }
         self.stream.finish(&mut self.parts);
         self.tests.finish(&mut self.parts);
-        (self.parts, self.lost)
+        Ok((self.parts, self.lost))
+    }
+
+    fn check(&self, line: usize) -> Result<(), Beyond> {
+        let beyond = |what, most| Err(Beyond { what, most, line });
+        if self.values > MOST_VALUES {
+            return beyond("words and values", MOST_VALUES);
+        }
+        if self.parts.len() > MOST_PARTS {
+            return beyond("tests and tables", MOST_PARTS);
+        }
+        if self.tests.open() > MOST_OPEN {
+            return beyond("tests that run at the same time", MOST_OPEN);
+        }
+        Ok(())
     }
 
     /// A JSON value at the beginning of `text`: the bytes that it takes.
-    fn document(&mut self, number: usize, text: &str) -> Option<usize> {
-        let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>();
-        let value = match values.next()? {
-            Ok(value) => value,
+    fn document(&mut self, number: usize, text: &str) -> Result<Option<usize>, Beyond> {
+        // Its end is looked for before anything is made of it.
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+        let Some(value) = values.next() else {
+            return Ok(None);
+        };
+        let length = match value {
+            Ok(_) => values.byte_offset(),
             Err(error) => return self.cut(&error, number, text),
         };
-        let length = values.byte_offset();
-        let lines = text[..length].matches('\n').count();
+        let text = &text[..length];
+        self.look_at(text, number)?;
+        let count = values_in(text, number)?;
+        let Ok(value) = serde_json::from_str::<serde_json::Value>(text) else {
+            return Ok(None);
+        };
+        let lines = text.matches('\n').count();
         let known = self.stream.take(&value, number, &mut self.parts)
             || json::take(&value, [number, number + lines], &mut self.parts)
             || storage::take_json(&value, number, &mut self.parts);
-        known.then_some(length)
+        self.values += if known { count } else { 0 };
+        Ok(known.then_some(length))
     }
 
     /// iperf3's document that ends in the middle, because its program was killed: the bytes that it takes.
-    fn cut(&mut self, error: &serde_json::Error, number: usize, text: &str) -> Option<usize> {
+    fn cut(
+        &mut self,
+        error: &serde_json::Error,
+        number: usize,
+        text: &str,
+    ) -> Result<Option<usize>, Beyond> {
         let whole = if error.is_eof() {
             text
         } else {
@@ -308,9 +396,29 @@ impl Pages {
                 .take(error.line().saturating_sub(1));
             text[..before.map(str::len).sum()].trim_end_matches('\n')
         };
-        let value = json::completed(whole)?;
+        self.look_at(whole, number)?;
+        let Some(document) = json::completed(whole) else {
+            return Ok(None);
+        };
+        let count = values_in(&document, number)?;
+        let Ok(value) = serde_json::from_str(&document) else {
+            return Ok(None);
+        };
         let lines = [number, number + whole.trim_end().matches('\n').count()];
-        json::take(&value, lines, &mut self.parts).then_some(whole.len())
+        let known = json::take_cut(&value, lines, &mut self.parts);
+        self.values += if known { count } else { 0 };
+        Ok(known.then_some(whole.len()))
+    }
+
+    /// Takes note of JSON that was looked at.
+    fn look_at(&mut self, json: &str, line: usize) -> Result<(), Beyond> {
+        let left = self.json_bytes.checked_sub(json.len());
+        self.json_bytes = left.ok_or(Beyond {
+            what: "levels of JSON around its documents",
+            most: MOST_READINGS,
+            line,
+        })?;
+        Ok(())
     }
 
     fn line(&mut self, input: &Input<'_>) -> bool {
@@ -333,9 +441,34 @@ impl Pages {
             return true;
         }
         self.tests.take(input, &mut self.parts)
-            || csv::take(input, &mut self.parts)
+            || self.csv.take(input, &mut self.parts)
             || self.storage.take(input, &mut self.parts)
             || self.sockets.take(input, &mut self.parts)
             || self.tables.take(input, &mut self.parts)
     }
+}
+
+/// The words of a line, which blanks, commas, semicolons and bars part.
+fn words(text: &str) -> usize {
+    let between = |byte: &u8| matches!(byte, b' ' | b'\t' | b',' | b';' | b'|');
+    let begin = |pair: &[u8]| between(&pair[0]) && !between(&pair[1]);
+    1 + text
+        .as_bytes()
+        .windows(2)
+        .filter(|pair| begin(pair))
+        .count()
+}
+
+/// The values in a JSON text, at most: each stands behind a bracket, a brace or a comma.
+fn values_in(json: &str, line: usize) -> Result<usize, Beyond> {
+    let before = |byte: &u8| matches!(byte, b'[' | b'{' | b',');
+    let count = json.bytes().filter(before).count();
+    if count > MOST_VALUES {
+        return Err(Beyond {
+            what: "words and values",
+            most: MOST_VALUES,
+            line,
+        });
+    }
+    Ok(count)
 }

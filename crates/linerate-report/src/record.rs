@@ -1,5 +1,6 @@
 //! The record as a file: JSON with samples as columns of differences.
 
+use linerate_model::bounds;
 use linerate_model::record::{Kind, RecordError, RunRecord};
 use serde::Deserialize;
 
@@ -21,9 +22,20 @@ pub fn kind_of(bytes: &[u8]) -> Option<Kind> {
         .map(|head| head.kind)
 }
 
+/// Refuses a record, of a test or an observation, that holds more than this build reads ([`bounds`]), before any of its
+/// samples are. What is no record passes: whoever reads on says why.
+///
+/// # Errors
+/// The limit, by name.
+pub(crate) fn check_extent(bytes: &[u8]) -> Result<(), RecordError> {
+    bounds::check_bytes(bytes)?;
+    serde_json::from_slice::<bounds::Extent>(bytes).map_or(Ok(()), |extent| extent.check())
+}
+
 /// Reads a record. A newer schema is refused by name before the rest is looked at; fields that this
 /// build does not know are ignored; what is no record says why.
 pub fn from_json(bytes: &[u8]) -> Result<RunRecord, RecordError> {
+    check_extent(bytes)?;
     let not_a_record = |reason: &str| {
         Err(RecordError::NotARecord {
             reason: reason.into(),
@@ -45,5 +57,48 @@ pub fn from_json(bytes: &[u8]) -> Result<RunRecord, RecordError> {
             )
         }
         read => read,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stream whose few bytes say two columns of four million samples.
+    const STREAM: &str = r#"{"samples":{"rows":4000000,"at_ns":{"first":0,"steps":[[1,3999999]]},"columns":{"a":{"first":0,"steps":[[0,3999999]]}}}}"#;
+
+    #[test]
+    fn a_small_file_of_many_samples_is_refused_before_they_are_read() {
+        let streams = vec![STREAM; 200].join(",");
+        let text =
+            format!(r#"{{"schema_version":1,"kind":"test","client":{{"streams":[{streams}]}}}}"#);
+        let told = from_json(text.as_bytes()).unwrap_err().to_string();
+        assert!(told.contains("1600000000 samples"), "{told}");
+        assert!(
+            told.contains("more than the 33554432 that are read"),
+            "{told}"
+        );
+
+        let connections = vec![STREAM; 5].join(",");
+        let text =
+            format!(r#"{{"schema_version":1,"kind":"observation","connections":[{connections}]}}"#);
+        let seen = crate::observation::from_json(text.as_bytes());
+        assert!(matches!(
+            seen,
+            Err(RecordError::TooLarge {
+                found: 40_000_000,
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn a_file_of_too_many_bytes_is_refused_by_its_size() {
+        let bytes = vec![b' '; bounds::MAX_RECORD_BYTES + 1];
+        let told = from_json(&bytes).unwrap_err().to_string();
+        assert!(
+            told.contains("67108865 bytes, more than the 67108864"),
+            "{told}"
+        );
     }
 }

@@ -1,10 +1,9 @@
 //! What is said of other tools' output: as text for people, and as one JSON document.
 
 use linerate_model::finding::{Figure, Finding, Severity};
-use linerate_model::transcript::{Explained, Line, Reading, Transcript};
-use serde_json::{Value, json};
+use linerate_model::transcript::{Explained, Given, Line, Part, Reading, Transcript};
+use serde::Serialize;
 
-use crate::json::value;
 use crate::text::layout::Page;
 use crate::words::plain;
 
@@ -100,38 +99,57 @@ fn not_understood(page: &mut Page, transcript: &Transcript) {
     }
 }
 
+/// The document, written straight from what was read: a tree of values would take many times its memory.
+#[derive(Serialize)]
+struct Document<'a> {
+    kind: &'static str,
+    given: &'a Given,
+    transcripts: Vec<OfTranscript<'a>>,
+    together: &'a [Finding],
+}
+
+#[derive(Serialize)]
+struct OfTranscript<'a> {
+    name: &'a str,
+    parts: Vec<OfPart<'a>>,
+    not_understood: &'a [Line],
+}
+
+#[derive(Serialize)]
+struct OfPart<'a> {
+    title: &'a str,
+    recomputed: Option<&'a str>,
+    findings: &'a [Finding],
+    read: Option<&'a Part>,
+}
+
 /// One JSON document, without a newline at its end. What is not known is `null`, never 0.
 pub fn document(reading: &Reading) -> String {
-    let transcripts: Vec<Value> = reading
+    let mut transcripts: Vec<OfTranscript<'_>> = reading
         .transcripts
         .iter()
-        .enumerate()
-        .map(|(number, transcript)| {
-            let parts: Vec<Value> = reading
-                .explained
-                .iter()
-                .filter(|one| one.transcript == number)
-                .map(|one| {
-                    json!({
-                        "title": one.title,
-                        "recomputed": one.recomputed,
-                        "findings": value(&one.findings),
-                        "read": transcript.parts.get(one.part).map(value),
-                    })
-                })
-                .collect();
-            json!({
-                "name": transcript.name,
-                "parts": parts,
-                "not_understood": value(&transcript.not_understood),
-            })
+        .map(|transcript| OfTranscript {
+            name: &transcript.name,
+            parts: Vec::new(),
+            not_understood: &transcript.not_understood,
         })
         .collect();
-    let document = json!({
-        "kind": "transcript",
-        "given": value(&reading.given),
-        "transcripts": transcripts,
-        "together": value(&reading.together),
-    });
+    for one in &reading.explained {
+        let of = reading.transcripts.get(one.transcript);
+        if let Some(transcript) = transcripts.get_mut(one.transcript) {
+            transcript.parts.push(OfPart {
+                title: &one.title,
+                recomputed: one.recomputed.as_deref(),
+                findings: &one.findings,
+                read: of.and_then(|transcript| transcript.parts.get(one.part)),
+            });
+        }
+    }
+    let document = Document {
+        kind: "transcript",
+        given: &reading.given,
+        transcripts,
+        together: &reading.together,
+    };
     serde_json::to_string_pretty(&document).unwrap_or_default()
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use linerate_model::bounds::MAX_RECORD_BYTES;
 use linerate_model::evidence::Evidence;
 use linerate_model::record::{RecordError, RunRecord};
 use linerate_report::compare::{self, Comparison, Side};
@@ -11,6 +12,7 @@ use linerate_report::view::RunView;
 
 use crate::action::Failure;
 use crate::arguments::{CompareRequest, Format};
+use crate::input;
 use crate::keep::{Keep, Kept};
 use crate::pictures::refuse_one_file_for_two;
 use crate::printer::Printer;
@@ -51,15 +53,15 @@ struct Kind {
 impl Kind {
     fn read(path: &Path) -> Result<Self, Failure> {
         let files = files(path)?;
-        let mut runs = Vec::new();
+        // One record after the other: their samples are what takes memory.
+        let mut first = None;
+        let mut views = Vec::new();
         for file in &files {
-            runs.push(run_of(file)?);
+            let run = run_of(file)?;
+            views.push(test::view(&Evidence::of(&run)));
+            first.get_or_insert(run);
         }
-        let views = runs
-            .iter()
-            .map(|run| test::view(&Evidence::of(run)))
-            .collect();
-        let Some(first) = runs.into_iter().next() else {
+        let Some(first) = first else {
             return Err(no_record(path));
         };
         Ok(Self {
@@ -103,14 +105,13 @@ fn no_record(path: &Path) -> Failure {
 
 fn run_of(path: &Path) -> Result<RunRecord, Failure> {
     let name = path.display();
-    let bytes = std::fs::read(path)
-        .map_err(|error| Failure::File(format!("cannot read {name}: {error}")))?;
+    let bytes = input::read(path, MAX_RECORD_BYTES)?;
     record::from_json(&bytes).map_err(|error| {
         let hint = match error {
             RecordError::NotARecord { .. } => {
                 "; what other tools printed is compared by `linerate explain A B`"
             }
-            RecordError::Newer { .. } => "",
+            RecordError::Newer { .. } | RecordError::TooLarge { .. } => "",
         };
         Failure::File(format!("{name}: {error}{hint}"))
     })

@@ -16,6 +16,7 @@ use linerate_model::record::{Outcome, Role};
 use linerate_report::iperf3::{Iperf3Settings, Json, Text, error_line};
 
 use crate::action::Failure;
+use crate::input;
 use crate::iperf3_arguments::{self, Iperf3Action, Iperf3Client, Iperf3Common};
 use crate::printer::Printer;
 use crate::signals;
@@ -99,7 +100,7 @@ fn padding(common: &Iperf3Common) -> Padding {
 }
 
 fn read(path: &Path, what: &str, printer: &Printer) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| {
+    input::string(path, input::WRITTEN).map_err(|error| {
         fail(
             printer,
             &format!("cannot read {what} {}: {error}", path.display()),

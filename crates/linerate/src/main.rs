@@ -11,6 +11,7 @@ mod expect;
 mod explain;
 mod host;
 mod host_limit;
+mod input;
 mod iperf3_arguments;
 mod iperf3_mode;
 mod keep;

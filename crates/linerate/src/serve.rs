@@ -15,6 +15,7 @@ use linerate_report::{record, stream, text};
 
 use crate::action::Failure;
 use crate::arguments::ServeRequest;
+use crate::input;
 use crate::keep::{Keep, Kept};
 use crate::outlet::{self, Outlet};
 use crate::printer::Printer;
@@ -138,7 +139,7 @@ fn verifier(request: &ServeRequest, printer: &Printer) -> Result<Option<Arc<Veri
         return Ok(None);
     };
     let read = |path: &PathBuf| {
-        std::fs::read_to_string(path)
+        input::string(path, input::WRITTEN)
             .map_err(|error| Failure::File(format!("reading {}: {error}", path.display())))
     };
     let padding = if request.pkcs1 {

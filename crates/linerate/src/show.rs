@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use linerate_model::bounds::MAX_RECORD_BYTES;
 use linerate_model::evidence::Evidence;
 use linerate_model::record::{Kind, RunRecord};
 use linerate_report::{observation, record};
 
 use crate::action::Failure;
 use crate::arguments::{Format, ShowRequest};
+use crate::input;
 use crate::observe;
 use crate::pictures::Pictures;
 use crate::printer::Printer;
@@ -15,7 +17,7 @@ use crate::test;
 
 /// Shows the record.
 pub(crate) fn run(request: &ShowRequest, printer: &mut Printer) -> Result<(), Failure> {
-    let bytes = bytes(&request.file)?;
+    let bytes = input::read(&request.file, MAX_RECORD_BYTES)?;
     if record::kind_of(&bytes) == Some(Kind::Observation) {
         request.pictures.refuse("an observation")?;
         return show(
@@ -35,12 +37,7 @@ pub(crate) fn run(request: &ShowRequest, printer: &mut Printer) -> Result<(), Fa
 
 /// Reads a kept record of a test.
 pub(crate) fn read(file: &Path) -> Result<RunRecord, Failure> {
-    parsed(file, &bytes(file)?)
-}
-
-fn bytes(file: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(file)
-        .map_err(|error| Failure::File(format!("cannot read {}: {error}", file.display())))
+    parsed(file, &input::read(file, MAX_RECORD_BYTES)?)
 }
 
 fn parsed(file: &Path, bytes: &[u8]) -> Result<RunRecord, Failure> {

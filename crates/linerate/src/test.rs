@@ -17,6 +17,7 @@ use linerate_report::{json, record, stream, text};
 use crate::action::Failure;
 use crate::arguments::{Format, Runs, TestRequest};
 use crate::counter_test::Setting;
+use crate::input;
 use crate::keep::{Keep, Kept};
 use crate::pictures::Pictures;
 use crate::printer::{Printer, columns};
@@ -146,7 +147,7 @@ pub(crate) fn credentials(request: &TestRequest) -> Result<Option<Credentials>, 
     let password = std::env::var("LINERATE_PASSWORD").or_else(|_| std::env::var("IPERF3_PASSWORD")).map_err(|_| {
         Failure::Usage("--username needs a password in the environment: LINERATE_PASSWORD or IPERF3_PASSWORD".to_owned())
     })?;
-    let public_key_pem = std::fs::read_to_string(key).map_err(|error| {
+    let public_key_pem = input::string(key, input::WRITTEN).map_err(|error| {
         Failure::File(format!("reading the public key {}: {error}", key.display()))
     })?;
     let padding = if request.pkcs1 {

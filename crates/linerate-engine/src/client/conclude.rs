@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use linerate_kernel::clock;
+use linerate_model::bounds::Extent;
 use linerate_model::clock::{ClockOffset, ClockPair};
 use linerate_model::plan::Protocol;
 use linerate_model::progress::Event;
@@ -185,7 +186,7 @@ impl Session<'_> {
                         peer.clock_after = ClockOffset::estimate(&self.exchanges);
                     }
                 }
-                ClientEvent::EndRecord(json) => match read_half(&json) {
+                ClientEvent::EndRecord(json) => match read_half(&json, half) {
                     Ok(half) => peer.half = Some(half),
                     Err(reason) => {
                         self.miss("the server's half of the record cannot be read", &reason);
@@ -240,17 +241,19 @@ impl Session<'_> {
     }
 }
 
-/// Reads the server's half, unless its samples would fill the memory.
-fn read_half(json: &[u8]) -> Result<EndRecord, String> {
+/// Reads the server's half, unless it holds more than a record may. Of its samples so many are kept that the record can
+/// be read again, beside those of `ours`.
+fn read_half(json: &[u8], ours: &EndRecord) -> Result<EndRecord, String> {
     let told = |error: serde_json::Error| error.to_string();
-    let cells =
-        EndRecord::cells_of(&mut serde_json::Deserializer::from_slice(json)).map_err(told)?;
-    if cells > MAX_CELLS {
-        return Err(format!(
-            "its samples have {cells} values, more than the {MAX_CELLS} that are accepted"
-        ));
+    let extent = Extent::of_end(&mut serde_json::Deserializer::from_slice(json)).map_err(told)?;
+    extent.check().map_err(|error| error.to_string())?;
+    let mut half: EndRecord = serde_json::from_slice(json).map_err(told)?;
+    let room = MAX_CELLS.saturating_sub(ours.cells());
+    // Each stream keeps two rows at least; a record of 256 streams with a few more cells than that always has room.
+    while half.cells() > room && half.streams.iter().any(|stream| stream.samples.len() > 2) {
+        half = half.thinned(2);
     }
-    serde_json::from_slice(json).map_err(told)
+    Ok(half)
 }
 
 /// The peer's half should arrive in a few seconds at the rate that was measured.

@@ -12,6 +12,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use linerate_kernel::{clock, tcp, thread};
+use linerate_model::bounds::MAX_RECORD_BYTES;
 use linerate_model::clock::{ClockOffset, Exchange};
 use linerate_model::plan::{Direction, End, MAX_UDP_BLOCK, MIN_UDP_BLOCK, Plan, Protocol};
 use linerate_model::progress::Event;
@@ -51,7 +52,7 @@ const PING_TIME: Nanos = Nanos::from_millis(200);
 const RECORD_TIME: Nanos = Nanos::from_millis(3000);
 /// Bounds of its size.
 const RECORD_LEAST: u64 = 256 << 10;
-const RECORD_MOST: u64 = 64 << 20;
+const RECORD_MOST: u64 = MAX_RECORD_BYTES as u64;
 
 /// Memory for the samples of all streams of a test.
 const SAMPLE_BYTES: usize = 192 << 20;

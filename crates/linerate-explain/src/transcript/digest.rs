@@ -1,5 +1,8 @@
 //! A test's rows in the order that rules want them: rates of all streams, totals, ramp and plateau.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
 use linerate_model::plan::Protocol;
 use linerate_model::statistics::mean;
 use linerate_model::transcript::{End, Part, Row, Side, Span, Stream, TestOutput, Transcript, Way};
@@ -9,6 +12,11 @@ use super::ethernet;
 
 /// A first interval belongs to the ramp when it lies this far below what follows.
 const RAMP_BELOW: f64 = 0.98;
+
+/// Two intervals are one when their ends differ by less, s.
+const SAME_END: f64 = 0.05;
+/// Tests within another one's log that are looked at.
+pub(super) const MOST_GUESTS: usize = 64;
 
 /// The rate of all streams in an interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,8 +40,10 @@ pub(super) struct Digest<'a> {
     pub(super) received: Option<&'a Row>,
     /// The streams' numbers.
     pub(super) streams: Vec<u32>,
-    /// Other tests in the same log, while this one ran: from and to, s.
-    pub(super) beside: Vec<[f64; 2]>,
+    /// Rows of one interval, stream by stream.
+    pub(super) intervals: HashMap<Stream, Vec<&'a Row>>,
+    /// Other tests in the same log, while this one ran: from and to, s; [`MOST_GUESTS`] at most.
+    pub(super) beside: &'a [[f64; 2]],
     /// Half of the last digit of the rates, bit/s.
     half: f64,
 }
@@ -44,10 +54,11 @@ impl<'a> Digest<'a> {
         test: &'a TestOutput,
         transcript: &'a Transcript,
         part: usize,
-        guests: &[&TestOutput],
+        guests: &'a Guests,
     ) -> Self {
         let streams = streams(test);
-        let rates = rates(test, &streams);
+        let intervals = intervals(test);
+        let rates = rates(&intervals, &streams);
         let half = test.rows.iter().map(|row| row.bps.half).fold(0.0, f64::max);
         Self {
             test,
@@ -55,7 +66,8 @@ impl<'a> Digest<'a> {
             ramp: ramp(&rates),
             total: total(test, &streams, |row| row.end != Some(End::Receiver)),
             received: total(test, &streams, |row| row.end == Some(End::Receiver)),
-            beside: beside(part, guests),
+            beside: guests.get(&part).map_or(&[], Vec::as_slice),
+            intervals,
             rates,
             streams,
             half,
@@ -218,40 +230,51 @@ fn streams(test: &TestOutput) -> Vec<u32> {
     streams
 }
 
-/// Sums where they are printed, else the only stream's rows, else rows of one interval added up.
-fn rates(test: &TestOutput, streams: &[u32]) -> Vec<Interval> {
-    let intervals = || test.rows.iter().filter(|row| row.span == Span::Interval);
-    let lead = |whose: Stream| {
-        intervals()
-            .filter(move |row| row.stream == whose)
-            .map(|row| Interval {
-                start_s: row.start_s.value,
-                end_s: row.end_s.value,
-                bps: row.bps.value,
-            })
-            .collect::<Vec<_>>()
-    };
-    let sums = lead(Stream::Sum);
-    match streams {
-        _ if !sums.is_empty() => sums,
-        [only] => lead(Stream::One(*only)),
-        [first, others @ ..] => {
-            let mut rates = lead(Stream::One(*first));
-            for other in others {
-                let theirs = lead(Stream::One(*other));
-                rates.retain_mut(|each| {
-                    let same = |one: &&Interval| (one.end_s - each.end_s).abs() < 0.05;
-                    theirs
-                        .iter()
-                        .find(same)
-                        .map(|one| each.bps += one.bps)
-                        .is_some()
-                });
-            }
-            rates
-        }
-        [] => Vec::new(),
+fn intervals(test: &TestOutput) -> HashMap<Stream, Vec<&Row>> {
+    let mut intervals: HashMap<Stream, Vec<&Row>> = HashMap::new();
+    for row in test.rows.iter().filter(|row| row.span == Span::Interval) {
+        intervals.entry(row.stream).or_default().push(row);
     }
+    intervals
+}
+
+/// Sums where they are printed, else the only stream's rows, else rows of one interval added up.
+fn rates(intervals: &HashMap<Stream, Vec<&Row>>, streams: &[u32]) -> Vec<Interval> {
+    let of = |whose: Stream| {
+        let rows = intervals.get(&whose).into_iter().flatten();
+        rows.map(|row| Interval {
+            start_s: row.start_s.value,
+            end_s: row.end_s.value,
+            bps: row.bps.value,
+        })
+    };
+    if intervals.contains_key(&Stream::Sum) {
+        return of(Stream::Sum).collect();
+    }
+    let Some((first, others)) = streams.split_first() else {
+        return Vec::new();
+    };
+    let mut rates: Vec<Interval> = of(Stream::One(*first)).collect();
+    for other in others {
+        let mut theirs: Vec<Interval> = of(Stream::One(*other)).collect();
+        theirs.sort_by(|a, b| a.end_s.total_cmp(&b.end_s));
+        rates.retain_mut(|each| {
+            let same = same_end(&theirs, each.end_s, |one| one.end_s);
+            let found = theirs[same].first();
+            found.map(|one| each.bps += one.bps).is_some()
+        });
+        if rates.is_empty() {
+            break;
+        }
+    }
+    rates
+}
+
+/// Which of `sorted`, in the order of their ends, end when an interval does, to half of iperf's coarsest digit.
+pub(super) fn same_end<T>(sorted: &[T], end_s: f64, end_of: impl Fn(&T) -> f64) -> Range<usize> {
+    let from = sorted.partition_point(|one| end_of(one) <= end_s - SAME_END);
+    let length = sorted[from..].partition_point(|one| end_of(one) < end_s + SAME_END);
+    from..from + length
 }
 
 fn total<'a>(test: &'a TestOutput, streams: &[u32], of: impl Fn(&Row) -> bool) -> Option<&'a Row> {
@@ -266,37 +289,40 @@ fn total<'a>(test: &'a TestOutput, streams: &[u32], of: impl Fn(&Row) -> bool) -
 
 /// The number of intervals at the beginning that lie clearly below all that follow; never more than half.
 fn ramp(rates: &[Interval]) -> usize {
-    let mut cut = 0;
-    while (cut + 1) * 2 <= rates.len() {
-        let rest: Vec<f64> = rates[cut + 1..].iter().map(|each| each.bps).collect();
-        let low = rest.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = rest.iter().copied().fold(0.0, f64::max);
-        let below = (RAMP_BELOW * mean(&rest)).min(low - 0.5 * (high - low));
-        if rest.len() < 2 || rates[cut].bps >= below {
-            break;
-        }
-        cut += 1;
+    // Lowest, highest and sum of the rates from each place on.
+    let mut behind = vec![(f64::INFINITY, 0.0_f64, 0.0_f64)];
+    for each in rates.iter().rev() {
+        let (low, high, sum) = behind[behind.len() - 1];
+        behind.push((low.min(each.bps), high.max(each.bps), sum + each.bps));
     }
-    cut
+    let below = |at: usize| {
+        let rest = rates.len() - at - 1;
+        let (low, high, sum) = behind[rest];
+        rest >= 2 && {
+            let bound = (RAMP_BELOW * sum / rest as f64).min(low - 0.5 * (high - low));
+            rates[at].bps < bound
+        }
+    };
+    (0..rates.len() / 2).take_while(|at| below(*at)).count()
 }
+
+/// When other tests of a log ran, by the place of the test within whose log they ran and on its clock.
+pub(super) type Guests = HashMap<usize, Vec<[f64; 2]>>;
 
 /// The tests of a log that ran within another one's.
-pub(super) fn guests(transcript: &Transcript) -> Vec<&TestOutput> {
-    let tests = transcript.parts.iter().filter_map(|part| match part {
-        Part::Test(test) => Some(test.as_ref()),
-        _ => None,
-    });
-    tests.filter(|test| test.inside.is_some()).collect()
-}
-
-/// When other tests of this log ran, on the clock of the test that is its part number `me`.
-fn beside(me: usize, guests: &[&TestOutput]) -> Vec<[f64; 2]> {
+pub(super) fn guests(transcript: &Transcript) -> Guests {
+    let mut guests = Guests::new();
+    for part in &transcript.parts {
+        if let Part::Test(test) = part
+            && let Some(inside) = test.inside
+        {
+            let spans = guests.entry(inside.part).or_default();
+            if spans.len() < MOST_GUESTS {
+                let ends = test.rows.iter().map(|row| row.end_s.value);
+                let to_s = inside.from_s + ends.fold(0.0, f64::max);
+                spans.push([inside.from_s, to_s]);
+            }
+        }
+    }
     guests
-        .iter()
-        .filter_map(|guest| {
-            let inside = guest.inside.filter(|inside| inside.part == me)?;
-            let ends = guest.rows.iter().map(|row| row.end_s.value);
-            Some([inside.from_s, inside.from_s + ends.fold(0.0, f64::max)])
-        })
-        .collect()
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::statistics::mean;
 
-use super::digest::{Digest, Interval, variation};
+use super::digest::{Digest, Interval, MOST_GUESTS, variation};
 use super::{figure, finding};
 
 /// Rates of a level differ by no more than this.
@@ -76,7 +76,7 @@ fn bimodal(
         "; a mean of {} would describe none of them",
         digest.rate(mean(&values))
     );
-    for span in &digest.beside {
+    for span in digest.beside {
         let rates: Vec<f64> = within.iter().map(|each| each.bps).collect();
         let _ = write!(
             sentence,
@@ -88,6 +88,12 @@ fn bimodal(
             } else {
                 digest.rates_between(&rates)
             }
+        );
+    }
+    if digest.beside.len() == MOST_GUESTS {
+        let _ = write!(
+            sentence,
+            "; tests within this log beyond the first {MOST_GUESTS} are not looked at"
         );
     }
     let mut found = finding("bimodal", Severity::Limit, sentence);

@@ -22,10 +22,10 @@ mod volumes;
 mod window_still;
 
 use linerate_model::finding::{Figure, Finding, Severity};
-use linerate_model::transcript::{Explained, Given, Part, Reading, TestOutput, Transcript};
+use linerate_model::transcript::{Explained, Given, Part, Reading, Transcript};
 
 use crate::capture;
-use digest::Digest;
+use digest::{Digest, Guests};
 
 /// Transcripts, with what can be said of each and of all together.
 pub fn explain(transcripts: Vec<Transcript>, given: Given) -> Reading {
@@ -52,7 +52,7 @@ pub fn explain(transcripts: Vec<Transcript>, given: Given) -> Reading {
 }
 
 /// What is said of one part; the places are filled in by the caller.
-fn one(transcript: &Transcript, number: usize, guests: &[&TestOutput], given: &Given) -> Explained {
+fn one(transcript: &Transcript, number: usize, guests: &Guests, given: &Given) -> Explained {
     let said = |title, recomputed, findings| Explained {
         transcript: 0,
         part: 0,

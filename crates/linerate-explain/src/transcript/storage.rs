@@ -120,57 +120,86 @@ fn busy(block: &IostatBlock) -> Option<Finding> {
     Some(found)
 }
 
+/// What the members of stacked devices wrote, a second.
+struct Members {
+    /// Writes and merged writes of each, as a sum.
+    terms: String,
+    writes: f64,
+    merged: f64,
+    /// The fewest and the most writes of one.
+    range: (f64, f64),
+    /// The fewest and the most that were merged for each written; `None` where nothing was written.
+    factors: Option<(f64, f64)>,
+    /// What they wrote in the unit of the column, as terms and their sum, where all have it.
+    amount: Option<(String, f64)>,
+}
+
+impl Members {
+    /// `None` where there is none, or not all have the figures.
+    fn of(block: &IostatBlock) -> Option<Self> {
+        let members = || block.devices.iter().filter(|device| !is_stacked(device));
+        let each: Vec<(f64, f64)> = members()
+            .map(|device| {
+                Some((
+                    value(block, device, &WRITES)?,
+                    value(block, device, &MERGED_WRITES)?,
+                ))
+            })
+            .collect::<Option<_>>()?;
+        let amounts: Option<Vec<f64>> = members()
+            .map(|device| value(block, device, &WRITTEN))
+            .collect();
+        let writes: Vec<f64> = each.iter().map(|(writes, _)| *writes).collect();
+        let wrote = each.iter().filter(|(writes, _)| *writes > 0.0);
+        let factors: Vec<f64> = wrote.map(|(writes, merged)| merged / writes).collect();
+        Some(Self {
+            terms: sum_of(&each, |(writes, merged)| format!("({writes} + {merged})")),
+            range: range(&writes)?,
+            writes: writes.iter().sum(),
+            merged: each.iter().map(|(_, merged)| merged).sum(),
+            factors: range(&factors),
+            amount: amounts.map(|each| (sum_of(&each, f64::to_string), each.iter().sum())),
+        })
+    }
+}
+
+/// Terms of a sum that are written out; of more the number is said.
+const TERMS: usize = 16;
+
+/// A sum of terms: `1 + 2 + 3`.
+fn sum_of<T>(terms: &[T], write: impl Fn(&T) -> String) -> String {
+    let mut words: Vec<String> = terms.iter().take(TERMS).map(write).collect();
+    if terms.len() > TERMS {
+        words.push(format!("… ({} more)", terms.len() - TERMS));
+    }
+    words.join(" + ")
+}
+
 /// What a stacked device asks for, against what its members write.
 fn stacked(block: &IostatBlock) -> Vec<Finding> {
-    let members: Vec<&Device> = block
-        .devices
-        .iter()
-        .filter(|device| !is_stacked(device))
-        .collect();
+    let Some(members) = Members::of(block) else {
+        return Vec::new();
+    };
     let tops = block.devices.iter().filter(|device| is_stacked(device));
     tops.filter_map(|top| merged(block, top, &members))
         .collect()
 }
 
-fn merged(block: &IostatBlock, top: &Device, members: &[&Device]) -> Option<Finding> {
+fn merged(block: &IostatBlock, top: &Device, members: &Members) -> Option<Finding> {
     let writes = value(block, top, &WRITES).filter(|writes| *writes > 0.0)?;
-    let each: Vec<(f64, f64)> = members
-        .iter()
-        .filter_map(|device| {
-            Some((
-                value(block, device, &WRITES)?,
-                value(block, device, &MERGED_WRITES)?,
-            ))
-        })
-        .collect();
-    if each.is_empty() || each.len() != members.len() {
-        return None;
-    }
-    let written: f64 = each.iter().map(|(writes, _)| writes).sum();
-    let merged: f64 = each.iter().map(|(_, merged)| merged).sum();
-    let sum: Vec<String> = each
-        .iter()
-        .map(|(writes, merged)| format!("({writes} + {merged})"))
-        .collect();
-    let sentence = if (written + merged) / writes > 1.0 - NEAR
-        && (written + merged) / writes < 1.0 + NEAR
-    {
+    let all = members.writes + members.merged;
+    let sentence = if all / writes > 1.0 - NEAR && all / writes < 1.0 + NEAR {
         format!(
             "{} = {} writes/s are the {writes} of {} above them: {:.0} % of the members' writes had been merged{}",
-            sum.join(" + "),
-            round(written + merged),
+            members.terms,
+            round(all),
             top.name,
-            merged / (written + merged) * 100.0,
+            members.merged / all * 100.0,
             amounts(block, top, members)
         )
     } else {
-        let factors: Vec<f64> = each
-            .iter()
-            .filter(|(writes, _)| *writes > 0.0)
-            .map(|(writes, merged)| merged / writes)
-            .collect();
-        let (low, high) = range(&factors)?;
-        let (few, many) = range(&each.iter().map(|(writes, _)| *writes).collect::<Vec<_>>())?;
+        let (low, high) = members.factors?;
+        let (few, many) = members.range;
         format!(
             "{writes} writes/s{} at {} against {few:.0} to {many:.0} writes/s at each member shown: {low:.0} to {high:.0} merged for each written",
             size(block, top, writes),
@@ -180,8 +209,8 @@ fn merged(block: &IostatBlock, top: &Device, members: &[&Device]) -> Option<Find
     let mut found = finding("writes-merged", Severity::Note, sentence);
     found.figures = vec![
         figure("writes/s asked for", writes, &*top.name),
-        figure("writes/s of the members", written, "members"),
-        figure("merged writes/s of the members", merged, "members"),
+        figure("writes/s of the members", members.writes, "members"),
+        figure("merged writes/s of the members", members.merged, "members"),
     ];
     Some(found)
 }
@@ -192,31 +221,22 @@ fn round(value: f64) -> String {
 }
 
 /// `; 15.37 + 14.67 = 30.04 MB/s`.
-fn amounts(block: &IostatBlock, top: &Device, members: &[&Device]) -> String {
-    let each: Vec<f64> = members
-        .iter()
-        .filter_map(|device| value(block, device, &WRITTEN))
-        .collect();
-    let Some(whole) = value(block, top, &WRITTEN).filter(|_| each.len() == members.len()) else {
+fn amounts(block: &IostatBlock, top: &Device, members: &Members) -> String {
+    let Some((whole, (terms, sum))) = value(block, top, &WRITTEN).zip(members.amount.as_ref())
+    else {
         return String::new();
     };
-    let sum: f64 = each.iter().sum();
     let unit = if block.columns.iter().any(|name| name == "wMB/s") {
         "MB/s"
     } else {
         "kB/s"
     };
-    let list: Vec<String> = each.iter().map(|one| format!("{one}")).collect();
     let verb = if (sum - whole).abs() <= 0.02 * whole.max(1.0) {
         "as above"
     } else {
         "not what is printed above"
     };
-    format!(
-        "; {} = {} {unit}, {verb} ({whole})",
-        list.join(" + "),
-        round(sum)
-    )
+    format!("; {terms} = {} {unit}, {verb} ({whole})", round(*sum))
 }
 
 /// ` × 4 KiB = 257.64 MiB/s (the column says MB)`.
@@ -366,10 +386,10 @@ fn weighted_field(line: &Diskstats, weighted: f64, given: &Given) -> Finding {
     found
 }
 
-/// The mean queue of a device in another file.
-pub(super) fn queue_of(iostat: &Iostat, name: &str) -> Option<f64> {
-    iostat.blocks.iter().rev().find_map(|block| {
-        let device = block.devices.iter().find(|device| device.name == name)?;
-        value(block, device, &QUEUE)
+/// The mean queue of each device: of its last block first.
+pub(super) fn queues(iostat: &Iostat) -> impl Iterator<Item = (&str, f64)> {
+    iostat.blocks.iter().rev().flat_map(|block| {
+        let devices = block.devices.iter();
+        devices.filter_map(|device| Some((device.name.as_str(), value(block, device, &QUEUE)?)))
     })
 }

@@ -1,12 +1,14 @@
 //! What a part is, in words, and whether its figures agree with each other.
 
+use std::collections::HashMap;
+
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::transcript::{
     End, Ending, Layout, Line, RateTable, Row, Side, Span, Stream, Way,
 };
 use linerate_model::units::{Bytes, whole};
 
-use super::digest::Digest;
+use super::digest::{Digest, same_end};
 use super::{figure, finding};
 
 /// Two instants are one when they differ by no more than iperf's own rounding, s.
@@ -215,29 +217,29 @@ fn totals(digest: &Digest<'_>) -> Vec<Finding> {
             .filter(|row| row.span == Span::Total)
     };
     let mut faults = Vec::new();
+    let mut streams: HashMap<Option<End>, Sum> = HashMap::new();
+    for row in rows().filter(|row| row.stream != Stream::Sum) {
+        streams.entry(row.end).or_default().add(row);
+    }
     for sum in rows().filter(|row| row.stream == Stream::Sum) {
-        let parts: Vec<&Row> = rows()
-            .filter(|row| row.stream != Stream::Sum && row.end == sum.end)
-            .collect();
-        if parts.len() < digest.streams.len().max(2) {
+        let Some(parts) = streams.get(&sum.end) else {
+            continue;
+        };
+        if parts.rows < digest.streams.len().max(2) {
             continue;
         }
-        let low: f64 = parts.iter().map(|row| row.bytes.low()).sum();
-        let high: f64 = parts.iter().map(|row| row.bytes.high()).sum();
-        if !sum.bytes.meets(low, high) {
-            let all: f64 = parts.iter().map(|row| row.bytes.value).sum();
+        if !sum.bytes.meets(parts.low, parts.high) {
             faults.push(fault(
                 sum,
                 format!(
                     "the sum is {}, and its {} streams are {} together",
                     Bytes(whole(sum.bytes.value)),
-                    parts.len(),
-                    Bytes(whole(all))
+                    parts.rows,
+                    Bytes(whole(parts.bytes))
                 ),
             ));
         }
-        let again: Option<u64> = parts.iter().map(|row| row.retransmits).sum();
-        if let (Some(told), Some(again)) = (sum.retransmits, again)
+        if let (Some(told), Some(again)) = (sum.retransmits, parts.retransmits)
             && told != again
         {
             faults.push(fault(
@@ -246,12 +248,7 @@ fn totals(digest: &Digest<'_>) -> Vec<Finding> {
             ));
         }
     }
-    // A sum stands for its streams, which were held against it.
-    let summed = rows().any(|row| row.stream == Stream::Sum);
-    let found = rows()
-        .filter(|row| !summed || row.stream == Stream::Sum)
-        .find_map(|total| Some(fault(total, against_intervals(digest, total)?)));
-    faults.extend(found);
+    faults.extend(against_intervals(digest).map(|(total, words)| fault(total, words)));
     if let (Some(sent), Some(received)) = (digest.total, digest.received)
         && received.bytes.low() > sent.bytes.high()
     {
@@ -278,49 +275,102 @@ fn totals(digest: &Digest<'_>) -> Vec<Finding> {
     faults
 }
 
-/// What a total says that its own intervals do not, beyond their digits: an iperf leaves out a last interval of less
-/// than a tenth of the others, and writes that end after the last one count in the total alone.
-fn against_intervals(digest: &Digest<'_>, total: &Row) -> Option<String> {
+/// Rows of several streams, or of several intervals, added up.
+struct Sum {
+    rows: usize,
+    /// Bytes, and what they can be within the printed digits.
+    bytes: f64,
+    low: f64,
+    high: f64,
+    /// `None` where a row has none.
+    retransmits: Option<u64>,
+}
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self {
+            rows: 0,
+            bytes: 0.0,
+            low: 0.0,
+            high: 0.0,
+            retransmits: Some(0),
+        }
+    }
+}
+
+impl Sum {
+    fn add(&mut self, row: &Row) {
+        self.rows += 1;
+        self.bytes += row.bytes.value;
+        self.low += row.bytes.low();
+        self.high += row.bytes.high();
+        let both = self.retransmits.zip(row.retransmits);
+        self.retransmits = both.map(|(sum, more)| sum.saturating_add(more));
+    }
+}
+
+/// The intervals of a stream, one way.
+#[derive(Default)]
+struct Intervals {
+    sum: Sum,
+    /// They begin at 0, and each where the one before ended.
+    complete: bool,
+    end_s: f64,
+    most_bytes: f64,
+    longest_s: f64,
+}
+
+impl Intervals {
+    fn add(&mut self, row: &Row) {
+        let begins = (row.start_s.value - self.end_s).abs() < SAME_INSTANT;
+        self.complete = begins && (self.complete || self.sum.rows == 0);
+        self.end_s = row.end_s.value;
+        self.most_bytes = self.most_bytes.max(row.bytes.high());
+        self.longest_s = self.longest_s.max(row.seconds());
+        self.sum.add(row);
+    }
+}
+
+/// The first total that says what its own intervals do not, beyond their digits: an iperf leaves out a last interval of
+/// less than a tenth of the others, and writes that end after the last one count in the total alone.
+fn against_intervals<'a>(digest: &Digest<'a>) -> Option<(&'a Row, String)> {
+    let test = digest.test;
+    if test.layout != Layout::Text {
+        return None;
+    }
     let here = if digest.printed_by_the_sender() {
         End::Sender
     } else {
         End::Receiver
     };
-    let mine = total.end.is_none_or(|end| end == here);
-    let intervals = || {
-        let rows = digest.test.rows.iter();
-        rows.filter(|row| {
-            row.span == Span::Interval && row.stream == total.stream && row.way == total.way
-        })
-    };
-    let (first, last) = (intervals().next()?, intervals().next_back()?);
-    let complete = first.start_s.value < SAME_INSTANT
-        && intervals()
-            .zip(intervals().skip(1))
-            .all(|(one, next)| (one.end_s.value - next.start_s.value).abs() < SAME_INSTANT);
-    let most = intervals().map(|row| row.bytes.high()).fold(0.0, f64::max);
-    let longest = intervals().map(Row::seconds).fold(0.0, f64::max);
-    let beyond = (total.end_s.value - last.end_s.value).abs();
-    if !mine
-        || !complete
-        || longest <= 0.0
-        || beyond > longest
-        || digest.test.layout != Layout::Text
-    {
-        return None;
+    let mut intervals: HashMap<(Stream, Option<Way>), Intervals> = HashMap::new();
+    for row in test.rows.iter().filter(|row| row.span == Span::Interval) {
+        let of = intervals.entry((row.stream, row.way)).or_default();
+        of.add(row);
     }
-    let left_out = most * (LEFT_OUT + beyond / longest);
-    let low: f64 = intervals().map(|row| row.bytes.low()).sum();
-    let high: f64 = intervals().map(|row| row.bytes.high()).sum();
-    (!total.bytes.meets(low - left_out, high + left_out)).then(|| {
-        let all: f64 = intervals().map(|row| row.bytes.value).sum();
-        format!(
-            "the total is {}, and its {} intervals are {} together",
-            Bytes(whole(total.bytes.value)),
-            intervals().count(),
-            Bytes(whole(all))
-        )
-    })
+    let totals = || test.rows.iter().filter(|row| row.span == Span::Total);
+    // A sum stands for its streams, which were held against it.
+    let summed = totals().any(|row| row.stream == Stream::Sum);
+    let held = totals().filter(|row| !summed || row.stream == Stream::Sum);
+    held.filter(|row| row.end.is_none_or(|end| end == here))
+        .find_map(|total| {
+            let of = intervals.get(&(total.stream, total.way))?;
+            let beyond = (total.end_s.value - of.end_s).abs();
+            if !of.complete || of.longest_s <= 0.0 || beyond > of.longest_s {
+                return None;
+            }
+            let left_out = of.most_bytes * (LEFT_OUT + beyond / of.longest_s);
+            let (low, high) = (of.sum.low - left_out, of.sum.high + left_out);
+            (!total.bytes.meets(low, high)).then(|| {
+                let words = format!(
+                    "the total is {}, and its {} intervals are {} together",
+                    Bytes(whole(total.bytes.value)),
+                    of.sum.rows,
+                    Bytes(whole(of.sum.bytes))
+                );
+                (total, words)
+            })
+        })
 }
 
 /// Whether the three figures of a row can be those of one transfer.
@@ -342,19 +392,24 @@ fn sums(digest: &Digest<'_>) -> String {
             .iter()
             .filter(|row| row.span == Span::Interval)
     };
+    let mut parts: Vec<&Row> = intervals()
+        .filter(|row| row.stream != Stream::Sum)
+        .collect();
+    parts.sort_by(|a, b| a.end_s.value.total_cmp(&b.end_s.value));
+    // The sums of all rates before each, at the least and at the most.
+    let mut before = vec![(0.0, 0.0)];
+    for row in &parts {
+        let (low, high) = before[before.len() - 1];
+        before.push((low + row.bps.low(), high + row.bps.high()));
+    }
     let (mut right, mut wrong) = (0, 0);
     for sum in intervals().filter(|row| row.stream == Stream::Sum) {
-        let parts: Vec<&Row> = intervals()
-            .filter(|row| {
-                row.stream != Stream::Sum && (row.end_s.value - sum.end_s.value).abs() < 0.05
-            })
-            .collect();
-        if parts.len() < digest.streams.len().max(2) {
+        let same = same_end(&parts, sum.end_s.value, |row| row.end_s.value);
+        if same.len() < digest.streams.len().max(2) {
             continue;
         }
-        let low: f64 = parts.iter().map(|row| row.bps.low()).sum();
-        let high: f64 = parts.iter().map(|row| row.bps.high()).sum();
-        if sum.bps.meets(low, high) {
+        let ((low, high), (to_low, to_high)) = (before[same.start], before[same.end]);
+        if sum.bps.meets(to_low - low, to_high - high) {
             right += 1;
         } else {
             wrong += 1;

@@ -1,10 +1,12 @@
 //! What only several transcripts together say.
 
+use std::collections::HashMap;
+
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::transcript::{Given, Part, Transcript};
 
 use super::datagrams::{lost_share, payload_of};
-use super::digest::{self, Digest};
+use super::digest::{self, Digest, Guests};
 use super::{ethernet, figure, finding, storage};
 
 /// Runs that are compared with each other at most.
@@ -14,15 +16,16 @@ const DIFFERENT: f64 = 1.1;
 
 pub(super) fn explain(transcripts: &[Transcript], given: &Given) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let guests: Vec<Guests> = transcripts.iter().map(digest::guests).collect();
     let digests: Vec<(usize, Digest<'_>)> = transcripts
         .iter()
+        .zip(&guests)
         .enumerate()
-        .flat_map(|(number, transcript)| {
-            let guests = digest::guests(transcript);
+        .flat_map(|(number, (transcript, guests))| {
             let parts = transcript.parts.iter().enumerate();
             parts.filter_map(move |(part, what)| match what {
                 Part::Test(test) if test.inside.is_none() => {
-                    Some((number, Digest::of(test, transcript, part, &guests)))
+                    Some((number, Digest::of(test, transcript, part, guests)))
                 }
                 _ => None,
             })
@@ -270,16 +273,21 @@ fn udp(one: &Digest<'_>, other: &Digest<'_>, given: &Given) -> Vec<Finding> {
 /// A disk's field that wraps, with the queue that iostat shows for the same device.
 fn disks(transcripts: &[Transcript]) -> Vec<Finding> {
     let parts = || transcripts.iter().flat_map(|transcript| &transcript.parts);
+    let mut queues: HashMap<&str, f64> = HashMap::new();
+    for part in parts() {
+        if let Part::Iostat(iostat) = part {
+            for (name, depth) in storage::queues(iostat) {
+                queues.entry(name).or_insert(depth);
+            }
+        }
+    }
     let mut findings = Vec::new();
     for part in parts() {
         let Part::Diskstats(lines) = part else {
             continue;
         };
         for line in lines {
-            let queue = parts().find_map(|part| match part {
-                Part::Iostat(iostat) => storage::queue_of(iostat, &line.device),
-                _ => None,
-            });
+            let queue = queues.get(line.device.as_str()).copied();
             if let Some(depth) = queue.filter(|depth| *depth >= 1.0) {
                 findings.push(finding(
                     "counter-wrap",

@@ -1,5 +1,6 @@
 //! DRBD, glusterd, Slurm's nodes, mirrored volumes.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use linerate_model::finding::{Finding, Severity};
@@ -179,20 +180,21 @@ fn clock(seconds: u64) -> String {
 
 pub(super) fn gluster(events: &[GlusterEvent]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut seen: Vec<&[PlainText; 2]> = Vec::new();
-    for (event, lock) in events
-        .iter()
-        .filter_map(|event| Some((event, event.lock.as_ref()?)))
-    {
-        if seen.contains(&lock) {
-            continue;
-        }
-        seen.push(lock);
-        let [asker, holder] = lock;
-        let times = events
+    let locks = || {
+        events
             .iter()
-            .filter(|other| other.lock.as_ref() == Some(lock))
-            .count();
+            .filter_map(|event| Some((event, event.lock.as_ref()?)))
+    };
+    let mut lines: HashMap<&[PlainText; 2], usize> = HashMap::new();
+    for (_, lock) in locks() {
+        *lines.entry(lock).or_default() += 1;
+    }
+    for (event, lock) in locks() {
+        // Each lock is told of once, at its first line.
+        let Some(times) = lines.remove(lock) else {
+            continue;
+        };
+        let [asker, holder] = lock;
         let often = if times > 1 {
             format!(" ({times} lines)")
         } else {

@@ -5,7 +5,7 @@
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::statistics::mean;
-use linerate_model::transcript::{Given, Row, Span, Stream};
+use linerate_model::transcript::{Given, Stream};
 use linerate_model::units::{Bytes, Nanos, whole};
 
 use super::digest::Digest;
@@ -119,12 +119,7 @@ fn with_rtt(one: &Still, rtt: Nanos) -> String {
 
 /// The stream's window after the ramp, where it does not move and nothing was repeated in all of the test.
 fn stands_still(digest: &Digest<'_>, id: u32) -> Option<Still> {
-    let rows: Vec<&Row> = digest
-        .test
-        .rows
-        .iter()
-        .filter(|row| row.stream == Stream::One(id) && row.span == Span::Interval)
-        .collect();
+    let rows = digest.intervals.get(&Stream::One(id))?;
     if rows.iter().any(|row| row.retransmits != Some(0)) {
         return None;
     }
@@ -137,11 +132,12 @@ fn stands_still(digest: &Digest<'_>, id: u32) -> Option<Still> {
     if rows.len() < LEAST_ROWS || !same || window.value <= 0.0 {
         return None;
     }
-    let rates: Vec<f64> = rows.iter().map(|row| row.bps.value).collect();
-    let bps = match digest.average() {
-        Some(average) if digest.ramp == 0 && digest.streams.len() == 1 => average,
-        _ => mean(&rates),
-    };
+    let alone = digest.ramp == 0 && digest.streams.len() == 1;
+    let average = if alone { digest.average() } else { None };
+    let bps = average.unwrap_or_else(|| {
+        let rates: Vec<f64> = rows.iter().map(|row| row.bps.value).collect();
+        mean(&rates)
+    });
     (bps > 0.0).then_some(Still {
         id,
         window: window.value,

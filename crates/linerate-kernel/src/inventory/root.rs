@@ -89,8 +89,8 @@ impl Root {
     /// A file's text, with the error of the system.
     ///
     /// # Errors
-    /// Those of `open` and `read`; `InvalidInput` for what is no regular file, `InvalidData` for what is no text or
-    /// too long.
+    /// Those of `open` and `read`; `InvalidInput` for what is no regular file, `InvalidData` for what is no text,
+    /// `FileTooLarge` for what is too long.
     pub fn whole_text(&self, path: impl AsRef<Path>) -> io::Result<String> {
         let bytes = self.bytes(path)?;
         String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
@@ -101,7 +101,7 @@ impl Root {
         let file = regular(self.open(path.as_ref(), libc::O_RDONLY)?.into())?;
         let too_long = |bound: u64| {
             let why = format!("it is longer than {bound} bytes");
-            Err(io::Error::new(io::ErrorKind::InvalidData, why))
+            Err(io::Error::new(io::ErrorKind::FileTooLarge, why))
         };
         if file.metadata()?.len() > LONGEST {
             return too_long(LONGEST);

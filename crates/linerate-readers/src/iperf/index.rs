@@ -10,7 +10,11 @@ use super::SAME_INSTANT;
 /// The rows of a test, looked at once each.
 #[derive(Default)]
 pub(super) struct Index {
+    /// Intervals were asked for, so a stream's only row need not be its total.
+    has_intervals: bool,
     connections: HashSet<u32>,
+    /// Connections whose streams are not done.
+    pending: usize,
     ways: HashMap<(Stream, Option<Way>), OneWay>,
     streams: HashMap<Stream, Whole>,
     latest_s: f64,
@@ -36,8 +40,24 @@ struct Whole {
 }
 
 impl Index {
+    pub(super) fn of(has_intervals: bool) -> Self {
+        Self {
+            has_intervals,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn connection(&mut self, id: u32) {
-        self.connections.insert(id);
+        if self.connections.insert(id) && !self.has_total(Stream::One(id)) {
+            self.pending += 1;
+        }
+    }
+
+    /// Whether a stream has its total; without intervals its only row is that.
+    fn has_total(&self, stream: Stream) -> bool {
+        self.streams
+            .get(&stream)
+            .is_some_and(|one| one.total || (!self.has_intervals && one.alone && one.rows == 1))
     }
 
     pub(super) fn row(&mut self, row: &Row) {
@@ -50,12 +70,18 @@ impl Index {
         if row.span == Span::Total && !way.totals.contains(&row.end) {
             way.totals.push(row.end);
         }
+        let before = self.has_total(row.stream);
         let stream = self.streams.entry(row.stream).or_default();
         if stream.rows == 0 {
             stream.alone = row.start_s.value < SAME_INSTANT && row.span == Span::Interval;
         }
         stream.rows += 1;
         stream.total |= row.span == Span::Total;
+        let now = self.has_total(row.stream);
+        if matches!(row.stream, Stream::One(id) if self.connections.contains(&id)) {
+            self.pending += usize::from(before);
+            self.pending -= usize::from(now);
+        }
     }
 
     /// The end of the latest row, s.
@@ -108,13 +134,6 @@ impl Index {
         if test.rows.last().is_none_or(on_the_way) {
             return false;
         }
-        let done = |stream: Stream| {
-            // Without intervals the only row of a stream is its total.
-            self.streams.get(&stream).is_some_and(|one| {
-                one.total || (test.asked.interval_s.is_none() && one.alone && one.rows == 1)
-            })
-        };
-        let streams = test.connections.iter().map(|one| Stream::One(one.id));
-        (test.connections.len() < 2 || done(Stream::Sum)) && streams.into_iter().all(done)
+        self.pending == 0 && (test.connections.len() < 2 || self.has_total(Stream::Sum))
     }
 }

@@ -5,10 +5,13 @@ mod index;
 mod row;
 pub(crate) mod ways;
 
+use std::collections::{HashMap, HashSet};
+
 use linerate_model::plain_text::PlainText;
 use linerate_model::plan::Protocol;
 use linerate_model::transcript::{
-    Asked, Connection, End, Ending, Inside, Layout, Part, Row, Side, Span, Stream, TestOutput, Tool,
+    Asked, Connection, End, Ending, Inside, Layout, Part, Row, Side, Span, Stream, TestOutput,
+    Tool, Way,
 };
 
 use crate::Input;
@@ -112,19 +115,38 @@ impl Tests {
         }
     }
 
+    /// How many tests may still get rows.
+    pub(crate) fn open(&self) -> usize {
+        self.open.len()
+    }
+
     /// All that is left open ends.
     pub(crate) fn finish(&mut self, parts: &mut Vec<Part>) {
         self.close(parts);
-        // From behind, so that the places before stay true.
-        self.closed.sort_unstable();
-        for part in self.closed.drain(..).rev() {
-            if let Some(Part::Test(test)) = parts.get_mut(part) {
-                finished(test);
-                if let Some(other) = ways::apart(test) {
-                    ways::insert(part + 1, other, parts);
+        let closed: HashSet<usize> = self.closed.drain(..).collect();
+        // Where each part stands once tests that ran both ways are two.
+        let mut places = Vec::with_capacity(parts.len());
+        let mut all = Vec::with_capacity(parts.len());
+        for (place, mut part) in std::mem::take(parts).into_iter().enumerate() {
+            places.push(all.len());
+            let other = match &mut part {
+                Part::Test(test) if closed.contains(&place) => {
+                    finished(test);
+                    ways::apart(test)
                 }
+                _ => None,
+            };
+            all.push(part);
+            all.extend(other.map(|other| Part::Test(Box::new(other))));
+        }
+        for part in &mut all {
+            if let Part::Test(test) = part
+                && let Some(inside) = &mut test.inside
+            {
+                inside.part = places[inside.part];
             }
         }
+        *parts = all;
     }
 
     fn close(&mut self, parts: &mut [Part]) {
@@ -209,6 +231,7 @@ impl Tests {
     fn begin(&mut self, line: usize, parts: &mut Vec<Part>) -> usize {
         let (newer, asked) = self.typed.take().unwrap_or_default();
         let udp = asked.udp;
+        let index = Index::of(asked.interval_s.is_some());
         let mut test = empty(line, asked);
         test.tool = if newer == Some(true) {
             Tool::Iperf3
@@ -221,7 +244,7 @@ impl Tests {
         parts.push(Part::Test(Box::new(test)));
         self.open.push(Open {
             part: parts.len() - 1,
-            index: Index::default(),
+            index,
             report: None,
             stopped: false,
         });
@@ -443,20 +466,20 @@ fn finished(test: &mut TestOutput) {
     // Another stream's intervals show that this one has some too.
     let split = test.rows.iter().any(|row| row.start_s.value > SAME_INSTANT);
     let asked = test.asked.interval_s;
+    let mut count: HashMap<(Stream, Option<Way>), usize> = HashMap::new();
+    for row in test.rows.iter().filter(|_| !split) {
+        *count.entry((row.stream, row.way)).or_default() += 1;
+    }
     // At most a row of each stream begins at 0 where there are no other intervals.
-    for at in 0..if split { 0 } else { test.rows.len() } {
-        let row = &test.rows[at];
-        let mut same = test
-            .rows
-            .iter()
-            .filter(|other| other.stream == row.stream && other.way == row.way);
+    for row in test.rows.iter_mut().filter(|_| !split) {
         let an_interval = asked.is_some_and(|asked| (row.seconds() - asked).abs() < 0.1 * asked)
             && test
                 .asked
                 .time_s
                 .is_none_or(|time| time > 1.5 * row.seconds());
-        if same.nth(1).is_none() && row.span == Span::Interval && !an_interval {
-            test.rows[at].span = Span::Total;
+        let only = count.get(&(row.stream, row.way)) == Some(&1);
+        if only && row.span == Span::Interval && !an_interval {
+            row.span = Span::Total;
         }
     }
     let total = test.rows.iter().any(|row| row.span == Span::Total);

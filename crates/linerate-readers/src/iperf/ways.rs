@@ -1,5 +1,7 @@
 //! A test that ran both ways at once, taken apart into its two directions.
 
+use std::collections::HashSet;
+
 use linerate_model::transcript::{Layout, Part, Stream, TestOutput, Way};
 
 /// Leaves what went out in `test` and returns what came in; `None` where all rows go one way or do not say.
@@ -20,18 +22,6 @@ pub(crate) fn apart(test: &mut TestOutput) -> Option<TestOutput> {
     Some(other)
 }
 
-/// Puts a test where it belongs among the parts; what names a place behind it names the next one now.
-pub(crate) fn insert(place: usize, other: TestOutput, parts: &mut Vec<Part>) {
-    parts.insert(place, Part::Test(Box::new(other)));
-    for part in parts.iter_mut() {
-        if let Part::Test(test) = part
-            && let Some(inside) = test.inside.as_mut().filter(|one| one.part >= place)
-        {
-            inside.part += 1;
-        }
-    }
-}
-
 /// Appends a test, and its other way where it has one.
 pub(crate) fn push(mut test: TestOutput, parts: &mut Vec<Part>) {
     let other = apart(&mut test);
@@ -42,9 +32,9 @@ pub(crate) fn push(mut test: TestOutput, parts: &mut Vec<Part>) {
 fn keep(test: &mut TestOutput, way: Way) {
     test.way = Some(way);
     test.rows.retain(|row| row.way == Some(way));
-    let rows = &test.rows;
+    let streams: HashSet<Stream> = test.rows.iter().map(|row| row.stream).collect();
     test.connections
-        .retain(|one| rows.iter().any(|row| row.stream == Stream::One(one.id)));
+        .retain(|one| streams.contains(&Stream::One(one.id)));
     let first = test.rows.iter().map(|row| row.line).min();
     test.lines[0] = test.lines[0].min(first.unwrap_or(test.lines[0]));
 }

@@ -1,5 +1,7 @@
 //! `/proc/drbd` and `drbdsetup status --json`.
 
+use std::collections::HashMap;
+
 use linerate_model::storage::{Drbd, DrbdSync};
 use linerate_model::transcript::Part;
 use serde_json::Value;
@@ -125,9 +127,10 @@ pub(super) fn take_json(value: &Value, line: usize, parts: &mut Vec<Part>) -> bo
     };
     let mut devices = Vec::new();
     for resource in resources {
+        let own = own_devices(resource);
         for connection in resource["connections"].as_array().into_iter().flatten() {
             for peer in connection["peer_devices"].as_array().into_iter().flatten() {
-                devices.push(peer_device(resource, connection, peer, line));
+                devices.push(peer_device(resource, &own, connection, peer, line));
             }
         }
     }
@@ -135,14 +138,24 @@ pub(super) fn take_json(value: &Value, line: usize, parts: &mut Vec<Part>) -> bo
     true
 }
 
-fn peer_device(resource: &Value, connection: &Value, peer: &Value, line: usize) -> Drbd {
+/// This end's devices, by their volumes.
+fn own_devices(resource: &Value) -> HashMap<Option<u64>, &Value> {
+    let devices = resource["devices"].as_array().into_iter().flatten();
+    // The first of a volume counts.
+    let pairs = devices.rev().map(|one| (one["volume"].as_u64(), one));
+    pairs.collect()
+}
+
+fn peer_device(
+    resource: &Value,
+    own: &HashMap<Option<u64>, &Value>,
+    connection: &Value,
+    peer: &Value,
+    line: usize,
+) -> Drbd {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let volume = peer["volume"].as_u64();
-    let own = resource["devices"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .find(|device| device["volume"].as_u64() == volume);
+    let own = own.get(&volume);
     let state = text(&peer["replication-state"]);
     let connected = text(&connection["connection-state"]);
     let percent = peer["percent-in-sync"].as_f64();

@@ -9,6 +9,8 @@ mod captures;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
+mod growth;
+#[cfg(test)]
 mod oddities;
 #[cfg(test)]
 mod policing;

@@ -111,6 +111,7 @@ pub fn to_json(observation: &Observation) -> Vec<u8> {
 
 /// Reads an observation. A newer schema is refused by name before the rest is looked at.
 pub fn from_json(bytes: &[u8]) -> Result<Observation, RecordError> {
+    crate::record::check_extent(bytes)?;
     let not_a_record = |error: serde_json::Error| RecordError::NotARecord {
         reason: error.to_string().into(),
     };

@@ -12,6 +12,7 @@ use linerate_model::units::Nanos;
 use linerate_report::host as report;
 
 use crate::action::Failure;
+use crate::input;
 use crate::printer::Printer;
 use arguments::{AuditArguments, DiffArguments, HostArguments, HostCommand, ShowArguments};
 
@@ -127,7 +128,6 @@ pub(crate) fn files_below(root: Option<&Path>) -> Result<Root, Failure> {
 /// Facts from a file.
 pub(crate) fn read(file: &Path) -> Result<HostFacts, Failure> {
     let name = file.display();
-    let bytes = std::fs::read(file)
-        .map_err(|error| Failure::File(format!("cannot read {name}: {error}")))?;
+    let bytes = input::read(file, input::NOTED)?;
     report::from_json(&bytes).map_err(|error| Failure::File(format!("{name}: {error}")))
 }

@@ -170,7 +170,7 @@ impl Draft {
         if self.client.endless {
             self.warn("-t 0: the test runs until it is interrupted, at most 86400 s");
         }
-        let received = Nanos::from_millis(u64::from(self.common.receive_timeout_ms));
+        let received = Nanos::from_millis(self.common.receive_timeout_ms);
         self.plan.receive_timeout_ns = (self.plan.direction != Direction::Send).then_some(received);
         self.plan.send_timeout_ns = self.common.send_timeout_ms.map(Nanos::from_millis);
         // iperf3 waits for ever for a server that does not read.

@@ -152,7 +152,7 @@ fn limits(request: &Iperf3Server) -> ServerLimits {
         idle: request
             .idle_timeout_s
             .map_or(defaults.idle, seconds)
-            .min(Nanos::from_millis(request.common.receive_timeout_ms.into())),
+            .min(Nanos::from_millis(request.common.receive_timeout_ms)),
         ..defaults
     }
 }

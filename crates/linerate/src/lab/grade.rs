@@ -14,6 +14,7 @@ use super::kept;
 use super::run::{self, Ran, RunOptions};
 use super::take_signals;
 use crate::action::Failure;
+use crate::input;
 use crate::printer::Printer;
 
 /// Why a run was not made, or does not count.
@@ -147,8 +148,7 @@ fn scenarios(folder: &Path, only: &[String]) -> Result<Vec<Scenario>, Failure> {
     files.sort();
     let mut scenarios = Vec::new();
     for path in files {
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| Failure::File(format!("cannot read {}: {error}", path.display())))?;
+        let text = input::text(&path, input::WRITTEN)?;
         let scenario = Scenario::parse(&path.display().to_string(), &text)?;
         if only.is_empty() || only.iter().any(|part| scenario.name.contains(part)) {
             scenarios.push(scenario);

@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use linerate_experiment::grade::Observed;
 use linerate_experiment::remedy::Promise;
 use linerate_explain::explain;
+use linerate_model::bounds::MAX_RECORD_BYTES;
 use linerate_model::evidence::Evidence;
 use linerate_report::record as record_file;
 use linerate_report::view::RunView;
+
+use crate::input;
 
 use crate::action::Failure;
 use crate::keep::replace;
@@ -48,9 +51,8 @@ pub(super) fn write(folder: &Path, name: &str, run: &Observed) -> Result<(), Str
 
 /// Reads a run; findings and goodput are computed again from its record.
 pub(super) fn read(folder: &Path, name: &str, seed: u64) -> Result<Observed, String> {
-    let bytes = |path: &Path| {
-        std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
-    };
+    let bytes =
+        |path: &Path| input::read(path, MAX_RECORD_BYTES).map_err(|failure| failure.to_string());
     let path = observed(folder, name, seed);
     let mut run: Observed = serde_json::from_slice(&bytes(&path)?)
         .map_err(|error| format!("{} does not tell what a path did: {error}", path.display()))?;

@@ -25,6 +25,7 @@ use linerate_model::record::Role;
 use linerate_model::units::{BitRate, whole};
 
 use crate::action::Failure;
+use crate::input;
 use crate::printer::Printer;
 use crate::{show, signals};
 use arguments::{
@@ -155,7 +156,7 @@ fn scenario_text(asked: &str) -> Result<(String, String), Failure> {
     {
         return Ok((asked.to_owned(), preset.text.to_owned()));
     }
-    let text = std::fs::read_to_string(asked).map_err(|error| {
+    let text = input::string(Path::new(asked), input::WRITTEN).map_err(|error| {
         let hint = match Preset::nearest(asked) {
             Some(nearest) => format!("; did you mean the preset {nearest}?"),
             None => "; `linerate lab presets` lists the presets".to_owned(),

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,7 @@ use linerate_lab::scenario::{Family, Scenario};
 use serde::{Deserialize, Serialize};
 
 use crate::action::Failure;
+use crate::input;
 
 /// The longest name of a path.
 const LONGEST_NAME: usize = 64;
@@ -182,12 +183,11 @@ impl Folder {
         let Some(folder) = self.directory()? else {
             return Ok(None);
         };
-        let mut bytes = Vec::new();
         let read = folder
             .file(&note_name(name), Access::READ)
-            .and_then(|mut file| file.read_to_end(&mut bytes));
+            .and_then(|file| input::whole(file, input::NOTED));
         Ok(match read {
-            Ok(_) => Some(Ok(bytes)),
+            Ok(bytes) => Some(Ok(bytes)),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => Some(Err(error.to_string())),
         })

@@ -11,6 +11,7 @@ use linerate_kernel::directory::{Access, Directory};
 use serde::{Deserialize, Serialize};
 
 use crate::action::Failure;
+use crate::input;
 use crate::keep::replace;
 
 /// What the sweep was begun with.
@@ -59,7 +60,7 @@ impl Folder {
         if !linerate_kernel::file::try_lock(&file).map_err(fail)? {
             let mut holder = String::new();
             // Written right after the lock was had: in between there is none to name.
-            drop(file.read_to_string(&mut holder));
+            drop((&file).take(64).read_to_string(&mut holder));
             let holder = match holder.trim() {
                 "" => String::new(),
                 id => format!(" (process {id})"),
@@ -125,8 +126,7 @@ impl Folder {
         let path = self.path.join(RUNS);
         let fail = |error: io::Error| failed("open", &path, &error);
         let file = self.file(RUNS, Access::APPEND.or_make()).map_err(fail)?;
-        let mut bytes = Vec::new();
-        (&file).read_to_end(&mut bytes).map_err(fail)?;
+        let bytes = input::whole(&file, input::NOTED).map_err(fail)?;
         let whole = whole_lines(&bytes);
         if whole < bytes.len() {
             file.set_len(whole as u64).map_err(fail)?;
@@ -142,12 +142,11 @@ impl Folder {
 
     /// The bytes of one of its files; `None` where it is not there.
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Failure> {
-        let mut bytes = Vec::new();
         let read = self
             .file(name, Access::READ)
-            .and_then(|mut file| file.read_to_end(&mut bytes));
+            .and_then(|file| input::whole(file, input::NOTED));
         match read {
-            Ok(_) => Ok(Some(bytes)),
+            Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(failed("read", &self.path.join(name), &error)),
         }

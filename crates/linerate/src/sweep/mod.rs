@@ -15,6 +15,7 @@ use linerate_report::bars;
 use linerate_tune::live::Live;
 
 use crate::action::Failure;
+use crate::input;
 use crate::lab;
 use crate::place::{self, Gave, HostPlace, LabPlace, Pace, Place, Wanted};
 use crate::printer::Printer;
@@ -70,13 +71,12 @@ pub(crate) fn run(arguments: &SweepArguments, printer: &Printer) -> Result<(), F
 /// Reads a sweep and the profiles that it names, which lie beside it.
 fn read(file: &Path) -> Result<(Sweep, Texts), Failure> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::File(format!("cannot read {name}: {error}")))?;
+    let text = input::text(file, input::WRITTEN)?;
     let beside = file.parent().unwrap_or(Path::new("")).to_path_buf();
     let profiles: RefCell<BTreeMap<String, String>> = RefCell::default();
     let load = |profile: &str| {
         let path = beside.join(profile);
-        let text = std::fs::read_to_string(&path)
+        let text = input::string(&path, input::WRITTEN)
             .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         profiles
             .borrow_mut()

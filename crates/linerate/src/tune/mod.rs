@@ -23,6 +23,7 @@ use linerate_tune::state_folder::Lock;
 
 use crate::action::Failure;
 use crate::host::{facts_below, files_below, read};
+use crate::input;
 use crate::printer::Printer;
 use arguments::{PlaceArguments, PlanArguments, TuneArguments, TuneCommand, WishArguments};
 
@@ -88,7 +89,6 @@ pub(crate) fn claim(state: Option<&Path>) -> Result<Lock, Failure> {
 /// The wishes of a profile: TOML, or lines of sysctl.conf(5) where the name ends in `.conf`.
 pub(crate) fn wishes_in(file: &Path) -> Result<Vec<Wish>, Failure> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::File(format!("cannot read {name}: {error}")))?;
+    let text = input::text(file, input::WRITTEN)?;
     profile::read(&name, &text).map_err(|error| Failure::File(error.to_string()))
 }

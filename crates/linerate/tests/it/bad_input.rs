@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use linerate_kernel::poll::{self, Interest, PollEntry};
 
-use crate::harness::{Folder, LONG, Server, beside, free_port, linerate, run};
+use crate::harness::{Done, Folder, LONG, Server, beside, free_port, linerate, run};
 
 /// A listener that treats each connection in some way; it ends with the process.
 fn listener(treat: impl Fn(TcpStream) + Send + 'static) -> u16 {
@@ -246,4 +246,57 @@ fn keys_that_cannot_be_read_are_named() {
         .env_remove("IPERF3_PASSWORD");
     let done = run(&mut command, LONG).expect(2);
     assert!(done.error.contains("LINERATE_PASSWORD"), "{}", done.error);
+}
+
+/// Runs linerate in a shell that limits its address space to 1 GiB.
+fn within_a_gibibyte(words: &str) -> Done {
+    let mut shell = std::process::Command::new("sh");
+    let limited = format!("ulimit -v 1048576; exec \"$0\" {words}");
+    shell.args(["-c", &limited, env!("CARGO_BIN_EXE_linerate")]);
+    run(&mut shell, LONG)
+}
+
+#[test]
+fn no_file_fills_the_memory() {
+    let _beside = beside();
+    let folder = Folder::new();
+    let stream = r#"{"samples":{"rows":4000000,"at_ns":{"first":0,"steps":[[1,3999999]]},"columns":{"a":{"first":0,"steps":[[0,3999999]]}}}}"#;
+    let streams = vec![stream; 200].join(",");
+    let text =
+        format!(r#"{{"schema_version":1,"kind":"test","client":{{"streams":[{streams}]}}}}"#);
+    let bomb = folder.with("bomb.json", text).display().to_string();
+    // One run of a total each: there is a limit on the number of runs.
+    let line = "20260101000000,10.0.0.1,5001,10.0.0.2,40000,3,0.0-10.0,117000000,936000000\n";
+    let runs = folder.with("runs.csv", line.repeat(800_000));
+    let runs = runs.display().to_string();
+    for (words, told) in [
+        (
+            format!("show {bomb}"),
+            "samples (rows times columns), more than the 33554432",
+        ),
+        (
+            format!("explain {bomb}"),
+            "samples (rows times columns), more than the 33554432",
+        ),
+        (format!("compare {bomb} {bomb}"), "more than the 33554432"),
+        (
+            format!("explain {runs}"),
+            "more than 16384 tests and tables",
+        ),
+        ("show /dev/zero".to_owned(), "67108864 bytes"),
+        ("explain /dev/zero".to_owned(), "67108864"),
+        ("compare /dev/zero /dev/zero".to_owned(), "67108864 bytes"),
+        ("host diff /dev/zero /dev/zero".to_owned(), "67108864 bytes"),
+        ("lab run /dev/zero".to_owned(), "4194304 bytes"),
+        ("sweep /dev/zero".to_owned(), "4194304 bytes"),
+        ("tune plan /dev/zero".to_owned(), "4194304 bytes"),
+    ] {
+        let done = within_a_gibibyte(&words);
+        assert!(!done.status.success(), "{words}: {}", done.out);
+        assert!(
+            done.error.contains(told),
+            "{words}: no '{told}' in: {}",
+            done.error
+        );
+    }
 }

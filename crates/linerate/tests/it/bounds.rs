@@ -66,8 +66,9 @@ fn samples_of_all_tests_share_one_budget_and_the_record_says_so() {
         std::thread::sleep(Duration::from_millis(50));
     }
     for (mut client, data) in tests {
-        data.iter()
-            .for_each(|stream| drop(stream.shutdown(Shutdown::Write)));
+        for stream in data {
+            drop(stream.shutdown(Shutdown::Write));
+        }
         client.send(&[raw::TEST_END]);
         client.expect(raw::EXCHANGE_RESULTS);
     }

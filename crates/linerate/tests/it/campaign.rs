@@ -193,7 +193,9 @@ impl Attacker<'_> {
     fn garbage(&mut self) -> Option<()> {
         for _ in 0..20 {
             let mut stream = self.connect()?;
-            let bytes: Vec<u8> = (0..4096).map(|_| self.dice.below(256) as u8).collect();
+            let bytes: Vec<u8> = (0..1024)
+                .flat_map(|_| self.dice.below(usize::MAX).to_le_bytes())
+                .collect();
             stream.write_all(&bytes).ok()?;
         }
         Some(())
@@ -305,19 +307,16 @@ impl Raw {
     }
 }
 
-/// The figure before `of memory` in the line that a server prints when it starts, MiB.
-fn printed_mebibytes(server: &Server) -> u64 {
+/// The memory that a server with default bounds prints as its own, MiB.
+fn printed_mebibytes() -> u64 {
+    let server = Server::linerate(&["--json-stream"]);
+    server.tells("\"memory_bytes\"", 1);
     let out = server.process.out();
-    let line = out.lines().find(|line| line.starts_with("limits:"));
-    let words: Vec<&str> = line.unwrap().split_whitespace().collect();
-    let at = words.windows(2).position(|pair| pair == ["of", "memory,"]);
-    let (figure, unit) = (words[at.unwrap() - 2], words[at.unwrap() - 1]);
-    let figure: f64 = figure.parse().unwrap();
-    match unit {
-        "GiB" => (figure * 1024.0) as u64,
-        "MiB" => figure as u64,
-        other => panic!("{other}"),
-    }
+    let lines = out
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    let bytes = lines.filter_map(|event: serde_json::Value| event["memory_bytes"].as_u64());
+    bytes.last().unwrap() >> 20
 }
 
 #[test]
@@ -326,7 +325,7 @@ fn sixteen_attackers_at_once() {
     let seconds = std::env::var("LINERATE_ATTACK_SECONDS").ok();
     let seconds: u64 = seconds.and_then(|text| text.parse().ok()).unwrap_or(120);
     let server = Server::linerate(&[]);
-    let budget = printed_mebibytes(&server);
+    let budget = printed_mebibytes();
     // Files and threads that stay once they were needed.
     run(&mut server.client("-n 1M -P 8 --bidir"), LONG).expect(0);
     let before = kept(&server);
@@ -339,18 +338,14 @@ fn sixteen_attackers_at_once() {
     let most_memory = AtomicU64::new(0);
     let (mut served, mut slowest) = (0_u32, Duration::ZERO);
     std::thread::scope(|scope| {
-        for number in 0..ATTACKS_FROM.len() {
-            let field = &field;
-            let address = ATTACKS_FROM[number];
-            let dice = Dice(20_261_123 + number as u64);
-            scope.spawn(move || {
-                Attacker {
-                    field,
-                    address,
-                    dice,
-                }
-                .run();
-            });
+        for last in 2..2 + ATTACKERS {
+            let mut attacker = Attacker {
+                field: &field,
+                // Each has an address of its own.
+                address: [127, 0, 0, last],
+                dice: Dice(20_261_123 + u64::from(last)),
+            };
+            scope.spawn(move || attacker.run());
         }
         scope.spawn(|| {
             while !field.over.load(Ordering::Relaxed) {
@@ -401,14 +396,3 @@ impl Drop for Ends<'_> {
         self.0.store(true, Ordering::Relaxed);
     }
 }
-
-/// Each attacker has an address of its own.
-const ATTACKS_FROM: [[u8; 4]; ATTACKERS as usize] = {
-    let mut addresses = [[127, 0, 0, 0]; ATTACKERS as usize];
-    let mut number = 0;
-    while number < ATTACKERS {
-        addresses[number as usize][3] = number + 2;
-        number += 1;
-    }
-    addresses
-};

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::action::Failure;
 use crate::host::{facts_of, files_below};
+use crate::input;
 use crate::printer::Printer;
 use arguments::{InterfacesApply, InterfacesArguments, InterfacesCommand, InterfacesStatus, Place};
 use effects::Guest;
@@ -225,7 +226,7 @@ impl Files {
         let name = self.name();
         // One that was named may be a pipe.
         let text = if root.is_this_machine() {
-            std::fs::read_to_string(root.path(path))
+            input::string(&root.path(path), input::WRITTEN)
         } else {
             root.whole_text(path)
         };

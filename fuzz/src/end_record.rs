@@ -1,0 +1,22 @@
+//! The server's half of a record, as a server sends it: whatever it says, the client must be able to put it into
+//! the ledger, explain it and show it.
+
+use linerate_model::fixture::{self, Traffic};
+use linerate_model::plan::Plan;
+use linerate_model::record::EndRecord;
+
+use crate::record::MOST_SAMPLES;
+
+/// Feeds one input.
+pub fn run(data: &[u8]) {
+    let cells = EndRecord::cells_of(&mut serde_json::Deserializer::from_slice(data));
+    if cells.is_ok_and(|cells| cells > MOST_SAMPLES) {
+        return;
+    }
+    let Ok(half) = serde_json::from_slice::<EndRecord>(data) else {
+        return;
+    };
+    let mut run = fixture::run(&Plan::new("server"), &Traffic::default());
+    run.server = Some(half);
+    crate::record::show(&run);
+}
