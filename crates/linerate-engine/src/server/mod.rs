@@ -2,7 +2,9 @@
 //!
 //! One thread accepts: it reads the 37 bytes that tell a control connection from a data stream, hands
 //! data streams to the test that waits for them, and answers UDP's opening datagrams, but only those
-//! that come from the address of a control connection. Everything that waits for a peer has a bound.
+//! that come from the address of a control connection. Everything that waits for a peer has a bound, and
+//! so has the sum of all tests: [`occupancy`] gives out places, streams and memory, and all samples share one
+//! [`SamplePool`].
 
 mod congestion;
 mod limits;

@@ -88,7 +88,7 @@ fn cve_2026_71218_lengths_that_no_byte_follows() {
             })
             .collect();
         // Results may have 1 MiB.
-        let mut results: Vec<Raw> = (0..8).map(|_| ended_test(&server)).collect();
+        let mut results: Vec<Raw> = (0..3).map(|_| ended_test(&server)).collect();
         for client in &mut results {
             client.send(&[0, 16, 0, 0, b'{']);
         }
