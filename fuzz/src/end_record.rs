@@ -9,7 +9,8 @@ use crate::record::MOST_SAMPLES;
 
 /// Feeds one input.
 pub fn run(data: &[u8]) {
-    let cells = EndRecord::cells_of(&mut serde_json::Deserializer::from_slice(data));
+    let cells = Extent::of_end(&mut serde_json::Deserializer::from_slice(data))
+        .map(|extent| extent.samples());
     if cells.is_ok_and(|cells| cells > MOST_SAMPLES) {
         return;
     }

@@ -165,6 +165,8 @@ impl<M: Machine> Link<M> {
     /// Writes as much as goes at once. True = something is left.
     pub(crate) fn flush(&mut self) -> Result<bool, LinkError> {
         while let Some(bytes) = self.machine.poll_transmit() {
+            self.out.drain(..self.out_at);
+            self.out_at = 0;
             if self.out.is_empty() {
                 self.out = bytes;
             } else {
@@ -257,6 +259,11 @@ mod tests {
         peer.set_nonblocking(true).unwrap();
         let (stream, _) = listener.accept().unwrap();
         stream.set_nonblocking(true).unwrap();
+        for socket in [&peer, &stream] {
+            let socket = socket2::SockRef::from(socket);
+            socket.set_send_buffer_size(4096).unwrap();
+            socket.set_recv_buffer_size(4096).unwrap();
+        }
         let mut link = Link::opened(stream, Talkative::default());
         let mut asked = 0;
         let mut turns_in_vain = 0;

@@ -29,7 +29,9 @@ pub enum EngineError {
         source: io::Error,
     },
     /// The server runs another test and takes one at a time.
-    #[error("the server at {address} is busy running a test; try again later")]
+    #[error(
+        "the server at {address} is busy, or does not allow this address; its log says which; try again later"
+    )]
     Busy {
         /// The server.
         address: String,

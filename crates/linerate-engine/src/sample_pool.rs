@@ -89,13 +89,14 @@ impl Share {
     }
 
     /// How much longer than asked for this store has to wait between samples, a power of two, so that all stores
-    /// together keep to the pool's rate.
+    /// together keep to the pool's rate; one that keeps to its fair part does not wait.
     pub(crate) fn stretch(&self) -> u32 {
-        let over = self
-            .pool
-            .rate
-            .load(Ordering::Relaxed)
-            .div_ceil(self.pool.most_rate);
+        let pool = &*self.pool;
+        if pool.rate.load(Ordering::Relaxed) <= pool.most_rate {
+            return 1;
+        }
+        let shares = pool.shares.load(Ordering::Relaxed).max(1) as u64;
+        let over = (self.rate * shares).div_ceil(pool.most_rate);
         u32::try_from(over.max(1).next_power_of_two()).unwrap_or(u32::MAX)
     }
 }
@@ -146,7 +147,9 @@ mod tests {
         assert_eq!(two.stretch(), 1);
         let three = pool.share(MILLISECOND);
         assert_eq!((one.stretch(), three.stretch()), (2, 2));
+        let seldom = pool.share(Nanos::from_millis(100));
+        assert_eq!((one.stretch(), seldom.stretch()), (2, 1));
         drop((two, three));
-        assert_eq!(one.stretch(), 1);
+        assert_eq!((one.stretch(), seldom.stretch()), (1, 1));
     }
 }

@@ -79,7 +79,7 @@ mod tests {
             "{told}"
         );
 
-        let connections = vec![STREAM; 5].join(",");
+        let connections = [STREAM; 5].join(",");
         let text =
             format!(r#"{{"schema_version":1,"kind":"observation","connections":[{connections}]}}"#);
         let seen = crate::observation::from_json(text.as_bytes());

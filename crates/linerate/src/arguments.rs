@@ -302,27 +302,27 @@ pub(crate) struct ServeArguments {
     #[arg(short = '1', long)]
     one_off: bool,
     /// Tests at once
-    #[arg(long, value_name = "N", default_value_t = 256)]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = positive)]
     max_clients: usize,
     /// Tests at once from one address (IPv6: from one /64)
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = positive)]
     max_clients_per_address: usize,
     /// Streams of a test, both directions together
     #[arg(long, value_name = "N", default_value_t = 256)]
     max_streams: u16,
-    /// Streams of all tests together, each with a thread; half of them for one address [default: 256 for each CPU,
-    /// 512 to 4096]
-    #[arg(long, value_name = "N")]
+    /// Streams of all tests together, each with a thread; for one address half of them, or one test of --max-streams
+    /// [default: 256 for each CPU, 512 to 4096, and a fifth of the file descriptors at most]
+    #[arg(long, value_name = "N", value_parser = positive)]
     max_total_streams: Option<usize>,
     /// Memory of all tests together (K, M, G of 1024); sampling becomes coarser before tests are refused [default: an eighth
-    /// of this host's, 64M to 1G]
-    #[arg(long, value_name = "BYTES")]
+    /// of this host's, half of what its control group allows, 64M to 1G]
+    #[arg(long, value_name = "BYTES", value_parser = server_memory)]
     max_memory: Option<Bytes>,
     /// Samples a second of all streams together; with more streams each is sampled less often [default: 10000 for each CPU,
     /// at least 20000]
     #[arg(long, value_name = "N")]
     max_sample_rate: Option<u64>,
-    /// Longest test. One without an end is ended then
+    /// Longest test, without what is omitted. One without an end is ended then
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h")]
     max_duration: Nanos,
     /// Highest rate of a test, all streams together, averaged over 5 s
@@ -350,7 +350,7 @@ pub(crate) struct ServeArguments {
     /// Pad credentials as iperf3 before 3.17 does
     #[arg(long)]
     use_pkcs1_padding: bool,
-    /// Seconds that a client's clock may differ
+    /// Seconds that a client's clock may differ [default: 10]
     #[arg(long, value_name = "SECONDS")]
     time_skew_threshold: Option<u64>,
     /// Read no faster than this, all TCP streams of a test together: a slow application, for a lab
@@ -614,6 +614,28 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
         Err(error) if error.use_stderr() => Action::Refuse(without_prefix(&error.to_string())),
         Err(error) => Action::Print(error.to_string()),
     }
+}
+
+/// A number of at least one.
+fn positive(text: &str) -> Result<usize, String> {
+    let number = text
+        .parse()
+        .map_err(|_| "a whole number is wanted".to_owned())?;
+    if number == 0 {
+        return Err("no test could run then; 1 and more are possible".to_owned());
+    }
+    Ok(number)
+}
+
+/// Memory with which a server can run some tests.
+fn server_memory(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    if bytes.count() < 64 << 20 {
+        return Err(format!(
+            "{bytes} are too few for a few tests; 64M and more are possible"
+        ));
+    }
+    Ok(bytes)
 }
 
 /// clap begins its messages with `error: `, and so does our printer.

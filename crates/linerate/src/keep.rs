@@ -37,7 +37,7 @@ impl Kept {
     const fn left(self) -> &'static str {
         match self {
             Self::Record => {
-                "the report on standard output is complete, and --json there holds all samples"
+                "the report on standard output is complete; another run with --json prints the samples too"
             }
             Self::Page => {
                 "nothing that was measured is lost by that, and `linerate show RECORD --html FILE` makes it of a kept record"

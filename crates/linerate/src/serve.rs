@@ -1,15 +1,16 @@
 //! `linerate serve`: one line for each test, or one JSON object for each event.
 
+use std::borrow::Cow;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use linerate_engine::auth::{Padding, Verifier};
 use linerate_engine::server::{Server, ServerEvent, ServerLimits, ServerOptions};
 use linerate_explain::explain;
 use linerate_kernel::activation;
 use linerate_model::evidence::Evidence;
-use linerate_model::record::RunRecord;
+use linerate_model::record::{EndRecord, RunRecord};
 use linerate_report::view::RunView;
 use linerate_report::{record, stream, text};
 
@@ -36,6 +37,8 @@ pub(crate) fn run(request: ServeRequest, printer: &Printer) -> Result<(), Failur
     let verifier = verifier(&request, printer)?;
     let json_stream = request.json_stream;
     let folder = request.output.clone();
+    // As a tree of values each takes some 100 bytes.
+    let most_cells = usize::try_from(request.limits.memory.count() / 1024).unwrap_or(usize::MAX);
     let options = ServerOptions {
         port: request.port,
         bind: request.bind,
@@ -56,6 +59,8 @@ pub(crate) fn run(request: ServeRequest, printer: &Printer) -> Result<(), Failur
         errors: errors.clone(),
         json_stream,
         folder,
+        most_cells,
+        turn: Mutex::new(()),
     };
     let server = Server::bind(options, Arc::new(move |event| teller.tell(&event)))?;
     for address in server.addresses() {
@@ -113,6 +118,8 @@ fn bounds(limits: &ServerLimits, json: bool) -> String {
         memory,
         samples_per_second,
         duration,
+        rate,
+        allowed,
         ..
     } = limits;
     if json {
@@ -129,8 +136,17 @@ fn bounds(limits: &ServerLimits, json: bool) -> String {
         return value.to_string();
     }
     format!(
-        "limits: {clients} tests, {clients_per_address} of an address, {duration} each; {all_streams} streams, \
-         {streams} of a test; {memory} of memory, {samples_per_second} samples a second"
+        "limits: {clients} tests, {clients_per_address} from one address, {duration} each; {all_streams} streams, \
+         {streams} in one test; {memory} of memory; {samples_per_second} samples a second; {}; {}",
+        rate.map_or_else(
+            || "no rate limit".to_owned(),
+            |rate| format!("{rate} a test")
+        ),
+        match allowed.len() {
+            0 => "open to every network".to_owned(),
+            1 => "open to 1 network".to_owned(),
+            networks => format!("open to {networks} networks"),
+        },
     )
 }
 
@@ -164,6 +180,10 @@ struct Teller {
     errors: Outlet,
     json_stream: bool,
     folder: Option<PathBuf>,
+    /// Values of samples that a line may have.
+    most_cells: usize,
+    /// Records are looked at one at a time: that takes several times their memory.
+    turn: Mutex<()>,
 }
 
 impl Teller {
@@ -178,8 +198,7 @@ impl Teller {
                 || serde_json::json!({ "event": "refused", "peer": peer.to_string(), "reason": reason }),
             ),
             ServerEvent::Progress { test, event } if self.json_stream => {
-                let value: serde_json::Value = serde_json::from_str(&stream::line(event)).unwrap_or_default();
-                self.out.say(format!("{}\n", serde_json::json!({ "event": "progress", "test": test, "of": value })));
+                self.out.say(of_test("progress", *test, &stream::line(event)) + "\n");
             }
             ServerEvent::Progress { .. } => {}
             ServerEvent::Finished { test, record } => self.finished(*test, record),
@@ -196,6 +215,7 @@ impl Teller {
     }
 
     fn finished(&self, test: u64, run: &RunRecord) {
+        let _turn = self.turn.lock();
         if let Some(folder) = &self.folder {
             let path = folder.join(format!("{}-{test}.json", run.started_at_unix_ms));
             let kept = Keep::open(&path, Kept::Record)
@@ -208,13 +228,31 @@ impl Teller {
         let evidence = Evidence::of(run);
         let findings = explain(&evidence);
         let view = RunView::of(&evidence, &findings);
-        self.line(
-            || format!("test {test}: {}", text::one_line(&view)),
-            || {
-                let value: serde_json::Value =
-                    serde_json::from_str(&stream::end_line(&view, run)).unwrap_or_default();
-                serde_json::json!({ "event": "finished", "test": test, "of": value })
-            },
-        );
+        let line = if self.json_stream {
+            let end = stream::end_line(&view, &self.within(run));
+            of_test("finished", test, &end)
+        } else {
+            format!("test {test}: {}", text::one_line(&view))
+        };
+        self.out.say(line + "\n");
     }
+
+    /// The record with so many of its samples as a line may have.
+    fn within<'a>(&self, run: &'a RunRecord) -> Cow<'a, RunRecord> {
+        let cells = run.server.as_ref().map_or(0, EndRecord::cells);
+        if cells <= self.most_cells {
+            return Cow::Borrowed(run);
+        }
+        let factor = cells.div_ceil(self.most_cells.max(1));
+        Cow::Owned(RunRecord {
+            server: run.server.as_ref().map(|half| half.thinned(factor)),
+            ..run.clone()
+        })
+    }
+}
+
+/// A line of a test around a JSON document.
+fn of_test(event: &str, test: u64, document: &str) -> String {
+    let document = document.trim_end();
+    format!("{{\"event\":\"{event}\",\"test\":{test},\"of\":{document}}}")
 }

@@ -1,12 +1,14 @@
 //! Giving up on a server that no longer reads or sends.
 
 use linerate_model::plan::{End, Plan};
-use linerate_model::units::Nanos;
+use linerate_model::units::{Bytes, Nanos};
 
 use crate::stream::StreamHandle;
 
 /// A test that moves fewer bytes in its idle timeout moves nothing: a server could keep it alive byte by byte.
 const MATTERS: u64 = 1 << 10;
+/// Blocks that iperf3 sends at once where a rate is asked for.
+const BURST: u64 = 10;
 
 /// What a client waits for, and for how long.
 pub(super) struct Idle {
@@ -42,13 +44,18 @@ impl Idle {
             at: start,
             bytes: 0,
         };
+        // iperf3 sends ten whole blocks at once, and then nothing until its rate has paid for them.
+        let burst = plan.rate_bps.map_or(Nanos::ZERO, |rate| {
+            rate.time_for(Bytes(plan.block_bytes.count().saturating_mul(2 * BURST)))
+        });
+        let within = plan.idle_timeout_ns.max(burst);
         // A slower rate than that was asked for.
         let asked = plan.rate_bps.map_or(u64::MAX, |rate| {
             let bits = u128::from(rate.0) * u128::from(plan.idle_timeout_ns.0) / 1_000_000_000;
             u64::try_from(bits / 16).unwrap_or(u64::MAX)
         });
         Self {
-            any: ends_by_bytes.then(|| progress(plan.idle_timeout_ns, MATTERS.min(asked).max(1))),
+            any: ends_by_bytes.then(|| progress(within, MATTERS.min(asked).max(1))),
             received: plan.receive_timeout_ns.map(|within| progress(within, 1)),
         }
     }
@@ -68,8 +75,8 @@ impl Idle {
         let any = self.any.as_mut()?;
         any.look(now, sum(false)).then(|| {
             format!(
-                "the server neither read nor sent anything that counts for {}; what was measured is kept (--idle-timeout)",
-                any.within
+                "less than {} B moved in {} (--idle-timeout): the server may have stopped, or the path is broken",
+                any.matters, any.within
             )
         })
     }

@@ -387,9 +387,7 @@ impl<'a> Session<'a> {
     ) -> Result<ClientEvent, EngineError> {
         let address = self.remote.to_string();
         match self.link.turn(stops, until) {
-            Ok(Turn::Event(ClientEvent::Denied | ClientEvent::ServerError { code: BUSY, .. })) => {
-                Err(EngineError::Busy { address })
-            }
+            Ok(Turn::Event(ClientEvent::Denied)) => Err(EngineError::Busy { address }),
             Ok(Turn::Event(ClientEvent::ServerError { code, errno })) => {
                 Err(EngineError::Refused {
                     address,
@@ -630,16 +628,19 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The server has no place for this test (`IEACCESSDENIED` of `iperf_api.h`).
-const BUSY: i32 = 121;
-
 /// What a server's error number means (upstream's `iperf_api.h`).
 fn refusal(code: i32, errno: i32) -> String {
     let reason = match code {
         27 => "the rate asked for, or reached, is above its limit",
         37 => "the duration asked for is above its limit",
         142 => "it refused the credentials",
-        160 => "the test took longer than it allows",
+        114 => {
+            "it does not run these parameters: more streams (-P, --bidir) than it allows, or a value out of its range"
+        }
+        121 => {
+            "it is busy: it has no room for the streams or the memory of this test now; fewer streams (-P) may fit, and its log says more"
+        }
+        160 => "too little moved, or the test took longer than it allows",
         _ => "it gave up",
     };
     let errno = if errno == 0 {

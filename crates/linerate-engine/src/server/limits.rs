@@ -7,6 +7,8 @@ use linerate_kernel::{counters, host, thread};
 use linerate_model::plan::{Direction, End, Pace, Plan, Protocol};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
+use crate::stream::udp_receive_bytes;
+
 use super::occupancy::Demand;
 
 /// iperf3's error numbers (`iperf_api.h`).
@@ -21,8 +23,8 @@ pub(crate) const BUSY: i32 = 121;
 const TEST_BYTES: usize = 384 << 10;
 /// What a stream's thread takes, with its first samples, bytes: it reads into 32 KiB.
 const TCP_STREAM_BYTES: usize = 128 << 10;
-/// Of UDP it has up to four buffers of 64 KiB, and a window of a million datagrams.
-const UDP_STREAM_BYTES: usize = 448 << 10;
+/// Of UDP it has a window of a million datagrams, and what it receives into.
+const UDP_STREAM_BYTES: usize = 192 << 10;
 /// Bytes of each stream that show that a test is one, where it asked for no rate.
 const MOVED_A_STREAM: u64 = 4 << 10;
 /// And at least of all together, whatever rate it asked for.
@@ -30,7 +32,7 @@ const LEAST_MOVED: u64 = 1 << 10;
 
 /// The longest test of `linerate serve` where nothing else is asked for.
 const LONGEST: Nanos = Nanos::from_millis(3_600_000);
-/// Memory of all tests where the host would give more, and less than which no server is started with, bytes.
+/// Memory of all tests where the host would give more or less, bytes.
 const MOST_MEMORY: u64 = 1 << 30;
 const LEAST_MEMORY: u64 = 64 << 20;
 /// Streams of all tests for each CPU, and what that is at least and at most.
@@ -42,6 +44,8 @@ const SAMPLES_A_CPU: u64 = 10_000;
 const LEAST_SAMPLES: u64 = 20_000;
 /// Descriptors that a stream takes at most: its socket, its thread's times, a pipe, and one to spare.
 const DESCRIPTORS_A_STREAM: usize = 5;
+/// Streams that are tried whatever there are of descriptors.
+const LEAST_FIT: usize = 8;
 /// Descriptors that are left to everything else: listeners, connections that wait, tests.
 const OTHER_DESCRIPTORS: usize = 512;
 
@@ -61,7 +65,7 @@ pub struct ServerLimits {
     /// Streams of all tests together; each has a thread. An address gets half of them at most, and a quarter is kept for
     /// addresses that run no test yet.
     pub all_streams: usize,
-    /// Memory that all tests together may take, bytes: a quarter of it for samples, a quarter for streams and
+    /// Memory that all tests together may take, bytes: a quarter of it for samples, three eighths for streams and
     /// what is sent to clients, the rest for making records and reports of them.
     pub memory: Bytes,
     /// Samples a second of all streams together; with more streams each is sampled less often.
@@ -75,8 +79,8 @@ pub struct ServerLimits {
     pub rate: Option<BitRate>,
     /// Over how long that rate is averaged.
     pub rate_window: Nanos,
-    /// A test that moves next to nothing for this long is ended: less than 4 KiB a stream, or half of what the
-    /// rate that it asked for gives.
+    /// A test that moves next to nothing for this long is ended: less than 4 KiB a minute and stream, or half of
+    /// what the rate that it asked for gives.
     pub idle: Nanos,
     /// Networks that may test; empty = all.
     pub allowed: Vec<Network>,
@@ -117,7 +121,7 @@ impl ServerLimits {
 
     /// Memory for what streams, tests and answers to clients hold, bytes.
     pub(crate) fn held_bytes(&self) -> usize {
-        usize::try_from(self.memory.count() / 4).unwrap_or(usize::MAX)
+        usize::try_from(self.memory.count() / 8 * 3).unwrap_or(usize::MAX)
     }
 
     /// The longest record that is sent to a client, bytes: while it is made it stands in memory three times.
@@ -129,7 +133,7 @@ impl ServerLimits {
     pub(crate) fn within_descriptors(mut self, descriptors: u64) -> Self {
         let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
         let fit = descriptors.saturating_sub(OTHER_DESCRIPTORS) / DESCRIPTORS_A_STREAM;
-        self.all_streams = self.all_streams.min(fit.max(usize::from(self.streams)));
+        self.all_streams = self.all_streams.min(fit.max(LEAST_FIT));
         self
     }
 
@@ -138,7 +142,7 @@ impl ServerLimits {
         let streams = usize::from(plan.total_streams());
         let of_stream = match plan.protocol {
             Protocol::Tcp => TCP_STREAM_BYTES,
-            Protocol::Udp => UDP_STREAM_BYTES,
+            Protocol::Udp => UDP_STREAM_BYTES + udp_receive_bytes(streams),
         };
         let spins = plan.pace == Pace::Spin && plan.direction != Direction::Send;
         Demand {
@@ -155,14 +159,22 @@ impl ServerLimits {
             let bits = u128::from(rate.0) * u128::from(streams) * u128::from(self.idle.0);
             u64::try_from(bits / 8 / 2 / 1_000_000_000).unwrap_or(u64::MAX)
         });
-        asked.clamp(LEAST_MOVED, MOVED_A_STREAM * streams.max(1))
+        // By the minute.
+        let in_idle = |bytes: u64| {
+            let bytes = u128::from(bytes) * u128::from(self.idle.0) / 60_000_000_000;
+            u64::try_from(bytes).unwrap_or(u64::MAX).max(1)
+        };
+        asked.clamp(
+            in_idle(LEAST_MOVED),
+            in_idle(MOVED_A_STREAM * streams.max(1)),
+        )
     }
 
     /// Why a plan is not run: iperf3's error number and a sentence.
     pub(crate) fn refuse(&self, plan: &Plan) -> Option<(i32, String)> {
         if plan.total_streams() > self.streams {
             let text = format!(
-                "{} streams asked for, {} allowed (--max-streams)",
+                "{} streams asked for, {} allowed",
                 plan.total_streams(),
                 self.streams
             );
@@ -173,10 +185,7 @@ impl ServerLimits {
         {
             return Some((
                 TOO_LONG,
-                format!(
-                    "a test of {asked} asked for, {} allowed (--max-duration)",
-                    self.duration
-                ),
+                format!("a test of {asked} asked for, {} allowed", self.duration),
             ));
         }
         if let (Some(most), Some(asked)) = (self.rate, plan.rate_bps) {
@@ -184,7 +193,7 @@ impl ServerLimits {
             if all > most.0 {
                 return Some((
                     RATE_TOO_HIGH,
-                    format!("{} asked for, {most} allowed (--max-rate)", BitRate(all)),
+                    format!("{} asked for, {most} allowed", BitRate(all)),
                 ));
             }
         }
@@ -342,6 +351,6 @@ mod tests {
     fn the_defaults_fit_the_machine() {
         let limits = ServerLimits::default();
         assert!((LEAST_MEMORY..=MOST_MEMORY).contains(&limits.memory.count()));
-        assert!(limits.within_descriptors(1024).all_streams <= 256);
+        assert_eq!(limits.within_descriptors(1024).all_streams, 102);
     }
 }

@@ -213,8 +213,10 @@ pub(crate) struct Shared {
     congestion: AcceptedCongestion,
     /// For the samples of all tests.
     pub(crate) pool: Arc<SamplePool>,
-    /// Credentials are checked, and records made for clients, one at a time.
+    /// Records are made for clients one at a time,
     pub(crate) turn: Mutex<()>,
+    /// and credentials looked at.
+    pub(crate) credentials: Mutex<()>,
     pub(crate) terminate: EventFd,
     sessions: Mutex<Sessions>,
     left: EventFd,
@@ -290,6 +292,7 @@ impl Server {
         let shared = Shared {
             pool: SamplePool::new(limits.sample_bytes(), limits.samples_per_second),
             turn: Mutex::new(()),
+            credentials: Mutex::new(()),
             options,
             observe,
             congestion,
@@ -451,7 +454,9 @@ impl Server {
             Err("one test was asked for and it runs already")
         } else {
             let handle = connection.stream.try_clone().ok();
-            sessions.occupancy.wait(number, site, handle, limits)
+            sessions
+                .occupancy
+                .wait(number, site, handle, clock::monotonic(), limits)
         };
         if let Err(reason) = refused {
             drop(sessions);

@@ -7,12 +7,16 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, TcpStream};
 
+use linerate_model::units::{Bytes, Nanos};
+
 use super::limits::ServerLimits;
 
 /// A quarter of all streams and of the memory is kept for addresses that run no test yet.
 const KEPT: usize = 4;
 /// So many streams such an address may have of that.
 const FIRST_STREAMS: usize = 8;
+/// The parameters of a well-behaved client have come by then.
+const PROMPT: Nanos = Nanos::from_millis(1000);
 
 /// Whom bounds for each address count as one: an IPv4 address, or an IPv6 network of 64 bits, as one host may have
 /// all of its addresses (RFC 8981).
@@ -52,6 +56,7 @@ struct Used {
 struct Waiting {
     number: u64,
     site: Site,
+    since: Nanos,
     /// To end it when its place is needed.
     connection: Option<TcpStream>,
 }
@@ -67,21 +72,30 @@ pub(crate) struct Occupancy {
 }
 
 impl Occupancy {
-    /// Takes a place among those that wait for admission, or says why a test could not be admitted anyway. Where all
-    /// places are taken, the connection that has waited longest, of this address or else of the one with the most, loses its
-    /// own.
+    /// Takes a place among those that wait for admission, or says why not. Where the places of this address are taken, the
+    /// connection that has waited longest loses its own if it is late; where all are taken, that of the address with the
+    /// most.
     pub(crate) fn wait(
         &mut self,
         number: u64,
         site: Site,
         connection: Option<TcpStream>,
+        now: Nanos,
         limits: &ServerLimits,
     ) -> Result<(), &'static str> {
         self.has_place(site, limits)?;
-        let here = self.waiting.iter().filter(|one| one.site == site).count();
-        if here >= limits.waiting_per_address {
+        // So many clients of an address may come at the same moment as it may have tests.
+        let most_here = limits.waiting_per_address.max(limits.clients_per_address);
+        let mut here = self.waiting.iter().filter(|one| one.site == site);
+        let oldest = here.next().map(|one| one.since);
+        if usize::from(oldest.is_some()) + here.count() >= most_here {
+            if oldest.is_some_and(|since| now.since(since) < PROMPT) {
+                return Err(
+                    "its address has as many connections without parameters as it may have",
+                );
+            }
             self.turn_away(site);
-        } else if self.waiting.len() >= limits.waiting
+        } else if self.waiting.len() >= limits.waiting.max(most_here)
             && let Some(site) = most_frequent(self.waiting.iter().map(|one| one.site))
         {
             self.turn_away(site);
@@ -89,19 +103,20 @@ impl Occupancy {
         self.waiting.push(Waiting {
             number,
             site,
+            since: now,
             connection,
         });
         Ok(())
     }
 
     fn has_place(&self, site: Site, limits: &ServerLimits) -> Result<(), &'static str> {
-        if self.all.tests >= limits.clients {
-            return Err("the server runs as many tests as it allows (--max-clients)");
+        let newcomer = self.used_by(site).tests == 0;
+        let kept = if newcomer { 0 } else { limits.clients / KEPT };
+        if self.all.tests >= limits.clients - kept {
+            return Err("the server runs as many tests as it allows");
         }
         if self.used_by(site).tests >= limits.clients_per_address {
-            return Err(
-                "the server runs as many tests as it allows from this address (--max-clients-per-address)",
-            );
+            return Err("the server runs as many tests as it allows from this address");
         }
         Ok(())
     }
@@ -132,22 +147,33 @@ impl Occupancy {
         self.has_place(site, limits)?;
         let here = self.used_by(site);
         let first = here.tests == 0 && demand.streams <= FIRST_STREAMS;
+        // Nothing is kept from the only one there is.
+        let first = first || self.all.tests == 0;
         let of = |all: usize| if first { all } else { all - all / KEPT };
-        if self.all.streams + demand.streams > of(limits.all_streams) {
+        let most = of(limits.all_streams);
+        if self.all.streams + demand.streams > most {
             return Err(format!(
-                "{} of the {} streams that this server allows are in use, and {} were asked for (--max-total-streams)",
-                self.all.streams, limits.all_streams, demand.streams
+                "{} streams asked for, {} in use, and {most} of {} may be: the rest is kept for addresses that run no test",
+                demand.streams, self.all.streams, limits.all_streams
             ));
         }
         let most_here = (limits.all_streams / 2).max(usize::from(limits.streams));
         if here.streams + demand.streams > most_here {
             return Err(format!(
-                "its address has {} streams already, {} were asked for, and {most_here} are allowed (half of --max-total-streams)",
-                here.streams, demand.streams
+                "{} streams asked for, {} in use by this address, and {most_here} may be",
+                demand.streams, here.streams
             ));
         }
-        if self.bytes + demand.bytes > of(limits.held_bytes()) {
-            return Err("the memory of this server is in use (--max-memory)".to_owned());
+        let most = of(limits.held_bytes());
+        if self.bytes + demand.bytes > most {
+            let bytes = |count: usize| Bytes(count as u64);
+            return Err(format!(
+                "it needs {}, {} are in use, and {} of {} may be for running tests",
+                bytes(demand.bytes),
+                bytes(self.bytes),
+                bytes(most),
+                limits.memory
+            ));
         }
         self.stop_waiting(number);
         self.bytes += demand.bytes;
@@ -216,8 +242,6 @@ pub(super) fn most_frequent(sites: impl Iterator<Item = Site>) -> Option<Site> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::units::Bytes;
-
     use super::*;
 
     fn site(last: u8) -> Site {
@@ -264,9 +288,9 @@ mod tests {
         let mut occupancy = Occupancy::default();
         assert!(occupancy.admit(1, site(1), streams(1), &limits).is_ok());
         assert!(occupancy.admit(2, site(1), streams(1), &limits).is_err());
-        assert!(occupancy.wait(2, site(1), None, &limits).is_err());
+        assert!(occupancy.wait(2, site(1), None, Nanos(0), &limits).is_err());
         assert!(occupancy.admit(2, site(2), streams(1), &limits).is_ok());
-        assert!(occupancy.wait(3, site(3), None, &limits).is_err());
+        assert!(occupancy.wait(3, site(3), None, Nanos(0), &limits).is_err());
         occupancy.leave(site(1), streams(1));
         assert!(occupancy.admit(1, site(1), streams(1), &limits).is_ok());
         occupancy.leave(site(1), streams(1));
@@ -319,17 +343,25 @@ mod tests {
 
     #[test]
     fn who_waits_longest_makes_room() {
-        let limits = limits();
+        let limits = ServerLimits {
+            clients_per_address: 2,
+            ..limits()
+        };
         let mut occupancy = Occupancy::default();
         let numbers = |occupancy: &Occupancy| -> Vec<u64> {
             occupancy.waiting.iter().map(|one| one.number).collect()
         };
-        for (number, last) in [(1, 1), (2, 1), (3, 1)] {
-            occupancy.wait(number, site(last), None, &limits).unwrap();
-        }
-        assert_eq!(numbers(&occupancy), [2, 3], "two of an address");
+        let wait = |occupancy: &mut Occupancy, number, last, at| {
+            occupancy
+                .wait(number, site(last), None, Nanos::from_millis(at), &limits)
+                .is_ok()
+        };
+        assert!(wait(&mut occupancy, 1, 1, 0) && wait(&mut occupancy, 2, 1, 500));
+        assert!(!wait(&mut occupancy, 3, 1, 999), "two of an address");
+        assert!(wait(&mut occupancy, 3, 1, 1000), "the first is late");
+        assert_eq!(numbers(&occupancy), [2, 3]);
         for (number, last) in [(4, 2), (5, 3), (6, 4)] {
-            occupancy.wait(number, site(last), None, &limits).unwrap();
+            assert!(wait(&mut occupancy, number, last, 1000));
         }
         assert_eq!(
             numbers(&occupancy),

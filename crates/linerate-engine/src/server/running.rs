@@ -442,10 +442,7 @@ impl Watch {
         }
         let idle = now.since(self.moved.0);
         if idle > limits.idle {
-            let text = format!(
-                "less than {} B moved in {idle} (--idle-timeout)",
-                self.matters
-            );
+            let text = format!("less than {} B moved in {idle}", self.matters);
             return Some(Ending::Bound(EXPIRED, text));
         }
         if planned.is_some_and(|planned| now > planned) {
@@ -455,12 +452,17 @@ impl Watch {
             ));
         }
         let most = limits.duration;
+        // One that ends by time is late by a while at most; bytes end when they end.
+        let overtime = match running.plan.end {
+            End::TimeNs(_) => OVERTIME,
+            End::Bytes(_) | End::Blocks(_) => Nanos::ZERO,
+        };
         if let Some(start) = running.gate.started()
-            && now.since(start) > most.plus(running.plan.omit_ns).plus(OVERTIME)
+            && now.since(start) > most.plus(running.plan.omit_ns).plus(overtime)
         {
             return Some(Ending::Bound(
                 EXPIRED,
-                format!("it ran longer than the {most} allowed (--max-duration)"),
+                format!("it ran longer than the {most} allowed"),
             ));
         }
         let span = now.since(self.window.0);

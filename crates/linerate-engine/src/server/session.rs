@@ -16,6 +16,7 @@ use linerate_wire::extension::{self, Hello};
 use linerate_wire::parameters::{Parameters, Protocol as WireProtocol};
 use linerate_wire::udp::HANDSHAKE_ANSWER;
 
+use crate::auth::Verifier;
 use crate::budget::Budget;
 use crate::control::{Link, LinkError, Turn};
 use crate::gate::Gate;
@@ -29,10 +30,12 @@ use crate::stream::{self, PeerSent, StreamContext, StreamHandle, StreamSocket};
 
 use super::limits::{BUSY, NOT_AUTHENTICATED, UNUSABLE_PARAMETERS};
 use super::running::Running;
-use super::{ADMISSION_PATIENCE, Arrival, Entry, Place, ServerEvent, Shared};
+use super::{ADMISSION_PATIENCE, Arrival, Entry, Held, Place, ServerEvent, Shared};
 
 /// A client that says nothing when it is its turn is let go.
 pub(super) const PATIENCE: Nanos = Nanos::from_millis(15_000);
+/// All streams of a test have come by then.
+const STREAMS_PATIENCE: Nanos = Nanos::from_millis(60_000);
 /// Waiting for another client at the same address to have opened its UDP streams.
 const TURN_PATIENCE: Nanos = Nanos::from_millis(25_000);
 /// A stock client that did not get the answer to its opening datagram does not ask again.
@@ -41,6 +44,8 @@ pub(super) const ANSWER_AGAIN: Nanos = Nanos::from_millis(300);
 /// Figures of a stream in an interval that are kept for the report that a client asked for: those of an hour with four
 /// streams.
 const EVENTS_KEPT: usize = 14_400;
+/// What each of them takes, bytes.
+const EVENT_BYTES: usize = 256;
 
 /// Why a session ended before there was a record.
 pub(super) enum Refusal {
@@ -94,6 +99,7 @@ pub(super) fn run(
         extended: false,
         udp_turn: false,
         shares: Vec::new(),
+        events: None,
     };
     let outcome = session.serve();
     if session.udp_turn {
@@ -129,9 +135,11 @@ pub(super) struct Session<'a> {
     pub(super) udp_turn: bool,
     /// What the samples of the record take, until it is dropped.
     pub(super) shares: Vec<Share>,
+    /// What the intervals of the report that the client wants take.
+    events: Option<Held<'a>>,
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
     fn serve(&mut self) -> Result<RunRecord, Refusal> {
         self.link.machine.ask_parameters()?;
         let parameters = self.parameters()?;
@@ -146,7 +154,10 @@ impl Session<'_> {
         };
         self.tell(&event);
         let mut running = self.open_streams(plan, &parameters)?;
-        running.keep_events = parameters.get_server_output.then_some(EVENTS_KEPT);
+        // What there is memory for, until the session ends.
+        let asked = parameters.get_server_output && self.shared.options.output.is_some();
+        self.events = asked.then(|| self.shared.hold(EVENTS_KEPT * EVENT_BYTES));
+        running.keep_events = self.events.as_ref().map(|held| held.bytes / EVENT_BYTES);
         running.told_every_ns = parameters
             .linerate
             .as_ref()
@@ -226,10 +237,10 @@ impl Session<'_> {
                 .authtoken
                 .as_deref()
                 .ok_or("it sent no credentials".to_owned());
-            // One at a time: whoever asks with wrong ones takes one CPU at most.
-            let turn = self.shared.turn.lock();
-            let verified = token.and_then(|token| verifier.verify(token, clock::wall()));
-            drop(turn);
+            let verified = match token {
+                Ok(token) => self.verify(verifier, token)?,
+                Err(reason) => Err(reason),
+            };
             user = Some(verified.map_err(|reason| Refusal::Error(NOT_AUTHENTICATED, reason))?);
         }
         let host = self.peer.ip().to_string();
@@ -253,6 +264,36 @@ impl Session<'_> {
             plan: Box::new(plan.clone()),
         });
         Ok(plan)
+    }
+
+    /// The user whose token this is, or why it is refused. One is looked at at a time, so that whoever sends wrong ones
+    /// takes one CPU at most; who waits for that is gone with its connection, and when its time is up.
+    fn verify(
+        &mut self,
+        verifier: &Verifier,
+        token: &str,
+    ) -> Result<Result<String, String>, Refusal> {
+        let shared = self.shared;
+        loop {
+            if let Ok(_one) = shared.credentials.try_lock() {
+                return Ok(verifier.verify(token, clock::wall()));
+            }
+            let now = clock::monotonic();
+            if now >= self.until {
+                return Err(Refusal::Gone(
+                    "its credentials could not be looked at in time".to_owned(),
+                ));
+            }
+            let soon = self.until.min(now.plus(Nanos::from_millis(2)));
+            match self.link.turn(&[shared.terminate.as_fd()], soon)? {
+                Turn::TimedOut => {}
+                Turn::Woken(_) | Turn::Event(_) => {
+                    return Err(Refusal::Gone(
+                        "it or the server stopped before the test".to_owned(),
+                    ));
+                }
+            }
+        }
     }
 
     /// Says hello to a linerate and answers its questions about our clock.
@@ -356,6 +397,7 @@ impl Session<'_> {
     fn gather(&mut self, plan: &Plan, ours: bool) -> Result<Vec<Arrival>, Refusal> {
         let total = usize::from(plan.total_streams());
         let mut arrivals: Vec<Arrival> = Vec::with_capacity(total);
+        let last = clock::monotonic().plus(STREAMS_PATIENCE);
         let mut until = clock::monotonic().plus(PATIENCE);
         let stock_udp = plan.protocol == Protocol::Udp && !ours;
         while arrivals.len() < total {
@@ -373,7 +415,7 @@ impl Session<'_> {
                     drop(self.entry.news.clear());
                     while let Some(arrival) = self.entry.next_arrival() {
                         arrivals.push(arrival);
-                        until = clock::monotonic().plus(PATIENCE);
+                        until = clock::monotonic().plus(PATIENCE).min(last);
                     }
                 }
                 Turn::Woken(_) => {

@@ -23,6 +23,8 @@ use linerate_model::record::{Flow, StreamRecord};
 use linerate_model::units::{BitRate, Nanos};
 use linerate_wire::extension::{Finishing, FinishingStream};
 
+pub(crate) use udp_receive::buffer_bytes as udp_receive_bytes;
+
 use crate::budget::Budget;
 use crate::gate::Gate;
 use crate::live::LiveCell;

@@ -30,6 +30,15 @@ const QUIET: Nanos = Nanos::from_millis(50);
 /// A `-n` test over a stock sender ends when nothing came for this long: what is missing is lost.
 const STARVED: Nanos = Nanos::from_millis(2000);
 
+/// What a stream receives into, where its test has so many at this end, bytes.
+pub(crate) fn buffer_bytes(streams: usize) -> usize {
+    messages(streams) * MESSAGE_BYTES
+}
+
+fn messages(streams: usize) -> usize {
+    (ALL_MESSAGES / streams.max(1)).clamp(1, MESSAGES)
+}
+
 pub(super) fn run(context: &StreamContext, stream: UdpSocket) -> StreamResult {
     let mut recorder = Recorder::new(context, stream.as_fd());
     let mut receiver = Receiver::new(context);
@@ -84,10 +93,7 @@ impl Receiver {
     fn pump(&mut self, context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>) {
         // Without the counter the drops are known at the end only.
         drop(udp::enable_drop_counter(fd));
-        let mut batch = udp::Receiver::new(
-            (ALL_MESSAGES / context.streams.max(1)).clamp(1, MESSAGES),
-            MESSAGE_BYTES,
-        );
+        let mut batch = udp::Receiver::new(messages(context.streams), MESSAGE_BYTES);
         let mut drain = None;
         let mut heard = clock::monotonic();
         while !context.gate.is_cut() {

@@ -149,10 +149,7 @@ fn limits(request: &Iperf3Server) -> ServerLimits {
         rate_window: request
             .bitrate_limit
             .map_or(defaults.rate_window, |limit| limit.averaged_over),
-        idle: request
-            .idle_timeout_s
-            .map_or(defaults.idle, seconds)
-            .min(Nanos::from_millis(request.common.receive_timeout_ms)),
+        idle: request.idle_timeout_s.map_or(defaults.idle, seconds),
         ..defaults
     }
 }

@@ -4,13 +4,16 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
 use crate::harness::raw::{self, Raw};
+use crate::harness::rude::connect_from;
 use crate::harness::{
     Done, Folder, LONG, Server, beside, has, iperf3, linerate, newest, run, skipped, start,
 };
+use crate::server::kept;
 
 /// A pair of keys and a user joe with the password `secret`.
 struct Keys {
@@ -281,4 +284,47 @@ fn tokens_that_cannot_be_decoded_or_decrypted_get_the_one_answer() {
     }
     server.tells("refused 127.0.0.1", tokens.len());
     keys.client(server.client("-n 1M"), "secret").expect(0);
+}
+
+#[test]
+fn wrong_tokens_from_other_addresses_keep_nobody_out() {
+    let _beside = beside();
+    let Some(keys) = Keys::new("a flood of wrong tokens") else {
+        return;
+    };
+    let server = keys.serve(&[]);
+    let over = AtomicBool::new(false);
+    // As long as the key, so that each is decrypted.
+    let token = format!("{}=", "A".repeat(343));
+    let asked = format!(
+        r#"{{"tcp":true,"omit":0,"time":1,"num":0,"blockcount":0,"parallel":1,"len":1000,"authtoken":"{token}","client_version":"3.21"}}"#
+    );
+    let mut most = 0;
+    std::thread::scope(|scope| {
+        for attacker in 0..16_u8 {
+            let (over, asked, port) = (&over, &asked, server.port);
+            scope.spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    let Ok(stream) = connect_from([127, 0, 0, 2 + attacker % 2], port) else {
+                        continue;
+                    };
+                    let length = u32::try_from(asked.len()).unwrap().to_be_bytes();
+                    let mut control = Raw::over(stream, port).stream;
+                    // The server may have refused it already.
+                    drop(control.write_all(&[&length[..], asked.as_bytes()].concat()));
+                    drop(control.read(&mut [0; 16]));
+                }
+            });
+        }
+        for _ in 0..5 {
+            let done = keys.client(server.client("-n 1M"), "secret");
+            most = most.max(kept(&server)["threads"]);
+            if done.code() != Some(0) {
+                over.store(true, Ordering::Relaxed);
+            }
+            done.expect(0);
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    assert!(most < 100, "{most} threads for 16 connections at a time");
 }

@@ -155,7 +155,11 @@ impl Attacker<'_> {
         let mut control = self.control()?;
         control.try_state()?;
         control.try_message(&parameters(1, 1_000_000, "\"tcp\":true,\"time\":10"))?;
-        let pings = Message::Ping { n: 1 }.encode().repeat(1000);
+        // Long ones: the server takes 64 at once.
+        let ping = format!("{{\"ping\":{{\"n\":1}}{}}}", " ".repeat(400));
+        let length = u32::try_from(ping.len()).ok()?.to_be_bytes();
+        let ping = [&[76], &length[..], ping.as_bytes()].concat();
+        let pings = ping.repeat(1000);
         for _ in 0..1000 {
             control.stream.write_all(&pings).ok()?;
         }
