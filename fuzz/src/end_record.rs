@@ -1,6 +1,7 @@
 //! The server's half of a record, as a server sends it: whatever it says, the client must be able to put it into
 //! the ledger, explain it and show it.
 
+use linerate_model::bounds::Extent;
 use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::Plan;
 use linerate_model::record::EndRecord;

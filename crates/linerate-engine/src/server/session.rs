@@ -139,7 +139,7 @@ pub(super) struct Session<'a> {
     events: Option<Held<'a>>,
 }
 
-impl<'a> Session<'a> {
+impl Session<'_> {
     fn serve(&mut self) -> Result<RunRecord, Refusal> {
         self.link.machine.ask_parameters()?;
         let parameters = self.parameters()?;
