@@ -316,11 +316,11 @@ fn printed_mebibytes() -> u64 {
     let server = Server::linerate(&["--json-stream"]);
     server.tells("\"memory_bytes\"", 1);
     let out = server.process.out();
-    let lines = out
+    let mut events = out
         .lines()
-        .filter_map(|line| serde_json::from_str(line).ok());
-    let bytes = lines.filter_map(|event: serde_json::Value| event["memory_bytes"].as_u64());
-    bytes.last().unwrap() >> 20
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let bytes = events.find_map(|event| event["memory_bytes"].as_u64());
+    bytes.unwrap() >> 20
 }
 
 #[test]
