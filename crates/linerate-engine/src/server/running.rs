@@ -31,6 +31,8 @@ use super::{Held, Shared};
 const OVERTIME: Nanos = Nanos::from_millis(30_000);
 /// For how long a stock client's opening datagram is answered again.
 const ANSWER_UNTIL: Nanos = Nanos::from_millis(10_000);
+/// One sample in so many, where hardly any of them fits: the first and the last.
+const MOST_LEFT_OUT: usize = 1 << 22;
 /// How often a running test is looked at.
 const LOOK: Nanos = Nanos::from_millis(100);
 
@@ -281,18 +283,20 @@ impl<'a> Session<'a> {
         let full = json_bytes(half);
         let most = wanted.min(shared.options.limits.record_bytes());
         let mut held = shared.hold(full.min(most));
-        let mut factor: usize = 1;
-        let mut length = full;
         let mut json = None;
-        while length > held.bytes && factor < 1 << 22 {
-            factor *= 2;
-            let fewer = half.thinned(factor);
-            length = json_bytes(&fewer);
-            if length <= held.bytes || factor == 1 << 22 {
-                json = Some(to_json(&fewer, length));
+        if full > held.bytes {
+            let factor = full.div_ceil(held.bytes.max(1)).next_power_of_two();
+            let mut factor = factor.clamp(2, MOST_LEFT_OUT);
+            while json.is_none() {
+                let fewer = half.thinned(factor);
+                let length = json_bytes(&fewer);
+                if length <= held.bytes || factor == MOST_LEFT_OUT {
+                    json = Some(to_json(&fewer, length));
+                }
+                factor = (factor * 8).min(MOST_LEFT_OUT);
             }
         }
-        let json = json.unwrap_or_else(|| to_json(half, length));
+        let json = json.unwrap_or_else(|| to_json(half, full));
         held.keep(json.len());
         self.link.machine.send_end(json)?;
         self.link.flush()?;
