@@ -8,6 +8,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use crate::harness::raw::{self, Raw, RawServer};
+use crate::harness::rude::connect_from;
 use crate::harness::{
     LINERATE, LONG, Server, alone, beside, linerate, run, say, start, wait_until,
 };
@@ -80,8 +81,10 @@ fn cve_2026_71218_lengths_that_no_byte_follows() {
     for server in both() {
         let (before, kept_before) = (peak(server.pid()), kept(&server));
         let silent: Vec<Raw> = (0..64)
-            .map(|_| {
-                let mut client = Raw::connect(server.port);
+            .map(|index| {
+                // Eight of an address, as many as may wait.
+                let stream = connect_from([127, 0, 0, 2 + index / 8], server.port).unwrap();
+                let mut client = Raw::over(stream, server.port);
                 client.expect(raw::PARAM_EXCHANGE);
                 client.send(&8192_u32.to_be_bytes());
                 client
