@@ -43,6 +43,7 @@ pub const WITH_VALUE: [&str; 51] = [
     "--pace",
     "--sample",
     "--connect-timeout",
+    "--idle-timeout",
     "-T",
     "--title",
     "--username",
