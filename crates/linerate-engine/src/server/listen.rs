@@ -15,6 +15,8 @@ use crate::error::EngineError;
 use super::ServerOptions;
 use super::occupancy::{self, Site};
 
+/// Ports that the kernel is asked for where any will do.
+const PORTS_TRIED: usize = 16;
 /// Connections that the kernel may hold for us.
 const BACKLOG: i32 = 512;
 
@@ -41,6 +43,18 @@ impl Listeners {
         if !options.inherited.is_empty() {
             return Self::inherit(options);
         }
+        // The kernel chooses a port that is free for TCP over one family; for UDP, or the other, somebody may have it.
+        for _ in 1..PORTS_TRIED {
+            match Self::open_all(options) {
+                Err(EngineError::Host { source, .. })
+                    if options.port == 0 && source.kind() == io::ErrorKind::AddrInUse => {}
+                opened => return opened,
+            }
+        }
+        Self::open_all(options)
+    }
+
+    fn open_all(options: &ServerOptions) -> Result<Self, EngineError> {
         let mut listeners = Self {
             tcp: Vec::new(),
             udp: Vec::new(),

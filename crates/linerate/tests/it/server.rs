@@ -252,8 +252,8 @@ fn lengths_that_lie_are_refused() {
 fn limits_are_kept_and_told() {
     let _beside = beside();
     for (limit, words, told) in [
-        ("--max-streams 4", "-P 5 -t 1", "it gave up"),
-        ("--max-streams 4", "-P 3 --bidir -t 1", "it gave up"),
+        ("--max-streams 4", "-P 5 -t 1", "more streams"),
+        ("--max-streams 4", "-P 3 --bidir -t 1", "more streams"),
         ("--max-duration 2", "-t 3", "duration"),
         ("--max-rate 10M", "-b 20M -t 1", "rate"),
         ("--max-rate 10M", "-b 6M -P 2 -t 1", "rate"),
