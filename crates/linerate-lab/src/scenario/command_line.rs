@@ -2,7 +2,7 @@
 //! value each has. The binary holds its own definition against [`WITH_VALUE`].
 
 /// Options that are followed by a value, by all their names.
-pub const WITH_VALUE: [&str; 51] = [
+pub const WITH_VALUE: [&str; 52] = [
     "-p",
     "--port",
     "-t",
