@@ -190,7 +190,7 @@ pub(super) fn gluster(events: &[GlusterEvent]) -> Vec<Finding> {
         *lines.entry(lock).or_default() += 1;
     }
     for (event, lock) in locks() {
-        // Each lock is told of once, at its first line.
+        // Each lock is reported once, at its first line.
         let Some(times) = lines.remove(lock) else {
             continue;
         };
