@@ -277,30 +277,29 @@ impl<'a> Session<'a> {
     /// second sample, or fewer, and says so. What is held for it is given back when the client has read it.
     fn send_half(&mut self, half: &EndRecord, bound: u64) -> Result<Held<'a>, Refusal> {
         let shared = self.shared;
-        // One at a time: a copy with fewer samples takes memory as well.
-        let turn = shared.turn.lock();
         let wanted = usize::try_from(bound).unwrap_or(usize::MAX);
         let full = json_bytes(half);
         let most = wanted.min(shared.options.limits.record_bytes());
         let mut held = shared.hold(full.min(most));
-        let mut json = None;
-        if full > held.bytes {
+        let json = if full <= held.bytes {
+            to_json(half, full)
+        } else {
+            // One at a time: a copy with fewer samples takes memory as well. Whoever needs none does not wait.
+            let _turn = shared.turn.lock();
             let factor = full.div_ceil(held.bytes.max(1)).next_power_of_two();
             let mut factor = factor.clamp(2, MOST_LEFT_OUT);
-            while json.is_none() {
+            loop {
                 let fewer = half.thinned(factor);
                 let length = json_bytes(&fewer);
                 if length <= held.bytes || factor == MOST_LEFT_OUT {
-                    json = Some(to_json(&fewer, length));
+                    break to_json(&fewer, length);
                 }
                 factor = (factor * 8).min(MOST_LEFT_OUT);
             }
-        }
-        let json = json.unwrap_or_else(|| to_json(half, full));
+        };
         held.keep(json.len());
         self.link.machine.send_end(json)?;
         self.link.flush()?;
-        drop(turn);
         Ok(held)
     }
 
