@@ -17,6 +17,7 @@ mod clocks;
 #[cfg(test)]
 mod compare;
 #[cfg(test)]
+#[path = "../dropin/mod.rs"]
 mod dropin;
 #[cfg(test)]
 mod expect;
