@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use linerate_wire::udp::{HANDSHAKE_REQUEST, TokenHandshake};
 
 use crate::harness::raw::{self, Raw};
 use crate::harness::rude::{connect_from, parameters};
-use crate::harness::{LONG, Server, alone, run, say, wait_until};
+use crate::harness::{Done, LONG, Server, alone, run, say, start, wait_until};
 use crate::server::{Dice, kept};
 
 const ATTACKERS: u8 = 16;
@@ -362,11 +363,11 @@ fn sixteen_attackers_at_once() {
         let end = Instant::now() + Duration::from_secs(seconds);
         while Instant::now() < end {
             let words = ["-n 1M", "-n 1M -R", "-n 1M -P 4", "-n 200K -u -b 50M"][times.len() % 4];
-            let done = run(&mut server.client(&format!("-B 127.0.0.1 {words}")), LONG);
+            let (done, phases) = followed(&mut server.client(&format!("-B 127.0.0.1 {words}")));
             let served_well = done.code() == Some(0) && done.took < PATIENCE;
             assert!(
                 served_well,
-                "{words}: exit {:?} after {:?}; the server keeps {:?}; attacks {:?}\n{}{}",
+                "{words}: exit {:?} after {:?}, {phases}; the server keeps {:?}; attacks {:?}\n{}{}",
                 done.code(),
                 done.took,
                 kept(&server),
@@ -402,6 +403,31 @@ fn sixteen_attackers_at_once() {
     assert!(back, "before {before:?}, now {now:?}");
     assert!(most < budget, "{most} MiB of {budget}");
     run(&mut server.client("-n 1M"), LONG).expect(0);
+}
+
+/// Runs a client; also when it was connected, when its test ended, and how long it waited for a CPU.
+fn followed(client: &mut Command) -> (Done, String) {
+    let began = Instant::now();
+    let mut running = start(client);
+    let schedstat = format!("/proc/{}/schedstat", running.pid());
+    let (mut connected, mut ended, mut waited) = (None, None, String::new());
+    wait_until(LONG, || {
+        let out = running.out();
+        if connected.is_none() && out.contains("Connected") {
+            connected = Some(began.elapsed());
+        }
+        if ended.is_none() && out.contains("Ending") {
+            ended = Some(began.elapsed());
+        }
+        // On a CPU and waiting for one, ns, of its first thread.
+        waited = std::fs::read_to_string(&schedstat).unwrap_or(std::mem::take(&mut waited));
+        running.ended()
+    });
+    let phases = format!(
+        "connected after {connected:?}, the test over after {ended:?}, ns on a CPU and waiting for one: {}",
+        waited.trim()
+    );
+    (running.wait(LONG), phases)
 }
 
 /// Ends the attack when it is dropped.
