@@ -41,7 +41,6 @@ pub(crate) fn parameters(plan: &Plan, software: &str, version: &str, extended: b
         extra_data: plan.extra_data.clone(),
         congestion: plan.congestion.clone(),
         server_affinity: plan.server_cpu.map(u64::from),
-        udp_counters_64bit: plan.protocol == Protocol::Udp,
         zerocopy: plan.zerocopy,
         dont_fragment: plan.dont_fragment,
         skip_rx_copy: plan.skip_receive_copy,
@@ -126,22 +125,20 @@ pub(crate) const fn stream_id(index: u16) -> u32 {
     if index == 0 { 1 } else { index as u32 + 2 }
 }
 
-/// The bytes a direction's senders may write: `-n` and `-k`, in whole datagrams for UDP.
+/// The bytes a direction's senders may write: `-n` and `-k`, towards a stock peer in whole blocks.
 ///
-/// A datagram carries at least its header, and towards a stock receiver exactly `-l` bytes, so the
-/// last one is rounded up. The second figure is what was added by that.
+/// A stock iperf3 counts whole blocks only. To a linerate a datagram carries at least its header. The second figure is what was
+/// added by that.
 pub(crate) fn byte_budget(plan: &Plan, peer_extended: bool) -> (Option<u64>, u64) {
     let Some(target) = plan.byte_target() else {
         return (None, 0);
     };
     let (target, block) = (target.count(), plan.block_bytes.count().max(1));
-    if plan.protocol == Protocol::Tcp {
-        return (Some(target), 0);
-    }
     let rest = target % block;
     let added = match rest {
         0 => 0,
         short if !peer_extended => block - short,
+        _ if plan.protocol == Protocol::Tcp => 0,
         short => linerate_model::plan::MIN_UDP_BLOCK.saturating_sub(short),
     };
     (Some(target + added), added)
@@ -157,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_are_rounded_up_only_where_they_must() {
+    fn blocks_are_rounded_up_only_where_they_must() {
         let mut plan = Plan::new("h");
         plan.protocol = Protocol::Udp;
         plan.block_bytes = Bytes(1000);
@@ -166,6 +163,9 @@ mod tests {
         assert_eq!(byte_budget(&plan, false), (Some(11_000), 500));
         plan.end = End::Bytes(Bytes(10_001));
         assert_eq!(byte_budget(&plan, true), (Some(10_016), 15));
+        plan.protocol = Protocol::Tcp;
+        assert_eq!(byte_budget(&plan, true), (Some(10_001), 0));
+        assert_eq!(byte_budget(&plan, false), (Some(11_000), 999));
     }
 
     #[test]

@@ -12,8 +12,8 @@ use crate::wanted::Wanted;
 pub const DEFAULT_PORT: u16 = 5201;
 /// The most streams a test may have in one direction.
 pub const MAX_STREAMS: u16 = 128;
-/// TCP writes of this size when nothing else is asked for.
-pub const DEFAULT_TCP_BLOCK: Bytes = Bytes(1 << 20);
+/// Bytes of a TCP block when nothing else is asked for, as iperf3 has it.
+pub const DEFAULT_TCP_BLOCK: Bytes = Bytes(128 << 10);
 /// UDP payload when the path's MTU is not known: fits Ethernet with some encapsulation.
 pub const DEFAULT_UDP_BLOCK: Bytes = Bytes(1460);
 /// The rate of a UDP test that asks for none, as iperf has it.
@@ -115,7 +115,8 @@ pub struct Plan {
     pub interval_ns: Nanos,
     /// Between two samples of a stream, 1 ms to 1 s.
     pub sample_ns: Nanos,
-    /// Bytes a write (TCP), or payload bytes a datagram (UDP).
+    /// Bytes of a block (TCP), or payload bytes of a datagram (UDP). A TCP write is one block; with [`DEFAULT_TCP_BLOCK`] and
+    /// no rate a linerate that sends to a linerate writes eight at once.
     pub block_bytes: Bytes,
     /// Rate asked for, each stream; absent = as fast as it goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -122,7 +122,7 @@ pub(crate) struct TestArguments {
         value_name = "RATE"
     )]
     rate: Option<BitRate>,
-    /// Bytes a write, or payload of a datagram [default: TCP 1M, UDP 1460]
+    /// Bytes of a block, or payload of a datagram [default: TCP 128K, UDP 1460]
     #[arg(short = 'l', long, value_name = "BYTES")]
     length: Option<Bytes>,
     /// Socket buffers of both ends (K, M, G of 1024). Fixes what is otherwise tuned by the kernel

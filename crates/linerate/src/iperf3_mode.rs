@@ -136,6 +136,7 @@ fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> 
     let options = ClientOptions {
         credentials: credentials(request, printer)?,
         want_server_output: request.get_server_output,
+        wide_counters: request.udp_counters_64bit,
         fit_datagrams: (!request.length_given).then_some(DatagramFit::Segment),
         ..ClientOptions::default()
     };

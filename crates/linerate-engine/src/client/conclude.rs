@@ -1,5 +1,6 @@
 //! After the last byte: the word to the server, the results, both ends' halves, and the record.
 
+use std::net::Shutdown;
 use std::sync::Arc;
 
 use linerate_kernel::clock;
@@ -22,12 +23,30 @@ use crate::stream::{self, StreamHandle, StreamResult, StreamSocket};
 
 use super::{Ending, RECORD_LEAST, RECORD_MOST, RECORD_TIME, RESULTS_PATIENCE, Session};
 
+/// How long a stock server may take to answer before the data of a block that was cut short ends.
+const REST_OF_BLOCK: Nanos = Nanos::from_millis(150);
+
 /// What the server told after the test, as far as it got.
 #[derive(Default)]
 struct FromPeer {
     results: Option<PeerResults>,
     half: Option<EndRecord>,
     clock_after: Option<ClockOffset>,
+}
+
+/// A stream's socket, which stays open until the results were exchanged.
+struct DataSocket {
+    socket: Option<StreamSocket>,
+    /// A stock server lacks the end of its last block.
+    unfinished: bool,
+}
+
+impl DataSocket {
+    fn end(&self) {
+        if let Some(StreamSocket::Tcp(stream)) = &self.socket {
+            drop(stream.shutdown(Shutdown::Write));
+        }
+    }
 }
 
 impl Session<'_> {
@@ -47,7 +66,9 @@ impl Session<'_> {
             if told.is_ok() && done {
                 gathered = Some(self.gather(&mut intervals));
             }
-            if let Err(reason) = told.and_then(|()| self.await_confirmation()) {
+            let sockets = gathered.as_ref().map_or(&[][..], |(_, sockets)| sockets);
+            let confirmed = told.and_then(|()| self.await_confirmation(sockets));
+            if let Err(reason) = confirmed {
                 let what = "the server did not confirm the end of the test";
                 self.miss(what, &reason);
                 ending = ending.or_failed(what, &reason);
@@ -110,8 +131,21 @@ impl Session<'_> {
     }
 
     /// Waits for the server to be ready for results.
-    fn await_confirmation(&mut self) -> Result<(), String> {
-        let until = clock::monotonic().plus(RESULTS_PATIENCE);
+    ///
+    /// iperf3 3.15 waits ten seconds for the rest of a block that was cut short, unless the data ends.
+    fn await_confirmation(&mut self, sockets: &[DataSocket]) -> Result<(), String> {
+        let began = clock::monotonic();
+        let mut unfinished = sockets.iter().filter(|socket| socket.unfinished).peekable();
+        if unfinished.peek().is_some() {
+            match self.link.turn(&[], began.plus(REST_OF_BLOCK)) {
+                Ok(Turn::TimedOut) => unfinished.for_each(DataSocket::end),
+                Ok(Turn::Event(ClientEvent::ExchangeResults)) => return Ok(()),
+                Ok(Turn::Event(event)) => self.hear_finishing(event),
+                Ok(Turn::Woken(_)) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        let until = began.plus(RESULTS_PATIENCE);
         loop {
             match self.after(until)? {
                 ClientEvent::ExchangeResults => return Ok(()),
@@ -136,11 +170,16 @@ impl Session<'_> {
     }
 
     /// This end's half, and the streams' sockets.
-    fn gather(&mut self, intervals: &mut Intervals) -> (EndRecord, Vec<Option<StreamSocket>>) {
+    fn gather(&mut self, intervals: &mut Intervals) -> (EndRecord, Vec<DataSocket>) {
         let (records, sockets): (Vec<StreamRecord>, Vec<_>) = self
             .join()
             .into_iter()
-            .map(|result| (result.record, result.socket))
+            .map(|result| {
+                let StreamResult {
+                    socket, unfinished, ..
+                } = result;
+                (result.record, DataSocket { socket, unfinished })
+            })
             .unzip();
         let stopped = self.gate.stopped().unwrap_or_default();
         if let Some(interval) = intervals.last(&records, stopped) {

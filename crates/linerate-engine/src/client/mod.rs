@@ -14,7 +14,7 @@ use std::sync::Arc;
 use linerate_kernel::{clock, tcp, thread};
 use linerate_model::bounds::MAX_RECORD_BYTES;
 use linerate_model::clock::{ClockOffset, Exchange};
-use linerate_model::plan::{Direction, End, MAX_UDP_BLOCK, MIN_UDP_BLOCK, Plan, Protocol};
+use linerate_model::plan::{End, MAX_UDP_BLOCK, MIN_UDP_BLOCK, Plan, Protocol};
 use linerate_model::progress::Event;
 use linerate_model::record::{ControlFacts, HostFacts, Note, RunRecord, Software};
 use linerate_model::units::{Bytes, Nanos};
@@ -41,10 +41,8 @@ use self::precision::Watch;
 const PATIENCE: Nanos = Nanos::from_millis(30_000);
 /// A silent server after the test, longer than it may take to drain.
 const RESULTS_PATIENCE: Nanos = Nanos::from_millis(15_000);
-/// A stock server counts what it has read when the end of the test reaches it; give it this long to read.
-const SETTLE: Nanos = Nanos::from_millis(20);
-/// One that sends as well, often in the same thread, needs longer.
-const SETTLE_BOTH: Nanos = Nanos::from_millis(150);
+/// Half of the largest window without window scaling, bytes.
+const HALF_WINDOW: u64 = 32_768;
 /// Exchanges of clocks, and the longest time to spend on them.
 const PINGS: u64 = 8;
 const PING_TIME: Nanos = Nanos::from_millis(200);
@@ -70,6 +68,8 @@ pub struct ClientOptions {
     pub extended: bool,
     /// Ask a server for its own report (`--get-server-output`).
     pub want_server_output: bool,
+    /// Ask a stock server for datagrams with 64-bit counters (`--udp-counters-64bit`). Two linerates always use them.
+    pub wide_counters: bool,
     /// Choose the length of datagrams by the path, where the plan has only the default.
     pub fit_datagrams: Option<DatagramFit>,
 }
@@ -79,7 +79,8 @@ pub struct ClientOptions {
 pub enum DatagramFit {
     /// The plan's length, or less where it would be cut into fragments.
     NoFragments,
-    /// As much as a TCP segment carries there with timestamps, as iperf3 chooses.
+    /// As much as a TCP segment carries there with timestamps, and no more than half of the window that a peer without window
+    /// scaling could offer, as Linux has it (`tcp_bound_to_half_wnd`) and iperf3 asks it for: 32,768 bytes on loopback.
     Segment,
 }
 
@@ -89,6 +90,7 @@ impl Default for ClientOptions {
             software: crate::software(),
             credentials: None,
             extended: true,
+            wide_counters: false,
             fit_datagrams: None,
             want_server_output: false,
         }
@@ -137,7 +139,7 @@ fn fit(plan: &Plan, how: Option<DatagramFit>, server: IpAddr) -> Plan {
     let most = if how == DatagramFit::NoFragments {
         plan.block_bytes.count()
     } else {
-        MAX_UDP_BLOCK
+        HALF_WINDOW
     };
     plan.block_bytes = Bytes(fits.min(most));
     plan
@@ -221,6 +223,7 @@ impl<'a> Session<'a> {
         let name = format!("{} {}", options.software.name, options.software.version);
         let mut asked = parameters(&plan, &name, IPERF3_VERSION, options.extended);
         asked.get_server_output = options.want_server_output;
+        asked.udp_counters_64bit = options.wide_counters;
         if let Some(credentials) = &options.credentials {
             asked.authtoken = Some(auth::token(credentials, clock::wall())?);
         }
@@ -605,13 +608,22 @@ impl<'a> Session<'a> {
             }
         }
         if !self.extended() && self.plan.client_sends() {
-            let settle = match self.plan.direction {
-                Direction::Both => SETTLE_BOTH,
-                Direction::Send | Direction::Receive => SETTLE,
-            };
-            std::thread::sleep(settle.plus(self.round_trip()).as_duration());
+            std::thread::sleep(self.settle().as_duration());
         }
         ending
+    }
+
+    /// A stock server counts what it has read when it hears that the test is over: the time that it gets to read the last bytes.
+    /// It divides by this time as well, which therefore is a thousandth of the test; where bytes were asked for, all of them
+    /// count more.
+    fn settle(&self) -> Nanos {
+        let ran = clock::monotonic()
+            .since(self.gate.started().unwrap_or_default())
+            .0;
+        Nanos(match self.plan.end {
+            End::TimeNs(_) => (ran / 1000).clamp(1_000_000, 10_000_000),
+            End::Bytes(_) | End::Blocks(_) => (ran / 500).clamp(5_000_000, 20_000_000),
+        })
     }
 
     /// The control connection's smoothed round-trip time.

@@ -59,9 +59,9 @@ impl Session<'_> {
         let (bytes, added) = byte_budget(&self.plan, self.extended());
         if added > 0 {
             self.notes.push(Note {
-                id: "datagrams-rounded-up".into(),
+                id: "blocks-rounded-up".into(),
                 text: format!(
-                    "UDP moves whole datagrams: {added} bytes were added to what was asked for"
+                    "iperf3 counts whole blocks, and UDP moves whole datagrams: {added} bytes were added to the amount asked for"
                 )
                 .into(),
             });
@@ -130,7 +130,7 @@ impl Session<'_> {
                 0
             },
             active_opener: true,
-            wide_counters: true,
+            wide_counters: self.extended() || self.options.wide_counters,
             round_trip: self.round_trip(),
             handshake_repeats: repeats,
             handshake: None,

@@ -513,7 +513,7 @@ impl Session<'_> {
                     0
                 },
                 active_opener: false,
-                wide_counters: parameters.udp_counters_64bit,
+                wide_counters: self.extended || parameters.udp_counters_64bit,
                 round_trip: self.round_trip(),
                 handshake_repeats: 0,
                 handshake,

@@ -43,6 +43,7 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     StreamResult {
         record,
         socket: Some(StreamSocket::Tcp(stream)),
+        unfinished: false,
         share,
     }
 }

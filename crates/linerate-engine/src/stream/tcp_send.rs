@@ -10,6 +10,7 @@ use linerate_kernel::splice::Spliced;
 use linerate_kernel::{clock, socket, tcp};
 use linerate_model::plan::{DEFAULT_TCP_BLOCK, End, Plan};
 use linerate_model::record::ZerocopyCounts;
+use linerate_model::tcp_info::TcpFacts;
 use linerate_model::units::Nanos;
 use linerate_wire::pacing::Pacer;
 
@@ -17,13 +18,15 @@ use crate::buffer;
 
 use super::recorder::Recorder;
 use super::{
-    DRAIN_BOUND, STALL_BOUND, STOCK_DRAIN_BOUND, StreamContext, StreamResult, StreamSocket,
+    DRAIN_BOUND, STALL_BOUND, STOCK_DRAIN_BOUND, StreamContext, StreamResult, StreamSocket, prompt,
 };
 
 /// A paced stream writes at most this much of its time at once.
 const PACED_WRITE: Nanos = Nanos::from_millis(1);
 /// So much lateness of the thread is made good; what is older, after a stall, is given up.
 const PACER_DEBT: Nanos = Nanos::from_millis(20);
+/// Towards a stock peer, as its own sender keeps the average whatever happens.
+const PACER_DEBT_TO_STOCK: Nanos = Nanos::from_millis(1000);
 
 /// What the pipes of all streams may hold together, bytes, if each stream's 256 KiB let them: a quarter of what an ordinary
 /// user's may.
@@ -95,8 +98,13 @@ impl Way {
     }
 
     /// Waits for room in the send buffer, or until a sample is due; whether it pays to write again.
-    fn has_room(&mut self, fd: BorrowedFd<'_>, recorder: &Recorder<'_>) -> bool {
-        let ready = recorder.wait(fd, Interest::WRITE, None);
+    fn has_room(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        recorder: &Recorder<'_>,
+        until: Option<Nanos>,
+    ) -> bool {
+        let ready = recorder.wait(fd, Interest::WRITE, until);
         if ready.error {
             self.read_completions(fd);
         }
@@ -119,7 +127,7 @@ struct Copying {
 impl Copying {
     fn new(plan: &Plan, recorder: &Recorder<'_>) -> Self {
         // Who asks for a size of writes, a rate or zero-copy sends gets those.
-        let free = plan.block_bytes >= DEFAULT_TCP_BLOCK
+        let free = plan.block_bytes == DEFAULT_TCP_BLOCK
             && plan.rate_bps.is_none()
             && plan.kernel_pacing_bps.is_none()
             && !plan.zerocopy
@@ -170,8 +178,9 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     let mut way = Way::of(&context.plan, stream.as_fd());
     // Made now, and not when the test runs.
     buffer::pattern();
+    let mut unfinished = false;
     if recorder.wait_for_start(None) {
-        pump(context, stream.as_fd(), &mut recorder, &mut way);
+        unfinished = pump(context, stream.as_fd(), &mut recorder, &mut way);
         drain(context, &stream, &mut recorder);
         way.read_completions(stream.as_fd());
     }
@@ -188,40 +197,61 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
         return StreamResult {
             record,
             socket: None,
+            unfinished: false,
             share,
         };
     }
     StreamResult {
         record,
         socket: Some(StreamSocket::Tcp(stream)),
+        unfinished,
         share,
     }
 }
 
-/// Bytes a call to write.
-fn chunk(plan: &Plan) -> u64 {
-    let block = plan.block_bytes.count();
-    plan.rate_bps.map_or(block, |rate| {
-        let of_time = rate.bits_per_second() / 8 * PACED_WRITE.0 / 1_000_000_000;
-        of_time.clamp(block.min(1448), block)
-    })
+/// Bytes that are claimed and paced at once.
+fn chunk(context: &StreamContext) -> u64 {
+    let block = context.plan.block_bytes.count();
+    match context.plan.rate_bps {
+        // iperf3 reads whole blocks, and counts none that it has not read to its end.
+        _ if !context.peer_extended => block,
+        Some(rate) => {
+            let of_time = rate.bits_per_second() / 8 * PACED_WRITE.0 / 1_000_000_000;
+            of_time.clamp(block.min(1448), block)
+        }
+        None if context.plan.block_bytes == DEFAULT_TCP_BLOCK => buffer::LENGTH as u64,
+        None => block,
+    }
 }
 
-fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>, way: &mut Way) {
-    let chunk = chunk(&context.plan).min(buffer::LENGTH as u64);
-    let mut pacer = context
-        .plan
-        .rate_bps
-        .map(|rate| Pacer::gentle(rate, PACER_DEBT));
+/// Writes until the test stops; whether a stock peer, which reads whole blocks, lacks the end of one.
+fn pump(
+    context: &StreamContext,
+    fd: BorrowedFd<'_>,
+    recorder: &mut Recorder<'_>,
+    way: &mut Way,
+) -> bool {
+    let chunk = chunk(context).min(buffer::LENGTH as u64);
+    let debt = if context.peer_extended {
+        PACER_DEBT
+    } else {
+        PACER_DEBT_TO_STOCK
+    };
+    let mut pacer = context.plan.rate_bps.map(|rate| Pacer::gentle(rate, debt));
     let (mut claimed, mut claimed_while_omitting) = (0_u64, false);
-    let mut full = false;
+    let (mut full, mut begun) = (false, false);
     let mut copying = Copying::new(&context.plan, recorder);
-    while context.gate.stopped().is_none() {
+    loop {
         let now = clock::monotonic();
+        let stopped = context.gate.stopped();
+        let until = stopped.and_then(|stopped| begun.then(|| end_of_block(context, stopped))?);
+        if stopped.is_some() && until.is_none_or(|until| now >= until) {
+            break;
+        }
         if recorder.due(now) {
             recorder.tick_tcp(now, fd);
             way.read_completions(fd);
-            if claimed_while_omitting && !recorder.omitting() {
+            if claimed_while_omitting && !recorder.omitting() && (context.peer_extended || !begun) {
                 // What was claimed for the omitted part does not count against the budget.
                 (claimed, claimed_while_omitting) = (0, false);
             }
@@ -241,18 +271,19 @@ fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>
                 context.budget.claim(chunk)
             };
             if claimed == 0 {
-                return;
+                return false;
             }
         }
         // Without a word of room nothing is tried: to a segment that was cut short the kernel appends without asking
         // for room (`tcp_sendmsg_locked`), so trying at every sample would put more in flight than the buffer holds.
-        full = full && !way.has_room(fd, recorder);
+        full = full && !way.has_room(fd, recorder, until);
         if full {
             continue;
         }
         match way.write(fd, usize::try_from(claimed).unwrap_or(usize::MAX)) {
             Ok((written, no_more)) => {
                 claimed -= written as u64;
+                begun = claimed > 0;
                 recorder.moved(clock::monotonic(), written as u64);
                 full = no_more;
             }
@@ -267,6 +298,13 @@ fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>
     if !claimed_while_omitting {
         context.budget.give_back(claimed);
     }
+    begun && !context.peer_extended
+}
+
+/// Until when a block that was begun may still be written after the end of the test: a stock server waits for the rest of it.
+fn end_of_block(context: &StreamContext, stopped: Nanos) -> Option<Nanos> {
+    let finishes = !context.peer_extended && context.active_opener && !context.gate.is_cut();
+    finishes.then(|| stopped.plus(prompt(context.plan.end)))
 }
 
 /// `ENOBUFS` on Linux.
@@ -278,14 +316,15 @@ fn drain(context: &StreamContext, stream: &TcpStream, recorder: &mut Recorder<'_
     if recorder.error.is_some() {
         return;
     }
-    // The end of data is told in band. Without it a stock iperf3, which reads whole blocks, would wait
-    // ten seconds for the rest of the last one.
-    if stream.shutdown(Shutdown::Write).is_err() {
+    // A stock server takes the end of data for the end of the connection: it gets that after the results.
+    let end_in_band = context.peer_extended || !context.active_opener;
+    if end_in_band && stream.shutdown(Shutdown::Write).is_err() {
         return;
     }
     let by_bytes = !matches!(context.plan.end, End::TimeNs(_));
     let mut progress = (clock::monotonic(), u64::MAX);
     let mut pause = Nanos(200_000);
+    let longest_pause = Nanos(if end_in_band { 5_000_000 } else { 500_000 });
     let mut woken = false;
     while !context.gate.is_cut() {
         let now = clock::monotonic();
@@ -305,7 +344,7 @@ fn drain(context: &StreamContext, stream: &TcpStream, recorder: &mut Recorder<'_
             return;
         }
         let (bound, since) = drain_bound(context, by_bytes, progress.0);
-        if now.since(since) > bound {
+        if now.since(since) > bound || (!end_in_band && has_arrived(context, fd, now, progress.0)) {
             return;
         }
         // The peer closes its side when it has read everything, which wakes us; a stock peer does not. What woke us without
@@ -323,7 +362,7 @@ fn drain(context: &StreamContext, stream: &TcpStream, recorder: &mut Recorder<'_
             recorder.fail("waiting for the peer to read the rest", &error);
             return;
         }
-        pause = Nanos((pause.0 * 2).min(5_000_000));
+        pause = Nanos((pause.0 * 2).min(longest_pause.0));
     }
 }
 
@@ -335,11 +374,25 @@ fn drain_bound(context: &StreamContext, by_bytes: bool, progress: Nanos) -> (Nan
             (STOCK_DRAIN_BOUND, stopped)
         }
         _ if by_bytes => (STALL_BOUND, progress),
+        // A stock server divides by the time until it hears of the end.
+        _ if !context.peer_extended => (prompt(context.plan.end), stopped.unwrap_or(progress)),
         _ => (
             DRAIN_BOUND,
             stopped.map_or(progress, |stopped| progress.max(stopped)),
         ),
     }
+}
+
+/// Whether what is not acknowledged waits for nothing but a delayed acknowledgement (up to 40 ms): all of it was sent, nothing
+/// is lost, and two round trips have passed.
+fn has_arrived(context: &StreamContext, fd: BorrowedFd<'_>, now: Nanos, since: Nanos) -> bool {
+    let trips = Nanos(context.round_trip.0.saturating_mul(2)).plus(Nanos::from_millis(2));
+    now.since(since) > trips
+        && tcp::unsent(fd).is_ok_and(|bytes| bytes == 0)
+        && tcp::info(fd).is_ok_and(|info| {
+            let facts = TcpFacts::from(&info);
+            facts.ca_state == Some(0) && facts.retransmits.unwrap_or(0) == 0
+        })
 }
 
 /// Whether the receiver read to the end and closed its side in turn.

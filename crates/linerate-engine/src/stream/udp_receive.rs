@@ -57,6 +57,7 @@ pub(super) fn run(context: &StreamContext, stream: UdpSocket) -> StreamResult {
     StreamResult {
         record,
         socket: Some(StreamSocket::Udp(stream)),
+        unfinished: false,
         share,
     }
 }

@@ -879,6 +879,7 @@ fn a_path_that_dies_has_stalled_to_the_end() {
 fn slow_blocks_at_the_rate_asked_for_are_no_stall() {
     let plan = Plan {
         rate_bps: Some(BitRate(4_000_000)),
+        block_bytes: Bytes(1 << 20),
         ..tcp()
     };
     let record = fixture::run(

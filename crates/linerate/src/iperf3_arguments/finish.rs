@@ -10,8 +10,6 @@ use super::error::Iperf3ArgumentError as Error;
 use super::options::Side;
 use super::{Iperf3Action, Iperf3Client, Iperf3Server};
 
-/// Blocks of `-k` without `-l`: iperf3's size, because their number is what was asked for.
-const IPERF3_TCP_BLOCK: Bytes = Bytes(128 << 10);
 /// iperf3's default rate of UDP: it says 1 Mbit/s and means 2^20.
 const IPERF3_UDP_RATE: BitRate = BitRate(1 << 20);
 /// The longest test that a plan can have, for `-t 0`.
@@ -95,7 +93,6 @@ impl Draft {
             }
             Some(length) => self.plan.block_bytes = Bytes(length),
             None if udp => self.plan.block_bytes = DEFAULT_UDP_BLOCK,
-            None if self.blocks > 0 => self.plan.block_bytes = IPERF3_TCP_BLOCK,
             None => {}
         }
         Ok(())

@@ -103,8 +103,7 @@ pub(crate) struct Iperf3Client {
     pub(crate) plan: Plan,
     /// What a server can be told too.
     pub(crate) common: Iperf3Common,
-    /// Whether `-l` was given. Where not, the plan has linerate's default (1 MiB for TCP, 128 KiB
-    /// with `-k`), and a UDP test should take the control connection's segment size.
+    /// Whether `-l` was given. Where not, a UDP test should take the control connection's segment size.
     pub(crate) length_given: bool,
     /// Whether one of `-t`, `-n`, `-k` was given. Where not, `-F` sends the file's length.
     pub(crate) end_given: bool,

@@ -215,7 +215,7 @@ fn verbose_lines_have_iperf3s_shape() {
         },
         &record,
     );
-    let expected = "Starting Test: protocol: TCP, 1 streams, 1048576 byte blocks, omitting 0 seconds, 5242880 bytes to send, tos 0";
+    let expected = "Starting Test: protocol: TCP, 1 streams, 131072 byte blocks, omitting 0 seconds, 5242880 bytes to send, tos 0";
     assert!(ours.iter().any(|line| line == expected));
     assert!(shapes(captured!("tcp_bytes.verbose.client").lines()).contains(&shape(expected)));
 }

@@ -100,7 +100,7 @@ impl Raw {
 #[derive(Debug)]
 pub(crate) struct RawServer {
     pub(crate) stream: TcpStream,
-    listener: TcpListener,
+    pub(crate) listener: TcpListener,
 }
 
 impl RawServer {
