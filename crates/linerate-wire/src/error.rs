@@ -160,9 +160,15 @@ pub(crate) fn excerpt(bytes: &[u8]) -> String {
     text
 }
 
-/// The first `longest` characters of a peer's text.
+/// The first `longest` characters of a peer's text, as it is printed: what is cut stays the same when it is cut again.
 pub(crate) fn beginning(text: &str, longest: usize) -> PlainText {
-    text.chars().take(longest).collect::<String>().into()
+    let plain = PlainText::from(text);
+    plain
+        .as_str()
+        .chars()
+        .take(longest)
+        .collect::<String>()
+        .into()
 }
 
 #[cfg(test)]
@@ -182,8 +188,16 @@ mod tests {
     }
 
     #[test]
+    fn a_beginning_is_its_own_beginning() {
+        let long = format!("{}\u{7f}\u{7f}", "a".repeat(8));
+        let cut = beginning(&long, 10);
+        assert_eq!(cut.as_str().chars().count(), 10);
+        assert_eq!(beginning(cut.as_str(), 10), cut);
+    }
+
+    #[test]
     fn a_quoted_text_is_short_and_harmless() {
-        assert_eq!(beginning("a\u{1b}[31m\u{9b}é", 5), r"a\u{1b}[31");
-        assert_eq!(beginning("é\u{9b}", 5), r"é\u{9b}");
+        assert_eq!(beginning("a\u{1b}[31m\u{9b}é", 10), r"a\u{1b}[31");
+        assert_eq!(beginning("é\u{9b}", 10), r"é\u{9b}");
     }
 }
