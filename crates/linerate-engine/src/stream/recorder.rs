@@ -31,6 +31,18 @@ const COMMON: [&str; 4] = [
     "thread_cpu_ns",
     "thread_wait_ns",
 ];
+/// What an MPTCP socket's own report is believed for: it answers for one of its subflows, which may carry a part of the bytes and
+/// end before the connection does. iperf3 prints the same.
+const OF_A_SUBFLOW: [&str; 8] = [
+    "snd_mss_bytes",
+    "pmtu_bytes",
+    "rtt_us",
+    "rttvar_us",
+    "snd_cwnd_packets",
+    "total_retrans_packets",
+    "reord_seen",
+    "snd_wnd_bytes",
+];
 /// Columns of a UDP stream.
 pub(super) const UDP_COLUMNS: [&str; 6] = [
     "datagrams",
@@ -81,11 +93,12 @@ impl<'a> Recorder<'a> {
         let mut fields = Vec::new();
         if context.plan.protocol == Protocol::Udp {
             names.extend(UDP_COLUMNS);
-        } else if let (false, Ok(info)) = (context.plan.mptcp, tcp::info(fd)) {
-            // (An MPTCP socket answers for one of its subflows, which may end before the connection does.)
+        } else if let Ok(info) = tcp::info(fd) {
+            let believed =
+                |field: &Field| !context.plan.mptcp || OF_A_SUBFLOW.contains(&field.name);
             fields = FIELDS
                 .iter()
-                .filter(|field| info.value(field).is_some())
+                .filter(|field| info.value(field).is_some() && believed(field))
                 .collect();
             names.extend(fields.iter().map(|field| field.name));
         }
@@ -329,11 +342,12 @@ impl<'a> Recorder<'a> {
         let fd = stream.as_fd();
         self.finishing = true;
         self.tick_tcp(clock::monotonic(), fd);
-        let facts = (!self.context.plan.mptcp)
-            .then(|| tcp::info(fd).ok())
-            .flatten()
-            .as_ref()
-            .map(TcpFacts::from);
+        let facts = tcp::info(fd).ok().as_ref().map(TcpFacts::from);
+        let facts = if self.context.plan.mptcp {
+            facts.map(of_a_subflow)
+        } else {
+            facts
+        };
         let (mut record, share) = self.finish(fd);
         record.congestion = tcp::congestion(fd).ok().map(Into::into);
         record.mss_bytes = facts
@@ -404,7 +418,21 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// An address and port as text; empty where there is none.
+/// Those of [`OF_A_SUBFLOW`].
+fn of_a_subflow(facts: TcpFacts) -> TcpFacts {
+    TcpFacts {
+        snd_mss_bytes: facts.snd_mss_bytes,
+        pmtu_bytes: facts.pmtu_bytes,
+        rtt_us: facts.rtt_us,
+        rttvar_us: facts.rttvar_us,
+        snd_cwnd_packets: facts.snd_cwnd_packets,
+        total_retrans_packets: facts.total_retrans_packets,
+        reord_seen: facts.reord_seen,
+        snd_wnd_bytes: facts.snd_wnd_bytes,
+        ..TcpFacts::default()
+    }
+}
+
 /// Whether a byte waits to be read.
 fn has_a_byte(fd: BorrowedFd<'_>) -> bool {
     let mut byte = [std::mem::MaybeUninit::uninit()];
@@ -413,6 +441,7 @@ fn has_a_byte(fd: BorrowedFd<'_>) -> bool {
         .is_ok_and(|bytes| bytes > 0)
 }
 
+/// An address and port as text; empty where there is none.
 fn address(address: io::Result<SockAddr>) -> String {
     let address = address.ok().and_then(|address| address.as_socket());
     address.map_or_else(String::new, |address| address.to_string())
