@@ -14,9 +14,11 @@ use linerate_model::tcp_info::{FIELDS, Field, TcpFacts};
 use linerate_model::units::Nanos;
 use socket2::{SockAddr, SockRef};
 
+use crate::gate::FileEnd;
 use crate::live::{LiveFigures, LiveTcp, LiveUdp};
 use crate::sample_pool::Share;
 use crate::samples::SampleStore;
+use crate::stream_file::StreamFile;
 
 use super::StreamContext;
 
@@ -337,6 +339,15 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// The stream's file cannot be used, which ends the whole test.
+    pub(super) fn fail_by_file(&mut self, doing: &str, error: &io::Error) {
+        self.fail(doing, error);
+        self.context.gate.end_by_file(FileEnd::Failed {
+            error: self.error.clone().unwrap_or_default(),
+            errno: error.raw_os_error().unwrap_or(0),
+        });
+    }
+
     /// The record of a TCP stream, with the kernel's last word.
     pub(super) fn finish_tcp(mut self, stream: &std::net::TcpStream) -> (StreamRecord, Share) {
         let fd = stream.as_fd();
@@ -396,6 +407,7 @@ impl<'a> Recorder<'a> {
             omit_until_ns: self.omitted_until,
             app_bytes: self.bytes,
             omitted_bytes: self.omitted_bytes,
+            file_bytes: self.context.file.as_ref().and_then(StreamFile::size),
             cookie_bytes: self.context.cookie_bytes,
             active_opener: self.context.active_opener,
             unread_bytes: self.unread,
