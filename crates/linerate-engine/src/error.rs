@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use linerate_model::plan::PlanError;
 use linerate_wire::error::ProtocolError;
@@ -108,6 +109,32 @@ pub enum EngineError {
     Authentication {
         /// Why, and what to do.
         reason: String,
+    },
+    /// The file that a stream should send or write into cannot be opened.
+    #[error("cannot open {} for the payload (-F): {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The kernel grants smaller socket buffers than asked for.
+    #[error(
+        "-w {asked}: the kernel counts {granted} bytes for a socket buffer at most; raise net.core.rmem_max and net.core.wmem_max, or ask for less"
+    )]
+    Buffers {
+        /// Asked for, bytes.
+        asked: u64,
+        /// The smaller of the two, with the kernel's own overhead, bytes.
+        granted: u64,
+    },
+    /// A flow label for a server at an IPv4 address.
+    #[error(
+        "-L: {address} is an IPv4 address, and only IPv6 packets have a flow label; test over IPv6 (-6)"
+    )]
+    FlowLabel {
+        /// The server.
+        address: String,
     },
     /// This host refused something that every test needs.
     #[error("{operation}: {source}")]

@@ -1,6 +1,7 @@
 //! What the threads of one test share: when to begin, when to stop, how far to drain.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use linerate_kernel::clock;
@@ -21,6 +22,21 @@ pub(crate) struct Gate {
     /// Raised by a stream thread that has something to tell its controller.
     news: EventFd,
     finished: AtomicU64,
+    file_end: OnceLock<FileEnd>,
+}
+
+/// How a stream's file ends the whole test.
+#[derive(Debug, Clone)]
+pub(crate) enum FileEnd {
+    /// All of it was sent.
+    Sent,
+    /// It could not be read or written.
+    Failed {
+        /// What was done, and why it failed.
+        error: String,
+        /// The kernel's error number, or 0.
+        errno: i32,
+    },
 }
 
 impl Gate {
@@ -35,6 +51,7 @@ impl Gate {
             cutting: AtomicBool::new(false),
             news: EventFd::new()?,
             finished: AtomicU64::new(0),
+            file_end: OnceLock::new(),
         })
     }
 
@@ -114,6 +131,17 @@ impl Gate {
     pub(crate) fn report_finished(&self) {
         self.finished.fetch_add(1, Ordering::AcqRel);
         raise(&self.news);
+    }
+
+    /// A stream's file ends the test; the first to say so counts.
+    pub(crate) fn end_by_file(&self, end: FileEnd) {
+        if self.file_end.set(end).is_ok() {
+            raise(&self.news);
+        }
+    }
+
+    pub(crate) fn file_end(&self) -> Option<&FileEnd> {
+        self.file_end.get()
     }
 
     pub(crate) fn finished(&self) -> u64 {

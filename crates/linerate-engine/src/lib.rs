@@ -37,6 +37,7 @@ mod samples;
 pub mod server;
 mod sockets;
 mod stream;
+mod stream_file;
 
 pub use error::EngineError;
 

@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs,
 use std::os::fd::AsFd;
 
 use linerate_kernel::poll::{self, Interest, PollEntry};
-use linerate_kernel::{clock, socket, tcp, udp};
+use linerate_kernel::tcp::{self, Keepalive};
+use linerate_kernel::{clock, socket, udp};
 use linerate_model::plan::{Family, Plan, Protocol};
 use linerate_model::units::Nanos;
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -19,6 +20,12 @@ const CONTROL_MSS_V4: u32 = 536;
 const CONTROL_MSS_V6: u32 = 1180;
 /// Unacknowledged control data for this long means that the peer is gone.
 const CONTROL_USER_TIMEOUT: Nanos = Nanos::from_millis(20_000);
+/// How an idle control connection is probed, so that a peer that is gone is noticed in 20 s as well.
+const CONTROL_KEEPALIVE: Keepalive = Keepalive {
+    idle_s: Some(5),
+    interval_s: Some(5),
+    count: Some(3),
+};
 
 /// What a UDP socket asks for where the user asks for nothing: the default of most hosts, 208 KiB, is a
 /// fifth of a millisecond at 10 Gbit/s, and what it loses would be the tool's own loss.
@@ -52,12 +59,15 @@ pub(crate) fn resolve(plan: &Plan) -> Result<Vec<SocketAddr>, EngineError> {
 }
 
 /// Connects the control connection: to the first address that answers; whom, and how long it took.
-pub(crate) fn connect_control(plan: &Plan) -> Result<(TcpStream, SocketAddr, Nanos), EngineError> {
+pub(crate) fn connect_control(
+    plan: &Plan,
+    keepalive: Option<Keepalive>,
+) -> Result<(TcpStream, SocketAddr, Nanos), EngineError> {
     let deadline = clock::monotonic().plus(plan.connect_timeout_ns);
     let mut last = None;
     for address in resolve(plan)? {
         let began = clock::monotonic();
-        match connect_one(plan, address, deadline) {
+        match connect_one(plan, keepalive, address, deadline) {
             Ok((stream, remote)) => return Ok((stream, remote, clock::monotonic().since(began))),
             Err(error) => last = Some((address, error)),
         }
@@ -73,6 +83,7 @@ pub(crate) fn connect_control(plan: &Plan) -> Result<(TcpStream, SocketAddr, Nan
 
 fn connect_one(
     plan: &Plan,
+    keepalive: Option<Keepalive>,
     address: SocketAddr,
     deadline: Nanos,
 ) -> io::Result<(TcpStream, SocketAddr)> {
@@ -80,7 +91,7 @@ fn connect_one(
     tcp::set_mss(&raw, control_mss(address))?;
     bind_local(&raw, plan, address, 0)?;
     let stream = connect(raw, address, deadline)?;
-    prepare_control(&stream)?;
+    prepare_control(&stream, keepalive, plan.send_timeout_ns)?;
     let remote = stream.peer_addr()?;
     Ok((stream, remote))
 }
@@ -102,17 +113,21 @@ pub(crate) fn has_clamped_segments(stream: &TcpStream) -> bool {
     tcp::mss(stream).is_ok_and(|mss| mss <= control_mss(peer))
 }
 
-/// What both ends set on a control connection.
-pub(crate) fn prepare_control(stream: &TcpStream) -> io::Result<()> {
+/// What both ends set on a control connection. Who asks for probes of its own, or for a time in which data must be
+/// acknowledged, gets those; a user timeout would end the connection before its last probe.
+pub(crate) fn prepare_control(
+    stream: &TcpStream,
+    keepalive: Option<Keepalive>,
+    send_timeout: Option<Nanos>,
+) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     tcp::set_nodelay(stream, true)?;
-    tcp::set_keepalive(
-        stream,
-        Nanos::from_millis(5000),
-        Nanos::from_millis(5000),
-        3,
-    )?;
-    tcp::set_user_timeout(stream, CONTROL_USER_TIMEOUT)
+    tcp::set_keepalive(stream, keepalive.unwrap_or(CONTROL_KEEPALIVE))?;
+    match (send_timeout, keepalive) {
+        (Some(timeout), _) => tcp::set_user_timeout(stream, timeout),
+        (None, None) => tcp::set_user_timeout(stream, CONTROL_USER_TIMEOUT),
+        (None, Some(_)) => Ok(()),
+    }
 }
 
 /// Connects a non-blocking socket within a bound.
@@ -238,6 +253,28 @@ pub(crate) fn open_udp(plan: &Plan, remote: SocketAddr, index: u16) -> io::Resul
     Ok(raw.into())
 }
 
+/// Refuses a socket whose buffers are smaller than the plan asks for, as iperf3 does; the kernel reports twice what it granted.
+pub(crate) fn check_buffers(raw: impl AsFd, plan: &Plan) -> Result<(), EngineError> {
+    let Some(asked) = plan.window_bytes else {
+        return Ok(());
+    };
+    let raw = raw.as_fd();
+    let host = |source| EngineError::Host {
+        operation: "reading the size of a socket buffer".to_owned(),
+        source,
+    };
+    let send = socket::send_buffer(raw).map_err(host)?;
+    let receive = socket::receive_buffer(raw).map_err(host)?;
+    let granted = send.min(receive) as u64;
+    if granted < asked.count() {
+        return Err(EngineError::Buffers {
+            asked: asked.count(),
+            granted,
+        });
+    }
+    Ok(())
+}
+
 /// Sets what the plan asks of a data socket, at either end.
 pub(crate) fn configure(raw: &impl AsFd, plan: &Plan, remote: SocketAddr) -> io::Result<()> {
     if let Some(window) = plan.window_bytes {
@@ -301,6 +338,44 @@ mod tests {
         }
         raw.connect(&SockAddr::from(to)).unwrap();
         has_clamped_segments(&listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn a_control_connection_has_its_own_probes_or_those_asked_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        prepare_control(&stream, None, None).unwrap();
+        assert_eq!(tcp::keepalive(&stream).unwrap(), CONTROL_KEEPALIVE);
+        let timeout = || {
+            let raw = socket2::SockRef::from(&stream);
+            raw.tcp_user_timeout().unwrap()
+        };
+        assert_eq!(timeout(), Some(CONTROL_USER_TIMEOUT.as_duration()));
+        let asked = Keepalive {
+            idle_s: Some(60),
+            interval_s: Some(7),
+            count: Some(2),
+        };
+        prepare_control(&stream, Some(asked), Some(Nanos::from_millis(900))).unwrap();
+        assert_eq!(tcp::keepalive(&stream).unwrap(), asked);
+        assert_eq!(timeout(), Some(std::time::Duration::from_millis(900)));
+    }
+
+    #[test]
+    fn a_buffer_that_the_kernel_cuts_is_refused_where_that_is_wanted() {
+        let raw = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        let remote = SocketAddr::from(([127, 0, 0, 1], 1));
+        let mut plan = Plan::new("h");
+        check_buffers(&raw, &plan).unwrap();
+        plan.window_bytes = Some(linerate_model::units::Bytes(16 << 10));
+        configure(&raw, &plan, remote).unwrap();
+        check_buffers(&raw, &plan).unwrap();
+        plan.window_bytes = Some(linerate_model::units::Bytes(1 << 30));
+        configure(&raw, &plan, remote).unwrap();
+        assert!(matches!(
+            check_buffers(&raw, &plan),
+            Err(EngineError::Buffers { asked, granted }) if asked == 1 << 30 && granted < asked
+        ));
     }
 
     #[test]

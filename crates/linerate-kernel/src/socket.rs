@@ -333,6 +333,18 @@ pub fn mptcp_stream_socket(family: Family) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// A stream socket of SCTP (RFC 9260).
+///
+/// # Errors
+/// `EPROTONOSUPPORT` where the kernel has no SCTP.
+pub fn sctp_stream_socket(family: Family) -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+    // SAFETY: no pointer is passed.
+    let fd = check(unsafe { libc::socket(family.number(), kind, libc::IPPROTO_SCTP) })?;
+    // SAFETY: the descriptor was just made and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 /// Whether this kernel gives out Multipath TCP sockets.
 pub fn is_mptcp_available() -> bool {
     mptcp_stream_socket(Family::V4)

@@ -551,6 +551,7 @@ fn stream(
         omit_until_ns: (plan.omit_ns.0 > 0).then(|| Nanos(start + plan.omit_ns.0)),
         app_bytes: total,
         omitted_bytes: curve[omitted_rows],
+        file_bytes: None,
         cookie_bytes: if tcp { COOKIE } else { 0 },
         active_opener: role == Role::Client,
         unread_bytes: (!sends).then_some(0),

@@ -354,6 +354,9 @@ pub struct StreamRecord {
     /// Of it, in the omitted part.
     #[serde(default)]
     pub omitted_bytes: u64,
+    /// Size of the file that this end sent from or wrote into (`-F`), when the stream ended; absent = no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_bytes: Option<u64>,
     /// Cookie bytes that this end wrote (client) or read (server) on this connection: 37, or 0.
     #[serde(default)]
     pub cookie_bytes: u64,

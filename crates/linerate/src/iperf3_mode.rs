@@ -1,6 +1,7 @@
 //! `linerate iperf3 …`, or the binary under the name `iperf3`: iperf3's arguments, lines, documents
 //! and exit codes around our engine.
 
+mod granted;
 mod output;
 mod server;
 
@@ -35,7 +36,10 @@ pub(crate) fn run(arguments: Vec<OsString>, printer: &mut Printer) -> Result<(),
             let text = iperf3_arguments::version_text(env!("CARGO_PKG_VERSION"), &system());
             Ok(printer.print(&text)?)
         }
-        Ok(Iperf3Action::Client(request)) => run_client(&request, printer),
+        Ok(Iperf3Action::Client(mut request)) => {
+            granted::end_with_file(&mut request);
+            run_client(&request, printer)
+        }
         Ok(Iperf3Action::Server(request)) => server::run(&request, printer),
     }
 }
@@ -58,20 +62,6 @@ fn warn(common: &Iperf3Common, printer: &Printer) {
     for warning in &common.warnings {
         printer.tell(&format!("warning: {warning}"));
     }
-    if common.control_keepalive.is_some() {
-        printer.tell(
-            "warning: --cntl-ka has no effect: dead peers are noticed within 20 s without it",
-        );
-    }
-}
-
-/// What is not built is refused by its name, before anything else is done.
-fn refuse_unbuilt(common: &Iperf3Common, printer: &Printer) -> Result<(), Failure> {
-    if common.file.is_some() {
-        printer.tell("iperf3: parameter error - -F (transmitting or receiving a file) is not built into linerate; ESnet's iperf3 has it");
-        return Err(Failure::Said);
-    }
-    Ok(())
 }
 
 fn fail(printer: &Printer, text: &str) -> Failure {
@@ -87,6 +77,7 @@ fn settings(role: Role, common: &Iperf3Common) -> Iperf3Settings {
         json_stream: common.json_stream,
         json_stream_full: common.json_stream_full,
         without_intervals: common.without_intervals,
+        file: common.file.as_ref().map(|path| path.display().to_string()),
         ..Iperf3Settings::new(role)
     }
 }
@@ -129,14 +120,19 @@ fn credentials(request: &Iperf3Client, printer: &Printer) -> Result<Option<Crede
 
 fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> {
     let common = &request.common;
-    refuse_unbuilt(common, printer)?;
     warn(common, printer);
+    granted::bind_to_cpu(common, printer)?;
+    granted::refuse_sctp(request, printer)?;
+    let keepalive = granted::check_keepalive(common, printer)?;
     let signals = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
     let output = Output::open(common, printer)?;
     let options = ClientOptions {
         credentials: credentials(request, printer)?,
         want_server_output: request.get_server_output,
         wide_counters: request.udp_counters_64bit,
+        file: common.file.clone(),
+        control_keepalive: common.control_keepalive,
+        strict: true,
         fit_datagrams: (!request.length_given).then_some(DatagramFit::Segment),
         ..ClientOptions::default()
     };
@@ -150,6 +146,7 @@ fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> 
     };
     let mut shown = Shown::new(common.json, settings, request);
     output.lines(&shown.begin())?;
+    output.lines(&keepalive)?;
     let mut lost = None;
     let run = client::run(&request.plan, &options, signals[0].as_fd(), &mut |event| {
         if matches!(event, Event::Ending) {
@@ -172,10 +169,10 @@ fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> 
             }
         }
         Err(error) if common.json => {
-            output.lines(&shown.failed(&error.to_string()))?;
+            output.lines(&shown.failed(&granted::sentence(&error)))?;
             Err(Failure::Said)
         }
-        Err(error) => Err(fail(printer, &error.to_string())),
+        Err(error) => Err(fail(printer, &granted::sentence(&error))),
     }
 }
 

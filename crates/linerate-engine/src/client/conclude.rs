@@ -94,6 +94,10 @@ impl Session<'_> {
             drop(self.link.flush());
         }
         drop(sockets);
+        // A write may fail while what was under way arrives.
+        if let Some(failed @ Ending::Failed(_)) = self.ended_by_file() {
+            ending = failed;
+        }
         if let (Ending::Planned | Ending::StreamsEnded, Some(error)) =
             (&ending, all_streams_failed(&half))
         {

@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use linerate_kernel::{clock, tcp, thread};
+use linerate_kernel::tcp::{self, Keepalive};
+use linerate_kernel::{clock, thread};
 use linerate_model::bounds::MAX_RECORD_BYTES;
 use linerate_model::clock::{ClockOffset, Exchange};
 use linerate_model::plan::{End, MAX_UDP_BLOCK, MIN_UDP_BLOCK, Plan, Protocol};
@@ -26,7 +28,7 @@ use linerate_wire::extension::Hello;
 use crate::auth::{self, Credentials};
 use crate::control::{Link, LinkError, Turn};
 use crate::error::{EngineError, was_let_fall};
-use crate::gate::Gate;
+use crate::gate::{FileEnd, Gate};
 use crate::half::Before;
 use crate::intervals::Intervals;
 use crate::negotiation::{self, parameters};
@@ -59,6 +61,7 @@ pub(crate) use precision::TOLD_EVERY;
 
 /// What a client is told beside the plan.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "independent options")]
 pub struct ClientOptions {
     /// How it names itself.
     pub software: Software,
@@ -70,6 +73,12 @@ pub struct ClientOptions {
     pub want_server_output: bool,
     /// Ask a stock server for datagrams with 64-bit counters (`--udp-counters-64bit`). Two linerates always use them.
     pub wide_counters: bool,
+    /// TCP: send this file's content, or write what is received into it (`-F`); absent = generated payload, and dropped.
+    pub file: Option<PathBuf>,
+    /// Probes of an idle control connection (`--cntl-ka`); absent = a peer that is gone is noticed within 20 s.
+    pub control_keepalive: Option<Keepalive>,
+    /// Refuse a test whose socket buffers (`-w`) or flow label (`-L`) the kernel does not grant, as iperf3 does.
+    pub strict: bool,
     /// Choose the length of datagrams by the path, where the plan has only the default.
     pub fit_datagrams: Option<DatagramFit>,
 }
@@ -93,6 +102,9 @@ impl Default for ClientOptions {
             wide_counters: false,
             fit_datagrams: None,
             want_server_output: false,
+            file: None,
+            control_keepalive: None,
+            strict: false,
         }
     }
 }
@@ -215,7 +227,7 @@ impl<'a> Session<'a> {
             let operation = operation.to_owned();
             move |source| EngineError::Host { operation, source }
         };
-        let (stream, remote, took) = sockets::connect_control(plan)?;
+        let (stream, remote, took) = sockets::connect_control(plan, options.control_keepalive)?;
         let mut random = [0_u8; 36];
         thread::random(&mut random).map_err(host("asking the kernel for random bytes"))?;
         let cookie = Cookie::from_random(random);
@@ -490,6 +502,9 @@ impl<'a> Session<'a> {
             if now >= end || precise || self.has_moved_everything() {
                 return Ending::Planned;
             }
+            if let Some(ending) = self.ended_by_file() {
+                return ending;
+            }
             if let Some(ending) = self.all_failed() {
                 return ending;
             }
@@ -575,6 +590,14 @@ impl<'a> Session<'a> {
             stream.live.latest().bytes.saturating_sub(omitted)
         });
         bytes.sum()
+    }
+
+    /// A test ends with its file.
+    pub(super) fn ended_by_file(&self) -> Option<Ending> {
+        Some(match self.gate.file_end()? {
+            FileEnd::Sent => Ending::Planned,
+            FileEnd::Failed { error, .. } => Ending::Failed(error.clone()),
+        })
     }
 
     /// A test whose streams have all ended before their time has failed.

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::Arc;
 
 use linerate_kernel::poll::{self, Interest, PollEntry};
@@ -22,6 +23,7 @@ use crate::live::LiveCell;
 use crate::negotiation::{byte_budget, stream_id};
 use crate::sockets;
 use crate::stream::{PeerSent, StreamContext, StreamHandle, StreamSocket};
+use crate::stream_file::{self, StreamFile};
 
 use super::{PATIENCE, Session};
 
@@ -68,8 +70,13 @@ impl Session<'_> {
         }
         let budget = Arc::new(Budget::new(bytes));
         let count = sockets.len();
-        for ((socket, repeats), index) in sockets.into_iter().zip(0_u16..) {
-            let context = self.context(index, count, repeats, &budget);
+        if self.options.strict {
+            self.check_granted(&sockets)?;
+        }
+        let files = self.open_files(count)?;
+        for (((socket, repeats), file), index) in sockets.into_iter().zip(files).zip(0_u16..) {
+            let mut context = self.context(index, count, repeats, &budget);
+            context.file = file;
             let (id, address) = (context.id, self.remote.to_string());
             let handle =
                 StreamHandle::spawn(context, socket).map_err(|source| EngineError::Stream {
@@ -86,6 +93,32 @@ impl Session<'_> {
             }
         }
         self.wait_for_start()
+    }
+
+    /// Refuses what the kernel did not grant.
+    fn check_granted(&self, sockets: &[(StreamSocket, u32)]) -> Result<(), EngineError> {
+        let tcp = self.plan.protocol == Protocol::Tcp;
+        // iperf3's UDP streams pass the label over.
+        if tcp && self.plan.flow_label.is_some() && self.remote.is_ipv4() {
+            return Err(EngineError::FlowLabel {
+                address: self.remote.ip().to_string(),
+            });
+        }
+        sockets
+            .iter()
+            .try_for_each(|(socket, _)| sockets::check_buffers(socket, &self.plan))
+    }
+
+    /// Opens the file of `-F` for each of `count` streams.
+    fn open_files(&self, count: usize) -> Result<Vec<Option<StreamFile>>, EngineError> {
+        let path = self.options.file.as_deref();
+        let flows = (0_u16..)
+            .take(count)
+            .map(|index| self.plan.flow_of(index) == Flow::ClientToServer);
+        stream_file::open_for(path, flows).map_err(|source| EngineError::File {
+            path: path.unwrap_or(Path::new("")).to_owned(),
+            source,
+        })
     }
 
     fn wait_for_start(&mut self) -> Result<(), EngineError> {
@@ -135,6 +168,7 @@ impl Session<'_> {
             handshake_repeats: repeats,
             handshake: None,
             peer_sent: Arc::new(PeerSent::default()),
+            file: None,
         }
     }
 

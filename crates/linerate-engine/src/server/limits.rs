@@ -18,6 +18,12 @@ pub(crate) const NOT_AUTHENTICATED: i32 = 142;
 pub(crate) const EXPIRED: i32 = 160;
 pub(crate) const UNUSABLE_PARAMETERS: i32 = 114;
 pub(crate) const BUSY: i32 = 121;
+pub(crate) const FILE: i32 = 14;
+pub(crate) const FILE_OVER_UDP: i32 = 34;
+pub(crate) const AFFINITY: i32 = 132;
+pub(crate) const BUFFERS: i32 = 141;
+pub(crate) const NOTHING_RECEIVED: i32 = 144;
+pub(crate) const STREAM_LISTENER: i32 = 202;
 
 /// What a test's thread, messages and counters of the host take, bytes.
 const TEST_BYTES: usize = 384 << 10;

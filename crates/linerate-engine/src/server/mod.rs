@@ -20,11 +20,13 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use linerate_kernel::clock;
 use linerate_kernel::event::EventFd;
 use linerate_kernel::poll::{self, Interest, PollEntry};
+use linerate_kernel::tcp::Keepalive;
 use linerate_kernel::{process, thread};
 use linerate_model::plain_text::PlainText;
 use linerate_model::plan::{DEFAULT_PORT, Family, Pace, Plan};
@@ -87,6 +89,14 @@ pub struct ServerOptions {
     /// The kernel gives a data connection up whose bytes stay unacknowledged for this long; `None` = as long as it
     /// repeats them.
     pub send_timeout: Option<Nanos>,
+    /// A test from whose client nothing arrives for this long is ended (`--rcv-timeout`); absent = no such bound.
+    pub receive_timeout: Option<Nanos>,
+    /// TCP: send this file's content, or write what is received into it (`-F`). One test runs at a time then.
+    pub file: Option<PathBuf>,
+    /// Probes of an idle control connection (`--cntl-ka`); absent = a peer that is gone is noticed within 20 s.
+    pub control_keepalive: Option<Keepalive>,
+    /// Refuse a test whose socket buffers (`-w`) or CPU (`-A`) the kernel does not grant, as iperf3 does.
+    pub strict: bool,
 }
 
 impl std::fmt::Debug for ServerOptions {
@@ -115,6 +125,10 @@ impl Default for ServerOptions {
             output: None,
             read_rate: None,
             send_timeout: None,
+            receive_timeout: None,
+            file: None,
+            control_keepalive: None,
+            strict: false,
         }
     }
 }

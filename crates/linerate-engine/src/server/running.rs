@@ -16,13 +16,13 @@ use linerate_wire::udp::HANDSHAKE_ANSWER;
 use serde::Serialize;
 
 use crate::control::Turn;
-use crate::gate::Gate;
+use crate::gate::{FileEnd, Gate};
 use crate::half::Before;
 use crate::intervals::Intervals;
 use crate::results;
 use crate::stream::{self, StreamHandle};
 
-use super::limits::{EXPIRED, RATE_TOO_HIGH};
+use super::limits::{EXPIRED, FILE, NOTHING_RECEIVED, RATE_TOO_HIGH};
 use super::session::{ANSWER_AGAIN, PATIENCE, Refusal, Session};
 use super::telling::Telling;
 use super::{Held, Shared};
@@ -46,6 +46,8 @@ pub(super) enum Ending {
     Stopped,
     /// A bound was reached: iperf3's error number and a sentence.
     Bound(i32, String),
+    /// The file of `-F` failed: the kernel's error number and a sentence.
+    File(i32, String),
     /// The control connection failed.
     Lost(String),
 }
@@ -108,6 +110,9 @@ impl<'a> Session<'a> {
             if let Some(ending) = watch.look(now, self.shared, running, planned) {
                 return ending;
             }
+            if let Some(FileEnd::Failed { error, errno }) = running.gate.file_end() {
+                return Ending::File(*errno, error.clone());
+            }
             if !told_finishing && self.extended && senders_finished(running) {
                 told_finishing = true;
                 // A linerate ends a -n test when it knows that everything was sent.
@@ -166,6 +171,7 @@ impl<'a> Session<'a> {
         match &ending {
             Ending::Stopped => self.link.machine.terminate(),
             Ending::Bound(code, _) => self.link.machine.error(*code, 0),
+            Ending::File(errno, _) => self.link.machine.error(FILE, *errno),
             _ => {}
         }
         if complete && self.extended && !running.told_everything() {
@@ -184,6 +190,14 @@ impl<'a> Session<'a> {
             sockets.push(result.socket);
             self.shares.push(result.share);
         }
+        // A write may fail while what was under way arrives.
+        let (ending, complete) = match running.gate.file_end() {
+            Some(FileEnd::Failed { error, errno }) if complete => {
+                self.link.machine.error(FILE, *errno);
+                (Ending::File(*errno, error.clone()), false)
+            }
+            _ => (ending, complete),
+        };
         if let Some(interval) = intervals.last(&records, running.gate.stopped().unwrap_or_default())
         {
             let event = Event::Interval(interval);
@@ -218,16 +232,21 @@ impl<'a> Session<'a> {
         drop(sockets);
         let outcome = match (ending, exchanged) {
             (Ending::TestEnd, Ok(())) => Outcome::Completed,
-            (Ending::TestEnd, Err(Refusal::Gone(reason) | Refusal::Error(_, reason))) => {
-                Outcome::Failed {
-                    error: format!("exchanging results: {reason}").into(),
-                }
-            }
+            (
+                Ending::TestEnd,
+                Err(
+                    Refusal::Gone(reason) | Refusal::Error(_, reason) | Refusal::System(.., reason),
+                ),
+            ) => Outcome::Failed {
+                error: format!("exchanging results: {reason}").into(),
+            },
             (Ending::ClientTerminated, _) => Outcome::PeerInterrupted,
             (Ending::Stopped, _) => Outcome::Interrupted,
-            (Ending::Bound(_, error) | Ending::Lost(error), _) => Outcome::Failed {
-                error: error.into(),
-            },
+            (Ending::Bound(_, error) | Ending::File(_, error) | Ending::Lost(error), _) => {
+                Outcome::Failed {
+                    error: error.into(),
+                }
+            }
         };
         self.record(running, outcome, half, peer)
     }
@@ -395,6 +414,15 @@ impl Running {
         }
     }
 
+    /// Bytes that arrived; absent where no stream receives any more.
+    fn received(&self) -> Option<u64> {
+        let receivers = self.streams.iter().filter(|stream| !stream.sends);
+        receivers
+            .clone()
+            .any(|stream| !stream.is_finished())
+            .then(|| receivers.map(|stream| stream.live.latest().bytes).sum())
+    }
+
     /// Whether there is nothing to tell about what was sent.
     fn told_everything(&self) -> bool {
         self.streams.iter().all(|stream| !stream.sends)
@@ -413,6 +441,8 @@ fn senders_finished(running: &Running) -> bool {
 /// What a server holds a running test to.
 struct Watch {
     moved: (Nanos, u64),
+    /// When the last byte was received, and how many were until then.
+    received: (Nanos, u64),
     /// Fewer bytes than this are none.
     matters: u64,
     window: (Nanos, u64),
@@ -422,6 +452,7 @@ impl Watch {
     fn new(start: Nanos, matters: u64) -> Self {
         Self {
             moved: (start, 0),
+            received: (start, 0),
             matters,
             window: (start, 0),
         }
@@ -444,9 +475,21 @@ impl Watch {
             self.moved = (now, bytes);
         }
         let idle = now.since(self.moved.0);
-        if idle > limits.idle {
+        // Where a file was sent whole nothing moves until the client ends the test.
+        if idle > limits.idle && running.gate.file_end().is_none() {
             let text = format!("less than {} B moved in {idle}", self.matters);
             return Some(Ending::Bound(EXPIRED, text));
+        }
+        if let Some(timeout) = shared.options.receive_timeout
+            && let Some(received) = running.received()
+        {
+            if received > self.received.1 {
+                self.received = (now, received);
+            }
+            if now.since(self.received.0) > timeout {
+                let text = "idle timeout for receiving data".to_owned();
+                return Some(Ending::Bound(NOTHING_RECEIVED, text));
+            }
         }
         if planned.is_some_and(|planned| now > planned) {
             return Some(Ending::Bound(

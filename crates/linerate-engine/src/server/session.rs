@@ -1,5 +1,6 @@
 //! One test of one client, from its parameters to its record.
 
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -27,8 +28,12 @@ use crate::negotiation::{self, byte_budget, stream_id};
 use crate::sample_pool::Share;
 use crate::sockets;
 use crate::stream::{self, PeerSent, StreamContext, StreamHandle, StreamSocket};
+use crate::stream_file::{self, StreamFile};
 
-use super::limits::{BUSY, NOT_AUTHENTICATED, UNUSABLE_PARAMETERS};
+use super::limits::{
+    AFFINITY, BUFFERS, BUSY, FILE, FILE_OVER_UDP, NOT_AUTHENTICATED, STREAM_LISTENER,
+    UNUSABLE_PARAMETERS,
+};
 use super::running::Running;
 use super::{ADMISSION_PATIENCE, Arrival, Entry, Held, Place, ServerEvent, Shared};
 
@@ -41,6 +46,9 @@ const TURN_PATIENCE: Nanos = Nanos::from_millis(25_000);
 /// A stock client that did not get the answer to its opening datagram does not ask again.
 pub(super) const ANSWER_AGAIN: Nanos = Nanos::from_millis(300);
 
+/// `EPROTONOSUPPORT` on Linux.
+const PROTOCOL_NOT_SUPPORTED: i32 = 93;
+
 /// Figures of a stream in an interval that are kept for the report that a client asked for: those of an hour with four
 /// streams.
 const EVENTS_KEPT: usize = 14_400;
@@ -51,6 +59,8 @@ const EVENT_BYTES: usize = 256;
 pub(super) enum Refusal {
     /// The client is told iperf3's error number.
     Error(i32, String),
+    /// And the kernel's.
+    System(i32, io::Error, String),
     /// The connection is of no more use, or the client is of no interest.
     Gone(String),
 }
@@ -84,7 +94,10 @@ pub(super) fn run(
         });
     };
     shared.congestion.settle(&stream, peer, None);
-    if let Err(error) = sockets::prepare_control(&stream) {
+    let options = &shared.options;
+    if let Err(error) =
+        sockets::prepare_control(&stream, options.control_keepalive, options.send_timeout)
+    {
         refused(format!("its control connection cannot be used: {error}"));
         return;
     }
@@ -111,13 +124,12 @@ pub(super) fn run(
             record: Box::new(record),
         }),
         Err(Refusal::Error(code, reason)) => {
-            session.link.machine.error(code, 0);
-            drop(
-                session
-                    .link
-                    .flush_until(clock::monotonic().plus(Nanos::from_millis(1000))),
-            );
+            session.give_up(code, 0);
             refused(reason);
+        }
+        Err(Refusal::System(code, error, what)) => {
+            session.give_up(code, error.raw_os_error().unwrap_or(0));
+            refused(format!("{what}: {error}"));
         }
         Err(Refusal::Gone(reason)) => refused(reason),
     }
@@ -140,6 +152,13 @@ pub(super) struct Session<'a> {
 }
 
 impl Session<'_> {
+    /// Tells the client iperf3's error number and the kernel's.
+    fn give_up(&mut self, code: i32, errno: i32) {
+        self.link.machine.error(code, errno);
+        let until = clock::monotonic().plus(Nanos::from_millis(1000));
+        drop(self.link.flush_until(until));
+    }
+
     fn serve(&mut self) -> Result<RunRecord, Refusal> {
         self.link.machine.ask_parameters()?;
         let parameters = self.parameters()?;
@@ -229,7 +248,9 @@ impl Session<'_> {
             .check()
             .map_err(|error| unusable(error.to_string()))?;
         if parameters.protocol == WireProtocol::Sctp {
-            return Err(unusable("it asked for SCTP, which is not built".to_owned()));
+            let error = io::Error::from_raw_os_error(PROTOCOL_NOT_SUPPORTED);
+            let reason = "it asked for SCTP, which is not built".to_owned();
+            return Err(Refusal::System(STREAM_LISTENER, error, reason));
         }
         let mut user = None;
         if let Some(verifier) = &self.shared.options.verifier {
@@ -254,6 +275,7 @@ impl Session<'_> {
         if let Some((code, reason)) = self.shared.options.limits.refuse(&plan) {
             return Err(Refusal::Error(code, reason));
         }
+        self.check_file_and_cpu(&plan)?;
         self.place
             .admit(&mut plan)
             .map_err(|reason| Refusal::Error(BUSY, reason))?;
@@ -264,6 +286,39 @@ impl Session<'_> {
             plan: Box::new(plan.clone()),
         });
         Ok(plan)
+    }
+
+    /// Refuses what this server's file or CPUs do not allow.
+    fn check_file_and_cpu(&self, plan: &Plan) -> Result<(), Refusal> {
+        if self.shared.options.file.is_some() {
+            if plan.protocol == Protocol::Udp {
+                let reason = "it asked for UDP, and -F needs TCP".to_owned();
+                return Err(Refusal::Error(FILE_OVER_UDP, reason));
+            }
+            if plan.direction == Direction::Both {
+                let reason =
+                    "it asked for both directions, and -F cannot send the file that it writes"
+                        .to_owned();
+                return Err(Refusal::Error(UNUSABLE_PARAMETERS, reason));
+            }
+        }
+        let Some(cpu) = plan.server_cpu.filter(|_| self.shared.options.strict) else {
+            return Ok(());
+        };
+        // On a thread of its own, which ends with it.
+        let bound = std::thread::scope(|scope| {
+            scope
+                .spawn(|| thread::set_affinity(&[usize::from(cpu)]))
+                .join()
+        });
+        match bound {
+            Ok(Err(error)) => Err(Refusal::System(
+                AFFINITY,
+                error.source,
+                format!("it asked for CPU {cpu} (-A)"),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The user whose token this is, or why it is refused. One is looked at at a time, so that whoever sends wrong ones
@@ -481,7 +536,8 @@ impl Session<'_> {
             started_at_unix_ms: 0,
         };
         let (mut opened, count) = (Vec::new(), arrivals.len());
-        for (arrival, index) in arrivals.into_iter().zip(0_u16..) {
+        let files = self.open_files(&plan, count)?;
+        for ((arrival, file), index) in arrivals.into_iter().zip(files).zip(0_u16..) {
             let flow = plan.flow_of(index);
             let (socket, handshake) = match arrival {
                 Arrival::Tcp(stream) => (StreamSocket::Tcp(stream), None),
@@ -518,6 +574,7 @@ impl Session<'_> {
                 handshake_repeats: 0,
                 handshake,
                 peer_sent: Arc::new(PeerSent::default()),
+                file,
             };
             match StreamHandle::spawn(context, socket) {
                 Ok(handle) => running.streams.push(handle),
@@ -531,6 +588,22 @@ impl Session<'_> {
         self.tell(&event);
         running.events.push(event);
         Ok(running)
+    }
+
+    /// Opens the file of `-F` for each of `count` streams.
+    fn open_files(&self, plan: &Plan, count: usize) -> Result<Vec<Option<StreamFile>>, Refusal> {
+        let path = self.shared.options.file.as_deref();
+        let flows = (0_u16..)
+            .take(count)
+            .map(|index| plan.flow_of(index) == Flow::ServerToClient);
+        stream_file::open_for(path, flows).map_err(|error| {
+            let path = path.map(|path| path.display().to_string());
+            let what = format!(
+                "cannot open {} for its payload (-F)",
+                path.unwrap_or_default()
+            );
+            Refusal::System(FILE, error, what)
+        })
     }
 
     fn prepare(
@@ -559,7 +632,14 @@ impl Session<'_> {
                 UNUSABLE_PARAMETERS,
                 format!("cannot set up a data stream as it asks: {error}"),
             )
-        })
+        })?;
+        if self.shared.options.strict {
+            sockets::check_buffers(socket, plan).map_err(|error| {
+                running.gate.cut();
+                Refusal::Error(BUFFERS, error.to_string())
+            })?;
+        }
+        Ok(())
     }
 
     /// A slow application's rate for each of `streams`.

@@ -11,7 +11,7 @@ mod udp_receive;
 mod udp_send;
 
 use std::net::{TcpStream, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -29,6 +29,7 @@ use crate::budget::Budget;
 use crate::gate::Gate;
 use crate::live::LiveCell;
 use crate::sample_pool::{SamplePool, Share};
+use crate::stream_file::StreamFile;
 
 /// How long a `-t` test's senders wait for the last acknowledgement after the end.
 pub(crate) const DRAIN_BOUND: Nanos = Nanos::from_millis(2000);
@@ -87,6 +88,8 @@ pub(crate) struct StreamContext {
     pub(crate) handshake: Option<Vec<u8>>,
     /// UDP: what the peer says it sent.
     pub(crate) peer_sent: Arc<PeerSent>,
+    /// TCP: a file in the place of generated payload.
+    pub(crate) file: Option<StreamFile>,
 }
 
 /// The number of datagrams that the peer says it sent; unknown at first.
@@ -108,6 +111,15 @@ impl PeerSent {
 pub(crate) enum StreamSocket {
     Tcp(TcpStream),
     Udp(UdpSocket),
+}
+
+impl AsFd for StreamSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(socket) => socket.as_fd(),
+            Self::Udp(socket) => socket.as_fd(),
+        }
+    }
 }
 
 /// What a stream's thread gives back. The socket stays open until the whole test is over.

@@ -14,9 +14,11 @@ use linerate_model::tcp_info::{FIELDS, Field, TcpFacts};
 use linerate_model::units::Nanos;
 use socket2::{SockAddr, SockRef};
 
+use crate::gate::FileEnd;
 use crate::live::{LiveFigures, LiveTcp, LiveUdp};
 use crate::sample_pool::Share;
 use crate::samples::SampleStore;
+use crate::stream_file::StreamFile;
 
 use super::StreamContext;
 
@@ -30,6 +32,18 @@ const COMMON: [&str; 4] = [
     "unread_bytes",
     "thread_cpu_ns",
     "thread_wait_ns",
+];
+/// What an MPTCP socket's own report is believed for: it answers for one of its subflows, which may carry a part of the bytes and
+/// end before the connection does. iperf3 prints the same.
+const OF_A_SUBFLOW: [&str; 8] = [
+    "snd_mss_bytes",
+    "pmtu_bytes",
+    "rtt_us",
+    "rttvar_us",
+    "snd_cwnd_packets",
+    "total_retrans_packets",
+    "reord_seen",
+    "snd_wnd_bytes",
 ];
 /// Columns of a UDP stream.
 pub(super) const UDP_COLUMNS: [&str; 6] = [
@@ -81,11 +95,12 @@ impl<'a> Recorder<'a> {
         let mut fields = Vec::new();
         if context.plan.protocol == Protocol::Udp {
             names.extend(UDP_COLUMNS);
-        } else if let (false, Ok(info)) = (context.plan.mptcp, tcp::info(fd)) {
-            // (An MPTCP socket answers for one of its subflows, which may end before the connection does.)
+        } else if let Ok(info) = tcp::info(fd) {
+            let believed =
+                |field: &Field| !context.plan.mptcp || OF_A_SUBFLOW.contains(&field.name);
             fields = FIELDS
                 .iter()
-                .filter(|field| info.value(field).is_some())
+                .filter(|field| info.value(field).is_some() && believed(field))
                 .collect();
             names.extend(fields.iter().map(|field| field.name));
         }
@@ -324,16 +339,26 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// The stream's file cannot be used, which ends the whole test.
+    pub(super) fn fail_by_file(&mut self, doing: &str, error: &io::Error) {
+        self.fail(doing, error);
+        self.context.gate.end_by_file(FileEnd::Failed {
+            error: self.error.clone().unwrap_or_default(),
+            errno: error.raw_os_error().unwrap_or(0),
+        });
+    }
+
     /// The record of a TCP stream, with the kernel's last word.
     pub(super) fn finish_tcp(mut self, stream: &std::net::TcpStream) -> (StreamRecord, Share) {
         let fd = stream.as_fd();
         self.finishing = true;
         self.tick_tcp(clock::monotonic(), fd);
-        let facts = (!self.context.plan.mptcp)
-            .then(|| tcp::info(fd).ok())
-            .flatten()
-            .as_ref()
-            .map(TcpFacts::from);
+        let facts = tcp::info(fd).ok().as_ref().map(TcpFacts::from);
+        let facts = if self.context.plan.mptcp {
+            facts.map(of_a_subflow)
+        } else {
+            facts
+        };
         let (mut record, share) = self.finish(fd);
         record.congestion = tcp::congestion(fd).ok().map(Into::into);
         record.mss_bytes = facts
@@ -382,6 +407,7 @@ impl<'a> Recorder<'a> {
             omit_until_ns: self.omitted_until,
             app_bytes: self.bytes,
             omitted_bytes: self.omitted_bytes,
+            file_bytes: self.context.file.as_ref().and_then(StreamFile::size),
             cookie_bytes: self.context.cookie_bytes,
             active_opener: self.context.active_opener,
             unread_bytes: self.unread,
@@ -404,7 +430,21 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// An address and port as text; empty where there is none.
+/// Those of [`OF_A_SUBFLOW`].
+fn of_a_subflow(facts: TcpFacts) -> TcpFacts {
+    TcpFacts {
+        snd_mss_bytes: facts.snd_mss_bytes,
+        pmtu_bytes: facts.pmtu_bytes,
+        rtt_us: facts.rtt_us,
+        rttvar_us: facts.rttvar_us,
+        snd_cwnd_packets: facts.snd_cwnd_packets,
+        total_retrans_packets: facts.total_retrans_packets,
+        reord_seen: facts.reord_seen,
+        snd_wnd_bytes: facts.snd_wnd_bytes,
+        ..TcpFacts::default()
+    }
+}
+
 /// Whether a byte waits to be read.
 fn has_a_byte(fd: BorrowedFd<'_>) -> bool {
     let mut byte = [std::mem::MaybeUninit::uninit()];
@@ -413,6 +453,7 @@ fn has_a_byte(fd: BorrowedFd<'_>) -> bool {
         .is_ok_and(|bytes| bytes > 0)
 }
 
+/// An address and port as text; empty where there is none.
 fn address(address: io::Result<SockAddr>) -> String {
     let address = address.ok().and_then(|address| address.as_socket());
     address.map_or_else(String::new, |address| address.to_string())

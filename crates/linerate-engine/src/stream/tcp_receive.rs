@@ -9,6 +9,8 @@ use linerate_kernel::{clock, socket, tcp};
 use linerate_model::plan::{Direction, End};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
+use crate::stream_file::StreamFile;
+
 use super::recorder::Recorder;
 use super::{RECEIVER_DRAIN_BOUND, STALL_BOUND, StreamContext, StreamResult, StreamSocket};
 
@@ -30,7 +32,7 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     // comes first. Where it sends as well, a byte too early must not make it write.
     let receives_only = context.plan.direction == Direction::Receive;
     let first = (context.active_opener && receives_only).then(|| stream.as_fd());
-    if recorder.wait_for_start(first) {
+    if recorder.wait_for_start(first) && is_ready(context, &mut recorder) {
         pump(context, stream.as_fd(), &mut recorder);
     }
     recorder.unread = tcp::unread(stream.as_fd()).ok();
@@ -45,6 +47,17 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
         socket: Some(StreamSocket::Tcp(stream)),
         unfinished: false,
         share,
+    }
+}
+
+/// Empties the file that the stream writes into.
+fn is_ready(context: &StreamContext, recorder: &mut Recorder<'_>) -> bool {
+    match context.file.as_ref().map(StreamFile::empty) {
+        Some(Err(error)) => {
+            recorder.fail_by_file("emptying the file of -F", &error);
+            false
+        }
+        _ => true,
     }
 }
 
@@ -70,7 +83,9 @@ fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>
             recorder.wait(fd, Interest::NONE, Some(slowness.next));
             continue;
         }
-        let read = if context.plan.skip_receive_copy {
+        let read = if context.file.is_some() {
+            socket::receive(fd, &mut scratch)
+        } else if context.plan.skip_receive_copy {
             tcp::discard(fd, most)
         } else {
             socket::receive_over(fd, &mut scratch, most)
@@ -82,7 +97,13 @@ fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>
             }
             Ok(bytes) => {
                 slowness.read(context.read_rate, now, bytes as u64);
-                recorder.moved(clock::monotonic(), bytes as u64);
+                if let Some(file) = &context.file {
+                    if !keep(context, file, fd, recorder, &scratch[..bytes]) {
+                        return;
+                    }
+                } else {
+                    recorder.moved(clock::monotonic(), bytes as u64);
+                }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 recorder.wait(fd, Interest::READ, drain.wake(now));
@@ -97,6 +118,37 @@ fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>
             }
         }
     }
+}
+
+/// Writes what was received into the file, and counts what was written. False = the stream is over.
+fn keep(
+    context: &StreamContext,
+    file: &StreamFile,
+    fd: BorrowedFd<'_>,
+    recorder: &mut Recorder<'_>,
+    mut bytes: &[u8],
+) -> bool {
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(written) => {
+                bytes = &bytes[written..];
+                recorder.moved(clock::monotonic(), written as u64);
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock && !context.gate.is_cut() => {
+                let now = clock::monotonic();
+                if recorder.due(now) {
+                    recorder.tick_tcp(now, fd);
+                }
+                recorder.wait(file.fd(), Interest::WRITE, None);
+            }
+            Err(error) => {
+                recorder.fail_by_file("writing the file of -F", &error);
+                return false;
+            }
+        }
+    }
+    true
 }
 
 /// An application that reads no faster than it is told to: it leaves the rest to the socket's buffer.

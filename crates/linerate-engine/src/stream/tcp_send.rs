@@ -15,6 +15,8 @@ use linerate_model::units::Nanos;
 use linerate_wire::pacing::Pacer;
 
 use crate::buffer;
+use crate::gate::FileEnd;
+use crate::stream_file::{Filled, Source};
 
 use super::recorder::Recorder;
 use super::{
@@ -40,19 +42,25 @@ const HELD_BY_CPU: f64 = 0.7;
 const FAST_BPS: f64 = 5e9;
 
 /// How payload gets to the kernel.
-enum Way {
+enum Way<'a> {
     /// It is copied.
     Copied,
+    /// It is read from a file and copied.
+    File(Source<'a>),
     /// Its pages go through a pipe.
     Spliced(Spliced),
     /// `MSG_ZEROCOPY`.
     Zerocopy(ZerocopyCounts),
 }
 
-impl Way {
+impl<'a> Way<'a> {
     /// Where the kernel has no zero-copy sends, the record shows that none were made.
-    fn of(plan: &Plan, fd: BorrowedFd<'_>) -> Self {
-        if plan.zerocopy && tcp::enable_zerocopy(fd).is_ok() {
+    fn of(context: &'a StreamContext, fd: BorrowedFd<'_>) -> Self {
+        let plan = &context.plan;
+        if let Some(file) = &context.file {
+            let block = chunk(context).min(buffer::LENGTH as u64);
+            Self::File(Source::new(file, usize::try_from(block).unwrap_or(1)))
+        } else if plan.zerocopy && tcp::enable_zerocopy(fd).is_ok() {
             Self::Zerocopy(ZerocopyCounts::default())
         } else {
             Self::Copied
@@ -82,6 +90,13 @@ impl Way {
                 Err(error) if error.raw_os_error() == Some(ENOBUFS) => self.read_completions(fd),
                 Err(error) => return Err(error),
             },
+            Self::File(source) => {
+                let bytes = source.bytes(length);
+                let asked = bytes.len();
+                let written = socket::send(fd, bytes)?;
+                source.sent(written);
+                return Ok((written, written < asked));
+            }
             Self::Copied => {}
         }
         let written = socket::send_repeated(fd, buffer::pattern(), length)?;
@@ -95,6 +110,33 @@ impl Way {
             counts.completed += completions.completed;
             counts.copied += completions.copied;
         }
+    }
+
+    /// Whether there is something to send. Where a file has nothing, it is waited for; where it has ended or cannot be read, the
+    /// test ends.
+    fn has_payload(
+        &mut self,
+        most: u64,
+        context: &StreamContext,
+        recorder: &mut Recorder<'_>,
+    ) -> bool {
+        let Self::File(source) = self else {
+            return true;
+        };
+        match source.fill(usize::try_from(most).unwrap_or(usize::MAX)) {
+            Ok(Filled::Bytes) => return true,
+            Ok(Filled::NotYet) => {
+                if recorder.wait(source.fd(), Interest::READ, None).any() {
+                    source.is_readable();
+                }
+                return false;
+            }
+            Ok(Filled::End) => context.gate.end_by_file(FileEnd::Sent),
+            Err(error) => recorder.fail_by_file("reading the file of -F", &error),
+        }
+        // A server's client does not hear of it: the stream is silent until the test is over, as iperf3's is.
+        recorder.wait(context.gate.stop_fd(), Interest::NONE, None);
+        false
     }
 
     /// Waits for room in the send buffer, or until a sample is due; whether it pays to write again.
@@ -125,13 +167,14 @@ struct Copying {
 }
 
 impl Copying {
-    fn new(plan: &Plan, recorder: &Recorder<'_>) -> Self {
+    fn new(plan: &Plan, from_file: bool, recorder: &Recorder<'_>) -> Self {
         // Who asks for a size of writes, a rate or zero-copy sends gets those.
         let free = plan.block_bytes == DEFAULT_TCP_BLOCK
             && plan.rate_bps.is_none()
             && plan.kernel_pacing_bps.is_none()
             && !plan.zerocopy
-            && !plan.mptcp;
+            && !plan.mptcp
+            && !from_file;
         Self {
             free,
             at: clock::monotonic(),
@@ -148,7 +191,7 @@ impl Copying {
         context: &StreamContext,
         fd: BorrowedFd<'_>,
         recorder: &Recorder<'_>,
-    ) -> Option<Way> {
+    ) -> Option<Way<'static>> {
         if !self.free || now.since(self.at) < LOOK_AFTER {
             return None;
         }
@@ -175,7 +218,7 @@ impl Copying {
 
 pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     let mut recorder = Recorder::new(context, stream.as_fd());
-    let mut way = Way::of(&context.plan, stream.as_fd());
+    let mut way = Way::of(context, stream.as_fd());
     // Made now, and not when the test runs.
     buffer::pattern();
     let mut unfinished = false;
@@ -189,7 +232,7 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     record.spliced = matches!(way, Way::Spliced(_));
     record.zerocopy = match way {
         Way::Zerocopy(counts) => Some(counts),
-        Way::Copied | Way::Spliced(_) => None,
+        Way::Copied | Way::File(_) | Way::Spliced(_) => None,
     };
     if cut_off {
         // What was not delivered within the bound is discarded, not left to the network after the test.
@@ -229,7 +272,7 @@ fn pump(
     context: &StreamContext,
     fd: BorrowedFd<'_>,
     recorder: &mut Recorder<'_>,
-    way: &mut Way,
+    way: &mut Way<'_>,
 ) -> bool {
     let chunk = chunk(context).min(buffer::LENGTH as u64);
     let debt = if context.peer_extended {
@@ -240,7 +283,7 @@ fn pump(
     let mut pacer = context.plan.rate_bps.map(|rate| Pacer::gentle(rate, debt));
     let (mut claimed, mut claimed_while_omitting) = (0_u64, false);
     let (mut full, mut begun) = (false, false);
-    let mut copying = Copying::new(&context.plan, recorder);
+    let mut copying = Copying::new(&context.plan, context.file.is_some(), recorder);
     loop {
         let now = clock::monotonic();
         let stopped = context.gate.stopped();
@@ -277,7 +320,7 @@ fn pump(
         // Without a word of room nothing is tried: to a segment that was cut short the kernel appends without asking
         // for room (`tcp_sendmsg_locked`), so trying at every sample would put more in flight than the buffer holds.
         full = full && !way.has_room(fd, recorder, until);
-        if full {
+        if full || !way.has_payload(claimed, context, recorder) {
             continue;
         }
         match way.write(fd, usize::try_from(claimed).unwrap_or(usize::MAX)) {
@@ -298,12 +341,18 @@ fn pump(
     if !claimed_while_omitting {
         context.budget.give_back(claimed);
     }
-    begun && !context.peer_extended
+    begun && !ends_in_band(context)
+}
+
+/// Whether the end of data is told in band. Some stock servers take it for the end of the connection: those get it after the
+/// results, but for a file, whose last block is rarely whole.
+fn ends_in_band(context: &StreamContext) -> bool {
+    context.peer_extended || !context.active_opener || context.file.is_some()
 }
 
 /// Until when a block that was begun may still be written after the end of the test: a stock server waits for the rest of it.
 fn end_of_block(context: &StreamContext, stopped: Nanos) -> Option<Nanos> {
-    let finishes = !context.peer_extended && context.active_opener && !context.gate.is_cut();
+    let finishes = !ends_in_band(context) && !context.gate.is_cut();
     finishes.then(|| stopped.plus(prompt(context.plan.end)))
 }
 
@@ -316,8 +365,7 @@ fn drain(context: &StreamContext, stream: &TcpStream, recorder: &mut Recorder<'_
     if recorder.error.is_some() {
         return;
     }
-    // A stock server takes the end of data for the end of the connection: it gets that after the results.
-    let end_in_band = context.peer_extended || !context.active_opener;
+    let end_in_band = ends_in_band(context);
     if end_in_band && stream.shutdown(Shutdown::Write).is_err() {
         return;
     }

@@ -70,27 +70,44 @@ pub fn set_user_timeout(fd: impl AsFd, timeout: Nanos) -> io::Result<()> {
     option::set(fd, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, millis)
 }
 
-/// Probes an idle connection: first after `idle`, then every `interval`, and gives it up after
-/// `count` unanswered probes. The times are rounded up to whole seconds, 1 to 32,767; `count` is 1 to 127.
+/// When an idle connection is probed. What is absent keeps, or has, the system's setting.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Keepalive {
+    /// Seconds of silence before the first probe, 1 to 32,767 (`TCP_KEEPIDLE`).
+    pub idle_s: Option<u32>,
+    /// Seconds between probes, 1 to 32,767 (`TCP_KEEPINTVL`).
+    pub interval_s: Option<u32>,
+    /// Unanswered probes after which the connection is given up, 1 to 127 (`TCP_KEEPCNT`).
+    pub count: Option<u32>,
+}
+
+/// Has the kernel probe a connection while it is idle.
 ///
 /// # Errors
 /// `EINVAL` out of range.
-pub fn set_keepalive(fd: impl AsFd, idle: Nanos, interval: Nanos, count: u32) -> io::Result<()> {
+pub fn set_keepalive(fd: impl AsFd, asked: Keepalive) -> io::Result<()> {
     let fd = fd.as_fd();
-    let seconds = |span: Nanos| {
-        u32::try_from(span.0.div_ceil(1_000_000_000))
-            .unwrap_or(u32::MAX)
-            .max(1)
-    };
-    option::set(fd, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, seconds(idle))?;
-    option::set(
-        fd,
-        libc::IPPROTO_TCP,
-        libc::TCP_KEEPINTVL,
-        seconds(interval),
-    )?;
-    option::set(fd, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, count)?;
+    for (name, value) in [
+        (libc::TCP_KEEPIDLE, asked.idle_s),
+        (libc::TCP_KEEPINTVL, asked.interval_s),
+        (libc::TCP_KEEPCNT, asked.count),
+    ] {
+        if let Some(value) = value {
+            option::set(fd, libc::IPPROTO_TCP, name, value)?;
+        }
+    }
     option::set::<c_int>(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)
+}
+
+/// The times that apply to a connection, whether or not it is probed.
+pub fn keepalive(fd: impl AsFd) -> io::Result<Keepalive> {
+    let fd = fd.as_fd();
+    let value = |name| option::get(fd, libc::IPPROTO_TCP, name).map(Some);
+    Ok(Keepalive {
+        idle_s: value(libc::TCP_KEEPIDLE)?,
+        interval_s: value(libc::TCP_KEEPINTVL)?,
+        count: value(libc::TCP_KEEPCNT)?,
+    })
 }
 
 /// Bytes received in order and not yet read (`SIOCINQ`); the peer's FIN is not among them.

@@ -145,9 +145,27 @@ fn settings_are_taken_and_read_back() {
     tcp::set_nodelay(&active, true).unwrap();
     assert!(active.nodelay().unwrap());
     tcp::set_user_timeout(&active, Nanos::from_millis(30_000)).unwrap();
-    let second = Nanos::from_millis(1000);
-    tcp::set_keepalive(&active, Nanos::from_millis(10_000), second, 3).unwrap();
-    assert!(tcp::set_keepalive(&active, second, second, 1000).is_err());
+    let before = tcp::keepalive(&active).unwrap();
+    let asked = tcp::Keepalive {
+        idle_s: Some(10),
+        interval_s: None,
+        count: Some(3),
+    };
+    tcp::set_keepalive(&active, asked).unwrap();
+    let interval_s = before.interval_s;
+    assert_eq!(
+        tcp::keepalive(&active).unwrap(),
+        tcp::Keepalive {
+            interval_s,
+            ..asked
+        }
+    );
+    assert!(socket2::SockRef::from(&active).keepalive().unwrap());
+    let too_many = tcp::Keepalive {
+        count: Some(1000),
+        ..asked
+    };
+    assert!(tcp::set_keepalive(&active, too_many).is_err());
     for (rate, expected) in [(8_000_000, 1_000_000), (1, 1), (u64::MAX, u64::MAX)] {
         socket::set_max_pacing_rate(&active, BitRate(rate)).unwrap();
         assert_eq!(facts(&active).max_pacing_rate_bytes_per_s, Some(expected));

@@ -249,6 +249,7 @@ fn stream(connection: &Connection, way: &Way, id: u32) -> StreamRecord {
         omit_until_ns: Some(Nanos(at[way.rows[0]])),
         app_bytes,
         omitted_bytes,
+        file_bytes: None,
         cookie_bytes: 0,
         active_opener: connection.opener == Opener::ThisHost,
         unread_bytes: (!way.sends).then_some(connection.unread_bytes),

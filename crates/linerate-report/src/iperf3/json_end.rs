@@ -89,25 +89,28 @@ fn stream_value(
         if let Some(sent) = stream.sent {
             insert(&mut object, "sender", tcp_sender(flow, stream, sent));
         }
+        if let (Some(name), Some(size)) = (&settings.file, stream.file_bytes) {
+            insert(&mut object, "diskfile", disk_file(stream, name, size));
+        }
         if let Some(received) = stream.received {
             let mut receiver = with_socket(stream, received);
             insert(&mut receiver, "sender", flow.sends);
             insert(&mut object, "receiver", receiver);
         }
     }
-    if let Some(file) = &settings.file {
-        let (sent, received) = (bytes_of(stream.sent), bytes_of(stream.received));
-        let value = json!({
-            "sent": sent,
-            "received": received,
-            "size": file.size_bytes,
-            "percent_sent": super::percent_of_file(sent, file.size_bytes),
-            "percent_received": super::percent_of_file(received, file.size_bytes),
-            "filename": file.name,
-        });
-        insert(&mut object, "diskfile", value);
-    }
     Value::Object(object)
+}
+
+fn disk_file(stream: &StreamSummary, name: &str, size: u64) -> Value {
+    let (sent, received) = (bytes_of(stream.sent), bytes_of(stream.received));
+    json!({
+        "sent": sent,
+        "received": received,
+        "size": size,
+        "percent_sent": super::percent_of_file(sent, size),
+        "percent_received": super::percent_of_file(received, size),
+        "filename": name,
+    })
 }
 
 fn bytes_of(moved: Option<Moved>) -> u64 {

@@ -71,17 +71,8 @@ pub struct Iperf3Settings {
     pub gsro: bool,
     /// `--get-server-output`.
     pub get_server_output: bool,
-    /// `-F`.
-    pub file: Option<DiskFile>,
-}
-
-/// The file of `-F`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DiskFile {
-    /// As typed.
-    pub name: String,
-    /// Its size at the end of the test, bytes.
-    pub size_bytes: u64,
+    /// The file of `-F`, as typed.
+    pub file: Option<String>,
 }
 
 impl Iperf3Settings {

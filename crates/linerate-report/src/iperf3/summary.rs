@@ -51,6 +51,8 @@ pub(super) struct StreamSummary {
     pub(super) kernel: KernelFigures,
     /// Datagrams.
     pub(super) udp: Option<Datagrams>,
+    /// Size of this end's file of `-F` at the end, bytes.
+    pub(super) file_bytes: Option<u64>,
 }
 
 /// Bytes and the time that they took.
@@ -245,6 +247,7 @@ fn stream_summary(
         retransmits: retransmits(record, timeline, &both),
         kernel: sender.map(kernel_figures).unwrap_or_default(),
         udp,
+        file_bytes: own.file_bytes,
     }
 }
 

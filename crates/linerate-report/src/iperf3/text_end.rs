@@ -243,7 +243,7 @@ impl Ending<'_> {
     }
 
     fn disk_file(&self, flow: &FlowSummary, stream: &StreamSummary, lines: &mut Vec<String>) {
-        let Some(file) = &self.settings.file else {
+        let (Some(name), Some(size)) = (&self.settings.file, stream.file_bytes) else {
             return;
         };
         let moved = if flow.sends {
@@ -252,14 +252,10 @@ impl Ending<'_> {
             stream.received
         };
         let Some(moved) = moved else { return };
-        let (done, whole) = (
-            amount(moved.bytes as f64, 'A'),
-            amount(file.size_bytes as f64, 'A'),
-        );
-        let percent = super::percent_of_file(moved.bytes, file.size_bytes);
+        let (done, whole) = (amount(moved.bytes as f64, 'A'), amount(size as f64, 'A'));
+        let percent = super::percent_of_file(moved.bytes, size);
         lines.push(format!(
-            "        Sent {done} / {whole} ({percent}%) of {}",
-            file.name
+            "        Sent {done} / {whole} ({percent}%) of {name}"
         ));
     }
 

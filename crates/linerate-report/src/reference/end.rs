@@ -206,6 +206,12 @@ pub(super) const ROWS: &[Row] = &[
         "Of it, in the omitted part.",
     ),
     row(
+        "streams[].file_bytes",
+        "bytes",
+        APP,
+        "Size of the file that this end sent from or wrote into (`-F` of the iperf3 mode), when the stream ended.",
+    ),
+    row(
         "streams[].cookie_bytes",
         "bytes",
         APP,

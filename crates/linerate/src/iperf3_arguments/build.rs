@@ -1,5 +1,6 @@
 //! From options, one after the other, to an action.
 
+use linerate_kernel::tcp::Keepalive;
 use linerate_model::plan::{Direction, End, Family, Plan, Protocol};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
@@ -7,7 +8,7 @@ use super::error::Iperf3ArgumentError as Error;
 use super::getopt::Found;
 use super::options::{Meaning, Side};
 use super::values::{self, Leading};
-use super::{BitrateLimit, ControlKeepalive, Iperf3Client, Iperf3Common, Iperf3Server};
+use super::{BitrateLimit, Iperf3Client, Iperf3Common, Iperf3Server};
 
 /// Longest test, s.
 const MAX_TIME: i64 = 86_400;
@@ -40,6 +41,7 @@ impl Default for Draft {
             length_given: false,
             end_given: false,
             endless: false,
+            sctp: false,
             get_server_output: false,
             udp_counters_64bit: false,
             repeating_payload: false,
@@ -134,9 +136,8 @@ impl Draft {
                 plan.kernel_pacing_bps = None;
                 self.warn("--no-fq-socket-pacing is deprecated");
             }
-            Meaning::Sctp | Meaning::SctpBind | Meaning::SctpStreams => {
-                return Err(found.refuse("SCTP is not built; TCP and UDP (-u) are"));
-            }
+            Meaning::Sctp => client.sctp = true,
+            Meaning::SctpBind => {}
             _ => return Ok(false),
         }
         Ok(true)
@@ -176,7 +177,7 @@ impl Draft {
                         .refuse("bad format specifier (valid formats are in the set [kmgtKMGT])"));
                 }
             },
-            Meaning::ControlKeepalive => common.control_keepalive = Some(keepalive(&found.text())),
+            Meaning::ControlKeepalive => common.control_keepalive = Some(keepalive(found)?),
             Meaning::Debug => {
                 let level = values::whole(&found.text()).map_or(4, |leading| leading.number);
                 common.debug_level = u8::try_from(level).unwrap_or(4).min(4);
@@ -248,6 +249,7 @@ impl Draft {
     fn take_amount(&mut self, found: &Found) -> Result<(), Error> {
         match found.spelling.meaning {
             Meaning::Bytes => self.bytes = self.amount(found, &found.text(), 1024)?,
+            Meaning::SctpStreams => drop(self.amount(found, &found.text(), 1024)?),
             Meaning::BlockCount => self.blocks = self.amount(found, &found.text(), 1024)?,
             Meaning::Length => {
                 self.length = Some(self.amount(found, &found.text(), 1024)?).filter(|l| *l > 0);
@@ -450,17 +452,24 @@ fn split_slash(text: &str) -> (&str, Option<&str>) {
         .map_or((text, None), |(head, tail)| (head, Some(tail)))
 }
 
-fn keepalive(text: &str) -> ControlKeepalive {
+fn keepalive(found: &Found) -> Result<Keepalive, Error> {
+    let text = found.text();
     let mut parts = text.splitn(3, '/').map(|part| {
         let number = values::whole(part).and_then(|leading| u32::try_from(leading.number).ok());
         number.filter(|number| *number > 0)
     });
     let mut next = || parts.next().flatten();
-    ControlKeepalive {
+    let asked = Keepalive {
         idle_s: next(),
         interval_s: next(),
         count: next(),
+    };
+    let retries = u64::from(asked.interval_s.unwrap_or(0)) * u64::from(asked.count.unwrap_or(0));
+    if asked.idle_s.is_some_and(|idle| u64::from(idle) <= retries) {
+        let refusal = "control connection Keepalive period should be larger than the full retry period (interval * count): ";
+        return Err(found.refuse(refusal));
     }
+    Ok(asked)
 }
 
 fn seconds_ns(seconds: u32) -> Nanos {

@@ -31,6 +31,11 @@ impl Draft {
         if self.common.file.is_some() && self.plan.protocol == Protocol::Udp {
             return Err(Error::parameter("cannot transfer file using UDP"));
         }
+        if self.common.file.is_some() && self.plan.direction == Direction::Both {
+            return Err(Error::parameter(
+                "-F with --bidir would overwrite the file that it sends; leave one of them away",
+            ));
+        }
         self.settle_length()?;
         self.settle_rate();
         self.settle_end()?;

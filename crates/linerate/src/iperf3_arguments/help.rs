@@ -17,7 +17,7 @@ says what is the same, what is different and what is not built.
 const TAIL: &str = "
 Sizes (-n -k -l -w) take K, M, G, T of 1024; rates (-b --fq-rate --server-bitrate-limit) of 1000.
 Long options may be abbreviated. The password for --username is read from IPERF3_PASSWORD.
-SCTP (--sctp, -X, --nstreams) is not built.
+SCTP (--sctp) is refused; --nstreams and -X are taken and mean nothing without it.
 ";
 
 /// The text of `-h`, made from the table of options.

@@ -17,6 +17,7 @@ mod values;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use linerate_kernel::tcp::Keepalive;
 use linerate_model::plan::{Family, Plan};
 use linerate_model::units::{BitRate, Nanos};
 
@@ -73,23 +74,12 @@ pub(crate) struct Iperf3Common {
     pub(crate) receive_timeout_ms: u64,
     /// `--snd-timeout`, ms.
     pub(crate) send_timeout_ms: Option<u64>,
-    /// `--cntl-ka`.
-    pub(crate) control_keepalive: Option<ControlKeepalive>,
+    /// `--cntl-ka=idle/interval/count`.
+    pub(crate) control_keepalive: Option<Keepalive>,
     /// `--use-pkcs1-padding`.
     pub(crate) use_pkcs1_padding: bool,
     /// What the user should hear on stderr, a sentence each, as `warning: …`.
     pub(crate) warnings: Vec<String>,
-}
-
-/// `--cntl-ka=idle/interval/count`: what is absent keeps the system's setting.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ControlKeepalive {
-    /// Seconds of silence before the first probe.
-    pub(crate) idle_s: Option<u32>,
-    /// Seconds between probes.
-    pub(crate) interval_s: Option<u32>,
-    /// Probes without an answer before the connection is given up.
-    pub(crate) count: Option<u32>,
 }
 
 /// `iperf3 -c`.
@@ -109,6 +99,8 @@ pub(crate) struct Iperf3Client {
     pub(crate) end_given: bool,
     /// `-t 0`: until interrupted. The plan then has the longest time that it can have.
     pub(crate) endless: bool,
+    /// `--sctp`: a test that is refused. `--nstreams` and `-X` mean nothing without it.
+    pub(crate) sctp: bool,
     /// `--get-server-output`.
     pub(crate) get_server_output: bool,
     /// `--udp-counters-64bit`.

@@ -252,6 +252,8 @@ impl Meaning {
             | M::FqRate
             | M::PacingTimer
             | M::ConnectTimeout
+            | M::Sctp
+            | M::SctpStreams
             | M::Gsro => Some(Side::Client),
             _ => None,
         }

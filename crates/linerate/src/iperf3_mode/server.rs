@@ -21,7 +21,7 @@ use crate::printer::Printer;
 use crate::signals;
 
 use super::output::Output;
-use super::{fail, padding, read, refuse_unbuilt, settings, warn};
+use super::{fail, granted, padding, read, settings, warn};
 
 /// What a stream of an interval takes in a JSON document that is kept for the end of its test, bytes.
 const INTERVAL_BYTES: u64 = 2048;
@@ -29,8 +29,9 @@ const INTERVAL_BYTES: u64 = 2048;
 /// Serves until it is stopped.
 pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failure> {
     let common = &request.common;
-    refuse_unbuilt(common, printer)?;
     warn(common, printer);
+    granted::bind_to_cpu(common, printer)?;
+    granted::check_keepalive(common, printer)?;
     let verifier = verifier(request, printer)?;
     if request.daemon {
         process::go_to_background()
@@ -61,7 +62,11 @@ pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failu
         interval: request.interval_ns,
         output: Some(server_output(settings.clone())),
         grace: Nanos::ZERO,
-        send_timeout: request.common.send_timeout_ms.map(Nanos::from_millis),
+        send_timeout: common.send_timeout_ms.map(Nanos::from_millis),
+        receive_timeout: Some(Nanos::from_millis(common.receive_timeout_ms)),
+        file: common.file.clone(),
+        control_keepalive: common.control_keepalive,
+        strict: true,
         ..ServerOptions::default()
     };
     // An eighth of the memory of all tests.
@@ -150,6 +155,12 @@ fn limits(request: &Iperf3Server) -> ServerLimits {
             .bitrate_limit
             .map_or(defaults.rate_window, |limit| limit.averaged_over),
         idle: request.idle_timeout_s.map_or(defaults.idle, seconds),
+        // Two tests would write over one another.
+        clients: if request.common.file.is_some() {
+            1
+        } else {
+            defaults.clients
+        },
         ..defaults
     }
 }

@@ -1,5 +1,7 @@
 //! The binary in iperf3's place: its options, its documents, its exit codes.
 
+mod files;
+mod granted;
 mod wire;
 
 use std::collections::VecDeque;
@@ -231,8 +233,6 @@ fn what_cannot_be_done_exits_with_1() {
     );
     let refused = run(&mut client(ours(), "127.0.0.1", port, "-t 1 -J"), LONG).expect(1);
     assert!(refused.json()["error"].is_string());
-    let sctp = run(&mut client(ours(), "127.0.0.1", port, "--sctp"), LONG).expect(1);
-    assert!(sctp.error.to_lowercase().contains("sctp"), "{}", sctp.error);
     for words in [
         "--no-such-option",
         "-t 5 -n 5M",
@@ -252,7 +252,7 @@ fn what_cannot_be_done_exits_with_1() {
 }
 
 /// The lines of upstream's `test_commands.sh`, a second long each. Its `--sctp` is refused by name, its
-/// `-n 5M -t 5` is a contradiction; `-A 2/2` wants a third CPU.
+/// `-n 5M -t 5` is a contradiction; `-A 2/2` wants a third CPU, and `-w 8M` more than many kernels grant.
 const COMMANDS: [&str; 37] = [
     "-V -t 1 -T test1",
     "-u -V -t 1",
@@ -272,7 +272,7 @@ const COMMANDS: [&str; 37] = [
     "-u -P 2 -t 1 --bidir",
     "-Z -t 1",
     "-Z -t 1 -R",
-    "-t 1 -w 8M",
+    "-t 1 -w 256K",
     "-n 5M",
     "-n 5M -u -b1G",
     "-n 5M -R",
