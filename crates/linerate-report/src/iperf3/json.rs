@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use linerate_model::plan::{Direction, Plan, Protocol};
 use linerate_model::progress::{Event, Interval};
 use linerate_model::record::{Flow, RunRecord};
-use serde::Serialize as _;
 use serde_json::{Map, Value, json};
 
 use super::json_start::Start;
@@ -223,7 +222,7 @@ impl Json {
                 );
                 document.insert("warning".to_owned(), json!(text));
             }
-            lines.push(pretty(&Value::Object(document)));
+            lines.push(pretty(&Value::Object(document), 0));
         }
         lines
     }
@@ -233,15 +232,27 @@ fn line(event: &str, data: &Value) -> String {
     json!({"event": event, "data": data}).to_string()
 }
 
-/// Indented by tabs, as iperf3's.
-fn pretty(value: &Value) -> String {
-    let mut bytes = Vec::new();
-    let formatter = serde_json::ser::PrettyFormatter::with_indent(b"\t");
-    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
-    match value.serialize(&mut serializer) {
-        Ok(()) => String::from_utf8_lossy(&bytes).into_owned(),
-        // Writing a `Value` into memory cannot fail; were it to, the plain form says the same.
-        Err(_) => value.to_string(),
+/// A key a line, indented by tabs; the objects of a list follow one another on a line, as cJSON has it.
+fn pretty(value: &Value, depth: usize) -> String {
+    match value {
+        Value::Object(object) => {
+            let tabs = "\t".repeat(depth + 1);
+            let line = |(key, value): (&String, &Value)| {
+                let key = Value::from(key.as_str());
+                format!("{tabs}{key}:\t{}", pretty(value, depth + 1))
+            };
+            let lines: Vec<String> = object.iter().map(line).collect();
+            let end = "\t".repeat(depth);
+            match lines.join(",\n") {
+                empty if empty.is_empty() => format!("{{\n{end}}}"),
+                lines => format!("{{\n{lines}\n{end}}}"),
+            }
+        }
+        Value::Array(values) => {
+            let values: Vec<String> = values.iter().map(|one| pretty(one, depth + 1)).collect();
+            format!("[{}]", values.join(", "))
+        }
+        plain => plain.to_string(),
     }
 }
 
