@@ -1,5 +1,9 @@
 //! The binary in iperf3's place: its options, its documents, its exit codes.
 
+mod differ;
+mod failures;
+mod normal;
+
 use std::collections::VecDeque;
 use std::iter;
 use std::os::unix::fs::symlink;
