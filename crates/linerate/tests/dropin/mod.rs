@@ -1,5 +1,7 @@
 //! The binary in iperf3's place: its options, its documents, its exit codes.
 
+mod program;
+
 use std::collections::VecDeque;
 use std::iter;
 use std::os::unix::fs::symlink;
