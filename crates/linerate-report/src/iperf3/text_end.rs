@@ -48,15 +48,21 @@ fn server_output(record: &RunRecord, lines: &mut Vec<String>) {
     let Some(peer) = &record.peer_results else {
         return;
     };
-    for (head, output) in [
-        ("Server JSON output:", &peer.output_json),
-        ("Server output:", &peer.output_text),
-    ] {
-        if let Some(output) = output {
-            lines.extend([String::new(), head.to_owned()]);
-            lines.extend(output.lines().map(str::to_owned));
-            lines.push(String::new());
-        }
+    if let Some(json) = &peer.output_json {
+        let indented = serde_json::from_str(json).map(|value| super::json::pretty(&value, 0));
+        lines.extend([String::new(), "Server JSON output:".to_owned()]);
+        lines.extend(
+            indented
+                .as_deref()
+                .unwrap_or(json)
+                .lines()
+                .map(str::to_owned),
+        );
+    }
+    if let Some(text) = &peer.output_text {
+        lines.extend([String::new(), "Server output:".to_owned()]);
+        lines.extend(text.lines().map(str::to_owned));
+        lines.push(String::new());
     }
 }
 

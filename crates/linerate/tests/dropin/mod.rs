@@ -3,6 +3,7 @@
 mod differ;
 mod failures;
 mod normal;
+mod program;
 
 use std::collections::VecDeque;
 use std::iter;
