@@ -330,11 +330,16 @@ impl<'a> Session<'a> {
         self.hello.is_some()
     }
 
-    /// Parameters, hello and clocks, until the server wants the streams. A server that refuses the parameters was
-    /// connected to as well.
+    /// Parameters, hello and clocks, until the server wants the streams. A server that refuses the parameters, or
+    /// closes when it has them, was connected to as well.
     fn agree(&mut self) -> Result<(), EngineError> {
         let agreed = self.reach_agreement();
-        if matches!(agreed, Ok(()) | Err(EngineError::Refused { code: 1.., .. })) {
+        let connected = match &agreed {
+            Ok(()) | Err(EngineError::Refused { code: 1.., .. }) => true,
+            Err(EngineError::Control { .. }) => !self.link.machine.is_unanswered(),
+            Err(_) => false,
+        };
+        if connected {
             let event = Event::Connected {
                 control: self.control.clone(),
                 cookie: self.cookie.text().into_owned().into(),

@@ -11,6 +11,8 @@ use crate::signals::{HANGUP, INTERRUPT, TERMINATE};
 
 /// `ETIMEDOUT`, for waits that the engine itself gave up.
 const TIMED_OUT: i32 = 110;
+/// `EADDRNOTAVAIL`, for which the engine has words of its own.
+const ADDRESS_NOT_AVAILABLE: i32 = 99;
 /// `IESETCONGESTION`.
 const CONGESTION: ErrorCode = ErrorCode(134);
 /// `EAI_NONAME`'s text: the standard library does not hand the resolver's code on.
@@ -92,8 +94,11 @@ impl Wrong {
     pub(super) fn of_client(error: &EngineError) -> Self {
         let errno = |source: &std::io::Error| match source.raw_os_error() {
             Some(errno) => errno,
-            None if source.kind() == std::io::ErrorKind::TimedOut => TIMED_OUT,
-            None => 0,
+            None => match source.kind() {
+                std::io::ErrorKind::TimedOut => TIMED_OUT,
+                std::io::ErrorKind::AddrNotAvailable => ADDRESS_NOT_AVAILABLE,
+                _ => 0,
+            },
         };
         let (code, errno) = match error {
             EngineError::Connect { source, .. } if was_answered(source) => {
@@ -269,6 +274,14 @@ mod tests {
                 "client's requested duration exceeds the server's maximum permitted limit"
                     .to_owned(),
                 3,
+            ),
+            (
+                EngineError::Connect {
+                    address: "192.0.2.1:5201".parse().unwrap(),
+                    source: io::Error::new(io::ErrorKind::AddrNotAvailable, "ours"),
+                },
+                format!("{unconnected}Cannot assign requested address"),
+                2,
             ),
             (
                 closed,
