@@ -44,8 +44,10 @@ pub enum EngineError {
         address: String,
         /// Its reason, as far as it says.
         reason: String,
-        /// iperf3's error number.
+        /// iperf3's error number; 0 = the server was stopped.
         code: i32,
+        /// The server's errno, 0 where it sent none.
+        errno: i32,
     },
     /// The peer does not speak the protocol.
     #[error("talking to {address}: {source}")]
@@ -83,6 +85,12 @@ pub enum EngineError {
     Unseen {
         /// The server.
         address: String,
+    },
+    /// Less moved than shows that the test goes on.
+    #[error("{reason}")]
+    Idle {
+        /// What did not move, and for how long.
+        reason: String,
     },
     /// The user stopped the test before it began.
     #[error("stopped before the test began")]

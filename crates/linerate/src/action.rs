@@ -136,18 +136,36 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Finds out what is asked. The binary under the name `iperf3` is iperf3.
+/// Finds out what is asked. The binary under a name that begins with `iperf3` (`iperf3-amd64`, `iperf3.exe`) is iperf3.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
-    let named_iperf3 = arguments.first().is_some_and(|name| {
-        Path::new(name)
-            .file_stem()
-            .is_some_and(|stem| stem == "iperf3")
-    });
-    if named_iperf3 {
+    let name = arguments
+        .first()
+        .and_then(|path| Path::new(path).file_name());
+    if name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"iperf3")) {
         return Action::Iperf3(arguments.into_iter().skip(1).collect());
     }
     if arguments.get(1).is_some_and(|word| word == "iperf3") {
         return Action::Iperf3(arguments.into_iter().skip(2).collect());
     }
     arguments::parse(arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_that_begins_with_iperf3_is_iperf3() {
+        for name in ["iperf3", "/opt/iperf3-amd64", "iperf3.exe", "./iperf3.17"] {
+            let action = parse(vec![name.into(), "-v".into()]);
+            assert!(
+                matches!(action, Action::Iperf3(words) if words == ["-v"]),
+                "{name}"
+            );
+        }
+        for name in ["linerate", "/iperf3/linerate", "my-iperf3"] {
+            let action = parse(vec![name.into(), "--version".into()]);
+            assert!(!matches!(action, Action::Iperf3(_)), "{name}");
+        }
+    }
 }

@@ -1,20 +1,23 @@
 //! `linerate iperf3 …`, or the binary under the name `iperf3`: iperf3's arguments, lines, documents
 //! and exit codes around our engine.
 
+mod failure;
 mod granted;
 mod output;
+mod pidfile;
 mod server;
 
 use std::ffi::OsString;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
+use linerate_engine::EngineError;
 use linerate_engine::auth::{Credentials, Padding};
 use linerate_engine::client::{self, ClientOptions, DatagramFit};
 use linerate_kernel::host;
 use linerate_model::progress::Event;
-use linerate_model::record::{Outcome, Role};
-use linerate_report::iperf3::{Iperf3Settings, Json, Text, error_line};
+use linerate_model::record::{Outcome, Role, RunRecord};
+use linerate_report::iperf3::{Iperf3Settings, Json, Text};
 
 use crate::action::Failure;
 use crate::input;
@@ -22,7 +25,12 @@ use crate::iperf3_arguments::{self, Iperf3Action, Iperf3Client, Iperf3Common};
 use crate::printer::Printer;
 use crate::signals;
 
+use failure::{Wrong, signal_of};
 use output::Output;
+use pidfile::Pidfile;
+
+/// The signals that end a test or a server, as iperf3 takes them.
+const STOPS: [i32; 3] = [signals::HANGUP, signals::INTERRUPT, signals::TERMINATE];
 
 /// Does what iperf3 would do.
 pub(crate) fn run(arguments: Vec<OsString>, printer: &mut Printer) -> Result<(), Failure> {
@@ -57,7 +65,7 @@ fn system() -> String {
     )
 }
 
-/// What both roles tell the user before anything else.
+/// What iperf3 warns of, before anything else.
 fn warn(common: &Iperf3Common, printer: &Printer) {
     for warning in &common.warnings {
         printer.tell(&format!("warning: {warning}"));
@@ -66,6 +74,12 @@ fn warn(common: &Iperf3Common, printer: &Printer) {
 
 fn fail(printer: &Printer, text: &str) -> Failure {
     printer.tell(&format!("iperf3: error - {text}"));
+    Failure::Said
+}
+
+/// Before there is an output.
+fn refuse(printer: &Printer, wrong: &Wrong) -> Failure {
+    printer.tell(&wrong.lines().join("\n"));
     Failure::Said
 }
 
@@ -121,11 +135,8 @@ fn credentials(request: &Iperf3Client, printer: &Printer) -> Result<Option<Crede
 fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> {
     let common = &request.common;
     warn(common, printer);
-    granted::bind_to_cpu(common, printer)?;
-    granted::refuse_sctp(request, printer)?;
-    let keepalive = granted::check_keepalive(common, printer)?;
-    let signals = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
-    let output = Output::open(common, printer)?;
+    let stop = signals::take(&[&STOPS])?.remove(0);
+    let output = Output::open(common).map_err(|wrong| refuse(printer, &wrong))?;
     let options = ClientOptions {
         credentials: credentials(request, printer)?,
         want_server_output: request.get_server_output,
@@ -134,6 +145,8 @@ fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> 
         control_keepalive: common.control_keepalive,
         strict: true,
         fit_datagrams: (!request.length_given).then_some(DatagramFit::Segment),
+        endless: request.endless,
+        leave_at_once: true,
         ..ClientOptions::default()
     };
     let settings = Iperf3Settings {
@@ -145,34 +158,45 @@ fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> 
         ..settings(Role::Client, common)
     };
     let mut shown = Shown::new(common.json, settings, request);
+    let pidfile = common.pidfile.as_deref().map(Pidfile::create).transpose();
+    let _pidfile = match pidfile {
+        Ok(pidfile) => pidfile,
+        Err(wrong) => return shown.failed(&wrong, &output),
+    };
+    let granted = granted::bind_to_cpu(common)
+        .and_then(|()| granted::refuse_sctp(request))
+        .and_then(|()| granted::check_keepalive(common));
+    let keepalive = match granted {
+        Ok(keepalive) => keepalive,
+        Err(wrong) => return shown.failed(&wrong, &output),
+    };
     output.lines(&shown.begin())?;
     output.lines(&keepalive)?;
     let mut lost = None;
-    let run = client::run(&request.plan, &options, signals[0].as_fd(), &mut |event| {
-        if matches!(event, Event::Ending) {
-            signals::release(&signals[0], &[signals::INTERRUPT]);
-        }
+    let run = client::run_to_end(&request.plan, &options, stop.as_fd(), &mut |event| {
         if let Err(error) = output.lines(&shown.event(event)) {
             lost.get_or_insert(error);
         }
     });
     match run {
-        Ok(record) => {
-            output.lines(&shown.end(&record))?;
-            if let (Some(line), false) = (error_line(&record), common.json) {
-                printer.tell(&line);
+        Ok(ended) => {
+            let wrong = Wrong::of_ended(&ended, signal_of(&stop));
+            output.lines(&shown.end(&ended.record, wrong.as_ref()))?;
+            if let (Some(wrong), false) = (wrong, common.json) {
+                output.complain(&wrong);
             }
             lost.map_or(Ok(()), |error| Err(Failure::Output(error)))?;
-            match record.outcome {
+            match ended.record.outcome {
                 Outcome::Completed | Outcome::Interrupted => Ok(()),
                 Outcome::PeerInterrupted | Outcome::Failed { .. } => Err(Failure::Said),
             }
         }
-        Err(error) if common.json => {
-            output.lines(&shown.failed(&granted::sentence(&error)))?;
-            Err(Failure::Said)
+        Err(EngineError::StoppedEarly) => {
+            let wrong = Wrong::interrupted(Role::Client, signal_of(&stop));
+            drop(shown.failed(&wrong, &output));
+            Ok(())
         }
-        Err(error) => Err(fail(printer, &granted::sentence(&error))),
+        Err(error) => shown.failed(&Wrong::of_client(&error), &output),
     }
 }
 
@@ -206,17 +230,24 @@ impl Shown {
         }
     }
 
-    fn end(&mut self, record: &linerate_model::record::RunRecord) -> Vec<String> {
+    fn end(&mut self, record: &RunRecord, wrong: Option<&Wrong>) -> Vec<String> {
         match self {
             Self::Text(text) => text.end(record),
-            Self::Json(json) => json.end(record),
+            Self::Json(json) => {
+                if let Some(wrong) = wrong {
+                    json.set_error(wrong.sentence.clone());
+                }
+                json.end(record)
+            }
         }
     }
 
-    fn failed(&mut self, error: &str) -> Vec<String> {
+    /// A test that came to nothing.
+    fn failed(&mut self, wrong: &Wrong, output: &Output) -> Result<(), Failure> {
         match self {
-            Self::Text(_) => Vec::new(),
-            Self::Json(json) => json.failed(error),
+            Self::Text(_) => output.complain(wrong),
+            Self::Json(json) => output.lines(&json.failed(&wrong.sentence))?,
         }
+        Err(Failure::Said)
     }
 }

@@ -201,7 +201,7 @@ impl Teller {
                 self.out.say(of_test("progress", *test, &stream::line(event)) + "\n");
             }
             ServerEvent::Progress { .. } => {}
-            ServerEvent::Finished { test, record } => self.finished(*test, record),
+            ServerEvent::Finished { test, record, .. } => self.finished(*test, record),
         }
     }
 

@@ -1,9 +1,11 @@
-//! SIGINT and SIGTERM as descriptors that can be polled.
+//! SIGINT, SIGTERM and SIGHUP as descriptors that can be polled.
 
 use linerate_kernel::thread::{SignalFd, block_signals, ignore_sigpipe, unblock_signals};
 
 use crate::action::Failure;
 
+/// `SIGHUP`.
+pub(crate) const HANGUP: i32 = 1;
 /// `SIGINT`.
 pub(crate) const INTERRUPT: i32 = 2;
 /// `SIGTERM`.

@@ -1,5 +1,6 @@
 //! After the last byte: the word to the server, the results, both ends' halves, and the record.
 
+use std::fmt::Display;
 use std::net::Shutdown;
 use std::sync::Arc;
 
@@ -21,10 +22,15 @@ use crate::intervals::Intervals;
 use crate::results;
 use crate::stream::{self, StreamHandle, StreamResult, StreamSocket};
 
-use super::{Ending, RECORD_LEAST, RECORD_MOST, RECORD_TIME, RESULTS_PATIENCE, Session};
+use super::{
+    Ended, Ending, Missed, RECORD_LEAST, RECORD_MOST, RECORD_TIME, RESULTS_PATIENCE, Session,
+};
 
 /// How long a stock server may take to answer before the data of a block that was cut short ends.
 const REST_OF_BLOCK: Nanos = Nanos::from_millis(150);
+
+/// What the client does then, for errors.
+const DOING: &str = "waiting for its results";
 
 /// What the server told after the test, as far as it got.
 #[derive(Default)]
@@ -51,7 +57,7 @@ impl DataSocket {
 
 impl Session<'_> {
     /// Exchanges what there is to exchange and writes the record, one-sided if it must be.
-    pub(super) fn conclude(mut self, mut ending: Ending, mut intervals: Intervals) -> RunRecord {
+    pub(super) fn conclude(mut self, mut ending: Ending, mut intervals: Intervals) -> Ended {
         let mut peer = FromPeer::default();
         let mut failed = ending.is_failure();
         let mut gathered = None;
@@ -68,10 +74,10 @@ impl Session<'_> {
             }
             let sockets = gathered.as_ref().map_or(&[][..], |(_, sockets)| sockets);
             let confirmed = told.and_then(|()| self.await_confirmation(sockets));
-            if let Err(reason) = confirmed {
+            if let Err(missed) = confirmed {
                 let what = "the server did not confirm the end of the test";
-                self.miss(what, &reason);
-                ending = ending.or_failed(what, &reason);
+                self.miss(what, &missed);
+                ending = ending.or_failed(what, missed);
                 failed = true;
             }
         }
@@ -82,11 +88,11 @@ impl Session<'_> {
         }
         let (half, sockets) = gathered.unwrap_or_else(|| self.gather(&mut intervals));
         if !failed {
-            if let Err(reason) = self.exchange_results(&half, &mut peer) {
+            if let Err(missed) = self.exchange_results(&half, &mut peer) {
                 let what = "the server's results are missing";
-                self.miss(what, &reason);
+                self.miss(what, &missed);
                 if peer.results.is_none() {
-                    ending = ending.or_failed(what, &reason);
+                    ending = ending.or_failed(what, missed);
                 }
             }
         } else if matches!(ending, Ending::PeerInterrupted) {
@@ -101,12 +107,12 @@ impl Session<'_> {
         if let (Ending::Planned | Ending::StreamsEnded, Some(error)) =
             (&ending, all_streams_failed(&half))
         {
-            ending = Ending::Failed(error);
+            ending = Ending::Failed(Missed::Failed(error, None));
         }
         self.record(ending, half, peer)
     }
 
-    fn miss(&mut self, what: &str, reason: &str) {
+    fn miss(&mut self, what: &str, reason: &dyn Display) {
         let text = format!("{what}: {reason}; this record holds the client's side only");
         (self.observe)(&Event::Warning {
             text: text.clone().into(),
@@ -118,17 +124,14 @@ impl Session<'_> {
     }
 
     /// Tells what was sent and that the test is over.
-    fn tell_end(&mut self) -> Result<(), String> {
+    fn tell_end(&mut self) -> Result<(), Missed> {
         if self.extended() {
-            self.link
-                .machine
-                .send_finishing(stream::finishing(&self.streams))
-                .map_err(|error| error.to_string())?;
+            let finishing = stream::finishing(&self.streams);
+            let sent = self.link.machine.send_finishing(finishing);
+            sent.map_err(|error| self.protocol(error))?;
         }
-        self.link
-            .machine
-            .end_test()
-            .map_err(|error| error.to_string())?;
+        let ended = self.link.machine.end_test();
+        ended.map_err(|error| self.protocol(error))?;
         // What the server said before may tell more than that nothing can be sent to it.
         drop(self.link.flush());
         Ok(())
@@ -137,16 +140,14 @@ impl Session<'_> {
     /// Waits for the server to be ready for results.
     ///
     /// iperf3 3.15 waits ten seconds for the rest of a block that was cut short, unless the data ends.
-    fn await_confirmation(&mut self, sockets: &[DataSocket]) -> Result<(), String> {
+    fn await_confirmation(&mut self, sockets: &[DataSocket]) -> Result<(), Missed> {
         let began = clock::monotonic();
         let mut unfinished = sockets.iter().filter(|socket| socket.unfinished).peekable();
         if unfinished.peek().is_some() {
-            match self.link.turn(&[], began.plus(REST_OF_BLOCK)) {
-                Ok(Turn::TimedOut) => unfinished.for_each(DataSocket::end),
-                Ok(Turn::Event(ClientEvent::ExchangeResults)) => return Ok(()),
-                Ok(Turn::Event(event)) => self.hear_finishing(event),
-                Ok(Turn::Woken(_)) => {}
-                Err(error) => return Err(error.to_string()),
+            match self.heard(began.plus(REST_OF_BLOCK))? {
+                None => unfinished.for_each(DataSocket::end),
+                Some(ClientEvent::ExchangeResults) => return Ok(()),
+                Some(event) => self.hear_finishing(event),
             }
         }
         let until = began.plus(RESULTS_PATIENCE);
@@ -159,17 +160,31 @@ impl Session<'_> {
     }
 
     /// The next event of the server after the test.
-    fn after(&mut self, until: Nanos) -> Result<ClientEvent, String> {
-        match self.link.turn(&[], until) {
+    fn after(&mut self, until: Nanos) -> Result<ClientEvent, Missed> {
+        self.heard(until)?.ok_or_else(|| {
+            let silent = self.silent(DOING);
+            Missed::Failed("no answer in time".to_owned(), Some(silent))
+        })
+    }
+
+    /// The same; nothing when it does not come in time.
+    fn heard(&mut self, until: Nanos) -> Result<Option<ClientEvent>, Missed> {
+        let stop: Vec<_> = self.impatience().into_iter().collect();
+        let missed = |reason: String, error| Err(Missed::Failed(reason, Some(error)));
+        match self.link.turn(&stop, until) {
             Ok(Turn::Event(ClientEvent::ServerError { code, errno })) => {
-                Err(super::refusal(code, errno))
+                missed(super::refusal(code, errno), self.refused(code, errno))
             }
             Ok(Turn::Event(ClientEvent::ServerTerminated)) => {
-                Err("the server was stopped".to_owned())
+                missed("the server was stopped".to_owned(), self.refused(0, 0))
             }
-            Ok(Turn::Event(event)) => Ok(event),
-            Ok(_) => Err("no answer in time".to_owned()),
-            Err(error) => Err(error.to_string()),
+            Ok(Turn::Event(event)) => Ok(Some(event)),
+            Ok(Turn::TimedOut) => Ok(None),
+            Ok(Turn::Woken(_)) => {
+                self.leave();
+                Err(Missed::Left)
+            }
+            Err(error) => missed(error.to_string(), self.link_error(error, DOING)),
         }
     }
 
@@ -207,13 +222,12 @@ impl Session<'_> {
         before.finish(Role::Client, &self.options.software, start, end, records)
     }
 
-    fn exchange_results(&mut self, half: &EndRecord, peer: &mut FromPeer) -> Result<(), String> {
+    fn exchange_results(&mut self, half: &EndRecord, peer: &mut FromPeer) -> Result<(), Missed> {
         let ours = results::of_streams(&half.streams, half.start_ns, half.end_ns, half.cpu);
-        self.link
-            .machine
-            .send_results(&ours)
-            .map_err(|error| error.to_string())?;
+        let sent = self.link.machine.send_results(&ours);
+        sent.map_err(|error| self.protocol(error))?;
         let until = clock::monotonic().plus(RESULTS_PATIENCE);
+        let stop: Vec<_> = self.impatience().into_iter().collect();
         loop {
             match self.after(until)? {
                 ClientEvent::PeerResults(theirs) => {
@@ -222,10 +236,9 @@ impl Session<'_> {
                     peer.results = Some(theirs);
                     if self.extended() {
                         let most = record_bound(bytes, half);
-                        self.exchange_clocks(&[], "comparing clocks", |machine| {
+                        self.exchange_clocks(&stop, "comparing clocks", |machine| {
                             machine.request_end(most)
-                        })
-                        .map_err(|error| error.to_string())?;
+                        })?;
                         peer.clock_after = ClockOffset::estimate(&self.exchanges);
                     }
                 }
@@ -239,39 +252,42 @@ impl Session<'_> {
                 _ => {}
             }
         }
-        self.link
-            .machine
-            .done()
-            .map_err(|error| error.to_string())?;
-        self.link
-            .flush_until(until)
-            .map_err(|error| error.to_string())
+        let done = self.link.machine.done();
+        done.map_err(|error| self.protocol(error))?;
+        let sent = self.link.flush_until(until);
+        sent.map_err(|error| self.link_error(error, "ending the session").into())
     }
 
-    fn record(self, ending: Ending, half: EndRecord, peer: FromPeer) -> RunRecord {
+    fn record(self, ending: Ending, half: EndRecord, peer: FromPeer) -> Ended {
         let clock = self.clock_before.map(|before| ClockPair {
             before,
             after: peer.clock_after,
         });
-        RunRecord {
+        let mut failure = None;
+        let outcome = match ending {
+            Ending::Planned => Outcome::Completed,
+            Ending::Interrupted | Ending::Left => Outcome::Interrupted,
+            Ending::PeerInterrupted => Outcome::PeerInterrupted,
+            Ending::Failed(missed) => {
+                let error = missed.to_string().into();
+                if let Missed::Failed(_, cause) = missed {
+                    failure = cause;
+                }
+                Outcome::Failed { error }
+            }
+            Ending::StreamsEnded => Outcome::Failed {
+                error: "every data stream ended before the test did; see the streams' errors"
+                    .into(),
+            },
+        };
+        let record = RunRecord {
             schema_version: SCHEMA_VERSION,
             kind: Kind::Test,
             written_by: Role::Client,
             software: self.options.software.clone(),
             started_at_unix_ms: self.started_at_unix_ms,
             plan: Arc::unwrap_or_clone(self.plan),
-            outcome: match ending {
-                Ending::Planned => Outcome::Completed,
-                Ending::Interrupted => Outcome::Interrupted,
-                Ending::PeerInterrupted => Outcome::PeerInterrupted,
-                Ending::Failed(error) => Outcome::Failed {
-                    error: error.into(),
-                },
-                Ending::StreamsEnded => Outcome::Failed {
-                    error: "every data stream ended before the test did; see the streams' errors"
-                        .into(),
-                },
-            },
+            outcome,
             cookie: self.cookie.text().into_owned().into(),
             control: self.control,
             client: Some(half),
@@ -280,7 +296,8 @@ impl Session<'_> {
             clock,
             notes: self.notes,
             counter_runs: Vec::new(),
-        }
+        };
+        Ended { record, failure }
     }
 }
 

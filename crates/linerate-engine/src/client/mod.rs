@@ -45,6 +45,8 @@ const PATIENCE: Nanos = Nanos::from_millis(30_000);
 const RESULTS_PATIENCE: Nanos = Nanos::from_millis(15_000);
 /// Half of the largest window without window scaling, bytes.
 const HALF_WINDOW: u64 = 32_768;
+/// How long the server's last word may come after the end of its data streams.
+const LAST_WORD: Nanos = Nanos::from_millis(200);
 /// Exchanges of clocks, and the longest time to spend on them.
 const PINGS: u64 = 8;
 const PING_TIME: Nanos = Nanos::from_millis(200);
@@ -81,6 +83,10 @@ pub struct ClientOptions {
     pub strict: bool,
     /// Choose the length of datagrams by the path, where the plan has only the default.
     pub fit_datagrams: Option<DatagramFit>,
+    /// The test runs until it is stopped, whatever end the plan has.
+    pub endless: bool,
+    /// Leave at once when stopped, as iperf3 does: the server is told so and gives no results.
+    pub leave_at_once: bool,
 }
 
 /// How to choose the length of datagrams by the MTU of the interface towards the server.
@@ -105,8 +111,19 @@ impl Default for ClientOptions {
             file: None,
             control_keepalive: None,
             strict: false,
+            endless: false,
+            leave_at_once: false,
         }
     }
+}
+
+/// A test whose streams have run.
+#[derive(Debug)]
+pub struct Ended {
+    /// What was measured.
+    pub record: RunRecord,
+    /// What the outcome [`Failed`](linerate_model::record::Outcome::Failed) came of, where it was not the data streams.
+    pub failure: Option<EngineError>,
 }
 
 /// Runs a test to its end.
@@ -119,6 +136,16 @@ pub fn run(
     stop: BorrowedFd<'_>,
     observe: &mut dyn FnMut(&Event),
 ) -> Result<RunRecord, EngineError> {
+    run_to_end(plan, options, stop, observe).map(|ended| ended.record)
+}
+
+/// The same, with the error that a failure came of beside the record.
+pub fn run_to_end(
+    plan: &Plan,
+    options: &ClientOptions,
+    stop: BorrowedFd<'_>,
+    observe: &mut dyn FnMut(&Event),
+) -> Result<Ended, EngineError> {
     plan.check()?;
     let mut session = Session::connect(plan, options, stop, observe)?;
     session.agree()?;
@@ -164,12 +191,14 @@ enum Ending {
     Planned,
     /// By the user.
     Interrupted,
+    /// By the user, who does not wait for the server.
+    Left,
     /// By the server's user.
     PeerInterrupted,
     /// By the end of all streams before the end of the test.
     StreamsEnded,
     /// By a failure; the control connection may be gone.
-    Failed(String),
+    Failed(Missed),
 }
 
 impl Ending {
@@ -177,15 +206,42 @@ impl Ending {
     const fn is_failure(&self) -> bool {
         matches!(
             self,
-            Self::Failed(_) | Self::StreamsEnded | Self::PeerInterrupted
+            Self::Failed(_) | Self::StreamsEnded | Self::PeerInterrupted | Self::Left
         )
     }
 
-    /// What would have ended as planned has failed; other reasons stay.
-    fn or_failed(self, what: &str, reason: &str) -> Self {
+    /// What would have ended as planned has failed; other reasons stay. Whoever left waits for nothing.
+    fn or_failed(self, what: &str, missed: Missed) -> Self {
+        match (self, missed) {
+            (_, Missed::Left) => Self::Left,
+            (Self::Planned, Missed::Failed(reason, error)) => {
+                Self::Failed(Missed::Failed(format!("{what}: {reason}"), error))
+            }
+            (other, _) => other,
+        }
+    }
+}
+
+/// Why something did not come from the server.
+#[derive(Debug)]
+enum Missed {
+    /// The user left.
+    Left,
+    /// A sentence, and the error that it came of where there is one.
+    Failed(String, Option<EngineError>),
+}
+
+impl From<EngineError> for Missed {
+    fn from(error: EngineError) -> Self {
+        Self::Failed(error.to_string(), Some(error))
+    }
+}
+
+impl std::fmt::Display for Missed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Planned => Self::Failed(format!("{what}: {reason}")),
-            other => other,
+            Self::Left => f.write_str("the user did not wait for it"),
+            Self::Failed(reason, _) => f.write_str(reason),
         }
     }
 }
@@ -231,7 +287,10 @@ impl<'a> Session<'a> {
         let mut random = [0_u8; 36];
         thread::random(&mut random).map_err(host("asking the kernel for random bytes"))?;
         let cookie = Cookie::from_random(random);
-        let plan = fit(plan, options.fit_datagrams, remote.ip());
+        let mut plan = fit(plan, options.fit_datagrams, remote.ip());
+        if options.endless {
+            plan.end = End::TimeNs(Nanos::ZERO);
+        }
         let name = format!("{} {}", options.software.name, options.software.version);
         let mut asked = parameters(&plan, &name, IPERF3_VERSION, options.extended);
         asked.get_server_output = options.want_server_output;
@@ -286,12 +345,31 @@ impl<'a> Session<'a> {
         self.hello.is_some()
     }
 
-    /// Parameters, hello and clocks, until the server wants the streams.
+    /// Parameters, hello and clocks, until the server wants the streams. A server that refuses the parameters, or
+    /// closes when it has them, was connected to as well.
     fn agree(&mut self) -> Result<(), EngineError> {
+        let agreed = self.reach_agreement();
+        let connected = match &agreed {
+            Ok(()) | Err(EngineError::Refused { code: 1.., .. }) => true,
+            Err(EngineError::Control { .. }) => !self.link.machine.is_unanswered(),
+            Err(_) => false,
+        };
+        if connected {
+            let event = Event::Connected {
+                control: self.control.clone(),
+                cookie: self.cookie.text().into_owned().into(),
+                at_unix_ms: self.started_at_unix_ms,
+            };
+            (self.observe)(&event);
+        }
+        agreed
+    }
+
+    fn reach_agreement(&mut self) -> Result<(), EngineError> {
         let patience = clock::monotonic().plus(PATIENCE);
         loop {
             match self.next(patience, "agreeing on the test")? {
-                ClientEvent::CreateStreams => break,
+                ClientEvent::CreateStreams => return Ok(()),
                 ClientEvent::Hello(hello) => {
                     self.control.peer_software = Some(hello.software.clone());
                     self.hello = Some(hello);
@@ -303,13 +381,6 @@ impl<'a> Session<'a> {
                 _ => {}
             }
         }
-        let event = Event::Connected {
-            control: self.control.clone(),
-            cookie: self.cookie.text().into_owned().into(),
-            at_unix_ms: self.started_at_unix_ms,
-        };
-        (self.observe)(&event);
-        Ok(())
     }
 
     fn read_before(&mut self) {
@@ -404,16 +475,13 @@ impl<'a> Session<'a> {
         match self.link.turn(stops, until) {
             Ok(Turn::Event(ClientEvent::Denied)) => Err(EngineError::Busy { address }),
             Ok(Turn::Event(ClientEvent::ServerError { code, errno })) => {
-                Err(EngineError::Refused {
-                    address,
-                    reason: refusal(code, errno),
-                    code,
-                })
+                Err(self.refused(code, errno))
             }
             Ok(Turn::Event(ClientEvent::ServerTerminated)) => Err(EngineError::Refused {
                 address,
                 reason: "the server was stopped".to_owned(),
                 code: 0,
+                errno: 0,
             }),
             Ok(Turn::Event(event)) => Ok(event),
             Ok(Turn::Woken(_)) => {
@@ -421,18 +489,30 @@ impl<'a> Session<'a> {
                 drop(self.link.flush());
                 Err(EngineError::StoppedEarly)
             }
-            Ok(Turn::TimedOut) => {
-                let source = std::io::Error::new(
-                    std::io::ErrorKind::TimedOut,
-                    "the server did not answer in time",
-                );
-                Err(EngineError::Control {
-                    address,
-                    doing,
-                    source,
-                })
-            }
+            Ok(Turn::TimedOut) => Err(self.silent(doing)),
             Err(error) => Err(self.link_error(error, doing)),
+        }
+    }
+
+    /// The server gave up.
+    fn refused(&self, code: i32, errno: i32) -> EngineError {
+        EngineError::Refused {
+            address: self.remote.to_string(),
+            reason: refusal(code, errno),
+            code,
+            errno,
+        }
+    }
+
+    /// The server says nothing.
+    fn silent(&self, doing: &'static str) -> EngineError {
+        EngineError::Control {
+            address: self.remote.to_string(),
+            doing,
+            source: std::io::Error::new(
+                std::io::ErrorKind::TimedOut,
+                "the server did not answer in time",
+            ),
         }
     }
 
@@ -486,8 +566,8 @@ impl<'a> Session<'a> {
 
     fn follow(&mut self, start: Nanos, intervals: &mut Intervals) -> Ending {
         let end = match self.plan.end {
+            End::TimeNs(Nanos::ZERO) | End::Bytes(_) | End::Blocks(_) => Nanos(u64::MAX / 2),
             End::TimeNs(span) => start.plus(self.plan.omit_ns).plus(span),
-            End::Bytes(_) | End::Blocks(_) => Nanos(u64::MAX / 2),
         };
         let mut watch = Watch::new(&self.plan, start, &self.streams);
         let mut idle = Idle::new(&self.plan, start);
@@ -505,11 +585,11 @@ impl<'a> Session<'a> {
             if let Some(ending) = self.ended_by_file() {
                 return ending;
             }
-            if let Some(ending) = self.all_failed() {
-                return ending;
+            if self.all_ended() {
+                return self.why_all_ended();
             }
             if let Some(reason) = idle.look(now, &self.streams) {
-                return Ending::Failed(reason);
+                return Ending::Failed(EngineError::Idle { reason }.into());
             }
             // In reverse from a stock server only the count tells when -n is reached.
             let counting =
@@ -527,12 +607,15 @@ impl<'a> Session<'a> {
                 .min(idle.wake());
             let gate = Arc::clone(&self.gate);
             match self.link.turn(&[self.stop, gate.news_fd()], until) {
+                Ok(Turn::Woken(0)) if self.options.leave_at_once => return self.leave(),
                 Ok(Turn::Woken(0)) => return Ending::Interrupted,
                 Ok(Turn::Woken(_)) => gate.hear(),
                 Ok(Turn::TimedOut) => {}
                 Ok(Turn::Event(ClientEvent::ServerTerminated)) => return Ending::PeerInterrupted,
                 Ok(Turn::Event(ClientEvent::ServerError { code, errno })) => {
-                    return Ending::Failed(format!("the server gave up: {}", refusal(code, errno)));
+                    let reason = format!("the server gave up: {}", refusal(code, errno));
+                    let error = Some(self.refused(code, errno));
+                    return Ending::Failed(Missed::Failed(reason, error));
                 }
                 Ok(Turn::Event(ClientEvent::Received(told))) => {
                     if let Some(watch) = &mut watch {
@@ -541,10 +624,22 @@ impl<'a> Session<'a> {
                 }
                 Ok(Turn::Event(event)) => self.hear_finishing(event),
                 Err(error) => {
-                    return Ending::Failed(self.link_error(error, "the test ran").to_string());
+                    return Ending::Failed(self.link_error(error, "the test ran").into());
                 }
             }
         }
+    }
+
+    /// Tells the server that the user has stopped the test, and waits for nothing.
+    fn leave(&mut self) -> Ending {
+        self.link.machine.terminate();
+        drop(self.link.flush());
+        Ending::Left
+    }
+
+    /// What wakes who waits for the server at the end: the user, where he does not wait either.
+    fn impatience(&self) -> Option<BorrowedFd<'a>> {
+        self.options.leave_at_once.then_some(self.stop)
     }
 
     fn hear_finishing(&mut self, event: ClientEvent) {
@@ -596,14 +691,32 @@ impl<'a> Session<'a> {
     pub(super) fn ended_by_file(&self) -> Option<Ending> {
         Some(match self.gate.file_end()? {
             FileEnd::Sent => Ending::Planned,
-            FileEnd::Failed { error, .. } => Ending::Failed(error.clone()),
+            FileEnd::Failed { error, errno } => {
+                let failure = EngineError::File {
+                    path: self.options.file.clone().unwrap_or_default(),
+                    source: std::io::Error::from_raw_os_error(*errno),
+                };
+                Ending::Failed(Missed::Failed(error.clone(), Some(failure)))
+            }
         })
     }
 
     /// A test whose streams have all ended before their time has failed.
-    fn all_failed(&self) -> Option<Ending> {
-        let finished = self.gate.finished() >= self.streams.len() as u64;
-        finished.then_some(Ending::StreamsEnded)
+    fn all_ended(&self) -> bool {
+        self.gate.finished() >= self.streams.len() as u64
+    }
+
+    /// The streams of a server that ends or gives up close first; its last word, or the end of its control connection,
+    /// says more.
+    fn why_all_ended(&mut self) -> Ending {
+        match self.link.turn(&[], clock::monotonic().plus(LAST_WORD)) {
+            Ok(Turn::Event(ClientEvent::ServerTerminated)) => Ending::PeerInterrupted,
+            Ok(Turn::Event(ClientEvent::ServerError { code, errno })) => {
+                Ending::Failed(self.refused(code, errno).into())
+            }
+            Ok(_) => Ending::StreamsEnded,
+            Err(error) => Ending::Failed(self.link_error(error, "the test ran").into()),
+        }
     }
 
     /// Senders first, so that what is under way arrives; then the word to the server.
@@ -620,13 +733,19 @@ impl<'a> Session<'a> {
             .any(|stream| stream.sends && !stream.is_finished())
         {
             let gate = Arc::clone(&self.gate);
-            match self.link.turn(&[gate.news_fd()], until) {
-                Ok(Turn::Woken(_)) => gate.hear(),
+            let stop = self.impatience();
+            let others: Vec<_> = [gate.news_fd()].into_iter().chain(stop).collect();
+            match self.link.turn(&others, until) {
+                Ok(Turn::Woken(0)) => gate.hear(),
+                Ok(Turn::Woken(_)) => {
+                    self.gate.cut();
+                    return self.leave();
+                }
                 Ok(Turn::TimedOut) => break,
                 Ok(Turn::Event(event)) => self.hear_finishing(event),
                 Err(error) => {
                     self.gate.cut();
-                    return Ending::Failed(self.link_error(error, "draining").to_string());
+                    return Ending::Failed(self.link_error(error, "draining").into());
                 }
             }
         }

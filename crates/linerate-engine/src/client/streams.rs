@@ -329,6 +329,7 @@ impl Session<'_> {
                         address: self.remote.to_string(),
                         reason: super::refusal(code, errno),
                         code,
+                        errno,
                     });
                 }
                 ClientEvent::ServerTerminated | ClientEvent::Denied => {

@@ -53,8 +53,42 @@ const MOST_PENDING: usize = 512;
 /// How long ended sessions may take to leave.
 const LEAVE_PATIENCE: Nanos = Nanos::from_millis(10_000);
 
-/// Makes the text that a client asked for with `--get-server-output`.
-pub type ServerOutput = Arc<dyn Fn(&RunRecord, &[Event]) -> String + Send + Sync>;
+/// Makes the report that a client asked for with `--get-server-output`.
+pub type ServerOutput = Arc<dyn Fn(&RunRecord, &[Event]) -> OwnReport + Send + Sync>;
+
+/// A server's report of a test, for its client.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OwnReport {
+    /// Lines.
+    Text(String),
+    /// A document.
+    Json(serde_json::Value),
+}
+
+/// What ended a test, or kept it from running, by the side that it came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The client said that its user stopped it.
+    ClientStopped,
+    /// The client closed the control connection.
+    ClientClosed,
+    /// The control connection failed, with the kernel's errno where it was the kernel.
+    Control(Option<i32>),
+    /// The client sent what this protocol does not have.
+    NotUnderstood,
+    /// The client did not say or do what it was its turn to.
+    ClientSilent,
+    /// This server was stopped.
+    ServerStopped,
+    /// This server gave up, or refused; the client was told iperf3's error number.
+    Code(i32),
+    /// The same, with the kernel's errno.
+    System(i32, i32),
+    /// This server turned the connection away before it read what was asked.
+    TurnedAway,
+    /// This host refused something that every test needs.
+    Host,
+}
 
 /// How to serve.
 #[derive(Clone)]
@@ -160,6 +194,8 @@ pub enum ServerEvent {
         test: u64,
         /// Its record: the server's side.
         record: Box<RunRecord>,
+        /// What ended it, where it did not complete.
+        cause: Option<Cause>,
     },
     /// A client was turned away, or failed before its streams ran.
     Refused {
@@ -169,6 +205,8 @@ pub enum ServerEvent {
         peer: SocketAddr,
         /// Why.
         reason: PlainText,
+        /// The same by its kind.
+        cause: Cause,
     },
 }
 
@@ -509,6 +547,7 @@ impl Server {
                 test: None,
                 peer,
                 reason: format!("no thread for it: {error}").into(),
+                cause: Cause::Host,
             });
         }
     }
@@ -523,6 +562,7 @@ impl Server {
             test: None,
             peer: connection.peer,
             reason: reason.into(),
+            cause: Cause::TurnedAway,
         });
     }
 

@@ -12,10 +12,11 @@ use linerate_model::record::{
 };
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_wire::control::ServerEvent as Said;
+use linerate_wire::error::ProtocolError;
 use linerate_wire::udp::HANDSHAKE_ANSWER;
 use serde::Serialize;
 
-use crate::control::Turn;
+use crate::control::{LinkError, Turn};
 use crate::gate::{FileEnd, Gate};
 use crate::half::Before;
 use crate::intervals::Intervals;
@@ -25,7 +26,7 @@ use crate::stream::{self, StreamHandle};
 use super::limits::{EXPIRED, FILE, NOTHING_RECEIVED, RATE_TOO_HIGH};
 use super::session::{ANSWER_AGAIN, PATIENCE, Refusal, Session};
 use super::telling::Telling;
-use super::{Held, Shared};
+use super::{Cause, Held, OwnReport, Shared};
 
 /// How much longer than planned a client may take to end its test.
 const OVERTIME: Nanos = Nanos::from_millis(30_000);
@@ -49,7 +50,19 @@ pub(super) enum Ending {
     /// The file of `-F` failed: the kernel's error number and a sentence.
     File(i32, String),
     /// The control connection failed.
-    Lost(String),
+    Lost(Cause, String),
+}
+
+impl From<LinkError> for Ending {
+    fn from(error: LinkError) -> Self {
+        Self::Lost(Cause::of(&error), error.to_string())
+    }
+}
+
+impl From<ProtocolError> for Ending {
+    fn from(error: ProtocolError) -> Self {
+        LinkError::from(error).into()
+    }
 }
 
 /// A test whose streams run.
@@ -121,7 +134,7 @@ impl<'a> Session<'a> {
                     .machine
                     .send_finishing(stream::finishing(&running.streams))
                 {
-                    return Ending::Lost(error.to_string());
+                    return error.into();
                 }
             }
             if let Some(received) = telling.take(now, &running.streams).filter(|_| self.extended)
@@ -129,7 +142,7 @@ impl<'a> Session<'a> {
                 && !matches!(self.link.flush(), Ok(true))
                 && let Err(error) = self.link.machine.send_received(received)
             {
-                return Ending::Lost(error.to_string());
+                return error.into();
             }
             running.answer_stock_clients(now, start);
             let gate = Arc::clone(&running.gate);
@@ -148,7 +161,7 @@ impl<'a> Session<'a> {
                     stream::tell_receivers(&running.streams, &told);
                 }
                 Ok(Turn::TimedOut | Turn::Event(_)) => {}
-                Err(error) => return Ending::Lost(error.to_string()),
+                Err(error) => return error.into(),
             }
         }
     }
@@ -159,7 +172,7 @@ impl<'a> Session<'a> {
         running: &mut Running,
         ending: Ending,
         intervals: &mut Intervals,
-    ) -> RunRecord {
+    ) -> (RunRecord, Option<Cause>) {
         running.answer_again.clear();
         running.gate.close();
         let complete = matches!(ending, Ending::TestEnd);
@@ -230,25 +243,8 @@ impl<'a> Session<'a> {
                 .flush_until(clock::monotonic().plus(Nanos::from_millis(1000))),
         );
         drop(sockets);
-        let outcome = match (ending, exchanged) {
-            (Ending::TestEnd, Ok(())) => Outcome::Completed,
-            (
-                Ending::TestEnd,
-                Err(
-                    Refusal::Gone(reason) | Refusal::Error(_, reason) | Refusal::System(.., reason),
-                ),
-            ) => Outcome::Failed {
-                error: format!("exchanging results: {reason}").into(),
-            },
-            (Ending::ClientTerminated, _) => Outcome::PeerInterrupted,
-            (Ending::Stopped, _) => Outcome::Interrupted,
-            (Ending::Bound(_, error) | Ending::File(_, error) | Ending::Lost(error), _) => {
-                Outcome::Failed {
-                    error: error.into(),
-                }
-            }
-        };
-        self.record(running, outcome, half, peer)
+        let (outcome, cause) = outcome(ending, exchanged);
+        (self.record(running, outcome, half, peer), cause)
     }
 
     /// Our senders end by their own bounds; the link is served meanwhile.
@@ -349,7 +345,10 @@ impl<'a> Session<'a> {
                         let without_samples = half.thinned(usize::MAX);
                         let so_far =
                             self.record(running, Outcome::Completed, without_samples, peer.clone());
-                        ours.server_output_text = Some(output(&so_far, &running.events).into());
+                        match output(&so_far, &running.events) {
+                            OwnReport::Text(text) => ours.server_output_text = Some(text.into()),
+                            OwnReport::Json(document) => ours.server_output_json = Some(document),
+                        }
                     }
                     self.link.machine.send_results(&ours)?;
                     if !self.extended {
@@ -368,7 +367,8 @@ impl<'a> Session<'a> {
                     return Ok(());
                 }
                 Said::ClientTerminated => {
-                    return Err(Refusal::Gone("the client stopped".to_owned()));
+                    let reason = "the client stopped".to_owned();
+                    return Err(Refusal::Gone(Cause::ClientStopped, reason));
                 }
                 _ => {}
             }
@@ -426,6 +426,29 @@ impl Running {
     /// Whether there is nothing to tell about what was sent.
     fn told_everything(&self) -> bool {
         self.streams.iter().all(|stream| !stream.sends)
+    }
+}
+
+/// How a test ended, and what ended it where it did not complete.
+fn outcome(ending: Ending, exchanged: Result<(), Refusal>) -> (Outcome, Option<Cause>) {
+    let failed = |error: String| Outcome::Failed {
+        error: error.into(),
+    };
+    match (ending, exchanged) {
+        (Ending::TestEnd, Ok(())) => (Outcome::Completed, None),
+        (Ending::TestEnd, Err(refusal)) => {
+            let cause = refusal.cause();
+            let (Refusal::Gone(_, reason)
+            | Refusal::Error(_, reason)
+            | Refusal::System(.., reason)) = refusal;
+            let outcome = failed(format!("exchanging results: {reason}"));
+            (outcome, Some(cause))
+        }
+        (Ending::ClientTerminated, _) => (Outcome::PeerInterrupted, Some(Cause::ClientStopped)),
+        (Ending::Stopped, _) => (Outcome::Interrupted, Some(Cause::ServerStopped)),
+        (Ending::Bound(code, error), _) => (failed(error), Some(Cause::Code(code))),
+        (Ending::File(errno, error), _) => (failed(error), Some(Cause::System(FILE, errno))),
+        (Ending::Lost(cause, error), _) => (failed(error), Some(cause)),
     }
 }
 

@@ -35,7 +35,7 @@ use super::limits::{
     UNUSABLE_PARAMETERS,
 };
 use super::running::Running;
-use super::{ADMISSION_PATIENCE, Arrival, Entry, Held, Place, ServerEvent, Shared};
+use super::{ADMISSION_PATIENCE, Arrival, Cause, Entry, Held, Place, ServerEvent, Shared};
 
 /// A client that says nothing when it is its turn is let go.
 pub(super) const PATIENCE: Nanos = Nanos::from_millis(15_000);
@@ -62,18 +62,51 @@ pub(super) enum Refusal {
     /// And the kernel's.
     System(i32, io::Error, String),
     /// The connection is of no more use, or the client is of no interest.
-    Gone(String),
+    Gone(Cause, String),
+}
+
+impl Refusal {
+    pub(super) fn cause(&self) -> Cause {
+        match self {
+            Self::Error(code, _) => Cause::Code(*code),
+            Self::System(code, error, _) => Cause::System(*code, error.raw_os_error().unwrap_or(0)),
+            Self::Gone(cause, _) => *cause,
+        }
+    }
+
+    /// The client's user stopped it.
+    pub(super) fn client_stopped() -> Self {
+        Self::Gone(
+            Cause::ClientStopped,
+            "it stopped before the test".to_owned(),
+        )
+    }
+
+    fn server_stopped() -> Self {
+        Self::Gone(Cause::ServerStopped, "the server was stopped".to_owned())
+    }
+}
+
+impl Cause {
+    /// Of a control connection that is of no more use.
+    pub(super) fn of(error: &LinkError) -> Self {
+        match error {
+            LinkError::Closed => Self::ClientClosed,
+            LinkError::Io(error) => Self::Control(error.raw_os_error()),
+            LinkError::Protocol(_) => Self::NotUnderstood,
+        }
+    }
 }
 
 impl From<LinkError> for Refusal {
     fn from(error: LinkError) -> Self {
-        Self::Gone(error.to_string())
+        Self::Gone(Cause::of(&error), error.to_string())
     }
 }
 
 impl From<linerate_wire::error::ProtocolError> for Refusal {
     fn from(error: linerate_wire::error::ProtocolError) -> Self {
-        Self::Gone(error.to_string())
+        Self::Gone(Cause::NotUnderstood, error.to_string())
     }
 }
 
@@ -86,11 +119,12 @@ pub(super) fn run(
     peer: SocketAddr,
 ) {
     let test = place.number;
-    let refused = |reason: String| {
+    let refused = |cause: Cause, reason: String| {
         (shared.observe)(ServerEvent::Refused {
             test: Some(test),
             peer,
             reason: reason.into(),
+            cause,
         });
     };
     shared.congestion.settle(&stream, peer, None);
@@ -98,7 +132,8 @@ pub(super) fn run(
     if let Err(error) =
         sockets::prepare_control(&stream, options.control_keepalive, options.send_timeout)
     {
-        refused(format!("its control connection cannot be used: {error}"));
+        let reason = format!("its control connection cannot be used: {error}");
+        refused(Cause::Control(error.raw_os_error()), reason);
         return;
     }
     let link = Link::accepted(stream, ServerControl::new(Limits::for_server()));
@@ -119,19 +154,21 @@ pub(super) fn run(
         shared.give_up_udp_turn(entry.peer);
     }
     match outcome {
-        Ok(record) => (shared.observe)(ServerEvent::Finished {
+        Ok((record, cause)) => (shared.observe)(ServerEvent::Finished {
             test,
             record: Box::new(record),
+            cause,
         }),
         Err(Refusal::Error(code, reason)) => {
             session.give_up(code, 0);
-            refused(reason);
+            refused(Cause::Code(code), reason);
         }
         Err(Refusal::System(code, error, what)) => {
-            session.give_up(code, error.raw_os_error().unwrap_or(0));
-            refused(format!("{what}: {error}"));
+            let errno = error.raw_os_error().unwrap_or(0);
+            session.give_up(code, errno);
+            refused(Cause::System(code, errno), format!("{what}: {error}"));
         }
-        Err(Refusal::Gone(reason)) => refused(reason),
+        Err(Refusal::Gone(cause, reason)) => refused(cause, reason),
     }
 }
 
@@ -159,7 +196,7 @@ impl Session<'_> {
         drop(self.link.flush_until(until));
     }
 
-    fn serve(&mut self) -> Result<RunRecord, Refusal> {
+    fn serve(&mut self) -> Result<(RunRecord, Option<Cause>), Refusal> {
         self.link.machine.ask_parameters()?;
         let parameters = self.parameters()?;
         let control = self.control_facts(&parameters);
@@ -219,12 +256,13 @@ impl Session<'_> {
         match self.link.turn(&[self.shared.terminate.as_fd()], until)? {
             Turn::Event(said) => Ok(said),
             Turn::TimedOut => Err(Refusal::Gone(
+                Cause::ClientSilent,
                 "it said nothing when it was its turn".to_owned(),
             )),
             Turn::Woken(_) => {
                 self.link.machine.terminate();
                 drop(self.link.flush());
-                Err(Refusal::Gone("the server was stopped".to_owned()))
+                Err(Refusal::server_stopped())
             }
         }
     }
@@ -234,7 +272,7 @@ impl Session<'_> {
             match self.next(self.until)? {
                 Said::Parameters { parameters, .. } => return Ok(parameters),
                 Said::ClientTerminated => {
-                    return Err(Refusal::Gone("it stopped before the test".to_owned()));
+                    return Err(Refusal::client_stopped());
                 }
                 _ => {}
             }
@@ -336,6 +374,7 @@ impl Session<'_> {
             let now = clock::monotonic();
             if now >= self.until {
                 return Err(Refusal::Gone(
+                    Cause::ClientSilent,
                     "its credentials could not be looked at in time".to_owned(),
                 ));
             }
@@ -344,6 +383,7 @@ impl Session<'_> {
                 Turn::TimedOut => {}
                 Turn::Woken(_) | Turn::Event(_) => {
                     return Err(Refusal::Gone(
+                        Cause::ClientStopped,
                         "it or the server stopped before the test".to_owned(),
                     ));
                 }
@@ -362,7 +402,8 @@ impl Session<'_> {
             thread::random(&mut token).map(|()| token)
         });
         let udp_token = udp_token.transpose().map_err(|error| {
-            Refusal::Gone(format!("asking the kernel for random bytes: {error}"))
+            let reason = format!("asking the kernel for random bytes: {error}");
+            Refusal::Gone(Cause::Host, reason)
         })?;
         let software = &self.shared.options.software;
         let hello = Hello {
@@ -382,7 +423,7 @@ impl Session<'_> {
                 }
                 Said::Ping { n } => self.pong(n)?,
                 Said::ClientTerminated => {
-                    return Err(Refusal::Gone("it stopped before the test".to_owned()));
+                    return Err(Refusal::client_stopped());
                 }
                 _ => {}
             }
@@ -428,6 +469,7 @@ impl Session<'_> {
             let now = clock::monotonic();
             if now >= until {
                 return Err(Refusal::Gone(
+                    Cause::ClientSilent,
                     "another client at its address did not finish opening its UDP streams"
                         .to_owned(),
                 ));
@@ -439,6 +481,7 @@ impl Session<'_> {
                 Turn::TimedOut => {}
                 Turn::Woken(_) | Turn::Event(_) => {
                     return Err(Refusal::Gone(
+                        Cause::ClientStopped,
                         "it or the server stopped before the test".to_owned(),
                     ));
                 }
@@ -476,13 +519,11 @@ impl Session<'_> {
                 Turn::Woken(_) => {
                     self.link.machine.terminate();
                     drop(self.link.flush());
-                    return Err(Refusal::Gone("the server was stopped".to_owned()));
+                    return Err(Refusal::server_stopped());
                 }
                 Turn::TimedOut if clock::monotonic() >= until => {
-                    return Err(Refusal::Gone(format!(
-                        "{} of {total} data streams came",
-                        arrivals.len()
-                    )));
+                    let reason = format!("{} of {total} data streams came", arrivals.len());
+                    return Err(Refusal::Gone(Cause::ClientSilent, reason));
                 }
                 Turn::TimedOut => {
                     // The answer may have been lost, and a stock client does not ask again. A copy
@@ -494,7 +535,7 @@ impl Session<'_> {
                     }
                 }
                 Turn::Event(Said::ClientTerminated) => {
-                    return Err(Refusal::Gone("it stopped before the test".to_owned()));
+                    return Err(Refusal::client_stopped());
                 }
                 Turn::Event(_) => {}
             }
@@ -516,7 +557,9 @@ impl Session<'_> {
         before: Before,
         arrivals: Vec<Arrival>,
     ) -> Result<Running, Refusal> {
-        let no = |what: &str, error: std::io::Error| Refusal::Gone(format!("{what}: {error}"));
+        let no = |what: &str, error: std::io::Error| {
+            Refusal::Gone(Cause::Host, format!("{what}: {error}"))
+        };
         let gate = Arc::new(Gate::new().map_err(|error| no("making event descriptors", error))?);
         let plan = Arc::new(plan);
         let (bytes, _) = byte_budget(&plan, self.extended);

@@ -11,7 +11,7 @@ mod udp_receive;
 mod udp_send;
 
 use std::net::{TcpStream, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -210,7 +210,7 @@ pub(crate) fn describe(stream: &StreamSocket, id: u32, flow: Flow, sends: bool) 
         id,
         flow,
         sends,
-        socket: fd.as_raw_fd(),
+        socket: shown_number(id),
         local: text(local).into(),
         remote: text(remote).into(),
         mss_bytes: matches!(stream, StreamSocket::Tcp(_))
@@ -219,6 +219,12 @@ pub(crate) fn describe(stream: &StreamSocket, id: u32, flow: Flow, sends: bool) 
         send_buffer_bytes: socket::send_buffer(fd).ok().map(|bytes| bytes as u64),
         receive_buffer_bytes: socket::receive_buffer(fd).ok().map(|bytes| bytes as u64),
     }
+}
+
+/// The number that iperf3 would show: its first data socket is descriptor 5, and its scripts look for that.
+fn shown_number(id: u32) -> i32 {
+    let index = i32::try_from(id.saturating_sub(2)).unwrap_or(0);
+    index.saturating_mul(2).saturating_add(5)
 }
 
 /// What the senders among `streams` have sent, from the last figures that they showed.

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use linerate_model::plan::{Direction, Plan, Protocol};
 use linerate_model::progress::{Event, Interval};
 use linerate_model::record::{Flow, RunRecord};
-use serde::Serialize as _;
 use serde_json::{Map, Value, json};
 
 use super::json_start::Start;
@@ -43,6 +42,8 @@ pub struct Json {
     room: Option<(IntervalRoom, usize)>,
     /// Intervals for which there was no room.
     left_out: u64,
+    /// Why the test did not end as planned, in iperf3's words.
+    error: Option<String>,
 }
 
 impl Drop for Json {
@@ -63,7 +64,21 @@ impl Json {
             intervals: Vec::new(),
             room: None,
             left_out: 0,
+            error: None,
         }
+    }
+
+    /// What the `error` key of the test's end says: iperf3's sentence ([`super::ErrorCode::sentence`]).
+    pub fn set_error(&mut self, error: String) {
+        self.error = Some(error);
+    }
+
+    /// The document of a test that completed, as a value: what a client gets for `--get-server-output`.
+    pub fn document(mut self, record: &RunRecord) -> Value {
+        self.timeline.set_plan(&record.plan);
+        let summary = Summary::new(record, &self.timeline);
+        let end = json_end::value(&self.settings, &self.timeline, &summary);
+        Value::Object(self.whole(end, Map::new()))
     }
 
     /// The same, keeping intervals only while there is room for them; the document says how many are left out.
@@ -141,7 +156,7 @@ impl Json {
                 insert(&mut rest, "server_output_text", json!(text));
             }
         }
-        if let Some(error) = error_text(record) {
+        if let Some(error) = self.error.take().or_else(|| error_text(record)) {
             rest.insert("error".to_owned(), json!(error));
         }
         self.finish(end, rest)
@@ -208,24 +223,26 @@ impl Json {
             lines.push(line("end", &end));
         }
         if !self.settings.json_stream || self.settings.json_stream_full {
-            let mut document = Map::new();
-            document.insert("start".to_owned(), self.start_value());
-            document.insert(
-                "intervals".to_owned(),
-                Value::Array(std::mem::take(&mut self.intervals)),
-            );
-            document.insert("end".to_owned(), end);
-            document.extend(rest);
-            if self.left_out > 0 {
-                let text = format!(
-                    "{} intervals are left out: the tests of this server have more than it keeps; --json-stream keeps none",
-                    self.left_out
-                );
-                document.insert("warning".to_owned(), json!(text));
-            }
-            lines.push(pretty(&Value::Object(document)));
+            lines.push(pretty(&Value::Object(self.whole(end, rest)), 0));
         }
         lines
+    }
+
+    fn whole(&mut self, end: Value, rest: Map<String, Value>) -> Map<String, Value> {
+        let mut document = Map::new();
+        document.insert("start".to_owned(), self.start_value());
+        let intervals = std::mem::take(&mut self.intervals);
+        document.insert("intervals".to_owned(), Value::Array(intervals));
+        document.insert("end".to_owned(), end);
+        document.extend(rest);
+        if self.left_out > 0 {
+            let text = format!(
+                "{} intervals are left out: the tests of this server have more than it keeps; --json-stream keeps none",
+                self.left_out
+            );
+            document.insert("warning".to_owned(), json!(text));
+        }
+        document
     }
 }
 
@@ -233,15 +250,27 @@ fn line(event: &str, data: &Value) -> String {
     json!({"event": event, "data": data}).to_string()
 }
 
-/// Indented by tabs, as iperf3's.
-fn pretty(value: &Value) -> String {
-    let mut bytes = Vec::new();
-    let formatter = serde_json::ser::PrettyFormatter::with_indent(b"\t");
-    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
-    match value.serialize(&mut serializer) {
-        Ok(()) => String::from_utf8_lossy(&bytes).into_owned(),
-        // Writing a `Value` into memory cannot fail; were it to, the plain form says the same.
-        Err(_) => value.to_string(),
+/// A key a line, indented by tabs; the objects of a list follow one another on a line, as cJSON has it.
+pub(super) fn pretty(value: &Value, depth: usize) -> String {
+    match value {
+        Value::Object(object) => {
+            let tabs = "\t".repeat(depth + 1);
+            let line = |(key, value): (&String, &Value)| {
+                let key = Value::from(key.as_str());
+                format!("{tabs}{key}:\t{}", pretty(value, depth + 1))
+            };
+            let lines: Vec<String> = object.iter().map(line).collect();
+            let end = "\t".repeat(depth);
+            match lines.join(",\n") {
+                empty if empty.is_empty() => format!("{{\n{end}}}"),
+                lines => format!("{{\n{lines}\n{end}}}"),
+            }
+        }
+        Value::Array(values) => {
+            let values: Vec<String> = values.iter().map(|one| pretty(one, depth + 1)).collect();
+            format!("[{}]", values.join(", "))
+        }
+        plain => plain.to_string(),
     }
 }
 

@@ -51,26 +51,23 @@ impl Start {
         );
         insert(&mut start, "version", settings.version_line());
         insert(&mut start, "system_info", settings.system_info.clone());
+        // iperf3's server has the settings before it says who came.
+        let server = settings.role == Role::Server;
+        let tcp = timeline.plan().protocol == Protocol::Tcp;
+        if let Some(plan) = timeline
+            .told()
+            .filter(|plan| server && plan.rate_bps.is_some())
+        {
+            insert(&mut start, "target_bitrate", rate(plan));
+        }
+        if server && tcp {
+            buffers(&mut start, timeline);
+        }
         if let Some(connected) = &self.connected {
             connected.add_to(&mut start, settings, timeline);
         }
-        if let Some(first) = timeline.streams.first() {
-            if let Some(plan) = timeline.told() {
-                insert(
-                    &mut start,
-                    "sock_bufsize",
-                    plan.window_bytes.map_or(0, Bytes::count),
-                );
-            }
-            let buffers = [
-                ("sndbuf_actual", first.send_buffer_bytes),
-                ("rcvbuf_actual", first.receive_buffer_bytes),
-            ];
-            for (key, bytes) in buffers {
-                if let Some(bytes) = bytes {
-                    insert(&mut start, key, bytes);
-                }
-            }
+        if !(server && tcp) {
+            buffers(&mut start, timeline);
         }
         if self.started {
             let value = match timeline.told() {
@@ -129,6 +126,26 @@ impl Connected {
     fn segment_size(&self, timeline: &Timeline) -> u32 {
         let stream = timeline.streams.first().and_then(|stream| stream.mss_bytes);
         stream.or(self.control.mss_bytes).unwrap_or(0)
+    }
+}
+
+/// The socket buffers, asked for and had.
+fn buffers(start: &mut Map<String, Value>, timeline: &Timeline) {
+    let Some(first) = timeline.streams.first() else {
+        return;
+    };
+    if let Some(plan) = timeline.told() {
+        let asked = plan.window_bytes.map_or(0, Bytes::count);
+        insert(start, "sock_bufsize", asked);
+    }
+    let buffers = [
+        ("sndbuf_actual", first.send_buffer_bytes),
+        ("rcvbuf_actual", first.receive_buffer_bytes),
+    ];
+    for (key, bytes) in buffers {
+        if let Some(bytes) = bytes {
+            insert(start, key, bytes);
+        }
     }
 }
 

@@ -20,6 +20,7 @@ mod amounts;
 mod json;
 mod json_end;
 mod json_start;
+mod sentences;
 mod summary;
 mod summary_udp;
 #[cfg(test)]
@@ -33,6 +34,7 @@ use linerate_model::progress::StreamOpened;
 use linerate_model::record::{Flow, Outcome, Role, RunRecord};
 
 pub use json::{IntervalRoom, Json};
+pub use sentences::{ErrorCode, errno_text};
 pub use text::Text;
 
 /// The release of iperf3 whose layout is followed.
@@ -103,8 +105,9 @@ impl Iperf3Settings {
     }
 }
 
-/// Why a run did not end as planned, as the `error` key says it; `None` = it did.
-pub fn error_text(record: &RunRecord) -> Option<String> {
+/// Why a run did not end as planned, by its record alone: what the `error` key says where [`Json::set_error`] was not
+/// called. `None` = it did.
+fn error_text(record: &RunRecord) -> Option<String> {
     let (own, peer) = match record.written_by {
         Role::Client => ("client", "server"),
         Role::Server => ("server", "client"),
@@ -115,16 +118,6 @@ pub fn error_text(record: &RunRecord) -> Option<String> {
         Outcome::PeerInterrupted => Some(format!("the {peer} has terminated")),
         Outcome::Failed { error } => Some(error.to_string()),
     }
-}
-
-/// The same as a line for stderr.
-pub fn error_line(record: &RunRecord) -> Option<String> {
-    let text = error_text(record)?;
-    Some(if record.outcome == Outcome::Interrupted {
-        format!("iperf3: {text}")
-    } else {
-        format!("iperf3: error - {text}")
-    })
 }
 
 /// The plan as far as the streams show it, for a server that was not told.

@@ -191,7 +191,10 @@ fn flow_summary(record: &RunRecord, timeline: &Timeline, flow: Flow) -> FlowSumm
             .as_ref()
             .and_then(|peer| peer.congestion.clone())
     };
-    let (own, peer) = (of(own), of(peer_end(record)).or_else(told));
+    // iperf3's server has printed before the client's results come.
+    let client = record.written_by == Role::Client;
+    let peer = || of(peer_end(record)).or_else(told);
+    let (own, peer) = (of(own), client.then(peer).flatten());
     let (sender_congestion, receiver_congestion) = if sends { (own, peer) } else { (peer, own) };
     FlowSummary {
         flow,
@@ -238,7 +241,11 @@ fn stream_summary(
     } else {
         (there, Some(here))
     };
-    let sender = if own.sends { Some(own) } else { both.peer };
+    let sender = if own.sends {
+        Some(own)
+    } else {
+        both.peer.filter(|_| record.written_by == Role::Client)
+    };
     let udp = (record.plan.protocol == Protocol::Udp).then(|| Datagrams::new(&both));
     StreamSummary {
         socket: timeline.socket(own.id),
@@ -306,7 +313,9 @@ fn told_moved(told: &PeerStream, here: Moved) -> Moved {
 }
 
 fn retransmits(record: &RunRecord, timeline: &Timeline, both: &BothEnds) -> Option<u64> {
-    if record.plan.protocol != Protocol::Tcp {
+    // iperf3's server has printed before the client's results come.
+    let known = both.own.sends || record.written_by == Role::Client;
+    if record.plan.protocol != Protocol::Tcp || !known {
         return None;
     }
     if both.own.sends {

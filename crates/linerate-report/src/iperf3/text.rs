@@ -79,7 +79,7 @@ impl Text {
         self.prefixed(lines)
     }
 
-    /// The lines at the end. Why a run failed is said on stderr, see [`super::error_line`].
+    /// The lines at the end. Why a run failed is said on stderr, see [`super::ErrorCode`].
     pub fn end(&mut self, record: &RunRecord) -> Vec<String> {
         self.timeline.set_plan(&record.plan);
         let lines = text_end::lines(&self.settings, &self.timeline, record);

@@ -48,15 +48,21 @@ fn server_output(record: &RunRecord, lines: &mut Vec<String>) {
     let Some(peer) = &record.peer_results else {
         return;
     };
-    for (head, output) in [
-        ("Server JSON output:", &peer.output_json),
-        ("Server output:", &peer.output_text),
-    ] {
-        if let Some(output) = output {
-            lines.extend([String::new(), head.to_owned()]);
-            lines.extend(output.lines().map(str::to_owned));
-            lines.push(String::new());
-        }
+    if let Some(json) = &peer.output_json {
+        let indented = serde_json::from_str(json).map(|value| super::json::pretty(&value, 0));
+        lines.extend([String::new(), "Server JSON output:".to_owned()]);
+        lines.extend(
+            indented
+                .as_deref()
+                .unwrap_or(json)
+                .lines()
+                .map(str::to_owned),
+        );
+    }
+    if let Some(text) = &peer.output_text {
+        lines.extend([String::new(), "Server output:".to_owned()]);
+        lines.extend(text.lines().map(str::to_owned));
+        lines.push(String::new());
     }
 }
 
@@ -83,11 +89,19 @@ struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    /// iperf3's server shows its own side only; with `-V` it says what it does not know.
+    /// iperf3's server knows its own side only.
+    fn knows(&self, flow: &FlowSummary, side: Side) -> bool {
+        self.settings.role == Role::Client || flow.sends == (side == Side::Sender)
+    }
+
+    /// With `-V` a server says what it does not know.
     fn shows(&self, flow: &FlowSummary, side: Side) -> bool {
-        self.settings.role == Role::Client
-            || self.settings.verbose
-            || flow.sends == (side == Side::Sender)
+        self.settings.verbose || self.knows(flow, side)
+    }
+
+    /// What a side moved, where this end knows it.
+    fn known(&self, flow: &FlowSummary, side: Side, moved: Option<Moved>) -> Option<Moved> {
+        moved.filter(|_| self.knows(flow, side))
     }
 
     fn head(&self) -> String {
@@ -122,7 +136,8 @@ impl Ending<'_> {
     fn stream(&self, flow: &FlowSummary, stream: &StreamSummary, lines: &mut Vec<String>) {
         let id = stream.socket.to_string();
         if self.shows(flow, Side::Sender) {
-            lines.push(match (stream.sent, stream.udp) {
+            let sent = self.known(flow, Side::Sender, stream.sent);
+            lines.push(match (sent, stream.udp) {
                 (None, _) => not_available(&id, Side::Sender),
                 (Some(sent), None) => {
                     let count = stream
@@ -142,7 +157,8 @@ impl Ending<'_> {
         }
         self.disk_file(flow, stream, lines);
         if self.shows(flow, Side::Receiver) {
-            lines.push(match (stream.received, stream.udp) {
+            let received = self.known(flow, Side::Receiver, stream.received);
+            lines.push(match (received, stream.udp) {
                 (None, _) => not_available(&id, Side::Receiver),
                 (Some(received), None) => format!(
                     "{}                  receiver",
@@ -155,8 +171,10 @@ impl Ending<'_> {
 
     fn sum(&self, flow: &FlowSummary, lines: &mut Vec<String>) {
         let udp = flow.datagrams();
-        if self.shows(flow, Side::Sender) {
-            lines.push(match (flow.sent(), udp) {
+        let shows = |side| self.knows(flow, side) || (udp.is_none() && self.shows(flow, side));
+        if shows(Side::Sender) {
+            let sent = self.known(flow, Side::Sender, flow.sent());
+            lines.push(match (sent, udp) {
                 (None, _) => not_available("SUM", Side::Sender),
                 (Some(sent), Some(udp)) => self.sent_datagrams("SUM", flow, sent, udp),
                 (Some(sent), None) => {
@@ -170,8 +188,9 @@ impl Ending<'_> {
                 }
             });
         }
-        if self.shows(flow, Side::Receiver) {
-            lines.push(match (flow.received(), udp) {
+        if shows(Side::Receiver) {
+            let received = self.known(flow, Side::Receiver, flow.received());
+            lines.push(match (received, udp) {
                 (None, _) => not_available("SUM", Side::Receiver),
                 (Some(received), Some(udp)) => self.received_datagrams("SUM", flow, received, udp),
                 (Some(received), None) => format!(

@@ -7,7 +7,7 @@ use linerate_model::units::{BitRate, Bytes, Nanos};
 use super::error::Iperf3ArgumentError as Error;
 use super::getopt::Found;
 use super::options::{Meaning, Side};
-use super::values::{self, Leading};
+use super::values;
 use super::{BitrateLimit, Iperf3Client, Iperf3Common, Iperf3Server};
 
 /// Longest test, s.
@@ -132,10 +132,7 @@ impl Draft {
             Meaning::GetServerOutput => client.get_server_output = true,
             Meaning::UdpCounters64Bit => client.udp_counters_64bit = true,
             Meaning::Gsro => client.gsro = true,
-            Meaning::NoFqSocketPacing => {
-                plan.kernel_pacing_bps = None;
-                self.warn("--no-fq-socket-pacing is deprecated");
-            }
+            Meaning::NoFqSocketPacing => plan.kernel_pacing_bps = None,
             Meaning::Sctp => client.sctp = true,
             Meaning::SctpBind => {}
             _ => return Ok(false),
@@ -200,7 +197,11 @@ impl Draft {
                 self.plan.streams = self.whole(found, 1, 128, refusal)?;
             }
             Meaning::Time => {
-                let seconds: u32 = self.whole(found, 0, MAX_TIME, DURATIONS)?;
+                // `-t inf`: what is no number is a 0 to iperf3.
+                let seconds: u32 = match values::whole(&found.text()) {
+                    Some(_) => self.whole(found, 0, MAX_TIME, DURATIONS)?,
+                    None => 0,
+                };
                 self.plan.end = End::TimeNs(seconds_ns(seconds));
                 self.client.endless = seconds == 0;
                 self.time_given = true;
@@ -363,10 +364,10 @@ impl Draft {
 
     fn take_interval(&mut self, found: &Found) -> Result<(), Error> {
         let text = found.text();
-        let Leading { number, rest } = values::decimal(&text)
-            .filter(|leading| leading.number == 0.0 || (0.1..=60.0).contains(&leading.number))
+        let number = values::decimal(&text)
+            .map(|leading| leading.number)
+            .filter(|number| *number == 0.0 || (0.1..=60.0).contains(number))
             .ok_or_else(|| found.refuse("invalid report interval (min = 0.1, max = 60 seconds)"))?;
-        self.passed_over(found, rest);
         self.common.without_intervals = number == 0.0;
         self.plan.interval_ns = if self.common.without_intervals {
             LONGEST_INTERVAL
@@ -386,25 +387,15 @@ impl Draft {
     ) -> Result<T, Error> {
         let text = found.text();
         let leading = values::whole(&text).filter(|leading| (low..=high).contains(&leading.number));
-        let Leading { number, rest } = leading.ok_or_else(|| found.refuse(refusal))?;
-        self.passed_over(found, rest);
+        let number = leading.ok_or_else(|| found.refuse(refusal))?.number;
         T::try_from(number).map_err(|_| found.refuse(refusal))
     }
 
     fn amount(&mut self, found: &Found, text: &str, base: u32) -> Result<u64, Error> {
         let refusal = || found.refuse(format!("invalid unit value or suffix: '{text}'"));
-        let Leading { number, rest } = values::amount(text, base).ok_or_else(refusal)?;
-        self.passed_over(found, rest);
-        Ok(number)
-    }
-
-    fn passed_over(&mut self, found: &Found, rest: &str) {
-        if !rest.chars().all(|c| c == '.' || c == '0') {
-            self.warn(format!(
-                "{}: '{rest}' is not read, as with iperf3",
-                found.shown()
-            ));
-        }
+        values::amount(text, base)
+            .map(|leading| leading.number)
+            .ok_or_else(refusal)
     }
 
     fn become_side(&mut self, side: Side, found: &Found) -> Result<(), Error> {

@@ -141,36 +141,23 @@ impl Draft {
             self.warn("Report format (-f) flag ignored with JSON output (-J)");
         }
         if self.common.verbose {
-            self.warn("Verbose output (-V) is ignored with JSON output (-J)");
+            self.warn("Verbose output (-v) may interfere with JSON output (-J)");
+        }
+        if self.common.debug_level > 0 {
+            self.warn("Debug output (-d) may interfere with JSON output (-J)");
         }
     }
 
     /// What means nothing for UDP: iperf3 takes it and does nothing.
     fn drop_what_udp_has_not(&mut self) {
         let plan = &mut self.plan;
-        let mut dropped = Vec::new();
-        for (given, option) in [
-            (std::mem::take(&mut plan.nodelay), "-N"),
-            (plan.congestion.take().is_some(), "-C"),
-            (plan.mss_bytes.take().is_some(), "-M"),
-            (std::mem::take(&mut plan.zerocopy), "-Z"),
-            (std::mem::take(&mut plan.mptcp), "-m"),
-        ] {
-            if given {
-                dropped.push(option);
-            }
-        }
-        for option in dropped {
-            self.warn(format!("{option} means nothing for UDP and is ignored"));
-        }
+        (plan.nodelay, plan.zerocopy, plan.mptcp) = (false, false, false);
+        (plan.congestion, plan.mss_bytes) = (None, None);
     }
 
     fn into_client(mut self) -> Result<Iperf3Action, Error> {
         if self.plan.protocol == Protocol::Udp {
             self.drop_what_udp_has_not();
-        }
-        if self.client.endless {
-            self.warn("-t 0: the test runs until it is interrupted, at most 86400 s");
         }
         let received = Nanos::from_millis(self.common.receive_timeout_ms);
         self.plan.receive_timeout_ns = (self.plan.direction != Direction::Send).then_some(received);

@@ -78,7 +78,7 @@ pub(crate) struct Iperf3Common {
     pub(crate) control_keepalive: Option<Keepalive>,
     /// `--use-pkcs1-padding`.
     pub(crate) use_pkcs1_padding: bool,
-    /// What the user should hear on stderr, a sentence each, as `warning: …`.
+    /// What iperf3 warns of on stderr, a sentence each, as `warning: …`.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct Iperf3Client {
     pub(crate) length_given: bool,
     /// Whether one of `-t`, `-n`, `-k` was given. Where not, `-F` sends the file's length.
     pub(crate) end_given: bool,
-    /// `-t 0`: until interrupted. The plan then has the longest time that it can have.
+    /// `-t 0`, or `-t` with what is no number: until interrupted. The plan then has the longest time that it can have.
     pub(crate) endless: bool,
     /// `--sctp`: a test that is refused. `--nstreams` and `-X` mean nothing without it.
     pub(crate) sctp: bool,
@@ -176,12 +176,8 @@ pub(crate) fn parse(
                 options::Meaning::Version => return Ok(Iperf3Action::Version),
                 _ => draft.take(&found)?,
             },
-            getopt::Piece::Word(word) => {
-                draft.warn(format!(
-                    "'{}' is no option and is ignored, as iperf3 does",
-                    word.to_string_lossy()
-                ));
-            }
+            // iperf3 passes over it, too.
+            getopt::Piece::Word(_) => {}
         }
     }
     draft.finish()

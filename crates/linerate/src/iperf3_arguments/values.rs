@@ -1,7 +1,7 @@
 //! iperf3's ways of reading numbers: they take what stands at the beginning and pass over the rest.
 //!
-//! The rest is handed back, so that the user can be told. Where there is no number at all, iperf3
-//! reads a zero (and runs for ever on `-t abc`); here that is refused.
+//! The rest is handed back for those that read a suffix. Where there is no number at all, iperf3
+//! reads a zero; here that is refused, but for `-t inf`.
 
 /// A number at the beginning of a text, and what follows it.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -7,8 +7,10 @@ use std::sync::PoisonError;
 
 use linerate_kernel::{clock, process};
 use linerate_model::plain_text::{for_terminal, json_for_terminal};
+use linerate_model::units::Nanos;
+use linerate_report::iperf3::ErrorCode;
 
-use crate::action::Failure;
+use super::failure::Wrong;
 use crate::iperf3_arguments::Iperf3Common;
 use crate::printer::Printer;
 
@@ -22,24 +24,18 @@ pub(super) struct Output {
 
 impl Output {
     /// Opens the log file, to which lines are added, as iperf3 does.
-    pub(super) fn open(common: &Iperf3Common, printer: &Printer) -> Result<Self, Failure> {
-        let log = match &common.logfile {
-            None => None,
-            Some(path) => {
-                let opened = OpenOptions::new().create(true).append(true).open(path);
-                Some(Mutex::new(opened.map_err(|error| {
-                    super::fail(
-                        printer,
-                        &format!("unable to open log file {}: {error}", path.display()),
-                    )
-                })?))
-            }
-        };
-        let timestamps = common.timestamps.clone().filter(|_| !common.json);
+    pub(super) fn open(common: &Iperf3Common) -> Result<Self, Wrong> {
+        let open = |path| OpenOptions::new().create(true).append(true).open(path);
+        let log = common.logfile.as_ref().map(|path| {
+            open(path).map(Mutex::new).map_err(|error| {
+                let sentence = ErrorCode::LOGFILE.sentence(error.raw_os_error().unwrap_or(0));
+                Wrong::error(sentence).and(format!("cannot open {}: {error}", path.display()))
+            })
+        });
         Ok(Self {
             printer: Printer::new(),
-            log,
-            timestamps,
+            log: log.transpose()?,
+            timestamps: common.timestamps.clone(),
             json: common.json,
         })
     }
@@ -54,29 +50,42 @@ impl Output {
 
     /// Lines as they are written, with the time of now where that was asked for.
     pub(super) fn text(&self, lines: &[String]) -> String {
-        let stamp = self.timestamps.as_ref().map_or_else(String::new, |format| {
-            process::local_label(clock::wall(), format)
-        });
-        let mut text = String::new();
-        for line in lines {
-            text.push_str(&stamp);
-            text.push_str(line);
-            text.push('\n');
+        if self.json {
+            return stamped(lines, None, Nanos::ZERO);
         }
-        text
+        stamped(lines, self.timestamps.as_deref(), clock::wall())
     }
 
     /// Writes text.
     pub(super) fn write(&self, text: &str) -> io::Result<()> {
-        let Some(log) = &self.log else {
-            return if self.json {
-                self.printer.json(text.trim_end_matches('\n'))
-            } else {
-                self.printer.print(text)
-            };
-        };
+        if self.log.is_some() {
+            return self.write_log(text, self.json);
+        }
+        if self.json {
+            self.printer.json(text.trim_end_matches('\n'))
+        } else {
+            self.printer.print(text)
+        }
+    }
+
+    /// Whether lines go to a file.
+    pub(super) fn has_log(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// What went wrong, as text: to the log file where there is one, else to standard error.
+    pub(super) fn complain(&self, wrong: &Wrong) {
+        let text = stamped(&wrong.lines(), self.timestamps.as_deref(), clock::wall());
+        // Nobody is left to be told that the log cannot be written.
+        if self.log.is_none() || self.write_log(&text, false).is_err() {
+            self.printer.tell(text.trim_end_matches('\n'));
+        }
+    }
+
+    fn write_log(&self, text: &str, json: bool) -> io::Result<()> {
+        let Some(log) = &self.log else { return Ok(()) };
         // Whoever reads the file does so on a terminal.
-        let text = if self.json {
+        let text = if json {
             json_for_terminal(text)
         } else {
             for_terminal(text, false)
@@ -85,4 +94,16 @@ impl Output {
             .unwrap_or_else(PoisonError::into_inner)
             .write_all(text.as_bytes())
     }
+}
+
+/// Lines with their ends, each behind the time `at` where there is a format for it.
+pub(super) fn stamped(lines: &[String], format: Option<&str>, at: Nanos) -> String {
+    let stamp = format.map_or_else(String::new, |format| process::local_label(at, format));
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(&stamp);
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
 }

@@ -4,24 +4,37 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::os::fd::AsFd as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use linerate_engine::EngineError;
 use linerate_engine::auth::Verifier;
-use linerate_engine::server::{Server, ServerEvent, ServerLimits, ServerOptions, ServerOutput};
-use linerate_kernel::process;
+use linerate_engine::server::{
+    Cause, OwnReport, Server, ServerEvent, ServerLimits, ServerOptions, ServerOutput,
+};
+use linerate_kernel::thread::SignalFd;
+use linerate_kernel::{clock, process};
 use linerate_model::plan::Plan;
-use linerate_model::record::Role;
+use linerate_model::progress::Event;
+use linerate_model::record::{Outcome, Role, RunRecord};
 use linerate_model::units::Nanos;
-use linerate_report::iperf3::{IntervalRoom, Iperf3Settings, Json, Text, error_line};
+use linerate_report::iperf3::{ErrorCode, IntervalRoom, Iperf3Settings, Json, Text};
 
 use crate::action::Failure;
-use crate::iperf3_arguments::Iperf3Server;
+use crate::iperf3_arguments::{Iperf3Common, Iperf3Server};
 use crate::outlet::{self, Outlet};
 use crate::printer::Printer;
 use crate::signals;
 
-use super::output::Output;
-use super::{fail, granted, padding, read, settings, warn};
+use super::failure::{Wrong, signal_of};
+use super::output::{Output, stamped};
+use super::pidfile::Pidfile;
+use super::{STOPS, fail, granted, padding, read, refuse, settings, warn};
+
+/// `EINVAL`: what iperf3 says of a name that has no address.
+const INVALID: i32 = 22;
+/// The longest test where none was asked for: ten years.
+const UNBOUNDED: Nanos = Nanos::from_millis(315_360_000_000);
 
 /// What a stream of an interval takes in a JSON document that is kept for the end of its test, bytes.
 const INTERVAL_BYTES: u64 = 2048;
@@ -30,75 +43,104 @@ const INTERVAL_BYTES: u64 = 2048;
 pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failure> {
     let common = &request.common;
     warn(common, printer);
-    granted::bind_to_cpu(common, printer)?;
-    granted::check_keepalive(common, printer)?;
+    granted::bind_to_cpu(common)
+        .and_then(|()| granted::check_keepalive(common))
+        .map_err(|wrong| refuse(printer, &wrong.and_exiting()))?;
     let verifier = verifier(request, printer)?;
+    // Opened and resolved where the user is: a daemon is elsewhere.
+    let output = Output::open(common).map_err(|wrong| refuse(printer, &wrong.and_exiting()))?;
+    let pidfile = common.pidfile.as_deref().map(std::path::absolute);
     if request.daemon {
-        process::go_to_background()
-            .map_err(|error| fail(printer, &format!("unable to become a daemon: {error}")))?;
-    }
-    if let Some(path) = &common.pidfile {
-        std::fs::write(path, format!("{}\0", std::process::id())).map_err(|error| {
-            fail(
-                printer,
-                &format!("unable to write PID file {}: {error}", path.display()),
-            )
+        process::go_to_background().map_err(|error| {
+            let sentence = ErrorCode::DAEMON.sentence(error.raw_os_error().unwrap_or(0));
+            refuse(printer, &Wrong::error(sentence))
         })?;
     }
-    let signals = signals::take(&[&[signals::TERMINATE], &[signals::INTERRUPT]])?;
+    let pidfile = pidfile.transpose()?.as_deref().map(Pidfile::create);
+    let _pidfile = pidfile.transpose().map_err(|wrong| {
+        output.complain(&wrong);
+        Failure::Said
+    })?;
+    let stop = Arc::new(signals::take(&[&STOPS])?.remove(0));
     let settings = settings(Role::Server, common);
-    let options = ServerOptions {
+    let options = options(request, verifier, &settings, printer)?;
+    // An eighth of the memory of all tests.
+    let intervals_kept = usize::try_from(options.limits.memory.count() / 8 / INTERVAL_BYTES);
+    let intervals_kept = intervals_kept.unwrap_or(usize::MAX);
+    let output = Arc::new(output);
+    let errors = Outlet::of_errors(Printer::new())?;
+    let teller = Arc::new(Teller {
+        out: outlet(&output, &errors, common.json, &settings)?,
+        errors,
+        output,
+        settings,
+        json: common.json,
+        one_off: request.one_off,
         port: request.port,
-        bind: request
-            .bind
-            .as_deref()
-            .map(|name| address(name, printer))
-            .transpose()?,
+        room: IntervalRoom::new(intervals_kept),
+        tests: Mutex::default(),
+        stop: Arc::clone(&stop),
+        signal: OnceLock::new(),
+        told_stop: AtomicBool::new(false),
+    });
+    teller.version();
+    let tell = Arc::clone(&teller);
+    let served = Server::bind(options, Arc::new(move |event| tell.tell(event)))
+        .map_err(|error| {
+            let errno = match &error {
+                EngineError::Host { source, .. } => source.raw_os_error(),
+                _ => None,
+            };
+            let sentence = ErrorCode::LISTEN.sentence(errno.unwrap_or(0));
+            let wrong = Wrong::error(sentence).and_exiting();
+            if errno.is_some() {
+                wrong
+            } else {
+                wrong.and(error.to_string())
+            }
+        })
+        .and_then(|server| {
+            teller.listening(1);
+            let served = server.run(stop.as_fd(), stop.as_fd());
+            served.map_err(|error| Wrong::of_client(&error))
+        });
+    let end = match &served {
+        Ok(()) => teller.interruption(),
+        Err(wrong) => Some(wrong.clone()),
+    };
+    if let Some(wrong) = end {
+        teller.failed(&wrong);
+    }
+    teller.out.drain();
+    teller.errors.drain();
+    served.map_err(|_| Failure::Said)
+}
+
+fn options(
+    request: &Iperf3Server,
+    verifier: Option<Arc<Verifier>>,
+    settings: &Iperf3Settings,
+    printer: &Printer,
+) -> Result<ServerOptions, Failure> {
+    let bind = request.bind.as_deref().map(|name| address(name, printer));
+    Ok(ServerOptions {
+        port: request.port,
+        bind: bind.transpose()?,
         bind_device: request.bind_device.clone(),
         family: request.family,
         one_off: request.one_off,
         limits: limits(request),
         verifier,
         interval: request.interval_ns,
-        output: Some(server_output(settings.clone())),
+        output: Some(own_report(settings.clone(), &request.common)),
         grace: Nanos::ZERO,
-        send_timeout: common.send_timeout_ms.map(Nanos::from_millis),
-        receive_timeout: Some(Nanos::from_millis(common.receive_timeout_ms)),
-        file: common.file.clone(),
-        control_keepalive: common.control_keepalive,
+        send_timeout: request.common.send_timeout_ms.map(Nanos::from_millis),
+        receive_timeout: Some(Nanos::from_millis(request.common.receive_timeout_ms)),
+        file: request.common.file.clone(),
+        control_keepalive: request.common.control_keepalive,
         strict: true,
         ..ServerOptions::default()
-    };
-    // An eighth of the memory of all tests.
-    let intervals_kept = usize::try_from(options.limits.memory.count() / 8 / INTERVAL_BYTES);
-    let intervals_kept = intervals_kept.unwrap_or(usize::MAX);
-    let output = Arc::new(Output::open(common, printer)?);
-    let errors = Outlet::of_errors(Printer::new())?;
-    let teller = Arc::new(Teller {
-        out: outlet(&output, &errors, common.json, &settings)?,
-        output,
-        settings,
-        json: common.json,
-        port: request.port,
-        room: IntervalRoom::new(intervals_kept),
-        tests: Mutex::default(),
-    });
-    let tell = Arc::clone(&teller);
-    let server =
-        Server::bind(options, Arc::new(move |event| tell.tell(event))).map_err(|error| {
-            fail(
-                printer,
-                &format!("unable to start listener for connections: {error}"),
-            )
-        })?;
-    teller.listening(1);
-    let served = server.run(signals[0].as_fd(), signals[1].as_fd());
-    teller.out.drain();
-    errors.drain();
-    if let Some(path) = &common.pidfile {
-        drop(std::fs::remove_file(path));
-    }
-    served.map_err(|error| fail(printer, &error.to_string()))
+    })
 }
 
 /// What takes the lines of tests. The server serves whether or not they can be written.
@@ -131,24 +173,25 @@ fn outlet(
 }
 
 fn address(name: &str, printer: &Printer) -> Result<IpAddr, Failure> {
-    let found = (name, 0)
-        .to_socket_addrs()
-        .map_err(|error| fail(printer, &format!("cannot bind to '{name}': {error}")))?;
-    let first = found.map(|address| address.ip()).next();
-    first.ok_or_else(|| {
-        fail(
+    let refused = |reason: String| {
+        let wrong = Wrong::error(ErrorCode::LISTEN.sentence(INVALID)).and_exiting();
+        refuse(
             printer,
-            &format!("cannot bind to '{name}': it has no address"),
+            &wrong.and(format!("cannot bind to '{name}': {reason}")),
         )
-    })
+    };
+    let found = (name, 0).to_socket_addrs();
+    let mut found = found.map_err(|error| refused(error.to_string()))?;
+    let first = found.next().map(|address| address.ip());
+    first.ok_or_else(|| refused("it has no address".to_owned()))
 }
 
 fn limits(request: &Iperf3Server) -> ServerLimits {
     let seconds = |count: u32| Nanos::from_millis(u64::from(count) * 1000);
     let defaults = ServerLimits::default();
     ServerLimits {
-        // Where no bound was asked for, that of iperf3's own -t.
-        duration: seconds(request.max_duration_s.unwrap_or(86_400)),
+        // A test that runs until it is interrupted (-t 0) does so, too.
+        duration: request.max_duration_s.map_or(UNBOUNDED, seconds),
         refuses_endless: request.max_duration_s.is_some(),
         rate: request.bitrate_limit.map(|limit| limit.rate),
         rate_window: request
@@ -177,23 +220,44 @@ fn verifier(request: &Iperf3Server, printer: &Printer) -> Result<Option<Arc<Veri
     let skew = Some(u64::from(request.time_skew_threshold_s));
     let (verifier, warnings) = Verifier::new(&key, &users, padding(&request.common), skew)
         .map_err(|error| fail(printer, &error.to_string()))?;
-    for warning in warnings {
-        printer.tell(&format!("warning: {warning}"));
+    // iperf3 has no such warnings; programs take any line on standard error for a failure.
+    if request.common.verbose {
+        for warning in warnings {
+            printer.tell(&format!("warning: {warning}"));
+        }
     }
     Ok(Some(Arc::new(verifier)))
 }
 
-/// The text that a client gets for `--get-server-output`.
-fn server_output(settings: Iperf3Settings) -> ServerOutput {
+/// What a client gets for `--get-server-output`: what this server writes about its test, as text or as JSON.
+fn own_report(settings: Iperf3Settings, common: &Iperf3Common) -> ServerOutput {
+    let (json, timestamps) = (common.json, common.timestamps.clone());
     Arc::new(move |run, events| {
-        let mut text = Text::new(settings.clone(), Some(run.plan.clone()));
-        let mut lines: Vec<String> = text.begin();
-        for event in events {
-            lines.extend(text.event(event));
+        if json {
+            // The whole document, also where this server writes it in lines.
+            let settings = Iperf3Settings {
+                json_stream: false,
+                ..settings.clone()
+            };
+            let mut document = Json::new(settings, Some(run.plan.clone()));
+            for event in events {
+                document.event(event);
+            }
+            return OwnReport::Json(document.document(run));
         }
-        lines.extend(text.end(run));
-        lines.push(String::new());
-        lines.join("\n")
+        let mut shown = Text::new(settings.clone(), Some(run.plan.clone()));
+        let began = Nanos::from_millis(run.started_at_unix_ms);
+        let format = timestamps.as_deref();
+        let mut text = String::new();
+        for event in events {
+            let at = match event {
+                Event::Interval(interval) => began.plus(interval.to_ns),
+                _ => began,
+            };
+            text.push_str(&stamped(&shown.event(event), format, at));
+        }
+        text.push_str(&stamped(&shown.end(run), format, clock::wall()));
+        OwnReport::Text(text)
     })
 }
 
@@ -201,18 +265,40 @@ fn server_output(settings: Iperf3Settings) -> ServerOutput {
 struct Teller {
     output: Arc<Output>,
     out: Outlet,
+    errors: Outlet,
     settings: Iperf3Settings,
     json: bool,
+    one_off: bool,
     port: u16,
     /// For the intervals of all tests.
     room: IntervalRoom,
     tests: Mutex<HashMap<u64, (Text, Json)>>,
+    stop: Arc<SignalFd>,
+    /// What stopped this server, once somebody asked.
+    signal: OnceLock<Option<i32>>,
+    /// The document of a test said that this server was stopped.
+    told_stop: AtomicBool,
 }
 
 impl Teller {
+    /// With `-V`: version and system, before each time that it listens.
+    fn version(&self) {
+        if !self.json {
+            self.write(&Text::new(self.settings.clone(), None).begin());
+        }
+    }
+
     fn listening(&self, test: u64) {
         if !self.json {
             self.write(&Text::listening(self.port, test));
+        }
+    }
+
+    /// It listens for the next client, unless it serves one only.
+    fn next(&self, after: u64) {
+        if !self.one_off {
+            self.version();
+            self.listening(after + 1);
         }
     }
 
@@ -231,30 +317,94 @@ impl Teller {
                 });
                 self.write(&lines);
             }
-            ServerEvent::Finished { test, record } => {
-                let mut lines = self.shown(test, None, |text, json| {
-                    if self.json {
-                        json.end(&record)
-                    } else {
-                        text.end(&record)
-                    }
-                });
-                if let (Some(line), false) = (error_line(&record), self.json) {
-                    lines.push(line);
-                }
-                self.write(&lines);
-                self.forget(Some(test));
-                self.listening(test + 1);
+            ServerEvent::Finished {
+                test,
+                record,
+                cause,
+            } => self.finished(test, &record, cause),
+            ServerEvent::Refused {
+                test,
+                peer,
+                reason,
+                cause,
+            } => self.refused(test, cause, &format!("{peer}: {reason}")),
+        }
+    }
+
+    fn finished(&self, test: u64, record: &RunRecord, cause: Option<Cause>) {
+        let wrong = cause.map(|cause| {
+            let reason = match &record.outcome {
+                Outcome::Failed { error } => error.as_str(),
+                _ => "",
+            };
+            Wrong::at_server(cause, reason, self.signal(cause))
+        });
+        let lines = self.shown(test, None, |text, json| {
+            if !self.json {
+                return text.end(record);
             }
-            ServerEvent::Refused { test, peer, reason } => {
-                self.forget(test);
-                if self.json {
-                    let mut json = Json::new(self.settings.clone(), None);
-                    self.write(&json.failed(&format!("{peer}: {reason}")));
-                } else {
-                    self.write(&[format!("iperf3: error - {peer}: {reason}")]);
-                }
+            if let Some(wrong) = &wrong {
+                json.set_error(wrong.of_server());
             }
+            json.end(record)
+        });
+        self.write(&lines);
+        self.forget(Some(test));
+        if cause == Some(Cause::ServerStopped) {
+            self.told_stop.store(true, Ordering::Relaxed);
+            return;
+        }
+        if let (Some(wrong), false) = (&wrong, self.json) {
+            self.complain(wrong);
+        }
+        self.next(test);
+    }
+
+    fn refused(&self, test: Option<u64>, cause: Cause, reason: &str) {
+        self.forget(test);
+        match (test, cause) {
+            // The end of the server says it.
+            (_, Cause::ServerStopped) => {}
+            (Some(test), cause) => {
+                self.failed(&Wrong::at_server(cause, reason, None));
+                self.next(test);
+            }
+            // iperf3 says nothing of whom it turns away; it has fewer reasons to.
+            (None, _) => self.errors.say(format!("linerate: refused {reason}")),
+        }
+    }
+
+    /// The signal that stopped this server, which is taken from its descriptor only when all know that it came.
+    fn signal(&self, cause: Cause) -> Option<i32> {
+        (cause == Cause::ServerStopped)
+            .then(|| *self.signal.get_or_init(|| signal_of(&self.stop)))
+            .flatten()
+    }
+
+    /// What stopped this server, where no document says so.
+    fn interruption(&self) -> Option<Wrong> {
+        let signal = self.signal(Cause::ServerStopped)?;
+        let told = self.json && self.told_stop.load(Ordering::Relaxed);
+        (!told).then(|| Wrong::interrupted(Role::Server, Some(signal)))
+    }
+
+    /// What has no test to be shown with.
+    fn failed(&self, wrong: &Wrong) {
+        if self.json {
+            let mut json = Json::new(self.settings.clone(), None);
+            self.write(&json.failed(&wrong.of_server()));
+        } else {
+            self.complain(wrong);
+        }
+    }
+
+    /// To the log file, or else to standard error; no test waits for either.
+    fn complain(&self, wrong: &Wrong) {
+        let text = self.output.text(&wrong.lines());
+        if self.output.has_log() {
+            self.out.say(text);
+        } else {
+            self.errors.say(text.trim_end_matches('\n').to_owned());
         }
     }
 

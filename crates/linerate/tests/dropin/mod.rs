@@ -1,7 +1,11 @@
 //! The binary in iperf3's place: its options, its documents, its exit codes.
 
+mod differ;
+mod failures;
 mod files;
 mod granted;
+mod normal;
+mod program;
 mod wire;
 
 use std::collections::VecDeque;

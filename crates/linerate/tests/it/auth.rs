@@ -16,15 +16,15 @@ use crate::harness::{
 use crate::server::kept;
 
 /// A pair of keys and a user joe with the password `secret`.
-struct Keys {
+pub(crate) struct Keys {
     _folder: Folder,
     private: PathBuf,
-    public: PathBuf,
+    pub(crate) public: PathBuf,
     users: PathBuf,
 }
 
 impl Keys {
-    fn new(what: &str) -> Option<Self> {
+    pub(crate) fn new(what: &str) -> Option<Self> {
         if !has("openssl") {
             skipped(what, "openssl is not installed (apt-get install openssl)");
             return None;
@@ -73,7 +73,7 @@ impl Keys {
     }
 
     /// What a server is told.
-    fn of_server(&self) -> Vec<String> {
+    pub(crate) fn of_server(&self) -> Vec<String> {
         let path = |path: &PathBuf| path.to_str().unwrap().to_owned();
         vec![
             "--rsa-private-key-path".to_owned(),

@@ -1,0 +1,285 @@
+//! iperf3's errors: their numbers, which servers send to clients, and its sentences for them.
+
+/// The number of one of iperf3's errors (`iperf_api.h` of 3.21). A peer may send any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ErrorCode(pub i32);
+
+/// What iperf3 writes behind a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Behind {
+    Nothing,
+    /// A colon, and the text of errno where there is one.
+    Errno,
+}
+
+use Behind::{Errno, Nothing};
+
+/// The sentences of `iperf_strerror`, for all that can go wrong once the command line was accepted.
+const SENTENCES: [(i32, &str, Behind); 75] = [
+    (14, "unable to open -F file", Errno),
+    (17, "unable to open log file", Errno),
+    (18, "no SCTP support available", Nothing),
+    (
+        22,
+        "you must specify a username, password, and path to a valid RSA public key",
+        Nothing,
+    ),
+    (
+        23,
+        "you must specify a path to a valid RSA private key and a user credential file",
+        Nothing,
+    ),
+    (
+        27,
+        "total required bandwidth is larger than server limit",
+        Nothing,
+    ),
+    (35, "cannot access authorized users file", Nothing),
+    (
+        36,
+        "control connection Keepalive period should be larger than the full retry period (interval * count)",
+        Errno,
+    ),
+    (
+        37,
+        "client's requested duration exceeds the server's maximum permitted limit",
+        Nothing,
+    ),
+    (100, "unable to create a new test", Errno),
+    (101, "test initialization failed", Errno),
+    (102, "unable to start listener for connections", Errno),
+    (
+        103,
+        "unable to connect to server - server may have stopped running or use a different port, firewall issue, etc.",
+        Errno,
+    ),
+    (104, "unable to accept connection from client", Errno),
+    (105, "unable to send cookie to server", Errno),
+    (106, "unable to receive cookie at server", Errno),
+    (107, "unable to write to the control socket", Errno),
+    (108, "unable to read from the control socket", Errno),
+    (109, "control socket has closed unexpectedly", Nothing),
+    (
+        110,
+        "received an unknown control message (ensure other side is iperf3 and not iperf)",
+        Nothing,
+    ),
+    (
+        111,
+        "unable to send control message - port may not be available, the other side may have stopped running, etc.",
+        Errno,
+    ),
+    (
+        112,
+        "unable to receive control message - port may not be available, the other side may have stopped running, etc.",
+        Errno,
+    ),
+    (113, "unable to send parameters to server", Errno),
+    (114, "unable to receive parameters from client", Errno),
+    (115, "unable to package results", Errno),
+    (116, "unable to send results", Errno),
+    (117, "unable to receive results", Errno),
+    (118, "select failed", Errno),
+    (119, "the client has terminated", Nothing),
+    (120, "the server has terminated", Nothing),
+    (
+        121,
+        "the server is busy running a test. try again later",
+        Nothing,
+    ),
+    (122, "unable to set TCP/SCTP NODELAY", Errno),
+    (123, "unable to set TCP/SCTP MSS", Errno),
+    (124, "unable to set socket buffer size", Errno),
+    (125, "unable to set IP TOS", Errno),
+    (126, "unable to set IPv6 traffic class", Errno),
+    (127, "unable to set IPv6 flow label", Nothing),
+    (128, "unable to reuse address on socket", Errno),
+    (129, "unable to set socket to non-blocking", Errno),
+    (130, "unable to set socket window size", Errno),
+    (131, "protocol does not exist", Nothing),
+    (132, "unable to set CPU affinity", Errno),
+    (133, "unable to become a daemon", Errno),
+    (
+        134,
+        "unable to set TCP_CONGESTION: Supplied congestion control algorithm not supported on this host",
+        Nothing,
+    ),
+    (135, "unable to write PID file", Errno),
+    (136, "Unable to set/reset IPV6_V6ONLY", Errno),
+    (137, "unable to set SCTP_DISABLE_FRAGMENTS", Errno),
+    (138, "unable to set SCTP_INIT num of SCTP streams\n", Errno),
+    (140, "unable to set socket pacing", Errno),
+    (141, "socket buffer size not set correctly", Nothing),
+    (142, "test authorization failed", Nothing),
+    (
+        143,
+        "Unable to bind-to-device (check perror, maybe permissions?)",
+        Nothing,
+    ),
+    (144, "idle timeout for receiving data", Nothing),
+    (145, "unable to set IP Do-Not-Fragment flag", Nothing),
+    (
+        146,
+        "`<ip>%<dev>` is not supported as system does not support bind to device",
+        Nothing,
+    ),
+    (
+        147,
+        "host device name (ip%<dev>) is supported (and required) only for IPv6 link-local address",
+        Nothing,
+    ),
+    (148, "unable to set TCP USER_TIMEOUT", Errno),
+    (150, "unable to create thread", Errno),
+    (151, "unable to cancel thread", Errno),
+    (152, "unable to join thread", Errno),
+    (
+        155,
+        "unable to set socket keepalive (SO_KEEPALIVE) option",
+        Errno,
+    ),
+    (
+        156,
+        "unable to set socket keepalive TCP period (TCP_KEEPIDLE) option",
+        Errno,
+    ),
+    (
+        157,
+        "unable to set/get socket keepalive TCP retry interval (TCP_KEEPINTVL) option",
+        Errno,
+    ),
+    (
+        158,
+        "unable to set/get socket keepalive TCP number of retries (TCP_KEEPCNT) option",
+        Errno,
+    ),
+    (160, "server test duration expired", Errno),
+    (200, "unable to create a new stream", Errno),
+    (201, "unable to initialize stream", Errno),
+    (202, "unable to start stream listener", Errno),
+    (203, "unable to connect stream", Errno),
+    (204, "unable to accept stream connection", Errno),
+    (205, "unable to write to stream socket", Errno),
+    (206, "unable to read from stream socket", Errno),
+    (207, "stream socket has closed unexpectedly", Nothing),
+    (208, "stream has an invalid id", Nothing),
+    (300, "unable to create new timer", Errno),
+];
+
+impl ErrorCode {
+    /// `IEFILE`.
+    pub const FILE: Self = Self(14);
+    /// `IENOSCTP`.
+    pub const NO_SCTP: Self = Self(18);
+    /// `IECNTLKA`.
+    pub const KEEPALIVE_PERIOD: Self = Self(36);
+    /// `IESETFLOW`.
+    pub const FLOW_LABEL: Self = Self(127);
+    /// `IEAFFINITY`.
+    pub const AFFINITY: Self = Self(132);
+    /// `IESETBUF2`.
+    pub const BUFFERS: Self = Self(141);
+    /// `IESETCNTLKAINTERVAL`.
+    pub const KEEPALIVE_INTERVAL: Self = Self(157);
+    /// `IELOGFILE`.
+    pub const LOGFILE: Self = Self(17);
+    /// `IEINITTEST`.
+    pub const INIT: Self = Self(101);
+    /// `IELISTEN`.
+    pub const LISTEN: Self = Self(102);
+    /// `IECONNECT`.
+    pub const CONNECT: Self = Self(103);
+    /// `IECTRLCLOSE`.
+    pub const CONTROL_CLOSED: Self = Self(109);
+    /// `IEMESSAGE`.
+    pub const UNKNOWN_MESSAGE: Self = Self(110);
+    /// `IERECVMESSAGE`.
+    pub const RECEIVE_MESSAGE: Self = Self(112);
+    /// `IECLIENTTERM`.
+    pub const CLIENT_TERMINATED: Self = Self(119);
+    /// `IESERVERTERM`.
+    pub const SERVER_TERMINATED: Self = Self(120);
+    /// `IEACCESSDENIED`.
+    pub const BUSY: Self = Self(121);
+    /// `IEDAEMON`.
+    pub const DAEMON: Self = Self(133);
+    /// `IEPIDFILE`.
+    pub const PIDFILE: Self = Self(135);
+    /// `IEAUTHTEST`.
+    pub const NOT_AUTHENTICATED: Self = Self(142);
+    /// `IENOMSG`.
+    pub const IDLE: Self = Self(144);
+    /// `IESERVERTESTDURATIONEXPIRED`.
+    pub const EXPIRED: Self = Self(160);
+    /// `IESTREAMCONNECT`.
+    pub const STREAM_CONNECT: Self = Self(203);
+    /// `IESTREAMCLOSE`.
+    pub const STREAM_CLOSED: Self = Self(207);
+
+    /// iperf3's sentence, with the text of `errno` where iperf3 appends it; 0 = there is no errno.
+    pub fn sentence(self, errno: i32) -> String {
+        let known = SENTENCES.iter().find(|(code, ..)| *code == self.0);
+        let (text, behind) = match known {
+            Some((_, text, behind)) => ((*text).to_owned(), *behind),
+            None => (format!("int_errno={}", self.0), Errno),
+        };
+        match behind {
+            Nothing => text,
+            Errno => format!("{text}: {}", errno_text(errno)),
+        }
+    }
+}
+
+/// The C library's text for an error number: `Connection refused`. Empty for 0.
+pub fn errno_text(errno: i32) -> String {
+    if errno == 0 {
+        return String::new();
+    }
+    let text = std::io::Error::from_raw_os_error(errno).to_string();
+    let added = format!(" (os error {errno})");
+    text.strip_suffix(&added).unwrap_or(&text).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_those_of_iperf_strerror() {
+        for (code, errno, text) in [
+            (
+                ErrorCode::CONNECT,
+                111,
+                "unable to connect to server - server may have stopped running or use a different port, firewall issue, etc.: Connection refused",
+            ),
+            (
+                ErrorCode::LISTEN,
+                98,
+                "unable to start listener for connections: Address already in use",
+            ),
+            (
+                ErrorCode::BUSY,
+                0,
+                "the server is busy running a test. try again later",
+            ),
+            (
+                ErrorCode::CONTROL_CLOSED,
+                104,
+                "control socket has closed unexpectedly",
+            ),
+            // As iperf3 writes it: the colon stands, whether or not there is an errno.
+            (ErrorCode::EXPIRED, 0, "server test duration expired: "),
+            (
+                ErrorCode(9999),
+                2,
+                "int_errno=9999: No such file or directory",
+            ),
+        ] {
+            assert_eq!(code.sentence(errno), text);
+        }
+    }
+
+    #[test]
+    fn each_number_stands_once_and_in_order() {
+        assert!(SENTENCES.is_sorted_by(|one, next| one.0 < next.0));
+    }
+}

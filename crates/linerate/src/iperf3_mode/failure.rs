@@ -1,0 +1,330 @@
+//! What went wrong, in iperf3's words, and what linerate knows beyond them.
+
+use linerate_engine::EngineError;
+use linerate_engine::client::Ended;
+use linerate_engine::server::Cause;
+use linerate_kernel::thread::SignalFd;
+use linerate_model::record::{Outcome, Role};
+use linerate_report::iperf3::{ErrorCode, errno_text};
+
+use crate::signals::{HANGUP, INTERRUPT, TERMINATE};
+
+/// `ETIMEDOUT`, for waits that the engine itself gave up.
+const TIMED_OUT: i32 = 110;
+/// `EADDRNOTAVAIL`, for which the engine has words of its own.
+const ADDRESS_NOT_AVAILABLE: i32 = 99;
+/// `IESETCONGESTION`.
+const CONGESTION: ErrorCode = ErrorCode(134);
+/// `EAI_NONAME`'s text: the standard library does not hand the resolver's code on.
+const NO_NAME: &str = "Name or service not known";
+
+/// Why a run did not end as planned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wrong {
+    /// iperf3's sentence: what the `error` key says.
+    pub(super) sentence: String,
+    /// Lines of text before it, without `iperf3: `.
+    before: Option<String>,
+    /// Whether iperf3 calls it an error: it writes `error - ` then.
+    is_error: bool,
+    /// What linerate knows beyond it.
+    beyond: Option<String>,
+    /// Whether iperf3's server says that it exits.
+    exits: bool,
+}
+
+impl Wrong {
+    /// An error of iperf3's table.
+    pub(super) fn error(sentence: String) -> Self {
+        Self {
+            sentence,
+            before: None,
+            is_error: true,
+            beyond: None,
+            exits: false,
+        }
+    }
+
+    /// What iperf3 says without calling it an error.
+    pub(super) fn plain(sentence: String) -> Self {
+        Self {
+            is_error: false,
+            ..Self::error(sentence)
+        }
+    }
+
+    /// An error that the kernel gave.
+    pub(super) fn of_kernel(code: ErrorCode, error: &std::io::Error) -> Self {
+        Self::error(code.sentence(error.raw_os_error().unwrap_or(0)))
+    }
+
+    /// With a line of iperf3's before it.
+    pub(super) fn preceded_by(self, before: String) -> Self {
+        Self {
+            before: Some(before),
+            ..self
+        }
+    }
+
+    /// With a sentence of ours behind it.
+    pub(super) fn and(self, beyond: String) -> Self {
+        Self {
+            beyond: Some(beyond),
+            ..self
+        }
+    }
+
+    /// With the word of a server that exits for it.
+    pub(super) fn and_exiting(self) -> Self {
+        Self {
+            exits: true,
+            ..self
+        }
+    }
+
+    /// What the `error` key of a server's document says: a server writes the mark there, too.
+    pub(super) fn of_server(&self) -> String {
+        format!("{}{}", self.mark(), self.sentence)
+    }
+
+    const fn mark(&self) -> &'static str {
+        if self.is_error { "error - " } else { "" }
+    }
+
+    /// This end was stopped by a signal, or by the engine's caller where there is none.
+    pub(super) fn interrupted(role: Role, signal: Option<i32>) -> Self {
+        let code = match role {
+            Role::Client => ErrorCode::CLIENT_TERMINATED,
+            Role::Server => ErrorCode::SERVER_TERMINATED,
+        };
+        let by = signal.map_or_else(String::new, |number| {
+            format!(" by signal {}({number})", signal_text(number))
+        });
+        Self::plain(format!("interrupt - {}{by}", code.sentence(0)))
+    }
+
+    /// Before a client's streams ran, or while they did.
+    pub(super) fn of_client(error: &EngineError) -> Self {
+        let errno = |source: &std::io::Error| match source.raw_os_error() {
+            Some(errno) => errno,
+            None => match source.kind() {
+                std::io::ErrorKind::TimedOut => TIMED_OUT,
+                std::io::ErrorKind::AddrNotAvailable => ADDRESS_NOT_AVAILABLE,
+                _ => 0,
+            },
+        };
+        let (code, errno) = match error {
+            EngineError::Connect { source, .. } if was_answered(source) => {
+                (ErrorCode::RECEIVE_MESSAGE, errno(source))
+            }
+            EngineError::Connect { source, .. } => (ErrorCode::CONNECT, errno(source)),
+            EngineError::Resolve { .. } => {
+                let sentence = ErrorCode::CONNECT.sentence(0) + NO_NAME;
+                return Self::error(sentence).and(error.to_string());
+            }
+            EngineError::Busy { .. } => (ErrorCode::BUSY, 0),
+            EngineError::Refused { code: 0, .. } => (ErrorCode::SERVER_TERMINATED, 0),
+            EngineError::Refused { code, errno, .. } => (ErrorCode(*code), *errno),
+            EngineError::Protocol { .. } => (ErrorCode::UNKNOWN_MESSAGE, 0),
+            EngineError::Control { source, .. }
+                if source.kind() == std::io::ErrorKind::ConnectionAborted =>
+            {
+                (ErrorCode::CONTROL_CLOSED, 0)
+            }
+            EngineError::Control { source, .. } => (ErrorCode::RECEIVE_MESSAGE, errno(source)),
+            // Of all that is set on a stream, only a congestion control can be one that is not found.
+            EngineError::Stream { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                (CONGESTION, 0)
+            }
+            EngineError::Stream { source, .. } => (ErrorCode::STREAM_CONNECT, errno(source)),
+            EngineError::Idle { .. } => (ErrorCode::IDLE, 0),
+            EngineError::File { source, .. } => (ErrorCode::FILE, errno(source)),
+            EngineError::Buffers { .. } => (ErrorCode::BUFFERS, 0),
+            EngineError::FlowLabel { .. } => (ErrorCode::FLOW_LABEL, 0),
+            EngineError::Host { source, .. } => (ErrorCode::INIT, errno(source)),
+            _ => return Self::error(error.to_string()),
+        };
+        let sentence = code.sentence(errno);
+        let said_all = match error {
+            EngineError::Connect { source, .. } => {
+                source.kind() == std::io::ErrorKind::ConnectionRefused
+            }
+            EngineError::Busy { .. } | EngineError::Refused { code: 0, .. } => true,
+            _ => false,
+        };
+        Self {
+            before: server_error(error),
+            beyond: (!said_all).then(|| error.to_string()),
+            ..Self::error(sentence)
+        }
+    }
+
+    /// A client's test that has a record; `None` = it completed.
+    pub(super) fn of_ended(ended: &Ended, signal: Option<i32>) -> Option<Self> {
+        match &ended.record.outcome {
+            Outcome::Completed => None,
+            Outcome::Interrupted => Some(Self::interrupted(Role::Client, signal)),
+            Outcome::PeerInterrupted => Some(Self::error(ErrorCode::SERVER_TERMINATED.sentence(0))),
+            Outcome::Failed { error } => Some(match &ended.failure {
+                Some(failure) => Self::of_client(failure).and(error.to_string()),
+                None => Self::error(ErrorCode::STREAM_CLOSED.sentence(0)).and(error.to_string()),
+            }),
+        }
+    }
+
+    /// At a server. `reason` is ours.
+    pub(super) fn at_server(cause: Cause, reason: &str, signal: Option<i32>) -> Self {
+        let wrong = match cause {
+            Cause::ClientStopped => {
+                return Self::plain(ErrorCode::CLIENT_TERMINATED.sentence(0));
+            }
+            Cause::ServerStopped => return Self::interrupted(Role::Server, signal),
+            Cause::ClientClosed => {
+                return Self::plain("the client has unexpectedly closed the connection".to_owned());
+            }
+            Cause::Code(code) if ErrorCode(code) == ErrorCode::EXPIRED => Self::error(
+                "server test duration expired - test is terminated by the server".to_owned(),
+            ),
+            Cause::Code(code) => Self::error(ErrorCode(code).sentence(0)),
+            Cause::System(code, errno) => Self::error(ErrorCode(code).sentence(errno)),
+            Cause::Control(errno) => {
+                Self::error(ErrorCode::RECEIVE_MESSAGE.sentence(errno.unwrap_or(0)))
+            }
+            Cause::ClientSilent => Self::error(ErrorCode::RECEIVE_MESSAGE.sentence(TIMED_OUT)),
+            Cause::NotUnderstood => Self::error(ErrorCode::UNKNOWN_MESSAGE.sentence(0)),
+            Cause::TurnedAway => Self::error(ErrorCode::BUSY.sentence(0)),
+            Cause::Host => Self::error(ErrorCode::INIT.sentence(0)),
+        };
+        wrong.and(reason.to_owned())
+    }
+
+    /// The lines for standard error or the log, iperf3's first.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let before = self.before.iter().map(|text| format!("iperf3: {text}"));
+        let sentence = format!("iperf3: {}{}", self.mark(), self.sentence);
+        let exits = self.exits.then(|| "iperf3: exiting".to_owned());
+        let beyond = self.beyond.iter().map(|text| format!("linerate: {text}"));
+        before
+            .chain([sentence])
+            .chain(exits)
+            .chain(beyond)
+            .collect()
+    }
+}
+
+/// A connection that was accepted and then reset: iperf3 fails at its first read.
+fn was_answered(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        std::io::ErrorKind::ConnectionReset
+            | std::io::ErrorKind::BrokenPipe
+            | std::io::ErrorKind::NotConnected
+    )
+}
+
+/// iperf3 repeats what a server sends as its error.
+fn server_error(error: &EngineError) -> Option<String> {
+    let EngineError::Refused {
+        code: code @ 1..,
+        errno,
+        ..
+    } = error
+    else {
+        return None;
+    };
+    let sentence = ErrorCode(*code).sentence(*errno);
+    Some(if *errno > 0 {
+        format!("SERVER ERROR - {sentence}, errno: {}", errno_text(*errno))
+    } else {
+        format!("SERVER ERROR - {sentence}")
+    })
+}
+
+/// The signal that stopped this process, taken from its descriptor.
+pub(super) fn signal_of(fd: &SignalFd) -> Option<i32> {
+    fd.read().ok().flatten()
+}
+
+/// As `strsignal`, of the signals that are taken.
+fn signal_text(number: i32) -> &'static str {
+    match number {
+        HANGUP => "Hangup",
+        INTERRUPT => "Interrupt",
+        TERMINATE => "Terminated",
+        _ => "Unknown signal",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    fn control(source: io::Error) -> EngineError {
+        EngineError::Control {
+            address: "192.0.2.1:5201".to_owned(),
+            doing: "the test ran",
+            source,
+        }
+    }
+
+    #[test]
+    fn a_clients_errors_are_iperf3s_and_the_rest_is_on_another_line() {
+        let connect = |errno| EngineError::Connect {
+            address: "192.0.2.1:5201".parse().unwrap(),
+            source: io::Error::from_raw_os_error(errno),
+        };
+        let refused = EngineError::Refused {
+            address: "192.0.2.1:5201".to_owned(),
+            reason: "ours".to_owned(),
+            code: 37,
+            errno: 0,
+        };
+        let closed = control(io::Error::new(io::ErrorKind::ConnectionAborted, "closed"));
+        let unconnected = "unable to connect to server - server may have stopped running or use a different port, firewall issue, etc.: ";
+        for (error, sentence, lines) in [
+            (connect(111), format!("{unconnected}Connection refused"), 1),
+            (connect(113), format!("{unconnected}No route to host"), 2),
+            (
+                refused,
+                "client's requested duration exceeds the server's maximum permitted limit"
+                    .to_owned(),
+                3,
+            ),
+            (
+                EngineError::Connect {
+                    address: "192.0.2.1:5201".parse().unwrap(),
+                    source: io::Error::new(io::ErrorKind::AddrNotAvailable, "ours"),
+                },
+                format!("{unconnected}Cannot assign requested address"),
+                2,
+            ),
+            (
+                closed,
+                "control socket has closed unexpectedly".to_owned(),
+                2,
+            ),
+        ] {
+            let wrong = Wrong::of_client(&error);
+            assert_eq!(wrong.sentence, sentence);
+            let written = wrong.lines();
+            assert_eq!(written.len(), lines, "{written:?}");
+            assert!(
+                written.contains(&format!("iperf3: error - {sentence}")),
+                "{written:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn who_stops_a_test_is_named_as_iperf3_does() {
+        let wrong = Wrong::interrupted(Role::Client, Some(HANGUP));
+        assert_eq!(
+            wrong.lines(),
+            ["iperf3: interrupt - the client has terminated by signal Hangup(1)"]
+        );
+        let gone = Wrong::at_server(Cause::ClientStopped, "", None);
+        assert_eq!(gone.lines(), ["iperf3: the client has terminated"]);
+    }
+}
