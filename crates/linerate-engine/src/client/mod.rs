@@ -611,18 +611,16 @@ impl<'a> Session<'a> {
                 Ok(Turn::Woken(0)) => return Ending::Interrupted,
                 Ok(Turn::Woken(_)) => gate.hear(),
                 Ok(Turn::TimedOut) => {}
-                Ok(Turn::Event(ClientEvent::ServerTerminated)) => return Ending::PeerInterrupted,
-                Ok(Turn::Event(ClientEvent::ServerError { code, errno })) => {
-                    let reason = format!("the server gave up: {}", refusal(code, errno));
-                    let error = Some(self.refused(code, errno));
-                    return Ending::Failed(Missed::Failed(reason, error));
-                }
                 Ok(Turn::Event(ClientEvent::Received(told))) => {
                     if let Some(watch) = &mut watch {
                         watch.hear(clock::monotonic(), &told);
                     }
                 }
-                Ok(Turn::Event(event)) => self.hear_finishing(event),
+                Ok(Turn::Event(event)) => {
+                    if let Some(ending) = self.hear_while_running(event) {
+                        return ending;
+                    }
+                }
                 Err(error) => {
                     return Ending::Failed(self.link_error(error, "the test ran").into());
                 }
@@ -640,6 +638,22 @@ impl<'a> Session<'a> {
     /// What wakes who waits for the server at the end: the user, where he does not wait either.
     fn impatience(&self) -> Option<BorrowedFd<'a>> {
         self.options.leave_at_once.then_some(self.stop)
+    }
+
+    /// What a server says before the end of the test: it ends the test where it is its last word.
+    fn hear_while_running(&mut self, event: ClientEvent) -> Option<Ending> {
+        match event {
+            ClientEvent::ServerTerminated => Some(Ending::PeerInterrupted),
+            ClientEvent::ServerError { code, errno } => {
+                let reason = format!("the server gave up: {}", refusal(code, errno));
+                let error = Some(self.refused(code, errno));
+                Some(Ending::Failed(Missed::Failed(reason, error)))
+            }
+            event => {
+                self.hear_finishing(event);
+                None
+            }
+        }
     }
 
     fn hear_finishing(&mut self, event: ClientEvent) {
@@ -710,10 +724,9 @@ impl<'a> Session<'a> {
     /// says more.
     fn why_all_ended(&mut self) -> Ending {
         match self.link.turn(&[], clock::monotonic().plus(LAST_WORD)) {
-            Ok(Turn::Event(ClientEvent::ServerTerminated)) => Ending::PeerInterrupted,
-            Ok(Turn::Event(ClientEvent::ServerError { code, errno })) => {
-                Ending::Failed(self.refused(code, errno).into())
-            }
+            Ok(Turn::Event(event)) => self
+                .hear_while_running(event)
+                .unwrap_or(Ending::StreamsEnded),
             Ok(_) => Ending::StreamsEnded,
             Err(error) => Ending::Failed(self.link_error(error, "the test ran").into()),
         }
@@ -742,7 +755,12 @@ impl<'a> Session<'a> {
                     return self.leave();
                 }
                 Ok(Turn::TimedOut) => break,
-                Ok(Turn::Event(event)) => self.hear_finishing(event),
+                Ok(Turn::Event(event)) => {
+                    if let Some(ended) = self.hear_while_running(event) {
+                        self.gate.cut();
+                        return ended;
+                    }
+                }
                 Err(error) => {
                     self.gate.cut();
                     return Ending::Failed(self.link_error(error, "draining").into());

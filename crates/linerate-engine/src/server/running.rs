@@ -94,6 +94,7 @@ impl<'a> Session<'a> {
         drop(self.link.flush());
         let start = running.gate.open();
         self.tell(&Event::Started);
+        running.keep(Event::Started);
         let mut intervals = Intervals::new(&running.plan, start, running.streams.len());
         let ending = self.follow(running, start, &mut intervals);
         self.tell(&Event::Ending);

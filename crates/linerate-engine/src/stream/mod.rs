@@ -22,6 +22,7 @@ use linerate_model::progress::StreamOpened;
 use linerate_model::record::{Flow, StreamRecord};
 use linerate_model::units::{BitRate, Nanos};
 use linerate_wire::extension::{Finishing, FinishingStream};
+use linerate_wire::pacing::Pacer;
 
 pub(crate) use udp_receive::buffer_bytes as udp_receive_bytes;
 
@@ -48,6 +49,22 @@ pub(crate) fn prompt(end: End) -> Nanos {
         End::Bytes(_) | End::Blocks(_) => u64::MAX,
     };
     Nanos((span / 500).clamp(2_000_000, 20_000_000))
+}
+
+/// So much lateness of a thread is made good; what is older, after a stall, is given up.
+const PACER_DEBT: Nanos = Nanos::from_millis(20);
+/// To a stock peer, which expects the average that its own senders keep.
+const PACER_DEBT_TO_STOCK: Nanos = Nanos::from_millis(1000);
+
+/// The pacer of a sender, where a rate was asked for.
+fn pacer(context: &StreamContext) -> Option<Pacer> {
+    context.plan.rate_bps.map(|rate| {
+        if context.peer_extended {
+            Pacer::gentle(rate, PACER_DEBT)
+        } else {
+            Pacer::new(rate, PACER_DEBT_TO_STOCK)
+        }
+    })
 }
 
 /// What a stream's thread is given.

@@ -12,7 +12,6 @@ use linerate_model::plan::{DEFAULT_TCP_BLOCK, End, Plan};
 use linerate_model::record::ZerocopyCounts;
 use linerate_model::tcp_info::TcpFacts;
 use linerate_model::units::Nanos;
-use linerate_wire::pacing::Pacer;
 
 use crate::buffer;
 use crate::gate::FileEnd;
@@ -20,15 +19,12 @@ use crate::stream_file::{Filled, Source};
 
 use super::recorder::Recorder;
 use super::{
-    DRAIN_BOUND, STALL_BOUND, STOCK_DRAIN_BOUND, StreamContext, StreamResult, StreamSocket, prompt,
+    DRAIN_BOUND, STALL_BOUND, STOCK_DRAIN_BOUND, StreamContext, StreamResult, StreamSocket, pacer,
+    prompt,
 };
 
 /// A paced stream writes at most this much of its time at once.
 const PACED_WRITE: Nanos = Nanos::from_millis(1);
-/// So much lateness of the thread is made good; what is older, after a stall, is given up.
-const PACER_DEBT: Nanos = Nanos::from_millis(20);
-/// Towards a stock peer, as its own sender keeps the average whatever happens.
-const PACER_DEBT_TO_STOCK: Nanos = Nanos::from_millis(1000);
 
 /// What the pipes of all streams may hold together, bytes, if each stream's 256 KiB let them: a quarter of what an ordinary
 /// user's may.
@@ -275,12 +271,7 @@ fn pump(
     way: &mut Way<'_>,
 ) -> bool {
     let chunk = chunk(context).min(buffer::LENGTH as u64);
-    let debt = if context.peer_extended {
-        PACER_DEBT
-    } else {
-        PACER_DEBT_TO_STOCK
-    };
-    let mut pacer = context.plan.rate_bps.map(|rate| Pacer::gentle(rate, debt));
+    let mut pacer = pacer(context);
     let (mut claimed, mut claimed_while_omitting) = (0_u64, false);
     let (mut full, mut begun) = (false, false);
     let mut copying = Copying::new(&context.plan, context.file.is_some(), recorder);

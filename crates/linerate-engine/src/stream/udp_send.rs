@@ -18,14 +18,12 @@ use crate::buffer;
 use crate::live::LiveUdp;
 
 use super::recorder::{Recorder, UdpSample};
-use super::{DRAIN_BOUND, StreamContext, StreamResult, StreamSocket};
+use super::{DRAIN_BOUND, StreamContext, StreamResult, StreamSocket, pacer};
 
 /// The kernel segments at most this many datagrams of one call (`UDP_MAX_SEGMENTS`, Linux 4.18).
 const MOST_SEGMENTS: usize = 64;
 /// And at most this many bytes.
 const MOST_BYTES: usize = 65_507;
-/// So much lateness of the thread is made good; what is older, after a stall, is given up.
-const PACER_DEBT: Nanos = Nanos::from_millis(20);
 /// Traffic of this time goes at once, so that milliseconds get the same: a sender of 1 Gbit/s took 32 % of a core so, and 36 %
 /// where it was 125 µs, which varied as much.
 const EVEN: Nanos = Nanos(143_000);
@@ -108,7 +106,7 @@ impl Sender {
                 handshake_repeats: context.handshake_repeats,
                 ..UdpCounts::default()
             },
-            pacer: rate.map(|rate| Pacer::gentle(rate, PACER_DEBT)),
+            pacer: pacer(context),
         }
     }
 

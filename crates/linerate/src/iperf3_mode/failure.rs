@@ -1,5 +1,7 @@
 //! What went wrong, in iperf3's words, and what linerate knows beyond them.
 
+use std::io::{self, ErrorKind};
+
 use linerate_engine::EngineError;
 use linerate_engine::client::Ended;
 use linerate_engine::server::Cause;
@@ -11,8 +13,6 @@ use crate::signals::{HANGUP, INTERRUPT, TERMINATE};
 
 /// `ETIMEDOUT`, for waits that the engine itself gave up.
 const TIMED_OUT: i32 = 110;
-/// `EADDRNOTAVAIL`, for which the engine has words of its own.
-const ADDRESS_NOT_AVAILABLE: i32 = 99;
 /// `IESETCONGESTION`.
 const CONGESTION: ErrorCode = ErrorCode(134);
 /// `EAI_NONAME`'s text: the standard library does not hand the resolver's code on.
@@ -55,7 +55,7 @@ impl Wrong {
 
     /// An error that the kernel gave.
     pub(super) fn of_kernel(code: ErrorCode, error: &std::io::Error) -> Self {
-        Self::error(code.sentence(error.raw_os_error().unwrap_or(0)))
+        Self::error(code.sentence(errno_of(error)))
     }
 
     /// With a line of iperf3's before it.
@@ -105,19 +105,11 @@ impl Wrong {
 
     /// Before a client's streams ran, or while they did.
     pub(super) fn of_client(error: &EngineError) -> Self {
-        let errno = |source: &std::io::Error| match source.raw_os_error() {
-            Some(errno) => errno,
-            None => match source.kind() {
-                std::io::ErrorKind::TimedOut => TIMED_OUT,
-                std::io::ErrorKind::AddrNotAvailable => ADDRESS_NOT_AVAILABLE,
-                _ => 0,
-            },
-        };
         let (code, errno) = match error {
             EngineError::Connect { source, .. } if was_answered(source) => {
-                (ErrorCode::RECEIVE_MESSAGE, errno(source))
+                (ErrorCode::RECEIVE_MESSAGE, errno_of(source))
             }
-            EngineError::Connect { source, .. } => (ErrorCode::CONNECT, errno(source)),
+            EngineError::Connect { source, .. } => (ErrorCode::CONNECT, errno_of(source)),
             EngineError::Resolve { .. } => {
                 let sentence = ErrorCode::CONNECT.sentence(0) + NO_NAME;
                 return Self::error(sentence).and(error.to_string());
@@ -127,28 +119,26 @@ impl Wrong {
             EngineError::Refused { code, errno, .. } => (ErrorCode(*code), *errno),
             EngineError::Protocol { .. } => (ErrorCode::UNKNOWN_MESSAGE, 0),
             EngineError::Control { source, .. }
-                if source.kind() == std::io::ErrorKind::ConnectionAborted =>
+                if source.kind() == ErrorKind::ConnectionAborted =>
             {
                 (ErrorCode::CONTROL_CLOSED, 0)
             }
-            EngineError::Control { source, .. } => (ErrorCode::RECEIVE_MESSAGE, errno(source)),
+            EngineError::Control { source, .. } => (ErrorCode::RECEIVE_MESSAGE, errno_of(source)),
             // Of all that is set on a stream, only a congestion control can be one that is not found.
-            EngineError::Stream { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            EngineError::Stream { source, .. } if source.kind() == ErrorKind::NotFound => {
                 (CONGESTION, 0)
             }
-            EngineError::Stream { source, .. } => (ErrorCode::STREAM_CONNECT, errno(source)),
+            EngineError::Stream { source, .. } => (ErrorCode::STREAM_CONNECT, errno_of(source)),
             EngineError::Idle { .. } => (ErrorCode::IDLE, 0),
-            EngineError::File { source, .. } => (ErrorCode::FILE, errno(source)),
+            EngineError::File { source, .. } => (ErrorCode::FILE, errno_of(source)),
             EngineError::Buffers { .. } => (ErrorCode::BUFFERS, 0),
             EngineError::FlowLabel { .. } => (ErrorCode::FLOW_LABEL, 0),
-            EngineError::Host { source, .. } => (ErrorCode::INIT, errno(source)),
+            EngineError::Host { source, .. } => (ErrorCode::INIT, errno_of(source)),
             _ => return Self::error(error.to_string()),
         };
         let sentence = code.sentence(errno);
         let said_all = match error {
-            EngineError::Connect { source, .. } => {
-                source.kind() == std::io::ErrorKind::ConnectionRefused
-            }
+            EngineError::Connect { source, .. } => source.kind() == ErrorKind::ConnectionRefused,
             EngineError::Busy { .. } | EngineError::Refused { code: 0, .. } => true,
             _ => false,
         };
@@ -213,13 +203,26 @@ impl Wrong {
 }
 
 /// A connection that was accepted and then reset: iperf3 fails at its first read.
-fn was_answered(error: &std::io::Error) -> bool {
+fn was_answered(error: &io::Error) -> bool {
     matches!(
         error.kind(),
-        std::io::ErrorKind::ConnectionReset
-            | std::io::ErrorKind::BrokenPipe
-            | std::io::ErrorKind::NotConnected
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::NotConnected
     )
+}
+
+/// The kernel's number, where the engine put its own text to an error as well; 0 where there is none.
+fn errno_of(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(match error.kind() {
+        ErrorKind::PermissionDenied => 13,
+        ErrorKind::AddrInUse => 98,
+        ErrorKind::AddrNotAvailable => 99,
+        ErrorKind::NetworkUnreachable => 101,
+        ErrorKind::ConnectionReset => 104,
+        ErrorKind::TimedOut => TIMED_OUT,
+        ErrorKind::ConnectionRefused => 111,
+        ErrorKind::HostUnreachable => 113,
+        _ => 0,
+    })
 }
 
 /// iperf3 repeats what a server sends as its error.
@@ -257,8 +260,6 @@ fn signal_text(number: i32) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
     fn control(source: io::Error) -> EngineError {
@@ -281,11 +282,19 @@ mod tests {
             code: 37,
             errno: 0,
         };
-        let closed = control(io::Error::new(io::ErrorKind::ConnectionAborted, "closed"));
+        let closed = control(io::Error::new(ErrorKind::ConnectionAborted, "closed"));
         let unconnected = "unable to connect to server - server may have stopped running or use a different port, firewall issue, etc.: ";
         for (error, sentence, lines) in [
             (connect(111), format!("{unconnected}Connection refused"), 1),
             (connect(113), format!("{unconnected}No route to host"), 2),
+            (
+                EngineError::Connect {
+                    address: "192.0.2.1:5201".parse().unwrap(),
+                    source: io::Error::new(ErrorKind::AddrNotAvailable, "ours (-B)"),
+                },
+                format!("{unconnected}Cannot assign requested address"),
+                2,
+            ),
             (
                 refused,
                 "client's requested duration exceeds the server's maximum permitted limit"

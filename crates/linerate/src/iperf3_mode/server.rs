@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::os::fd::AsFd as _;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use linerate_engine::EngineError;
@@ -82,6 +82,7 @@ pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failu
         stop: Arc::clone(&stop),
         signal: OnceLock::new(),
         told_stop: AtomicBool::new(false),
+        listened: AtomicU64::new(0),
     });
     teller.version();
     let tell = Arc::clone(&teller);
@@ -100,7 +101,7 @@ pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failu
             }
         })
         .and_then(|server| {
-            teller.listening(1);
+            teller.listening();
             let served = server.run(stop.as_fd(), stop.as_fd());
             served.map_err(|error| Wrong::of_client(&error))
         });
@@ -278,6 +279,8 @@ struct Teller {
     signal: OnceLock<Option<i32>>,
     /// The document of a test said that this server was stopped.
     told_stop: AtomicBool,
+    /// How often it said that it listens: iperf3 counts its tests so.
+    listened: AtomicU64,
 }
 
 impl Teller {
@@ -288,17 +291,18 @@ impl Teller {
         }
     }
 
-    fn listening(&self, test: u64) {
+    fn listening(&self) {
+        let test = self.listened.fetch_add(1, Ordering::Relaxed) + 1;
         if !self.json {
             self.write(&Text::listening(self.port, test));
         }
     }
 
     /// It listens for the next client, unless it serves one only.
-    fn next(&self, after: u64) {
+    fn next(&self) {
         if !self.one_off {
             self.version();
-            self.listening(after + 1);
+            self.listening();
         }
     }
 
@@ -357,7 +361,7 @@ impl Teller {
         if let (Some(wrong), false) = (&wrong, self.json) {
             self.complain(wrong);
         }
-        self.next(test);
+        self.next();
     }
 
     fn refused(&self, test: Option<u64>, cause: Cause, reason: &str) {
@@ -365,9 +369,9 @@ impl Teller {
         match (test, cause) {
             // The end of the server says it.
             (_, Cause::ServerStopped) => {}
-            (Some(test), cause) => {
+            (Some(_), cause) => {
                 self.failed(&Wrong::at_server(cause, reason, None));
-                self.next(test);
+                self.next();
             }
             // iperf3 says nothing of whom it turns away; it has fewer reasons to.
             (None, _) => self.errors.say(format!("linerate: refused {reason}")),
