@@ -63,6 +63,7 @@ pub(crate) use precision::TOLD_EVERY;
 
 /// What a client is told beside the plan.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "an option each")]
 pub struct ClientOptions {
     /// How it names itself.
     pub software: Software,
