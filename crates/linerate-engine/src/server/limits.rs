@@ -25,8 +25,10 @@ pub(crate) const BUFFERS: i32 = 141;
 pub(crate) const NOTHING_RECEIVED: i32 = 144;
 pub(crate) const STREAM_LISTENER: i32 = 202;
 
-/// What a test's thread, messages and counters of the host take, bytes.
+/// What a test's thread, messages, counters of the host and a short answer take, bytes.
 const TEST_BYTES: usize = 384 << 10;
+/// A short half of a record, bytes; that of a second with four streams has 20 KiB.
+pub(super) const ANSWER_BYTES: usize = 64 << 10;
 /// What a stream's thread takes, with its first samples, bytes: it reads into 32 KiB.
 const TCP_STREAM_BYTES: usize = 128 << 10;
 /// Of UDP it has a window of a million datagrams, and what it receives into.

@@ -23,7 +23,7 @@ use crate::intervals::Intervals;
 use crate::results;
 use crate::stream::{self, StreamHandle};
 
-use super::limits::{EXPIRED, FILE, NOTHING_RECEIVED, RATE_TOO_HIGH};
+use super::limits::{ANSWER_BYTES, EXPIRED, FILE, NOTHING_RECEIVED, RATE_TOO_HIGH};
 use super::session::{ANSWER_AGAIN, PATIENCE, Refusal, Session};
 use super::telling::Telling;
 use super::{Cause, Held, OwnReport, Shared};
@@ -297,7 +297,8 @@ impl<'a> Session<'a> {
         let full = json_bytes(half);
         let most = wanted.min(shared.options.limits.record_bytes());
         let mut held = shared.hold(full.min(most));
-        let json = if full <= held.bytes {
+        // A short one is part of what its test was admitted with.
+        let json = if full <= held.bytes || full <= ANSWER_BYTES.min(wanted) {
             to_json(half, full)
         } else {
             // One at a time: a copy with fewer samples takes memory as well. Whoever needs none does not wait.

@@ -188,18 +188,18 @@ impl Draft {
         const PORTS: &str = "port number must be between 1 and 65535 inclusive";
         const DURATIONS: &str = "test duration valid values are 0 to 86400 seconds";
         match found.spelling.meaning {
-            Meaning::Port => self.plan.port = self.whole(found, 1, 65_535, PORTS)?,
+            Meaning::Port => self.plan.port = whole(found, 1, 65_535, PORTS)?,
             Meaning::ClientPort => {
-                self.plan.client_port = Some(self.whole(found, 1, 65_535, PORTS)?);
+                self.plan.client_port = Some(whole(found, 1, 65_535, PORTS)?);
             }
             Meaning::Parallel => {
                 let refusal = "invalid number of parallel streams (min = 1, max = 128)";
-                self.plan.streams = self.whole(found, 1, 128, refusal)?;
+                self.plan.streams = whole(found, 1, 128, refusal)?;
             }
             Meaning::Time => {
                 // `-t inf`: what is no number is a 0 to iperf3.
                 let seconds: u32 = match values::whole(&found.text()) {
-                    Some(_) => self.whole(found, 0, MAX_TIME, DURATIONS)?,
+                    Some(_) => whole(found, 0, MAX_TIME, DURATIONS)?,
                     None => 0,
                 };
                 self.plan.end = End::TimeNs(seconds_ns(seconds));
@@ -208,10 +208,10 @@ impl Draft {
             }
             Meaning::Omit => {
                 let refusal = "bogus value for --omit (maximum = 600 seconds)";
-                self.plan.omit_ns = seconds_ns(self.whole(found, 0, 600, refusal)?);
+                self.plan.omit_ns = seconds_ns(whole(found, 0, 600, refusal)?);
             }
             Meaning::MaximumSegmentSize => {
-                let mss: u16 = self.whole(
+                let mss: u16 = whole(
                     found,
                     0,
                     32_767,
@@ -220,26 +220,25 @@ impl Draft {
                 self.plan.mss_bytes = Some(mss).filter(|mss| *mss > 0);
             }
             Meaning::ServerMaxDuration => {
-                let seconds: u32 = self.whole(found, 0, MAX_TIME, DURATIONS)?;
+                let seconds: u32 = whole(found, 0, MAX_TIME, DURATIONS)?;
                 self.server.max_duration_s = Some(seconds).filter(|seconds| *seconds > 0);
             }
             Meaning::IdleTimeout => {
                 let refusal = "idle timeout parameter is not positive or larger than allowed limit";
-                self.server.idle_timeout_s = Some(self.whole(found, 1, MAX_TIME, refusal)?);
+                self.server.idle_timeout_s = Some(whole(found, 1, MAX_TIME, refusal)?);
             }
             Meaning::TimeSkewThreshold => {
                 let refusal = "skew threshold must be a positive number";
-                self.skew_threshold = Some(self.whole(found, 1, i64::from(u32::MAX), refusal)?);
+                self.skew_threshold = Some(whole(found, 1, i64::from(u32::MAX), refusal)?);
             }
             Meaning::ReceiveTimeout => {
                 let refusal = "receive timeout value is incorrect or not in range";
-                self.common.receive_timeout_ms =
-                    self.whole(found, 100, MAX_TIME * 1000, refusal)?;
+                self.common.receive_timeout_ms = whole(found, 100, MAX_TIME * 1000, refusal)?;
                 self.receive_timeout_given = true;
             }
             Meaning::SendTimeout => {
                 let refusal = "send timeout value is incorrect or not in range";
-                let timeout: u64 = self.whole(found, 0, MAX_TIME * 1000, refusal)?;
+                let timeout: u64 = whole(found, 0, MAX_TIME * 1000, refusal)?;
                 self.common.send_timeout_ms = Some(timeout).filter(|timeout| *timeout > 0);
             }
             _ => return self.take_amount(found),
@@ -249,21 +248,21 @@ impl Draft {
 
     fn take_amount(&mut self, found: &Found) -> Result<(), Error> {
         match found.spelling.meaning {
-            Meaning::Bytes => self.bytes = self.amount(found, &found.text(), 1024)?,
-            Meaning::SctpStreams => drop(self.amount(found, &found.text(), 1024)?),
-            Meaning::BlockCount => self.blocks = self.amount(found, &found.text(), 1024)?,
+            Meaning::Bytes => self.bytes = amount(found, &found.text(), 1024)?,
+            Meaning::SctpStreams => drop(amount(found, &found.text(), 1024)?),
+            Meaning::BlockCount => self.blocks = amount(found, &found.text(), 1024)?,
             Meaning::Length => {
-                self.length = Some(self.amount(found, &found.text(), 1024)?).filter(|l| *l > 0);
+                self.length = Some(amount(found, &found.text(), 1024)?).filter(|l| *l > 0);
             }
             Meaning::PacingTimer => {
-                self.client.pacing_timer_us = self.amount(found, &found.text(), 1024)?;
+                self.client.pacing_timer_us = amount(found, &found.text(), 1024)?;
             }
             Meaning::ConnectTimeout => {
                 self.plan.connect_timeout_ns =
-                    Nanos::from_millis(self.amount(found, &found.text(), 1024)?);
+                    Nanos::from_millis(amount(found, &found.text(), 1024)?);
             }
             Meaning::Window => {
-                let bytes = self.amount(found, &found.text(), 1024)?;
+                let bytes = amount(found, &found.text(), 1024)?;
                 if bytes > 512 << 20 {
                     return Err(
                         found.refuse("socket buffer size too large (maximum = 536870912 bytes)")
@@ -272,7 +271,7 @@ impl Draft {
                 self.plan.window_bytes = Some(Bytes(bytes)).filter(|bytes| bytes.count() > 0);
             }
             Meaning::FqRate => {
-                let rate = self.amount(found, &found.text(), 1000)?;
+                let rate = amount(found, &found.text(), 1000)?;
                 self.plan.kernel_pacing_bps = Some(BitRate(rate)).filter(|_| rate > 0);
             }
             Meaning::Bitrate => self.take_bitrate(found)?,
@@ -337,7 +336,7 @@ impl Draft {
             self.client.burst =
                 Some(count.ok_or_else(|| found.refuse("invalid burst count (maximum = 1000)"))?);
         }
-        self.rate = Some(self.amount(found, rate, 1000)?);
+        self.rate = Some(amount(found, rate, 1000)?);
         Ok(())
     }
 
@@ -353,7 +352,7 @@ impl Draft {
                     found.refuse("invalid time interval for calculating average data rate")
                 })?,
         };
-        let rate = BitRate(self.amount(found, rate, 1000)?);
+        let rate = BitRate(amount(found, rate, 1000)?);
         let limit = BitrateLimit {
             rate,
             averaged_over: Nanos::from_secs_f64(seconds),
@@ -375,27 +374,6 @@ impl Draft {
             Nanos::from_secs_f64(number)
         };
         Ok(())
-    }
-
-    /// A whole number between two bounds; iperf3's refusal otherwise.
-    fn whole<T: TryFrom<i64>>(
-        &mut self,
-        found: &Found,
-        low: i64,
-        high: i64,
-        refusal: &str,
-    ) -> Result<T, Error> {
-        let text = found.text();
-        let leading = values::whole(&text).filter(|leading| (low..=high).contains(&leading.number));
-        let number = leading.ok_or_else(|| found.refuse(refusal))?.number;
-        T::try_from(number).map_err(|_| found.refuse(refusal))
-    }
-
-    fn amount(&mut self, found: &Found, text: &str, base: u32) -> Result<u64, Error> {
-        let refusal = || found.refuse(format!("invalid unit value or suffix: '{text}'"));
-        values::amount(text, base)
-            .map(|leading| leading.number)
-            .ok_or_else(refusal)
     }
 
     fn become_side(&mut self, side: Side, found: &Found) -> Result<(), Error> {
@@ -421,6 +399,21 @@ impl Draft {
         self.plan.direction = direction;
         Ok(())
     }
+}
+
+/// A whole number between two bounds; iperf3's refusal otherwise.
+fn whole<T: TryFrom<i64>>(found: &Found, low: i64, high: i64, refusal: &str) -> Result<T, Error> {
+    let text = found.text();
+    let leading = values::whole(&text).filter(|leading| (low..=high).contains(&leading.number));
+    let number = leading.ok_or_else(|| found.refuse(refusal))?.number;
+    T::try_from(number).map_err(|_| found.refuse(refusal))
+}
+
+fn amount(found: &Found, text: &str, base: u32) -> Result<u64, Error> {
+    let refusal = || found.refuse(format!("invalid unit value or suffix: '{text}'"));
+    values::amount(text, base)
+        .map(|leading| leading.number)
+        .ok_or_else(refusal)
 }
 
 /// `host%device`; a link-local IPv6 address keeps its zone.

@@ -1,5 +1,5 @@
 //! What a program sees of ours as of iperf3: sentences of errors, signals, the server's words, files, names. What ref
-//! wrote was captured from iperf3 3.21+, and is compared with the newest iperf3 where IPERF3_NEW names one.
+//! wrote was captured from iperf3 3.21+, and is compared with the newest iperf3 where `IPERF3_NEW` names one.
 
 use std::io::Read as _;
 use std::net::TcpListener;
@@ -22,9 +22,12 @@ const SIGNALS: [(&str, &str); 3] = [
     ("HUP", "Hangup(1)"),
 ];
 
+/// Starts a program anew.
+type Program = Box<dyn Fn() -> Command>;
+
 /// A program and whose it is: ours, and the newest iperf3 where there is one, of which the same is asserted.
-fn programs(what: &str) -> Vec<(&'static str, Box<dyn Fn() -> Command>)> {
-    let mut all: Vec<(&str, Box<dyn Fn() -> Command>)> = vec![("ours", Box::new(ours))];
+fn programs(what: &str) -> Vec<(&'static str, Program)> {
+    let mut all: Vec<(&str, Program)> = vec![("ours", Box::new(ours))];
     if let Some(binary) = newest(what) {
         all.push(("the newest", Box::new(move || Command::new(&binary))));
     }
