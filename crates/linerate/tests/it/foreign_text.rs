@@ -318,7 +318,7 @@ fn a_clients_texts_reach_no_terminal_of_a_server() {
         other.send(HOSTILE.as_bytes());
         assert!(other.is_closed_within(Duration::from_secs(20)));
         let told = |server: &Server| {
-            let out = server.process.out();
+            let out = server.process.out() + &server.process.error();
             out.matches("refused").count() + out.matches("error").count()
         };
         assert!(
