@@ -141,9 +141,9 @@ impl<'a> Session<'a> {
             if let Some(received) = telling.take(now, &running.streams).filter(|_| self.extended)
                 // A client that does not read is not told more.
                 && !matches!(self.link.flush(), Ok(true))
-                && let Err(error) = self.link.machine.send_received(received)
             {
-                return error.into();
+                // Refused where the client's end of the test has come with what was heard last, and is heard next.
+                drop(self.link.machine.send_received(received));
             }
             running.answer_stock_clients(now, start);
             let gate = Arc::clone(&running.gate);
