@@ -10,7 +10,7 @@ use linerate_kernel::{clock, socket, tcp};
 use linerate_model::plan::Protocol;
 use linerate_model::record::{CpuUse, StreamRecord, UdpCounts};
 use linerate_model::series::Series;
-use linerate_model::tcp_info::{FIELDS, Field, TcpFacts};
+use linerate_model::tcp_info::{FIELDS, Field, TcpFacts, TcpInfo};
 use linerate_model::units::Nanos;
 use socket2::{SockAddr, SockRef};
 
@@ -76,6 +76,8 @@ pub(super) struct Recorder<'a> {
     omitted_bytes: u64,
     store: SampleStore,
     fields: Vec<&'static Field>,
+    /// MPTCP: what the first subflow reported last before it was closed.
+    subflow: Option<TcpInfo>,
     /// The sample that is being taken, kept for its memory.
     values: Vec<u64>,
     shown: Nanos,
@@ -118,6 +120,7 @@ impl<'a> Recorder<'a> {
             store: SampleStore::new(names, context.plan.sample_ns, &context.pool),
             values: Vec::with_capacity(fields.len().max(UDP_COLUMNS.len())),
             fields,
+            subflow: None,
             shown: Nanos::ZERO,
             finishing: false,
             schedstat: File::open("/proc/thread-self/schedstat").ok(),
@@ -188,6 +191,19 @@ impl<'a> Recorder<'a> {
         now >= self.deadline()
     }
 
+    /// What the kernel knows of the connection. A closed subflow of MPTCP has forgotten its counters: its last report stays.
+    fn info(&mut self, fd: BorrowedFd<'_>) -> Option<TcpInfo> {
+        let info = tcp::info(fd).ok();
+        if !self.context.plan.mptcp {
+            return info;
+        }
+        let open = |info: &TcpInfo| TcpFacts::from(info).state != Some(CLOSE);
+        if let Some(info) = info.filter(open) {
+            self.subflow = Some(info);
+        }
+        self.subflow.clone()
+    }
+
     /// Takes a TCP sample and marks the end of the omitted part.
     pub(super) fn tick_tcp(&mut self, now: Nanos, fd: BorrowedFd<'_>) {
         let began = clock::thread_cpu();
@@ -196,7 +212,7 @@ impl<'a> Recorder<'a> {
         } else {
             tcp::unread(fd).unwrap_or(0)
         };
-        let info = tcp::info(fd).ok();
+        let info = self.info(fd);
         self.values.clear();
         if let Some(info) = &info {
             let values = self
@@ -353,9 +369,9 @@ impl<'a> Recorder<'a> {
         let fd = stream.as_fd();
         self.finishing = true;
         self.tick_tcp(clock::monotonic(), fd);
-        let facts = tcp::info(fd).ok().as_ref().map(TcpFacts::from);
+        let facts = self.info(fd).as_ref().map(TcpFacts::from);
         let facts = if self.context.plan.mptcp {
-            facts.map(of_a_subflow)
+            facts.as_ref().map(of_a_subflow)
         } else {
             facts
         };
@@ -430,8 +446,11 @@ impl<'a> Recorder<'a> {
     }
 }
 
+/// `TCP_CLOSE`, as `TCP_INFO` has it.
+const CLOSE: u64 = 7;
+
 /// Those of [`OF_A_SUBFLOW`].
-fn of_a_subflow(facts: TcpFacts) -> TcpFacts {
+fn of_a_subflow(facts: &TcpFacts) -> TcpFacts {
     TcpFacts {
         snd_mss_bytes: facts.snd_mss_bytes,
         pmtu_bytes: facts.pmtu_bytes,

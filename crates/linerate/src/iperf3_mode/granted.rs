@@ -85,13 +85,18 @@ pub(super) fn check_keepalive(
     Ok(told.then_some(line).into_iter().collect())
 }
 
+/// iperf3's number of a server's refusal of the buffers that were asked for.
+const BUFFERS: i32 = 141;
+
 /// iperf3's sentence where it has one.
 pub(super) fn sentence(error: &EngineError) -> String {
     match error {
         EngineError::File { source, .. } => {
             format!("unable to open -F file: {}", kernel_text(source))
         }
-        EngineError::Buffers { .. } => "socket buffer size not set correctly".to_owned(),
+        EngineError::Buffers { .. } | EngineError::Refused { code: BUFFERS, .. } => {
+            "socket buffer size not set correctly".to_owned()
+        }
         EngineError::FlowLabel { .. } => "unable to set IPv6 flow label".to_owned(),
         other => other.to_string(),
     }
