@@ -59,8 +59,9 @@ fn keepalive_that_is_too_short_is_refused_as_iperf3_does() {
         return;
     };
     let server = Server::stock(&mut Command::new(&binary));
+    // The second is found out by the system's own times, after connecting.
     for words in ["--cntl-ka=15/5/3", "--cntl-ka=10"] {
-        let port = server.free().port;
+        let port = server.port;
         let refused = |command| {
             let done = run(&mut client(command, "127.0.0.1", port, words), LONG).expect(1);
             let lines = done.error.lines();
@@ -71,8 +72,6 @@ fn keepalive_that_is_too_short_is_refused_as_iperf3_does() {
         assert_eq!(ours[0], theirs[0], "{words}");
         if words == "--cntl-ka=10" {
             assert_eq!(ours, theirs, "{words}");
-            // It had connected.
-            break;
         }
     }
 }
@@ -97,14 +96,14 @@ fn a_receiver_gives_up_after_its_timeout() {
     let gave_up = || far.process.out().contains(text) || far.process.error().contains(text);
     assert!(wait_until(Duration::from_secs(20), gave_up));
     near.signal("CONT");
-    near.wait(Duration::from_secs(60)).expect(1);
+    near.wait(Duration::from_mins(1)).expect(1);
     // A client whose server does.
     let far = Server::iperf3(&mut ours());
     let words = "-R -t 80 -b 1M --rcv-timeout 1000";
     let near = start(&mut client(ours(), "127.0.0.1", far.port, words));
     far.tells("connected to", 1);
     far.process.signal("STOP");
-    let done = near.wait(Duration::from_secs(60));
+    let done = near.wait(Duration::from_mins(1));
     far.process.signal("CONT");
     let done = done.expect(1);
     assert!(done.error.contains(text), "{}", done.error);
@@ -120,10 +119,11 @@ fn a_sender_gives_up_what_stays_unacknowledged() {
     let far = start(&mut hosts.b.linerate(&format!("iperf3 -s -p {port}")));
     let listens = || far.out().contains("Server listening");
     assert!(wait_until(Duration::from_secs(20), listens));
-    let words = format!("iperf3 -c {B} -p {port} -t 80 -i 0.2 --snd-timeout 800");
+    let words = format!("iperf3 -c {B} -p {port} -t 80 -i 0.2 --snd-timeout 3000");
     let near = start(&mut hosts.a.linerate(&words));
     let runs = || far.out().contains("connected to");
-    assert!(wait_until(Duration::from_secs(20), runs));
+    let running = wait_until(Duration::from_secs(40), runs);
+    assert!(running, "{}{}{}", far.out(), near.out(), near.error());
     hosts.b.ip("link set b0 down");
     // Without the option the keepalive of the control connection ends it after 20 s.
     let done = near.wait(Duration::from_secs(15)).expect(1);
