@@ -8,6 +8,7 @@ mod pidfile;
 mod server;
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
@@ -15,6 +16,7 @@ use linerate_engine::EngineError;
 use linerate_engine::auth::{Credentials, Padding};
 use linerate_engine::client::{self, ClientOptions, DatagramFit};
 use linerate_kernel::host;
+use linerate_model::plan::Plan;
 use linerate_model::progress::Event;
 use linerate_model::record::{Outcome, Role, RunRecord};
 use linerate_report::iperf3::{Iperf3Settings, Json, Text};
@@ -174,6 +176,9 @@ fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> 
     output.lines(&keepalive)?;
     let mut lost = None;
     let run = client::run_to_end(&request.plan, &options, stop.as_fd(), &mut |event| {
+        if let Event::Connected { control, .. } = event {
+            shown.connected(&request.plan, options.fit_datagrams, &control.remote);
+        }
         if let Err(error) = output.lines(&shown.event(event)) {
             lost.get_or_insert(error);
         }
@@ -220,6 +225,18 @@ impl Shown {
         match self {
             Self::Text(text) => text.begin(),
             Self::Json(_) => Vec::new(),
+        }
+    }
+
+    /// The length of datagrams is known since the server's address is.
+    fn connected(&mut self, plan: &Plan, how: Option<DatagramFit>, server: &str) {
+        let Ok(server) = server.parse::<SocketAddr>() else {
+            return;
+        };
+        let plan = client::fit(plan, how, server.ip());
+        match self {
+            Self::Text(text) => text.set_plan(&plan),
+            Self::Json(json) => json.set_plan(&plan),
         }
     }
 

@@ -155,8 +155,9 @@ pub fn run_to_end(
     Ok(session.conclude(ending, intervals))
 }
 
-/// The plan with datagrams that fit the way to the server.
-fn fit(plan: &Plan, how: Option<DatagramFit>, server: IpAddr) -> Plan {
+/// The plan with datagrams that fit the interface towards the server, as a test with [`ClientOptions::fit_datagrams`]
+/// has it; unchanged for TCP, and where the interface or its MTU is not known.
+pub fn fit(plan: &Plan, how: Option<DatagramFit>, server: IpAddr) -> Plan {
     let mut plan = plan.clone();
     let (Some(how), Protocol::Udp) = (how, plan.protocol) else {
         return plan;

@@ -91,32 +91,33 @@ fn a_file_goes_between_our_ends_and_stock_ones() {
             drop(std::fs::remove_file(&sink));
             let (client_file, server_file) = (folder.file(client_file), folder.file(server_file));
             for (our_client, name) in [(true, "our client"), (false, "our server")] {
-                let (near, far) = if our_client {
-                    (ours(), theirs())
-                } else {
-                    (theirs(), ours())
-                };
-                let server = Server::stock(&mut with_file(far, &server_file));
-                let near = client(near, "127.0.0.1", server.free().port, words);
-                run(&mut with_file(near, &client_file), LONG).expect(0);
-                drop(server);
-                let got = std::fs::read(&sink).unwrap();
-                assert!(
-                    sent.starts_with(&got),
-                    "{name} and {binary} {words}: another file of {} bytes",
+                let transferred = || {
+                    let (near, far) = if our_client {
+                        (ours(), theirs())
+                    } else {
+                        (theirs(), ours())
+                    };
+                    let server = Server::iperf3(&mut with_file(far, &server_file));
+                    let near = client(near, "127.0.0.1", server.port, words);
+                    run(&mut with_file(near, &client_file), LONG).expect(0);
+                    drop(server);
+                    let got = std::fs::read(&sink).unwrap();
+                    assert!(
+                        sent.starts_with(&got),
+                        "{name} and {binary} {words}: another file of {} bytes",
+                        got.len()
+                    );
                     got.len()
-                );
-                // A stock receiver may leave what did not come in a whole block before the end.
-                let our_receiver = our_client == words.starts_with("-R");
-                let least = if our_receiver {
-                    sent.len()
+                };
+                // A stock receiver leaves what it has not read at the end: little, unless the machine is busy.
+                let (tries, least) = if our_client == words.starts_with("-R") {
+                    (1, sent.len())
                 } else {
-                    sent.len() - 8 * BLOCK
+                    (5, sent.len() - 8 * BLOCK)
                 };
                 assert!(
-                    got.len() >= least,
-                    "{name} and {binary} {words}: {} of {} bytes",
-                    got.len(),
+                    (0..tries).any(|_| transferred() >= least),
+                    "{name} and {binary} {words}: never {least} of {} bytes",
                     sent.len()
                 );
             }

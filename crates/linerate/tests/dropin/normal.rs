@@ -20,7 +20,7 @@ pub(super) struct Reading {
 }
 
 /// Keys of documents that came after iperf3 3.12.
-const NEWER: [&str; 8] = [
+pub(super) const NEWER: [&str; 8] = [
     "timemillisecs",
     "fq_rate",
     "bidir",
