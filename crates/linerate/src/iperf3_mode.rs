@@ -14,7 +14,7 @@ use std::path::Path;
 use linerate_engine::EngineError;
 use linerate_engine::auth::{Credentials, Padding};
 use linerate_engine::client::{self, ClientOptions, DatagramFit};
-use linerate_kernel::host;
+use linerate_kernel::{clock, host, process};
 use linerate_model::progress::Event;
 use linerate_model::record::{Outcome, Role, RunRecord};
 use linerate_report::iperf3::{Iperf3Settings, Json, Text};
@@ -36,7 +36,10 @@ const STOPS: [i32; 3] = [signals::HANGUP, signals::INTERRUPT, signals::TERMINATE
 pub(crate) fn run(arguments: Vec<OsString>, printer: &mut Printer) -> Result<(), Failure> {
     match iperf3_arguments::parse(arguments) {
         Err(error) => {
-            printer.tell(error.report().trim_end());
+            let stamp = error
+                .timestamps()
+                .map(|format| process::local_label(clock::wall(), format));
+            printer.tell(error.report(&stamp.unwrap_or_default()).trim_end());
             Err(Failure::Said)
         }
         Ok(Iperf3Action::Help) => Ok(printer.print(&iperf3_arguments::help_text())?),
