@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use linerate_model::plan::PlanError;
 use linerate_wire::error::ProtocolError;
+use linerate_wire::frame::Unread;
 
 /// Why a test could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +67,18 @@ pub enum EngineError {
         doing: &'static str,
         /// Why.
         source: io::Error,
+    },
+    /// The server's results could not be read.
+    #[error("cannot read the results of {address}: {reason}")]
+    Results {
+        /// The server.
+        address: String,
+        /// Why.
+        reason: String,
+        /// The kernel's errno where the connection failed, 0 where it did not.
+        errno: i32,
+        /// What came of them, where not all of them came.
+        unread: Option<Unread>,
     },
     /// A data stream could not be opened.
     #[error("cannot open data stream {id} to {address}: {source}")]

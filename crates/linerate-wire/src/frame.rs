@@ -15,6 +15,15 @@ pub fn encode(payload: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// How much of a frame had come when it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unread {
+    /// The length that the peer announced, bytes; absent where not all of its four bytes came.
+    pub announced: Option<u32>,
+    /// Bytes of the payload that came; of the length, where it is not known.
+    pub received: usize,
+}
+
 /// Puts one frame together from pieces of any size.
 ///
 /// The announced length is checked against the bound before anything is stored, and memory grows
@@ -78,6 +87,19 @@ impl Decoder {
                 length: u64::from(announced),
                 bound: u64::try_from(self.bound).unwrap_or(u64::MAX),
             }),
+        }
+    }
+
+    /// How much of the frame has come.
+    pub(crate) fn unread(&self) -> Unread {
+        let is_known = self.length_seen == LENGTH_BYTES;
+        Unread {
+            announced: is_known.then(|| u32::from_be_bytes(self.length)),
+            received: if is_known {
+                self.payload.len()
+            } else {
+                self.length_seen
+            },
         }
     }
 

@@ -21,24 +21,22 @@ pub(crate) struct Bounds {
 }
 
 /// Parses one JSON object inside `bounds`. Bytes that are no UTF-8 (a title in Latin-1) are
-/// replaced, NUL and space at the end are dropped: neither disturbs a stock peer.
+/// replaced, and what follows the object is ignored: neither disturbs a stock peer.
 pub(crate) fn object(
     message: &'static str,
     bytes: &[u8],
     bounds: Bounds,
 ) -> Result<Map<String, Value>, ProtocolError> {
     let fail = |reason: PlainText| ProtocolError::Json { message, reason };
-    let end = bytes
-        .iter()
-        .rposition(|b| !matches!(b, 0 | b' ' | b'\t' | b'\r' | b'\n'));
-    let text: Cow<'_, str> = String::from_utf8_lossy(&bytes[..end.map_or(0, |last| last + 1)]);
+    let text: Cow<'_, str> = String::from_utf8_lossy(bytes);
     check_bounds(text.as_bytes(), bounds).map_err(|reason| fail(reason.into()))?;
-    match serde_json::from_str(&text) {
-        Ok(Value::Object(map)) => Ok(map),
-        Ok(other) => Err(fail(
+    match serde_json::Deserializer::from_str(&text).into_iter().next() {
+        Some(Ok(Value::Object(map))) => Ok(map),
+        Some(Ok(other)) => Err(fail(
             format!("{} instead of an object", kind(&other)).into(),
         )),
-        Err(error) => Err(fail(beginning(&error.to_string(), 200))),
+        Some(Err(error)) => Err(fail(beginning(&error.to_string(), 200))),
+        None => Err(fail("they are empty".into())),
     }
 }
 
@@ -289,12 +287,15 @@ mod tests {
             depth: 2,
             values: 3,
         };
-        assert!(object("x", b"{\"a\":1}\0\n", bounds).is_ok());
+        for end in ["\0\n", " trailing", "{}", "}]"] {
+            let text = format!("{{\"a\":1}}{end}");
+            assert_eq!(object("x", text.as_bytes(), bounds).unwrap()["a"], 1);
+        }
         assert_eq!(
             object("x", b"{\"a\":\"\xe9\"}", bounds).unwrap()["a"],
             "\u{fffd}"
         );
-        for wrong in [&b""[..], b"\0\0", b"[]", b"5", b"{", b"{}x", b"null"] {
+        for wrong in [&b""[..], b"\0\0", b"[]", b"5", b"{", b"x{}", b"null"] {
             assert!(object("x", wrong, bounds).is_err());
         }
     }

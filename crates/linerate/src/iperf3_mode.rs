@@ -14,11 +14,11 @@ use std::path::Path;
 
 use linerate_engine::EngineError;
 use linerate_engine::auth::{Credentials, Padding};
-use linerate_engine::client::{self, ClientOptions, DatagramFit};
-use linerate_kernel::host;
+use linerate_engine::client::{self, ClientOptions, DatagramFit, Ended};
+use linerate_kernel::{clock, host, process};
 use linerate_model::plan::Plan;
 use linerate_model::progress::Event;
-use linerate_model::record::{Outcome, Role, RunRecord};
+use linerate_model::record::{Outcome, Role};
 use linerate_report::iperf3::{Iperf3Settings, Json, Text};
 
 use crate::action::Failure;
@@ -38,7 +38,10 @@ const STOPS: [i32; 3] = [signals::HANGUP, signals::INTERRUPT, signals::TERMINATE
 pub(crate) fn run(arguments: Vec<OsString>, printer: &mut Printer) -> Result<(), Failure> {
     match iperf3_arguments::parse(arguments) {
         Err(error) => {
-            printer.tell(error.report().trim_end());
+            let stamp = error
+                .timestamps()
+                .map(|format| process::local_label(clock::wall(), format));
+            printer.tell(error.report(&stamp.unwrap_or_default()).trim_end());
             Err(Failure::Said)
         }
         Ok(Iperf3Action::Help) => Ok(printer.print(&iperf3_arguments::help_text())?),
@@ -186,7 +189,10 @@ fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> 
     match run {
         Ok(ended) => {
             let wrong = Wrong::of_ended(&ended, signal_of(&stop));
-            output.lines(&shown.end(&ended.record, wrong.as_ref()))?;
+            if let Some(warning) = wrong.as_ref().and_then(Wrong::warning) {
+                printer.tell(&format!("warning: {warning}"));
+            }
+            output.lines(&shown.end(&ended, wrong.as_ref()))?;
             if let (Some(wrong), false) = (wrong, common.json) {
                 output.complain(&wrong);
             }
@@ -198,8 +204,7 @@ fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> 
         }
         Err(EngineError::StoppedEarly) => {
             let wrong = Wrong::interrupted(Role::Client, signal_of(&stop));
-            drop(shown.failed(&wrong, &output));
-            Ok(())
+            Ok(shown.stopped_early(&wrong, &output)?)
         }
         Err(error) => shown.failed(&Wrong::of_client(&error), &output),
     }
@@ -247,15 +252,36 @@ impl Shown {
         }
     }
 
-    fn end(&mut self, record: &RunRecord, wrong: Option<&Wrong>) -> Vec<String> {
+    /// As iperf3 has it, a test that broke off has no summary; one that its file ended says what of it went over.
+    fn end(&mut self, ended: &Ended, wrong: Option<&Wrong>) -> Vec<String> {
+        let record = &ended.record;
+        let broke_off = matches!(record.outcome, Outcome::Failed { .. })
+            && !matches!(ended.failure, Some(EngineError::File { .. }));
         match self {
+            Self::Text(_) if broke_off => Vec::new(),
             Self::Text(text) => text.end(record),
             Self::Json(json) => {
-                if let Some(wrong) = wrong {
-                    json.set_error(wrong.sentence.clone());
+                let error = wrong.map(|wrong| wrong.sentence.as_str());
+                if broke_off {
+                    return json.failed(error);
+                }
+                if let Some(error) = error {
+                    json.set_error(error.to_owned());
                 }
                 json.end(record)
             }
+        }
+    }
+
+    /// A test that was stopped before its streams ran.
+    fn stopped_early(&mut self, wrong: &Wrong, output: &Output) -> std::io::Result<()> {
+        match self {
+            Self::Text(text) => {
+                output.lines(&text.stopped_early())?;
+                output.complain(wrong);
+                Ok(())
+            }
+            Self::Json(json) => output.lines(&json.stopped_early(&wrong.sentence)),
         }
     }
 
@@ -263,7 +289,7 @@ impl Shown {
     fn failed(&mut self, wrong: &Wrong, output: &Output) -> Result<(), Failure> {
         match self {
             Self::Text(_) => output.complain(wrong),
-            Self::Json(json) => output.lines(&json.failed(&wrong.sentence))?,
+            Self::Json(json) => output.lines(&json.failed(Some(&wrong.sentence)))?,
         }
         Err(Failure::Said)
     }

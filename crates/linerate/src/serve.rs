@@ -200,7 +200,7 @@ impl Teller {
             ServerEvent::Progress { test, event } if self.json_stream => {
                 self.out.say(of_test("progress", *test, &stream::line(event)) + "\n");
             }
-            ServerEvent::Progress { .. } => {}
+            ServerEvent::Asked { .. } | ServerEvent::Progress { .. } => {}
             ServerEvent::Finished { test, record, .. } => self.finished(*test, record),
         }
     }

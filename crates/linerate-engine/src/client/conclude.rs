@@ -17,6 +17,7 @@ use linerate_model::units::Nanos;
 use linerate_wire::control::ClientEvent;
 
 use crate::control::Turn;
+use crate::error::EngineError;
 use crate::half::Before;
 use crate::intervals::Intervals;
 use crate::results;
@@ -229,7 +230,12 @@ impl Session<'_> {
         let until = clock::monotonic().plus(RESULTS_PATIENCE);
         let stop: Vec<_> = self.impatience().into_iter().collect();
         loop {
-            match self.after(until)? {
+            let came = self.after(until);
+            let came = match peer.results {
+                None => came.map_err(|missed| self.without_results(missed)),
+                Some(_) => came,
+            };
+            match came? {
                 ClientEvent::PeerResults(theirs) => {
                     let theirs = results::from_peer(theirs);
                     let bytes: u64 = theirs.streams.iter().map(|stream| stream.bytes).sum();
@@ -256,6 +262,22 @@ impl Session<'_> {
         done.map_err(|error| self.protocol(error))?;
         let sent = self.link.flush_until(until);
         sent.map_err(|error| self.link_error(error, "ending the session").into())
+    }
+
+    /// Why the results did not come, with what came of them.
+    fn without_results(&self, missed: Missed) -> Missed {
+        let source = match &missed {
+            Missed::Failed(_, Some(EngineError::Control { source, .. })) => Some(source),
+            Missed::Failed(_, Some(EngineError::Protocol { .. })) => None,
+            _ => return missed,
+        };
+        EngineError::Results {
+            address: self.remote.to_string(),
+            reason: missed.to_string(),
+            errno: source.and_then(std::io::Error::raw_os_error).unwrap_or(0),
+            unread: self.link.machine.unread(),
+        }
+        .into()
     }
 
     fn record(self, ending: Ending, half: EndRecord, peer: FromPeer) -> Ended {

@@ -352,7 +352,9 @@ impl<'a> Session<'a> {
         let agreed = self.reach_agreement();
         let connected = match &agreed {
             Ok(()) | Err(EngineError::Refused { code: 1.., .. }) => true,
-            Err(EngineError::Control { .. }) => !self.link.machine.is_unanswered(),
+            Err(EngineError::Control { .. } | EngineError::StoppedEarly) => {
+                !self.link.machine.is_unanswered()
+            }
             Err(_) => false,
         };
         if connected {

@@ -18,6 +18,11 @@ pub(crate) const NOT_AUTHENTICATED: i32 = 142;
 pub(crate) const EXPIRED: i32 = 160;
 pub(crate) const UNUSABLE_PARAMETERS: i32 = 114;
 pub(crate) const BUSY: i32 = 121;
+pub(crate) const CONTROL_CLOSED: i32 = 109;
+pub(crate) const UNKNOWN_MESSAGE: i32 = 110;
+pub(crate) const NOTHING_READ: i32 = 112;
+pub(crate) const UNUSABLE_RESULTS: i32 = 117;
+pub(crate) const CLIENT_STOPPED: i32 = 119;
 pub(crate) const FILE: i32 = 14;
 pub(crate) const FILE_OVER_UDP: i32 = 34;
 pub(crate) const AFFINITY: i32 = 132;
@@ -80,9 +85,9 @@ pub struct ServerLimits {
     pub samples_per_second: u64,
     /// Longest test, without the omitted part.
     pub duration: Nanos,
-    /// Whether a test without an end is refused, as iperf3 does where a longest duration was asked for; otherwise it
-    /// ends after [`ServerLimits::duration`].
-    pub refuses_endless: bool,
+    /// Whether the omitted part counts in [`ServerLimits::duration`] and a test that does not end by time is refused, as
+    /// iperf3 does where a longest duration was asked for; otherwise such a test ends after that.
+    pub counts_as_iperf3: bool,
     /// Highest rate of a test, all streams together; `None` = any.
     pub rate: Option<BitRate>,
     /// Over how long that rate is averaged.
@@ -112,7 +117,7 @@ impl Default for ServerLimits {
             memory: Bytes(granted.clamp(LEAST_MEMORY, MOST_MEMORY)),
             samples_per_second: (SAMPLES_A_CPU * cpus as u64).max(LEAST_SAMPLES),
             duration: LONGEST,
-            refuses_endless: false,
+            counts_as_iperf3: false,
             rate: None,
             rate_window: Nanos::from_millis(5000),
             idle: Nanos::from_millis(60_000),
@@ -188,12 +193,19 @@ impl ServerLimits {
             );
             return Some((UNUSABLE_PARAMETERS, text));
         }
-        if let End::TimeNs(asked) = plan.end
-            && (asked > self.duration || (asked == Nanos::ZERO && self.refuses_endless))
-        {
+        let asked = match plan.end {
+            End::TimeNs(asked) => asked,
+            End::Bytes(_) | End::Blocks(_) => Nanos::ZERO,
+        };
+        let (all, endless) = if self.counts_as_iperf3 {
+            (asked.plus(plan.omit_ns), asked == Nanos::ZERO)
+        } else {
+            (asked, false)
+        };
+        if all > self.duration || endless {
             return Some((
                 TOO_LONG,
-                format!("a test of {asked} asked for, {} allowed", self.duration),
+                format!("a test of {all} asked for, {} allowed", self.duration),
             ));
         }
         if let (Some(most), Some(asked)) = (self.rate, plan.rate_bps) {
@@ -336,8 +348,19 @@ mod tests {
         let mut plan = Plan::new("h");
         plan.end = End::TimeNs(Nanos::ZERO);
         assert_eq!(limits.refuse(&plan), None);
-        limits.refuses_endless = true;
+        limits.counts_as_iperf3 = true;
         assert_eq!(limits.refuse(&plan).unwrap().0, TOO_LONG);
+        plan.end = End::Bytes(Bytes(1));
+        assert_eq!(limits.refuse(&plan).unwrap().0, TOO_LONG);
+        // What is omitted counts, to the second.
+        limits.duration = Nanos::from_millis(3000);
+        plan.end = End::TimeNs(Nanos::from_millis(2000));
+        plan.omit_ns = Nanos::from_millis(1000);
+        assert_eq!(limits.refuse(&plan), None);
+        plan.omit_ns = Nanos::from_millis(2000);
+        assert_eq!(limits.refuse(&plan).unwrap().0, TOO_LONG);
+        limits.counts_as_iperf3 = false;
+        assert_eq!(limits.refuse(&plan), None);
     }
 
     #[test]

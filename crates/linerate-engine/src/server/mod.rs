@@ -40,6 +40,7 @@ use crate::error::EngineError;
 use crate::sample_pool::SamplePool;
 
 pub use limits::{Network, NetworkError, ServerLimits};
+pub use linerate_wire::frame::Unread;
 
 use congestion::AcceptedCongestion;
 use listen::{Listeners, Pending};
@@ -70,6 +71,8 @@ pub enum OwnReport {
 pub enum Cause {
     /// The client said that its user stopped it.
     ClientStopped,
+    /// The client ended the session before its test, and says nothing of a failure.
+    ClientDone,
     /// The client closed the control connection.
     ClientClosed,
     /// The control connection failed, with the kernel's errno where it was the kernel.
@@ -80,6 +83,15 @@ pub enum Cause {
     ClientSilent,
     /// This server was stopped.
     ServerStopped,
+    /// The client's parameters or results could not be read.
+    Message {
+        /// iperf3's error number.
+        code: i32,
+        /// The kernel's errno where the connection failed, 0 where it did not.
+        errno: i32,
+        /// What came of the message, where not all of it came.
+        unread: Option<Unread>,
+    },
     /// This server gave up, or refused; the client was told iperf3's error number.
     Code(i32),
     /// The same, with the kernel's errno.
@@ -178,8 +190,6 @@ pub enum ServerEvent {
         peer: SocketAddr,
         /// The user, where authentication is asked for.
         user: Option<PlainText>,
-        /// What it will run.
-        plan: Box<Plan>,
     },
     /// Something that a running test tells.
     Progress {
@@ -196,6 +206,15 @@ pub enum ServerEvent {
         record: Box<RunRecord>,
         /// What ended it, where it did not complete.
         cause: Option<Cause>,
+        /// Whether its end was told by the client or made here; not where it broke off.
+        in_order: bool,
+    },
+    /// What a client asks for, before it is admitted or refused.
+    Asked {
+        /// The test's number.
+        test: u64,
+        /// The test, as far as its parameters tell.
+        plan: Box<Plan>,
     },
     /// A client was turned away, or failed before its streams ran.
     Refused {

@@ -23,13 +23,15 @@ use crate::intervals::Intervals;
 use crate::results;
 use crate::stream::{self, StreamHandle};
 
-use super::limits::{ANSWER_BYTES, EXPIRED, FILE, NOTHING_RECEIVED, RATE_TOO_HIGH};
+use super::limits::{
+    ANSWER_BYTES, EXPIRED, FILE, NOTHING_RECEIVED, RATE_TOO_HIGH, UNUSABLE_RESULTS,
+};
 use super::session::{ANSWER_AGAIN, PATIENCE, Refusal, Session};
 use super::telling::Telling;
 use super::{Cause, Held, OwnReport, Shared};
 
-/// How much longer than planned a client may take to end its test.
-const OVERTIME: Nanos = Nanos::from_millis(30_000);
+/// How much longer than planned a client may take to end its test, as with iperf3.
+const OVERTIME: Nanos = Nanos::from_millis(40_000);
 /// For how long a stock client's opening datagram is answered again.
 const ANSWER_UNTIL: Nanos = Nanos::from_millis(10_000);
 /// One sample in so many, where hardly any of them fits: the first and the last.
@@ -43,6 +45,8 @@ pub(super) enum Ending {
     TestEnd,
     /// The client's user stopped it.
     ClientTerminated,
+    /// The client ended the session without the end of the test.
+    ClientDone,
     /// This server was stopped.
     Stopped,
     /// A bound was reached: iperf3's error number and a sentence.
@@ -51,6 +55,38 @@ pub(super) enum Ending {
     File(i32, String),
     /// The control connection failed.
     Lost(Cause, String),
+}
+
+impl Ending {
+    /// What ended a test that did not complete.
+    const fn cause(&self) -> Option<Cause> {
+        match self {
+            Self::TestEnd => None,
+            Self::ClientTerminated => Some(Cause::ClientStopped),
+            Self::ClientDone => Some(Cause::ClientDone),
+            Self::Stopped => Some(Cause::ServerStopped),
+            Self::Bound(code, _) => Some(Cause::Code(*code)),
+            Self::File(errno, _) => Some(Cause::System(FILE, *errno)),
+            Self::Lost(cause, _) => Some(*cause),
+        }
+    }
+
+    /// Whether an end was told, or made here: iperf3 sums up what was measured then, and only then.
+    const fn is_in_order(&self) -> bool {
+        matches!(
+            self,
+            Self::TestEnd | Self::ClientTerminated | Self::Stopped | Self::File(..)
+        )
+    }
+}
+
+/// A test that has a record.
+pub(super) struct Concluded {
+    pub(super) record: RunRecord,
+    /// What ended it, where it did not complete.
+    pub(super) cause: Option<Cause>,
+    /// Whether the end was told, or made here.
+    pub(super) in_order: bool,
 }
 
 impl From<LinkError> for Ending {
@@ -155,9 +191,8 @@ impl<'a> Session<'a> {
                 Ok(Turn::Woken(0)) => gate.hear(),
                 Ok(Turn::Woken(_)) => return Ending::Stopped,
                 Ok(Turn::Event(Said::TestEnd)) => return Ending::TestEnd,
-                Ok(Turn::Event(Said::ClientTerminated | Said::Done)) => {
-                    return Ending::ClientTerminated;
-                }
+                Ok(Turn::Event(Said::ClientTerminated)) => return Ending::ClientTerminated,
+                Ok(Turn::Event(Said::Done)) => return Ending::ClientDone,
                 Ok(Turn::Event(Said::Finishing(told))) => {
                     stream::tell_receivers(&running.streams, &told);
                 }
@@ -173,7 +208,7 @@ impl<'a> Session<'a> {
         running: &mut Running,
         ending: Ending,
         intervals: &mut Intervals,
-    ) -> (RunRecord, Option<Cause>) {
+    ) -> Concluded {
         running.answer_again.clear();
         running.gate.close();
         let complete = matches!(ending, Ending::TestEnd);
@@ -182,11 +217,10 @@ impl<'a> Session<'a> {
         } else {
             running.gate.cut();
         }
-        match &ending {
-            Ending::Stopped => self.link.machine.terminate(),
-            Ending::Bound(code, _) => self.link.machine.error(*code, 0),
-            Ending::File(errno, _) => self.link.machine.error(FILE, *errno),
-            _ => {}
+        match ending.cause() {
+            Some(Cause::ServerStopped) => self.link.machine.terminate(),
+            Some(cause) => self.tell_why(cause),
+            None => {}
         }
         if complete && self.extended && !running.told_everything() {
             self.wait_for_senders(running);
@@ -239,13 +273,21 @@ impl<'a> Session<'a> {
             Ok(()) if complete => self.exchange(running, &half, &mut peer),
             asked => asked,
         };
+        if let Err(refusal) = &exchanged {
+            self.tell_why(refusal.cause());
+        }
         drop(
             self.link
                 .flush_until(clock::monotonic().plus(Nanos::from_millis(1000))),
         );
         drop(sockets);
+        let in_order = ending.is_in_order();
         let (outcome, cause) = outcome(ending, exchanged);
-        (self.record(running, outcome, half, peer), cause)
+        Concluded {
+            record: self.record(running, outcome, half, peer),
+            cause,
+            in_order,
+        }
     }
 
     /// Our senders end by their own bounds; the link is served meanwhile.
@@ -336,7 +378,12 @@ impl<'a> Session<'a> {
         // For what is on its way to the client.
         let mut held = None;
         loop {
-            match self.next(until)? {
+            let unread = |session: &Self, refusal| match peer {
+                None => session.unread(UNUSABLE_RESULTS, refusal),
+                Some(_) => refusal,
+            };
+            let said = self.next(until);
+            match said.map_err(|refusal| unread(self, refusal))? {
                 Said::PeerResults(theirs) => {
                     *peer = Some(results::from_peer(theirs));
                     let mut ours =
@@ -436,22 +483,21 @@ fn outcome(ending: Ending, exchanged: Result<(), Refusal>) -> (Outcome, Option<C
     let failed = |error: String| Outcome::Failed {
         error: error.into(),
     };
-    match (ending, exchanged) {
-        (Ending::TestEnd, Ok(())) => (Outcome::Completed, None),
+    let cause = ending.cause();
+    let outcome = match (ending, exchanged) {
+        (Ending::TestEnd, Ok(())) => Outcome::Completed,
         (Ending::TestEnd, Err(refusal)) => {
             let cause = refusal.cause();
-            let (Refusal::Gone(_, reason)
-            | Refusal::Error(_, reason)
-            | Refusal::System(.., reason)) = refusal;
-            let outcome = failed(format!("exchanging results: {reason}"));
-            (outcome, Some(cause))
+            let outcome = failed(format!("exchanging results: {}", refusal.reason()));
+            return (outcome, Some(cause));
         }
-        (Ending::ClientTerminated, _) => (Outcome::PeerInterrupted, Some(Cause::ClientStopped)),
-        (Ending::Stopped, _) => (Outcome::Interrupted, Some(Cause::ServerStopped)),
-        (Ending::Bound(code, error), _) => (failed(error), Some(Cause::Code(code))),
-        (Ending::File(errno, error), _) => (failed(error), Some(Cause::System(FILE, errno))),
-        (Ending::Lost(cause, error), _) => (failed(error), Some(cause)),
-    }
+        (Ending::ClientTerminated | Ending::ClientDone, _) => Outcome::PeerInterrupted,
+        (Ending::Stopped, _) => Outcome::Interrupted,
+        (Ending::Bound(_, error) | Ending::File(_, error) | Ending::Lost(_, error), _) => {
+            failed(error)
+        }
+    };
+    (outcome, cause)
 }
 
 fn senders_finished(running: &Running) -> bool {

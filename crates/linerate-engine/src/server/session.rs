@@ -8,7 +8,7 @@ use std::sync::Arc;
 use linerate_kernel::{clock, socket, tcp, thread};
 use linerate_model::plan::{Direction, Plan, Protocol};
 use linerate_model::progress::Event;
-use linerate_model::record::{ControlFacts, Flow, RunRecord};
+use linerate_model::record::{ControlFacts, Flow};
 use linerate_model::tcp_info::TcpFacts;
 use linerate_model::units::{BitRate, Nanos};
 use linerate_wire::control::{Limits, ServerControl, ServerEvent as Said};
@@ -31,10 +31,11 @@ use crate::stream::{self, PeerSent, StreamContext, StreamHandle, StreamSocket};
 use crate::stream_file::{self, StreamFile};
 
 use super::limits::{
-    AFFINITY, BUFFERS, BUSY, FILE, FILE_OVER_UDP, NOT_AUTHENTICATED, STREAM_LISTENER,
+    AFFINITY, BUFFERS, BUSY, CLIENT_STOPPED, CONTROL_CLOSED, FILE, FILE_OVER_UDP,
+    NOT_AUTHENTICATED, NOTHING_READ, NOTHING_RECEIVED, STREAM_LISTENER, UNKNOWN_MESSAGE,
     UNUSABLE_PARAMETERS,
 };
-use super::running::Running;
+use super::running::{Concluded, Running};
 use super::{ADMISSION_PATIENCE, Arrival, Cause, Entry, Held, Place, ServerEvent, Shared};
 
 /// A client that says nothing when it is its turn is let go.
@@ -74,12 +75,25 @@ impl Refusal {
         }
     }
 
+    /// For the log of this server.
+    pub(super) fn reason(self) -> String {
+        match self {
+            Self::Error(_, reason) | Self::Gone(_, reason) => reason,
+            Self::System(_, error, what) => format!("{what}: {error}"),
+        }
+    }
+
     /// The client's user stopped it.
     pub(super) fn client_stopped() -> Self {
         Self::Gone(
             Cause::ClientStopped,
             "it stopped before the test".to_owned(),
         )
+    }
+
+    fn client_done() -> Self {
+        let reason = "it ended the session before the test".to_owned();
+        Self::Gone(Cause::ClientDone, reason)
     }
 
     fn server_stopped() -> Self {
@@ -94,6 +108,21 @@ impl Cause {
             LinkError::Closed => Self::ClientClosed,
             LinkError::Io(error) => Self::Control(error.raw_os_error()),
             LinkError::Protocol(_) => Self::NotUnderstood,
+        }
+    }
+
+    /// What iperf3's server tells the client of it: its error number and the kernel's; absent where it tells nothing.
+    pub(super) const fn told(self) -> Option<(i32, i32)> {
+        match self {
+            Self::ClientStopped => Some((CLIENT_STOPPED, 0)),
+            Self::ClientClosed => Some((CONTROL_CLOSED, 0)),
+            Self::Control(Some(errno)) => Some((NOTHING_READ, errno)),
+            Self::Control(None) => Some((NOTHING_READ, 0)),
+            Self::NotUnderstood => Some((UNKNOWN_MESSAGE, 0)),
+            Self::ClientSilent => Some((NOTHING_RECEIVED, 0)),
+            Self::Code(code) => Some((code, 0)),
+            Self::System(code, errno) | Self::Message { code, errno, .. } => Some((code, errno)),
+            Self::ClientDone | Self::ServerStopped | Self::TurnedAway | Self::Host => None,
         }
     }
 }
@@ -154,21 +183,23 @@ pub(super) fn run(
         shared.give_up_udp_turn(entry.peer);
     }
     match outcome {
-        Ok((record, cause)) => (shared.observe)(ServerEvent::Finished {
+        Ok(Concluded {
+            record,
+            cause,
+            in_order,
+        }) => (shared.observe)(ServerEvent::Finished {
             test,
             record: Box::new(record),
             cause,
+            in_order,
         }),
-        Err(Refusal::Error(code, reason)) => {
-            session.give_up(code, 0);
-            refused(Cause::Code(code), reason);
+        Err(refusal) => {
+            let cause = refusal.cause();
+            session.tell_why(cause);
+            let until = clock::monotonic().plus(Nanos::from_millis(1000));
+            drop(session.link.flush_until(until));
+            refused(cause, refusal.reason());
         }
-        Err(Refusal::System(code, error, what)) => {
-            let errno = error.raw_os_error().unwrap_or(0);
-            session.give_up(code, errno);
-            refused(Cause::System(code, errno), format!("{what}: {error}"));
-        }
-        Err(Refusal::Gone(cause, reason)) => refused(cause, reason),
     }
 }
 
@@ -189,14 +220,14 @@ pub(super) struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Tells the client iperf3's error number and the kernel's.
-    fn give_up(&mut self, code: i32, errno: i32) {
-        self.link.machine.error(code, errno);
-        let until = clock::monotonic().plus(Nanos::from_millis(1000));
-        drop(self.link.flush_until(until));
+    /// Tells the client iperf3's error number and the kernel's, where iperf3 does; what was said last stays the last word.
+    pub(super) fn tell_why(&mut self, cause: Cause) {
+        if let Some((code, errno)) = cause.told() {
+            self.link.machine.error(code, errno);
+        }
     }
 
-    fn serve(&mut self) -> Result<(RunRecord, Option<Cause>), Refusal> {
+    fn serve(&mut self) -> Result<Concluded, Refusal> {
         self.link.machine.ask_parameters()?;
         let parameters = self.parameters()?;
         let control = self.control_facts(&parameters);
@@ -267,9 +298,26 @@ impl Session<'_> {
         }
     }
 
+    /// A message of the client that could not be read: iperf3 has an error number for each, whatever the reason was.
+    pub(super) fn unread(&self, code: i32, refusal: Refusal) -> Refusal {
+        let errno = match refusal.cause() {
+            Cause::Control(errno) => errno.unwrap_or(0),
+            Cause::ClientClosed | Cause::ClientSilent | Cause::NotUnderstood => 0,
+            _ => return refusal,
+        };
+        let unread = self.link.machine.unread();
+        let cause = Cause::Message {
+            code,
+            errno,
+            unread,
+        };
+        Refusal::Gone(cause, refusal.reason())
+    }
+
     fn parameters(&mut self) -> Result<Parameters, Refusal> {
         loop {
-            match self.next(self.until)? {
+            let said = self.next(self.until);
+            match said.map_err(|refusal| self.unread(UNUSABLE_PARAMETERS, refusal))? {
                 Said::Parameters { parameters, .. } => return Ok(parameters),
                 Said::ClientTerminated => {
                     return Err(Refusal::client_stopped());
@@ -310,6 +358,10 @@ impl Session<'_> {
             self.shared.options.interval,
         );
         plan.send_timeout_ns = self.shared.options.send_timeout;
+        (self.shared.observe)(ServerEvent::Asked {
+            test: self.place.number,
+            plan: Box::new(plan.clone()),
+        });
         if let Some((code, reason)) = self.shared.options.limits.refuse(&plan) {
             return Err(Refusal::Error(code, reason));
         }
@@ -321,7 +373,6 @@ impl Session<'_> {
             test: self.place.number,
             peer: self.peer,
             user: user.map(Into::into),
-            plan: Box::new(plan.clone()),
         });
         Ok(plan)
     }
@@ -496,7 +547,9 @@ impl Session<'_> {
         let total = usize::from(plan.total_streams());
         let mut arrivals: Vec<Arrival> = Vec::with_capacity(total);
         let last = clock::monotonic().plus(STREAMS_PATIENCE);
-        let mut until = clock::monotonic().plus(PATIENCE);
+        let received = self.shared.options.receive_timeout;
+        let patience = received.map_or(PATIENCE, |timeout| timeout.min(PATIENCE));
+        let mut until = clock::monotonic().plus(patience);
         let stock_udp = plan.protocol == Protocol::Udp && !ours;
         while arrivals.len() < total {
             let wake = if stock_udp {
@@ -513,7 +566,7 @@ impl Session<'_> {
                     drop(self.entry.news.clear());
                     while let Some(arrival) = self.entry.next_arrival() {
                         arrivals.push(arrival);
-                        until = clock::monotonic().plus(PATIENCE).min(last);
+                        until = clock::monotonic().plus(patience).min(last);
                     }
                 }
                 Turn::Woken(_) => {
@@ -537,6 +590,7 @@ impl Session<'_> {
                 Turn::Event(Said::ClientTerminated) => {
                     return Err(Refusal::client_stopped());
                 }
+                Turn::Event(Said::Done) => return Err(Refusal::client_done()),
                 Turn::Event(_) => {}
             }
         }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::json_start::Start;
 use super::summary::Summary;
 use super::timeline::{Shown, ShownStream, Span, Timeline, lost_percent};
-use super::{Iperf3Settings, error_text, json_end};
+use super::{Iperf3Settings, error_text, json_end, stopped_early};
 
 /// How many intervals the documents of all tests of a server may keep together, each stream of one counted.
 #[derive(Debug, Clone)]
@@ -162,14 +162,27 @@ impl Json {
         self.finish(end, rest)
     }
 
-    /// The end of a test that came to nothing: `error` is what could not be done and why.
-    pub fn failed(&mut self, error: &str) -> Vec<String> {
+    /// The end of a test without a summary, since it came to nothing or broke off: `error` is what could not be done and
+    /// why; absent where the peer ended it without a failure.
+    pub fn failed(&mut self, error: Option<&str>) -> Vec<String> {
+        self.end_with(json!({}), error)
+    }
+
+    /// The end of a test that somebody stopped before its streams ran: `error` says who.
+    pub fn stopped_early(&mut self, error: &str) -> Vec<String> {
+        let end = stopped_early::end(&self.settings, &self.timeline.plan());
+        self.end_with(end, Some(error))
+    }
+
+    fn end_with(&mut self, end: Value, error: Option<&str>) -> Vec<String> {
         let mut rest = Map::new();
         for (key, text) in self.texts() {
             rest.insert(key.to_owned(), json!(text));
         }
-        rest.insert("error".to_owned(), json!(error));
-        self.finish(json!({}), rest)
+        if let Some(error) = error {
+            rest.insert("error".to_owned(), json!(error));
+        }
+        self.finish(end, rest)
     }
 
     fn texts(&self) -> Vec<(&'static str, String)> {

@@ -12,7 +12,7 @@
 //! let settings = Iperf3Settings::new(Role::Client);
 //! let text = Text::new(settings.clone(), None);
 //! assert!(text.begin().is_empty());
-//! let document = Json::new(settings, None).failed("unable to connect to server").join("\n");
+//! let document = Json::new(settings, None).failed(Some("unable to connect to server")).join("\n");
 //! assert!(document.contains("\"intervals\":"));
 //! ```
 
@@ -21,6 +21,7 @@ mod json;
 mod json_end;
 mod json_start;
 mod sentences;
+mod stopped_early;
 mod summary;
 mod summary_udp;
 #[cfg(test)]

@@ -194,6 +194,10 @@ impl ErrorCode {
     pub const UNKNOWN_MESSAGE: Self = Self(110);
     /// `IERECVMESSAGE`.
     pub const RECEIVE_MESSAGE: Self = Self(112);
+    /// `IERECVPARAMS`.
+    pub const RECEIVE_PARAMETERS: Self = Self(114);
+    /// `IERECVRESULTS`.
+    pub const RECEIVE_RESULTS: Self = Self(117);
     /// `IECLIENTTERM`.
     pub const CLIENT_TERMINATED: Self = Self(119);
     /// `IESERVERTERM`.

@@ -6,7 +6,7 @@ use linerate_model::record::{ControlFacts, Role, RunRecord};
 
 use super::amounts::{amount, two_digits};
 use super::timeline::{Shown, ShownStream, Span, Sum, Timeline, lost_percent};
-use super::{Iperf3Settings, host_and_port, tag, text_end};
+use super::{Iperf3Settings, host_and_port, stopped_early, tag, text_end};
 use crate::date;
 
 pub(super) const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";
@@ -84,6 +84,11 @@ impl Text {
         self.timeline.set_plan(&record.plan);
         let lines = text_end::lines(&self.settings, &self.timeline, record);
         self.prefixed(lines)
+    }
+
+    /// The lines of a test that somebody stopped before its streams ran.
+    pub fn stopped_early(&self) -> Vec<String> {
+        self.prefixed(stopped_early::lines(&self.settings, &self.timeline.plan()))
     }
 
     fn prefixed(&self, lines: Vec<String>) -> Vec<String> {

@@ -12,7 +12,7 @@ use crate::error::{ProtocolError, excerpt};
 use crate::extension::{
     END_ENVELOPE_BYTES, Finishing, Hello, MAX_END_BYTES, MAX_MESSAGE_BYTES, Message, Received,
 };
-use crate::frame;
+use crate::frame::{self, Unread};
 use crate::parameters::{MAX_PARAMETERS_BYTES, Parameters};
 use crate::results::Results;
 use crate::state::State;
@@ -222,6 +222,11 @@ impl ClientControl {
     #[must_use]
     pub fn is_unanswered(&self) -> bool {
         self.phase == Phase::CookieSent && !self.is_mid_message()
+    }
+
+    /// How much has come of the frame that is awaited, also when it has failed; absent where none is.
+    pub fn unread(&self) -> Option<Unread> {
+        self.reader.unread()
     }
 
     /// Whether the session is over, by an end or an error.

@@ -1,7 +1,7 @@
 //! Cuts the byte stream of a peer into state bytes, frames and error codes.
 
 use crate::error::{ProtocolError, excerpt};
-use crate::frame::Decoder;
+use crate::frame::{Decoder, Unread};
 
 /// What came, whole.
 #[derive(Debug)]
@@ -69,6 +69,14 @@ impl Reader {
             Awaited::State => false,
             Awaited::Frame(decoder) => !decoder.is_untouched(),
             Awaited::ErrorCodes { .. } => true,
+        }
+    }
+
+    /// How much has come of the frame that is awaited.
+    pub(super) fn unread(&self) -> Option<Unread> {
+        match &self.awaited {
+            Awaited::Frame(decoder) => Some(decoder.unread()),
+            Awaited::State | Awaited::ErrorCodes { .. } => None,
         }
     }
 

@@ -9,7 +9,7 @@ use super::reader::{Item, Reader};
 use super::{Events, Limits};
 use crate::error::{ProtocolError, excerpt};
 use crate::extension::{Finishing, Hello, MAX_END_BYTES, MAX_MESSAGE_BYTES, Message, Received};
-use crate::frame;
+use crate::frame::{self, Unread};
 use crate::parameters::{MAX_PARAMETERS_BYTES, Parameters};
 use crate::results::Results;
 use crate::state::State;
@@ -50,9 +50,9 @@ pub enum ServerEvent {
         /// The longest record it takes, in bytes, at most 64 MiB.
         max_bytes: u64,
     },
-    /// The session is over. The machine is closed.
+    /// The session is over, perhaps before the test was. The machine is closed.
     Done,
-    /// The client was interrupted. The machine is closed.
+    /// The client was interrupted. Only a last word to it is left.
     ClientTerminated,
 }
 
@@ -71,7 +71,7 @@ enum Phase {
     ResultsKnown,
     Exchanged,
     Displaying,
-    /// The client sent what cannot be; only a last word to it is left.
+    /// The client was interrupted or sent what cannot be; only a last word to it is left.
     Failed,
     Closed,
 }
@@ -213,6 +213,11 @@ impl ServerControl {
         self.reader.is_mid_message()
     }
 
+    /// How much has come of the frame that is awaited, also when it has failed; absent where none is.
+    pub fn unread(&self) -> Option<Unread> {
+        self.reader.unread()
+    }
+
     /// Whether the session is over, by an end or an error.
     pub fn is_closed(&self) -> bool {
         matches!(self.phase, Phase::Failed | Phase::Closed)
@@ -241,10 +246,16 @@ impl ServerControl {
     fn handle_state(&mut self, state: State) -> Result<(), ProtocolError> {
         match (self.phase, state) {
             (_, State::ClientTerminate) => {
-                self.advance(Phase::Closed, ServerEvent::ClientTerminated)
+                self.advance(Phase::Failed, ServerEvent::ClientTerminated)
+            }
+            // iperf3's server passes over it.
+            (Phase::CreatingStreams | Phase::Running | Phase::Displaying, State::TestStart) => {
+                Ok(())
             }
             (Phase::Running, State::TestEnd) => self.advance(Phase::Ended, ServerEvent::TestEnd),
-            (Phase::Displaying, State::IperfDone) => self.advance(Phase::Closed, ServerEvent::Done),
+            (Phase::CreatingStreams | Phase::Running | Phase::Displaying, State::IperfDone) => {
+                self.advance(Phase::Closed, ServerEvent::Done)
+            }
             (Phase::Greeted | Phase::Running | Phase::Exchanged, State::Linerate)
                 if self.is_linerate =>
             {

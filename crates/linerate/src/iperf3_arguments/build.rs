@@ -345,14 +345,17 @@ impl Draft {
         let (rate, seconds) = split_slash(&text);
         let seconds = match seconds {
             None => 5.0,
-            Some(seconds) => values::decimal(seconds)
-                .map(|leading| leading.number)
+            Some(seconds) => values::decimal_or_zero(seconds)
                 .filter(|seconds| *seconds == 0.0 || (0.1..=60.0).contains(seconds))
                 .ok_or_else(|| {
                     found.refuse("invalid time interval for calculating average data rate")
                 })?,
         };
-        let rate = BitRate(amount(found, rate, 1000)?);
+        // A negative number is a very large one to iperf3.
+        let rate = match rate.strip_prefix('-') {
+            Some(rate) => amount(found, rate, 1000).map(|_| BitRate(u64::MAX))?,
+            None => BitRate(amount(found, rate, 1000)?),
+        };
         let limit = BitrateLimit {
             rate,
             averaged_over: Nanos::from_secs_f64(seconds),
@@ -363,8 +366,7 @@ impl Draft {
 
     fn take_interval(&mut self, found: &Found) -> Result<(), Error> {
         let text = found.text();
-        let number = values::decimal(&text)
-            .map(|leading| leading.number)
+        let number = values::decimal_or_zero(&text)
             .filter(|number| *number == 0.0 || (0.1..=60.0).contains(number))
             .ok_or_else(|| found.refuse("invalid report interval (min = 0.1, max = 60 seconds)"))?;
         self.common.without_intervals = number == 0.0;
@@ -438,18 +440,18 @@ fn split_slash(text: &str) -> (&str, Option<&str>) {
 
 fn keepalive(found: &Found) -> Result<Keepalive, Error> {
     let text = found.text();
-    let mut parts = text.splitn(3, '/').map(|part| {
-        let number = values::whole(part).and_then(|leading| u32::try_from(leading.number).ok());
-        number.filter(|number| *number > 0)
-    });
-    let mut next = || parts.next().flatten();
+    let mut parts = text
+        .splitn(3, '/')
+        .map(|part| values::whole(part).map_or(0, |leading| leading.number));
+    let mut next = || parts.next().unwrap_or(0);
+    let (idle, interval, count) = (next(), next(), next());
+    let asked = |number: i64| u32::try_from(number).ok().filter(|number| *number > 0);
     let asked = Keepalive {
-        idle_s: next(),
-        interval_s: next(),
-        count: next(),
+        idle_s: asked(idle),
+        interval_s: asked(interval),
+        count: asked(count),
     };
-    let retries = u64::from(asked.interval_s.unwrap_or(0)) * u64::from(asked.count.unwrap_or(0));
-    if asked.idle_s.is_some_and(|idle| u64::from(idle) <= retries) {
+    if idle != 0 && idle <= interval.saturating_mul(count) {
         let refusal = "control connection Keepalive period should be larger than the full retry period (interval * count): ";
         return Err(found.refuse(refusal));
     }

@@ -47,6 +47,8 @@ pub(crate) enum Iperf3ArgumentError {
         text: String,
         /// The option at fault, as typed, where there is one.
         given: Option<String>,
+        /// The format of `--timestamps`, for what concerns the command line as a whole.
+        timestamps: Option<String>,
     },
 }
 
@@ -84,17 +86,34 @@ impl Iperf3ArgumentError {
         Self::Parameter {
             text: text.into(),
             given: None,
+            timestamps: None,
         }
     }
 
-    /// All that goes to stderr: the message, what was given, and the hint.
-    pub(crate) fn report(&self) -> String {
+    /// With a time before its message, where there is a format for it.
+    pub(super) fn stamped(mut self, format: Option<String>) -> Self {
+        if let Self::Parameter { timestamps, .. } = &mut self {
+            *timestamps = format;
+        }
+        self
+    }
+
+    /// The format of the time that stands before the message.
+    pub(crate) fn timestamps(&self) -> Option<&str> {
+        match self {
+            Self::Parameter { timestamps, .. } => timestamps.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// All that goes to stderr: `stamp` and the message, what was given, and the hint.
+    pub(crate) fn report(&self, stamp: &str) -> String {
         let given = match self {
             Self::Parameter {
                 given: Some(given), ..
             } => format!("  given: {given}\n"),
             _ => String::new(),
         };
-        format!("iperf3: {self}\n{given}\n{USAGE_HINT}")
+        format!("{stamp}iperf3: {self}\n{given}\n{USAGE_HINT}")
     }
 }

@@ -25,7 +25,7 @@ impl Draft {
             && self.plan.direction == Direction::Send
         {
             return Err(Error::parameter(
-                "client receive timeout is valid only in receiving mode",
+                "client receive timeout is valid only in receiving mode: ",
             ));
         }
         if self.common.file.is_some() && self.plan.protocol == Protocol::Udp {
@@ -59,6 +59,7 @@ impl Draft {
             Some((_, given)) => Err(Error::Parameter {
                 text: text.to_owned(),
                 given: Some(given.clone()),
+                timestamps: None,
             }),
             None => Ok(()),
         }

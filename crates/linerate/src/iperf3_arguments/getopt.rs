@@ -186,6 +186,7 @@ impl Found {
         Error::Parameter {
             text: text.into(),
             given: Some(self.shown()),
+            timestamps: None,
         }
     }
 }

@@ -91,7 +91,7 @@ impl super::options::Meaning {
             M::Format => "unit of rates: one of kmgtKMGT (bits, bytes)",
             M::FqRate => "pacing by the kernel, bit/s for each stream",
             M::GetServerOutput => "show the server's report too",
-            M::Gsro => "ask a stock peer for UDP segmentation and receive offload",
+            M::Gsro => "enable UDP GSO/GRO on both client and server (client-only option)",
             M::Help => "this text",
             M::IdleTimeout => "restart after this many idle seconds",
             M::Interval => "seconds between reports, 0.1 to 60; 0 = none",

@@ -180,5 +180,6 @@ pub(crate) fn parse(
             getopt::Piece::Word(_) => {}
         }
     }
-    draft.finish()
+    let timestamps = draft.common.timestamps.clone();
+    draft.finish().map_err(|error| error.stamped(timestamps))
 }

@@ -281,12 +281,12 @@ fn sctp_is_known_and_its_options_mean_nothing_without_it() {
 
 #[test]
 fn a_report_names_what_was_given_and_hints_at_help() {
-    let report = read("-c h -t 100000").unwrap_err().report();
+    let report = read("-c h -t 100000").unwrap_err().report("");
     let expected = "iperf3: parameter error - test duration valid values are 0 to 86400 seconds\n  given: -t 100000\n\n\
                     Usage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n";
     assert_eq!(report, expected);
     assert_eq!(
-        read("-p").unwrap_err().report(),
+        read("-p").unwrap_err().report(""),
         format!("iperf3: option requires an argument -- 'p'\n\n{USAGE_HINT}")
     );
 }
@@ -446,6 +446,62 @@ fn a_time_that_is_no_number_has_no_end_as_with_iperf3() {
     }
     assert!(!client("-c h -t 1").endless);
     assert!(refusal("-c h -t -1").contains("test duration valid values are 0 to 86400 seconds"));
+}
+
+#[test]
+fn numbers_are_read_as_the_c_library_reads_them() {
+    // The lowest 32 bits count: 0, then a negative one.
+    assert!(client("-c h -t 4294967296").endless);
+    assert!(refusal("-c h -t 2147483648").contains("test duration valid values"));
+    assert!(refusal("-c h -t 99999999999999999999").contains("test duration valid values"));
+    for interval in ["x", "0", "-0"] {
+        let read = client(&format!("-c h -i {interval}"));
+        assert!(read.common.without_intervals, "{interval}");
+    }
+    assert_eq!(
+        client("-c h -i 2x").plan.interval_ns,
+        Nanos::from_millis(2000)
+    );
+    for interval in ["inf", "-INF", "nan", "0.01", "-1", "61"] {
+        let refused = refusal(&format!("-c h -i {interval}"));
+        assert!(refused.contains("invalid report interval"), "{interval}");
+    }
+    let limit = |text: &str| server(&format!("-s --server-bitrate-limit {text}")).bitrate_limit;
+    assert_eq!(limit("10M/abc").unwrap().averaged_over, Nanos::ZERO);
+    assert_eq!(limit("-5").unwrap().rate, BitRate(u64::MAX));
+    assert!(refusal("-s --server-bitrate-limit -5x").contains("'5x'"));
+}
+
+#[test]
+fn keepalive_is_longer_than_its_retries() {
+    for given in ["10/5/2", "10/5/3x", "5/5/1", "-5"] {
+        let refused = refusal(&format!("-c h --cntl-ka={given}"));
+        assert!(
+            refused.contains("should be larger than the full retry period (interval * count): "),
+            "{given}: {refused}"
+        );
+    }
+    for given in ["abc", "10//3", "10/5/1", "20/5/3"] {
+        client(&format!("-c h --cntl-ka={given}"));
+    }
+}
+
+#[test]
+fn what_concerns_all_of_the_command_line_has_the_time_before_it() {
+    let stamp = |words: &str| {
+        let error = read(words).unwrap_err();
+        error.timestamps().map(str::to_owned)
+    };
+    assert_eq!(stamp("-s --bidir --timestamps=X").as_deref(), Some("X"));
+    assert_eq!(stamp("-s --bidir"), None);
+    // Found while the options are read: iperf3 does not know of the format for sure.
+    assert_eq!(stamp("--timestamps=X -c h -t -1"), None);
+    let report = read("-s --bidir --timestamps=X").unwrap_err().report("X");
+    assert!(
+        report.starts_with("Xiperf3: parameter error - "),
+        "{report}"
+    );
+    assert!(report.contains("\nUsage:"), "{report}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! iperf3's ways of reading numbers: they take what stands at the beginning and pass over the rest.
 //!
 //! The rest is handed back for those that read a suffix. Where there is no number at all, iperf3
-//! reads a zero; here that is refused, but for `-t inf`.
+//! reads a zero; here that is refused, but for the time of a test and the intervals.
+
+use std::num::IntErrorKind;
 
 /// A number at the beginning of a text, and what follows it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,15 +23,39 @@ fn sign(text: &str) -> usize {
     usize::from(text.starts_with(['+', '-']))
 }
 
-/// As `atoi`: a whole decimal number.
+/// As `atoi` of the C library of GNU: a whole decimal number, of which the lowest 32 bits count.
 pub(super) fn whole(text: &str) -> Option<Leading<'_, i64>> {
     let text = text.trim_start();
     let end = sign(text) + digits(&text[sign(text)..]);
-    let number = text[..end].parse().ok()?;
+    let number: i64 = match text[..end].parse::<i64>() {
+        Ok(number) => number,
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => i64::MAX,
+        Err(error) if *error.kind() == IntErrorKind::NegOverflow => i64::MIN,
+        Err(_) => return None,
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "as the C library does, with which scripts were tried"
+    )]
+    let number = i64::from(number as i32);
     Some(Leading {
         number,
         rest: &text[end..],
     })
+}
+
+/// As `atof` where a text without a number is a zero; what is infinite, or not a number, is nothing.
+pub(super) fn decimal_or_zero(text: &str) -> Option<f64> {
+    let unsigned = text.trim_start().trim_start_matches(['+', '-']);
+    let starts_with = |name: &str| {
+        unsigned
+            .get(..name.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(name))
+    };
+    if starts_with("inf") || starts_with("nan") {
+        return None;
+    }
+    Some(decimal(text).map_or(0.0, |leading| leading.number))
 }
 
 /// As `strtol` with base 0: decimal, `0x` hexadecimal or `0` octal.

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 
 use linerate_engine::EngineError;
 use linerate_engine::client::Ended;
-use linerate_engine::server::Cause;
+use linerate_engine::server::{Cause, Unread};
 use linerate_kernel::thread::SignalFd;
 use linerate_model::record::{Outcome, Role};
 use linerate_report::iperf3::{ErrorCode, errno_text};
@@ -13,6 +13,10 @@ use crate::signals::{HANGUP, INTERRUPT, TERMINATE};
 
 /// `ETIMEDOUT`, for waits that the engine itself gave up.
 const TIMED_OUT: i32 = 110;
+/// `NET_HARDERROR`: what iperf3's reads return where the connection fails.
+const READ_FAILED: i32 = -2;
+/// The longest parameters that iperf3 reads, bytes.
+const MOST_PARAMETERS: u32 = 8192;
 /// `IESETCONGESTION`.
 const CONGESTION: ErrorCode = ErrorCode(134);
 /// `EAI_NONAME`'s text: the standard library does not hand the resolver's code on.
@@ -23,6 +27,8 @@ const NO_NAME: &str = "Name or service not known";
 pub(super) struct Wrong {
     /// iperf3's sentence: what the `error` key says.
     pub(super) sentence: String,
+    /// What iperf3 warns of before it, on standard error whatever the output is.
+    warning: Option<String>,
     /// Lines of text before it, without `iperf3: `.
     before: Option<String>,
     /// Whether iperf3 calls it an error: it writes `error - ` then.
@@ -38,6 +44,7 @@ impl Wrong {
     pub(super) fn error(sentence: String) -> Self {
         Self {
             sentence,
+            warning: None,
             before: None,
             is_error: true,
             beyond: None,
@@ -66,6 +73,14 @@ impl Wrong {
         }
     }
 
+    /// Without a sentence of ours.
+    pub(super) fn alone(self) -> Self {
+        Self {
+            beyond: None,
+            ..self
+        }
+    }
+
     /// With a sentence of ours behind it.
     pub(super) fn and(self, beyond: String) -> Self {
         Self {
@@ -80,6 +95,11 @@ impl Wrong {
             exits: true,
             ..self
         }
+    }
+
+    /// What iperf3 warns of before it.
+    pub(super) fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 
     /// What the `error` key of a server's document says: a server writes the mark there, too.
@@ -115,6 +135,7 @@ impl Wrong {
                 return Self::error(sentence).and(error.to_string());
             }
             EngineError::Busy { .. } => (ErrorCode::BUSY, 0),
+            EngineError::Results { errno, .. } => (ErrorCode::RECEIVE_RESULTS, *errno),
             EngineError::Refused { code: 0, .. } => (ErrorCode::SERVER_TERMINATED, 0),
             EngineError::Refused { code, errno, .. } => (ErrorCode(*code), *errno),
             EngineError::Protocol { .. } => (ErrorCode::UNKNOWN_MESSAGE, 0),
@@ -142,7 +163,14 @@ impl Wrong {
             EngineError::Busy { .. } | EngineError::Refused { code: 0, .. } => true,
             _ => false,
         };
+        let warning = match error {
+            EngineError::Results { unread, errno, .. } => {
+                unread.map(|unread| unread_text(unread, *errno, None))
+            }
+            _ => None,
+        };
         Self {
+            warning,
             before: server_error(error),
             beyond: (!said_all).then(|| error.to_string()),
             ..Self::error(sentence)
@@ -162,30 +190,34 @@ impl Wrong {
         }
     }
 
-    /// At a server. `reason` is ours.
-    pub(super) fn at_server(cause: Cause, reason: &str, signal: Option<i32>) -> Self {
+    /// At a server. `reason` is ours. Of a client that only ends its session there is nothing to say.
+    pub(super) fn at_server(cause: Cause, reason: &str, signal: Option<i32>) -> Option<Self> {
         let wrong = match cause {
+            Cause::ClientDone => return None,
             Cause::ClientStopped => {
-                return Self::plain(ErrorCode::CLIENT_TERMINATED.sentence(0));
+                return Some(Self::plain(ErrorCode::CLIENT_TERMINATED.sentence(0)));
             }
-            Cause::ServerStopped => return Self::interrupted(Role::Server, signal),
+            Cause::ServerStopped => return Some(Self::interrupted(Role::Server, signal)),
             Cause::ClientClosed => {
-                return Self::plain("the client has unexpectedly closed the connection".to_owned());
+                let sentence = "the client has unexpectedly closed the connection";
+                return Some(Self::plain(sentence.to_owned()));
             }
             Cause::Code(code) if ErrorCode(code) == ErrorCode::EXPIRED => Self::error(
                 "server test duration expired - test is terminated by the server".to_owned(),
             ),
             Cause::Code(code) => Self::error(ErrorCode(code).sentence(0)),
-            Cause::System(code, errno) => Self::error(ErrorCode(code).sentence(errno)),
+            Cause::System(code, errno) | Cause::Message { code, errno, .. } => {
+                Self::error(ErrorCode(code).sentence(errno))
+            }
             Cause::Control(errno) => {
                 Self::error(ErrorCode::RECEIVE_MESSAGE.sentence(errno.unwrap_or(0)))
             }
-            Cause::ClientSilent => Self::error(ErrorCode::RECEIVE_MESSAGE.sentence(TIMED_OUT)),
+            Cause::ClientSilent => Self::error(ErrorCode::IDLE.sentence(0)),
             Cause::NotUnderstood => Self::error(ErrorCode::UNKNOWN_MESSAGE.sentence(0)),
             Cause::TurnedAway => Self::error(ErrorCode::BUSY.sentence(0)),
             Cause::Host => Self::error(ErrorCode::INIT.sentence(0)),
         };
-        wrong.and(reason.to_owned())
+        Some(wrong.and(reason.to_owned()))
     }
 
     /// The lines for standard error or the log, iperf3's first.
@@ -241,6 +273,47 @@ fn server_error(error: &EngineError) -> Option<String> {
     } else {
         format!("SERVER ERROR - {sentence}")
     })
+}
+
+/// What iperf3 warns of at a server where not all of a message came.
+pub(super) fn unread(cause: Cause) -> Option<String> {
+    let Cause::Message {
+        code,
+        errno,
+        unread: Some(unread),
+    } = cause
+    else {
+        return None;
+    };
+    let most = (ErrorCode(code) == ErrorCode::RECEIVE_PARAMETERS).then_some(MOST_PARAMETERS);
+    Some(unread_text(unread, errno, most))
+}
+
+/// The same at either end; `most` is the longest message that is allowed, bytes.
+fn unread_text(unread: Unread, errno: i32, most: Option<u32>) -> String {
+    let Unread {
+        announced,
+        received,
+    } = unread;
+    let Some(length) = announced else {
+        let returned = if errno == 0 {
+            received.to_string()
+        } else {
+            READ_FAILED.to_string()
+        };
+        return format!("Failed to read JSON data size - read returned {returned}; errno={errno}");
+    };
+    // As iperf3 prints it.
+    let shown = length.cast_signed();
+    if length == 0 || most.is_some_and(|most| length > most) {
+        format!("JSON data length overflow - {shown} bytes JSON size is not allowed")
+    } else if errno != 0 {
+        format!("JSON data read failed; errno={errno}")
+    } else {
+        format!(
+            "JSON size of data read does not correspond to offered length - expected {shown} bytes but received {received}; errno=0"
+        )
+    }
 }
 
 /// The signal that stopped this process, taken from its descriptor.
@@ -333,7 +406,65 @@ mod tests {
             wrong.lines(),
             ["iperf3: interrupt - the client has terminated by signal Hangup(1)"]
         );
-        let gone = Wrong::at_server(Cause::ClientStopped, "", None);
+        let gone = Wrong::at_server(Cause::ClientStopped, "", None).unwrap();
         assert_eq!(gone.lines(), ["iperf3: the client has terminated"]);
+        assert_eq!(Wrong::at_server(Cause::ClientDone, "", None), None);
+    }
+
+    #[test]
+    fn a_message_that_did_not_come_whole_is_warned_of_as_iperf3_does() {
+        let warning = |code, errno, announced, received| {
+            let unread = Some(Unread {
+                announced,
+                received,
+            });
+            unread_at_server(code, errno, unread)
+        };
+        for (warning, text) in [
+            (
+                warning(117, 0, None, 2),
+                "Failed to read JSON data size - read returned 2; errno=0",
+            ),
+            (
+                warning(117, 104, None, 0),
+                "Failed to read JSON data size - read returned -2; errno=104",
+            ),
+            (
+                warning(117, 0, Some(500), 4),
+                "JSON size of data read does not correspond to offered length - expected 500 bytes but received 4; errno=0",
+            ),
+            (
+                warning(117, 0, Some(0xffff_fff0), 0),
+                "JSON size of data read does not correspond to offered length - expected -16 bytes but received 0; errno=0",
+            ),
+            (
+                warning(117, 104, Some(500), 0),
+                "JSON data read failed; errno=104",
+            ),
+            (
+                warning(117, 0, Some(0), 0),
+                "JSON data length overflow - 0 bytes JSON size is not allowed",
+            ),
+            (
+                warning(114, 0, Some(8193), 0),
+                "JSON data length overflow - 8193 bytes JSON size is not allowed",
+            ),
+        ] {
+            assert_eq!(warning.as_deref(), Some(text));
+        }
+        let whole = Cause::Message {
+            code: 117,
+            errno: 0,
+            unread: None,
+        };
+        assert_eq!(unread(whole), None);
+    }
+
+    fn unread_at_server(code: i32, errno: i32, unread: Option<Unread>) -> Option<String> {
+        super::unread(Cause::Message {
+            code,
+            errno,
+            unread,
+        })
     }
 }

@@ -26,7 +26,7 @@ use crate::outlet::{self, Outlet};
 use crate::printer::Printer;
 use crate::signals;
 
-use super::failure::{Wrong, signal_of};
+use super::failure::{self, Wrong, signal_of};
 use super::output::{Output, stamped};
 use super::pidfile::Pidfile;
 use super::{STOPS, fail, granted, padding, read, refuse, settings, warn};
@@ -157,7 +157,7 @@ fn outlet(
         let text = outlet::missing_text(lines);
         if json {
             let mut document = Json::new(settings.clone(), None);
-            output.text(&document.failed(&text))
+            output.text(&document.failed(Some(&text)))
         } else {
             output.text(&[format!("iperf3: {text}")])
         }
@@ -193,7 +193,7 @@ fn limits(request: &Iperf3Server) -> ServerLimits {
     ServerLimits {
         // A test that runs until it is interrupted (-t 0) does so, too.
         duration: request.max_duration_s.map_or(UNBOUNDED, seconds),
-        refuses_endless: request.max_duration_s.is_some(),
+        counts_as_iperf3: request.max_duration_s.is_some(),
         rate: request.bitrate_limit.map(|limit| limit.rate),
         rate_window: request
             .bitrate_limit
@@ -262,6 +262,14 @@ fn own_report(settings: Iperf3Settings, common: &Iperf3Common) -> ServerOutput {
     })
 }
 
+/// Whether iperf3's sentence says all that its user can do something about: the client broke off, or sent what cannot be.
+fn is_of_client(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::ClientSilent | Cause::NotUnderstood | Cause::Control(_) | Cause::Message { .. }
+    )
+}
+
 /// The tests that run, and how each is shown.
 struct Teller {
     output: Arc<Output>,
@@ -308,7 +316,8 @@ impl Teller {
 
     fn tell(&self, event: ServerEvent) {
         match event {
-            ServerEvent::Accepted { test, plan, .. } => {
+            ServerEvent::Accepted { .. } => {}
+            ServerEvent::Asked { test, plan } => {
                 self.shown(test, Some(*plan), |_, _| Vec::new());
             }
             ServerEvent::Progress { test, event } => {
@@ -325,7 +334,8 @@ impl Teller {
                 test,
                 record,
                 cause,
-            } => self.finished(test, &record, cause),
+                in_order,
+            } => self.finished(test, &record, cause, in_order),
             ServerEvent::Refused {
                 test,
                 peer,
@@ -335,22 +345,24 @@ impl Teller {
         }
     }
 
-    fn finished(&self, test: u64, record: &RunRecord, cause: Option<Cause>) {
-        let wrong = cause.map(|cause| {
-            let reason = match &record.outcome {
-                Outcome::Failed { error } => error.as_str(),
-                _ => "",
-            };
-            Wrong::at_server(cause, reason, self.signal(cause))
-        });
-        let lines = self.shown(test, None, |text, json| {
-            if !self.json {
-                return text.end(record);
+    /// A test that broke off has no summary.
+    fn finished(&self, test: u64, record: &RunRecord, cause: Option<Cause>, in_order: bool) {
+        let reason = match &record.outcome {
+            Outcome::Failed { error } => error.as_str(),
+            _ => "",
+        };
+        let wrong = cause.and_then(|cause| self.wrong(cause, reason));
+        let error = wrong.as_ref().map(Wrong::of_server);
+        let lines = self.shown(test, None, |text, json| match (self.json, in_order) {
+            (false, true) => text.end(record),
+            (false, false) => Vec::new(),
+            (true, false) => json.failed(error.as_deref()),
+            (true, true) => {
+                if let Some(error) = error {
+                    json.set_error(error);
+                }
+                json.end(record)
             }
-            if let Some(wrong) = &wrong {
-                json.set_error(wrong.of_server());
-            }
-            json.end(record)
         });
         self.write(&lines);
         self.forget(Some(test));
@@ -365,17 +377,45 @@ impl Teller {
     }
 
     fn refused(&self, test: Option<u64>, cause: Cause, reason: &str) {
-        self.forget(test);
         match (test, cause) {
             // The end of the server says it.
             (_, Cause::ServerStopped) => {}
-            (Some(_), cause) => {
-                self.failed(&Wrong::at_server(cause, reason, None));
+            (Some(test), cause) => {
+                self.not_run(test, cause, reason);
                 self.next();
             }
             // iperf3 says nothing of whom it turns away; it has fewer reasons to.
             (None, _) => self.errors.say(format!("linerate: refused {reason}")),
         }
+        self.forget(test);
+    }
+
+    /// A test whose streams did not run.
+    fn not_run(&self, test: u64, cause: Cause, reason: &str) {
+        let wrong = self.wrong(cause, reason);
+        let error = wrong.as_ref().map(Wrong::of_server);
+        let stopped = cause == Cause::ClientStopped;
+        let lines = self.shown(test, None, |text, json| match (self.json, error) {
+            (false, _) if stopped => text.stopped_early(),
+            (false, _) => Vec::new(),
+            (true, Some(error)) if stopped => json.stopped_early(&error),
+            (true, error) => json.failed(error.as_deref()),
+        });
+        self.write(&lines);
+        if let (Some(wrong), false) = (wrong, self.json) {
+            self.complain(&wrong);
+        }
+    }
+
+    /// What iperf3's server says of a cause. What it warns of goes to standard error at once.
+    fn wrong(&self, cause: Cause, reason: &str) -> Option<Wrong> {
+        if let Some(warning) = failure::unread(cause) {
+            self.errors.say(format!("warning: {warning}"));
+        }
+        let wrong = Wrong::at_server(cause, reason, self.signal(cause))?;
+        // iperf3's server, too, has more to say of a client that broke off only where it was asked for more.
+        let whole = self.settings.verbose || !is_of_client(cause);
+        Some(if whole { wrong } else { wrong.alone() })
     }
 
     /// The signal that stopped this server, which is taken from its descriptor only when all know that it came.
@@ -396,7 +436,7 @@ impl Teller {
     fn failed(&self, wrong: &Wrong) {
         if self.json {
             let mut json = Json::new(self.settings.clone(), None);
-            self.write(&json.failed(&wrong.of_server()));
+            self.write(&json.failed(Some(&wrong.of_server())));
         } else {
             self.complain(wrong);
         }

@@ -1,5 +1,6 @@
 //! The binary in iperf3's place: its options, its documents, its exit codes.
 
+mod broken_off;
 mod differ;
 mod failures;
 mod files;

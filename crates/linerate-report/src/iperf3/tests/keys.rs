@@ -252,7 +252,7 @@ fn a_document_is_laid_out_as_iperf3s() {
         heads
     };
     assert_eq!(heads(&ours), heads(captured!("tcp.client").trim_end()));
-    let failed = Json::new(Iperf3Settings::new(Role::Client), None).failed("x");
+    let failed = Json::new(Iperf3Settings::new(Role::Client), None).failed(Some("x"));
     assert!(failed[0].contains("\"intervals\":\t[],\n\t\"end\":\t{\n\t},\n"));
 }
 
@@ -261,7 +261,7 @@ fn a_failure_is_iperf3s_document_of_a_failure() {
     let record = record(&plan(), Role::Client, Traffic::default());
     let mut json = Json::new(settings(&record), Some(plan()));
     let text = "unable to connect to server: \"refused\"\n";
-    let lines = json.failed(text);
+    let lines = json.failed(Some(text));
     let ours: Value = serde_json::from_str(&lines[0]).unwrap();
     compare("refused", captured!("refused.client"), &ours);
     assert_eq!(ours["error"], text);
@@ -270,7 +270,7 @@ fn a_failure_is_iperf3s_document_of_a_failure() {
         json_stream: true,
         ..settings(&record)
     };
-    let lines = Json::new(streaming, None).failed("no");
+    let lines = Json::new(streaming, None).failed(Some("no"));
     assert_eq!(
         lines,
         [
