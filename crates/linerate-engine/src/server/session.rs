@@ -547,7 +547,9 @@ impl Session<'_> {
         let total = usize::from(plan.total_streams());
         let mut arrivals: Vec<Arrival> = Vec::with_capacity(total);
         let last = clock::monotonic().plus(STREAMS_PATIENCE);
-        let received = self.shared.options.receive_timeout;
+        // Whoever only receives has nothing to be idle with.
+        let sends = plan.direction != Direction::Receive;
+        let received = self.shared.options.receive_timeout.filter(|_| sends);
         let patience = received.map_or(PATIENCE, |timeout| timeout.min(PATIENCE));
         let mut until = clock::monotonic().plus(patience);
         let stock_udp = plan.protocol == Protocol::Udp && !ours;

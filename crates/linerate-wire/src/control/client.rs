@@ -147,6 +147,7 @@ pub struct ClientControl {
     output: VecDeque<Vec<u8>>,
     events: Events<ClientEvent>,
     warnings: Vec<PlainText>,
+    is_unanswered: bool,
     is_linerate: bool,
     pings_out: usize,
     finishing_seen: bool,
@@ -171,6 +172,7 @@ impl ClientControl {
             output: VecDeque::from([cookie.as_bytes().to_vec()]),
             events: Events::new(limits.events),
             warnings: Vec::new(),
+            is_unanswered: true,
             is_linerate: false,
             pings_out: 0,
             finishing_seen: false,
@@ -184,6 +186,7 @@ impl ClientControl {
     /// Takes bytes from the server, cut anywhere. After an error the machine is closed, but for a
     /// last word to the server with [`Self::terminate`].
     pub fn handle_input(&mut self, mut input: &[u8]) -> Result<(), ProtocolError> {
+        self.is_unanswered &= input.is_empty();
         while !input.is_empty() && !self.is_closed() {
             if let Err(error) = self.handle_next(&mut input) {
                 self.phase = Phase::Failed;
@@ -221,7 +224,7 @@ impl ClientControl {
     /// Whether the server has said nothing yet.
     #[must_use]
     pub fn is_unanswered(&self) -> bool {
-        self.phase == Phase::CookieSent && !self.is_mid_message()
+        self.is_unanswered
     }
 
     /// How much has come of the frame that is awaited, also when it has failed; absent where none is.

@@ -81,10 +81,10 @@ impl Wrong {
         }
     }
 
-    /// With a sentence of ours behind it.
+    /// With a sentence of ours behind it, unless it is iperf3's.
     pub(super) fn and(self, beyond: String) -> Self {
         Self {
-            beyond: Some(beyond),
+            beyond: Some(beyond).filter(|beyond| *beyond != self.sentence),
             ..self
         }
     }
