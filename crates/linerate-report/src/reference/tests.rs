@@ -63,6 +63,7 @@ fn whole() -> [RunRecord; 3] {
         });
         stream.zerocopy = Some(ZerocopyCounts::default());
         stream.unread_bytes = Some(0);
+        stream.file_bytes = Some(0);
         stream.error = Some("e".into());
     }
     record.peer_results = Some(PeerResults {
