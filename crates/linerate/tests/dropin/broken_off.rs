@@ -1,5 +1,5 @@
-//! Clients that break off or say what cannot be: what the server tells them (SERVER_ERROR with iperf3's number), its lines
-//! and its document. The same is asserted of the newest iperf3 where IPERF3_NEW names one.
+//! Clients that break off or say what cannot be: what the server tells them (`SERVER_ERROR` with iperf3's number), its lines
+//! and its document. The same is asserted of the newest iperf3 where `IPERF3_NEW` names one.
 
 use std::io::Read as _;
 use std::net::Shutdown;
@@ -46,10 +46,11 @@ enum Does {
 }
 
 /// What the server says of it.
+#[derive(Clone, Copy)]
 struct Case {
     at: At,
     does: Does,
-    /// The number in SERVER_ERROR; absent = the server says nothing.
+    /// The number in `SERVER_ERROR`; absent = the server says nothing.
     told: Option<u8>,
     /// Behind `iperf3: `; empty = no line.
     sentence: &'static str,
@@ -155,8 +156,10 @@ fn served(command: &dyn Fn() -> Command, words: &str, case: &Case) -> (Vec<u8>, 
     (last, server.ends().expect(0))
 }
 
-fn programs() -> Vec<(&'static str, Box<dyn Fn() -> Command>)> {
-    let mut all: Vec<(&str, Box<dyn Fn() -> Command>)> = vec![("ours", Box::new(ours))];
+type Program = (&'static str, Box<dyn Fn() -> Command>);
+
+fn programs() -> Vec<Program> {
+    let mut all: Vec<Program> = vec![("ours", Box::new(ours))];
     if let Some(binary) = newest("what the newest server says of clients that break off") {
         all.push(("the newest", Box::new(move || Command::new(&binary))));
     }

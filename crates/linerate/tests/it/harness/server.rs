@@ -31,6 +31,22 @@ pub(crate) fn free_port() -> u16 {
         .expect("a free port")
 }
 
+/// The same command once more.
+fn again(command: &Command) -> Command {
+    let mut again = Command::new(command.get_program());
+    again.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => again.env(name, value),
+            None => again.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        again.current_dir(folder);
+    }
+    again
+}
+
 impl Server {
     /// `linerate serve` on a port that the kernel chooses.
     pub(crate) fn linerate(words: &[&str]) -> Self {
@@ -62,25 +78,31 @@ impl Server {
         }
     }
 
-    /// Something that takes `-s -p PORT`; it listens when the kernel says so.
+    /// Something that takes `-s -p PORT`; it listens when the kernel says so. Where another program has taken the port
+    /// meanwhile, it gets another.
     pub(crate) fn iperf3(command: &mut Command) -> Self {
-        let port = free_port();
-        let mut process = start(command.args(["-s", "-p", &port.to_string()]));
-        let pid = process.pid();
-        let there = wait_until(Duration::from_secs(20), || {
-            listens(pid, port) || process.ended()
-        });
-        assert!(
-            there && !process.ended(),
-            "{command:?}: {}{}",
-            process.out(),
-            process.error()
-        );
-        Self {
-            process,
-            port,
-            came: None,
+        for _ in 0..5 {
+            let port = free_port();
+            let mut process = start(again(command).args(["-s", "-p", &port.to_string()]));
+            let pid = process.pid();
+            let there = wait_until(Duration::from_secs(20), || {
+                listens(pid, port) || process.ended()
+            });
+            if there && !process.ended() {
+                return Self {
+                    process,
+                    port,
+                    came: None,
+                };
+            }
+            let told = process.wait(Duration::from_secs(20));
+            let told = format!("{}{}", told.out, told.error);
+            assert!(
+                told.contains("Address already in use"),
+                "{command:?}: {told}"
+            );
         }
+        panic!("{command:?}: no port was free");
     }
 
     /// A stock iperf3, which takes one test at a time.
