@@ -196,7 +196,7 @@ fn what_iperf3_refuses_is_refused_in_its_words() {
         ),
         (
             "-c x --rcv-timeout 5000",
-            "client receive timeout is valid only in receiving mode",
+            "client receive timeout is valid only in receiving mode: ",
         ),
         (
             "-c x -P 0",

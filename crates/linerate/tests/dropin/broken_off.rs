@@ -166,6 +166,12 @@ fn programs() -> Vec<Program> {
     all
 }
 
+/// Whether this is what iperf3 says. Where its sentence ends with the text of an error number and there was none, it writes
+/// that of the last error that it had.
+fn says(found: &str, sentence: &str) -> bool {
+    found == sentence || (sentence.ends_with(": ") && found.starts_with(sentence))
+}
+
 #[test]
 fn a_client_that_breaks_off_hears_and_leaves_what_it_does_with_iperf3() {
     let _beside = beside();
@@ -183,7 +189,12 @@ fn a_client_that_breaks_off_hears_and_leaves_what_it_does_with_iperf3() {
             let sentence = sentence.map(|sentence| format!("iperf3: {sentence}"));
             let lines: Vec<String> = warning.iter().cloned().chain(sentence).collect();
             let error: Vec<&str> = text.error.lines().collect();
-            assert_eq!(error, lines, "{what}");
+            let all = error.len() == lines.len()
+                && error
+                    .iter()
+                    .zip(&lines)
+                    .all(|(found, line)| says(found, line));
+            assert!(all, "{what}: {error:?}, not {lines:?}");
             assert_eq!(
                 text.out.contains(SUMMARY),
                 case.summary,
@@ -197,7 +208,8 @@ fn a_client_that_breaks_off_hears_and_leaves_what_it_does_with_iperf3() {
             assert_eq!(error, warning.iter().collect::<Vec<_>>(), "{what} -J");
             let document = json.json();
             let error = document.get("error").and_then(Value::as_str);
-            assert_eq!(error.unwrap_or_default(), case.sentence, "{what} -J");
+            let error = error.unwrap_or_default();
+            assert!(says(error, case.sentence), "{what} -J: {error}");
             let end = document["end"].as_object().unwrap();
             assert_eq!(!end.is_empty(), case.summary, "{what} -J: {document}");
             let accepted = document["start"].get("accepted_connection").is_some();

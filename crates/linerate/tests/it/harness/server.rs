@@ -31,22 +31,6 @@ pub(crate) fn free_port() -> u16 {
         .expect("a free port")
 }
 
-/// The same command once more.
-fn again(command: &Command) -> Command {
-    let mut again = Command::new(command.get_program());
-    again.args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => again.env(name, value),
-            None => again.env_remove(name),
-        };
-    }
-    if let Some(folder) = command.get_current_dir() {
-        again.current_dir(folder);
-    }
-    again
-}
-
 impl Server {
     /// `linerate serve` on a port that the kernel chooses.
     pub(crate) fn linerate(words: &[&str]) -> Self {
@@ -81,9 +65,11 @@ impl Server {
     /// Something that takes `-s -p PORT`; it listens when the kernel says so. Where another program has taken the port
     /// meanwhile, it gets another.
     pub(crate) fn iperf3(command: &mut Command) -> Self {
+        command.arg("-s");
         for _ in 0..5 {
             let port = free_port();
-            let mut process = start(again(command).args(["-s", "-p", &port.to_string()]));
+            // The last of several ports counts.
+            let mut process = start(command.args(["-p", &port.to_string()]));
             let pid = process.pid();
             let there = wait_until(Duration::from_secs(20), || {
                 listens(pid, port) || process.ended()
