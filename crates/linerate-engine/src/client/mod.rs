@@ -589,7 +589,11 @@ impl<'a> Session<'a> {
                 return ending;
             }
             if self.all_ended() {
-                return self.why_all_ended();
+                // The last of them may have ended after its end was looked for.
+                if self.has_moved_everything() {
+                    return Ending::Planned;
+                }
+                return self.ended_by_file().unwrap_or_else(|| self.why_all_ended());
             }
             if let Some(reason) = idle.look(now, &self.streams) {
                 return Ending::Failed(EngineError::Idle { reason }.into());

@@ -270,7 +270,7 @@ pub(crate) fn spreading_table(case: &Case<'_>, interface: &Interface) -> Answer 
     let one = interface
         .channels
         .known()
-        .is_some_and(|channels| channels.combined_max + channels.rx_max == 1);
+        .is_some_and(|channels| channels.combined_max.saturating_add(channels.rx_max) == 1);
     if one {
         return does_not_apply("the device has one receive queue");
     }
