@@ -122,8 +122,8 @@ impl<'a> Source<'a> {
         self.file.fd()
     }
 
-    /// The file can be read, or has ended.
-    pub(crate) const fn is_readable(&mut self) {
+    /// Notes that the file can be read, or has ended.
+    pub(crate) const fn mark_readable(&mut self) {
         self.readable = true;
     }
 
@@ -183,7 +183,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let mut source = Source::new(files[0].as_ref().unwrap(), 4);
         assert_eq!(source.fill(9).unwrap(), Filled::NotYet);
-        source.is_readable();
+        source.mark_readable();
         let mut got = Vec::new();
         while source.fill(9).unwrap() == Filled::Bytes {
             let some = source.bytes(3).to_vec();

@@ -24,7 +24,8 @@ use crate::results;
 use crate::stream::{self, StreamHandle, StreamResult, StreamSocket};
 
 use super::{
-    Ended, Ending, Missed, RECORD_LEAST, RECORD_MOST, RECORD_TIME, RESULTS_PATIENCE, Session,
+    Ended, Ending, Missed, RECORD_LEAST, RECORD_MOST, RECORD_TIME, RESULTS_PATIENCE,
+    SERVER_STOPPED, Session,
 };
 
 /// How long a stock server may take to answer before the data of a block that was cut short ends.
@@ -177,7 +178,7 @@ impl Session<'_> {
                 missed(super::refusal(code, errno), self.refused(code, errno))
             }
             Ok(Turn::Event(ClientEvent::ServerTerminated)) => {
-                missed("the server was stopped".to_owned(), self.refused(0, 0))
+                missed(SERVER_STOPPED.to_owned(), self.terminated())
             }
             Ok(Turn::Event(event)) => Ok(Some(event)),
             Ok(Turn::TimedOut) => Ok(None),

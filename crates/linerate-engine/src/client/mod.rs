@@ -47,6 +47,8 @@ const RESULTS_PATIENCE: Nanos = Nanos::from_millis(15_000);
 const HALF_WINDOW: u64 = 32_768;
 /// How long the server's last word may come after the end of its data streams.
 const LAST_WORD: Nanos = Nanos::from_millis(200);
+/// Why nothing more comes of a server whose user stopped it.
+const SERVER_STOPPED: &str = "the server was stopped";
 /// Exchanges of clocks, and the longest time to spend on them.
 const PINGS: u64 = 8;
 const PING_TIME: Nanos = Nanos::from_millis(200);
@@ -85,7 +87,7 @@ pub struct ClientOptions {
     pub fit_datagrams: Option<DatagramFit>,
     /// The test runs until it is stopped, whatever end the plan has.
     pub endless: bool,
-    /// Leave at once when stopped, as iperf3 does: the server is told so and gives no results.
+    /// When stopped, tell the server and leave at once without its results, as iperf3 does.
     pub leave_at_once: bool,
 }
 
@@ -480,12 +482,7 @@ impl<'a> Session<'a> {
             Ok(Turn::Event(ClientEvent::ServerError { code, errno })) => {
                 Err(self.refused(code, errno))
             }
-            Ok(Turn::Event(ClientEvent::ServerTerminated)) => Err(EngineError::Refused {
-                address,
-                reason: "the server was stopped".to_owned(),
-                code: 0,
-                errno: 0,
-            }),
+            Ok(Turn::Event(ClientEvent::ServerTerminated)) => Err(self.terminated()),
             Ok(Turn::Event(event)) => Ok(event),
             Ok(Turn::Woken(_)) => {
                 self.link.machine.terminate();
@@ -504,6 +501,16 @@ impl<'a> Session<'a> {
             reason: refusal(code, errno),
             code,
             errno,
+        }
+    }
+
+    /// The server's user stopped it.
+    fn terminated(&self) -> EngineError {
+        EngineError::Refused {
+            address: self.remote.to_string(),
+            reason: SERVER_STOPPED.to_owned(),
+            code: 0,
+            errno: 0,
         }
     }
 

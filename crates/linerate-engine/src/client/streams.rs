@@ -325,12 +325,7 @@ impl Session<'_> {
             match event {
                 ClientEvent::TestRunning => self.started = true,
                 ClientEvent::ServerError { code, errno } => {
-                    return Err(EngineError::Refused {
-                        address: self.remote.to_string(),
-                        reason: super::refusal(code, errno),
-                        code,
-                        errno,
-                    });
+                    return Err(self.refused(code, errno));
                 }
                 ClientEvent::ServerTerminated | ClientEvent::Denied => {
                     return Err(EngineError::Busy {

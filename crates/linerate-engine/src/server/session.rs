@@ -135,7 +135,7 @@ impl From<LinkError> for Refusal {
 
 impl From<linerate_wire::error::ProtocolError> for Refusal {
     fn from(error: linerate_wire::error::ProtocolError) -> Self {
-        Self::Gone(Cause::NotUnderstood, error.to_string())
+        LinkError::from(error).into()
     }
 }
 

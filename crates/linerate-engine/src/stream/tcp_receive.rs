@@ -32,7 +32,7 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     // comes first. Where it sends as well, a byte too early must not make it write.
     let receives_only = context.plan.direction == Direction::Receive;
     let first = (context.active_opener && receives_only).then(|| stream.as_fd());
-    if recorder.wait_for_start(first) && is_ready(context, &mut recorder) {
+    if recorder.wait_for_start(first) && prepare_file(context, &mut recorder) {
         pump(context, stream.as_fd(), &mut recorder);
     }
     recorder.unread = tcp::unread(stream.as_fd()).ok();
@@ -50,8 +50,8 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     }
 }
 
-/// Empties the file that the stream writes into.
-fn is_ready(context: &StreamContext, recorder: &mut Recorder<'_>) -> bool {
+/// Empties the file that the stream writes into, if there is one. False = it cannot be written into.
+fn prepare_file(context: &StreamContext, recorder: &mut Recorder<'_>) -> bool {
     match context.file.as_ref().map(StreamFile::empty) {
         Some(Err(error)) => {
             recorder.fail_by_file("emptying the file of -F", &error);

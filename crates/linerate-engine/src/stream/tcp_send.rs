@@ -123,7 +123,7 @@ impl<'a> Way<'a> {
             Ok(Filled::Bytes) => return true,
             Ok(Filled::NotYet) => {
                 if recorder.wait(source.fd(), Interest::READ, None).any() {
-                    source.is_readable();
+                    source.mark_readable();
                 }
                 return false;
             }
@@ -278,7 +278,8 @@ fn pump(
     loop {
         let now = clock::monotonic();
         let stopped = context.gate.stopped();
-        let until = stopped.and_then(|stopped| begun.then(|| end_of_block(context, stopped))?);
+        let finishing = stopped.filter(|_| begun);
+        let until = finishing.and_then(|stopped| end_of_block(context, stopped));
         if stopped.is_some() && until.is_none_or(|until| now >= until) {
             break;
         }
@@ -335,8 +336,9 @@ fn pump(
     begun && !ends_in_band(context)
 }
 
-/// Whether the end of data is told in band. Some stock servers take it for the end of the connection: those get it after the
-/// results, but for a file, whose last block is rarely whole.
+/// Whether a sender that has finished closes its side of the connection before the end of the test. Some stock servers take that
+/// for a lost connection, so their senders close it after the results. A file is the exception: its last block is rarely whole,
+/// and only the close makes a stock server read it.
 fn ends_in_band(context: &StreamContext) -> bool {
     context.peer_extended || !context.active_opener || context.file.is_some()
 }

@@ -28,8 +28,8 @@ impl Output {
         let open = |path| OpenOptions::new().create(true).append(true).open(path);
         let log = common.logfile.as_ref().map(|path| {
             open(path).map(Mutex::new).map_err(|error| {
-                let sentence = ErrorCode::LOGFILE.sentence(error.raw_os_error().unwrap_or(0));
-                Wrong::error(sentence).and(format!("cannot open {}: {error}", path.display()))
+                Wrong::of_kernel(ErrorCode::LOGFILE, &error)
+                    .and(format!("cannot open {}: {error}", path.display()))
             })
         });
         Ok(Self {

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use linerate_report::iperf3::ErrorCode;
 
+use crate::input;
+
 use super::failure::Wrong;
 
 /// The process's number in a file, which is removed when this is dropped.
@@ -25,8 +27,8 @@ impl Pidfile {
             )));
         }
         write(path).map_err(|error| {
-            let sentence = ErrorCode::PIDFILE.sentence(error.raw_os_error().unwrap_or(0));
-            Wrong::error(sentence).and(format!("cannot write {}: {error}", path.display()))
+            Wrong::of_kernel(ErrorCode::PIDFILE, &error)
+                .and(format!("cannot write {}: {error}", path.display()))
         })?;
         Ok(Self(path.to_owned()))
     }
@@ -50,7 +52,7 @@ fn write(path: &Path) -> io::Result<()> {
 }
 
 fn names_a_process(path: &Path) -> bool {
-    let Ok(text) = std::fs::read_to_string(path) else {
+    let Ok(text) = input::string(path, input::WRITTEN) else {
         return false;
     };
     let number = text.trim_matches(|c: char| !c.is_ascii_digit());

@@ -51,10 +51,8 @@ pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failu
     let output = Output::open(common).map_err(|wrong| refuse(printer, &wrong.and_exiting()))?;
     let pidfile = common.pidfile.as_deref().map(std::path::absolute);
     if request.daemon {
-        process::go_to_background().map_err(|error| {
-            let sentence = ErrorCode::DAEMON.sentence(error.raw_os_error().unwrap_or(0));
-            refuse(printer, &Wrong::error(sentence))
-        })?;
+        process::go_to_background()
+            .map_err(|error| refuse(printer, &Wrong::of_kernel(ErrorCode::DAEMON, &error)))?;
     }
     let pidfile = pidfile.transpose()?.as_deref().map(Pidfile::create);
     let _pidfile = pidfile.transpose().map_err(|wrong| {

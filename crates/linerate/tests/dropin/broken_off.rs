@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::Value;
 
 use crate::harness::raw::{self, Raw};
-use crate::harness::{Done, LONG, Server, beside, newest, run, start, wait_until};
+use crate::harness::{Done, LONG, Server, beside, run, start, wait_until};
 
+use super::program::programs;
 use super::{client, ours};
 
 const PARAMETERS: &str = r#"{"tcp":true,"omit":0,"time":1,"num":0,"blockcount":0,"parallel":1,"len":131072,"pacing_timer":1000}"#;
@@ -156,15 +157,8 @@ fn served(command: &dyn Fn() -> Command, words: &str, case: &Case) -> (Vec<u8>, 
     (last, server.ends().expect(0))
 }
 
-type Program = (&'static str, Box<dyn Fn() -> Command>);
-
-fn programs() -> Vec<Program> {
-    let mut all: Vec<Program> = vec![("ours", Box::new(ours))];
-    if let Some(binary) = newest("what the newest server says of clients that break off") {
-        all.push(("the newest", Box::new(move || Command::new(&binary))));
-    }
-    all
-}
+/// What is skipped without the newest iperf3.
+const WHAT: &str = "what the newest server says of clients that break off";
 
 /// Whether this is what iperf3 says. Where its sentence ends with the text of an error number and there was none, it writes
 /// that of the last error that it had.
@@ -175,7 +169,7 @@ fn says(found: &str, sentence: &str) -> bool {
 #[test]
 fn a_client_that_breaks_off_hears_and_leaves_what_it_does_with_iperf3() {
     let _beside = beside();
-    for (whose, command) in programs() {
+    for (whose, command) in programs(WHAT) {
         for case in cases() {
             let what = format!("{whose}, {:?}: {:?}", case.at, case.does);
             let told = case
@@ -222,7 +216,7 @@ fn a_client_that_breaks_off_hears_and_leaves_what_it_does_with_iperf3() {
 fn what_stands_behind_a_message_does_not_disturb_the_server() {
     let _beside = beside();
     let results = r#"{"cpu_util_total":0,"cpu_util_user":0,"cpu_util_system":0,"sender_has_retransmits":0,"streams":[{"id":1,"bytes":0,"retransmits":0,"jitter":0,"errors":0,"packets":0}]} trailing"#;
-    for (whose, command) in programs() {
+    for (whose, command) in programs(WHAT) {
         let server = Server::iperf3(command().arg("-1"));
         let mut client = Raw::connect(server.port);
         client.agree(&format!("{PARAMETERS} trailing"));
@@ -262,7 +256,7 @@ fn silent(asks: bool) -> (u16, Arc<AtomicBool>) {
 #[test]
 fn a_client_stopped_before_its_streams_has_a_summary_of_nothing() {
     let _beside = beside();
-    for (whose, command) in programs() {
+    for (whose, command) in programs(WHAT) {
         for asks in [false, true] {
             let stopped = |words: &str| {
                 let (port, waits) = silent(asks);
@@ -303,7 +297,7 @@ fn a_client_whose_server_breaks_off_has_no_summary() {
         (&data).read_exact(&mut some)?;
         server.stream.shutdown(Shutdown::Both)
     });
-    for (whose, command) in programs() {
+    for (whose, command) in programs(WHAT) {
         let text = run(&mut client(command(), "127.0.0.1", port, "-t 5"), LONG).expect(1);
         assert!(!text.out.contains(SUMMARY), "{whose}: {}", text.out);
         let json = run(&mut client(command(), "127.0.0.1", port, "-t 5 -J"), LONG).expect(1);
@@ -342,7 +336,7 @@ fn a_client_says_what_came_of_results_that_were_cut_short() {
 #[test]
 fn the_longest_duration_counts_as_with_iperf3() {
     let _beside = beside();
-    for (whose, command) in programs() {
+    for (whose, command) in programs(WHAT) {
         for words in ["-t 2 -O 2", "-n 100M", "-k 10"] {
             let mut one = command();
             let server = Server::iperf3(one.args(["-1", "--server-max-duration", "3"]));

@@ -23,10 +23,10 @@ const SIGNALS: [(&str, &str); 3] = [
 ];
 
 /// Starts a program anew.
-type Program = Box<dyn Fn() -> Command>;
+pub(super) type Program = Box<dyn Fn() -> Command>;
 
 /// A program and whose it is: ours, and the newest iperf3 where there is one, of which the same is asserted.
-fn programs(what: &str) -> Vec<(&'static str, Program)> {
+pub(super) fn programs(what: &str) -> Vec<(&'static str, Program)> {
     let mut all: Vec<(&str, Program)> = vec![("ours", Box::new(ours))];
     if let Some(binary) = newest(what) {
         all.push(("the newest", Box::new(move || Command::new(&binary))));

@@ -126,9 +126,8 @@ fn taken(words: &str, reads: bool) -> Seen {
             let mut seen = sees.lock().unwrap();
             seen.ended_early |= look(&mut seen);
         }
-        let results = r#"{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":1,"sender_has_retransmits":-1,"streams":[]}"#;
-        let length = u32::try_from(results.len()).unwrap().to_be_bytes();
-        server.send(&[&length[..], results.as_bytes(), &[14]].concat())?;
+        server.send(&raw::framed(raw::RESULTS))?;
+        server.send(&[raw::DISPLAY_RESULTS])?;
         server.hold()
     });
     run(&mut client(ours(), "127.0.0.1", port, words), LONG);

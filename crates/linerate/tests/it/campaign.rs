@@ -186,7 +186,7 @@ impl Attacker<'_> {
         drop(data);
         control.stream.write_all(&[raw::TEST_END]).ok()?;
         while control.try_state()? != raw::EXCHANGE_RESULTS {}
-        control.try_message(r#"{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":1,"sender_has_retransmits":-1,"streams":[]}"#)?;
+        control.try_message(raw::RESULTS)?;
         let request = Message::EndRequest {
             max_bytes: u64::MAX,
         };
@@ -296,9 +296,7 @@ impl Raw {
     }
 
     fn try_message(&mut self, text: &str) -> Option<()> {
-        let length = u32::try_from(text.len()).ok()?;
-        self.stream.write_all(&length.to_be_bytes()).ok()?;
-        self.stream.write_all(text.as_bytes()).ok()
+        self.stream.write_all(&raw::framed(text)).ok()
     }
 
     fn try_said_by_linerate(&mut self) -> Option<Message> {

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-const DISPLAY_RESULTS: u8 = 14;
+pub(crate) const DISPLAY_RESULTS: u8 = 14;
 const LINERATE: u8 = 76;
 pub(crate) const TEST_START: u8 = 1;
 pub(crate) const TEST_RUNNING: u8 = 2;
@@ -13,6 +13,8 @@ pub(crate) const TEST_END: u8 = 4;
 pub(crate) const PARAM_EXCHANGE: u8 = 9;
 pub(crate) const CREATE_STREAMS: u8 = 10;
 pub(crate) const EXCHANGE_RESULTS: u8 = 13;
+/// The results of an end that has no streams to tell of.
+pub(crate) const RESULTS: &str = r#"{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":1,"sender_has_retransmits":-1,"streams":[]}"#;
 
 /// The control connection.
 #[derive(Debug)]
@@ -67,8 +69,7 @@ impl Raw {
 
     /// A message with its length before it.
     pub(crate) fn message(&mut self, text: &str) {
-        let length = u32::try_from(text.len()).unwrap();
-        self.send(&[&length.to_be_bytes(), text.as_bytes()].concat());
+        self.send(&framed(text));
     }
 
     /// Goes on until the server wants the streams.
@@ -217,7 +218,8 @@ fn frame(stream: &mut TcpStream) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&message).into_owned())
 }
 
-fn framed(text: &str) -> Vec<u8> {
+/// A text with its length before it.
+pub(crate) fn framed(text: &str) -> Vec<u8> {
     let length = u32::try_from(text.len()).unwrap();
     [&length.to_be_bytes(), text.as_bytes()].concat()
 }
