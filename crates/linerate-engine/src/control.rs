@@ -23,15 +23,16 @@ const MOST_UNSENT: usize = 64 << 10;
 /// What the two ends' machines have in common.
 pub(crate) trait Machine {
     type Event;
-    fn handle_input(&mut self, bytes: &[u8]) -> Result<(), ProtocolError>;
+    /// Takes bytes up to the first event; the rest stays in `input`.
+    fn handle_to_event(&mut self, input: &mut &[u8]) -> Result<(), ProtocolError>;
     fn poll_transmit(&mut self) -> Option<Vec<u8>>;
     fn poll_event(&mut self) -> Option<Self::Event>;
 }
 
 impl Machine for ClientControl {
     type Event = ClientEvent;
-    fn handle_input(&mut self, bytes: &[u8]) -> Result<(), ProtocolError> {
-        Self::handle_input(self, bytes)
+    fn handle_to_event(&mut self, input: &mut &[u8]) -> Result<(), ProtocolError> {
+        Self::handle_to_event(self, input)
     }
     fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         Self::poll_transmit(self)
@@ -43,8 +44,8 @@ impl Machine for ClientControl {
 
 impl Machine for ServerControl {
     type Event = ServerEvent;
-    fn handle_input(&mut self, bytes: &[u8]) -> Result<(), ProtocolError> {
-        Self::handle_input(self, bytes)
+    fn handle_to_event(&mut self, input: &mut &[u8]) -> Result<(), ProtocolError> {
+        Self::handle_to_event(self, input)
     }
     fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         Self::poll_transmit(self)
@@ -72,6 +73,9 @@ pub(crate) enum LinkError {
     Closed,
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// Nothing can be written.
+    #[error(transparent)]
+    Unsent(io::Error),
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
 }
@@ -85,6 +89,9 @@ pub(crate) struct Link<M> {
     out_at: usize,
     pieces: usize,
     closed: bool,
+    /// What was read behind the last event, and how much of it the machine has.
+    input: Vec<u8>,
+    input_at: usize,
 }
 
 impl<M: Machine> Link<M> {
@@ -97,6 +104,8 @@ impl<M: Machine> Link<M> {
             out_at: 0,
             pieces: usize::MAX,
             closed: false,
+            input: Vec::new(),
+            input_at: 0,
         }
     }
 
@@ -110,6 +119,8 @@ impl<M: Machine> Link<M> {
             out_at: 0,
             pieces: if clamped { usize::MAX } else { PIECE },
             closed: false,
+            input: Vec::new(),
+            input_at: 0,
         }
     }
 
@@ -130,7 +141,12 @@ impl<M: Machine> Link<M> {
             if self.closed {
                 return Err(LinkError::Closed);
             }
+            // Answers before what else was said.
             let pending = self.flush()?;
+            if self.input_at < self.input.len() {
+                self.digest()?;
+                continue;
+            }
             let now = clock::monotonic();
             if now >= until {
                 return Ok(Turn::TimedOut);
@@ -176,11 +192,11 @@ impl<M: Machine> Link<M> {
         while self.out_at < self.out.len() {
             let end = self.out.len().min(self.out_at.saturating_add(self.pieces));
             match self.stream.write(&self.out[self.out_at..end]) {
-                Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
+                Ok(0) => return Err(LinkError::Unsent(io::ErrorKind::WriteZero.into())),
                 Ok(written) => self.out_at += written,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(LinkError::Unsent(error)),
             }
         }
         // A record that was sent is gone.
@@ -202,6 +218,39 @@ impl<M: Machine> Link<M> {
         Ok(())
     }
 
+    /// Throws away what the peer still sends, until it closes the connection, `other` is readable or the time is up: to
+    /// close before it does would take what was written last away from it. True = `other` is readable.
+    pub(crate) fn drain_until(&mut self, other: BorrowedFd<'_>, until: Nanos) -> bool {
+        loop {
+            let left = until.since(clock::monotonic());
+            let mut entries = [self.stream.as_fd(), other]
+                .map(|descriptor| PollEntry::new(descriptor, Interest::READ));
+            if left == Nanos::ZERO || poll::wait(&mut entries, Some(left)).is_err() {
+                return false;
+            }
+            let [own, woken] = entries.map(|entry| entry.readiness());
+            if woken.readable {
+                return true;
+            }
+            let mut bytes = [0_u8; 16 << 10];
+            let read =
+                (own.readable || own.hangup || own.error).then(|| self.stream.read(&mut bytes));
+            match read {
+                Some(Ok(0)) => return false,
+                Some(Err(error)) if error.kind() != io::ErrorKind::WouldBlock => return false,
+                _ => {}
+            }
+        }
+    }
+
+    /// Gives the machine what was read, up to the next event.
+    fn digest(&mut self) -> Result<(), LinkError> {
+        let mut input = &self.input[self.input_at..];
+        let handled = self.machine.handle_to_event(&mut input);
+        self.input_at = self.input.len() - input.len();
+        Ok(handled?)
+    }
+
     fn read(&mut self) -> Result<(), LinkError> {
         let mut bytes = [0_u8; 16 << 10];
         match self.stream.read(&mut bytes) {
@@ -209,7 +258,12 @@ impl<M: Machine> Link<M> {
                 self.closed = true;
                 Ok(())
             }
-            Ok(length) => Ok(self.machine.handle_input(&bytes[..length])?),
+            Ok(length) => {
+                self.input.clear();
+                self.input.extend_from_slice(&bytes[..length]);
+                self.input_at = 0;
+                self.digest()
+            }
             Err(error)
                 if matches!(
                     error.kind(),
@@ -238,10 +292,11 @@ mod tests {
 
     impl Machine for Talkative {
         type Event = ();
-        fn handle_input(&mut self, bytes: &[u8]) -> Result<(), ProtocolError> {
-            self.heard += bytes.len();
+        fn handle_to_event(&mut self, input: &mut &[u8]) -> Result<(), ProtocolError> {
+            self.heard += input.len();
             self.output
-                .resize(self.output.len() + bytes.len() * 1000, 0);
+                .resize(self.output.len() + input.len() * 1000, 0);
+            *input = &[];
             Ok(())
         }
         fn poll_transmit(&mut self) -> Option<Vec<u8>> {

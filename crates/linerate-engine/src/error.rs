@@ -149,6 +149,18 @@ pub enum EngineError {
         /// The smaller of the two, with the kernel's own overhead, bytes.
         granted: u64,
     },
+    /// The probes of the control connection's keepalive take at least as long as the idle time before them.
+    #[error(
+        "--cntl-ka: {count} probes, one every {interval_s} s, take at least as long as the {idle_s} s of idle time before them; ask for a longer idle time"
+    )]
+    Keepalive {
+        /// Idle time that the kernel has set, s.
+        idle_s: u32,
+        /// Time between probes, s.
+        interval_s: u32,
+        /// Probes.
+        count: u32,
+    },
     /// A flow label for a server at an IPv4 address.
     #[error(
         "-L: {address} is an IPv4 address, and only IPv6 packets have a flow label; test over IPv6 (-6)"

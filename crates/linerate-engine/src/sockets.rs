@@ -2,13 +2,13 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::tcp::{self, Keepalive};
 use linerate_kernel::{clock, socket, udp};
 use linerate_model::plan::{Family, Plan, Protocol};
-use linerate_model::units::Nanos;
+use linerate_model::units::{Bytes, Nanos};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::error::EngineError;
@@ -128,6 +128,24 @@ pub(crate) fn prepare_control(
         (None, None) => tcp::set_user_timeout(stream, CONTROL_USER_TIMEOUT),
         (None, Some(_)) => Ok(()),
     }
+}
+
+/// Refuses keepalive probes that would take at least as long as the idle time before them, as iperf3 does.
+pub(crate) fn check_keepalive(stream: &TcpStream, asked: Keepalive) -> Result<(), EngineError> {
+    let in_force = tcp::keepalive(stream).map_err(|source| EngineError::Host {
+        operation: "reading the keepalive of the control connection".to_owned(),
+        source,
+    })?;
+    let [idle_s, interval_s, count] =
+        [in_force.idle_s, in_force.interval_s, in_force.count].map(Option::unwrap_or_default);
+    if asked.idle_s.is_some() && u64::from(idle_s) <= u64::from(interval_s) * u64::from(count) {
+        return Err(EngineError::Keepalive {
+            idle_s,
+            interval_s,
+            count,
+        });
+    }
+    Ok(())
 }
 
 /// Connects a non-blocking socket within a bound.
@@ -253,35 +271,65 @@ pub(crate) fn open_udp(plan: &Plan, remote: SocketAddr, index: u16) -> io::Resul
     Ok(raw.into())
 }
 
+/// The buffers of a socket, bytes; the kernel reports twice what it granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SocketBuffers {
+    /// `SO_SNDBUF`.
+    pub send: u64,
+    /// `SO_RCVBUF`.
+    pub receive: u64,
+}
+
+impl SocketBuffers {
+    /// Refuses buffers that are smaller than the plan asks for, as iperf3 does.
+    pub(crate) fn check(self, plan: &Plan) -> Result<(), EngineError> {
+        let granted = self.send.min(self.receive);
+        match plan.window_bytes.map(Bytes::count) {
+            Some(asked) if granted < asked => Err(EngineError::Buffers { asked, granted }),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Refuses a socket whose buffers are smaller than the plan asks for, as iperf3 does; the kernel reports twice what it granted.
 pub(crate) fn check_buffers(raw: impl AsFd, plan: &Plan) -> Result<(), EngineError> {
-    let Some(asked) = plan.window_bytes else {
+    if plan.window_bytes.is_none() {
+        return Ok(());
+    }
+    buffers(raw.as_fd())
+        .map_err(|source| EngineError::Host {
+            operation: "reading the size of a socket buffer".to_owned(),
+            source,
+        })?
+        .check(plan)
+}
+
+fn buffers(raw: BorrowedFd<'_>) -> io::Result<SocketBuffers> {
+    Ok(SocketBuffers {
+        send: socket::send_buffer(raw)? as u64,
+        receive: socket::receive_buffer(raw)? as u64,
+    })
+}
+
+/// What a plan's TCP streams start with, read from a socket made for it.
+pub(crate) fn tcp_buffers(plan: &Plan, remote: SocketAddr) -> io::Result<SocketBuffers> {
+    let raw = Socket::new(Domain::for_address(remote), Type::STREAM, None)?;
+    set_buffers(&raw, plan)?;
+    buffers(raw.as_fd())
+}
+
+fn set_buffers(raw: &impl AsFd, plan: &Plan) -> io::Result<()> {
+    let Some(window) = plan.window_bytes else {
         return Ok(());
     };
-    let raw = raw.as_fd();
-    let host = |source| EngineError::Host {
-        operation: "reading the size of a socket buffer".to_owned(),
-        source,
-    };
-    let send = socket::send_buffer(raw).map_err(host)?;
-    let receive = socket::receive_buffer(raw).map_err(host)?;
-    let granted = send.min(receive) as u64;
-    if granted < asked.count() {
-        return Err(EngineError::Buffers {
-            asked: asked.count(),
-            granted,
-        });
-    }
-    Ok(())
+    let bytes = usize::try_from(window.count()).unwrap_or(usize::MAX);
+    socket::set_send_buffer(raw, bytes)?;
+    socket::set_receive_buffer(raw, bytes)
 }
 
 /// Sets what the plan asks of a data socket, at either end.
 pub(crate) fn configure(raw: &impl AsFd, plan: &Plan, remote: SocketAddr) -> io::Result<()> {
-    if let Some(window) = plan.window_bytes {
-        let bytes = usize::try_from(window.count()).unwrap_or(usize::MAX);
-        socket::set_send_buffer(raw, bytes)?;
-        socket::set_receive_buffer(raw, bytes)?;
-    }
+    set_buffers(raw, plan)?;
     if plan.tos != 0 {
         socket::set_tos(raw, plan.tos)?;
     }

@@ -287,6 +287,9 @@ impl<'a> Session<'a> {
             move |source| EngineError::Host { operation, source }
         };
         let (stream, remote, took) = sockets::connect_control(plan, options.control_keepalive)?;
+        if let Some(asked) = options.control_keepalive {
+            sockets::check_keepalive(&stream, asked)?;
+        }
         let mut random = [0_u8; 36];
         thread::random(&mut random).map_err(host("asking the kernel for random bytes"))?;
         let cookie = Cookie::from_random(random);
@@ -314,7 +317,7 @@ impl<'a> Session<'a> {
         let machine = ClientControl::new(cookie, asked, Limits::default());
         let mut link = Link::opened(stream, machine);
         // Until the server answers there is time to look around.
-        if let Err(LinkError::Io(source)) = link.flush() {
+        if let Err(LinkError::Io(source) | LinkError::Unsent(source)) = link.flush() {
             return Err(EngineError::Connect {
                 address: remote,
                 source,
@@ -530,13 +533,15 @@ impl<'a> Session<'a> {
         let address = self.remote.to_string();
         match error {
             LinkError::Protocol(source) => EngineError::Protocol { address, source },
-            LinkError::Io(source) if was_let_fall(&source) && self.link.machine.is_unanswered() => {
+            LinkError::Io(source) | LinkError::Unsent(source)
+                if was_let_fall(&source) && self.link.machine.is_unanswered() =>
+            {
                 EngineError::Connect {
                     address: self.remote,
                     source,
                 }
             }
-            LinkError::Io(source) => EngineError::Control {
+            LinkError::Io(source) | LinkError::Unsent(source) => EngineError::Control {
                 address,
                 doing,
                 source,

@@ -18,8 +18,10 @@ pub(crate) const NOT_AUTHENTICATED: i32 = 142;
 pub(crate) const EXPIRED: i32 = 160;
 pub(crate) const UNUSABLE_PARAMETERS: i32 = 114;
 pub(crate) const BUSY: i32 = 121;
+pub(crate) const NO_COOKIE: i32 = 106;
 pub(crate) const CONTROL_CLOSED: i32 = 109;
 pub(crate) const UNKNOWN_MESSAGE: i32 = 110;
+pub(crate) const NOTHING_SENT: i32 = 111;
 pub(crate) const NOTHING_READ: i32 = 112;
 pub(crate) const UNUSABLE_RESULTS: i32 = 117;
 pub(crate) const CLIENT_STOPPED: i32 = 119;
@@ -29,6 +31,7 @@ pub(crate) const AFFINITY: i32 = 132;
 pub(crate) const BUFFERS: i32 = 141;
 pub(crate) const NOTHING_RECEIVED: i32 = 144;
 pub(crate) const STREAM_LISTENER: i32 = 202;
+pub(crate) const STREAM_CONNECT: i32 = 203;
 
 /// What a test's thread, messages, counters of the host and a short answer take, bytes.
 const TEST_BYTES: usize = 384 << 10;

@@ -216,6 +216,11 @@ pub(super) enum Read {
 }
 
 impl Pending {
+    /// Bytes of its cookie that came.
+    pub(super) fn received(&self) -> usize {
+        self.have
+    }
+
     /// Reads what is there, never more than the cookie: the rest belongs to whoever gets the connection.
     pub(super) fn read(&mut self) -> Read {
         while self.have < self.cookie.len() {

@@ -34,15 +34,18 @@ use linerate_model::progress::Event;
 use linerate_model::record::{RunRecord, Software};
 use linerate_model::units::{BitRate, Nanos};
 use linerate_wire::cookie::Cookie;
+use linerate_wire::state::State;
 
 use crate::auth::Verifier;
 use crate::error::EngineError;
 use crate::sample_pool::SamplePool;
 
+pub use crate::sockets::SocketBuffers;
 pub use limits::{Network, NetworkError, ServerLimits};
 pub use linerate_wire::frame::Unread;
 
 use congestion::AcceptedCongestion;
+use limits::NO_COOKIE;
 use listen::{Listeners, Pending};
 use occupancy::{Demand, Occupancy, Site};
 
@@ -190,6 +193,8 @@ pub enum ServerEvent {
         peer: SocketAddr,
         /// The user, where authentication is asked for.
         user: Option<PlainText>,
+        /// What its TCP streams start with.
+        buffers: Option<SocketBuffers>,
     },
     /// Something that a running test tells.
     Progress {
@@ -496,9 +501,47 @@ impl Server {
                     let connection = pending.remove(index);
                     self.place(Cookie::from_peer(cookie), connection);
                 }
-                listen::Read::Partly | listen::Read::Gone => drop(pending.remove(index)),
+                listen::Read::Partly => drop(pending.remove(index)),
+                listen::Read::Gone => self.broke_off(&pending.remove(index)),
             }
         }
+    }
+
+    /// A connection that ended amid its cookie. iperf3 says so to it and counts it as a test; we do not count one that sent
+    /// nothing, as probes of a port do.
+    fn broke_off(&self, connection: &Pending) {
+        let options = &self.shared.options;
+        if !options.strict || connection.received() == 0 {
+            return;
+        }
+        let mut frame = vec![State::ServerError.byte()];
+        frame.extend_from_slice(&NO_COOKIE.to_be_bytes());
+        frame.extend_from_slice(&0_i32.to_be_bytes());
+        drop(linerate_kernel::socket::send(
+            connection.stream.as_fd(),
+            &frame,
+        ));
+        let mut sessions = self.shared.sessions();
+        if !options.one_off || sessions.counted > 0 {
+            return;
+        }
+        sessions.counted = 1;
+        drop(sessions);
+        (self.shared.observe)(ServerEvent::Refused {
+            test: Some(1),
+            peer: connection.peer,
+            reason: format!(
+                "it sent {} of the 37 bytes of its cookie",
+                connection.received()
+            )
+            .into(),
+            cause: Cause::Message {
+                code: NO_COOKIE,
+                errno: 0,
+                unread: None,
+            },
+        });
+        drop(self.shared.left.raise());
     }
 
     /// A connection has said its cookie: it is a data stream of a test, or a new test.

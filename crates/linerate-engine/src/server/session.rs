@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use linerate_kernel::event::EventFd;
 use linerate_kernel::{clock, socket, tcp, thread};
 use linerate_model::plan::{Direction, Plan, Protocol};
 use linerate_model::progress::Event;
@@ -32,8 +33,8 @@ use crate::stream_file::{self, StreamFile};
 
 use super::limits::{
     AFFINITY, BUFFERS, BUSY, CLIENT_STOPPED, CONTROL_CLOSED, FILE, FILE_OVER_UDP,
-    NOT_AUTHENTICATED, NOTHING_READ, NOTHING_RECEIVED, STREAM_LISTENER, UNKNOWN_MESSAGE,
-    UNUSABLE_PARAMETERS,
+    NOT_AUTHENTICATED, NOTHING_READ, NOTHING_RECEIVED, NOTHING_SENT, STREAM_CONNECT,
+    STREAM_LISTENER, UNKNOWN_MESSAGE, UNUSABLE_PARAMETERS,
 };
 use super::running::{Concluded, Running};
 use super::{ADMISSION_PATIENCE, Arrival, Cause, Entry, Held, Place, ServerEvent, Shared};
@@ -46,6 +47,11 @@ const STREAMS_PATIENCE: Nanos = Nanos::from_millis(60_000);
 const TURN_PATIENCE: Nanos = Nanos::from_millis(25_000);
 /// A stock client that did not get the answer to its opening datagram does not ask again.
 pub(super) const ANSWER_AGAIN: Nanos = Nanos::from_millis(300);
+
+/// A client that was refused has read why and closed its connection by then.
+const PARTING: Nanos = Nanos::from_millis(3000);
+/// How often a session that waits for streams looks whether this process can have any.
+const LOOK_FOR_DESCRIPTORS: Nanos = Nanos::from_millis(500);
 
 /// `EPROTONOSUPPORT` on Linux.
 const PROTOCOL_NOT_SUPPORTED: i32 = 93;
@@ -107,6 +113,9 @@ impl Cause {
         match error {
             LinkError::Closed => Self::ClientClosed,
             LinkError::Io(error) => Self::Control(error.raw_os_error()),
+            LinkError::Unsent(error) => {
+                Self::System(NOTHING_SENT, error.raw_os_error().unwrap_or(0))
+            }
             LinkError::Protocol(_) => Self::NotUnderstood,
         }
     }
@@ -194,11 +203,8 @@ pub(super) fn run(
             in_order,
         }),
         Err(refusal) => {
-            let cause = refusal.cause();
-            session.tell_why(cause);
-            let until = clock::monotonic().plus(Nanos::from_millis(1000));
-            drop(session.link.flush_until(until));
-            refused(cause, refusal.reason());
+            let refusal = session.part(refusal);
+            refused(refusal.cause(), refusal.reason());
         }
     }
 }
@@ -225,6 +231,23 @@ impl Session<'_> {
         if let Some((code, errno)) = cause.told() {
             self.link.machine.error(code, errno);
         }
+    }
+
+    /// Tells the client why, and waits as iperf3 does until it has read that and left. Who stops the server meanwhile
+    /// ends this test as well.
+    fn part(&mut self, refusal: Refusal) -> Refusal {
+        let cause = refusal.cause();
+        self.tell_why(cause);
+        let until = clock::monotonic().plus(Nanos::from_millis(1000));
+        let told = cause.told().is_some() && self.link.flush_until(until).is_ok();
+        if !told || !self.shared.options.strict {
+            return refusal;
+        }
+        let until = clock::monotonic().plus(PARTING);
+        if self.link.drain_until(self.shared.terminate.as_fd(), until) {
+            return Refusal::server_stopped();
+        }
+        refusal
     }
 
     fn serve(&mut self) -> Result<Concluded, Refusal> {
@@ -365,6 +388,14 @@ impl Session<'_> {
         if let Some((code, reason)) = self.shared.options.limits.refuse(&plan) {
             return Err(Refusal::Error(code, reason));
         }
+        let buffers = (plan.protocol == Protocol::Tcp)
+            .then(|| sockets::tcp_buffers(&plan, self.peer).ok())
+            .flatten();
+        if let Some(buffers) = buffers.filter(|_| self.shared.options.strict) {
+            buffers
+                .check(&plan)
+                .map_err(|error| Refusal::Error(BUFFERS, error.to_string()))?;
+        }
         self.check_file_and_cpu(&plan)?;
         self.place
             .admit(&mut plan)
@@ -373,6 +404,7 @@ impl Session<'_> {
             test: self.place.number,
             peer: self.peer,
             user: user.map(Into::into),
+            buffers,
         });
         Ok(plan)
     }
@@ -554,11 +586,12 @@ impl Session<'_> {
         let mut until = clock::monotonic().plus(patience);
         let stock_udp = plan.protocol == Protocol::Udp && !ours;
         while arrivals.len() < total {
-            let wake = if stock_udp {
-                until.min(clock::monotonic().plus(ANSWER_AGAIN))
+            let look = if stock_udp {
+                ANSWER_AGAIN
             } else {
-                until
+                LOOK_FOR_DESCRIPTORS
             };
+            let wake = until.min(clock::monotonic().plus(look));
             let turn = self.link.turn(
                 &[self.entry.news.as_fd(), self.shared.terminate.as_fd()],
                 wake,
@@ -580,6 +613,7 @@ impl Session<'_> {
                     let reason = format!("{} of {total} data streams came", arrivals.len());
                     return Err(Refusal::Gone(Cause::ClientSilent, reason));
                 }
+                Turn::TimedOut if !stock_udp => self.check_descriptors()?,
                 Turn::TimedOut => {
                     // The answer may have been lost, and a stock client does not ask again. A copy
                     // of it lies unread where the client only sends.
@@ -603,6 +637,16 @@ impl Session<'_> {
             });
         }
         Ok(arrivals)
+    }
+
+    /// A data stream that waits to be accepted needs a descriptor; iperf3 gives the test up where there is none.
+    fn check_descriptors(&self) -> Result<(), Refusal> {
+        let without = self.shared.options.strict.then(EventFd::new);
+        let Some(Err(error)) = without else {
+            return Ok(());
+        };
+        let what = "no file descriptor for a data stream".to_owned();
+        Err(Refusal::System(STREAM_CONNECT, error, what))
     }
 
     /// Gives every stream its thread.

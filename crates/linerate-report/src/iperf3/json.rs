@@ -93,6 +93,11 @@ impl Json {
         self.timeline.set_plan(plan);
     }
 
+    /// What TCP sockets have as buffers before any stream stands, bytes: sent from, received into.
+    pub fn set_buffers(&mut self, send: u64, receive: u64) {
+        self.start.set_buffers(send, receive);
+    }
+
     /// Takes an event in; the lines are those of `--json-stream`, none without it.
     pub fn event(&mut self, event: &Event) -> Vec<String> {
         match event {

@@ -17,6 +17,8 @@ use crate::date;
 pub(super) struct Start {
     connected: Option<Connected>,
     started: bool,
+    /// A server's listener's: sent from, received into.
+    buffers: Option<(u64, u64)>,
 }
 
 #[derive(Debug, Clone)]
@@ -34,6 +36,11 @@ impl Start {
             cookie: cookie.to_owned(),
             at_unix_ms,
         });
+    }
+
+    /// What the sockets of TCP streams start with, bytes.
+    pub(super) fn set_buffers(&mut self, send: u64, receive: u64) {
+        self.buffers = Some((send, receive));
     }
 
     /// The streams were let go.
@@ -61,13 +68,13 @@ impl Start {
             insert(&mut start, "target_bitrate", rate(plan));
         }
         if server && tcp {
-            buffers(&mut start, timeline);
+            self.add_buffers(&mut start, timeline);
         }
         if let Some(connected) = &self.connected {
             connected.add_to(&mut start, settings, timeline);
         }
         if !(server && tcp) {
-            buffers(&mut start, timeline);
+            self.add_buffers(&mut start, timeline);
         }
         if self.started {
             let value = match timeline.told() {
@@ -77,6 +84,27 @@ impl Start {
             insert(&mut start, "test_start", value);
         }
         Value::Object(start)
+    }
+
+    /// The socket buffers, asked for and had.
+    fn add_buffers(&self, start: &mut Map<String, Value>, timeline: &Timeline) {
+        let first = timeline.streams.first();
+        let of_first = first.map(|first| (first.send_buffer_bytes, first.receive_buffer_bytes));
+        let all = self
+            .buffers
+            .map(|(send, receive)| (Some(send), Some(receive)));
+        let Some((send, receive)) = all.or(of_first) else {
+            return;
+        };
+        if let Some(plan) = timeline.told() {
+            let asked = plan.window_bytes.map_or(0, Bytes::count);
+            insert(start, "sock_bufsize", asked);
+        }
+        for (key, bytes) in [("sndbuf_actual", send), ("rcvbuf_actual", receive)] {
+            if let Some(bytes) = bytes {
+                insert(start, key, bytes);
+            }
+        }
     }
 }
 
@@ -126,26 +154,6 @@ impl Connected {
     fn segment_size(&self, timeline: &Timeline) -> u32 {
         let stream = timeline.streams.first().and_then(|stream| stream.mss_bytes);
         stream.or(self.control.mss_bytes).unwrap_or(0)
-    }
-}
-
-/// The socket buffers, asked for and had.
-fn buffers(start: &mut Map<String, Value>, timeline: &Timeline) {
-    let Some(first) = timeline.streams.first() else {
-        return;
-    };
-    if let Some(plan) = timeline.told() {
-        let asked = plan.window_bytes.map_or(0, Bytes::count);
-        insert(start, "sock_bufsize", asked);
-    }
-    let buffers = [
-        ("sndbuf_actual", first.send_buffer_bytes),
-        ("rcvbuf_actual", first.receive_buffer_bytes),
-    ];
-    for (key, bytes) in buffers {
-        if let Some(bytes) = bytes {
-            insert(start, key, bytes);
-        }
     }
 }
 

@@ -192,6 +192,8 @@ impl ErrorCode {
     pub const CONTROL_CLOSED: Self = Self(109);
     /// `IEMESSAGE`.
     pub const UNKNOWN_MESSAGE: Self = Self(110);
+    /// `IESENDMESSAGE`.
+    pub const SEND_MESSAGE: Self = Self(111);
     /// `IERECVMESSAGE`.
     pub const RECEIVE_MESSAGE: Self = Self(112);
     /// `IERECVPARAMS`.

@@ -186,13 +186,26 @@ impl ClientControl {
     /// Takes bytes from the server, cut anywhere. After an error the machine is closed, but for a
     /// last word to the server with [`Self::terminate`].
     pub fn handle_input(&mut self, mut input: &[u8]) -> Result<(), ProtocolError> {
+        while !input.is_empty() && !self.is_closed() {
+            self.handle_to_event(&mut input)?;
+        }
+        Ok(())
+    }
+
+    /// The same up to the first event: what is behind it stays in `input`, so that the event is answered before that is
+    /// refused.
+    pub fn handle_to_event(&mut self, input: &mut &[u8]) -> Result<(), ProtocolError> {
         self.is_unanswered &= input.is_empty();
         while !input.is_empty() && !self.is_closed() {
-            if let Err(error) = self.handle_next(&mut input) {
+            if let Err(error) = self.handle_next(input) {
                 self.phase = Phase::Failed;
                 return Err(error);
             }
+            if !self.events.is_empty() {
+                return Ok(());
+            }
         }
+        *input = &[];
         Ok(())
     }
 

@@ -80,6 +80,10 @@ impl<E> Events<E> {
         Ok(())
     }
 
+    fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     fn pop(&mut self) -> Option<E> {
         self.waiting.pop_front()
     }

@@ -180,11 +180,24 @@ impl ServerControl {
     /// last word to the client with [`Self::error`], [`Self::deny`] or [`Self::terminate`].
     pub fn handle_input(&mut self, mut input: &[u8]) -> Result<(), ProtocolError> {
         while !input.is_empty() && !self.is_closed() {
-            if let Err(error) = self.handle_next(&mut input) {
+            self.handle_to_event(&mut input)?;
+        }
+        Ok(())
+    }
+
+    /// The same up to the first event: what is behind it stays in `input`, so that the event is answered before that is
+    /// refused.
+    pub fn handle_to_event(&mut self, input: &mut &[u8]) -> Result<(), ProtocolError> {
+        while !input.is_empty() && !self.is_closed() {
+            if let Err(error) = self.handle_next(input) {
                 self.phase = Phase::Failed;
                 return Err(error);
             }
+            if !self.events.is_empty() {
+                return Ok(());
+            }
         }
+        *input = &[];
         Ok(())
     }
 

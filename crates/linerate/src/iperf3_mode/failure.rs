@@ -8,6 +8,7 @@ use linerate_engine::server::{Cause, Unread};
 use linerate_kernel::thread::SignalFd;
 use linerate_model::record::{Outcome, Role};
 use linerate_report::iperf3::{ErrorCode, errno_text};
+use linerate_wire::error::ProtocolError;
 
 use crate::signals::{HANGUP, INTERRUPT, TERMINATE};
 
@@ -19,8 +20,8 @@ const READ_FAILED: i32 = -2;
 const MOST_PARAMETERS: u32 = 8192;
 /// `IESETCONGESTION`.
 const CONGESTION: ErrorCode = ErrorCode(134);
-/// `EAI_NONAME`'s text: the standard library does not hand the resolver's code on.
-const NO_NAME: &str = "Name or service not known";
+/// `EINVAL`: what iperf3 says of a name that has no address.
+pub(super) const INVALID: i32 = 22;
 
 /// Why a run did not end as planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,6 +124,14 @@ impl Wrong {
         Self::plain(format!("interrupt - {}{by}", code.sentence(0)))
     }
 
+    /// Keepalive probes of the control connection that take at least as long as the idle time before them, seconds.
+    pub(super) fn of_keepalive(idle: u32, interval: u32, count: u32) -> Self {
+        let before = format!(
+            "Keepalive Idle time ({idle}) should be greater than Retries-interval ({interval}) times Retries-count ({count})"
+        );
+        Self::error(ErrorCode::KEEPALIVE_PERIOD.sentence(0)).preceded_by(before)
+    }
+
     /// Before a client's streams ran, or while they did.
     pub(super) fn of_client(error: &EngineError) -> Self {
         let (code, errno) = match error {
@@ -130,13 +139,15 @@ impl Wrong {
                 (ErrorCode::RECEIVE_MESSAGE, errno_of(source))
             }
             EngineError::Connect { source, .. } => (ErrorCode::CONNECT, errno_of(source)),
-            EngineError::Resolve { .. } => {
-                let sentence = ErrorCode::CONNECT.sentence(0) + NO_NAME;
-                return Self::error(sentence).and(error.to_string());
-            }
+            EngineError::Resolve { .. } => (ErrorCode::CONNECT, INVALID),
             EngineError::Busy { .. } => (ErrorCode::BUSY, 0),
             EngineError::Results { errno, .. } => (ErrorCode::RECEIVE_RESULTS, *errno),
             EngineError::Refused { code: 0, .. } => (ErrorCode::SERVER_TERMINATED, 0),
+            EngineError::Keepalive {
+                idle_s,
+                interval_s,
+                count,
+            } => return Self::of_keepalive(*idle_s, *interval_s, *count),
             EngineError::Refused { code, errno, .. } => (ErrorCode(*code), *errno),
             EngineError::Protocol { .. } => (ErrorCode::UNKNOWN_MESSAGE, 0),
             EngineError::Control { source, .. }
@@ -161,7 +172,7 @@ impl Wrong {
         let said_all = match error {
             EngineError::Connect { source, .. } => source.kind() == ErrorKind::ConnectionRefused,
             EngineError::Busy { .. } | EngineError::Refused { code: 0, .. } => true,
-            _ => false,
+            _ => is_not_iperf3(error),
         };
         let warning = match error {
             EngineError::Results { unread, errno, .. } => {
@@ -184,6 +195,7 @@ impl Wrong {
             Outcome::Interrupted => Some(Self::interrupted(Role::Client, signal)),
             Outcome::PeerInterrupted => Some(Self::error(ErrorCode::SERVER_TERMINATED.sentence(0))),
             Outcome::Failed { error } => Some(match &ended.failure {
+                Some(failure) if is_not_iperf3(failure) => Self::of_client(failure),
                 Some(failure) => Self::of_client(failure).and(error.to_string()),
                 None => Self::error(ErrorCode::STREAM_CLOSED.sentence(0)).and(error.to_string()),
             }),
@@ -232,6 +244,17 @@ impl Wrong {
             .chain(beyond)
             .collect()
     }
+}
+
+/// A peer that speaks something else: iperf3's sentence says all of it.
+fn is_not_iperf3(error: &EngineError) -> bool {
+    matches!(
+        error,
+        EngineError::Protocol {
+            source: ProtocolError::NotIperf3 { .. },
+            ..
+        }
+    )
 }
 
 /// A connection that was accepted and then reset: iperf3 fails at its first read.

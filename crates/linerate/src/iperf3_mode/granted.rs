@@ -46,27 +46,47 @@ pub(super) fn refuse_sctp(request: &Iperf3Client) -> Result<(), Wrong> {
     })
 }
 
-/// Checks `--cntl-ka` against the system's settings, and gives the line that `-V` prints.
-pub(super) fn check_keepalive(common: &Iperf3Common) -> Result<Vec<String>, Wrong> {
+/// A server checks `--cntl-ka` against the system's settings before it listens; of a client's, the connection shows it.
+pub(super) fn check_keepalive(common: &Iperf3Common) -> Result<(), Wrong> {
+    match keepalive(common)? {
+        Some([idle, interval, count])
+            if common
+                .control_keepalive
+                .is_some_and(|asked| asked.idle_s.is_some())
+                && u64::from(idle) <= u64::from(interval) * u64::from(count) =>
+        {
+            Err(Wrong::of_keepalive(idle, interval, count))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The line that a client with `-V` prints of `--cntl-ka`.
+pub(super) fn keepalive_line(common: &Iperf3Common) -> Result<Vec<String>, Wrong> {
+    let told = common.verbose && !common.json;
+    let line = |[idle, interval, count]: [u32; 3]| {
+        format!(
+            "Control connection TCP Keepalive TCP_KEEPIDLE/TCP_KEEPINTVL/TCP_KEEPCNT are set to {idle}/{interval}/{count}"
+        )
+    };
+    Ok(keepalive(common)?
+        .filter(|_| told)
+        .map(line)
+        .into_iter()
+        .collect())
+}
+
+/// Idle time, s, time between probes, s, and their number: the system's where `--cntl-ka` names none.
+fn keepalive(common: &Iperf3Common) -> Result<Option<[u32; 3]>, Wrong> {
     let Some(asked) = common.control_keepalive else {
-        return Ok(Vec::new());
+        return Ok(None);
     };
     let system = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(tcp::keepalive);
     let system = system.map_err(|error| Wrong::of_kernel(ErrorCode::KEEPALIVE_INTERVAL, &error))?;
     let in_force = |of: fn(&Keepalive) -> Option<u32>| of(&asked).or(of(&system)).unwrap_or(0);
-    let idle = in_force(|one| one.idle_s);
-    let interval = in_force(|one| one.interval_s);
-    let count = in_force(|one| one.count);
-    if asked.idle_s.is_some() && u64::from(idle) <= u64::from(interval) * u64::from(count) {
-        let before = format!(
-            "Keepalive Idle time ({idle}) should be greater than Retries-interval ({interval}) times Retries-count ({count})"
-        );
-        let sentence = ErrorCode::KEEPALIVE_PERIOD.sentence(0);
-        return Err(Wrong::error(sentence).preceded_by(before));
-    }
-    let told = common.verbose && !common.json;
-    let line = format!(
-        "Control connection TCP Keepalive TCP_KEEPIDLE/TCP_KEEPINTVL/TCP_KEEPCNT are set to {idle}/{interval}/{count}"
-    );
-    Ok(told.then_some(line).into_iter().collect())
+    Ok(Some([
+        in_force(|one| one.idle_s),
+        in_force(|one| one.interval_s),
+        in_force(|one| one.count),
+    ]))
 }

@@ -26,13 +26,11 @@ use crate::outlet::{self, Outlet};
 use crate::printer::Printer;
 use crate::signals;
 
-use super::failure::{self, Wrong, signal_of};
+use super::failure::{self, INVALID, Wrong, signal_of};
 use super::output::{Output, stamped};
 use super::pidfile::Pidfile;
 use super::{STOPS, fail, granted, padding, read, refuse, settings, warn};
 
-/// `EINVAL`: what iperf3 says of a name that has no address.
-const INVALID: i32 = 22;
 /// The longest test where none was asked for: ten years.
 const UNBOUNDED: Nanos = Nanos::from_millis(315_360_000_000);
 
@@ -265,7 +263,7 @@ fn is_of_client(cause: Cause) -> bool {
     matches!(
         cause,
         Cause::ClientSilent | Cause::NotUnderstood | Cause::Control(_) | Cause::Message { .. }
-    )
+    ) || matches!(cause, Cause::System(code, _) if ErrorCode(code) == ErrorCode::SEND_MESSAGE)
 }
 
 /// The tests that run, and how each is shown.
@@ -314,7 +312,14 @@ impl Teller {
 
     fn tell(&self, event: ServerEvent) {
         match event {
-            ServerEvent::Accepted { .. } => {}
+            ServerEvent::Accepted { test, buffers, .. } => {
+                self.shown(test, None, |_, json| {
+                    if let Some(buffers) = buffers {
+                        json.set_buffers(buffers.send, buffers.receive);
+                    }
+                    Vec::new()
+                });
+            }
             ServerEvent::Asked { test, plan } => {
                 self.shown(test, Some(*plan), |_, _| Vec::new());
             }
@@ -376,6 +381,12 @@ impl Teller {
 
     fn refused(&self, test: Option<u64>, cause: Cause, reason: &str) {
         match (test, cause) {
+            (Some(test), Cause::ServerStopped) if self.json && self.is_shown(test) => {
+                let error = self.wrong(cause, reason).as_ref().map(Wrong::of_server);
+                let lines = self.shown(test, None, |_, json| json.failed(error.as_deref()));
+                self.write(&lines);
+                self.told_stop.store(true, Ordering::Relaxed);
+            }
             // The end of the server says it.
             (_, Cause::ServerStopped) => {}
             (Some(test), cause) => {
@@ -448,6 +459,12 @@ impl Teller {
         } else {
             self.errors.say(text.trim_end_matches('\n').to_owned());
         }
+    }
+
+    /// Whether a test is known, from its parameters on.
+    fn is_shown(&self, test: u64) -> bool {
+        let tests = self.tests.lock().unwrap_or_else(PoisonError::into_inner);
+        tests.contains_key(&test)
     }
 
     /// A test that is over, whether or not its streams ran.

@@ -1,8 +1,8 @@
 //! Clients that break off or say what cannot be: what the server tells them (`SERVER_ERROR` with iperf3's number), its lines
 //! and its document. The same is asserted of the newest iperf3 where `IPERF3_NEW` names one.
 
-use std::io::Read as _;
-use std::net::Shutdown;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +23,7 @@ const UNKNOWN: &str =
 const CLOSED: &str = "the client has unexpectedly closed the connection";
 const TERMINATED: &str = "the client has terminated";
 const NO_RESULTS: &str = "error - unable to receive results: ";
+const NO_COOKIE: &str = "error - unable to receive cookie at server: ";
 const NO_PARAMETERS: &str = "error - unable to receive parameters from client: ";
 const IDLE: &str = "error - idle timeout for receiving data";
 const SUMMARY: &str = "- - - - -";
@@ -30,6 +31,7 @@ const SUMMARY: &str = "- - - - -";
 /// How far a client goes before it breaks off.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum At {
+    Cookie,
     Parameters,
     Streams,
     Running,
@@ -87,9 +89,10 @@ const fn summed(case: Case) -> Case {
 }
 
 fn cases() -> Vec<Case> {
-    use At::{Parameters, Results, Running, Streams};
+    use At::{Cookie, Parameters, Results, Running, Streams};
     use Does::{Closes, Nothing, Says, Sends};
     vec![
+        case(Cookie, Closes, Some(106), NO_COOKIE),
         case(Parameters, Sends(3, "no!"), Some(114), NO_PARAMETERS),
         case(Streams, Says(99), Some(110), UNKNOWN),
         case(Streams, Closes, Some(109), CLOSED),
@@ -116,6 +119,15 @@ fn cases() -> Vec<Case> {
 
 /// Plays the client of a case; what the server said last.
 fn play(port: u16, case: &Case) -> Vec<u8> {
+    let mut last = Vec::new();
+    if case.at == At::Cookie {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.write_all(b"short").unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        stream.read_to_end(&mut last).unwrap();
+        return last;
+    }
     let mut client = Raw::connect(port);
     client.expect(raw::PARAM_EXCHANGE);
     let mut data = None;
@@ -142,7 +154,6 @@ fn play(port: u16, case: &Case) -> Vec<u8> {
         Does::Closes => client.stream.shutdown(Shutdown::Write).unwrap(),
         Does::Nothing => {}
     }
-    let mut last = Vec::new();
     drop(client.stream.read_to_end(&mut last));
     drop(data);
     last
@@ -206,9 +217,31 @@ fn a_client_that_breaks_off_hears_and_leaves_what_it_does_with_iperf3() {
             assert!(says(error, case.sentence), "{what} -J: {error}");
             let end = document["end"].as_object().unwrap();
             assert_eq!(!end.is_empty(), case.summary, "{what} -J: {document}");
-            let accepted = document["start"].get("accepted_connection").is_some();
-            assert_eq!(accepted, case.at != At::Parameters, "{what} -J: {document}");
+            for key in ["accepted_connection", "sock_bufsize", "sndbuf_actual"] {
+                let agreed = !matches!(case.at, At::Cookie | At::Parameters);
+                let there = document["start"].get(key).is_some();
+                assert_eq!(there, agreed, "{what} -J: {key}: {document}");
+            }
         }
+    }
+}
+
+#[test]
+fn a_server_stopped_while_a_refused_client_reads_why_says_only_that_it_was_stopped() {
+    let _beside = beside();
+    for (whose, command) in programs(WHAT) {
+        let server = Server::iperf3(command().args(["-1", "-J", "--server-max-duration", "1"]));
+        let mut client = Raw::connect(server.port);
+        client.expect(raw::PARAM_EXCHANGE);
+        client.message(r#"{"tcp":true,"time":30,"parallel":1,"len":4096,"bandwidth":2000000}"#);
+        let mut told = [0; 9];
+        client.stream.read_exact(&mut told).unwrap();
+        assert_eq!(told, [254, 0, 0, 0, 37, 0, 0, 0, 0], "{whose}");
+        server.process.signal("TERM");
+        let document = server.ends().expect(0).json();
+        let error = document["error"].as_str().unwrap();
+        assert!(error.starts_with("interrupt - "), "{whose}: {error}");
+        assert_eq!(document["start"]["target_bitrate"], 2_000_000, "{whose}");
     }
 }
 
@@ -216,7 +249,9 @@ fn a_client_that_breaks_off_hears_and_leaves_what_it_does_with_iperf3() {
 fn what_stands_behind_a_message_does_not_disturb_the_server() {
     let _beside = beside();
     let results = r#"{"cpu_util_total":0,"cpu_util_user":0,"cpu_util_system":0,"sender_has_retransmits":0,"streams":[{"id":1,"bytes":0,"retransmits":0,"jitter":0,"errors":0,"packets":0}]} trailing"#;
-    for (whose, command) in programs(WHAT) {
+    let programs = programs(WHAT);
+    let with = |junk| programs.iter().map(move |one| (one, junk));
+    for ((whose, command), junk) in with("").chain(with("JJ")) {
         let server = Server::iperf3(command().arg("-1"));
         let mut client = Raw::connect(server.port);
         client.agree(&format!("{PARAMETERS} trailing"));
@@ -226,15 +261,21 @@ fn what_stands_behind_a_message_does_not_disturb_the_server() {
         // To iperf3 it means nothing while a test runs.
         client.send(&[raw::TEST_START, raw::TEST_END]);
         client.expect(raw::EXCHANGE_RESULTS);
-        client.message(results);
+        client.send(&[raw::framed(results), junk.as_bytes().to_vec()].concat());
         let mut last = [0; 4];
         client.stream.read_exact(&mut last).unwrap();
         let mut theirs = vec![0; usize::try_from(u32::from_be_bytes(last)).unwrap()];
         client.stream.read_exact(&mut theirs).unwrap();
-        client.expect(14);
-        client.send(&[IPERF_DONE]);
-        drop(data);
-        assert_eq!(server.ends().expect(0).error, "", "{whose}");
+        client.expect(raw::DISPLAY_RESULTS);
+        let error = if junk.is_empty() {
+            client.send(&[IPERF_DONE]);
+            String::new()
+        } else {
+            drop(client.stream.read_to_end(&mut Vec::new()));
+            format!("iperf3: {UNKNOWN}\n")
+        };
+        drop((client, data));
+        assert_eq!(server.ends().expect(0).error, error, "{whose} {junk}");
     }
 }
 

@@ -29,14 +29,15 @@ enum Stage {
     WrongPassword(&'static str),
 }
 
-/// Without a server's document of a rate that it refuses: iperf3's has `start.target_bitrate`, linerate's has not.
-const FAILURES: [Stage; 27] = [
+const FAILURES: [Stage; 32] = [
     Stage::Alone("-c 127.0.0.1 -p PORT"),
     Stage::Alone("-c 127.0.0.1 -p PORT -J"),
     Stage::Alone("-c 127.0.0.1 -p PORT --json-stream"),
     Stage::Alone("-c 127.0.0.1 -p PORT -u"),
     Stage::Alone("-c 127.0.0.1 -p PORT -B 192.0.2.1"),
     Stage::Alone("-c 127.0.0.1 -p PORT --logfile /nonexistent/file"),
+    Stage::Alone("-c no.such.host.invalid -p PORT"),
+    Stage::Alone("-c 127.0.0.1 -p PORT --cntl-ka=10//3"),
     Stage::Alone("--no-such-option"),
     Stage::Alone("-c h -C"),
     Stage::Alone("-c h -P 1000"),
@@ -57,6 +58,9 @@ const FAILURES: [Stage; 27] = [
     Stage::Refuses("--server-max-duration 1", "-t 5"),
     Stage::Refuses("--server-max-duration 1 -J", "-t 5 -J"),
     Stage::Refuses("--server-bitrate-limit 1M", "-t 1 -b 5M"),
+    Stage::Refuses("--server-bitrate-limit 1M -J", "-t 1 -b 5M -J"),
+    Stage::Refuses("", "-t 1 -w 512M"),
+    Stage::Refuses("-J", "-t 1 -w 512M -J"),
     Stage::WrongPassword("-t 1 --username joe"),
 ];
 
