@@ -14,6 +14,10 @@ use crate::signals::{HANGUP, INTERRUPT, TERMINATE};
 
 /// `ETIMEDOUT`, for waits that the engine itself gave up.
 const TIMED_OUT: i32 = 110;
+/// `ECONNRESET`.
+const RESET: i32 = 104;
+/// `ENOTCONN`.
+const NOT_CONNECTED: i32 = 107;
 /// `NET_HARDERROR`: what iperf3's reads return where the connection fails.
 const READ_FAILED: i32 = -2;
 /// The longest parameters that iperf3 reads, bytes.
@@ -172,7 +176,7 @@ impl Wrong {
         let said_all = match error {
             EngineError::Connect { source, .. } => source.kind() == ErrorKind::ConnectionRefused,
             EngineError::Busy { .. } | EngineError::Refused { code: 0, .. } => true,
-            _ => is_not_iperf3(error),
+            _ => false,
         };
         let warning = match error {
             EngineError::Results { unread, errno, .. } => {
@@ -195,7 +199,8 @@ impl Wrong {
             Outcome::Interrupted => Some(Self::interrupted(Role::Client, signal)),
             Outcome::PeerInterrupted => Some(Self::error(ErrorCode::SERVER_TERMINATED.sentence(0))),
             Outcome::Failed { error } => Some(match &ended.failure {
-                Some(failure) if is_not_iperf3(failure) => Self::of_client(failure),
+                // A server that ran the test is iperf3, whatever it said then.
+                Some(failure) if is_unknown_state(failure) => Self::of_client(failure).alone(),
                 Some(failure) => Self::of_client(failure).and(error.to_string()),
                 None => Self::error(ErrorCode::STREAM_CLOSED.sentence(0)).and(error.to_string()),
             }),
@@ -218,6 +223,10 @@ impl Wrong {
                 "server test duration expired - test is terminated by the server".to_owned(),
             ),
             Cause::Code(code) => Self::error(ErrorCode(code).sentence(0)),
+            // iperf3 fails to report the error to the client, and prints that failure.
+            Cause::Control(Some(RESET)) | Cause::Message { errno: RESET, .. } => {
+                Self::error(ErrorCode::SEND_MESSAGE.sentence(NOT_CONNECTED))
+            }
             Cause::System(code, errno) | Cause::Message { code, errno, .. } => {
                 Self::error(ErrorCode(code).sentence(errno))
             }
@@ -246,8 +255,7 @@ impl Wrong {
     }
 }
 
-/// A peer that speaks something else: iperf3's sentence says all of it.
-fn is_not_iperf3(error: &EngineError) -> bool {
+fn is_unknown_state(error: &EngineError) -> bool {
     matches!(
         error,
         EngineError::Protocol {

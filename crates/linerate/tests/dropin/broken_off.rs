@@ -6,6 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -25,6 +26,7 @@ const TERMINATED: &str = "the client has terminated";
 const NO_RESULTS: &str = "error - unable to receive results: ";
 const NO_COOKIE: &str = "error - unable to receive cookie at server: ";
 const NO_PARAMETERS: &str = "error - unable to receive parameters from client: ";
+const RESET: &str = "error - unable to send control message - port may not be available, the other side may have stopped running, etc.: Transport endpoint is not connected";
 const IDLE: &str = "error - idle timeout for receiving data";
 const SUMMARY: &str = "- - - - -";
 
@@ -45,6 +47,8 @@ enum Does {
     /// A message of its own length, or one cut short.
     Sends(u32, &'static str),
     Closes,
+    /// By a reset.
+    Resets,
     Nothing,
 }
 
@@ -90,7 +94,7 @@ const fn summed(case: Case) -> Case {
 
 fn cases() -> Vec<Case> {
     use At::{Cookie, Parameters, Results, Running, Streams};
-    use Does::{Closes, Nothing, Says, Sends};
+    use Does::{Closes, Nothing, Resets, Says, Sends};
     vec![
         case(Cookie, Closes, Some(106), NO_COOKIE),
         case(Parameters, Sends(3, "no!"), Some(114), NO_PARAMETERS),
@@ -102,6 +106,7 @@ fn cases() -> Vec<Case> {
         case(Running, Says(99), Some(110), UNKNOWN),
         case(Running, Says(raw::TEST_RUNNING), Some(110), UNKNOWN),
         case(Running, Closes, Some(109), CLOSED),
+        case(Running, Resets, None, RESET),
         case(Running, Nothing, Some(144), IDLE),
         case(Running, Says(IPERF_DONE), None, ""),
         summed(case(Running, Says(CLIENT_TERMINATE), Some(119), TERMINATED)),
@@ -113,6 +118,14 @@ fn cases() -> Vec<Case> {
             Sends(500, "{\"cp"),
             "JSON size of data read does not correspond to offered length - expected 500 bytes but received 4; errno=0",
         ),
+        Case {
+            told: None,
+            sentence: RESET,
+            ..warned(
+                Resets,
+                "Failed to read JSON data size - read returned -2; errno=104",
+            )
+        },
         summed(case(Results, Sends(3, "no!"), Some(117), NO_RESULTS)),
     ]
 }
@@ -152,6 +165,11 @@ fn play(port: u16, case: &Case) -> Vec<u8> {
             client.stream.shutdown(Shutdown::Write).unwrap();
         }
         Does::Closes => client.stream.shutdown(Shutdown::Write).unwrap(),
+        Does::Resets => {
+            let socket = socket2::SockRef::from(&client.stream);
+            socket.set_linger(Some(Duration::ZERO)).unwrap();
+            return last;
+        }
         Does::Nothing => {}
     }
     drop(client.stream.read_to_end(&mut last));
