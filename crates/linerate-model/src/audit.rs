@@ -265,17 +265,3 @@ impl Audit {
         self.verdicts.iter().filter(|verdict| verdict.fires())
     }
 }
-
-/// The check that judges a setting, by the name that a finding's remedy gives it: `net.ipv4.tcp_rmem` → `T01`. `None`
-/// for what no check judges.
-pub fn check_of(setting: &str) -> Option<&'static str> {
-    Some(match setting {
-        "net.ipv4.tcp_rmem" => "T01",
-        "net.ipv4.tcp_wmem" => "T02",
-        "net.core.rmem_max" | "net.core.wmem_max" => "T03",
-        "-P" => "T06",
-        "net.ipv4.tcp_congestion_control" => "T07",
-        "net.ipv4.tcp_mtu_probing" => "T09",
-        _ => return None,
-    })
-}

@@ -35,6 +35,7 @@ pub mod plan;
 pub mod precision;
 pub mod progress;
 pub mod record;
+pub mod remedy;
 pub mod series;
 pub mod statistics;
 pub mod storage;

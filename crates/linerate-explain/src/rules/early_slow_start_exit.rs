@@ -9,6 +9,7 @@
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
 use linerate_model::record::StreamRecord;
+use linerate_model::remedy::Fix;
 use linerate_model::units::Nanos;
 
 use crate::case::{Case, capital};
@@ -83,11 +84,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure("rtt least, µs", case.path().min_rtt_us),
             case.rate_figure(),
         ])
-        .remedy(
-            case.direction.flow.sender(),
-            "/sys/module/tcp_cubic/parameters/hystart",
-            "0".to_owned(),
-        )
+        .remedy(case.direction.flow.sender(), Fix::HystartOff)
         .next(case.again(|plan| plan.end = End::TimeNs(Nanos::from_millis(longer * 1000))))
         .done()
 }

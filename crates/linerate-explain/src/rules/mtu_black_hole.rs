@@ -7,6 +7,7 @@
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::{Flow, StreamRecord};
+use linerate_model::remedy::Fix;
 
 use crate::case::{Case, capital};
 use crate::rules;
@@ -60,11 +61,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
                 facts.pmtu_bytes,
             ),
         ])
-        .remedy(
-            case.direction.flow.sender(),
-            "net.ipv4.tcp_mtu_probing",
-            "1".to_owned(),
-        )
+        .remedy(case.direction.flow.sender(), Fix::MtuProbing)
         .next(case.again(|plan| plan.mss_bytes = Some(TRY_MSS)))
         .done()
 }

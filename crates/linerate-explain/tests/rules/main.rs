@@ -19,6 +19,7 @@ use linerate_model::finding::{Finding, Severity};
 use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, DEFAULT_UDP_RATE, Direction, Plan, Protocol};
 use linerate_model::record::{EndRecord, Outcome, Role, RunRecord};
+use linerate_model::remedy::{BufferSizes, Fix};
 use linerate_model::series::Series;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
@@ -207,8 +208,11 @@ fn autotuning_at_its_bound_names_the_sysctl() {
     );
     let remedy = finding.remedy.unwrap();
     assert_eq!(
-        (remedy.setting.as_str(), remedy.value.as_str()),
-        ("net.ipv4.tcp_rmem", "4096 131072 16777216")
+        remedy.fix,
+        Fix::ReceiveBuffer(BufferSizes {
+            first: Some([4096, 131_072]),
+            most: 16_777_216,
+        })
     );
 }
 
@@ -683,10 +687,10 @@ fn datagrams_dropped_in_the_socket_are_never_put_on_the_path() {
             .contains("dropped in the receiver's socket")
     );
     assert!(findings.iter().all(|finding| finding.id != "udp-path-loss"));
-    assert_eq!(
-        findings[0].remedy.as_ref().unwrap().setting,
-        "net.core.rmem_max"
-    );
+    assert!(matches!(
+        findings[0].remedy.as_ref().unwrap().fix,
+        Fix::ReceiveBufferLimit(_)
+    ));
 
     let both = Traffic {
         path_lost: 300,

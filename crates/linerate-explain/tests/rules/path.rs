@@ -3,7 +3,9 @@
 use linerate_model::finding::Severity;
 use linerate_model::fixture::{self, Traffic};
 use linerate_model::record::{Role, RunRecord};
+use linerate_model::remedy::{BufferSizes, Fix};
 use linerate_model::tcp_info::TcpFacts;
+use linerate_model::units::{Bytes, Nanos};
 
 use super::{explain, ids, quiet, tcp, verdict};
 
@@ -190,10 +192,7 @@ fn slow_start_that_was_most_of_the_run_is_its_limit() {
         findings[0].remedy.clone().unwrap(),
         findings[0].expected.clone().unwrap(),
     );
-    assert_eq!(
-        (remedy.setting.as_str(), remedy.value.as_str()),
-        ("-t", "30")
-    );
+    assert_eq!(remedy.fix, Fix::Duration(Nanos::from_millis(30_000)));
     assert!((800e6..900e6).contains(&expected.rate_bps), "{expected:?}");
     assert!(findings.iter().all(|finding| finding.id != "cannot-tell"));
     // Over soon, it is not what limited; a queue at the end changes nothing.
@@ -259,7 +258,13 @@ fn a_wider_window_carries_in_proportion_until_the_link_or_loss() {
     let mut record = fixture::run(&tcp(), &held);
     record.client.as_mut().unwrap().host.tcp_wmem = Some([4096, 16_384, 262_144]);
     let finding = explain(&record).remove(0);
-    assert_eq!(finding.remedy.unwrap().value, "4096 16384 1048576");
+    assert_eq!(
+        finding.remedy.unwrap().fix,
+        Fix::SendBuffer(BufferSizes {
+            first: Some([4096, 16_384]),
+            most: 1_048_576,
+        })
+    );
     let rate_bps = finding.expected.unwrap().rate_bps;
     assert!((rate_bps / 90e6 - 17.0 / 5.0).abs() < 0.02, "{rate_bps}");
 
@@ -276,7 +281,7 @@ fn a_wider_window_carries_in_proportion_until_the_link_or_loss() {
 
     // A larger -w carries in proportion, where both hosts grant it.
     let mut plan = tcp();
-    plan.window_bytes = Some(linerate_model::units::Bytes(262_144));
+    plan.window_bytes = Some(Bytes(262_144));
     let mut record = fixture::run(&plan, &super::window_limited());
     let limits = |record: &mut linerate_model::record::RunRecord, most| {
         record.client.as_mut().unwrap().host.wmem_max = most;
@@ -285,10 +290,7 @@ fn a_wider_window_carries_in_proportion_until_the_link_or_loss() {
     limits(&mut record, Some(67_108_864));
     let finding = explain(&record).remove(0);
     let (remedy, expected) = (finding.remedy.unwrap(), finding.expected.unwrap());
-    assert_eq!(
-        (remedy.setting.as_str(), remedy.value.as_str()),
-        ("-w", "512K")
-    );
+    assert_eq!(remedy.fix, Fix::Window(Some(Bytes(524_288))));
     assert!(
         (expected.rate_bps / (2.0 * 143e6) - 1.0).abs() < 0.02,
         "{expected:?}"
@@ -297,10 +299,7 @@ fn a_wider_window_carries_in_proportion_until_the_link_or_loss() {
     for most in [None, Some(262_144)] {
         limits(&mut record, most);
         let finding = explain(&record).remove(0);
-        assert_eq!(
-            finding.remedy.unwrap().value,
-            "none: autotuning goes further"
-        );
+        assert_eq!(finding.remedy.unwrap().fix, Fix::Window(None));
         assert_eq!(finding.expected, None);
     }
 }

@@ -2,6 +2,7 @@
 
 use linerate_model::fixture::{self, Loss, Traffic};
 use linerate_model::record::{Role, RunRecord};
+use linerate_model::remedy::{BufferSizes, Fix};
 
 use super::{explain, ids, tcp};
 
@@ -275,10 +276,7 @@ fn a_long_way_back_from_one_loss_is_the_congestion_controls() {
     let findings = explain(&spoilt("reno", 3000));
     assert_eq!(findings[0].id, "congestion-control", "{findings:#?}");
     let remedy = findings[0].remedy.as_ref().unwrap();
-    assert_eq!(
-        (remedy.setting.as_str(), remedy.value.as_str()),
-        ("-C", "cubic")
-    );
+    assert_eq!(remedy.fix, Fix::Congestion("cubic".to_owned()));
     let expected = findings[0].expected.as_ref().unwrap();
     assert!((90e6..110e6).contains(&expected.rate_bps), "{expected:?}");
     assert!(!findings.iter().any(|finding| finding.id == "path-full"));
@@ -433,8 +431,11 @@ fn bursts_past_a_small_send_buffer_are_its_doing_and_no_full_path() {
     let expected = findings[0].expected.as_ref().unwrap();
     assert!((93e6..95e6).contains(&expected.rate_bps), "{expected:?}");
     assert_eq!(
-        findings[0].remedy.as_ref().unwrap().value,
-        "4096 16384 4194304"
+        findings[0].remedy.as_ref().unwrap().fix,
+        Fix::SendBuffer(BufferSizes {
+            first: Some([4096, 16_384]),
+            most: 4_194_304,
+        })
     );
     // A buffer that holds more than what is in flight, or data that waits behind it: the buffer is large enough.
     for record in [

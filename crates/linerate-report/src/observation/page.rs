@@ -286,14 +286,14 @@ fn sentence(connection: &Connection, finding: &Finding, several: bool) -> String
     let setting = finding
         .remedy
         .as_ref()
-        .filter(|remedy| !remedy.setting.starts_with('-'));
+        .filter(|remedy| !remedy.fix.is_option());
     if let Some(remedy) = setting {
         let _ = write!(
             text,
             "; on {}: {} = {}",
             end(here, remedy.host),
-            remedy.setting,
-            remedy.value
+            remedy.fix.setting(),
+            remedy.fix.value()
         );
     }
     if let Some(expected) = finding.expected.as_ref().filter(|_| setting.is_some()) {
