@@ -100,8 +100,10 @@ fn fault(case: &Case, verdicts: &[Verdict]) -> Option<String> {
         return Some(format!("severity {severity}"));
     }
     for (setting, value) in &case.expect.changes {
-        let change = changes.iter().find(|change| change.setting == *setting);
-        if change.is_none_or(|change| change.value != *value) {
+        let change = changes
+            .iter()
+            .find(|change| change.advised.setting() == *setting);
+        if change.is_none_or(|change| change.advised.value() != *value) {
             return Some(format!("{setting} is not {value}: {changes:?}"));
         }
     }
