@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 
+use linerate_model::column::Column;
 use linerate_model::evidence::{DirectionEvidence, Evidence, KernelClocks, PathFigures, Place};
 use linerate_model::finding::{Expected, Figure, Finding, Severity};
 use linerate_model::losses::Losses;
@@ -449,11 +450,14 @@ impl<'a> Case<'a> {
         let one = |stream: &StreamRecord| {
             let at = stream.samples.at_ns();
             let elapsed = at.last()?.saturating_sub(*at.first()?);
-            let share = |name: &str| {
-                let growth = stream.samples.growth(name)?;
+            let share = |column: Column| {
+                let growth = stream.samples.growth(column)?;
                 (elapsed > 0).then(|| growth as f64 / elapsed as f64)
             };
-            Some((share("thread_cpu_ns")?, share("thread_wait_ns")?))
+            Some((
+                share(Column::thread_cpu_ns)?,
+                share(Column::thread_wait_ns)?,
+            ))
         };
         let all: Option<Vec<(f64, f64)>> = end.streams_of(self.direction.flow).map(one).collect();
         let (computes, waits): (Vec<f64>, Vec<f64>) = all?.into_iter().unzip();

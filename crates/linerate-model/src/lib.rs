@@ -18,6 +18,7 @@ pub mod bounds;
 pub mod capture;
 pub mod change_set;
 pub mod clock;
+pub mod column;
 pub mod counter_test;
 pub mod evidence;
 pub mod expectation;

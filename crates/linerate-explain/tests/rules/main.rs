@@ -14,6 +14,7 @@ mod provisioned;
 mod shape;
 mod would_pass;
 
+use linerate_model::column::Column;
 use linerate_model::evidence::Evidence;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::fixture::{self, Traffic};
@@ -961,8 +962,8 @@ fn an_old_kernel_is_said_to_be_the_reason() {
     let stream = &mut record.client.as_mut().unwrap().streams[0];
     let mut old = Series::new(stream.samples.at_ns().to_vec());
     old.insert(
-        "app_bytes",
-        stream.samples.column("app_bytes").unwrap().to_vec(),
+        Column::app_bytes,
+        stream.samples.column(Column::app_bytes).unwrap().to_vec(),
     )
     .unwrap();
     stream.samples = old;
@@ -1139,7 +1140,7 @@ fn silence(end: &mut EndRecord, stream: usize, from: u64, to: u64) {
     let pick = |values: &[u64]| kept.iter().map(|row| values[*row]).collect::<Vec<u64>>();
     let mut thin = Series::new(pick(samples.at_ns()));
     for name in samples.names() {
-        thin.insert(name, pick(samples.column(name).unwrap()))
+        thin.insert(name, pick(samples.named(name).unwrap()))
             .unwrap();
     }
     *samples = thin;

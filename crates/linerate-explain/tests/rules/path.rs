@@ -1,5 +1,6 @@
 //! Black holes, bloated queues, an early end of slow start, and the rate to expect after a remedy.
 
+use linerate_model::column::Column;
 use linerate_model::finding::Severity;
 use linerate_model::fixture::{self, Traffic};
 use linerate_model::record::{Role, RunRecord};
@@ -56,7 +57,7 @@ fn segments_that_vanish_while_small_ones_pass_are_a_black_hole() {
     let rows = stream.samples.len();
     stream
         .samples
-        .insert("snd_mss_bytes", vec![524; rows])
+        .insert(Column::snd_mss_bytes, vec![524; rows])
         .unwrap();
     assert_ne!(ids(&small)[0], "mtu-black-hole");
     // Where the peer's half never came, the path may have died for small ones too.
@@ -75,12 +76,12 @@ fn a_kernel_that_found_the_size_by_itself_tells_of_the_hole() {
     let sizes = (0..rows)
         .map(|row| if row < cut { 1448 } else { 1024 })
         .collect();
-    stream.samples.insert("snd_mss_bytes", sizes).unwrap();
-    let acked = stream.samples.column("bytes_acked").unwrap().to_vec();
+    stream.samples.insert(Column::snd_mss_bytes, sizes).unwrap();
+    let acked = stream.samples.column(Column::bytes_acked).unwrap().to_vec();
     let late = (0..rows)
         .map(|row| if row < cut { 0 } else { acked[row] })
         .collect();
-    stream.samples.insert("bytes_acked", late).unwrap();
+    stream.samples.insert(Column::bytes_acked, late).unwrap();
     stream.tcp.as_mut().unwrap().total_rto = Some(3);
     let finding = explain(&record).remove(0);
     assert_eq!(finding.id, "mtu-black-hole");
@@ -97,7 +98,7 @@ fn a_kernel_that_found_the_size_by_itself_tells_of_the_hole() {
     let sizes = (0..rows)
         .map(|row| if row < cut { 1500 } else { 1076 })
         .collect();
-    stream.samples.insert("pmtu_bytes", sizes).unwrap();
+    stream.samples.insert(Column::pmtu_bytes, sizes).unwrap();
     assert!(!ids(&told).contains(&"mtu-black-hole".to_owned()));
 }
 
@@ -352,7 +353,7 @@ fn marks_are_told_where_neither_queue_nor_loss_explains_the_rate() {
         let values = (0..rows).map(|row| marks * row / (rows - 1)).collect();
         stream
             .samples
-            .insert("delivered_ce_packets", values)
+            .insert(Column::delivered_ce_packets, values)
             .unwrap();
         record
     };
@@ -378,7 +379,7 @@ fn reordering_without_repeats_is_told_by_how_often_it_was_seen() {
         let rows = stream.samples.len();
         stream
             .samples
-            .insert("reord_seen", vec![times; rows])
+            .insert(Column::reord_seen, vec![times; rows])
             .unwrap();
         record
     };

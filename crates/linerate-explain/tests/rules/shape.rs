@@ -1,5 +1,6 @@
 //! Rules that look at how rate, bytes in flight and round trip follow one another through the run.
 
+use linerate_model::column::Column;
 use linerate_model::fixture::{self, Loss, Traffic};
 use linerate_model::record::{Role, RunRecord};
 use linerate_model::remedy::{BufferSizes, Fix};
@@ -300,7 +301,7 @@ fn directions_that_differ_are_told_and_equal_ones_are_not() {
         let end = end.as_mut().unwrap();
         let stream = end.streams.last_mut().unwrap();
         for name in ["app_bytes", "bytes_acked", "bytes_sent", "bytes_received"] {
-            if let Some(values) = stream.samples.column(name) {
+            if let Some(values) = stream.samples.named(name) {
                 let fifth = values.iter().map(|value| value / 5).collect();
                 stream.samples.insert(name, fifth).unwrap();
             }
@@ -460,9 +461,9 @@ fn a_buffer_that_the_bytes_in_flight_fill_in_stretches_is_the_limit() {
     // More than half of it is in flight, and never 1.5 times as much.
     let mut record = in_bursts(660_000);
     let samples = &mut record.client.as_mut().unwrap().streams[0].samples;
-    let flight = samples.column("unacked_packets").unwrap();
+    let flight = samples.column(Column::unacked_packets).unwrap();
     let flight: Vec<u64> = flight.iter().map(|packets| *packets.max(&280)).collect();
-    samples.insert("unacked_packets", flight).unwrap();
+    samples.insert(Column::unacked_packets, flight).unwrap();
     let findings = explain(&record);
     assert_eq!(findings[0].id, "send-buffer", "{findings:#?}");
     assert!(
@@ -533,7 +534,7 @@ fn where_the_kernel_does_not_tell_of_the_bursts_the_mean_is_all_there_is() {
         let stream = &mut record.client.as_mut().unwrap().streams[0];
         let mut kept = linerate_model::series::Series::new(stream.samples.at_ns().to_vec());
         for name in stream.samples.names().filter(|name| *name != missing) {
-            kept.insert(name, stream.samples.column(name).unwrap().to_vec())
+            kept.insert(name, stream.samples.named(name).unwrap().to_vec())
                 .unwrap();
         }
         stream.samples = kept;
