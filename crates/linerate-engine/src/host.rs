@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
 use linerate_kernel::counters::{Counters, QdiscCounters};
 use linerate_kernel::{clock, counters, host, namespace, route};
+use linerate_model::column::{Column, CpuTime};
 use linerate_model::record::{HostFacts, InterfaceCounters, InterfaceFacts};
 use linerate_model::series::Series;
 use linerate_model::units::Nanos;
@@ -195,31 +196,31 @@ impl HostSamples {
             let root = root_qdisc(index);
             if let Some(now) = interface_counters(index, root.as_ref()) {
                 let named = [
-                    ("if.rx_bytes", now.rx_bytes),
-                    ("if.tx_bytes", now.tx_bytes),
-                    ("if.rx_packets", now.rx_packets),
-                    ("if.tx_packets", now.tx_packets),
-                    ("if.rx_dropped", now.rx_dropped),
-                    ("if.tx_dropped", now.tx_dropped),
+                    (Column::if_rx_bytes, now.rx_bytes),
+                    (Column::if_tx_bytes, now.tx_bytes),
+                    (Column::if_rx_packets, now.rx_packets),
+                    (Column::if_tx_packets, now.tx_packets),
+                    (Column::if_rx_dropped, now.rx_dropped),
+                    (Column::if_tx_dropped, now.tx_dropped),
                 ];
                 reading.values.extend(
                     named
                         .into_iter()
-                        .map(|(name, value)| (name.to_owned(), value)),
+                        .map(|(column, value)| (column.to_string(), value)),
                 );
             }
             if let Some(qdisc) = root {
                 let named = [
-                    ("qdisc.bytes", qdisc.bytes),
-                    ("qdisc.packets", qdisc.packets),
-                    ("qdisc.drops", u64::from(qdisc.drops)),
-                    ("qdisc.overlimits", u64::from(qdisc.overlimits)),
-                    ("qdisc.backlog_bytes", u64::from(qdisc.backlog_bytes)),
+                    (Column::qdisc_bytes, qdisc.bytes),
+                    (Column::qdisc_packets, qdisc.packets),
+                    (Column::qdisc_drops, u64::from(qdisc.drops)),
+                    (Column::qdisc_overlimits, u64::from(qdisc.overlimits)),
+                    (Column::qdisc_backlog_bytes, u64::from(qdisc.backlog_bytes)),
                 ];
                 reading.values.extend(
                     named
                         .into_iter()
-                        .map(|(name, value)| (name.to_owned(), value)),
+                        .map(|(column, value)| (column.to_string(), value)),
                 );
             }
         }
@@ -310,23 +311,23 @@ fn read(open: Option<&mut Counters>) -> Reading {
         return Reading { at_ns, values };
     };
     for times in open.cpu().unwrap_or_default() {
-        let cpu = times.cpu;
-        values.push((format!("cpu{cpu}.busy_ms"), times.busy()));
-        values.push((format!("cpu{cpu}.softirq_ms"), times.softirq));
-        values.push((format!("cpu{cpu}.steal_ms"), times.steal));
+        let cpu = u32::try_from(times.cpu).unwrap_or(u32::MAX);
+        values.push((CpuTime::Busy.of(cpu), times.busy()));
+        values.push((CpuTime::Softirq.of(cpu), times.softirq));
+        values.push((CpuTime::Steal.of(cpu), times.steal));
     }
     let rows = open.softnet().unwrap_or_default();
     let total = |of: fn(&counters::Softnet) -> u64| rows.iter().map(of).sum::<u64>();
     values.push((
-        "softnet.processed".to_owned(),
+        Column::softnet_processed.to_string(),
         total(|row| u64::from(row.processed)),
     ));
     values.push((
-        "softnet.dropped".to_owned(),
+        Column::softnet_dropped.to_string(),
         total(|row| u64::from(row.dropped)),
     ));
     values.push((
-        "softnet.time_squeeze".to_owned(),
+        Column::softnet_time_squeeze.to_string(),
         total(|row| u64::from(row.time_squeeze)),
     ));
     let protocols = open.protocols().unwrap_or_default();
@@ -410,6 +411,6 @@ mod tests {
         kept.push(&reading(4, &["a", "b"]));
         let series = kept.store.unwrap().series();
         assert_eq!(series.at_ns(), [1, 4]);
-        assert_eq!(series.column("b").unwrap(), [1, 4]);
+        assert_eq!(series.named("b").unwrap(), [1, 4]);
     }
 }

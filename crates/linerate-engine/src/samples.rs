@@ -200,7 +200,7 @@ mod tests {
         }
         let (series, _) = store.into_series();
         assert_eq!(series.len(), 1000);
-        assert_eq!(series.column("b").unwrap()[999], 2997);
+        assert_eq!(series.named("b").unwrap()[999], 2997);
     }
 
     #[test]

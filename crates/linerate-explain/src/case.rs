@@ -2,11 +2,13 @@
 
 use std::cell::OnceCell;
 
+use linerate_model::column::Column;
 use linerate_model::evidence::{DirectionEvidence, Evidence, KernelClocks, PathFigures, Place};
-use linerate_model::finding::{Expected, Figure, Finding, Remedy, Severity};
+use linerate_model::finding::{Expected, Figure, Finding, Severity};
 use linerate_model::losses::Losses;
 use linerate_model::plan::{Plan, Protocol};
 use linerate_model::record::{EndRecord, Role, RunRecord, StreamRecord};
+use linerate_model::remedy::{Fix, Remedy};
 use linerate_model::statistics;
 use linerate_model::time_budget::{Class, TimeBudget};
 use linerate_model::waterfall::{LineRate, StepKind};
@@ -274,11 +276,10 @@ impl<'a> Case<'a> {
     /// A finding whose promise is no more than the line carries, where its rate is known and the remedy leaves the
     /// segments as they are.
     pub(crate) fn within_the_line(&self, mut finding: Finding) -> Finding {
-        let reframed = finding.remedy.as_ref().is_some_and(|remedy| {
-            ["mtu", "-M"]
-                .iter()
-                .any(|part| remedy.setting.contains(part))
-        });
+        let reframed = finding
+            .remedy
+            .as_ref()
+            .is_some_and(|remedy| remedy.fix.resizes_segments());
         let Some(line) = self.line_payload_bps().filter(|_| !reframed) else {
             return finding;
         };
@@ -449,11 +450,14 @@ impl<'a> Case<'a> {
         let one = |stream: &StreamRecord| {
             let at = stream.samples.at_ns();
             let elapsed = at.last()?.saturating_sub(*at.first()?);
-            let share = |name: &str| {
-                let growth = stream.samples.growth(name)?;
+            let share = |column: Column| {
+                let growth = stream.samples.growth(column)?;
                 (elapsed > 0).then(|| growth as f64 / elapsed as f64)
             };
-            Some((share("thread_cpu_ns")?, share("thread_wait_ns")?))
+            Some((
+                share(Column::thread_cpu_ns)?,
+                share(Column::thread_wait_ns)?,
+            ))
         };
         let all: Option<Vec<(f64, f64)>> = end.streams_of(self.direction.flow).map(one).collect();
         let (computes, waits): (Vec<f64>, Vec<f64>) = all?.into_iter().unzip();
@@ -685,12 +689,8 @@ impl Draft {
         self
     }
 
-    pub(crate) fn remedy(mut self, host: Role, setting: &str, value: String) -> Self {
-        self.0.remedy = Some(Remedy {
-            host,
-            setting: setting.to_owned(),
-            value,
-        });
+    pub(crate) fn remedy(mut self, host: Role, fix: Fix) -> Self {
+        self.0.remedy = Some(Remedy { host, fix });
         self
     }
 

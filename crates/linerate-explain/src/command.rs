@@ -4,7 +4,6 @@ use linerate_model::plan::{
     DEFAULT_PORT, DEFAULT_TCP_BLOCK, DEFAULT_UDP_BLOCK, Direction, End, Family, Pace, Plan,
     Protocol,
 };
-use linerate_model::units::Bytes;
 
 use crate::words;
 
@@ -40,7 +39,7 @@ pub(crate) fn test(plan: &Plan) -> String {
 fn transport(plan: &Plan, say: &mut impl FnMut(String)) {
     match plan.rate_bps {
         Some(_) if plan.rate_is_default => {}
-        Some(rate) => say(format!("-b {}", shortened(rate.bits_per_second(), 1000))),
+        Some(rate) => say(format!("-b {}", rate.as_option())),
         None if plan.protocol == Protocol::Udp => say("-b 0".to_owned()),
         None => {}
     }
@@ -49,20 +48,17 @@ fn transport(plan: &Plan, say: &mut impl FnMut(String)) {
         say("--pace spin".to_owned());
     }
     if let Some(rate) = plan.kernel_pacing_bps {
-        say(format!(
-            "--fq-rate {}",
-            shortened(rate.bits_per_second(), 1000)
-        ));
+        say(format!("--fq-rate {}", rate.as_option()));
     }
     if let Some(window) = plan.window_bytes {
-        say(format!("-w {}", size(window)));
+        say(format!("-w {}", window.as_option()));
     }
     let default = match plan.protocol {
         Protocol::Tcp => DEFAULT_TCP_BLOCK,
         Protocol::Udp => DEFAULT_UDP_BLOCK,
     };
     if plan.block_bytes != default {
-        say(format!("-l {}", size(plan.block_bytes)));
+        say(format!("-l {}", plan.block_bytes.as_option()));
     }
     if let Some(mss) = plan.mss_bytes {
         say(format!("-M {mss}"));
@@ -85,7 +81,7 @@ fn length(plan: &Plan, say: &mut impl FnMut(String)) {
     match plan.end {
         End::TimeNs(span) if span.0 == 10_000_000_000 => {}
         End::TimeNs(span) => say(format!("-t {}", span.as_secs_f64())),
-        End::Bytes(bytes) => say(format!("-n {}", size(bytes))),
+        End::Bytes(bytes) => say(format!("-n {}", bytes.as_option())),
         End::Blocks(blocks) => say(format!("-k {blocks}")),
     }
     if plan.omit_ns.0 > 0 {
@@ -102,10 +98,7 @@ fn questions(plan: &Plan, say: &mut impl FnMut(String)) {
         ));
     }
     if let Some(bought) = plan.provisioned_bps {
-        say(format!(
-            "--provisioned {}",
-            shortened(bought.bits_per_second(), 1000)
-        ));
+        say(format!("--provisioned {}", bought.as_option()));
     }
     if let Some(wanted) = plan.expect {
         say(format!("--expect '{wanted}'"));
@@ -122,11 +115,6 @@ fn plain(text: &str) -> Option<&str> {
     (!text.is_empty() && !text.starts_with('-') && text.chars().all(fine)).then_some(text)
 }
 
-/// A size as `-w` takes it: `32M`, `512K`, `1000`.
-pub(crate) fn size(bytes: Bytes) -> String {
-    shortened(bytes.count(), 1024)
-}
-
 /// A rate as `-b` takes it, rounded down to two digits: `86M`.
 pub(crate) fn round_rate(bps: f64) -> u64 {
     let whole = words::whole(bps);
@@ -134,20 +122,10 @@ pub(crate) fn round_rate(bps: f64) -> u64 {
     whole / unit * unit
 }
 
-fn shortened(value: u64, base: u64) -> String {
-    for (power, letter) in [(3, "G"), (2, "M"), (1, "K")] {
-        let unit = base.pow(power);
-        if value > 0 && value.is_multiple_of(unit) {
-            return format!("{}{letter}", value / unit);
-        }
-    }
-    value.to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::units::{BitRate, Nanos};
+    use linerate_model::units::{BitRate, Bytes, Nanos};
 
     #[test]
     fn what_is_default_stays_out_and_the_rest_is_spelled_as_typed() {

@@ -19,6 +19,7 @@
 //! - a thread that computes or waits for a CPU all the time is the limit wherever the bytes seem to wait,
 //!   unless a queue stands between two hosts.
 
+use linerate_model::column::Column;
 use linerate_model::plan::Plan;
 
 use crate::case::Case;
@@ -289,7 +290,7 @@ fn own_window(case: &Case<'_>) -> Option<f64> {
     let stream = case.receiver()?.streams_of(case.direction.flow).next()?;
     stream
         .samples
-        .last("rcv_wnd_bytes")
+        .last(Column::rcv_wnd_bytes)
         .map(|bytes| bytes as f64)
 }
 

@@ -5,6 +5,7 @@
 //! rate stays; where no queue stands, the round trip stays and the rate grows; where somebody else's queue stands
 //! in it, the round trip is long and the rate grows all the same, because it is our share of that queue.
 
+use linerate_model::column::Column;
 use linerate_model::record::StreamRecord;
 use linerate_model::statistics;
 
@@ -90,19 +91,19 @@ impl Slice {
                 return None;
             }
             let rows = begin..=end;
-            let mean = |name: &str| -> Option<f64> {
-                let values: Vec<f64> = samples.column(name)?[rows.clone()]
+            let mean = |column: Column| -> Option<f64> {
+                let values: Vec<f64> = samples.column(column)?[rows.clone()]
                     .iter()
                     .map(|value| *value as f64)
                     .collect();
                 Some(statistics::mean(&values))
             };
-            let acked = samples.column("bytes_acked")?;
+            let acked = samples.column(Column::bytes_acked)?;
             let span = at[end].saturating_sub(at[begin]).max(1) as f64;
             slice.rate_bps += acked[end].saturating_sub(acked[begin]) as f64 * 8e9 / span;
-            slice.flight_bytes += mean("unacked_packets")? * mean("snd_mss_bytes")?;
-            slice.rtt_us += mean("rtt_us")? / streams.len() as f64;
-            slice.deviation_us += mean("rttvar_us")? / streams.len() as f64;
+            slice.flight_bytes += mean(Column::unacked_packets)? * mean(Column::snd_mss_bytes)?;
+            slice.rtt_us += mean(Column::rtt_us)? / streams.len() as f64;
+            slice.deviation_us += mean(Column::rttvar_us)? / streams.len() as f64;
         }
         Some(slice)
     }

@@ -5,6 +5,7 @@
 //! sending and acknowledging, so that acknowledgements that come in a bunch do not raise it), and where several
 //! streams share it, what they delivered together within a round trip.
 
+use linerate_model::column::Column;
 use linerate_model::record::StreamRecord;
 
 use crate::case::Case;
@@ -133,15 +134,15 @@ impl Row {
                 .partition_point(|at| *at <= at_ns)
                 .checked_sub(1);
             let Some(last) = last else { continue };
-            let now = |name: &str| Some(samples.column(name)?[last] as f64);
-            row.delivered_bytes += match now("delivered_packets") {
-                Some(packets) => packets * now("snd_mss_bytes")?,
-                None => now("bytes_acked")?,
+            let now = |column: Column| Some(samples.column(column)?[last] as f64);
+            row.delivered_bytes += match now(Column::delivered_packets) {
+                Some(packets) => packets * now(Column::snd_mss_bytes)?,
+                None => now(Column::bytes_acked)?,
             };
-            row.flight_bytes += now("unacked_packets")? * now("snd_mss_bytes")?;
+            row.flight_bytes += now(Column::unacked_packets)? * now(Column::snd_mss_bytes)?;
             row.unsent_bytes = row
                 .unsent_bytes
-                .zip(now("notsent_bytes"))
+                .zip(now(Column::notsent_bytes))
                 .map(|(a, b)| a + b);
         }
         Some(row)
@@ -171,7 +172,7 @@ fn most_in(rows: &[Row], span_ns: f64) -> Option<f64> {
 fn of_flights(stream: &StreamRecord, from: u64, to: u64) -> Option<f64> {
     let samples = &stream.samples;
     let rates: Vec<f64> = samples
-        .column("delivery_rate_bytes_per_s")?
+        .column(Column::delivery_rate_bytes_per_s)?
         .iter()
         .zip(samples.at_ns())
         .filter(|(_, at)| (from..=to).contains(*at))

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::CpuSet;
+use crate::tuning::{InterfaceSetting, Object};
 use crate::units::{BitRate, Bytes, Nanos};
 
 /// The version of [`Audit`] as a document.
@@ -172,22 +174,166 @@ impl Risk {
     }
 }
 
-/// A setting and the value that it should have. Settings have the names that the remedies of findings have.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What a check advises to set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Advised {
+    /// A setting of the host, and the value to write.
+    Setting {
+        /// What to set.
+        object: Object,
+        /// The value.
+        value: String,
+    },
+    /// The discipline of each queue below an interface's `mq`.
+    EachQueue {
+        /// The interface.
+        interface: String,
+        /// The discipline: `fq`.
+        kind: &'static str,
+    },
+    /// The frequency governor of CPUs that have another.
+    Governor {
+        /// The CPUs.
+        cpus: CpuSet,
+        /// The governor: `performance`.
+        name: &'static str,
+    },
+    /// Flows that share the rate (`-P` of `linerate test`).
+    Flows(u64),
+    /// What no plan sets: hardware, what boots, memory, lines of files, something outside the host.
+    ByHand {
+        /// What it is.
+        what: String,
+        /// How it should be.
+        value: String,
+    },
+}
+
+impl Advised {
+    /// A setting of the kernel.
+    pub fn sysctl(key: impl Into<String>, value: impl Into<String>) -> Self {
+        Self::Setting {
+            object: Object::Sysctl { key: key.into() },
+            value: value.into(),
+        }
+    }
+
+    /// A setting of an interface.
+    pub fn interface(
+        interface: impl Into<String>,
+        setting: InterfaceSetting,
+        value: impl Into<String>,
+    ) -> Self {
+        Self::Setting {
+            object: Object::Interface {
+                interface: interface.into(),
+                setting,
+            },
+            value: value.into(),
+        }
+    }
+
+    /// What no plan sets.
+    pub fn by_hand(what: impl Into<String>, value: impl Into<String>) -> Self {
+        Self::ByHand {
+            what: what.into(),
+            value: value.into(),
+        }
+    }
+
+    /// What a plan sets for it, and to which value.
+    pub fn settable(&self) -> Option<(Object, &str)> {
+        match self {
+            Self::Setting { object, value } => Some((object.clone(), value)),
+            Self::EachQueue { interface, kind } => {
+                let object = Object::Interface {
+                    interface: interface.clone(),
+                    setting: InterfaceSetting::Qdisc,
+                };
+                Some((object, kind))
+            }
+            Self::Governor { name, .. } => Some((Object::Governor, name)),
+            Self::Flows(_) | Self::ByHand { .. } => None,
+        }
+    }
+
+    /// What to set, as tools and engineers name it.
+    pub fn setting(&self) -> String {
+        use InterfaceSetting as S;
+        match self {
+            Self::Setting { object, .. } => match object {
+                Object::Sysctl { key } => key.clone(),
+                Object::Governor => "scaling_governor".to_owned(),
+                Object::Interface { interface, setting } => match setting {
+                    S::Tso | S::Gso | S::Gro | S::Lro => {
+                        format!("ethtool -K {interface} {}", setting.key())
+                    }
+                    S::RxRing => format!("ethtool -G {interface} rx"),
+                    S::TxRing => format!("ethtool -G {interface} tx"),
+                    S::Channels => format!("ethtool -L {interface} combined"),
+                    S::AdaptiveRx => format!("ethtool -C {interface} adaptive-rx"),
+                    S::RxUsecs => format!("ethtool -C {interface} rx-usecs"),
+                    S::Mtu => format!("MTU of {interface}"),
+                    S::Txqueuelen | S::Qdisc | S::RpsCpus | S::XpsCpus | S::IrqCpus => {
+                        object.to_string()
+                    }
+                },
+            },
+            Self::EachQueue { interface, .. } => {
+                format!("qdisc of each queue of {interface}, under mq")
+            }
+            Self::Governor { cpus, .. } => format!("scaling_governor of CPUs {cpus}"),
+            Self::Flows(_) => "-P".to_owned(),
+            Self::ByHand { what, .. } => what.clone(),
+        }
+    }
+
+    /// The value that it should have.
+    pub fn value(&self) -> String {
+        match self {
+            Self::Setting { value, .. } | Self::ByHand { value, .. } => value.clone(),
+            Self::EachQueue { kind, .. } => (*kind).to_owned(),
+            Self::Governor { name, .. } => (*name).to_owned(),
+            Self::Flows(flows) => flows.to_string(),
+        }
+    }
+}
+
+/// What a check advises, beside what is now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(into = "Written")]
 pub struct Change {
-    /// `net.ipv4.tcp_rmem`, `ethtool -G eth0 rx`, `/etc/sysctl.d/10-x.conf:3`.
-    pub setting: String,
+    /// What to set, and to what.
+    pub advised: Advised,
     /// Its value now; absent where it is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
-    /// The value that it should have, or `remove`.
-    pub value: String,
     /// Why this value: `2 × 75.0 MB`.
     pub why: String,
 }
 
+/// A change in an audit's JSON, in words for people: `net.ipv4.tcp_rmem`, `ethtool -G eth0 rx`.
+#[derive(Serialize)]
+struct Written {
+    setting: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    now: Option<String>,
+    value: String,
+    why: String,
+}
+
+impl From<Change> for Written {
+    fn from(change: Change) -> Self {
+        Self {
+            setting: change.advised.setting(),
+            now: change.now,
+            value: change.advised.value(),
+            why: change.why,
+        }
+    }
+}
+
 /// What a check found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Outcome {
     /// It is not as it should be.
@@ -221,14 +367,14 @@ pub enum Outcome {
 }
 
 /// The verdict of a check on one thing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     /// The check: `T01`.
     pub check: String,
     /// What it reads, in a few words.
     pub title: String,
     /// The interface, key or file that it is about; absent = the host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// The outcome.
     #[serde(flatten)]
@@ -245,7 +391,7 @@ impl Verdict {
 }
 
 /// An audit of a host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Audit {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -266,16 +412,43 @@ impl Audit {
     }
 }
 
-/// The check that judges a setting, by the name that a finding's remedy gives it: `net.ipv4.tcp_rmem` → `T01`. `None`
-/// for what no check judges.
-pub fn check_of(setting: &str) -> Option<&'static str> {
-    Some(match setting {
-        "net.ipv4.tcp_rmem" => "T01",
-        "net.ipv4.tcp_wmem" => "T02",
-        "net.core.rmem_max" | "net.core.wmem_max" => "T03",
-        "-P" => "T06",
-        "net.ipv4.tcp_congestion_control" => "T07",
-        "net.ipv4.tcp_mtu_probing" => "T09",
-        _ => return None,
-    })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_sets_what_is_advised_whatever_its_words_are() {
+        let sysctl = Advised::sysctl("net.core.default_qdisc", "fq");
+        let object = Object::Sysctl {
+            key: "net.core.default_qdisc".to_owned(),
+        };
+        assert_eq!(sysctl.settable(), Some((object, "fq")));
+        // The same words, and no setting.
+        let by_hand = Advised::by_hand("net.core.default_qdisc", "fq");
+        assert_eq!(
+            (by_hand.setting(), by_hand.value()),
+            (sysctl.setting(), sysctl.value())
+        );
+        assert_eq!(by_hand.settable(), None);
+        assert_eq!(Advised::Flows(4).settable(), None);
+        let leaves = Advised::EachQueue {
+            interface: "eth0".to_owned(),
+            kind: "fq",
+        };
+        assert_eq!(
+            leaves.settable(),
+            Advised::interface("eth0", InterfaceSetting::Qdisc, "fq").settable()
+        );
+        assert_eq!(leaves.setting(), "qdisc of each queue of eth0, under mq");
+    }
+
+    #[test]
+    fn the_governor_of_some_cpus_is_the_hosts_setting() {
+        let advised = Advised::Governor {
+            cpus: [0, 1, 2, 3].into_iter().collect(),
+            name: "performance",
+        };
+        assert_eq!(advised.setting(), "scaling_governor of CPUs 0-3");
+        assert_eq!(advised.settable(), Some((Object::Governor, "performance")));
+    }
 }

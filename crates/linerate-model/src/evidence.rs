@@ -1,5 +1,6 @@
 //! What the rules look at: figures derived from a record, computed again each time.
 
+use crate::column::Column;
 use crate::ledger::{DirectionLedger, Ledger};
 use crate::moments::{Ends, Surroundings};
 use crate::plan::Protocol;
@@ -178,7 +179,7 @@ struct Source<'a> {
     place: Place,
     role: Role,
     end: &'a EndRecord,
-    column: &'static str,
+    column: Column,
 }
 
 fn source(record: &RunRecord, flow: Flow) -> Option<Source<'_>> {
@@ -187,18 +188,18 @@ fn source(record: &RunRecord, flow: Flow) -> Option<Source<'_>> {
             place: Place::ReceivingApplication,
             role: flow.receiver(),
             end,
-            column: "app_bytes",
+            column: Column::app_bytes,
         });
     }
     let end = record.end(flow.sender())?;
     let acknowledged = record.plan.protocol == Protocol::Tcp
         && end
             .streams_of(flow)
-            .all(|stream| stream.samples.column("bytes_acked").is_some());
+            .all(|stream| stream.samples.column(Column::bytes_acked).is_some());
     let (place, column) = if acknowledged {
-        (Place::Acknowledged, "bytes_acked")
+        (Place::Acknowledged, Column::bytes_acked)
     } else {
-        (Place::SendingApplication, "app_bytes")
+        (Place::SendingApplication, Column::app_bytes)
     };
     Some(Source {
         place,
@@ -433,9 +434,9 @@ impl DirectionEvidence {
                 .ok_or("too few samples of the sender's kernel over the plateau")?;
             let absent = "the sender's kernel does not tell (busy_time needs Linux 4.10)";
             elapsed += rows.elapsed_us();
-            busy += rows.growth("busy_time_us").ok_or(absent)?;
-            window += rows.growth("rwnd_limited_us").ok_or(absent)?;
-            buffer += rows.growth("sndbuf_limited_us").ok_or(absent)?;
+            busy += rows.growth(Column::busy_time_us).ok_or(absent)?;
+            window += rows.growth(Column::rwnd_limited_us).ok_or(absent)?;
+            buffer += rows.growth(Column::sndbuf_limited_us).ok_or(absent)?;
         }
         if elapsed <= 0.0 {
             return Err("too few samples of the sender's kernel over the plateau".to_owned());
@@ -458,7 +459,9 @@ impl DirectionEvidence {
         let medians: Option<Vec<f64>> = record
             .end(self.flow.receiver())?
             .streams_of(self.flow)
-            .map(|stream| statistics::median(&Rows::within(stream, span)?.values("unread_bytes")?))
+            .map(|stream| {
+                statistics::median(&Rows::within(stream, span)?.values(Column::unread_bytes)?)
+            })
             .collect();
         medians.map(|values| values.iter().sum())
     }
@@ -478,21 +481,21 @@ impl DirectionEvidence {
                 .flatten()
                 .collect()
         };
-        let product = |rows: &Rows<'_>, name: &str| -> Option<Vec<f64>> {
-            let mss = rows.values("snd_mss_bytes")?;
+        let product = |rows: &Rows<'_>, packets: Column| -> Option<Vec<f64>> {
+            let mss = rows.values(Column::snd_mss_bytes)?;
             Some(
-                rows.values(name)?
+                rows.values(packets)?
                     .iter()
                     .zip(mss)
                     .map(|(packets, mss)| packets * mss)
                     .collect(),
             )
         };
-        let rtt = gather(&|rows| rows.values("rtt_us"));
-        let total = |name: &str| -> Option<u64> {
+        let rtt = gather(&|rows| rows.values(Column::rtt_us));
+        let total = |column: Column| -> Option<u64> {
             streams
                 .iter()
-                .map(|stream| stream.samples.last(name))
+                .map(|stream| stream.samples.last(column))
                 .sum::<Option<u64>>()
         };
         let least = streams
@@ -500,7 +503,7 @@ impl DirectionEvidence {
             .filter_map(|stream| {
                 stream
                     .samples
-                    .column("min_rtt_us")?
+                    .column(Column::min_rtt_us)?
                     .iter()
                     .filter(|rtt| **rtt < u64::from(u32::MAX))
                     .min()
@@ -509,23 +512,27 @@ impl DirectionEvidence {
         Some(PathFigures {
             rtt_us: (!rtt.is_empty()).then(|| statistics::mean(&rtt)),
             min_rtt_us: least.map(|rtt| *rtt as f64),
-            retransmits: total("total_retrans_packets"),
-            received_twice: total("dsack_dups_packets"),
-            overtaken: total("reord_seen"),
-            data_segments: total("data_segs_out"),
-            receive_window_bytes: statistics::median(&gather(&|rows| rows.values("snd_wnd_bytes"))),
-            congestion_window_bytes: statistics::median(&gather(&|rows| {
-                product(rows, "snd_cwnd_packets")
+            retransmits: total(Column::total_retrans_packets),
+            received_twice: total(Column::dsack_dups_packets),
+            overtaken: total(Column::reord_seen),
+            data_segments: total(Column::data_segs_out),
+            receive_window_bytes: statistics::median(&gather(&|rows| {
+                rows.values(Column::snd_wnd_bytes)
             })),
-            in_flight_bytes: statistics::median(&gather(&|rows| product(rows, "unacked_packets"))),
-            notsent_bytes: statistics::median(&gather(&|rows| rows.values("notsent_bytes"))),
+            congestion_window_bytes: statistics::median(&gather(&|rows| {
+                product(rows, Column::snd_cwnd_packets)
+            })),
+            in_flight_bytes: statistics::median(&gather(&|rows| {
+                product(rows, Column::unacked_packets)
+            })),
+            notsent_bytes: statistics::median(&gather(&|rows| rows.values(Column::notsent_bytes))),
             send_buffer_bytes: streams
                 .iter()
                 .filter_map(|stream| stream.send_buffer_bytes)
                 .max(),
             mss_bytes: streams
                 .iter()
-                .filter_map(|stream| stream.samples.last("snd_mss_bytes"))
+                .filter_map(|stream| stream.samples.last(Column::snd_mss_bytes))
                 .max(),
         })
     }
@@ -574,7 +581,7 @@ fn counted(stream: &StreamRecord, flow: Flow, acknowledged: bool) -> u64 {
         .tcp
         .as_ref()
         .and_then(|facts| facts.bytes_acked)
-        .or_else(|| stream.samples.last("bytes_acked"));
+        .or_else(|| stream.samples.last(Column::bytes_acked));
     acked.map_or(app, |acked| {
         acked
             .saturating_sub(around)
@@ -586,7 +593,7 @@ fn counted(stream: &StreamRecord, flow: Flow, acknowledged: bool) -> u64 {
 /// When the last acknowledgement was seen, but for that of the FIN: what was written last is then
 /// delivered.
 fn acknowledged_at(stream: &StreamRecord) -> Option<u64> {
-    let column = stream.samples.column("bytes_acked")?;
+    let column = stream.samples.column(Column::bytes_acked)?;
     let all = column.last()?.saturating_sub(1);
     let row = column.partition_point(|acked| *acked < all);
     stream.samples.at_ns().get(row).copied()
@@ -638,18 +645,18 @@ impl<'a> Rows<'a> {
         (rows.to >= rows.from + 2).then_some(rows)
     }
 
-    fn values(&self, name: &str) -> Option<Vec<f64>> {
+    fn values(&self, column: Column) -> Option<Vec<f64>> {
         Some(
-            self.stream.samples.column(name)?[self.from..self.to]
+            self.stream.samples.column(column)?[self.from..self.to]
                 .iter()
                 .map(|value| *value as f64)
                 .collect(),
         )
     }
 
-    fn growth(&self, name: &str) -> Option<f64> {
-        let column = self.stream.samples.column(name)?;
-        Some(column[self.to - 1].saturating_sub(column[self.from]) as f64)
+    fn growth(&self, column: Column) -> Option<f64> {
+        let values = self.stream.samples.column(column)?;
+        Some(values[self.to - 1].saturating_sub(values[self.from]) as f64)
     }
 
     fn elapsed_us(&self) -> f64 {

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::counter_test::Tested;
-use crate::record::{Flow, Role};
+use crate::record::Flow;
+use crate::remedy::Remedy;
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -28,17 +29,6 @@ pub struct Figure {
     pub value: f64,
     /// Where it was measured: `client kernel`, `server application` …
     pub place: String,
-}
-
-/// What to change: a setting and its value, on the host that needs it. Never code.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Remedy {
-    /// The end whose host needs it.
-    pub host: Role,
-    /// The setting: a sysctl, an option of linerate, a buffer.
-    pub setting: String,
-    /// The value.
-    pub value: String,
 }
 
 /// The rate to expect after the remedy, and what would limit then.

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use crate::clock::{ClockOffset, ClockPair};
+use crate::column::Column;
 use crate::observation::{Connection, Ended, Fate, Holder, Observation, Opener, Sampling, Watch};
 use crate::plan::{Plan, Protocol};
 use crate::record::{
@@ -272,14 +273,18 @@ pub fn watched(record: &RunRecord, at: Role, missed: usize) -> Option<Observatio
 fn connection(end: &EndRecord, stream: &StreamRecord, id: u32, missed: usize) -> Connection {
     let kept = |values: &[u64]| values.get(missed..).unwrap_or_default().to_vec();
     let mut samples = Series::new(kept(stream.samples.at_ns()));
-    for name in stream.samples.names().filter(|name| *name != "app_bytes") {
-        let values = stream.samples.column(name).unwrap_or_default();
+    for name in stream
+        .samples
+        .names()
+        .filter(|name| *name != Column::app_bytes.name())
+    {
+        let values = stream.samples.named(name).unwrap_or_default();
         let _ = samples.insert(name, kept(values));
     }
     let rows = samples.len();
     for (name, bytes) in [
-        ("send_buffer_bytes", stream.send_buffer_bytes),
-        ("receive_buffer_bytes", stream.receive_buffer_bytes),
+        (Column::send_buffer_bytes, stream.send_buffer_bytes),
+        (Column::receive_buffer_bytes, stream.receive_buffer_bytes),
     ] {
         let _ = samples.insert(name, vec![bytes.unwrap_or(0); rows]);
     }
@@ -442,7 +447,11 @@ fn interface_counters(streams: &[StreamRecord]) -> InterfacePair {
             .filter_map(|stream| {
                 stream
                     .samples
-                    .last(if sends { "bytes_sent" } else { "app_bytes" })
+                    .last(if sends {
+                        Column::bytes_sent
+                    } else {
+                        Column::app_bytes
+                    })
                     .or(Some(stream.app_bytes))
             })
             .sum();
@@ -582,7 +591,7 @@ fn stream(
             u64::try_from(u128::from(*value) * u128::from(after) / u128::from(before)).unwrap_or(0)
         });
         let mut samples = Series::new(at_ns);
-        let _ = samples.insert("app_bytes", scaled.collect());
+        let _ = samples.insert(Column::app_bytes, scaled.collect());
         made.samples = samples;
     }
     made
@@ -639,31 +648,35 @@ fn tcp_samples(traffic: &Traffic, stream: &StreamRecord, at_ns: Vec<u64>, curve:
     let mss = 1448;
     let mut series = Series::new(at_ns);
     for field in FIELDS {
-        let values = match (field.name, stream.sends) {
-            ("rtt_us", true) => before(traffic.rtt_us, |loss| loss.rtt_us),
-            ("min_rtt_us", true) => flat(traffic.min_rtt_us),
-            ("min_rtt_us", false) => flat(u64::from(u32::MAX)),
-            ("busy_time_us", true) => share(1.0 - traffic.application),
-            ("rwnd_limited_us", true) => share(traffic.receive_window),
-            ("sndbuf_limited_us", true) => share(traffic.send_buffer),
-            ("snd_wnd_bytes", true) | ("rcv_wnd_bytes", false) => {
+        let values = match (field.column(), stream.sends) {
+            (Column::rtt_us, true) => before(traffic.rtt_us, |loss| loss.rtt_us),
+            (Column::min_rtt_us, true) => flat(traffic.min_rtt_us),
+            (Column::min_rtt_us, false) => flat(u64::from(u32::MAX)),
+            (Column::busy_time_us, true) => share(1.0 - traffic.application),
+            (Column::rwnd_limited_us, true) => share(traffic.receive_window),
+            (Column::sndbuf_limited_us, true) => share(traffic.send_buffer),
+            (Column::snd_wnd_bytes, true) | (Column::rcv_wnd_bytes, false) => {
                 flat(traffic.receive_window_bytes)
             }
-            ("snd_mss_bytes" | "advmss_bytes", _) => flat(mss),
-            ("pmtu_bytes", _) => flat(1500),
-            ("snd_cwnd_packets", true) => before(traffic.congestion_window_bytes / mss, |loss| {
-                loss.window_packets
-            }),
-            ("snd_ssthresh_packets", true) => at_s.iter().map(threshold).collect(),
-            ("total_retrans_packets", true) if !traffic.losses.is_empty() => lost(),
-            ("unacked_packets", true) => flat(traffic.in_flight_bytes / mss),
-            ("notsent_bytes", true) => flat(traffic.notsent_bytes),
-            ("total_retrans_packets", true) => along(traffic.retransmits),
-            ("dsack_dups_packets", true) => along(traffic.received_twice),
-            ("reord_seen", true) => along(traffic.overtaken),
-            ("data_segs_out", true) => along(total / mss + repeats(traffic)),
-            ("bytes_sent" | "bytes_acked", true) | ("bytes_received", false) => curve.to_vec(),
-            ("state", _) => flat(1),
+            (Column::snd_mss_bytes | Column::advmss_bytes, _) => flat(mss),
+            (Column::pmtu_bytes, _) => flat(1500),
+            (Column::snd_cwnd_packets, true) => {
+                before(traffic.congestion_window_bytes / mss, |loss| {
+                    loss.window_packets
+                })
+            }
+            (Column::snd_ssthresh_packets, true) => at_s.iter().map(threshold).collect(),
+            (Column::total_retrans_packets, true) if !traffic.losses.is_empty() => lost(),
+            (Column::unacked_packets, true) => flat(traffic.in_flight_bytes / mss),
+            (Column::notsent_bytes, true) => flat(traffic.notsent_bytes),
+            (Column::total_retrans_packets, true) => along(traffic.retransmits),
+            (Column::dsack_dups_packets, true) => along(traffic.received_twice),
+            (Column::reord_seen, true) => along(traffic.overtaken),
+            (Column::data_segs_out, true) => along(total / mss + repeats(traffic)),
+            (Column::bytes_sent | Column::bytes_acked, true) | (Column::bytes_received, false) => {
+                curve.to_vec()
+            }
+            (Column::state, _) => flat(1),
             _ => flat(0),
         };
         let _ = series.insert(field.name, values);
@@ -676,9 +689,9 @@ fn tcp_samples(traffic: &Traffic, stream: &StreamRecord, at_ns: Vec<u64>, curve:
     } else {
         curve.to_vec()
     };
-    let _ = series.insert("app_bytes", app);
+    let _ = series.insert(Column::app_bytes, app);
     if !stream.sends {
-        let _ = series.insert("unread_bytes", flat(traffic.unread_bytes));
+        let _ = series.insert(Column::unread_bytes, flat(traffic.unread_bytes));
     }
     series
 }
@@ -712,8 +725,8 @@ fn last_row(samples: &Series, flow: Flow, role: Role, total: u64, traffic: &Traf
         bytes_acked: when(sends, once + 1 + u64::from(role == Role::Client)),
         bytes_received: when(!sends, once + 1),
         total_retrans_packets: when(sends, repeats(traffic)),
-        rtt_us: samples.last("rtt_us"),
-        snd_mss_bytes: samples.last("snd_mss_bytes"),
+        rtt_us: samples.last(Column::rtt_us),
+        snd_mss_bytes: samples.last(Column::snd_mss_bytes),
         ..TcpFacts::default()
     }
 }

@@ -3,6 +3,7 @@
 //! Samples stand some milliseconds apart, so single packets do not show. What shows is an *episode*: repeats
 //! that follow one another within four round trips, which is one recovery or a few that run into each other.
 
+use crate::column::Column;
 use crate::record::StreamRecord;
 use crate::statistics;
 
@@ -185,15 +186,15 @@ impl Columns {
         let samples = &stream.samples;
         let known = |rtt: &u64| *rtt > 0 && *rtt < u64::from(u32::MAX);
         let least = samples
-            .column("min_rtt_us")?
+            .column(Column::min_rtt_us)?
             .iter()
             .copied()
             .filter(known)
             .min()?;
         // What was acknowledged selectively has passed as well; an older kernel tells of the rest alone.
         let delivered = match (
-            samples.column("delivered_packets"),
-            samples.column("snd_mss_bytes"),
+            samples.column(Column::delivered_packets),
+            samples.column(Column::snd_mss_bytes),
         ) {
             (Some(packets), Some(mss)) if packets.last() > Some(&0) => packets
                 .iter()
@@ -201,16 +202,16 @@ impl Columns {
                 .map(|(packets, mss)| *packets as f64 * *mss as f64)
                 .collect(),
             _ => samples
-                .column("bytes_acked")?
+                .column(Column::bytes_acked)?
                 .iter()
                 .map(|bytes| *bytes as f64)
                 .collect(),
         };
         Some(Self {
             at: samples.at_ns().to_vec(),
-            repeats: samples.column("total_retrans_packets")?.to_vec(),
-            rtt: samples.column("rtt_us")?.to_vec(),
-            window: samples.column("snd_cwnd_packets")?.to_vec(),
+            repeats: samples.column(Column::total_retrans_packets)?.to_vec(),
+            rtt: samples.column(Column::rtt_us)?.to_vec(),
+            window: samples.column(Column::snd_cwnd_packets)?.to_vec(),
             delivered,
             round_trip_ns: least.saturating_mul(1000),
         })

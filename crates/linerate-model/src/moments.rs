@@ -1,5 +1,6 @@
 //! A sending stream's samples, one by one: what held it between each and the next.
 
+use crate::column::Column;
 use crate::record::StreamRecord;
 use crate::time_budget::{Class, ClassTimes};
 
@@ -122,33 +123,33 @@ struct Columns<'a> {
 impl<'a> Columns<'a> {
     fn of(stream: &'a StreamRecord) -> Result<Self, String> {
         let samples = &stream.samples;
-        let needed = |name: &str, since: &str| {
-            samples.column(name).ok_or(format!(
-                "the sender's kernel does not tell ({name} needs Linux {since})"
+        let needed = |column: Column, since: &str| {
+            samples.column(column).ok_or(format!(
+                "the sender's kernel does not tell ({column} needs Linux {since})"
             ))
         };
         let sent = samples
-            .column("bytes_sent")
-            .zip(samples.column("bytes_retrans"));
+            .column(Column::bytes_sent)
+            .zip(samples.column(Column::bytes_retrans));
         Ok(Self {
             at: samples.at_ns(),
-            busy: needed("busy_time_us", "4.10")?,
-            window_clock: needed("rwnd_limited_us", "4.10")?,
-            buffer_clock: needed("sndbuf_limited_us", "4.10")?,
-            in_flight: needed("unacked_packets", "2.6")?,
-            congestion_window: needed("snd_cwnd_packets", "2.6")?,
-            mss: needed("snd_mss_bytes", "2.6")?,
-            rtt: needed("rtt_us", "2.6")?,
-            state: needed("ca_state", "2.6")?,
-            acked: needed("bytes_acked", "4.1")?,
-            peer_window: samples.column("snd_wnd_bytes"),
-            unsent: samples.column("notsent_bytes"),
-            timeouts: samples.column("retransmits"),
-            probes: samples.column("probes"),
-            last_ack_ms: samples.column("last_ack_recv_ms"),
+            busy: needed(Column::busy_time_us, "4.10")?,
+            window_clock: needed(Column::rwnd_limited_us, "4.10")?,
+            buffer_clock: needed(Column::sndbuf_limited_us, "4.10")?,
+            in_flight: needed(Column::unacked_packets, "2.6")?,
+            congestion_window: needed(Column::snd_cwnd_packets, "2.6")?,
+            mss: needed(Column::snd_mss_bytes, "2.6")?,
+            rtt: needed(Column::rtt_us, "2.6")?,
+            state: needed(Column::ca_state, "2.6")?,
+            acked: needed(Column::bytes_acked, "4.1")?,
+            peer_window: samples.column(Column::snd_wnd_bytes),
+            unsent: samples.column(Column::notsent_bytes),
+            timeouts: samples.column(Column::retransmits),
+            probes: samples.column(Column::probes),
+            last_ack_ms: samples.column(Column::last_ack_recv_ms),
             sent,
             delivered_packets: samples
-                .column("delivered_packets")
+                .column(Column::delivered_packets)
                 .filter(|packets| packets.last() > Some(&0)),
             send_buffer: stream.send_buffer_bytes,
             paced_to_path: stream

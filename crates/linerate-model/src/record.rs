@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::ClockPair;
+use crate::column::Column;
 use crate::counter_test::CounterRun;
 use crate::plain_text::{PlainLines, PlainText};
 use crate::plan::Plan;
@@ -675,7 +676,7 @@ impl EndRecord {
             let before = pair.before.qdisc_dropped?;
             Some(pair.after.qdisc_dropped?.saturating_sub(before))
         });
-        counted.or_else(|| self.counters.growth("qdisc.drops"))
+        counted.or_else(|| self.counters.growth(Column::qdisc_drops))
     }
 
     /// The streams of one direction.

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::column::{Column, CpuTime};
 use crate::plain_text::PlainText;
 
 /// The most rows a series may have.
@@ -86,22 +87,35 @@ impl Series {
         &self.at_ns
     }
 
-    /// A column by name.
-    pub fn column(&self, name: &str) -> Option<&[u64]> {
+    /// The values of a column.
+    pub fn column(&self, column: Column) -> Option<&[u64]> {
+        self.named(column.name())
+    }
+
+    /// The values of one of [`Series::names`].
+    pub fn named(&self, name: &str) -> Option<&[u64]> {
         self.columns.get(name).map(Vec::as_slice)
     }
 
+    /// The counters of one kind of CPU time, ms, in the order of the CPUs.
+    pub fn cpus(&self, time: CpuTime) -> Vec<(u32, &[u64])> {
+        let mut all: Vec<_> = self
+            .columns
+            .iter()
+            .filter_map(|(name, values)| Some((time.cpu(name.as_str())?, values.as_slice())))
+            .collect();
+        all.sort_unstable_by_key(|(cpu, _)| *cpu);
+        all
+    }
+
     /// The last value of a column.
-    pub fn last(&self, name: &str) -> Option<u64> {
-        self.column(name)?.last().copied()
+    pub fn last(&self, column: Column) -> Option<u64> {
+        self.column(column)?.last().copied()
     }
 
     /// Last minus first value of a counter; `None` where it is absent or has fewer than two rows.
-    pub fn growth(&self, name: &str) -> Option<u64> {
-        match self.column(name)? {
-            [first, .., last] => Some(last.wrapping_sub(*first)),
-            _ => None,
-        }
+    pub fn growth(&self, column: Column) -> Option<u64> {
+        grown(self.column(column)?)
     }
 
     /// The columns' names, in order.
@@ -152,6 +166,14 @@ impl Series {
                 .map(|(name, values)| (name.clone(), keep(values)))
                 .collect(),
         }
+    }
+}
+
+/// Last minus first value of a counter; `None` where it has fewer than two rows.
+pub fn grown(values: &[u64]) -> Option<u64> {
+    match values {
+        [first, .., last] => Some(last.wrapping_sub(*first)),
+        _ => None,
     }
 }
 

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::column::Column;
+
 /// The longest answer that this build understands, in bytes.
 pub const LENGTH: usize = 280;
 
@@ -21,6 +23,13 @@ pub struct Field {
     pub meaning: &'static str,
     /// The first kernel that has it.
     pub since: &'static str,
+}
+
+impl Field {
+    /// The column that samples of it stand in.
+    pub const fn column(&self) -> Column {
+        Column(self.name)
+    }
 }
 
 /// What `getsockopt(TCP_INFO)` answered.
@@ -77,6 +86,14 @@ macro_rules! fields {
         pub const FIELDS: &[Field] = &[$(Field {
             name: stringify!($name), offset: $offset, width: $width, meaning: $meaning, since: $since,
         }),*];
+
+        #[expect(non_upper_case_globals, reason = "named as the kernel names them")]
+        impl Column {
+            $(
+                #[doc = concat!($meaning, ". Linux ", $since, " or newer.")]
+                pub const $name: Self = Self(stringify!($name));
+            )*
+        }
 
         /// The kernel's fields by name; a value that the kernel does not have is absent.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

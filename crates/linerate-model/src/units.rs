@@ -45,9 +45,19 @@ impl Bytes {
     pub const fn count(self) -> u64 {
         self.0
     }
+
+    /// As options take a size: `32M`, `512K`, `1000`.
+    pub fn as_option(self) -> String {
+        with_letter(self.0, 1024)
+    }
 }
 
 impl BitRate {
+    /// As options take a rate: `1G`, `86M`, `1500`.
+    pub fn as_option(self) -> String {
+        with_letter(self.0, 1000)
+    }
+
     /// Bits in a second.
     pub const fn bits_per_second(self) -> u64 {
         self.0
@@ -114,6 +124,17 @@ impl Nanos {
 }
 
 /// Splits `12.5M` into number and multiplier; `base` is 1000 or 1024.
+/// A number with the letter of the largest unit that divides it.
+fn with_letter(value: u64, base: u64) -> String {
+    for (power, letter) in [(3, "G"), (2, "M"), (1, "K")] {
+        let unit = base.pow(power);
+        if value > 0 && value.is_multiple_of(unit) {
+            return format!("{}{letter}", value / unit);
+        }
+    }
+    value.to_string()
+}
+
 fn scaled(text: &str, expected: &'static str, base: f64) -> Result<u64, UnitError> {
     let fail = |reason| UnitError {
         text: text.to_owned(),

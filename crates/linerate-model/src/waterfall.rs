@@ -12,6 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::apportion::apportion;
+use crate::column::Column;
 use crate::evidence::{DirectionEvidence, Place};
 use crate::plan::Protocol;
 use crate::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
@@ -384,7 +385,7 @@ impl Frame {
             .find_map(|stream| {
                 stream
                     .samples
-                    .last("options")
+                    .last(Column::options)
                     .filter(|options| *options > 0)
             })
             .is_none_or(|options| options & OPTION_TIMESTAMPS != 0);
@@ -456,7 +457,7 @@ fn segment_bytes(record: &RunRecord, flow: Flow) -> Option<u64> {
         };
         let sampled = (role == flow.sender()).then(|| {
             streams()
-                .filter_map(|stream| stream.samples.last("snd_mss_bytes"))
+                .filter_map(|stream| stream.samples.last(Column::snd_mss_bytes))
                 .max()
         });
         sampled.flatten().or_else(|| {
@@ -488,7 +489,7 @@ impl Losses {
         let again = || -> Option<u64> {
             let [from, to] = plateau?;
             let grown = |stream: &StreamRecord| {
-                let column = stream.samples.column("bytes_retrans")?;
+                let column = stream.samples.column(Column::bytes_retrans)?;
                 let at = stream.samples.at_ns();
                 let (first, end) = (
                     at.partition_point(|t| *t < from),

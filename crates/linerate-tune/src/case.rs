@@ -1,6 +1,6 @@
 //! What a check may ask: the facts, what the host shall carry, and what rose between two readings.
 
-use linerate_model::audit::{Change, Outcome, Risk, Role, Target};
+use linerate_model::audit::{Advised, Change, Outcome, Risk, Role, Target};
 use linerate_model::host::{CpuSet, HostFacts, Interface, Setting};
 use linerate_model::units::{BitRate, Bytes, Nanos, whole};
 
@@ -308,15 +308,13 @@ impl Advice {
     /// A setting that should have a value, and why this one.
     pub(crate) fn change(
         mut self,
-        setting: impl Into<String>,
+        advised: Advised,
         now: Option<String>,
-        value: impl Into<String>,
         why: impl Into<String>,
     ) -> Self {
         self.changes.push(Change {
-            setting: setting.into(),
+            advised,
             now,
-            value: value.into(),
             why: why.into(),
         });
         self

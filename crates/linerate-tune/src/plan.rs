@@ -8,7 +8,7 @@ use linerate_model::nearest::nearest;
 use linerate_model::tuning::{InterfaceSetting, Object, Refusal, SCHEMA_VERSION, Step, TuningPlan};
 
 use crate::checks::BPFTUNE;
-use crate::profile::Wish;
+use crate::profile::{Origin, Wish};
 
 /// From this severity on a change has no effect either way.
 const WITHOUT_EFFECT: u8 = 4;
@@ -28,57 +28,20 @@ pub fn wishes_of(audit: &Audit) -> Vec<Wish> {
             continue;
         }
         for change in changes {
-            let Some(object) = object_of(&change.setting) else {
+            let Some((object, value)) = change.advised.settable() else {
                 continue;
             };
             let first = !wishes.iter().any(|wish| wish.object == object);
-            if first && is_value(&change.value) {
+            if first && risk(&object) <= Risk::QueueReset {
                 wishes.push(Wish {
                     object,
-                    value: change.value.clone(),
-                    from: format!("audit {}", verdict.check),
+                    value: value.to_owned(),
+                    from: Origin::Audit(verdict.check.clone()),
                 });
             }
         }
     }
     wishes
-}
-
-/// What a setting in an audit's words is set by; `None` where a plan has nothing for it, or at too high a risk.
-fn object_of(setting: &str) -> Option<Object> {
-    if setting.starts_with("net.") {
-        let key = setting.to_owned();
-        return Some(Object::Sysctl { key });
-    }
-    if setting.starts_with("scaling_governor of ") {
-        return Some(Object::Governor);
-    }
-    let named = if let Some(rest) = setting.strip_prefix("ethtool -K ") {
-        rest.split_once(' ')
-            .map(|(interface, key)| (key, interface))
-    } else if let Some(rest) = setting.strip_prefix("qdisc of each queue of ") {
-        rest.split_once(", ")
-            .map(|(interface, _)| ("qdisc", interface))
-    } else {
-        setting.split_once(" of ")
-    };
-    let (key, interface) = named?;
-    let (setting, _) = InterfaceSetting::ALL
-        .iter()
-        .find(|(each, name)| *name == key && each.risk() <= Risk::QueueReset)?;
-    Some(Object::Interface {
-        interface: interface.to_owned(),
-        setting: *setting,
-    })
-}
-
-/// Whether an audit's value is one to set, and no advice in words.
-fn is_value(value: &str) -> bool {
-    const NAMES: [&str; 5] = ["cubic", "fq", "on", "off", "performance"];
-    let mut words = value.split(' ');
-    NAMES.contains(&value)
-        || words.all(|word| word.parse::<u64>().is_ok())
-        || !value.is_empty() && value.parse::<CpuSet>().is_ok()
 }
 
 /// What would be changed on a host to fulfil wishes; of several for one object, the last counts.
@@ -101,7 +64,7 @@ pub fn plan(facts: &HostFacts, wishes: &[Wish]) -> TuningPlan {
             Err(why) => plan.refused.push(Refusal {
                 object: wish.object.clone(),
                 wanted: wish.value.clone(),
-                from: wish.from.clone(),
+                from: wish.from.to_string(),
                 why,
             }),
             Ok(now) if now == wanted(facts, wish, &last) => {
@@ -114,7 +77,7 @@ pub fn plan(facts: &HostFacts, wishes: &[Wish]) -> TuningPlan {
                 risk: risk(&wish.object),
                 owners: owners(facts, &wish.object),
                 warnings: warnings(facts, wish, &marks),
-                from: wish.from.clone(),
+                from: wish.from.to_string(),
             }),
         }
     }
@@ -172,7 +135,10 @@ fn wanted(facts: &HostFacts, wish: &Wish, wishes: &BTreeMap<String, &Wish>) -> S
 
 /// What is to be said of a wish that can be fulfilled.
 fn warnings(facts: &HostFacts, wish: &Wish, marks: &BTreeMap<String, Vec<String>>) -> Vec<String> {
-    let mut warnings = marks.get(&wish.from).cloned().unwrap_or_default();
+    let mut warnings = marks
+        .get(&wish.from.to_string())
+        .cloned()
+        .unwrap_or_default();
     let Object::Sysctl { key } = &wish.object else {
         return warnings;
     };
@@ -194,12 +160,14 @@ fn marks(facts: &HostFacts, wishes: &[Wish]) -> BTreeMap<String, Vec<String>> {
         let Object::Sysctl { key } = &wish.object else {
             return None;
         };
-        let (file, line) = wish.from.rsplit_once(':')?;
+        let Origin::Line { file, line } = &wish.from else {
+            return None;
+        };
         Some(Setting {
             key: key.clone(),
             value: wish.value.clone(),
-            file: file.to_owned(),
-            line: line.parse().ok()?,
+            file: file.clone(),
+            line: *line,
             owner: Owner::Sysctl,
             effect: Effect::Wins,
         })

@@ -1,5 +1,7 @@
 //! Profiles: files that say how settings should be. A profile is TOML; files of sysctl.conf(5) are read as well.
 
+use std::fmt;
+
 use linerate_model::host::CpuSet;
 use linerate_model::tuning::{InterfaceSetting, Object};
 use toml::de::DeValue;
@@ -13,8 +15,40 @@ pub struct Wish {
     pub object: Object,
     /// The value that is wanted.
     pub value: String,
-    /// Where it is from: `profile.toml:7`.
-    pub from: String,
+    /// Where it is from.
+    pub from: Origin,
+}
+
+/// Where a wish is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A line of a file: `profile.toml:7`.
+    Line {
+        /// The file, as it was named.
+        file: String,
+        /// The line, from 1 on.
+        line: u32,
+    },
+    /// A check of an audit: `audit T01`.
+    Audit(String),
+}
+
+impl Origin {
+    fn line(file: &str, line: usize) -> Self {
+        Self::Line {
+            file: file.to_owned(),
+            line: u32::try_from(line).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line { file, line } => write!(f, "{file}:{line}"),
+            Self::Audit(check) => write!(f, "audit {check}"),
+        }
+    }
 }
 
 const SECTIONS: [&str; 5] = ["name", "about", "sysctl", "interface", "cpu"];
@@ -83,7 +117,7 @@ pub fn parse_sysctl(file: &str, text: &str) -> Result<Vec<Wish>, DocumentError> 
         wishes.push(Wish {
             object: Object::Sysctl { key },
             value,
-            from: format!("{file}:{number}"),
+            from: Origin::line(file, number),
         });
     }
     Ok(wishes)
@@ -110,7 +144,7 @@ impl Document<'_> {
         wishes.push(Wish {
             object,
             value: wanted,
-            from: format!("{}:{}", self.file, self.line(&at.span())),
+            from: Origin::line(self.file, self.line(&at.span())),
         });
     }
 

@@ -4,6 +4,7 @@
 //! kept samples is then flat where nothing moved. When all stores together are full, the largest keeps every
 //! second of its samples and takes new ones half as often.
 
+use linerate_model::column::Column;
 use linerate_model::series::Series;
 use linerate_model::units::Nanos;
 
@@ -13,7 +14,7 @@ const CHUNK_ROWS: usize = 256;
 /// Samples of one connection.
 #[derive(Debug)]
 pub(super) struct Store {
-    names: Vec<&'static str>,
+    columns: Vec<Column>,
     chunks: Vec<Vec<u64>>,
     rows: usize,
     /// The latest sample, where it is not kept yet.
@@ -31,9 +32,9 @@ struct Held {
 
 impl Store {
     /// A store for these columns, sampled at this cadence.
-    pub(super) fn new(names: Vec<&'static str>, every: Nanos) -> Self {
+    pub(super) fn new(columns: Vec<Column>, every: Nanos) -> Self {
         Self {
-            names,
+            columns,
             chunks: Vec::new(),
             rows: 0,
             held: None,
@@ -42,9 +43,9 @@ impl Store {
         }
     }
 
-    /// Takes a sample; `values` are in the order of the names.
+    /// Takes a sample; `values` are in the order of the columns.
     pub(super) fn push(&mut self, at: Nanos, values: &[u64]) {
-        debug_assert_eq!(values.len(), self.names.len(), "a value a column");
+        debug_assert_eq!(values.len(), self.columns.len(), "a value a column");
         let row = || {
             let mut row = Vec::with_capacity(values.len() + 1);
             row.push(at.0);
@@ -87,8 +88,8 @@ impl Store {
     }
 
     /// The latest value of a column.
-    pub(super) fn value(&self, name: &str) -> Option<u64> {
-        let column = self.names.iter().position(|each| *each == name)?;
+    pub(super) fn value(&self, column: Column) -> Option<u64> {
+        let column = self.columns.iter().position(|each| *each == column)?;
         self.latest()?.get(column + 1).copied()
     }
 
@@ -132,7 +133,7 @@ impl Store {
             rows.map(|row| row[of]).collect()
         };
         let mut series = Series::new(column(0));
-        for (index, name) in self.names.iter().enumerate() {
+        for (index, name) in self.columns.iter().enumerate() {
             let inserted = series.insert(*name, column(index + 1));
             debug_assert!(inserted.is_ok(), "a value a row");
         }
@@ -140,7 +141,7 @@ impl Store {
     }
 
     fn width(&self) -> usize {
-        self.names.len() + 1
+        self.columns.len() + 1
     }
 
     fn last(&self) -> Option<&[u64]> {
@@ -170,7 +171,7 @@ mod tests {
     const EVERY: Nanos = Nanos(10);
 
     fn store() -> Store {
-        Store::new(vec!["a", "b"], EVERY)
+        Store::new(vec![Column::bytes_acked, Column::bytes_received], EVERY)
     }
 
     #[test]
@@ -182,10 +183,13 @@ mod tests {
         assert_eq!(store.rows, 1);
         assert_eq!(store.latest(), Some([990, 5, 6].as_slice()));
         store.push(Nanos(1000), &[7, 6]);
-        assert_eq!(store.value("a"), Some(7));
+        assert_eq!(store.value(Column::bytes_acked), Some(7));
         let series = store.into_series();
         assert_eq!(series.at_ns(), &[0, 990, 1000]);
-        assert_eq!(series.column("a"), Some([5, 5, 7].as_slice()));
+        assert_eq!(
+            series.column(Column::bytes_acked),
+            Some([5, 5, 7].as_slice())
+        );
     }
 
     #[test]
@@ -201,10 +205,10 @@ mod tests {
             store.push(Nanos(at * 10), &[at, 0]);
         }
         assert_eq!(store.rows, 550);
-        assert_eq!(store.value("a"), Some(1099));
+        assert_eq!(store.value(Column::bytes_acked), Some(1099));
         let series = store.into_series();
         assert!(series.at_ns().windows(2).all(|pair| pair[0] < pair[1]));
-        assert_eq!(series.last("a"), Some(1099));
+        assert_eq!(series.last(Column::bytes_acked), Some(1099));
     }
 
     #[test]

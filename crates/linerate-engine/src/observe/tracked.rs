@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use linerate_kernel::tcp_table::TcpSocket;
+use linerate_model::column::Column;
 use linerate_model::observation::{
     BBR_COLUMNS, Clocks, Connection, Fate, Glimpse, Holder, Opener, SOCKET_COLUMNS, Sighting,
     sampled_fields,
@@ -74,14 +75,14 @@ impl Tracked {
         let fields: Vec<&'static Field> = sampled_fields()
             .filter(|field| info.value(field).is_some())
             .collect();
-        let mut names: Vec<&'static str> = fields.iter().map(|field| field.name).collect();
+        let mut columns: Vec<Column> = fields.iter().map(|field| field.column()).collect();
         let memory = socket.memory.is_some();
-        names.extend(if memory {
+        columns.extend(if memory {
             &SOCKET_COLUMNS[..]
         } else {
             &SOCKET_COLUMNS[..2]
         });
-        names.extend(socket.bbr.map_or(&[][..], |_| &BBR_COLUMNS[..]));
+        columns.extend(socket.bbr.map_or(&[][..], |_| &BBR_COLUMNS[..]));
         Some(Self {
             id,
             cookie: socket.cookie,
@@ -105,8 +106,8 @@ impl Tracked {
             facts: info,
             unread: 0,
             unacknowledged: 0,
-            values: Vec::with_capacity(names.len()),
-            store: Store::new(names, every),
+            values: Vec::with_capacity(columns.len()),
+            store: Store::new(columns, every),
             fields,
             memory,
             bbr: socket.bbr.is_some(),
@@ -139,7 +140,7 @@ impl Tracked {
         self.values.extend([self.unread, self.unacknowledged]);
         if self.memory {
             // The kernel's last word comes without: what was known last then stands.
-            let known = |name: &str| self.store.value(name).unwrap_or(0);
+            let known = |column: Column| self.store.value(column).unwrap_or(0);
             let memory = match socket.memory {
                 Some(memory) => [
                     u64::from(memory.received),
@@ -152,7 +153,7 @@ impl Tracked {
             self.values.extend(memory);
         }
         if self.bbr {
-            let known = |name: &str| self.store.value(name).unwrap_or(0);
+            let known = |column: Column| self.store.value(column).unwrap_or(0);
             let model = match socket.bbr {
                 Some(model) => [
                     model.bandwidth.0,
@@ -174,14 +175,14 @@ impl Tracked {
     /// An active opener's SYN is counted as acknowledged, a passive one's is not: with nothing under way and
     /// the FIN still to come the difference shows it, whoever listens now.
     fn learn_opener(&mut self) {
-        if self.sure_opener.is_some() || self.value("state") != Some(ESTABLISHED) {
+        if self.sure_opener.is_some() || self.value(Column::state) != Some(ESTABLISHED) {
             return;
         }
         let (Some(0), Some(acked), Some(sent), Some(again)) = (
-            self.value("unacked_packets"),
-            self.value("bytes_acked"),
-            self.value("bytes_sent"),
-            self.value("bytes_retrans"),
+            self.value(Column::unacked_packets),
+            self.value(Column::bytes_acked),
+            self.value(Column::bytes_sent),
+            self.value(Column::bytes_retrans),
         ) else {
             return;
         };
@@ -197,14 +198,14 @@ impl Tracked {
         self.sure_opener.unwrap_or(self.guessed_opener)
     }
 
-    fn value(&self, name: &str) -> Option<u64> {
-        let field = self.fields.iter().find(|field| field.name == name)?;
+    fn value(&self, column: Column) -> Option<u64> {
+        let field = self.fields.iter().find(|field| field.column() == column)?;
         self.facts.value(field)
     }
 
     /// Acknowledged and received so far.
     fn counted(&self) -> [u64; 2] {
-        ["bytes_acked", "bytes_received"].map(|name| self.value(name).unwrap_or(0))
+        [Column::bytes_acked, Column::bytes_received].map(|column| self.value(column).unwrap_or(0))
     }
 
     /// Acknowledged and received since it was first seen, together.
@@ -241,8 +242,8 @@ impl Tracked {
             id: self.id,
             local: self.local.to_string().into(),
             remote: self.remote.to_string().into(),
-            bytes_acked: self.value("bytes_acked"),
-            bytes_received: self.value("bytes_received"),
+            bytes_acked: self.value(Column::bytes_acked),
+            bytes_received: self.value(Column::bytes_received),
             fate: self.fate.unwrap_or(Fate::Open),
         }
     }
@@ -251,15 +252,15 @@ impl Tracked {
     fn state(&self, at: u64) -> Told {
         let [acked, received] = self.counted();
         let clocks = [
-            self.value("busy_time_us"),
-            self.value("rwnd_limited_us"),
-            self.value("sndbuf_limited_us"),
+            self.value(Column::busy_time_us),
+            self.value(Column::rwnd_limited_us),
+            self.value(Column::sndbuf_limited_us),
         ];
         Told {
             at,
             acked,
             received,
-            retransmits: self.value("total_retrans_packets"),
+            retransmits: self.value(Column::total_retrans_packets),
             clocks: match clocks {
                 [Some(busy), Some(window), Some(buffer)] => Some([busy, window, buffer]),
                 _ => None,
@@ -275,7 +276,7 @@ impl Tracked {
         let rate = |from: u64, to: u64| {
             BitRate::of(Bytes(to.saturating_sub(from)), span).map_or(0, |rate| rate.0)
         };
-        let mss = self.value("snd_mss_bytes");
+        let mss = self.value(Column::snd_mss_bytes);
         Some(Glimpse {
             id: self.id,
             local: self.local.to_string().into(),
@@ -287,12 +288,12 @@ impl Tracked {
                 .retransmits
                 .zip(before.retransmits)
                 .map(|(now, before)| now.saturating_sub(before)),
-            rtt_us: self.value("rtt_us").filter(|rtt| *rtt > 0),
+            rtt_us: self.value(Column::rtt_us).filter(|rtt| *rtt > 0),
             congestion_window_bytes: self
-                .value("snd_cwnd_packets")
+                .value(Column::snd_cwnd_packets)
                 .zip(mss)
                 .map(|(packets, mss)| packets.saturating_mul(mss)),
-            receive_window_bytes: self.value("snd_wnd_bytes"),
+            receive_window_bytes: self.value(Column::snd_wnd_bytes),
             unread_bytes: self.unread,
             unacknowledged_bytes: self.unacknowledged,
             clocks: now

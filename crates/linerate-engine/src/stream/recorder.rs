@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use linerate_kernel::poll::{self, Interest, PollEntry, Readiness};
 use linerate_kernel::{clock, socket, tcp};
+use linerate_model::column::Column;
 use linerate_model::plan::Protocol;
 use linerate_model::record::{CpuUse, StreamRecord, UdpCounts};
 use linerate_model::series::Series;
@@ -27,32 +28,32 @@ const WAIT_EVERY: Nanos = Nanos::from_millis(100);
 /// The controller looks at intervals of 10 ms and more.
 const SHOW_EVERY: Nanos = Nanos::from_millis(9);
 /// Columns of every stream, beside the kernel's.
-const COMMON: [&str; 4] = [
-    "app_bytes",
-    "unread_bytes",
-    "thread_cpu_ns",
-    "thread_wait_ns",
+const COMMON: [Column; 4] = [
+    Column::app_bytes,
+    Column::unread_bytes,
+    Column::thread_cpu_ns,
+    Column::thread_wait_ns,
 ];
 /// What an MPTCP socket's own report is believed for: it answers for one of its subflows, which may carry a part of the bytes and
 /// end before the connection does. iperf3 prints the same.
-const OF_A_SUBFLOW: [&str; 8] = [
-    "snd_mss_bytes",
-    "pmtu_bytes",
-    "rtt_us",
-    "rttvar_us",
-    "snd_cwnd_packets",
-    "total_retrans_packets",
-    "reord_seen",
-    "snd_wnd_bytes",
+const OF_A_SUBFLOW: [Column; 8] = [
+    Column::snd_mss_bytes,
+    Column::pmtu_bytes,
+    Column::rtt_us,
+    Column::rttvar_us,
+    Column::snd_cwnd_packets,
+    Column::total_retrans_packets,
+    Column::reord_seen,
+    Column::snd_wnd_bytes,
 ];
 /// Columns of a UDP stream.
-pub(super) const UDP_COLUMNS: [&str; 6] = [
-    "datagrams",
-    "unique",
-    "duplicates",
-    "reordered",
-    "highest",
-    "socket_drops",
+pub(super) const UDP_COLUMNS: [Column; 6] = [
+    Column::datagrams,
+    Column::unique,
+    Column::duplicates,
+    Column::reordered,
+    Column::highest,
+    Column::socket_drops,
 ];
 
 /// What a UDP stream tells at a sample, in the order of [`UDP_COLUMNS`], and for the live line.
@@ -99,12 +100,12 @@ impl<'a> Recorder<'a> {
             names.extend(UDP_COLUMNS);
         } else if let Ok(info) = tcp::info(fd) {
             let believed =
-                |field: &Field| !context.plan.mptcp || OF_A_SUBFLOW.contains(&field.name);
+                |field: &Field| !context.plan.mptcp || OF_A_SUBFLOW.contains(&field.column());
             fields = FIELDS
                 .iter()
                 .filter(|field| info.value(field).is_some() && believed(field))
                 .collect();
-            names.extend(fields.iter().map(|field| field.name));
+            names.extend(fields.iter().map(|field| field.column()));
         }
         let socket = SockRef::from(&fd);
         Self {

@@ -44,8 +44,8 @@ pub struct Observed {
     pub findings: Vec<String>,
     /// Goodput at the receiving application, bits per second; `None` where nothing arrived.
     pub goodput_bps: Option<f64>,
-    /// What the findings advise and promise.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// What the findings advise and promise. Runs that were kept have them computed again from their records.
+    #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
     pub promises: Vec<Promise>,
     /// What carried the packets.
     pub engine: String,

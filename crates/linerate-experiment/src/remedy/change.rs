@@ -3,14 +3,11 @@
 use std::fmt;
 
 use linerate_lab::scenario::Scenario;
-use linerate_model::finding::Remedy;
 use linerate_model::plan::MAX_STREAMS;
 use linerate_model::record::Role;
+use linerate_model::remedy::{BufferSizes, Fix, Remedy};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use serde::Serialize;
-
-/// What begins the value of an option that is better left out.
-const NONE: &str = "none";
 
 /// What a remedy changes. The lab's sender is the client, its receiver the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -61,8 +58,8 @@ pub enum Change {
     Streams(u16),
     /// How long the test measures (`-t`).
     Duration(Nanos),
-    /// Pacing by the kernel, each stream (`--fq-rate`); `None` = none.
-    Pacing(Option<BitRate>),
+    /// Pacing by the kernel, each stream (`--fq-rate`).
+    Pacing(BitRate),
 }
 
 /// Why a remedy cannot be applied to a scenario.
@@ -74,13 +71,13 @@ pub enum Unmapped {
     )]
     Setting {
         /// The setting.
-        setting: String,
+        setting: &'static str,
     },
-    /// The value cannot be read.
+    /// The value is none that a lab can set.
     #[error("{setting} cannot be set to '{value}' in a lab: {wanted} is wanted")]
     Value {
         /// The setting.
-        setting: String,
+        setting: &'static str,
         /// The value.
         value: String,
         /// What would be right.
@@ -89,61 +86,51 @@ pub enum Unmapped {
 }
 
 impl Change {
-    /// Reads a remedy.
+    /// What a remedy changes of a scenario.
     ///
     /// # Errors
-    /// [`Unmapped`]: a setting that a lab does not have, or a value that cannot be read.
+    /// [`Unmapped`]: a setting that a lab does not have, or a value that it cannot set.
     pub fn of(remedy: &Remedy) -> Result<Self, Unmapped> {
         let host = remedy.host;
-        let value = remedy.value.trim();
+        let setting = remedy.fix.setting();
         let wrong = |wanted| Unmapped::Value {
-            setting: remedy.setting.clone(),
-            value: remedy.value.clone(),
+            setting,
+            value: remedy.fix.value(),
             wanted,
         };
-        Ok(match remedy.setting.as_str() {
-            "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem" => {
-                let bytes = triple(value).ok_or_else(|| wrong("three whole numbers of bytes"))?;
-                if remedy.setting.ends_with("rmem") {
-                    Self::ReceiveBuffer { host, bytes }
-                } else {
-                    Self::SendBuffer { host, bytes }
-                }
-            }
-            "-w" => Self::Window(optional(value).map_err(|_| wrong("a size or none"))?),
-            "-M" => Self::SegmentSize(optional(value).map_err(|_| wrong("bytes or none"))?),
-            "--fq-rate" => Self::Pacing(optional(value).map_err(|_| wrong("a rate or none"))?),
-            "-P" => Self::Streams(
-                value
-                    .parse()
-                    .ok()
-                    .filter(|streams| (1..=MAX_STREAMS).contains(streams))
-                    .ok_or_else(|| wrong("1 to 128 streams"))?,
-            ),
-            "-t" => {
-                Self::Duration(seconds(value).ok_or_else(|| wrong("a number of seconds above 0"))?)
-            }
-            "-C" | "net.ipv4.tcp_congestion_control" => Self::Congestion {
+        let bytes = |sizes| triple(sizes).ok_or_else(|| wrong("three whole numbers of bytes"));
+        Ok(match &remedy.fix {
+            Fix::ReceiveBuffer(sizes) => Self::ReceiveBuffer {
                 host,
-                name: value.to_owned(),
+                bytes: bytes(*sizes)?,
             },
-            "mtu" => Self::Mtu {
+            Fix::SendBuffer(sizes) => Self::SendBuffer {
                 host,
-                bytes: value
-                    .parse()
-                    .ok()
-                    .filter(|bytes| (576..=65_535).contains(bytes))
-                    .ok_or_else(|| wrong("576 to 65535 bytes"))?,
+                bytes: bytes(*sizes)?,
             },
-            key if key.starts_with("net.") && !key.starts_with("net.core.") => Self::Sysctl {
+            Fix::Window(bytes) => Self::Window(*bytes),
+            Fix::SegmentSize(bytes) => Self::SegmentSize(*bytes),
+            Fix::Pacing(rate) => Self::Pacing(*rate),
+            Fix::Streams(streams @ 1..=MAX_STREAMS) => Self::Streams(*streams),
+            Fix::Streams(_) => return Err(wrong("1 to 128 streams")),
+            Fix::Duration(span @ Nanos(1..)) => Self::Duration(*span),
+            Fix::Duration(_) => return Err(wrong("a number of seconds above 0")),
+            Fix::Congestion(name) => Self::Congestion {
                 host,
-                key: key.to_owned(),
-                value: value.to_owned(),
+                name: name.clone(),
             },
-            _ => {
-                return Err(Unmapped::Setting {
-                    setting: remedy.setting.clone(),
-                });
+            Fix::Mtu(bytes @ 576..=65_535) => Self::Mtu {
+                host,
+                bytes: *bytes,
+            },
+            Fix::Mtu(_) => return Err(wrong("576 to 65535 bytes")),
+            Fix::MtuProbing => Self::Sysctl {
+                host,
+                key: setting.to_owned(),
+                value: remedy.fix.value(),
+            },
+            Fix::ReceiveBufferLimit(_) | Fix::HystartOff => {
+                return Err(Unmapped::Setting { setting });
             }
         })
     }
@@ -188,7 +175,7 @@ impl Change {
                 }
                 option(&mut scenario, &["-t", "--time"], Some(span.as_secs_f64()));
             }
-            Self::Pacing(rate) => option(&mut scenario, &["--fq-rate"], rate.map(|rate| rate.0)),
+            Self::Pacing(rate) => option(&mut scenario, &["--fq-rate"], Some(rate.0)),
         }
         scenario
     }
@@ -199,29 +186,9 @@ fn option(scenario: &mut Scenario, names: &[&str], value: Option<impl fmt::Displ
     scenario.test.replace(names, value.as_deref());
 }
 
-/// `none: …`, or a value.
-fn optional<T: std::str::FromStr>(value: &str) -> Result<Option<T>, T::Err> {
-    if value.starts_with(NONE) {
-        return Ok(None);
-    }
-    value.parse().map(Some)
-}
-
-fn triple(value: &str) -> Option<[u64; 3]> {
-    let values: Vec<u64> = value
-        .split_whitespace()
-        .map(str::parse)
-        .collect::<Result<_, _>>()
-        .ok()?;
-    let [least, initial, most] = values[..] else {
-        return None;
-    };
-    // The kernel takes them as C ints and refuses less than 1.
-    (least > 0 && least <= initial && initial <= most && i32::try_from(most).is_ok())
-        .then_some([least, initial, most])
-}
-
-fn seconds(value: &str) -> Option<Nanos> {
-    let seconds: f64 = value.trim_end_matches('s').parse().ok()?;
-    (seconds.is_finite() && seconds > 0.0).then(|| Nanos::from_secs_f64(seconds))
+/// The values as a network namespace takes them: the kernel refuses less than 1 and more than a C int.
+fn triple(sizes: BufferSizes) -> Option<[u64; 3]> {
+    let [least, initial] = sizes.first?;
+    (least > 0 && least <= initial && initial <= sizes.most && i32::try_from(sizes.most).is_ok())
+        .then_some([least, initial, sizes.most])
 }

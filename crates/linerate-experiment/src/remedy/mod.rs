@@ -10,7 +10,8 @@ mod change;
 mod table;
 
 use linerate_lab::scenario::Scenario;
-use linerate_model::finding::{Expected, Finding, Remedy};
+use linerate_model::finding::{Expected, Finding};
+use linerate_model::remedy::Remedy;
 use serde::{Deserialize, Serialize};
 
 use crate::grade::{self, Observed, Step};
@@ -159,7 +160,7 @@ fn name_with(scenario: &str, remedy: &Remedy) -> String {
     let fits = |c: char| {
         if c.is_ascii_alphanumeric() { c } else { '-' }
     };
-    let what: String = [&remedy.setting, "-", &remedy.value]
+    let what: String = [remedy.fix.setting(), "-", &remedy.fix.value()]
         .into_iter()
         .flat_map(str::chars)
         .map(fits)

@@ -51,7 +51,7 @@ fn row(trial: &Trial) -> Vec<String> {
         trial.scenario.clone(),
         trial.seed.to_string(),
         trial.promise.finding.clone(),
-        format!("{} {}", remedy.setting, remedy.value),
+        format!("{} {}", remedy.fix.setting(), remedy.fix.value()),
         rate(trial.before_bps),
         rate(trial.rate()),
         rate(measured),

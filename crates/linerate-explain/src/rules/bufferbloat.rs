@@ -5,6 +5,7 @@
 //! run, at most doubles the round trip.
 
 use linerate_model::finding::{Finding, Severity};
+use linerate_model::remedy::Fix;
 use linerate_model::units::BitRate;
 
 use crate::case::Case;
@@ -48,7 +49,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure("round trips a minute under load", Some(per_minute)),
             case.rate_figure(),
         ])
-        .remedy(case.direction.flow.sender(), "--fq-rate", paced.to_string())
+        .remedy(case.direction.flow.sender(), Fix::Pacing(BitRate(paced)))
         .expected(
             paced as f64 * f64::from(case.plan().streams.max(1)),
             0.05,

@@ -11,6 +11,7 @@
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
+use linerate_model::remedy::Fix;
 use linerate_model::units::Nanos;
 
 use crate::case::{Case, capital};
@@ -91,7 +92,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         ]);
     if seen.algorithm == "reno" {
         draft
-            .remedy(case.direction.flow.sender(), "-C", "cubic".to_owned())
+            .remedy(
+                case.direction.flow.sender(),
+                Fix::Congestion("cubic".to_owned()),
+            )
             .expected(foretold.unwrap_or(0.0), 0.4, seen.then)
             .next(case.again(|plan| plan.congestion = Some("cubic".into())))
             .done()

@@ -6,9 +6,11 @@
 //! by its queue, only after more than half of the run in congestion avoidance, and carried far more then than the mean,
 //! does not speak against it.
 
+use linerate_model::column::Column;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
 use linerate_model::record::StreamRecord;
+use linerate_model::remedy::Fix;
 use linerate_model::units::Nanos;
 
 use crate::case::{Case, capital};
@@ -83,11 +85,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure("rtt least, µs", case.path().min_rtt_us),
             case.rate_figure(),
         ])
-        .remedy(
-            case.direction.flow.sender(),
-            "/sys/module/tcp_cubic/parameters/hystart",
-            "0".to_owned(),
-        )
+        .remedy(case.direction.flow.sender(), Fix::HystartOff)
         .next(case.again(|plan| plan.end = End::TimeNs(Nanos::from_millis(longer * 1000))))
         .done()
 }
@@ -112,7 +110,7 @@ pub(crate) fn ended_ns(stream: &StreamRecord) -> Option<u64> {
 /// When slow start ended, whatever ended it, ns on the sender's clock; `None` where it did not, or where the
 /// kernel remembered a threshold.
 pub(crate) fn left_slow_start_ns(stream: &StreamRecord) -> Option<u64> {
-    let thresholds = stream.samples.column("snd_ssthresh_packets")?;
+    let thresholds = stream.samples.column(Column::snd_ssthresh_packets)?;
     let set = |threshold: &u64| (1..NONE_YET).contains(threshold);
     let row = thresholds.iter().position(set).filter(|row| *row > 0)?;
     stream.samples.at_ns().get(row).copied()
@@ -130,20 +128,25 @@ fn left_early(stream: &StreamRecord) -> Option<Exit> {
 
 fn exit(stream: &StreamRecord) -> Option<Exit> {
     let samples = &stream.samples;
-    let thresholds = samples.column("snd_ssthresh_packets")?;
+    let thresholds = samples.column(Column::snd_ssthresh_packets)?;
     let row = thresholds
         .iter()
         .position(|threshold| *threshold < NONE_YET && *threshold > 0)?;
-    let still_zero = |name: &str| samples.column(name).is_none_or(|values| values[row] == 0);
+    let still_zero = |column: Column| samples.column(column).is_none_or(|values| values[row] == 0);
     // A threshold that stands from the first sample on came from the kernel's memory of the path.
-    if row == 0 || !still_zero("total_retrans_packets") || !still_zero("delivered_ce_packets") {
+    if row == 0
+        || !still_zero(Column::total_retrans_packets)
+        || !still_zero(Column::delivered_ce_packets)
+    {
         return None;
     }
     let threshold = thresholds[row];
-    let largest = *samples.column("snd_cwnd_packets")?[row..].iter().max()?;
-    let mss = *samples.column("snd_mss_bytes")?.get(row)?;
+    let largest = *samples.column(Column::snd_cwnd_packets)?[row..]
+        .iter()
+        .max()?;
+    let mss = *samples.column(Column::snd_mss_bytes)?.get(row)?;
     let rtt = samples
-        .column("min_rtt_us")?
+        .column(Column::min_rtt_us)?
         .get(row)
         .copied()
         .filter(|rtt| *rtt > 0)?;

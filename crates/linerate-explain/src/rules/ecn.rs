@@ -4,6 +4,7 @@
 //! reported at least 1 segment in 10,000 as marked (`delivered_ce`, since Linux 4.18): a router marks before its
 //! queue grows, and CUBIC gives way as for a loss (RFC 3168).
 
+use linerate_model::column::Column;
 use linerate_model::finding::{Finding, Severity};
 
 use crate::case::Case;
@@ -54,6 +55,6 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 fn marked(case: &Case<'_>) -> Option<u64> {
     case.sender()?
         .streams_of(case.direction.flow)
-        .map(|stream| stream.samples.last("delivered_ce_packets"))
+        .map(|stream| stream.samples.last(Column::delivered_ce_packets))
         .sum()
 }

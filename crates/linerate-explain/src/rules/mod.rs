@@ -37,10 +37,10 @@ mod virtualisation_limit;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::losses::{Episode, Losses};
 use linerate_model::record::{EndRecord, Role};
+use linerate_model::remedy::{BufferSizes, Fix};
 use linerate_model::units::Bytes;
 
 use crate::case::{Case, Draft, Threads};
-use crate::command;
 use crate::limit::{self, Limit};
 use crate::loss::{self, Cause};
 use crate::response;
@@ -357,11 +357,10 @@ fn another_thread(case: &Case<'_>, draft: Draft, end: Option<&EndRecord>) -> Dra
 
 /// The three values of `tcp_rmem` or `tcp_wmem` that leave room for `bytes` of payload; half of a buffer is
 /// reckoned as overhead.
-fn three_values(now: Option<[u64; 3]>, bytes: u64) -> String {
-    let most = bytes.saturating_mul(2);
-    match now {
-        Some([least, initial, _]) => format!("{least} {initial} {most}"),
-        None => format!("(the first two as they are) {most}"),
+fn three_values(now: Option<[u64; 3]>, bytes: u64) -> BufferSizes {
+    BufferSizes {
+        first: now.map(|[least, initial, _]| [least, initial]),
+        most: bytes.saturating_mul(2),
     }
 }
 
@@ -402,7 +401,6 @@ fn ask_for_more(
     past: u64,
     bound: &'static str,
 ) -> Draft {
-    let none = "none: autotuning goes further";
     let limits = [
         case.receiver().and_then(|end| end.host.rmem_max),
         case.sender().and_then(|end| end.host.wmem_max),
@@ -420,9 +418,9 @@ fn ask_for_more(
     };
     match more() {
         Some((wanted, rate, then)) => draft
-            .remedy(host, "-w", command::size(Bytes(wanted)))
+            .remedy(host, Fix::Window(Some(Bytes(wanted))))
             .expected(rate, 0.15, then),
-        None => draft.remedy(host, "-w", none.to_owned()),
+        None => draft.remedy(host, Fix::Window(None)),
     }
 }
 

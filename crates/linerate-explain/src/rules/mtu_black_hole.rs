@@ -5,8 +5,10 @@
 //! not fall, and the control connection, whose segments are small, carried the results. Or: the same until the
 //! kernel probed for a smaller segment by itself (`tcp_mtu_probing`), whereupon data passed.
 
+use linerate_model::column::Column;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::{Flow, StreamRecord};
+use linerate_model::remedy::Fix;
 
 use crate::case::{Case, capital};
 use crate::rules;
@@ -28,7 +30,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .streams_of(case.direction.flow)
         .find(|stream| swallowed(stream, case.direction.flow))?;
     let facts = stream.tcp.as_ref()?;
-    let sizes = stream.samples.column("snd_mss_bytes")?;
+    let sizes = stream.samples.column(Column::snd_mss_bytes)?;
     let (first, last) = (*sizes.first()?, *sizes.last()?);
     let came_through = if last < first {
         format!(
@@ -60,11 +62,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
                 facts.pmtu_bytes,
             ),
         ])
-        .remedy(
-            case.direction.flow.sender(),
-            "net.ipv4.tcp_mtu_probing",
-            "1".to_owned(),
-        )
+        .remedy(case.direction.flow.sender(), Fix::MtuProbing)
         .next(case.again(|plan| plan.mss_bytes = Some(TRY_MSS)))
         .done()
 }
@@ -87,15 +85,15 @@ fn swallowed(stream: &StreamRecord, flow: Flow) -> bool {
 
 fn judge_stream(stream: &StreamRecord, flow: Flow) -> Option<bool> {
     let samples = &stream.samples;
-    let sizes = samples.column("snd_mss_bytes")?;
+    let sizes = samples.column(Column::snd_mss_bytes)?;
     let first = *sizes.first()?;
     let large = sizes.iter().take_while(|size| **size == first).count();
-    let acked = *samples.column("bytes_acked")?.get(large - 1)?;
+    let acked = *samples.column(Column::bytes_acked)?.get(large - 1)?;
     let around = match flow {
         Flow::ClientToServer => stream.cookie_bytes,
         Flow::ServerToClient => 0,
     } + u64::from(stream.active_opener);
-    let told = samples.column("pmtu_bytes")?;
+    let told = samples.column(Column::pmtu_bytes)?;
     let until = large.min(told.len() - 1);
     let silent = told[until] >= told[0];
     Some(first > SMALL_SEGMENT && acked <= around && silent && timeouts(stream)? >= TIMEOUTS)

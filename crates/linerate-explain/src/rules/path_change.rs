@@ -6,6 +6,7 @@
 //! queue that grew would. Down: the least round trip that the kernel keeps fell by a fifth and 2 ms after a second of the run; nothing but a
 //! shorter path, or somebody's queue that went away, does that.
 
+use linerate_model::column::Column;
 use linerate_model::finding::{Finding, Severity};
 
 use crate::case::Case;
@@ -70,7 +71,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 fn rehashed(case: &Case<'_>) -> Option<f64> {
     let streams = case.sender()?.streams_of(case.direction.flow);
     let times: u64 = streams
-        .filter_map(|stream| stream.samples.last("rehash"))
+        .filter_map(|stream| stream.samples.last(Column::rehash))
         .sum();
     (times > 0).then_some(times as f64)
 }
@@ -125,7 +126,7 @@ fn down(case: &Case<'_>) -> Option<Step> {
     streams
         .filter_map(|stream| {
             let samples = &stream.samples;
-            let least = samples.column("min_rtt_us")?;
+            let least = samples.column(Column::min_rtt_us)?;
             let known = |rtt: &u64| *rtt > 0 && *rtt < u64::from(u32::MAX);
             let settled = samples
                 .at_ns()

@@ -8,6 +8,7 @@
 //! and windows are judged together. It says "consistent with": samples are no packets.
 
 use linerate_model::finding::{Finding, Severity};
+use linerate_model::remedy::Fix;
 use linerate_model::units::BitRate;
 
 use crate::case::Case;
@@ -80,11 +81,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure("rtt before a loss over the least", Some(losses.rtt_ratio())),
             case.rate_figure(),
         ])
-        .remedy(
-            case.direction.flow.sender(),
-            "--fq-rate",
-            BitRate(paced).bits_per_second().to_string(),
-        )
+        .remedy(case.direction.flow.sender(), Fix::Pacing(BitRate(paced)))
         .expected(
             paced as f64 * streams,
             0.10,

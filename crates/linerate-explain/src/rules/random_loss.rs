@@ -8,6 +8,7 @@
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::losses::{Episode, Losses};
+use linerate_model::remedy::Fix;
 
 use crate::case::Case;
 use crate::loss::{self, Cause};
@@ -110,7 +111,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure("rtt least, µs", path.min_rtt_us),
             case.rate_figure(),
         ])
-        .remedy(case.direction.flow.sender(), "-P", more.to_string())
+        .remedy(case.direction.flow.sender(), Fix::Streams(more))
         .expected(
             foretold.unwrap_or(0.0),
             uncertainty,

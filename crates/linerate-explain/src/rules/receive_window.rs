@@ -7,10 +7,10 @@
 use std::fmt::Write as _;
 
 use linerate_model::finding::Finding;
+use linerate_model::remedy::Fix;
 use linerate_model::units::Bytes;
 
 use crate::case::{Case, Draft, capital};
-use crate::command;
 use crate::limit::{self, Limit};
 use crate::rules;
 use crate::words;
@@ -74,7 +74,7 @@ fn sentence(case: &Case<'_>, share: f64) -> String {
         );
     }
     if let Some(asked) = case.plan().window_bytes {
-        let _ = write!(text, "; the limit is -w {}", command::size(asked));
+        let _ = write!(text, "; the limit is -w {}", asked.as_option());
     } else if autotuning_bound(case).is_some() {
         text += "; autotuning gave all that tcp_rmem allows";
     }
@@ -113,8 +113,8 @@ fn advise(case: &Case<'_>, draft: Draft) -> Draft {
     match autotuning_bound(case) {
         Some(_) => {
             let now = case.receiver().and_then(|end| end.host.tcp_rmem);
-            let value = rules::three_values(now, enough);
-            let draft = draft.remedy(flow.receiver(), "net.ipv4.tcp_rmem", value);
+            let sizes = rules::three_values(now, enough);
+            let draft = draft.remedy(flow.receiver(), Fix::ReceiveBuffer(sizes));
             ask_for(
                 case,
                 rules::expect_wider(case, draft, now, enough, 0, NEXT),

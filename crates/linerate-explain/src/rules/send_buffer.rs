@@ -10,10 +10,10 @@
 use std::fmt::Write as _;
 
 use linerate_model::finding::{Finding, Severity};
+use linerate_model::remedy::Fix;
 use linerate_model::units::Bytes;
 
 use crate::case::{Case, Draft, capital};
-use crate::command;
 use crate::limit::{self, Limit};
 use crate::loss::{self, Cause};
 use crate::rules;
@@ -63,7 +63,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         );
     }
     if let Some(asked) = case.plan().window_bytes {
-        let _ = write!(sentence, "; the limit is -w {}", command::size(asked));
+        let _ = write!(sentence, "; the limit is -w {}", asked.as_option());
     }
     let draft = case
         .finding("send-buffer", severity, sentence)
@@ -99,7 +99,7 @@ fn in_bursts(case: &Case<'_>, bursts: &Stretches) -> Option<Finding> {
     let idle = 1.0 - rate / bursts.carried_bps;
     let most = case.sender()?.host.tcp_wmem.map(|[_, _, most]| most);
     let why = match (case.plan().window_bytes, most) {
-        (Some(asked), _) => format!("-w {}, ", command::size(asked)),
+        (Some(asked), _) => format!("-w {}, ", asked.as_option()),
         (None, Some(most)) if buffer as f64 >= OPEN_TO_AUTOTUNING * most as f64 => {
             "all that tcp_wmem allows, ".to_owned()
         }
@@ -151,17 +151,12 @@ fn advise_after_bursts(case: &Case<'_>, draft: Draft, bursts: &Stretches) -> Dra
     let now = case.sender().and_then(|end| end.host.tcp_wmem);
     let asked = case.plan().window_bytes.map(Bytes::count);
     if asked.is_some_and(|asked| now.is_none_or(|[_, _, most]| most / 2 > asked)) {
-        let none = "none: autotuning goes further".to_owned();
         return draft
-            .remedy(sender, "-w", none)
+            .remedy(sender, Fix::Window(None))
             .next(case.again(limit::autotuned));
     }
     draft
-        .remedy(
-            sender,
-            "net.ipv4.tcp_wmem",
-            rules::three_values(now, enough),
-        )
+        .remedy(sender, Fix::SendBuffer(rules::three_values(now, enough)))
         .next(case.again(limit::autotuned))
 }
 
@@ -198,8 +193,8 @@ fn advise(case: &Case<'_>, draft: Draft) -> Draft {
             .next(case.again(limit::autotuned));
     }
     let now = host.and_then(|host| host.tcp_wmem);
-    let value = rules::three_values(now, enough);
-    let draft = draft.remedy(sender, "net.ipv4.tcp_wmem", value);
+    let sizes = rules::three_values(now, enough);
+    let draft = draft.remedy(sender, Fix::SendBuffer(sizes));
     let draft = rules::expect_wider(case, draft, now, enough, PAST, NEXT);
     let refused = [
         host.and_then(|host| host.wmem_max),

@@ -9,6 +9,7 @@
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
 use linerate_model::record::StreamRecord;
+use linerate_model::remedy::Fix;
 use linerate_model::statistics;
 use linerate_model::units::Nanos;
 
@@ -55,7 +56,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure("whole run, bit/s", Some(whole)),
             case.rate_figure(),
         ])
-        .remedy(direction.flow.sender(), "-t", seconds(ramp).to_string())
+        .remedy(direction.flow.sender(), Fix::Duration(longer_span(ramp)))
         .expected(
             average_of_longer(case, plateau, whole, ramp),
             0.10,
@@ -158,8 +159,7 @@ fn unfinished(case: &Case<'_>, ramp: u64) -> Option<Finding> {
         ])
         .remedy(
             case.direction.flow.sender(),
-            "-t",
-            seconds(ramp).to_string(),
+            Fix::Duration(longer_span(ramp)),
         )
         .expected(
             average_of_longer(case, after.unwrap_or(0.0), whole, ramp),
@@ -175,8 +175,12 @@ fn seconds(ramp: u64) -> u64 {
     (ramp / 1_000_000_000 + 1).saturating_mul(10).clamp(30, 600)
 }
 
+fn longer_span(ramp: u64) -> Nanos {
+    Nanos::from_millis(seconds(ramp) * 1000)
+}
+
 fn longer(case: &Case<'_>, ramp: u64) -> String {
-    case.again(|plan| plan.end = End::TimeNs(Nanos::from_millis(seconds(ramp) * 1000)))
+    case.again(|plan| plan.end = End::TimeNs(longer_span(ramp)))
 }
 
 /// The average of that run, bit/s: what the ramp cost this run it costs once, and the rest is at `level`.

@@ -6,6 +6,7 @@
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::Role;
+use linerate_model::remedy::Fix;
 
 use crate::case::{Case, capital};
 use crate::limit::Limit;
@@ -65,10 +66,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         ]);
     let draft = match asked {
         Some(_) => draft
-            .remedy(sender, "-M", "none: what the MTU allows".to_owned())
+            .remedy(sender, Fix::SegmentSize(None))
             .next(case.again(|plan| plan.mss_bytes = None)),
         None => match clamping_end(case, mss) {
-            Some(role) => draft.remedy(role, "mtu", ETHERNET.to_string()),
+            Some(role) => draft.remedy(role, Fix::Mtu(ETHERNET)),
             None => draft,
         },
     };

@@ -5,6 +5,7 @@
 //! sample counts too: the process did not run, and what moved meanwhile was not seen moving. A connection that was
 //! only watched may rest: there a gap counts where its sender's kernel had data outstanding all the while.
 
+use linerate_model::column::Column;
 use linerate_model::evidence::Place;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::{EndRecord, StreamRecord};
@@ -67,7 +68,7 @@ fn outstanding(case: &Case<'_>, start: u64, from: u64, to: u64) -> bool {
         let last = at
             .partition_point(|at| *at < to)
             .min(at.len().saturating_sub(1));
-        let clock = stream.samples.column("busy_time_us")?;
+        let clock = stream.samples.column(Column::busy_time_us)?;
         let span = at.get(last)?.saturating_sub(*at.get(first)?);
         let busy = clock.get(last)?.saturating_sub(*clock.get(first)?);
         Some(span > 0 && busy as f64 * 1e3 >= MOSTLY * span as f64)

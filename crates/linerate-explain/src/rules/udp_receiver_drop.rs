@@ -4,10 +4,10 @@
 //! 0.1 % of what was sent on, a note below (propose).
 
 use linerate_model::finding::{Finding, Severity};
+use linerate_model::remedy::Fix;
 use linerate_model::units::Bytes;
 
 use crate::case::{Case, capital};
-use crate::command;
 use crate::words;
 
 const MATTERS: f64 = 1e-3;
@@ -64,9 +64,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .rmem_max
         .is_some_and(|most| most < enough);
     let draft = if refused {
-        draft.remedy(receiver, "net.core.rmem_max", enough.to_string())
+        draft.remedy(receiver, Fix::ReceiveBufferLimit(Bytes(enough)))
     } else {
-        draft.remedy(receiver, "-w", command::size(Bytes(enough)))
+        draft.remedy(receiver, Fix::Window(Some(Bytes(enough))))
     };
     draft
         .next(case.again(|plan| plan.window_bytes = Some(Bytes(enough))))

@@ -4,8 +4,10 @@
 //! /proc/stat). What else a hypervisor does, a guest does not see: a limit on its interface looks like a policer or a
 //! shaper.
 
+use linerate_model::column::CpuTime;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::{EndRecord, Role};
+use linerate_model::series::grown;
 
 use crate::case::{Case, capital};
 use crate::limit::Limit;
@@ -55,13 +57,15 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 fn stolen(end: &EndRecord) -> Option<(String, f64)> {
     let at = end.counters.at_ns();
     let elapsed_ms = at.last()?.saturating_sub(*at.first()?) as f64 / 1e6;
-    let growth = |cpu: u32| {
-        let name = format!("cpu{cpu}.steal_ms");
-        let stolen = end.counters.growth(&name)?;
-        Some((format!("CPU {cpu}"), stolen as f64 / elapsed_ms))
-    };
-    (0..end.host.cpus?)
-        .filter_map(growth)
+    let cpus = end.host.cpus?;
+    end.counters
+        .cpus(CpuTime::Steal)
+        .into_iter()
+        .filter(|(cpu, _)| *cpu < cpus)
+        .filter_map(|(cpu, values)| {
+            let stolen = grown(values)?;
+            Some((format!("CPU {cpu}"), stolen as f64 / elapsed_ms))
+        })
         .filter(|_| elapsed_ms > 0.0)
         .max_by(|a, b| a.1.total_cmp(&b.1))
 }

@@ -1,5 +1,6 @@
 //! What lost the segments: a policer, chance, a queue, or what the samples do not tell.
 
+use linerate_model::column::Column;
 use linerate_model::fixture::{self, Loss, Traffic};
 use linerate_model::record::{Role, RunRecord};
 use linerate_model::series::Series;
@@ -309,7 +310,7 @@ fn several_streams_share_a_bucket_and_chance_shows_on_each() {
     let mut record = fixture::run(&plan, &scattered);
     let stream = &mut record.client.as_mut().unwrap().streams[2];
     let column = "total_retrans_packets";
-    let seldom = stream.samples.column(column).unwrap().iter();
+    let seldom = stream.samples.named(column).unwrap().iter();
     let seldom = seldom.map(|again| (*again).min(4)).collect();
     stream.samples.insert(column, seldom).unwrap();
     assert_eq!(ids(&record)[0], "random-loss");
@@ -486,7 +487,7 @@ fn without(mut record: RunRecord, column: &str) -> RunRecord {
     for stream in &mut record.client.as_mut().unwrap().streams {
         let mut kept = Series::new(stream.samples.at_ns().to_vec());
         for name in stream.samples.names().filter(|name| *name != column) {
-            let values = stream.samples.column(name).unwrap().to_vec();
+            let values = stream.samples.named(name).unwrap().to_vec();
             kept.insert(name, values).unwrap();
         }
         stream.samples = kept;
@@ -512,7 +513,7 @@ fn small_segments_are_noted_where_loss_limits() {
         let rows = stream.samples.len();
         stream
             .samples
-            .insert("snd_mss_bytes", vec![mss; rows])
+            .insert(Column::snd_mss_bytes, vec![mss; rows])
             .unwrap();
         record
     };

@@ -14,11 +14,13 @@ mod provisioned;
 mod shape;
 mod would_pass;
 
+use linerate_model::column::Column;
 use linerate_model::evidence::Evidence;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, DEFAULT_UDP_RATE, Direction, Plan, Protocol};
 use linerate_model::record::{EndRecord, Outcome, Role, RunRecord};
+use linerate_model::remedy::{BufferSizes, Fix};
 use linerate_model::series::Series;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
@@ -207,8 +209,11 @@ fn autotuning_at_its_bound_names_the_sysctl() {
     );
     let remedy = finding.remedy.unwrap();
     assert_eq!(
-        (remedy.setting.as_str(), remedy.value.as_str()),
-        ("net.ipv4.tcp_rmem", "4096 131072 16777216")
+        remedy.fix,
+        Fix::ReceiveBuffer(BufferSizes {
+            first: Some([4096, 131_072]),
+            most: 16_777_216,
+        })
     );
 }
 
@@ -683,10 +688,10 @@ fn datagrams_dropped_in_the_socket_are_never_put_on_the_path() {
             .contains("dropped in the receiver's socket")
     );
     assert!(findings.iter().all(|finding| finding.id != "udp-path-loss"));
-    assert_eq!(
-        findings[0].remedy.as_ref().unwrap().setting,
-        "net.core.rmem_max"
-    );
+    assert!(matches!(
+        findings[0].remedy.as_ref().unwrap().fix,
+        Fix::ReceiveBufferLimit(_)
+    ));
 
     let both = Traffic {
         path_lost: 300,
@@ -957,8 +962,8 @@ fn an_old_kernel_is_said_to_be_the_reason() {
     let stream = &mut record.client.as_mut().unwrap().streams[0];
     let mut old = Series::new(stream.samples.at_ns().to_vec());
     old.insert(
-        "app_bytes",
-        stream.samples.column("app_bytes").unwrap().to_vec(),
+        Column::app_bytes,
+        stream.samples.column(Column::app_bytes).unwrap().to_vec(),
     )
     .unwrap();
     stream.samples = old;
@@ -1135,7 +1140,7 @@ fn silence(end: &mut EndRecord, stream: usize, from: u64, to: u64) {
     let pick = |values: &[u64]| kept.iter().map(|row| values[*row]).collect::<Vec<u64>>();
     let mut thin = Series::new(pick(samples.at_ns()));
     for name in samples.names() {
-        thin.insert(name, pick(samples.column(name).unwrap()))
+        thin.insert(name, pick(samples.named(name).unwrap()))
             .unwrap();
     }
     *samples = thin;

@@ -173,7 +173,7 @@ fn a_program_that_rests_is_no_stall_and_one_that_waits_is() {
         let mut series = Series::new(rows.iter().map(|(at, _, _)| *at).collect());
         for name in samples.names() {
             let waits = u64::from(busy && name == "busy_time_us") * 3_000_000;
-            let column = samples.column(name).unwrap();
+            let column = samples.named(name).unwrap();
             let value =
                 |(_, row, later): &(u64, usize, bool)| column[*row] + u64::from(*later) * waits;
             series
@@ -202,7 +202,7 @@ fn nothing_that_moved_is_nothing_to_explain() {
     let samples = &seen.connections[0].samples;
     let mut still = Series::new(samples.at_ns().to_vec());
     for name in samples.names() {
-        let first = samples.column(name).unwrap()[0];
+        let first = samples.named(name).unwrap()[0];
         still.insert(name, vec![first; samples.len()]).unwrap();
     }
     seen.connections[0].samples = still;

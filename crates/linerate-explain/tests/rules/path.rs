@@ -1,9 +1,12 @@
 //! Black holes, bloated queues, an early end of slow start, and the rate to expect after a remedy.
 
+use linerate_model::column::Column;
 use linerate_model::finding::Severity;
 use linerate_model::fixture::{self, Traffic};
 use linerate_model::record::{Role, RunRecord};
+use linerate_model::remedy::{BufferSizes, Fix};
 use linerate_model::tcp_info::TcpFacts;
+use linerate_model::units::{Bytes, Nanos};
 
 use super::{explain, ids, quiet, tcp, verdict};
 
@@ -54,7 +57,7 @@ fn segments_that_vanish_while_small_ones_pass_are_a_black_hole() {
     let rows = stream.samples.len();
     stream
         .samples
-        .insert("snd_mss_bytes", vec![524; rows])
+        .insert(Column::snd_mss_bytes, vec![524; rows])
         .unwrap();
     assert_ne!(ids(&small)[0], "mtu-black-hole");
     // Where the peer's half never came, the path may have died for small ones too.
@@ -73,12 +76,12 @@ fn a_kernel_that_found_the_size_by_itself_tells_of_the_hole() {
     let sizes = (0..rows)
         .map(|row| if row < cut { 1448 } else { 1024 })
         .collect();
-    stream.samples.insert("snd_mss_bytes", sizes).unwrap();
-    let acked = stream.samples.column("bytes_acked").unwrap().to_vec();
+    stream.samples.insert(Column::snd_mss_bytes, sizes).unwrap();
+    let acked = stream.samples.column(Column::bytes_acked).unwrap().to_vec();
     let late = (0..rows)
         .map(|row| if row < cut { 0 } else { acked[row] })
         .collect();
-    stream.samples.insert("bytes_acked", late).unwrap();
+    stream.samples.insert(Column::bytes_acked, late).unwrap();
     stream.tcp.as_mut().unwrap().total_rto = Some(3);
     let finding = explain(&record).remove(0);
     assert_eq!(finding.id, "mtu-black-hole");
@@ -95,7 +98,7 @@ fn a_kernel_that_found_the_size_by_itself_tells_of_the_hole() {
     let sizes = (0..rows)
         .map(|row| if row < cut { 1500 } else { 1076 })
         .collect();
-    stream.samples.insert("pmtu_bytes", sizes).unwrap();
+    stream.samples.insert(Column::pmtu_bytes, sizes).unwrap();
     assert!(!ids(&told).contains(&"mtu-black-hole".to_owned()));
 }
 
@@ -190,10 +193,7 @@ fn slow_start_that_was_most_of_the_run_is_its_limit() {
         findings[0].remedy.clone().unwrap(),
         findings[0].expected.clone().unwrap(),
     );
-    assert_eq!(
-        (remedy.setting.as_str(), remedy.value.as_str()),
-        ("-t", "30")
-    );
+    assert_eq!(remedy.fix, Fix::Duration(Nanos::from_millis(30_000)));
     assert!((800e6..900e6).contains(&expected.rate_bps), "{expected:?}");
     assert!(findings.iter().all(|finding| finding.id != "cannot-tell"));
     // Over soon, it is not what limited; a queue at the end changes nothing.
@@ -259,7 +259,13 @@ fn a_wider_window_carries_in_proportion_until_the_link_or_loss() {
     let mut record = fixture::run(&tcp(), &held);
     record.client.as_mut().unwrap().host.tcp_wmem = Some([4096, 16_384, 262_144]);
     let finding = explain(&record).remove(0);
-    assert_eq!(finding.remedy.unwrap().value, "4096 16384 1048576");
+    assert_eq!(
+        finding.remedy.unwrap().fix,
+        Fix::SendBuffer(BufferSizes {
+            first: Some([4096, 16_384]),
+            most: 1_048_576,
+        })
+    );
     let rate_bps = finding.expected.unwrap().rate_bps;
     assert!((rate_bps / 90e6 - 17.0 / 5.0).abs() < 0.02, "{rate_bps}");
 
@@ -276,7 +282,7 @@ fn a_wider_window_carries_in_proportion_until_the_link_or_loss() {
 
     // A larger -w carries in proportion, where both hosts grant it.
     let mut plan = tcp();
-    plan.window_bytes = Some(linerate_model::units::Bytes(262_144));
+    plan.window_bytes = Some(Bytes(262_144));
     let mut record = fixture::run(&plan, &super::window_limited());
     let limits = |record: &mut linerate_model::record::RunRecord, most| {
         record.client.as_mut().unwrap().host.wmem_max = most;
@@ -285,10 +291,7 @@ fn a_wider_window_carries_in_proportion_until_the_link_or_loss() {
     limits(&mut record, Some(67_108_864));
     let finding = explain(&record).remove(0);
     let (remedy, expected) = (finding.remedy.unwrap(), finding.expected.unwrap());
-    assert_eq!(
-        (remedy.setting.as_str(), remedy.value.as_str()),
-        ("-w", "512K")
-    );
+    assert_eq!(remedy.fix, Fix::Window(Some(Bytes(524_288))));
     assert!(
         (expected.rate_bps / (2.0 * 143e6) - 1.0).abs() < 0.02,
         "{expected:?}"
@@ -297,10 +300,7 @@ fn a_wider_window_carries_in_proportion_until_the_link_or_loss() {
     for most in [None, Some(262_144)] {
         limits(&mut record, most);
         let finding = explain(&record).remove(0);
-        assert_eq!(
-            finding.remedy.unwrap().value,
-            "none: autotuning goes further"
-        );
+        assert_eq!(finding.remedy.unwrap().fix, Fix::Window(None));
         assert_eq!(finding.expected, None);
     }
 }
@@ -353,7 +353,7 @@ fn marks_are_told_where_neither_queue_nor_loss_explains_the_rate() {
         let values = (0..rows).map(|row| marks * row / (rows - 1)).collect();
         stream
             .samples
-            .insert("delivered_ce_packets", values)
+            .insert(Column::delivered_ce_packets, values)
             .unwrap();
         record
     };
@@ -379,7 +379,7 @@ fn reordering_without_repeats_is_told_by_how_often_it_was_seen() {
         let rows = stream.samples.len();
         stream
             .samples
-            .insert("reord_seen", vec![times; rows])
+            .insert(Column::reord_seen, vec![times; rows])
             .unwrap();
         record
     };

@@ -1,7 +1,9 @@
 //! Rules that look at how rate, bytes in flight and round trip follow one another through the run.
 
+use linerate_model::column::Column;
 use linerate_model::fixture::{self, Loss, Traffic};
 use linerate_model::record::{Role, RunRecord};
+use linerate_model::remedy::{BufferSizes, Fix};
 
 use super::{explain, ids, tcp};
 
@@ -275,10 +277,7 @@ fn a_long_way_back_from_one_loss_is_the_congestion_controls() {
     let findings = explain(&spoilt("reno", 3000));
     assert_eq!(findings[0].id, "congestion-control", "{findings:#?}");
     let remedy = findings[0].remedy.as_ref().unwrap();
-    assert_eq!(
-        (remedy.setting.as_str(), remedy.value.as_str()),
-        ("-C", "cubic")
-    );
+    assert_eq!(remedy.fix, Fix::Congestion("cubic".to_owned()));
     let expected = findings[0].expected.as_ref().unwrap();
     assert!((90e6..110e6).contains(&expected.rate_bps), "{expected:?}");
     assert!(!findings.iter().any(|finding| finding.id == "path-full"));
@@ -302,7 +301,7 @@ fn directions_that_differ_are_told_and_equal_ones_are_not() {
         let end = end.as_mut().unwrap();
         let stream = end.streams.last_mut().unwrap();
         for name in ["app_bytes", "bytes_acked", "bytes_sent", "bytes_received"] {
-            if let Some(values) = stream.samples.column(name) {
+            if let Some(values) = stream.samples.named(name) {
                 let fifth = values.iter().map(|value| value / 5).collect();
                 stream.samples.insert(name, fifth).unwrap();
             }
@@ -433,8 +432,11 @@ fn bursts_past_a_small_send_buffer_are_its_doing_and_no_full_path() {
     let expected = findings[0].expected.as_ref().unwrap();
     assert!((93e6..95e6).contains(&expected.rate_bps), "{expected:?}");
     assert_eq!(
-        findings[0].remedy.as_ref().unwrap().value,
-        "4096 16384 4194304"
+        findings[0].remedy.as_ref().unwrap().fix,
+        Fix::SendBuffer(BufferSizes {
+            first: Some([4096, 16_384]),
+            most: 4_194_304,
+        })
     );
     // A buffer that holds more than what is in flight, or data that waits behind it: the buffer is large enough.
     for record in [
@@ -459,9 +461,9 @@ fn a_buffer_that_the_bytes_in_flight_fill_in_stretches_is_the_limit() {
     // More than half of it is in flight, and never 1.5 times as much.
     let mut record = in_bursts(660_000);
     let samples = &mut record.client.as_mut().unwrap().streams[0].samples;
-    let flight = samples.column("unacked_packets").unwrap();
+    let flight = samples.column(Column::unacked_packets).unwrap();
     let flight: Vec<u64> = flight.iter().map(|packets| *packets.max(&280)).collect();
-    samples.insert("unacked_packets", flight).unwrap();
+    samples.insert(Column::unacked_packets, flight).unwrap();
     let findings = explain(&record);
     assert_eq!(findings[0].id, "send-buffer", "{findings:#?}");
     assert!(
@@ -532,7 +534,7 @@ fn where_the_kernel_does_not_tell_of_the_bursts_the_mean_is_all_there_is() {
         let stream = &mut record.client.as_mut().unwrap().streams[0];
         let mut kept = linerate_model::series::Series::new(stream.samples.at_ns().to_vec());
         for name in stream.samples.names().filter(|name| *name != missing) {
-            kept.insert(name, stream.samples.column(name).unwrap().to_vec())
+            kept.insert(name, stream.samples.named(name).unwrap().to_vec())
                 .unwrap();
         }
         stream.samples = kept;

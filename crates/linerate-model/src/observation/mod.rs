@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::column::Column;
 use crate::plain_text::PlainText;
 use crate::record::{HostFacts, InterfaceFacts, Kind, Note, Software};
 use crate::series::Series;
@@ -21,57 +22,57 @@ pub const WORTH_EXPLAINING_BYTES: u64 = 1 << 20;
 
 /// Fields of `tcp_info` that are no columns: what is a constant of the connection, grows with the clock alone, or
 /// tells nothing of its rate. Their last values are in [`Connection::tcp`].
-const NOT_SAMPLED: [&str; 28] = [
-    "options",
-    "wscales",
-    "rto_us",
-    "ato_us",
-    "fackets_packets",
-    "rcv_mss_bytes",
-    "last_data_sent_ms",
-    "last_data_recv_ms",
-    "last_ack_recv_ms",
-    "rcv_ssthresh_bytes",
-    "rcv_space_bytes",
-    "advmss_bytes",
-    "reordering_packets",
-    "max_pacing_rate_bytes_per_s",
-    "segs_out",
-    "segs_in",
-    "total_rto_recoveries",
-    "total_rto_time_ms",
-    "probes",
-    "sacked_packets",
-    "received_ce_packets",
-    "delivered_e1_bytes",
-    "delivered_e0_bytes",
-    "delivered_ce_bytes",
-    "received_e1_bytes",
-    "received_e0_bytes",
-    "received_ce_bytes",
-    "accecn_word",
+const NOT_SAMPLED: [Column; 28] = [
+    Column::options,
+    Column::wscales,
+    Column::rto_us,
+    Column::ato_us,
+    Column::fackets_packets,
+    Column::rcv_mss_bytes,
+    Column::last_data_sent_ms,
+    Column::last_data_recv_ms,
+    Column::last_ack_recv_ms,
+    Column::rcv_ssthresh_bytes,
+    Column::rcv_space_bytes,
+    Column::advmss_bytes,
+    Column::reordering_packets,
+    Column::max_pacing_rate_bytes_per_s,
+    Column::segs_out,
+    Column::segs_in,
+    Column::total_rto_recoveries,
+    Column::total_rto_time_ms,
+    Column::probes,
+    Column::sacked_packets,
+    Column::received_ce_packets,
+    Column::delivered_e1_bytes,
+    Column::delivered_e0_bytes,
+    Column::delivered_ce_bytes,
+    Column::received_e1_bytes,
+    Column::received_e0_bytes,
+    Column::received_ce_bytes,
+    Column::accecn_word,
 ];
 
 /// Columns beside those of `tcp_info`: received and not read; written and not acknowledged; memory held by the
 /// receive queue and its bound; memory held by the send queue and its bound; all in bytes, memory with the
 /// kernel's overhead.
-pub const SOCKET_COLUMNS: [&str; 6] = [
-    "unread_bytes",
-    "unacknowledged_bytes",
-    "receive_memory_bytes",
-    "receive_buffer_bytes",
-    "send_memory_bytes",
-    "send_buffer_bytes",
+pub const SOCKET_COLUMNS: [Column; 6] = [
+    Column::unread_bytes,
+    Column::unacknowledged_bytes,
+    Column::receive_memory_bytes,
+    Column::receive_buffer_bytes,
+    Column::send_memory_bytes,
+    Column::send_buffer_bytes,
 ];
 
 /// Columns of a connection that BBR controls: its model of the path.
-pub const BBR_COLUMNS: [&str; 2] = ["bbr_bandwidth_bps", "bbr_min_rtt_us"];
+pub const BBR_COLUMNS: [Column; 2] = [Column::bbr_bandwidth_bps, Column::bbr_min_rtt_us];
 
 /// The fields of `tcp_info` that an observation samples, in the kernel's order.
 pub fn sampled_fields() -> impl Iterator<Item = &'static Field> {
     FIELDS
         .iter()
-        .filter(|field| !NOT_SAMPLED.contains(&field.name))
+        .filter(|field| !NOT_SAMPLED.contains(&field.column()))
 }
 
 /// A whole observation, as it is kept in a file.
@@ -249,7 +250,8 @@ pub struct Holder {
 impl Connection {
     /// What was acknowledged and received while it was watched, bytes.
     pub fn moved(&self) -> [u64; 2] {
-        ["bytes_acked", "bytes_received"].map(|name| self.samples.growth(name).unwrap_or(0))
+        [Column::bytes_acked, Column::bytes_received]
+            .map(|column| self.samples.growth(column).unwrap_or(0))
     }
 
     /// Whether it moved enough to explain it.
@@ -384,17 +386,20 @@ mod tests {
 
     #[test]
     fn what_is_not_sampled_exists() {
-        for name in NOT_SAMPLED {
-            assert!(FIELDS.iter().any(|field| field.name == name), "{name}");
+        for column in NOT_SAMPLED {
+            assert!(
+                FIELDS.iter().any(|field| field.column() == column),
+                "{column}"
+            );
         }
-        let sampled: Vec<_> = sampled_fields().map(|field| field.name).collect();
+        let sampled: Vec<_> = sampled_fields().map(Field::column).collect();
         assert_eq!(sampled.len() + NOT_SAMPLED.len(), FIELDS.len());
         for needed in [
-            "bytes_acked",
-            "bytes_received",
-            "busy_time_us",
-            "rtt_us",
-            "snd_wnd_bytes",
+            Column::bytes_acked,
+            Column::bytes_received,
+            Column::busy_time_us,
+            Column::rtt_us,
+            Column::snd_wnd_bytes,
         ] {
             assert!(sampled.contains(&needed), "{needed}");
         }

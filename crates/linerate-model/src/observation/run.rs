@@ -5,6 +5,7 @@
 //! in which something moved, from the sample before the first byte to that of the last; the ledger is that of
 //! the whole connection, for its kernel counted before it was watched, too.
 
+use crate::column::Column;
 use crate::plan::{Direction, End, Plan};
 use crate::record::{
     ControlFacts, CpuUse, EndRecord, Flow, InterfaceFacts, Kind, Outcome, Role, RunRecord,
@@ -24,13 +25,13 @@ const FIN_RECEIVED: [u64; 4] = [6, 8, 9, 11];
 /// TCP states in which this end's FIN was sent, acknowledged or not.
 const FIN_SENT: [u64; 6] = [4, 5, 6, 7, 9, 11];
 /// Counters that begin at zero with the first sample: their sums are taken over what was watched.
-const REBASED: [&str; 6] = [
-    "total_retrans_packets",
-    "data_segs_out",
-    "dsack_dups_packets",
-    "reord_seen",
-    "delivered_packets",
-    "delivered_ce_packets",
+const REBASED: [Column; 6] = [
+    Column::total_retrans_packets,
+    Column::data_segs_out,
+    Column::dsack_dups_packets,
+    Column::reord_seen,
+    Column::delivered_packets,
+    Column::delivered_ce_packets,
 ];
 
 /// A direction of a connection.
@@ -188,8 +189,8 @@ fn ways(connection: &Connection) -> Vec<Way> {
     // A SYN or a FIN alone is no payload.
     let moves = |bytes: u64, other: u64| bytes > 2 && bytes >= other / ANSWERS;
     [
-        (true, out, inn, "bytes_acked"),
-        (false, inn, out, "bytes_received"),
+        (true, out, inn, Column::bytes_acked),
+        (false, inn, out, Column::bytes_received),
     ]
     .into_iter()
     .filter(|(_, bytes, other, _)| moves(*bytes, *other))
@@ -213,7 +214,11 @@ fn moving_rows(column: &[u64]) -> Option<[usize; 2]> {
 fn stream(connection: &Connection, way: &Way, id: u32) -> StreamRecord {
     let samples = &connection.samples;
     let at = samples.at_ns();
-    let row = |name: &str| samples.column(name).map_or(0, |column| column[way.rows[0]]);
+    let row = |column| {
+        samples
+            .column(column)
+            .map_or(0, |column| column[way.rows[0]])
+    };
     let here = Flow::sent_by(connection.role());
     let syn = u64::from(connection.opener == Opener::ThisHost);
     let app = if way.sends {
@@ -224,7 +229,7 @@ fn stream(connection: &Connection, way: &Way, id: u32) -> StreamRecord {
     let (app_bytes, omitted_bytes) = match &app {
         None => (
             connection.written().unwrap_or(0),
-            row("bytes_acked").saturating_sub(syn),
+            row(Column::bytes_acked).saturating_sub(syn),
         ),
         Some(curve) => (
             curve.last().copied().unwrap_or(0),
@@ -242,8 +247,8 @@ fn stream(connection: &Connection, way: &Way, id: u32) -> StreamRecord {
         mss_bytes: word(connection.tcp.snd_mss_bytes),
         path_mtu_bytes: word(connection.tcp.pmtu_bytes),
         window_asked_bytes: None,
-        send_buffer_bytes: samples.last("send_buffer_bytes"),
-        receive_buffer_bytes: samples.last("receive_buffer_bytes"),
+        send_buffer_bytes: samples.last(Column::send_buffer_bytes),
+        receive_buffer_bytes: samples.last(Column::receive_buffer_bytes),
         first_byte_ns: Some(Nanos(at[way.rows[0]])),
         last_byte_ns: Some(Nanos(at[way.rows[1]])),
         omit_until_ns: Some(Nanos(at[way.rows[0]])),
@@ -270,9 +275,9 @@ fn stream(connection: &Connection, way: &Way, id: u32) -> StreamRecord {
 ///
 /// The kernel tells the two at slightly different instants, so the difference may step back: it is held up.
 fn read(connection: &Connection) -> Vec<u64> {
-    let column = |name: &str| connection.samples.column(name).unwrap_or_default();
-    let (received, unread) = (column("bytes_received"), column("unread_bytes"));
-    let states = column("state");
+    let column = |column| connection.samples.column(column).unwrap_or_default();
+    let (received, unread) = (column(Column::bytes_received), column(Column::unread_bytes));
+    let states = column(Column::state);
     let mut most = 0;
     received
         .iter()
@@ -291,16 +296,16 @@ fn read(connection: &Connection) -> Vec<u64> {
 /// The samples with sums that begin at the first, and with what the application read.
 fn series(samples: &Series, app: Option<Vec<u64>>) -> Series {
     let mut series = samples.clone();
-    for name in REBASED {
-        if let Some(column) = samples.column(name) {
-            let first = column.first().copied().unwrap_or(0);
-            let since = column.iter().map(|value| value.saturating_sub(first));
+    for column in REBASED {
+        if let Some(values) = samples.column(column) {
+            let first = values.first().copied().unwrap_or(0);
+            let since = values.iter().map(|value| value.saturating_sub(first));
             // As many values as rows: it cannot fail.
-            drop(series.insert(name, since.collect()));
+            drop(series.insert(column, since.collect()));
         }
     }
     if let Some(app) = app {
-        drop(series.insert("app_bytes", app));
+        drop(series.insert(Column::app_bytes, app));
     }
     series
 }

@@ -1,5 +1,6 @@
 //! Ledger and evidence, derived from made-up runs that break one thing at a time.
 
+use linerate_model::column::Column;
 use linerate_model::evidence::{Evidence, Place};
 use linerate_model::fixture::{self, Loss, Traffic};
 use linerate_model::ledger::Ledger;
@@ -172,11 +173,11 @@ fn figures_of_a_hostile_record_do_not_overflow() {
             stream.samples = Series::new(vec![u64::MAX, 5, 3]);
             stream
                 .samples
-                .insert("app_bytes", vec![u64::MAX, 0, 7])
+                .insert(Column::app_bytes, vec![u64::MAX, 0, 7])
                 .unwrap();
             stream
                 .samples
-                .insert("busy_time_us", vec![u64::MAX, 0, 7])
+                .insert(Column::busy_time_us, vec![u64::MAX, 0, 7])
                 .unwrap();
         }
     }
@@ -258,7 +259,7 @@ fn what_lay_unread_counts_over_the_plateau_only() {
     let unread = (0..rows)
         .map(|row| if row < rows / 20 { 9_000_000 } else { 100 })
         .collect();
-    stream.samples.insert("unread_bytes", unread).unwrap();
+    stream.samples.insert(Column::unread_bytes, unread).unwrap();
     assert_eq!(
         Evidence::of(&record).directions[0].unread_bytes,
         Some(100.0)
@@ -389,9 +390,11 @@ fn sawtooth(mut loses: impl FnMut(f64, f64) -> bool) -> Losses {
         acked += window / 4.0 * 1448.0;
         window += 0.5;
     }
-    samples.insert("snd_cwnd_packets", windows).unwrap();
-    samples.insert("bytes_acked", bytes).unwrap();
-    samples.insert("total_retrans_packets", repeated).unwrap();
+    samples.insert(Column::snd_cwnd_packets, windows).unwrap();
+    samples.insert(Column::bytes_acked, bytes).unwrap();
+    samples
+        .insert(Column::total_retrans_packets, repeated)
+        .unwrap();
     Losses::of(sender(&mut record)).unwrap()
 }
 

@@ -40,7 +40,7 @@ fn set(record: &mut RunRecord, column: &str, of: impl Fn(usize, u64) -> u64) {
     for stream in &mut record.client.as_mut().unwrap().streams {
         let mut made = Series::new(stream.samples.at_ns().to_vec());
         for name in stream.samples.names() {
-            let values = stream.samples.column(name).unwrap();
+            let values = stream.samples.named(name).unwrap();
             let changed: Vec<u64> = if name == column {
                 values
                     .iter()

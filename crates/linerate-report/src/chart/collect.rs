@@ -1,5 +1,6 @@
 //! All charts of a run.
 
+use linerate_model::column::Column;
 use linerate_model::evidence::{DirectionEvidence, Evidence, Place};
 use linerate_model::plan::Protocol;
 use linerate_model::record::{Flow, Role, RunRecord, StreamRecord};
@@ -278,7 +279,11 @@ pub(super) fn id(what: &str, flow: Flow) -> String {
 
 impl Sampled<'_> {
     /// A gauge at each sample; `of` says what a value means, `None` where it means that nothing is known.
-    pub(super) fn gauge(&self, column: &str, of: impl Fn(usize, u64) -> Option<u64>) -> Vec<Point> {
+    pub(super) fn gauge(
+        &self,
+        column: Column,
+        of: impl Fn(usize, u64) -> Option<u64>,
+    ) -> Vec<Point> {
         let values = self.stream.samples.column(column).unwrap_or_default();
         self.times
             .iter()
@@ -294,10 +299,10 @@ impl Sampled<'_> {
     /// A count of segments as bytes, by the segment size of its moment.
     pub(super) fn segments_as_bytes(
         &self,
-        column: &str,
+        column: Column,
         of: impl Fn(usize, u64) -> Option<u64>,
     ) -> Vec<Point> {
-        let Some(mss) = self.stream.samples.column("snd_mss_bytes") else {
+        let Some(mss) = self.stream.samples.column(Column::snd_mss_bytes) else {
             return Vec::new();
         };
         self.gauge(column, |row, segments| {
@@ -309,7 +314,7 @@ impl Sampled<'_> {
     pub(super) fn windowed(
         &self,
         ground: &Ground<'_>,
-        column: &str,
+        column: Column,
         scale: Option<u128>,
     ) -> Vec<Point> {
         let (Some(end), Some(values)) = (
@@ -366,7 +371,7 @@ impl<'a> Ground<'a> {
             Some(of.stream.samples.at_ns().last()?.saturating_sub(start))
         });
         let round_trips = sender.iter().filter_map(|of| {
-            let least = of.stream.samples.column("min_rtt_us")?.iter().min()?;
+            let least = of.stream.samples.column(Column::min_rtt_us)?.iter().min()?;
             (*least < u64::from(u32::MAX)).then_some(least.saturating_mul(1000))
         });
         let span = spans.max().unwrap_or(0);

@@ -1,5 +1,6 @@
 //! The hosts' charts: processors, the streams' threads, and drops.
 
+use linerate_model::column::{Column, CpuTime};
 use linerate_model::record::{EndRecord, Role, RunRecord};
 use linerate_model::series::Series;
 
@@ -13,12 +14,15 @@ const LEAST_WINDOW: u64 = 500_000_000;
 /// All of a window's time.
 const ALL: u64 = 10_000;
 /// Counters of what a host dropped, and what they are called.
-const DROPS: [(&str, &str); 5] = [
-    ("if.rx_dropped", "interface, receiving"),
-    ("if.tx_dropped", "interface, sending"),
-    ("qdisc.drops", "queueing discipline"),
-    ("softnet.dropped", "softnet backlog"),
-    ("softnet.time_squeeze", "softnet out of time (not a drop)"),
+const DROPS: [(Column, &str); 5] = [
+    (Column::if_rx_dropped, "interface, receiving"),
+    (Column::if_tx_dropped, "interface, sending"),
+    (Column::qdisc_drops, "queueing discipline"),
+    (Column::softnet_dropped, "softnet backlog"),
+    (
+        Column::softnet_time_squeeze,
+        "softnet out of time (not a drop)",
+    ),
 ];
 
 pub(super) fn charts(record: &RunRecord, axis: Axis) -> Vec<Chart> {
@@ -96,9 +100,8 @@ impl Host<'_> {
         let length = windows::length(self.span[1].saturating_sub(self.span[0]), 10_000_000, 0)
             .max(LEAST_WINDOW);
         let edges = windows::edges(self.span, length);
-        let busy: Vec<(String, Vec<Option<u64>>)> = names(counters, ".busy_ms")
-            .into_iter()
-            .map(|(cpu, column)| (cpu, Self::shares(counters, &column, &edges, 1_000_000)))
+        let busy: Vec<(String, Vec<Option<u64>>)> = cpus(counters, CpuTime::Busy)
+            .map(|(cpu, values)| (cpu, Self::shares(counters, values, &edges, 1_000_000)))
             .collect();
         let steps = |values: &[Option<u64>]| windows::steps(&self.axis, self.role, &edges, values);
         let line = |name: String, place: usize, stroke, values: &[Option<u64>]| Line {
@@ -142,18 +145,17 @@ impl Host<'_> {
             ));
         }
         for (kind, what) in [
-            (".softirq_ms", "softirq"),
-            (".steal_ms", "stolen by the hypervisor"),
+            (CpuTime::Softirq, "softirq"),
+            (CpuTime::Steal, "stolen by the hypervisor"),
         ] {
-            for (place, (cpu, column)) in names(counters, kind)
-                .into_iter()
+            for (place, (cpu, values)) in cpus(counters, kind)
                 .enumerate()
                 .take(if busy.len() <= EACH { EACH } else { 0 })
             {
-                let values = Self::shares(counters, &column, &edges, 1_000_000);
+                let values = Self::shares(counters, values, &edges, 1_000_000);
                 // Below a fiftieth they are a line along the axis.
                 if values.iter().flatten().any(|share| *share >= 200) {
-                    let stroke = if kind == ".steal_ms" {
+                    let stroke = if kind == CpuTime::Steal {
                         Stroke::Dotted
                     } else {
                         Stroke::Dashed
@@ -190,10 +192,13 @@ impl Host<'_> {
                 windows::length(span[1].saturating_sub(span[0]), sample_ns, 0),
             );
             for (column, what, stroke) in [
-                ("thread_cpu_ns", "on a CPU", Stroke::Plain),
-                ("thread_wait_ns", "waiting for a CPU", Stroke::Dotted),
+                (Column::thread_cpu_ns, "on a CPU", Stroke::Plain),
+                (Column::thread_wait_ns, "waiting for a CPU", Stroke::Dotted),
             ] {
-                let values = Self::shares(&stream.samples, column, &edges, 1);
+                let Some(values) = stream.samples.column(column) else {
+                    continue;
+                };
+                let values = Self::shares(&stream.samples, values, &edges, 1);
                 if values.iter().flatten().any(|share| *share >= 100) {
                     lines.push(Line {
                         name: format!("stream {}, {what}", stream.id),
@@ -256,10 +261,7 @@ impl Host<'_> {
     }
 
     /// A counter of busy time as hundredths of a percent of each window; `ns` = what it counts in.
-    fn shares(series: &Series, column: &str, edges: &[u64], ns: u64) -> Vec<Option<u64>> {
-        let Some(values) = series.column(column) else {
-            return Vec::new();
-        };
+    fn shares(series: &Series, values: &[u64], edges: &[u64], ns: u64) -> Vec<Option<u64>> {
         let growth = windows::growth(series.at_ns(), values, edges);
         // A reading taken a little after its instant makes more than all of a short window.
         windows::per_second(edges, &growth, u128::from(ALL) * u128::from(ns))
@@ -269,17 +271,10 @@ impl Host<'_> {
     }
 }
 
-/// `cpu0` and its column, in the order of the processors.
-fn names(counters: &Series, kind: &str) -> Vec<(String, String)> {
-    let mut all: Vec<(u32, String)> = counters
-        .names()
-        .filter_map(|name| {
-            let number = name.strip_prefix("cpu")?.strip_suffix(kind)?.parse().ok()?;
-            Some((number, name.to_owned()))
-        })
-        .collect();
-    all.sort_unstable();
-    all.into_iter()
-        .map(|(number, name)| (format!("CPU {number}"), name))
-        .collect()
+/// `CPU 0` and its counter, in the order of the processors.
+fn cpus(counters: &Series, time: CpuTime) -> impl Iterator<Item = (String, &[u64])> {
+    counters
+        .cpus(time)
+        .into_iter()
+        .map(|(cpu, values)| (format!("CPU {cpu}"), values))
 }

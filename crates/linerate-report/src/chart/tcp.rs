@@ -4,6 +4,8 @@
 //! kernel does (`tcp_packets_in_flight`, include/net/tcp.h): sent and not acknowledged, less those acknowledged
 //! selectively or believed lost, plus those sent again.
 
+use linerate_model::column::Column;
+
 use super::collect::{Ground, Sampled};
 use super::{Chart, Line, Shape, Stroke, Unit};
 
@@ -26,26 +28,36 @@ pub(super) fn charts(ground: &Ground<'_>) -> Vec<Chart> {
 
 /// What moved at each end, each stream.
 fn rates(ground: &Ground<'_>) -> Vec<Chart> {
-    let lines =
-        |of: &[Sampled<'_>], column: &str, kind: usize, what: &str, stroke: Stroke| -> Vec<Line> {
-            of.iter()
-                .map(|stream| {
-                    stream.line(
-                        kind,
-                        what,
-                        stroke,
-                        Shape::Step,
-                        stream.windowed(ground, column, Some(8_000_000_000)),
-                    )
-                })
-                .collect()
-        };
+    let lines = |of: &[Sampled<'_>],
+                 column: Column,
+                 kind: usize,
+                 what: &str,
+                 stroke: Stroke|
+     -> Vec<Line> {
+        of.iter()
+            .map(|stream| {
+                stream.line(
+                    kind,
+                    what,
+                    stroke,
+                    Shape::Step,
+                    stream.windowed(ground, column, Some(8_000_000_000)),
+                )
+            })
+            .collect()
+    };
     let window = ground.window();
     if ground.sender.len().max(ground.receiver.len()) <= TOGETHER {
-        let mut both = lines(&ground.receiver, "app_bytes", 0, "read", Stroke::Plain);
+        let mut both = lines(
+            &ground.receiver,
+            Column::app_bytes,
+            0,
+            "read",
+            Stroke::Plain,
+        );
         both.extend(lines(
             &ground.sender,
-            "bytes_acked",
+            Column::bytes_acked,
             1,
             "acknowledged",
             Stroke::Dashed,
@@ -61,8 +73,8 @@ fn rates(ground: &Ground<'_>) -> Vec<Chart> {
             both,
         )];
     }
-    let read = lines(&ground.receiver, "app_bytes", 0, "", Stroke::Plain);
-    let acknowledged = lines(&ground.sender, "bytes_acked", 0, "", Stroke::Plain);
+    let read = lines(&ground.receiver, Column::app_bytes, 0, "", Stroke::Plain);
+    let acknowledged = lines(&ground.sender, Column::bytes_acked, 0, "", Stroke::Plain);
     vec![
         ground.chart(
             "streams-read",
@@ -84,9 +96,10 @@ fn rates(ground: &Ground<'_>) -> Vec<Chart> {
 fn congestion_window(ground: &Ground<'_>) -> Chart {
     let mut lines = Vec::new();
     for stream in &ground.sender {
-        let window = stream.segments_as_bytes("snd_cwnd_packets", |_, segments| Some(segments));
+        let window =
+            stream.segments_as_bytes(Column::snd_cwnd_packets, |_, segments| Some(segments));
         lines.push(stream.line(0, "congestion window", Stroke::Plain, Shape::Curve, window));
-        let threshold = stream.segments_as_bytes("snd_ssthresh_packets", |_, segments| {
+        let threshold = stream.segments_as_bytes(Column::snd_ssthresh_packets, |_, segments| {
             (segments < NO_THRESHOLD).then_some(segments)
         });
         lines.push(stream.line(1, "ssthresh", Stroke::Dotted, Shape::Step, threshold));
@@ -104,18 +117,18 @@ fn congestion_window(ground: &Ground<'_>) -> Chart {
 fn in_flight(ground: &Ground<'_>) -> Chart {
     let mut lines = Vec::new();
     for stream in &ground.sender {
-        let column = |name: &str| stream.stream.samples.column(name);
+        let column = |column: Column| stream.stream.samples.column(column);
         let (sacked, lost, again) = (
-            column("sacked_packets"),
-            column("lost_packets"),
-            column("retrans_packets"),
+            column(Column::sacked_packets),
+            column(Column::lost_packets),
+            column(Column::retrans_packets),
         );
         let at = |column: Option<&[u64]>, row: usize| {
             column
                 .and_then(|values| values.get(row).copied())
                 .unwrap_or(0)
         };
-        let flight = stream.segments_as_bytes("unacked_packets", |row, sent| {
+        let flight = stream.segments_as_bytes(Column::unacked_packets, |row, sent| {
             Some(
                 sent.saturating_sub(at(sacked, row))
                     .saturating_sub(at(lost, row))
@@ -123,7 +136,7 @@ fn in_flight(ground: &Ground<'_>) -> Chart {
             )
         });
         lines.push(stream.line(0, "in flight", Stroke::Plain, Shape::Curve, flight));
-        let window = stream.gauge("snd_wnd_bytes", |_, bytes| Some(bytes));
+        let window = stream.gauge(Column::snd_wnd_bytes, |_, bytes| Some(bytes));
         lines.push(stream.line(1, "receive window", Stroke::Dotted, Shape::Step, window));
     }
     let about = "Sent and not yet acknowledged, as the sending kernel counts it, against the window that the receiver last advertised".to_owned();
@@ -145,14 +158,14 @@ fn round_trips(ground: &Ground<'_>) -> Chart {
             "smoothed",
             Stroke::Plain,
             Shape::Curve,
-            stream.gauge("rtt_us", known),
+            stream.gauge(Column::rtt_us, known),
         ));
         lines.push(stream.line(
             1,
             "least",
             Stroke::Dotted,
             Shape::Step,
-            stream.gauge("min_rtt_us", known),
+            stream.gauge(Column::min_rtt_us, known),
         ));
     }
     let about = "Smoothed round-trip time of the sending kernel (RFC 6298), and the least one of its filter's window".to_owned();
@@ -169,7 +182,7 @@ fn retransmits(ground: &Ground<'_>) -> Chart {
                 "",
                 Stroke::Filled,
                 Shape::Step,
-                stream.windowed(ground, "total_retrans_packets", None),
+                stream.windowed(ground, Column::total_retrans_packets, None),
             )
         })
         .collect();
@@ -180,11 +193,11 @@ fn retransmits(ground: &Ground<'_>) -> Chart {
 fn buffers(ground: &Ground<'_>) -> Chart {
     let mut lines = Vec::new();
     for stream in &ground.sender {
-        let unsent = stream.gauge("notsent_bytes", |_, bytes| Some(bytes));
+        let unsent = stream.gauge(Column::notsent_bytes, |_, bytes| Some(bytes));
         lines.push(stream.line(0, "not yet sent", Stroke::Plain, Shape::Curve, unsent));
     }
     for stream in &ground.receiver {
-        let unread = stream.gauge("unread_bytes", |_, bytes| Some(bytes));
+        let unread = stream.gauge(Column::unread_bytes, |_, bytes| Some(bytes));
         lines.push(stream.line(1, "unread", Stroke::Dashed, Shape::Curve, unread));
     }
     let about =

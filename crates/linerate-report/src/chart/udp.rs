@@ -1,5 +1,6 @@
 //! A UDP direction's charts: what was sent, what arrived, what did not.
 
+use linerate_model::column::Column;
 use linerate_model::units::whole;
 
 use super::collect::{Ground, Sampled};
@@ -21,7 +22,7 @@ fn rates(ground: &Ground<'_>) -> Chart {
                 what,
                 stroke,
                 Shape::Step,
-                stream.windowed(ground, "app_bytes", Some(8_000_000_000)),
+                stream.windowed(ground, Column::app_bytes, Some(8_000_000_000)),
             )
         }));
     }
@@ -49,9 +50,9 @@ fn losses(ground: &Ground<'_>) -> Chart {
             missing(ground, stream),
         ));
         for (kind, column, what) in [
-            (1, "socket_drops", "dropped in the receiver's socket"),
-            (2, "reordered", "reordered"),
-            (3, "duplicates", "duplicated"),
+            (1, Column::socket_drops, "dropped in the receiver's socket"),
+            (2, Column::reordered, "reordered"),
+            (3, Column::duplicates, "duplicated"),
         ] {
             let points = stream.windowed(ground, column, None);
             if points
@@ -77,8 +78,8 @@ fn losses(ground: &Ground<'_>) -> Chart {
 
 /// What the highest counter grew by, less what was seen for the first time.
 fn missing(ground: &Ground<'_>, stream: &Sampled<'_>) -> Vec<Point> {
-    let highest = stream.windowed(ground, "highest", None);
-    let seen = stream.windowed(ground, "unique", None);
+    let highest = stream.windowed(ground, Column::highest, None);
+    let seen = stream.windowed(ground, Column::unique, None);
     highest
         .into_iter()
         .zip(seen)

@@ -179,7 +179,9 @@ fn change(change: &Change) -> String {
         .map_or_else(String::new, |now| format!(" (now: {now})"));
     plain(&format!(
         "{} = {}{now}: {}",
-        change.setting, change.value, change.why
+        change.advised.setting(),
+        change.advised.value(),
+        change.why
     ))
 }
 

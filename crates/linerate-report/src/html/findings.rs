@@ -82,11 +82,11 @@ fn one(
     if let Some(remedy) = &finding.remedy {
         let (host, setting, value) = (
             layout::role(remedy.host).trim_end(),
-            &remedy.setting,
-            &remedy.value,
+            remedy.fix.setting(),
+            remedy.fix.value(),
         );
         // An option stands in the next command.
-        let text = if setting.starts_with('-') {
+        let text = if remedy.fix.is_option() {
             format!("{setting} {value} on the {host}")
         } else {
             format!("on the {host}: {setting} = {value}")

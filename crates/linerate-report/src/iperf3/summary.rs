@@ -3,6 +3,7 @@
 //! An end's own half comes first; the other end's is its own half where it is a linerate, and
 //! iperf3's results message where it is a stock peer. What neither tells is absent.
 
+use linerate_model::column::Column;
 use linerate_model::plain_text::PlainText;
 use linerate_model::plan::{End, Protocol};
 use linerate_model::record::{CpuUse, EndRecord, Flow, PeerStream, Role, RunRecord, StreamRecord};
@@ -335,7 +336,7 @@ fn counted_retransmits(stream: &StreamRecord) -> Option<u64> {
     let total = stream.tcp.as_ref()?.total_retrans_packets?;
     let column = stream
         .samples
-        .column("total_retrans_packets")
+        .column(Column::total_retrans_packets)
         .unwrap_or_default();
     let omitted = stream.omit_until_ns.and_then(|until| {
         let before = stream
@@ -361,10 +362,10 @@ fn kernel_figures(stream: &StreamRecord) -> KernelFigures {
             .and_then(|values| values.get(first..))
             .unwrap_or_default()
     };
-    let windows = column("snd_cwnd_packets")
+    let windows = column(Column::snd_cwnd_packets)
         .iter()
-        .zip(column("snd_mss_bytes"));
-    let rtt: Vec<u64> = column("rtt_us")
+        .zip(column(Column::snd_mss_bytes));
+    let rtt: Vec<u64> = column(Column::rtt_us)
         .iter()
         .copied()
         .filter(|rtt| *rtt > 0)
@@ -377,11 +378,11 @@ fn kernel_figures(stream: &StreamRecord) -> KernelFigures {
     KernelFigures {
         reorder: last
             .and_then(|tcp| tcp.reord_seen)
-            .or_else(|| samples.last("reord_seen")),
+            .or_else(|| samples.last(Column::reord_seen)),
         max_snd_cwnd: windows
             .map(|(packets, mss)| packets.saturating_mul(*mss))
             .max(),
-        max_snd_wnd: column("snd_wnd_bytes").iter().copied().max(),
+        max_snd_wnd: column(Column::snd_wnd_bytes).iter().copied().max(),
         max_rtt: rtt.iter().copied().max(),
         min_rtt: rtt.iter().copied().min(),
         mean_rtt: mean,

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::column::Column;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::observation::{Connection, Ended, Fate, Observation, Opener, Watch};
 use linerate_model::record::Role;
@@ -234,8 +235,8 @@ fn settings(seen: &Observation, connection: &Connection) -> String {
             .map(|mtu| format!("path MTU {mtu} B")),
     );
     for (name, column) in [
-        ("send buffer", "send_buffer_bytes"),
-        ("receive buffer", "receive_buffer_bytes"),
+        ("send buffer", Column::send_buffer_bytes),
+        ("receive buffer", Column::receive_buffer_bytes),
     ] {
         text.extend(
             connection
@@ -286,14 +287,14 @@ fn sentence(connection: &Connection, finding: &Finding, several: bool) -> String
     let setting = finding
         .remedy
         .as_ref()
-        .filter(|remedy| !remedy.setting.starts_with('-'));
+        .filter(|remedy| !remedy.fix.is_option());
     if let Some(remedy) = setting {
         let _ = write!(
             text,
             "; on {}: {} = {}",
             end(here, remedy.host),
-            remedy.setting,
-            remedy.value
+            remedy.fix.setting(),
+            remedy.fix.value()
         );
     }
     if let Some(expected) = finding.expected.as_ref().filter(|_| setting.is_some()) {
@@ -419,13 +420,13 @@ fn time(direction: &DirectionView) -> String {
 
 /// What was not seen of the connection's beginning and end.
 fn missed(page: &mut Page, connection: &Connection) {
-    let first = |name: &str| {
-        let column = connection.samples.column(name);
-        column
+    let first = |column: Column| {
+        let values = connection.samples.column(column);
+        values
             .and_then(|values| values.first().copied())
             .unwrap_or(0)
     };
-    let (out, inn) = (first("bytes_acked"), first("bytes_received"));
+    let (out, inn) = (first(Column::bytes_acked), first(Column::bytes_received));
     if connection.began_before && out.saturating_add(inn) >= MISSED {
         page.entry(
             "Beginning",

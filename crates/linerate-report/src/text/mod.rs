@@ -15,7 +15,6 @@ pub(crate) mod questions;
 mod streams;
 mod style;
 
-use linerate_model::audit::check_of;
 use linerate_model::counter_test::{Tested, Verdict};
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::Flow;
@@ -116,15 +115,17 @@ fn sentence(finding: &Finding, several: bool) -> String {
     let setting = finding
         .remedy
         .as_ref()
-        .filter(|remedy| !remedy.setting.starts_with('-'));
+        .filter(|remedy| !remedy.fix.is_option());
     let remedy = setting.map_or_else(String::new, |remedy| {
-        let check = check_of(&remedy.setting)
+        let check = remedy
+            .fix
+            .check()
             .map_or_else(String::new, |check| format!(" (host audit {check})"));
         format!(
             "; on the {}: {} = {}{check}",
             layout::role(remedy.host),
-            remedy.setting,
-            remedy.value
+            remedy.fix.setting(),
+            remedy.fix.value()
         )
     });
     let passes = finding

@@ -4,6 +4,7 @@
 //! streams begin and end at the same instants and their bytes add up to the totals exactly. A last
 //! piece shorter than a tenth of an interval belongs to the one before.
 
+use linerate_model::column::Column;
 use linerate_model::evidence::{DirectionEvidence, Evidence, Place};
 use linerate_model::record::{Flow, RunRecord, StreamRecord};
 use linerate_model::units::{BitRate, Bytes, Nanos};
@@ -67,9 +68,9 @@ fn of_direction(record: &RunRecord, direction: &DirectionEvidence) -> Vec<Interv
         return Vec::new();
     };
     let column = if direction.measured_at == Place::Acknowledged {
-        "bytes_acked"
+        Column::bytes_acked
     } else {
-        "app_bytes"
+        Column::app_bytes
     };
     let edges = if direction.rates_bps.is_empty() {
         // Without samples there is nothing to cut.
@@ -138,7 +139,7 @@ fn edges(span: u64, interval: u64) -> Vec<u64> {
 }
 
 /// A stream's count at each edge, never falling, from zero to `total`.
-fn counts(stream: &StreamRecord, column: &str, from: u64, edges: &[u64], total: u64) -> Vec<u64> {
+fn counts(stream: &StreamRecord, column: Column, from: u64, edges: &[u64], total: u64) -> Vec<u64> {
     let at = stream.samples.at_ns();
     let values = stream.samples.column(column).unwrap_or(&[]);
     let base = interpolated(at, values, from);

@@ -1,5 +1,6 @@
 //! One stream, both ends side by side.
 
+use linerate_model::column::Column;
 use linerate_model::evidence::Evidence;
 use linerate_model::ledger::DatagramEntry;
 use linerate_model::plain_text::PlainText;
@@ -110,7 +111,7 @@ fn view(
         Role::Server => (receiver, sender),
     };
     let rtt: Option<Vec<f64>> = sender
-        .and_then(|stream| stream.samples.column("rtt_us"))
+        .and_then(|stream| stream.samples.column(Column::rtt_us))
         .map(|values| {
             values
                 .iter()
@@ -119,7 +120,7 @@ fn view(
                 .collect()
         });
     let least = sender
-        .and_then(|stream| stream.samples.column("min_rtt_us"))
+        .and_then(|stream| stream.samples.column(Column::min_rtt_us))
         .and_then(|values| {
             values
                 .iter()
@@ -132,7 +133,7 @@ fn view(
             .tcp
             .as_ref()
             .and_then(|facts| facts.total_retrans_packets)
-            .or_else(|| stream.samples.last("total_retrans_packets"))
+            .or_else(|| stream.samples.last(Column::total_retrans_packets))
     };
     Some(StreamView {
         id,

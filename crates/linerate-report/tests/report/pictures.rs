@@ -106,7 +106,7 @@ fn growth(record: &RunRecord, role: Role, flow: Flow, column: &str) -> u64 {
     let streams = record.end(role).unwrap().streams_of(flow);
     streams
         .map(|stream| {
-            let values = stream.samples.column(column).unwrap();
+            let values = stream.samples.named(column).unwrap();
             values[values.len() - 1] - values[0]
         })
         .sum()

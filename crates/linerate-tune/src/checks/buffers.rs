@@ -1,6 +1,6 @@
 //! Buffers and windows: T01, T02, T03, T06, T11, T13.
 
-use linerate_model::audit::Role;
+use linerate_model::audit::{Advised, Role};
 use linerate_model::units::{BitRate, Bytes, whole};
 
 use crate::case::{Advice, Answer, Case, GREATEST_BUFFER, GREATEST_WINDOW, does_not_apply, holds};
@@ -93,9 +93,8 @@ impl Raise {
         }
         Advice::new(sentence)
             .change(
-                self.key,
+                Advised::sysctl(self.key, words([least, first, value])),
                 Some(words(self.values)),
-                words([least, first, value]),
                 why,
             )
             .set_by(case.set_by(self.key))
@@ -197,9 +196,8 @@ pub(crate) fn fixed(case: &Case<'_>) -> Answer {
     ));
     for (key, value) in small {
         advice = advice.set_by(case.set_by(key)).change(
-            key,
+            Advised::sysctl(key, enough.to_string()),
             Some(value.to_string()),
-            enough.to_string(),
             format!("{} on the way / {ratio}", Bytes(product)),
         );
     }
@@ -220,9 +218,8 @@ pub(crate) fn window(case: &Case<'_>) -> Answer {
         case.rate_of(GREATEST_WINDOW as f64)?
     ))
     .change(
-        "-P",
+        Advised::Flows(flows),
         Some(case.target.flows.to_string()),
-        flows.to_string(),
         format!("{} on the way / 1 GiB", Bytes(all)),
     )
     .fires()
@@ -244,12 +241,7 @@ pub(crate) fn ancillary(case: &Case<'_>) -> Answer {
         "optmem_max is {}: zero-copy sending (MSG_ZEROCOPY) falls back to copying when its notices fill it",
         Bytes(value)
     ))
-    .change(
-        KEY,
-        Some(value.to_string()),
-        WANTED.to_string(),
-        "what the authors of ESnet's guide recommend from 40 Gbit/s on",
-    )
+    .change(Advised::sysctl(KEY, WANTED.to_string()), Some(value.to_string()), "what the authors of ESnet's guide recommend from 40 Gbit/s on")
     .fires()
 }
 
@@ -274,9 +266,8 @@ pub(crate) fn budget(case: &Case<'_>) -> Answer {
         let fewer = if flows > 1 { "; or fewer flows" } else { "" };
         return Advice::new(takes(most))
             .change(
-                RMEM,
+                Advised::sysctl(RMEM, words([values[0], values[1], room.each])),
                 Some(words(values)),
-                words([values[0], values[1], room.each]),
                 format!("{} shared by {flows}{fewer}", Bytes(room.all)),
             )
             .set_by(case.set_by(RMEM))
@@ -295,9 +286,8 @@ pub(crate) fn budget(case: &Case<'_>) -> Answer {
     let all = needed.saturating_mul(flows);
     let advice = if room.of_group {
         advice.change(
-            "memory of the control group",
+            Advised::by_hand("memory of the control group", Bytes(all).to_string()),
             Some(Bytes(room.all).to_string()),
-            Bytes(all).to_string(),
             "and what else runs in it; or a lower rate, or fewer flows",
         )
     } else {
@@ -305,9 +295,8 @@ pub(crate) fn budget(case: &Case<'_>) -> Answer {
         let times = all as f64 / room.all.max(1) as f64;
         let enough = memory.map(|memory| Bytes(whole(memory as f64 * times)).to_string());
         advice.change(
-            "memory",
+            Advised::by_hand("memory", enough.unwrap_or_else(|| "more".to_owned())),
             memory.map(|memory| Bytes(memory).to_string()),
-            enough.unwrap_or_else(|| "more".to_owned()),
             "the kernel sizes tcp_mem by it; or a lower rate, or fewer flows",
         )
     };

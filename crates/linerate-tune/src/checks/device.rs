@@ -1,6 +1,8 @@
 //! The device and its offloads: N01, N02, N03, N04, N05, N06, N07, P01, P02, V01.
 
+use linerate_model::audit::Advised;
 use linerate_model::host::{Feature, Interface, Pcie};
+use linerate_model::tuning::InterfaceSetting;
 use linerate_model::units::BitRate;
 
 use super::links::missed;
@@ -14,7 +16,7 @@ pub(crate) fn receive_ring(case: &Case<'_>, interface: &Interface) -> Answer {
         Rise::Still => holds(format!("it missed nothing with {} descriptors", rings.rx)),
         Rise::Rose(more) => ring(
             interface,
-            "rx",
+            InterfaceSetting::RxRing,
             rings.rx,
             rings.rx_max,
             &format!("missed {more} packets"),
@@ -55,7 +57,7 @@ pub(crate) fn transmit_ring(case: &Case<'_>, interface: &Interface) -> Answer {
         )),
         Rise::Rose(more) => ring(
             interface,
-            "tx",
+            InterfaceSetting::TxRing,
             rings.tx,
             rings.tx_max,
             &format!("stopped its queues {more} times"),
@@ -63,7 +65,18 @@ pub(crate) fn transmit_ring(case: &Case<'_>, interface: &Interface) -> Answer {
     }
 }
 
-fn ring(interface: &Interface, side: &str, now: u32, most: u32, what: &str) -> Answer {
+fn ring(
+    interface: &Interface,
+    setting: InterfaceSetting,
+    now: u32,
+    most: u32,
+    what: &str,
+) -> Answer {
+    let side = if setting == InterfaceSetting::RxRing {
+        "rx"
+    } else {
+        "tx"
+    };
     let name = &interface.name;
     if now >= most {
         return holds(format!(
@@ -74,9 +87,12 @@ fn ring(interface: &Interface, side: &str, now: u32, most: u32, what: &str) -> A
         "{name} {what} meanwhile with a {side} ring of {now} (most: {most})"
     ))
     .change(
-        format!("ethtool -G {name} {side}"),
+        Advised::interface(
+            name.clone(),
+            setting,
+            now.saturating_mul(2).min(most).to_string(),
+        ),
         Some(now.to_string()),
-        now.saturating_mul(2).min(most).to_string(),
         "double it and measure again, up to the maximum",
     )
     .fires()
@@ -85,10 +101,11 @@ fn ring(interface: &Interface, side: &str, now: u32, most: u32, what: &str) -> A
 /// N03
 pub(crate) fn channels(case: &Case<'_>, interface: &Interface) -> Answer {
     let channels = *interface.channels.ask()?;
-    let (now, most, what) = if channels.combined_max > 0 {
-        (channels.combined, channels.combined_max, "combined")
+    let combined = channels.combined_max > 0;
+    let (now, most) = if combined {
+        (channels.combined, channels.combined_max)
     } else {
-        (channels.rx, channels.rx_max, "rx")
+        (channels.rx, channels.rx_max)
     };
     if most < 2 {
         return holds("the device has one channel");
@@ -105,14 +122,25 @@ pub(crate) fn channels(case: &Case<'_>, interface: &Interface) -> Answer {
     } else {
         "queues share CPUs, and some are on another node"
     };
+    let advised = if combined {
+        Advised::interface(
+            interface.name.clone(),
+            InterfaceSetting::Channels,
+            wanted.to_string(),
+        )
+    } else {
+        Advised::by_hand(
+            format!("ethtool -L {} rx", interface.name),
+            wanted.to_string(),
+        )
+    };
     Advice::new(format!(
         "{} has {now} channels for {cpus} local CPUs (most: {most}): {cost}",
         interface.name
     ))
     .change(
-        format!("ethtool -L {} {what}", interface.name),
+        advised,
         Some(now.to_string()),
-        wanted.to_string(),
         "one channel for each CPU of the device's node",
     )
     .fires()
@@ -150,12 +178,7 @@ pub(crate) fn coalescing(_: &Case<'_>, interface: &Interface) -> Answer {
         "an interrupt of {} waits {} µs for more packets, and the driver does not adapt: an interrupt for nearly every packet",
         interface.name, now.rx_usecs
     ))
-    .change(
-        format!("ethtool -C {} adaptive-rx", interface.name),
-        Some("off".to_owned()),
-        "on; where the driver cannot, rx-usecs 32 to 84",
-        "0 was worse than 32 where it was measured",
-    )
+    .change(Advised::by_hand(format!("ethtool -C {} adaptive-rx", interface.name), "on; where the driver cannot, rx-usecs 32 to 84"), Some("off".to_owned()), "0 was worse than 32 where it was measured")
     .fires()
 }
 
@@ -165,20 +188,24 @@ fn feature(interface: &Interface, name: &str) -> Result<Option<Feature>, String>
 
 /// N05
 pub(crate) fn offloads(_: &Case<'_>, interface: &Interface) -> Answer {
-    const WANTED: [(&str, &str); 6] = [
-        ("tx-tcp-segmentation", "tso"),
-        ("tx-generic-segmentation", "gso"),
-        ("rx-gro", "gro"),
-        ("tx-checksum-ip-generic", "tx"),
-        ("tx-checksum-ipv4", "tx"),
-        ("rx-checksum", "rx"),
+    use InterfaceSetting as S;
+    // Checksums are no setting of a plan.
+    const WANTED: [(&str, &str, Option<S>); 6] = [
+        ("tx-tcp-segmentation", "tso", Some(S::Tso)),
+        ("tx-generic-segmentation", "gso", Some(S::Gso)),
+        ("rx-gro", "gro", Some(S::Gro)),
+        ("tx-checksum-ip-generic", "tx", None),
+        ("tx-checksum-ipv4", "tx", None),
+        ("rx-checksum", "rx", None),
     ];
     let mut off = Vec::new();
-    for (name, short) in WANTED {
+    for (name, short, setting) in WANTED {
         let there = feature(interface, name)?;
         // A device has one of the two checksums.
-        if there.is_some_and(|feature| !feature.on && !feature.fixed) && !off.contains(&short) {
-            off.push(short);
+        if there.is_some_and(|feature| !feature.on && !feature.fixed)
+            && !off.contains(&(short, setting))
+        {
+            off.push((short, setting));
         }
     }
     let generic = feature(interface, "tx-checksum-ip-generic")?;
@@ -188,7 +215,7 @@ pub(crate) fn offloads(_: &Case<'_>, interface: &Interface) -> Answer {
         .flatten()
         .any(|feature| feature.on)
     {
-        off.retain(|short| *short != "tx");
+        off.retain(|(short, _)| *short != "tx");
     }
     // The kernel drops segmentation again where a device cannot gather, and the device's own besides where it cannot
     // sum (netdev_fix_features, net/core/dev.c): that is how the device is, and nothing to switch.
@@ -198,9 +225,9 @@ pub(crate) fn offloads(_: &Case<'_>, interface: &Interface) -> Answer {
     let gathers = !never("tx-scatter-gather")?;
     let sums = !(never("tx-checksum-ip-generic")? && never("tx-checksum-ipv4")?);
     let before = off.len();
-    off.retain(|short| match *short {
-        "tso" => gathers && sums,
-        "gso" => gathers,
+    off.retain(|(_, setting)| match setting {
+        Some(S::Tso) => gathers && sums,
+        Some(S::Gso) => gathers,
         _ => true,
     });
     if off.is_empty() && before > 0 {
@@ -211,18 +238,19 @@ pub(crate) fn offloads(_: &Case<'_>, interface: &Interface) -> Answer {
     if off.is_empty() {
         return holds("segmentation, merging and checksums are the device's or the stack's");
     }
+    let names: Vec<&str> = off.iter().map(|(short, _)| *short).collect();
     let mut advice = Advice::new(format!(
         "{} has {} off: every packet is cut, merged or summed one by one",
         interface.name,
-        off.join(", ")
+        names.join(", ")
     ));
-    for short in off {
-        advice = advice.change(
-            format!("ethtool -K {} {short}", interface.name),
-            Some("off".to_owned()),
-            "on",
-            "it can be switched on",
-        );
+    for (short, setting) in off {
+        let name = &interface.name;
+        let advised = match setting {
+            Some(setting) => Advised::interface(name.clone(), setting, "on"),
+            None => Advised::by_hand(format!("ethtool -K {name} {short}"), "on"),
+        };
+        advice = advice.change(advised, Some("off".to_owned()), "it can be switched on");
     }
     advice.fires()
 }
@@ -255,9 +283,8 @@ pub(crate) fn large_receive(case: &Case<'_>, interface: &Interface) -> Answer {
         interface.name
     ))
     .change(
-        format!("ethtool -K {} lro", interface.name),
+        Advised::interface(interface.name.clone(), InterfaceSetting::Lro, "off"),
         Some("on".to_owned()),
-        "off",
         "GRO merges so that it can be taken apart again",
     )
     .fires()
@@ -284,9 +311,11 @@ pub(crate) fn big_segments(case: &Case<'_>, interface: &Interface) -> Answer {
         interface.name
     ))
     .change(
-        format!("gso_max_size, gro_max_size of {}", interface.name),
+        Advised::by_hand(
+            format!("gso_max_size, gro_max_size of {}", interface.name),
+            most.to_string(),
+        ),
         Some(gso.to_string()),
-        most.to_string(),
         "BIG TCP: compare both in alternating runs; it does not always gain",
     )
     .fires()
@@ -338,9 +367,11 @@ pub(crate) fn slot(case: &Case<'_>, interface: &Interface) -> Answer {
     ))
     .severity(if short { 1 } else { 3 })
     .change(
-        format!("slot of {}", interface.name),
+        Advised::by_hand(
+            format!("slot of {}", interface.name),
+            format!("{} GT/s × {max_width}", gts(max_speed_mts)),
+        ),
         Some(format!("{} GT/s × {width}", gts(speed_mts))),
-        format!("{} GT/s × {max_width}", gts(max_speed_mts)),
         "another slot, or the card seated anew",
     )
     .fires()
@@ -391,9 +422,8 @@ pub(crate) fn iommu(case: &Case<'_>) -> Answer {
         "the IOMMU translates every packet's address, at {rate}"
     ))
     .change(
-        "kernel command line",
+        Advised::by_hand("kernel command line", "iommu=pt"),
         Some("iommu without pt".to_owned()),
-        "iommu=pt",
         "devices of the host itself pass by the translation",
     )
     .fires()
@@ -425,9 +455,8 @@ pub(crate) fn allowance(case: &Case<'_>, interface: &Interface) -> Answer {
             counted(usize::try_from(more).unwrap_or(usize::MAX), "packet")
         ))
         .change(
-            "instance type",
+            Advised::by_hand("instance type", "a larger one"),
             None,
-            "a larger one",
             "no setting of the guest raises it",
         )
         .fires(),

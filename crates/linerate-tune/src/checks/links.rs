@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::audit::Role;
+use linerate_model::audit::{Advised, Role};
 use linerate_model::host::{HostFacts, Interface};
+use linerate_model::tuning::InterfaceSetting;
 use linerate_model::units::BitRate;
 
 use crate::case::{Advice, Answer, Case, Rise, does_not_apply, holds, speed_mbps};
@@ -50,12 +51,7 @@ pub(crate) fn jumbo(case: &Case<'_>, interface: &Interface) -> Answer {
         "the MTU of {} is {mtu} at {capacity}, and the path carries {JUMBO}: six times the packets for the same bytes",
         interface.name
     ))
-    .change(
-        format!("MTU of {}", interface.name),
-        Some(mtu.to_string()),
-        JUMBO.to_string(),
-        format!("at every station of the path{first}"),
-    )
+    .change(Advised::interface(interface.name.clone(), InterfaceSetting::Mtu, JUMBO.to_string()), Some(mtu.to_string()), format!("at every station of the path{first}"))
     .fires()
 }
 
@@ -89,12 +85,7 @@ pub(crate) fn probe(case: &Case<'_>, interface: &Interface) -> Answer {
         "the MTU of {} is {mtu} and the path carries {path}: larger packets vanish or come back as errors",
         interface.name
     ))
-    .change(
-        format!("MTU of {}, or of the path's stations", interface.name),
-        Some(mtu.to_string()),
-        path.to_string(),
-        "one size from end to end",
-    )
+    .change(Advised::by_hand(format!("MTU of {}, or of the path's stations", interface.name), path.to_string()), Some(mtu.to_string()), "one size from end to end")
     .fires()
 }
 
@@ -125,9 +116,8 @@ pub(crate) fn below_carries(case: &Case<'_>, interface: &Interface) -> Answer {
                 one.name, interface.name
             ))
             .change(
-                format!("state of {}", one.name),
+                Advised::by_hand(format!("state of {}", one.name), "up"),
                 Some("down".to_owned()),
-                "up",
                 format!("before {}", interface.name),
             )
             .fires();
@@ -138,9 +128,8 @@ pub(crate) fn below_carries(case: &Case<'_>, interface: &Interface) -> Answer {
                 interface.name, one.name
             ))
             .change(
-                format!("MTU of {}", one.name),
+                Advised::interface(one.name.clone(), InterfaceSetting::Mtu, mtu.to_string()),
                 Some(theirs.to_string()),
-                mtu.to_string(),
                 format!("before {}", interface.name),
             )
             .fires();
@@ -192,9 +181,8 @@ pub(crate) fn vlan_offloads(case: &Case<'_>, interface: &Interface) -> Answer {
         interface.name
     ))
     .change(
-        format!("ethtool -K {} txvlan", parent.name),
+        Advised::by_hand(format!("ethtool -K {} txvlan", parent.name), "on"),
         None,
-        "on",
         "the VLAN inherits what its parent can do with tags",
     )
     .fires()
@@ -230,9 +218,11 @@ pub(crate) fn speed(case: &Case<'_>, interface: &Interface) -> Answer {
             interface.name
         ))
         .change(
-            format!("autonegotiation of {}", interface.name),
+            Advised::by_hand(
+                format!("autonegotiation of {}", interface.name),
+                "on, at both ends",
+            ),
             None,
-            "on, at both ends",
             "half duplex is what one end takes when the other does not negotiate",
         )
         .fires();
@@ -254,9 +244,8 @@ pub(crate) fn speed(case: &Case<'_>, interface: &Interface) -> Answer {
             interface.name
         ))
         .change(
-            format!("speed of {}", interface.name),
+            Advised::by_hand(format!("speed of {}", interface.name), rate.to_string()),
             Some(format!("{speed} Mbit/s")),
-            rate.to_string(),
             "another card at both ends, or a task that the link can carry",
         )
         .fires();
@@ -266,9 +255,11 @@ pub(crate) fn speed(case: &Case<'_>, interface: &Interface) -> Answer {
         interface.name
     ))
     .change(
-        format!("speed of {}", interface.name),
+        Advised::by_hand(
+            format!("speed of {}", interface.name),
+            format!("{best} Mbit/s"),
+        ),
         Some(format!("{speed} Mbit/s")),
-        format!("{best} Mbit/s"),
         "cable, optic, or a speed that was fixed at one end",
     )
     .fires()
@@ -300,7 +291,7 @@ pub(crate) fn uncorrectable(case: &Case<'_>, interface: &Interface) -> Answer {
         Rise::Rose(more) => Advice::new(format!(
             "{name} had {more} blocks meanwhile that forward error correction could not mend: packets are lost on the cable"
         ))
-        .change(format!("optic and cable of {name}"), None, "clean or replace", "the counter rises")
+        .change(Advised::by_hand(format!("optic and cable of {name}"), "clean or replace"), None, "the counter rises")
         .fires(),
     }
 }
@@ -323,9 +314,8 @@ pub(crate) fn carrier(case: &Case<'_>, interface: &Interface) -> Answer {
             "the carrier of {name} came or went {more} times meanwhile"
         ))
         .change(
-            format!("cable, optic and port of {name}"),
+            Advised::by_hand(format!("cable, optic and port of {name}"), "investigate"),
             None,
-            "investigate",
             "the link flaps",
         )
         .fires(),
@@ -347,12 +337,7 @@ pub(crate) fn pause(case: &Case<'_>, interface: &Interface) -> Answer {
             Rise::Rose(more) => Advice::new(format!(
                 "{name} sent {more} pause frames meanwhile: this host does not take packets in time, and the switch holds all that comes behind"
             ))
-            .change(
-                format!("receiving side of {name}: rings, interrupts, CPUs"),
-                None,
-                "N01, C01, C02",
-                "pause frames hide where packets would be lost",
-            )
+            .change(Advised::by_hand(format!("receiving side of {name}: rings, interrupts, CPUs"), "N01, C01, C02"), None, "pause frames hide where packets would be lost")
             .fires(),
         };
     }
@@ -362,9 +347,8 @@ pub(crate) fn pause(case: &Case<'_>, interface: &Interface) -> Answer {
             "{name} missed {more} packets meanwhile, and pause frames are off"
         ))
         .change(
-            format!("ethtool -A {name} tx"),
+            Advised::by_hand(format!("ethtool -A {name} tx"), "on, or larger rings"),
             Some("off".to_owned()),
-            "on, or larger rings",
             "a question of policy: a pause holds back other traffic of the port",
         )
         .fires(),
@@ -398,9 +382,11 @@ pub(crate) fn bond_hash(case: &Case<'_>, interface: &Interface) -> Answer {
         interface.name
     ))
     .change(
-        format!("xmit_hash_policy of {}", interface.name),
+        Advised::by_hand(
+            format!("xmit_hash_policy of {}", interface.name),
+            "layer3+4",
+        ),
         Some("layer2".to_owned()),
-        "layer3+4",
         "ports tell flows apart",
     )
     .fires()

@@ -9,7 +9,7 @@ mod processors;
 mod qdiscs;
 mod tcp;
 
-use linerate_model::audit::{Outcome, Risk, Verdict, check_of};
+use linerate_model::audit::{Outcome, Risk, Verdict};
 use linerate_model::host::Interface;
 
 use crate::case::{Answer, Case, Place, does_not_apply};
@@ -202,10 +202,4 @@ impl Check {
             source: self.source.to_owned(),
         }
     }
-}
-
-/// The check that judges a setting, by the name that remedies of findings have.
-pub fn of_setting(setting: &str) -> Option<&'static Check> {
-    let id = check_of(setting)?;
-    CHECKS.iter().find(|check| check.id == id)
 }

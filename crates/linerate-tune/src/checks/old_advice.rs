@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::audit::Outcome;
+use linerate_model::audit::{Advised, Outcome};
 use linerate_model::host::{Effect, Owner, Setting};
 use linerate_model::units::Bytes;
 
@@ -76,9 +76,9 @@ impl Found {
         format!("{one} sets {name} = {}{runs}", self.value)
     }
 
-    fn fires(self, key: &str, cost: &str, value: impl Into<String>, why: &str) -> Answer {
+    fn fires(self, key: &str, cost: &str, advised: Advised, why: &str) -> Answer {
         Advice::new(format!("{}: {cost}", self.says(key)))
-            .change(key, self.running.clone(), value, why)
+            .change(advised, self.running.clone(), why)
             .set_by(self.places)
             .fires()
     }
@@ -101,7 +101,12 @@ pub(crate) fn switched_off(case: &Case<'_>) -> Answers {
         ),
     ];
     let judge = |(key, cost): (&str, &str)| match wrong(case, key, |value| value == "0")? {
-        Some(found) => found.fires(key, cost, "1", "the kernel's default; remove the line"),
+        Some(found) => found.fires(
+            key,
+            cost,
+            Advised::sysctl(key, "1"),
+            "the kernel's default; remove the line",
+        ),
         None => holds(format!("{} is on", key.rsplit('.').next().unwrap_or(key))),
     };
     KEYS.map(|(key, cost)| (Some(key.to_owned()), judge((key, cost))))
@@ -154,31 +159,27 @@ pub(crate) fn dead_keys(case: &Case<'_>) -> Answers {
         let dead = DEAD
             .iter()
             .find(|dead| dead.key == line.key && kernel.is_none_or(|kernel| kernel >= dead.since));
-        let (what, value) = if let Some(dead) = dead {
-            (dead.what, "remove")
+        let remove = || Advised::by_hand(line.key.clone(), "remove");
+        let (what, advised) = if let Some(dead) = dead {
+            (dead.what, remove())
         } else if line.key == super::tcp::CONTROL && line.value == "htcp" {
             (
                 "dated: it was advised for faults that cubic had before Linux 2.6.33; compare it with cubic in alternating runs, never assume",
-                "remove",
+                remove(),
             )
         } else if line.key == "net.core.optmem_max"
             && line.value.parse::<u64>().is_ok_and(|bytes| bytes > 4 << 20)
         {
             (
                 "harmful: every socket may hold so much for options and notices; 1 MiB is enough for zero-copy at 100 Gbit/s",
-                "1048576",
+                Advised::sysctl(line.key.clone(), "1048576"),
             )
         } else {
             continue;
         };
         let answer = Advice::new(format!("{} = {}: {what}", line.key, line.value))
             .set_by([place(line)])
-            .change(
-                line.key.clone(),
-                Some(line.value.clone()),
-                value,
-                "nothing is lost by it",
-            )
+            .change(advised, Some(line.value.clone()), "nothing is lost by it")
             .fires();
         answers.push((Some(line.place()), answer));
     }
@@ -221,7 +222,7 @@ pub(crate) fn tcp_mem(case: &Case<'_>) -> Answer {
             last.value
         ))
         .set_by(lines.iter().map(|line| place(line)))
-        .change(KEY, running.ok(), "remove", "the kernel's own value, by the memory there is")
+        .change(Advised::by_hand(KEY, "remove"), running.ok(), "the kernel's own value, by the memory there is")
         .fires();
     }
     case.facts.settings.ask()?;
@@ -231,7 +232,7 @@ pub(crate) fn tcp_mem(case: &Case<'_>) -> Answer {
             "tcp_mem[2] is {bytes}, more than the {} of memory: nothing holds sockets back before memory ends",
             Bytes(memory)
         ))
-        .change(KEY, Some(value), "the kernel's own, after the next boot", "its unit is pages")
+        .change(Advised::by_hand(KEY, "the kernel's own, after the next boot"), Some(value), "its unit is pages")
         .fires(),
         (_, None) => Err(case.facts.system.memory_bytes.why().to_owned()),
         _ => holds("tcp_mem is the kernel's own"),
@@ -261,15 +262,15 @@ pub(crate) fn defaults_raised(case: &Case<'_>) -> Answers {
         } else {
             "harmful: every UDP socket gets it, and holds as much of old packets"
         };
-        let default = match key {
-            "net.ipv4.tcp_rmem" => "131072 as the second of the three",
-            "net.ipv4.tcp_wmem" => "16384 as the second of the three",
-            _ => "212992",
+        let advised = match key {
+            "net.ipv4.tcp_rmem" => Advised::by_hand(key, "131072 as the second of the three"),
+            "net.ipv4.tcp_wmem" => Advised::by_hand(key, "16384 as the second of the three"),
+            _ => Advised::sysctl(key, "212992"),
         };
         found.fires(
             key,
             cost,
-            default,
+            advised,
             "the kernel's default; autotuning starts from there",
         )
     };
@@ -311,7 +312,7 @@ pub(crate) fn backlog(case: &Case<'_>) -> Answer {
     found.fires(
         KEY,
         &format!("dead on most hosts: only RPS, loopback, veth and drivers without NAPI use it, and {seen}"),
-        "1000",
+        Advised::sysctl(KEY, "1000"),
         "the kernel's default",
     )
 }
@@ -394,7 +395,7 @@ pub(crate) fn below_default(case: &Case<'_>) -> Answers {
         let answer = found.fires(
             one.key,
             &format!("it lowers the kernel's own {}{whose}", Bytes(default)),
-            "remove, or more than the kernel's default",
+            Advised::by_hand(one.key, "remove, or more than the kernel's default"),
             "the kernel's default has grown past it",
         )?;
         Ok(answer)

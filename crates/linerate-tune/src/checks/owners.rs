@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::host::{Effect, Owner, Setting};
+use linerate_model::audit::Advised;
+use linerate_model::host::{CpuSet, Effect, Owner, Setting};
 
 use super::old_advice::{Answers, fired, keys_in_files};
 use crate::case::{Advice, Case, holds};
@@ -64,9 +65,8 @@ pub(crate) fn owners(case: &Case<'_>) -> Answers {
         ))
         .set_by(own.iter().map(|line| line.place()))
         .change(
-            *key,
+            Advised::by_hand(*key, "one owner"),
             case.text(key).ok(),
-            "one owner",
             "remove it from the others",
         )
         .fires();
@@ -82,6 +82,20 @@ pub(crate) fn owners(case: &Case<'_>) -> Answers {
         ));
     }
     answers
+}
+
+/// What to do about a line that does not run. A plan sets numbers, lists of them, and what other checks advise as well;
+/// another name, such as a congestion control that this host may not have, is for whoever wrote the line.
+fn advised(line: &Setting) -> Advised {
+    let value = &line.value;
+    let settable = ["cubic", "fq"].contains(&value.as_str())
+        || value.split(' ').all(|word| word.parse::<u64>().is_ok())
+        || !value.is_empty() && value.parse::<CpuSet>().is_ok();
+    if settable {
+        Advised::sysctl(line.key.clone(), value.clone())
+    } else {
+        Advised::by_hand(line.key.clone(), value.clone())
+    }
 }
 
 /// H08
@@ -115,12 +129,7 @@ pub(crate) fn drift(case: &Case<'_>) -> Answers {
                     line.value
                 ))
                 .set_by([line.place()])
-                .change(
-                    key,
-                    Some(running),
-                    line.value.clone(),
-                    "what the file says, or a file that says what runs",
-                )
+                .change(advised(line), Some(running), "what the file says, or a file that says what runs")
                 .fires(),
             )),
             Err(why) => unread.push((key, why)),

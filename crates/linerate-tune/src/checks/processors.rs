@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::audit::Advised;
 use linerate_model::host::{CpuSet, Interface, Interrupt, QueueSide, is_ban};
+use linerate_model::tuning::InterfaceSetting;
 use linerate_model::units::grouped;
 
 use crate::case::{Advice, Answer, Case, Rise, does_not_apply, holds};
@@ -69,9 +71,11 @@ pub(crate) fn affinity(case: &Case<'_>, interface: &Interface) -> Answer {
         where_it_goes(first)?
     ))
     .change(
-        format!("smp_affinity_list of {}'s interrupts", interface.name),
+        Advised::by_hand(
+            format!("smp_affinity_list of {}'s interrupts", interface.name),
+            local.to_string(),
+        ),
         Some(where_it_goes(first)?.to_string()),
-        local.to_string(),
         format!("the CPUs of node {node}: memory and card are near"),
     )
     .fires()
@@ -100,9 +104,11 @@ pub(crate) fn spread(case: &Case<'_>, interface: &Interface) -> Answer {
             names.iter().take(4).copied().collect::<Vec<_>>().join(", ")
         ))
         .change(
-            format!("smp_affinity_list of {}'s interrupts", interface.name),
+            Advised::by_hand(
+                format!("smp_affinity_list of {}'s interrupts", interface.name),
+                format!("one each of {local}"),
+            ),
             Some(cpu.to_string()),
-            format!("one each of {local}"),
             "one core for a queue",
         )
         .fires(),
@@ -146,9 +152,11 @@ pub(crate) fn balancer(case: &Case<'_>) -> Answer {
     ))
     .set_by(pinnings.iter().map(|pinning| pinning.place.clone()))
     .change(
-        "IRQBALANCE_ARGS",
+        Advised::by_hand(
+            "IRQBALANCE_ARGS",
+            "--policyscript with ban=true for the interface's interrupts",
+        ),
         None,
-        "--policyscript with ban=true for the interface's interrupts",
         "one owner for each interrupt",
     )
     .fires()
@@ -178,9 +186,8 @@ pub(crate) fn steering(case: &Case<'_>, interface: &Interface) -> Answer {
     let change = |now: &str, value: String, why: &str, sentence: String| {
         Advice::new(sentence)
             .change(
-                format!("rps_cpus of {}", interface.name),
+                Advised::interface(interface.name.clone(), InterfaceSetting::RpsCpus, value),
                 Some(now.to_owned()),
-                value,
                 why,
             )
             .fires()
@@ -232,9 +239,11 @@ pub(crate) fn governor(case: &Case<'_>) -> Answer {
         first.name
     ))
     .change(
-        format!("scaling_governor of CPUs {}", first.cpus),
+        Advised::Governor {
+            cpus: first.cpus.clone(),
+            name: "performance",
+        },
         Some(first.name.clone()),
-        "performance",
         "no time lost to speeding up",
     )
     .fires()
@@ -256,9 +265,8 @@ pub(crate) fn squeeze(case: &Case<'_>) -> Answer {
     for key in ["net.core.netdev_budget", "net.core.netdev_budget_usecs"] {
         let now = case.number(key)?;
         advice = advice.change(
-            key,
+            Advised::sysctl(key, now.saturating_mul(2).to_string()),
             Some(now.to_string()),
-            now.saturating_mul(2).to_string(),
             "double it and measure again; it costs latency for other work",
         );
     }
@@ -285,9 +293,11 @@ pub(crate) fn spreading_table(case: &Case<'_>, interface: &Interface) -> Answer 
     let change = |sentence: String| {
         Advice::new(sentence)
             .change(
-                format!("ethtool -X {} equal", interface.name),
+                Advised::by_hand(
+                    format!("ethtool -X {} equal", interface.name),
+                    rows.to_string(),
+                ),
                 None,
-                rows.to_string(),
                 "each queue the same share of flows",
             )
             .fires()

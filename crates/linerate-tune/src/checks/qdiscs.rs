@@ -1,7 +1,8 @@
 //! Queueing disciplines: Q01, Q02, Q05, Q06, N09.
 
-use linerate_model::audit::{Risk, Role};
+use linerate_model::audit::{Advised, Risk, Role};
 use linerate_model::host::{Interface, Qdisc};
+use linerate_model::tuning::InterfaceSetting;
 use linerate_model::units::BitRate;
 
 use super::tcp::CONTROL;
@@ -78,26 +79,16 @@ pub(crate) fn pacing(case: &Case<'_>, interface: &Interface) -> Answer {
     ))
     .severity(if bbr { 3 } else { 2 })
     .risk(Risk::QueueReset)
-    .change(
-        if several {
-            format!("qdisc of each queue of {name}, under mq")
+    .change(if several {
+            Advised::EachQueue { interface: name.to_owned(), kind: "fq" }
         } else {
-            format!("qdisc of {name}")
-        },
-        Some(first.kind.clone()),
-        "fq",
-        if several {
+            Advised::interface(name, InterfaceSetting::Qdisc, "fq")
+        }, Some(first.kind.clone()), if several {
             "fq on mq's leaves; `tc qdisc replace dev … root fq` would make one queue of all"
         } else {
             "it paces each flow (SO_MAX_PACING_RATE, TCP's own pacing)"
-        },
-    )
-    .change(
-        "net.core.default_qdisc",
-        case.text("net.core.default_qdisc").ok(),
-        "fq",
-        "what queues get that are made from now on",
-    )
+        })
+    .change(Advised::sysctl("net.core.default_qdisc", "fq"), case.text("net.core.default_qdisc").ok(), "what queues get that are made from now on")
     .fires()
 }
 
@@ -126,9 +117,11 @@ pub(crate) fn multiqueue(case: &Case<'_>, interface: &Interface) -> Answer {
         interface.name, root.kind
     ))
     .change(
-        format!("qdisc of {}", interface.name),
+        Advised::by_hand(
+            format!("qdisc of {}", interface.name),
+            "mq with fq on each leaf",
+        ),
         Some(root.kind.clone()),
-        "mq with fq on each leaf",
         "a queue and a lock for each channel",
     )
     .fires()
@@ -166,12 +159,7 @@ pub(crate) fn bucket(case: &Case<'_>, interface: &Interface) -> Answer {
         "tbf on {} has a rate of {rate}, no less than {than}: it limits nothing. tc's `mbps` are megabytes a second, `mbit` are bits",
         interface.name
     ))
-    .change(
-        format!("tbf {} of {}", qdisc.handle, interface.name),
-        Some(rate.to_string()),
-        BitRate(rate.0 / 8).to_string(),
-        "an eighth: bits instead of bytes",
-    )
+    .change(Advised::by_hand(format!("tbf {} of {}", qdisc.handle, interface.name), BitRate(rate.0 / 8).to_string()), Some(rate.to_string()), "an eighth: bits instead of bytes")
     .fires()
 }
 
@@ -194,9 +182,11 @@ pub(crate) fn drops(case: &Case<'_>, interface: &Interface) -> Answer {
                 .map_or_else(String::new, |leaf| leaf.kind.clone());
             Advice::new(format!("{kind} on {name} dropped {more} packets meanwhile"))
                 .change(
-                    format!("{kind} of {name}: limit, flow_limit"),
+                    Advised::by_hand(
+                        format!("{kind} of {name}: limit, flow_limit"),
+                        "twice of what it is",
+                    ),
                     None,
-                    "twice of what it is",
                     "then measure again: drops at the own host are loss like any other",
                 )
                 .fires()
@@ -220,9 +210,12 @@ pub(crate) fn length(case: &Case<'_>, interface: &Interface) -> Answer {
     }
     let advice = |sentence: String, why: &str| {
         Advice::new(sentence).change(
-            format!("txqueuelen of {}", interface.name),
+            Advised::interface(
+                interface.name.clone(),
+                InterfaceSetting::Txqueuelen,
+                DEFAULT.to_string(),
+            ),
             Some(length.to_string()),
-            DEFAULT.to_string(),
             why,
         )
     };

@@ -1,6 +1,6 @@
 //! What TCP does: T04, T05, T07, T09, T10, T12.
 
-use linerate_model::audit::Role;
+use linerate_model::audit::{Advised, Role};
 use linerate_model::host::Interface;
 use linerate_model::units::Nanos;
 
@@ -16,7 +16,11 @@ pub(crate) fn must_be_on(case: &Case<'_>, key: &str, cost: &str) -> Answer {
         return holds(format!("{name} is {value}"));
     }
     Advice::new(format!("{name} is 0: {cost}"))
-        .change(key, Some("0".to_owned()), "1", "the kernel's default")
+        .change(
+            Advised::sysctl(key, "1"),
+            Some("0".to_owned()),
+            "the kernel's default",
+        )
         .set_by(case.set_by(key))
         .fires()
 }
@@ -59,9 +63,8 @@ pub(crate) fn control(case: &Case<'_>) -> Answer {
         "the congestion control is {name}, which nobody develops for this any more{about}"
     ))
     .change(
-        CONTROL,
+        Advised::sysctl(CONTROL, "cubic"),
         Some(name),
-        "cubic",
         format!("the default that kernels are tested with{also}"),
     )
     .set_by(case.set_by(CONTROL))
@@ -81,9 +84,8 @@ pub(crate) fn probing(case: &Case<'_>) -> Answer {
     let fires = |sentence: String| {
         Advice::new(sentence)
             .change(
-                KEY,
+                Advised::sysctl(KEY, "1"),
                 Some(value.to_string()),
-                "1",
                 "search for a smaller packet only after a black hole was met (RFC 4821)",
             )
             .set_by(case.set_by(KEY))
@@ -118,7 +120,7 @@ pub(crate) fn metrics(case: &Case<'_>) -> Answer {
     Advice::new(
         "tcp_no_metrics_save is 0: a test begins with the slow-start threshold that the test before it left",
     )
-    .change(KEY, Some("0".to_owned()), "1", "each test stands for itself")
+    .change(Advised::sysctl(KEY, "1"), Some("0".to_owned()), "each test stands for itself")
     .fires()
 }
 
@@ -134,11 +136,6 @@ pub(crate) fn after_idle(case: &Case<'_>) -> Answer {
     Advice::new(
         "tcp_slow_start_after_idle is 1: a connection that paused begins from its first window again",
     )
-    .change(
-        KEY,
-        Some("1".to_owned()),
-        "0",
-        "together with fq, which spreads the burst that follows a pause",
-    )
+    .change(Advised::sysctl(KEY, "0"), Some("1".to_owned()), "together with fq, which spreads the burst that follows a pause")
     .fires()
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use linerate_model::audit::{Outcome, Target, Verdict};
 use linerate_model::host::HostFacts;
-use linerate_tune::checks::{CHECKS, of_setting};
+use linerate_model::remedy::{BufferSizes, Fix};
+use linerate_model::units::Bytes;
+use linerate_tune::checks::CHECKS;
 use serde_json::{Map, Value, json};
 
 use crate::hosts::{document, folder};
@@ -98,8 +100,10 @@ fn fault(case: &Case, verdicts: &[Verdict]) -> Option<String> {
         return Some(format!("severity {severity}"));
     }
     for (setting, value) in &case.expect.changes {
-        let change = changes.iter().find(|change| change.setting == *setting);
-        if change.is_none_or(|change| change.value != *value) {
+        let change = changes
+            .iter()
+            .find(|change| change.advised.setting() == *setting);
+        if change.is_none_or(|change| change.advised.value() != *value) {
             return Some(format!("{setting} is not {value}: {changes:?}"));
         }
     }
@@ -169,14 +173,24 @@ fn names_are_unique_and_in_order_of_their_families() {
 }
 
 #[test]
-fn remedies_of_findings_name_their_check() {
-    for (setting, id) in [
-        ("net.ipv4.tcp_rmem", "T01"),
-        ("net.ipv4.tcp_wmem", "T02"),
-        ("net.core.rmem_max", "T03"),
-        ("-P", "T06"),
+fn the_checks_that_remedies_name_are_there() {
+    let sizes = BufferSizes {
+        first: None,
+        most: 1 << 20,
+    };
+    for (fix, reads) in [
+        (Fix::ReceiveBuffer(sizes), "net.ipv4.tcp_rmem"),
+        (Fix::SendBuffer(sizes), "net.ipv4.tcp_wmem"),
+        (Fix::ReceiveBufferLimit(Bytes(1 << 20)), "net.core.rmem_max"),
+        (Fix::Streams(4), "greatest window"),
+        (Fix::MtuProbing, "net.ipv4.tcp_mtu_probing"),
     ] {
-        assert_eq!(of_setting(setting).map(|check| check.id), Some(id));
+        let id = fix.check();
+        let check = CHECKS.iter().find(|check| Some(check.id) == id);
+        assert!(
+            check.is_some_and(|check| check.reads.contains(reads)),
+            "{id:?}"
+        );
     }
-    assert!(of_setting("--fq-rate").is_none());
+    assert_eq!(Fix::Window(None).check(), None);
 }

@@ -110,7 +110,9 @@ fn remedied(scenario: &Scenario, file: &Path, printer: &Printer) -> Result<Scena
     };
     printer.tell(&format!(
         "Remedy for {}: {} = {} (on the lab's {host}){expected}",
-        promise.finding, remedy.setting, remedy.value
+        promise.finding,
+        remedy.fix.setting(),
+        remedy.fix.value()
     ));
     Ok(change.applied(scenario))
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use linerate_model::column::Column;
 use linerate_model::record::RunRecord;
 
 use crate::harness::{
@@ -148,7 +149,7 @@ fn the_cadence_holds_on_a_path_that_stalls_for_two_seconds() {
             client.wait(LONG).expect(0);
             let record = record(&file);
             let sender = &record.client.as_ref().unwrap().streams[0];
-            let acked = sender.samples.column("bytes_acked").unwrap();
+            let acked = sender.samples.column(Column::bytes_acked).unwrap();
             let at = sender.samples.at_ns();
             let still = longest_stall(at, acked);
             assert!(still > 1.5e9, "it stalled for {still} ns only");

@@ -1,5 +1,6 @@
 //! Where iperf3's figures mislead, these are right (docs/iperf3.md).
 
+use linerate_model::column::Column;
 use linerate_model::fixture::{Traffic, against_stock};
 use linerate_model::plan::{Direction, End, Plan};
 use linerate_model::progress::{Event, Interval, StreamInterval};
@@ -157,7 +158,7 @@ fn round_trip_times_leave_the_omitted_part_out() {
         .iter()
         .map(|at| if *at < begin { 900_000 } else { 40_000 })
         .collect();
-    stream.samples.insert("rtt_us", rtt).unwrap();
+    stream.samples.insert(Column::rtt_us, rtt).unwrap();
     let sender = document(&record)["end"]["streams"][0]["sender"].clone();
     assert_eq!(
         (&sender["max_rtt"], &sender["mean_rtt"]),

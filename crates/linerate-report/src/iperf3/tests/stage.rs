@@ -1,5 +1,6 @@
 //! A made-up run as this end lived through it: its events, then its record.
 
+use linerate_model::column::Column;
 use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, Direction, End, Plan, Protocol};
 use linerate_model::progress::{
@@ -100,12 +101,12 @@ fn opened(place: usize, stream: &StreamRecord) -> StreamOpened {
 }
 
 /// What had moved `at` ns after the start.
-fn moved_until(end: &EndRecord, stream: &StreamRecord, column: &str, at: u64) -> u64 {
+fn moved_until(end: &EndRecord, stream: &StreamRecord, column: Column, at: u64) -> u64 {
     let instant = end.start_ns.0 + at;
     match column {
-        "app_bytes" if at == 0 => 0,
-        "app_bytes" if instant >= end.end_ns.0 => stream.app_bytes,
-        "app_bytes" if stream.omit_until_ns == Some(Nanos(instant)) => stream.omitted_bytes,
+        Column::app_bytes if at == 0 => 0,
+        Column::app_bytes if instant >= end.end_ns.0 => stream.app_bytes,
+        Column::app_bytes if stream.omit_until_ns == Some(Nanos(instant)) => stream.omitted_bytes,
         _ => {
             let row = stream
                 .samples
@@ -126,7 +127,7 @@ fn interval(record: &RunRecord, end: &EndRecord, from: u64, to: u64) -> Interval
     let streams = end.streams.iter().map(|stream| {
         let grown =
             |column| moved_until(end, stream, column, to) - moved_until(end, stream, column, from);
-        let bytes = grown("app_bytes");
+        let bytes = grown(Column::app_bytes);
         let gauge = |column| moved_until(end, stream, column, to);
         let tcp = record.plan.protocol == Protocol::Tcp && stream.sends;
         StreamInterval {
@@ -138,13 +139,13 @@ fn interval(record: &RunRecord, end: &EndRecord, from: u64, to: u64) -> Interval
             to_ns: Nanos(to + u64::from(stream.id)),
             bytes,
             tcp: tcp.then(|| TcpInterval {
-                retransmits: grown("total_retrans_packets"),
-                snd_cwnd_bytes: gauge("snd_cwnd_packets") * gauge("snd_mss_bytes"),
-                snd_wnd_bytes: Some(gauge("snd_wnd_bytes")),
-                rtt_us: gauge("rtt_us"),
-                rttvar_us: gauge("rttvar_us"),
-                pmtu_bytes: gauge("pmtu_bytes"),
-                reord_seen: Some(gauge("reord_seen")),
+                retransmits: grown(Column::total_retrans_packets),
+                snd_cwnd_bytes: gauge(Column::snd_cwnd_packets) * gauge(Column::snd_mss_bytes),
+                snd_wnd_bytes: Some(gauge(Column::snd_wnd_bytes)),
+                rtt_us: gauge(Column::rtt_us),
+                rttvar_us: gauge(Column::rttvar_us),
+                pmtu_bytes: gauge(Column::pmtu_bytes),
+                reord_seen: Some(gauge(Column::reord_seen)),
             }),
             udp: (record.plan.protocol == Protocol::Udp).then(|| UdpInterval {
                 packets: bytes / record.plan.block_bytes.count(),
