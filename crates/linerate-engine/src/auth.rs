@@ -77,6 +77,16 @@ fn pem(text: &str, labels: &[&str]) -> Result<(String, Vec<u8>), EngineError> {
     )))
 }
 
+impl Credentials {
+    /// Whether a token can be made of them.
+    ///
+    /// # Errors
+    /// A key that is none; a user or a password that no server could read.
+    pub fn check(&self) -> Result<(), EngineError> {
+        token(self, Nanos::ZERO).map(drop)
+    }
+}
+
 /// The token for a test that begins now.
 pub(crate) fn token(credentials: &Credentials, now: Nanos) -> Result<String, EngineError> {
     let (_, der) = pem(&credentials.public_key_pem, &["PUBLIC KEY"])?;

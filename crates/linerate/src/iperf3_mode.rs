@@ -23,7 +23,7 @@ use linerate_report::iperf3::{Iperf3Settings, Json, Text};
 
 use crate::action::Failure;
 use crate::input;
-use crate::iperf3_arguments::{self, Iperf3Action, Iperf3Client, Iperf3Common};
+use crate::iperf3_arguments::{self, CLIENT_KEYS, Iperf3Action, Iperf3Client, Iperf3Common};
 use crate::printer::Printer;
 use crate::signals;
 
@@ -77,11 +77,6 @@ fn warn(common: &Iperf3Common, printer: &Printer) {
     }
 }
 
-fn fail(printer: &Printer, text: &str) -> Failure {
-    printer.tell(&format!("iperf3: error - {text}"));
-    Failure::Said
-}
-
 /// Before there is an output.
 fn refuse(printer: &Printer, wrong: &Wrong) -> Failure {
     printer.tell(&wrong.lines().join("\n"));
@@ -109,32 +104,27 @@ fn padding(common: &Iperf3Common) -> Padding {
     }
 }
 
-fn read(path: &Path, what: &str, printer: &Printer) -> Result<String, Failure> {
-    input::string(path, input::WRITTEN).map_err(|error| {
-        fail(
-            printer,
-            &format!("cannot read {what} {}: {error}", path.display()),
-        )
-    })
+fn read(path: &Path, what: &str) -> Result<String, String> {
+    input::string(path, input::WRITTEN)
+        .map_err(|error| format!("cannot read {what} {}: {error}", path.display()))
 }
 
-fn credentials(request: &Iperf3Client, printer: &Printer) -> Result<Option<Credentials>, Failure> {
+/// What a server is told of the user; the error is why there is none.
+fn credentials(request: &Iperf3Client) -> Result<Option<Credentials>, String> {
     let (Some(user), Some(key)) = (&request.username, &request.rsa_public_key_path) else {
         return Ok(None);
     };
-    let password = std::env::var("IPERF3_PASSWORD").map_err(|_| {
-        fail(
-            printer,
-            "a password is needed for --username; put it in the environment as IPERF3_PASSWORD",
-        )
-    })?;
-    let public_key_pem = read(key, "the public key", printer)?;
-    Ok(Some(Credentials {
+    let password = std::env::var("IPERF3_PASSWORD").map_err(
+        |_| "a password is needed for --username; put it in the environment as IPERF3_PASSWORD",
+    )?;
+    let credentials = Credentials {
         user: user.clone(),
         password,
-        public_key_pem,
+        public_key_pem: read(key, "the public key")?,
         padding: padding(&request.common),
-    }))
+    };
+    credentials.check().map_err(|error| error.to_string())?;
+    Ok(Some(credentials))
 }
 
 fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> {
@@ -142,8 +132,12 @@ fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> 
     warn(common, printer);
     let stop = signals::take(&[&STOPS])?.remove(0);
     let output = Output::open(common).map_err(|wrong| refuse(printer, &wrong))?;
+    let credentials = credentials(request).map_err(|reason| {
+        printer.tell(&iperf3_arguments::refusal(CLIENT_KEYS, &reason));
+        Failure::Said
+    })?;
     let options = ClientOptions {
-        credentials: credentials(request, printer)?,
+        credentials,
         want_server_output: request.get_server_output,
         wide_counters: request.udp_counters_64bit,
         file: common.file.clone(),

@@ -142,6 +142,8 @@ pub struct ServerOptions {
     pub receive_timeout: Option<Nanos>,
     /// TCP: send this file's content, or write what is received into it (`-F`). One test runs at a time then.
     pub file: Option<PathBuf>,
+    /// A server of one test that no client visits for this long ends; absent = it waits as long as it takes.
+    pub one_off_patience: Option<Nanos>,
     /// Probes of an idle control connection (`--cntl-ka`); absent = a peer that is gone is noticed within 20 s.
     pub control_keepalive: Option<Keepalive>,
     /// Refuse a test whose socket buffers (`-w`) or CPU (`-A`) the kernel does not grant, as iperf3 does.
@@ -176,6 +178,7 @@ impl Default for ServerOptions {
             send_timeout: None,
             receive_timeout: None,
             file: None,
+            one_off_patience: None,
             control_keepalive: None,
             strict: false,
         }
@@ -400,9 +403,19 @@ impl Server {
             source,
         };
         let mut pending: Vec<Pending> = Vec::new();
+        let patience = self.shared.options.one_off_patience;
+        let idle_until = patience
+            .filter(|_| self.shared.options.one_off)
+            .map(|patience| clock::monotonic().plus(patience));
         loop {
-            let (done, finish_now, stop_now) =
-                self.turn(&mut pending, finish, stop).map_err(fail)?;
+            // Only while nobody came.
+            let idle_until = idle_until.filter(|_| self.shared.sessions().counted == 0);
+            let (done, finish_now, stop_now) = self
+                .turn(&mut pending, idle_until, finish, stop)
+                .map_err(fail)?;
+            if idle_until.is_some_and(|until| clock::monotonic() >= until) {
+                return Ok(());
+            }
             if stop_now {
                 self.wind_down(Nanos::ZERO, stop);
                 return Ok(());
@@ -422,6 +435,7 @@ impl Server {
     fn turn(
         &self,
         pending: &mut Vec<Pending>,
+        idle_until: Option<Nanos>,
         finish: BorrowedFd<'_>,
         stop: BorrowedFd<'_>,
     ) -> io::Result<(bool, bool, bool)> {
@@ -441,7 +455,8 @@ impl Server {
             .map(|fd| PollEntry::new(fd, read))
             .collect();
         let now = clock::monotonic();
-        let until = pending.iter().map(|connection| connection.deadline).min();
+        let deadlines = pending.iter().map(|connection| connection.deadline);
+        let until = deadlines.chain(idle_until).min();
         poll::wait(&mut entries, until.map(|until| until.since(now)))?;
         let ready: Vec<bool> = entries
             .iter()

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use linerate_kernel::{socket, tcp, thread};
-use linerate_model::plan::{End, Plan};
+use linerate_model::plan::{End, Plan, Protocol};
 use linerate_model::progress::StreamOpened;
 use linerate_model::record::{Flow, StreamRecord};
 use linerate_model::units::{BitRate, Nanos};
@@ -53,18 +53,19 @@ pub(crate) fn prompt(end: End) -> Nanos {
 
 /// So much lateness of a thread is made good; what is older, after a stall, is given up.
 const PACER_DEBT: Nanos = Nanos::from_millis(20);
-/// To a stock peer, which expects the average that its own senders keep.
-const PACER_DEBT_TO_STOCK: Nanos = Nanos::from_millis(1000);
+/// Over TCP a sender also waits for windows, and the average is what was asked for; a stock peer expects it of UDP, too.
+const PACER_DEBT_FOR_AVERAGE: Nanos = Nanos::from_millis(1000);
 
 /// The pacer of a sender, where a rate was asked for.
 fn pacer(context: &StreamContext) -> Option<Pacer> {
-    context.plan.rate_bps.map(|rate| {
-        if context.peer_extended {
-            Pacer::gentle(rate, PACER_DEBT)
-        } else {
-            Pacer::new(rate, PACER_DEBT_TO_STOCK)
-        }
-    })
+    context
+        .plan
+        .rate_bps
+        .map(|rate| match context.plan.protocol {
+            _ if !context.peer_extended => Pacer::new(rate, PACER_DEBT_FOR_AVERAGE),
+            Protocol::Tcp => Pacer::gentle(rate, PACER_DEBT_FOR_AVERAGE),
+            Protocol::Udp => Pacer::gentle(rate, PACER_DEBT),
+        })
 }
 
 /// What a stream's thread is given.

@@ -6,6 +6,20 @@ use std::fmt;
 pub(crate) const USAGE_HINT: &str =
     "Usage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n";
 
+/// What a client needs that names a user.
+pub(crate) const CLIENT_KEYS: &str =
+    "you must specify a username, password, and path to a valid RSA public key";
+/// What a server needs that asks for users.
+pub(crate) const SERVER_KEYS: &str =
+    "you must specify a path to a valid RSA private key and a user credential file";
+
+/// iperf3's refusal of a command line whose files cannot be used, with our reason.
+pub(crate) fn refusal(text: &str, reason: &str) -> String {
+    let error = Iperf3ArgumentError::parameter(text);
+    let report = format!("iperf3: {error}\n  {reason}\n\n{USAGE_HINT}");
+    report.trim_end().to_owned()
+}
+
 /// A command line that cannot be carried out. The exit code is 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Iperf3ArgumentError {

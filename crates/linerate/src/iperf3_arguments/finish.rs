@@ -6,7 +6,7 @@ use linerate_model::plan::{
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use super::build::Draft;
-use super::error::Iperf3ArgumentError as Error;
+use super::error::{CLIENT_KEYS, Iperf3ArgumentError as Error, SERVER_KEYS};
 use super::options::Side;
 use super::{Iperf3Action, Iperf3Client, Iperf3Server};
 
@@ -70,14 +70,11 @@ impl Draft {
         if client.username.is_some() != client.rsa_public_key_path.is_some()
             && self.role == Some(Side::Client)
         {
-            let text = "you must specify a username, password, and path to a valid RSA public key";
-            return Err(Error::parameter(text));
+            return Err(Error::parameter(CLIENT_KEYS));
         }
         let keys = server.rsa_private_key_path.is_some();
         if keys != server.authorized_users_path.is_some() && self.role == Some(Side::Server) {
-            let text =
-                "you must specify a path to a valid RSA private key and a user credential file";
-            return Err(Error::parameter(text));
+            return Err(Error::parameter(SERVER_KEYS));
         }
         Ok(())
     }

@@ -142,7 +142,11 @@ impl Wrong {
             EngineError::Connect { source, .. } if was_answered(source) => {
                 (ErrorCode::RECEIVE_MESSAGE, errno_of(source))
             }
-            EngineError::Connect { source, .. } => (ErrorCode::CONNECT, errno_of(source)),
+            // A local name that has no address has no number of the kernel's.
+            EngineError::Connect { source, .. } => match errno_of(source) {
+                0 => (ErrorCode::CONNECT, INVALID),
+                errno => (ErrorCode::CONNECT, errno),
+            },
             EngineError::Resolve { .. } => (ErrorCode::CONNECT, INVALID),
             EngineError::Busy { .. } => (ErrorCode::BUSY, 0),
             EngineError::Results { errno, .. } => (ErrorCode::RECEIVE_RESULTS, *errno),
@@ -274,8 +278,16 @@ fn was_answered(error: &io::Error) -> bool {
 }
 
 /// The kernel's number, where the engine put its own text to an error as well; 0 where there is none.
-fn errno_of(error: &io::Error) -> i32 {
-    error.raw_os_error().unwrap_or(match error.kind() {
+pub(super) fn errno_of(error: &io::Error) -> i32 {
+    let mut inner = error.get_ref().map(|inner| inner as &dyn std::error::Error);
+    let inner = std::iter::from_fn(|| {
+        let one = inner?;
+        inner = one.source();
+        Some(one)
+    });
+    let mut codes = inner.filter_map(|one| one.downcast_ref::<io::Error>()?.raw_os_error());
+    let known = error.raw_os_error().or_else(|| codes.next());
+    known.unwrap_or(match error.kind() {
         ErrorKind::PermissionDenied => 13,
         ErrorKind::AddrInUse => 98,
         ErrorKind::AddrNotAvailable => 99,

@@ -21,7 +21,7 @@ use linerate_model::units::Nanos;
 use linerate_report::iperf3::{ErrorCode, IntervalRoom, Iperf3Settings, Json, Text};
 
 use crate::action::Failure;
-use crate::iperf3_arguments::{Iperf3Common, Iperf3Server};
+use crate::iperf3_arguments::{self, Iperf3Common, Iperf3Server, SERVER_KEYS};
 use crate::outlet::{self, Outlet};
 use crate::printer::Printer;
 use crate::signals;
@@ -29,7 +29,7 @@ use crate::signals;
 use super::failure::{self, INVALID, Wrong, signal_of};
 use super::output::{Output, stamped};
 use super::pidfile::Pidfile;
-use super::{STOPS, fail, granted, padding, read, refuse, settings, warn};
+use super::{STOPS, granted, padding, read, refuse, settings, warn};
 
 /// The longest test where none was asked for: ten years.
 const UNBOUNDED: Nanos = Nanos::from_millis(315_360_000_000);
@@ -85,15 +85,14 @@ pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failu
     let served = Server::bind(options, Arc::new(move |event| tell.tell(event)))
         .map_err(|error| {
             let errno = match &error {
-                EngineError::Host { source, .. } => source.raw_os_error(),
-                _ => None,
+                EngineError::Host { source, .. } => failure::errno_of(source),
+                _ => 0,
             };
-            let sentence = ErrorCode::LISTEN.sentence(errno.unwrap_or(0));
-            let wrong = Wrong::error(sentence).and_exiting();
-            if errno.is_some() {
-                wrong
-            } else {
+            let wrong = Wrong::error(ErrorCode::LISTEN.sentence(errno)).and_exiting();
+            if errno == 0 {
                 wrong.and(error.to_string())
+            } else {
+                wrong
             }
         })
         .and_then(|server| {
@@ -134,6 +133,7 @@ fn options(
         send_timeout: request.common.send_timeout_ms.map(Nanos::from_millis),
         receive_timeout: Some(Nanos::from_millis(request.common.receive_timeout_ms)),
         file: request.common.file.clone(),
+        one_off_patience: request.idle_timeout_s.map(seconds),
         control_keepalive: request.common.control_keepalive,
         strict: true,
         ..ServerOptions::default()
@@ -183,8 +183,11 @@ fn address(name: &str, printer: &Printer) -> Result<IpAddr, Failure> {
     first.ok_or_else(|| refused("it has no address".to_owned()))
 }
 
+fn seconds(count: u32) -> Nanos {
+    Nanos::from_millis(u64::from(count) * 1000)
+}
+
 fn limits(request: &Iperf3Server) -> ServerLimits {
-    let seconds = |count: u32| Nanos::from_millis(u64::from(count) * 1000);
     let defaults = ServerLimits::default();
     ServerLimits {
         // A test that runs until it is interrupted (-t 0) does so, too.
@@ -194,7 +197,6 @@ fn limits(request: &Iperf3Server) -> ServerLimits {
         rate_window: request
             .bitrate_limit
             .map_or(defaults.rate_window, |limit| limit.averaged_over),
-        idle: request.idle_timeout_s.map_or(defaults.idle, seconds),
         // Two tests would write over one another.
         clients: if request.common.file.is_some() {
             1
@@ -212,11 +214,16 @@ fn verifier(request: &Iperf3Server, printer: &Printer) -> Result<Option<Arc<Veri
     ) else {
         return Ok(None);
     };
-    let key = read(key, "the private key", printer)?;
-    let users = read(users, "the users file", printer)?;
+    let refuse = |text: &str, reason: String| {
+        printer.tell(&iperf3_arguments::refusal(text, &reason));
+        Failure::Said
+    };
+    let key = read(key, "the private key").map_err(|reason| refuse(SERVER_KEYS, reason))?;
+    let users = read(users, "the users file")
+        .map_err(|reason| refuse("cannot access authorized users file", reason))?;
     let skew = Some(u64::from(request.time_skew_threshold_s));
     let (verifier, warnings) = Verifier::new(&key, &users, padding(&request.common), skew)
-        .map_err(|error| fail(printer, &error.to_string()))?;
+        .map_err(|error| refuse(SERVER_KEYS, error.to_string()))?;
     // iperf3 has no such warnings; programs take any line on standard error for a failure.
     if request.common.verbose {
         for warning in warnings {

@@ -29,7 +29,7 @@ enum Stage {
     WrongPassword(&'static str),
 }
 
-const FAILURES: [Stage; 32] = [
+const FAILURES: [Stage; 36] = [
     Stage::Alone("-c 127.0.0.1 -p PORT"),
     Stage::Alone("-c 127.0.0.1 -p PORT -J"),
     Stage::Alone("-c 127.0.0.1 -p PORT --json-stream"),
@@ -38,6 +38,10 @@ const FAILURES: [Stage; 32] = [
     Stage::Alone("-c 127.0.0.1 -p PORT --logfile /nonexistent/file"),
     Stage::Alone("-c no.such.host.invalid -p PORT"),
     Stage::Alone("-c 127.0.0.1 -p PORT --cntl-ka=10//3"),
+    Stage::Alone("-c 127.0.0.1 -p PORT -B no.such.host.invalid"),
+    Stage::Alone("-c 127.0.0.1 -p PORT --bind-dev nosuch"),
+    Stage::Alone("-s -p PORT --bind-dev nosuch"),
+    Stage::Alone("-s -p PORT -1 --idle-timeout 1"),
     Stage::Alone("--no-such-option"),
     Stage::Alone("-c h -C"),
     Stage::Alone("-c h -P 1000"),

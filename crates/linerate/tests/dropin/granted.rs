@@ -199,6 +199,45 @@ fn buffers_that_the_kernel_cuts_are_refused_as_iperf3_does() {
 }
 
 #[test]
+fn keys_that_cannot_be_read_are_refused_as_iperf3_does() {
+    let _beside = beside();
+    let client = "you must specify a username, password, and path to a valid RSA public key";
+    let server = "you must specify a path to a valid RSA private key and a user credential file";
+    for (words, sentence) in [
+        (
+            "-c localhost --username joe --rsa-public-key-path /nonexistent",
+            client,
+        ),
+        (
+            "-c localhost --username joe --rsa-public-key-path /etc/passwd",
+            client,
+        ),
+        (
+            "-s --rsa-private-key-path /nonexistent --authorized-users-path /etc/passwd",
+            server,
+        ),
+        (
+            "-s --rsa-private-key-path /etc/passwd --authorized-users-path /etc/passwd",
+            server,
+        ),
+    ] {
+        let mut command = ours();
+        command
+            .env("IPERF3_PASSWORD", "secret")
+            .args(words.split_whitespace());
+        let done = run(&mut command, LONG).expect(1);
+        let lines: Vec<&str> = done.error.lines().collect();
+        assert_eq!(
+            lines[0],
+            format!("iperf3: parameter error - {sentence}"),
+            "{words}"
+        );
+        assert!(lines[1].starts_with("  "), "{words}: {lines:?}");
+        assert_eq!(lines[3], "Usage: iperf3 [-s|-c host] [options]", "{words}");
+    }
+}
+
+#[test]
 fn a_flow_label_over_ipv4_is_refused_as_iperf3_does() {
     let _beside = beside();
     let server = Server::iperf3(&mut ours());
