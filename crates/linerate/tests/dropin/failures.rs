@@ -10,7 +10,9 @@ use super::client;
 use super::differ::Reference;
 use super::normal::{Reading, difference, documents, text};
 use crate::auth::Keys;
-use crate::harness::{Done, LINERATE, LONG, Server, beside, free_port, run, skipped, start};
+use linerate_testing::{Need, skipped};
+
+use crate::harness::{Done, LINERATE, LONG, Server, beside, free_port, run, start};
 
 /// What a failing program meets.
 #[derive(Debug, Clone, Copy)]
@@ -225,6 +227,7 @@ fn failures_have_iperf3s_sentences_and_exit_codes() {
             .partition(|stage| !reference.older || stage.as_before());
         for stage in elsewhere {
             skipped(
+                Need::NewestIperf3,
                 &format!("{stage:?} beside iperf3's"),
                 "iperf3 3.12 says it otherwise than the newest",
             );
