@@ -36,3 +36,57 @@ fn every_crate_inherits_the_oldest_rust() {
         workspace
     );
 }
+
+/// The other rooms are pure: the workspace's `clippy.toml` holds for them.
+const MAY_READ_THE_WORLD: [&str; 4] = [
+    "linerate",
+    "linerate-engine",
+    "linerate-kernel",
+    "linerate-testing",
+];
+
+#[test]
+fn every_other_room_is_pure() {
+    for folder in crates() {
+        let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
+        let own = folder.join("clippy.toml").exists();
+        let may = MAY_READ_THE_WORLD.contains(&name.as_str());
+        assert_eq!(own, may, "a clippy.toml of {name}'s own");
+    }
+}
+
+#[test]
+fn a_pure_room_has_no_file_no_environment_and_no_clock() {
+    let lints = read(&repository("clippy.toml"));
+    let (types, methods) = lints.split_once("disallowed-methods").unwrap();
+    let forbids = |list: &str, path: &str| list.contains(&format!("{{ path = \"{path}\","));
+    for path in [
+        "std::fs::File",
+        "std::fs::OpenOptions",
+        "std::process::Command",
+    ] {
+        assert!(forbids(types, path), "{path}");
+    }
+    let functions = [
+        "canonicalize copy create_dir create_dir_all exists hard_link metadata read read_dir read_link",
+        "read_to_string remove_dir remove_dir_all remove_file rename set_permissions symlink_metadata write",
+    ];
+    for function in functions.iter().flat_map(|names| names.split(' ')) {
+        assert!(
+            forbids(methods, &format!("std::fs::{function}")),
+            "{function}"
+        );
+    }
+    for function in ["var", "var_os", "vars", "vars_os", "args", "temp_dir"] {
+        assert!(
+            forbids(methods, &format!("std::env::{function}")),
+            "{function}"
+        );
+    }
+    for clock in ["Instant", "SystemTime"] {
+        assert!(
+            forbids(methods, &format!("std::time::{clock}::now")),
+            "{clock}"
+        );
+    }
+}
