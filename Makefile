@@ -63,6 +63,7 @@ check:
 	cargo clippy --locked --profile fast -p linerate --test vm -- -D warnings
 	$(FUZZ_CRATE) cargo fmt --check
 	$(FUZZ_CRATE) cargo clippy --all-targets $(FUZZ_FLAGS) -- -D warnings
+	scripts/deny.sh
 
 deps:
 	scripts/test-deps.sh

@@ -77,10 +77,10 @@ needs! {
     QuietMachine = "quiet",
     /// QEMU, a tap device and the images of its guests.
     Qemu = "qemu",
+    /// cargo-deny.
+    CargoDeny = "cargo-deny",
     /// A database of security advisories for cargo-deny.
     Advisories = "advisories",
-    /// The oldest Rust that the workspace supports.
-    MinimumRust = "minimum-rust",
 }
 
 /// Reports that a test, or `what` part of it, did not run because this machine lacks `need`, and `why`.
