@@ -13,15 +13,20 @@ touch "$LINERATE_SKIPS" "$log"
 status=0
 
 step() {
-    local begun=$SECONDS code writer
+    local begun=$SECONDS code out writer
     # Not a pipe to tee: a process that a test left behind would keep it open for ever.
-    "$@" > >(tee -a "$log") 2>&1
-    code=$?
+    exec {out}> >(tee -a "$log")
     writer=$!
+    "$@" >&"$out" 2>&1
+    code=$?
+    exec {out}>&-
     for _ in $(seq 50); do
         kill -0 "$writer" 2>/dev/null || break
         sleep 0.1
     done
+    if kill "$writer" 2>/dev/null; then
+        echo "make test: a process that $* started runs on and holds its output" | tee -a "$log"
+    fi
     echo "make test: $* took $((SECONDS - begun)) s" | tee -a "$log"
     echo "make test: $* ended with $code" | tee -a "$log"
     [ "$code" -eq 0 ] || status=$code
