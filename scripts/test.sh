@@ -9,6 +9,8 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export LINERATE_SKIPS="$folder/skips" CARGO_TERM_COLOR=never CARGO_TERM_QUIET=false CARGO_TERM_VERBOSE=false
 log="$folder/log"
+# Most tests wait rather than compute; those that measure wait until they are alone.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
 touch "$LINERATE_SKIPS" "$log"
 status=0
 
