@@ -17,12 +17,10 @@ build:
 try: build
 	scripts/try.sh $(LINERATE)
 
-# Installs what the tests need (as root) and runs them all.
+# Installs what the tests need (as root), runs them all, and ends with what was skipped and how many passed.
 # IPERF3_NEW=/path/to/iperf3 runs the matrix with that iperf3 too.
-test: deps vm-deps check
-	cargo test --workspace --locked --profile fast --no-fail-fast
-	$(MAKE) seeds
-	$(MAKE) test-vm
+test: deps vm-deps
+	scripts/test.sh
 
 # Runs every fuzz target ten seconds on its seeds and on changes of them, with stable Rust: two minutes on two CPUs.
 seeds:
@@ -65,6 +63,7 @@ check:
 	cargo clippy --locked --profile fast -p linerate --test vm -- -D warnings
 	$(FUZZ_CRATE) cargo fmt --check
 	$(FUZZ_CRATE) cargo clippy --all-targets $(FUZZ_FLAGS) -- -D warnings
+	scripts/deny.sh
 
 deps:
 	scripts/test-deps.sh

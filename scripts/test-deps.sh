@@ -14,6 +14,12 @@ need openssl openssl
 need chromium chromium
 need python3 python3
 need curl curl
+need git git
+# Without optimization and optional features: two minutes on two CPUs.
+if ! cargo deny --version >/dev/null 2>&1; then
+    cargo install cargo-deny --version 0.20.2 --locked --quiet --debug --no-default-features ||
+        echo "test-deps: cargo does not install cargo-deny here; licences and advisories will not be checked" >&2
+fi
 [ ${#packages[@]} -eq 0 ] && exit 0
 mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
 line="apt-get install -y ${packages[*]}"

@@ -375,6 +375,8 @@ pub(crate) fn configure(raw: &impl AsFd, plan: &Plan, remote: SocketAddr) -> io:
 mod tests {
     use std::net::TcpListener;
 
+    use linerate_testing::{Need, skipped};
+
     use super::*;
 
     /// What the accepting end says of a connection whose other end clamped its segments to so much, or not at all.
@@ -427,7 +429,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::print_stderr, reason = "a skipped part says so")]
     fn a_server_sees_whether_its_client_clamped() {
         let v4 = TcpListener::bind("127.0.0.1:0").unwrap();
         assert!(seen_as_clamped(&v4, Some(CONTROL_MSS_V4)));
@@ -438,7 +439,11 @@ mod tests {
                 assert!(seen_as_clamped(&v6, Some(CONTROL_MSS_V6)));
                 assert!(!seen_as_clamped(&v6, None));
             }
-            Err(error) => eprintln!("skipped: a clamped connection over IPv6: {error}"),
+            Err(error) => skipped(
+                Need::Ipv6,
+                "a clamped connection over IPv6",
+                &error.to_string(),
+            ),
         }
     }
 }

@@ -105,6 +105,8 @@ fn request(kind: u8, id: u16) -> [u8; HEADER] {
 
 #[cfg(test)]
 mod tests {
+    use linerate_testing::{Need, skipped};
+
     use super::*;
 
     #[test]
@@ -131,12 +133,7 @@ mod tests {
         let loopback = IpAddr::from([127, 0, 0, 1]);
         match answers(loopback, 0, Duration::from_secs(5)) {
             Ok(answer) => assert!(answer),
-            Err(error) => eprintln_skipped(&error),
+            Err(error) => skipped(Need::Ping, "an echo from loopback", &error.to_string()),
         }
-    }
-
-    #[expect(clippy::print_stderr, reason = "a test says what it could not test")]
-    fn eprintln_skipped(error: &io::Error) {
-        eprintln!("skipped: an echo from loopback: {error}");
     }
 }

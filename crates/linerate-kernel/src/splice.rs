@@ -153,6 +153,8 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::sync::LazyLock;
 
+    use linerate_testing::{Need, skipped};
+
     use super::*;
 
     static AREA: LazyLock<Box<[u8]>> = LazyLock::new(|| {
@@ -170,13 +172,10 @@ mod tests {
         )
     }
 
-    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
     fn through_a_pipe(socket: &TcpStream, area: &'static [u8]) -> Option<Spliced> {
         let made = Spliced::new(socket, area, 2 << 20);
         if let Err(error) = &made {
-            eprintln!(
-                "skipped: this kernel, or this user's limit of pipes, does not allow it: {error}"
-            );
+            skipped(Need::Pipes, "splicing", &error.to_string());
         }
         made.ok()
     }

@@ -23,5 +23,10 @@
 //! ```
 
 pub mod path;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the runner is not the pure part"
+)]
 pub mod runner;
 pub mod scenario;

@@ -49,6 +49,7 @@ pub mod profile;
 pub mod restore;
 pub mod rooted;
 pub mod settings;
+#[expect(clippy::disallowed_types, reason = "the journal is a file")]
 pub mod state_folder;
 pub mod verify;
 

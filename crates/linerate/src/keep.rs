@@ -235,6 +235,8 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
 
+    use linerate_testing::{Need, skipped};
+
     use super::*;
 
     /// A user that is not this one.
@@ -313,8 +315,7 @@ mod tests {
                 .and_then(|()| lchown(&folder.0, Some(OTHER - 1), None))
         });
         if let Some(error) = lent.into_iter().find_map(Result::err) {
-            eprintln!("skipped: links of another user: {error} (root may make them)");
-            return;
+            return skipped(Need::Root, "links of another user", &error.to_string());
         }
         for name in ["foreign", "dangling"] {
             let error = folder.keep(name).unwrap_err();

@@ -11,6 +11,7 @@ use linerate_kernel::directory::Replacement;
 use linerate_kernel::inventory::Root;
 use linerate_kernel::{clock, poll};
 use linerate_model::units::Nanos;
+use linerate_testing::{Need, skipped};
 
 /// So long links are exchanged.
 const RACE: Nanos = Nanos::from_millis(10_000);
@@ -187,7 +188,7 @@ fn a_kernel_that_is_too_old_is_named_and_nothing_is_opened() {
         Ok::<_, io::Error>((opened, own.unwrap()))
     });
     match seen.join().unwrap() {
-        Err(why) => super::skipped(&format!("a kernel without openat2: no seccomp: {why}")),
+        Err(why) => skipped(Need::Seccomp, "a kernel without openat2", &why.to_string()),
         Ok((opened, own)) => {
             let error = opened.unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::Unsupported);

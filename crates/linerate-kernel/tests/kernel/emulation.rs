@@ -5,26 +5,15 @@ use std::net::UdpSocket;
 use linerate_kernel::setting::emulation::{Netem, Place, TokenBucket, set_netem, set_token_bucket};
 use linerate_kernel::{counters, route, setting};
 use linerate_model::units::{BitRate, Nanos};
-
-use crate::{in_a_namespace, skipped};
-
-const INSIDE: &str = "LINERATE_TEST_EMULATION";
+use linerate_testing::{Need, USER_AND_NETWORK, in_namespaces, skipped};
 
 #[test]
 fn a_bucket_is_put_there_and_counts_and_netem_is_or_is_named_as_missing() {
-    if std::env::var_os(INSIDE).is_some() {
+    let test = "emulation::a_bucket_is_put_there_and_counts_and_netem_is_or_is_named_as_missing";
+    in_namespaces(&USER_AND_NETWORK, test, "", || {
         bucket();
-        return netem();
-    }
-    let said = in_a_namespace(
-        "emulation::a_bucket_is_put_there_and_counts_and_netem_is_or_is_named_as_missing",
-        INSIDE,
-    );
-    for line in said.iter().flat_map(|said| said.lines()) {
-        if let Some(why) = line.strip_prefix("skipped: ") {
-            skipped(why);
-        }
-    }
+        netem();
+    });
 }
 
 /// Datagrams of 1000 bytes of payload through a bucket on the loopback interface, all at once: what it holds at once
@@ -40,7 +29,7 @@ fn bucket() {
     match set_token_bucket("lo", &bucket, Place::Alone, 100) {
         Err(error) if error.code() == Some(libc::ENOENT) => {
             assert!(error.to_string().contains("CONFIG_NET_SCH_TBF"), "{error}");
-            return skipped("this kernel has no tbf");
+            return skipped(Need::Tbf, "a token bucket", "this kernel has no tbf");
         }
         other => other.unwrap(),
     }
@@ -86,7 +75,7 @@ fn netem() {
         let words =
             "put the discipline netem on lo: this kernel has no netem (CONFIG_NET_SCH_NETEM";
         assert!(text.contains(words), "{text}");
-        return;
+        return skipped(Need::Netem, "netem", "this kernel has no netem");
     }
     let index = route::index_of("lo").unwrap();
     let all = counters::qdiscs(index).unwrap();

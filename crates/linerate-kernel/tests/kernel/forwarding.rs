@@ -12,10 +12,8 @@ use linerate_kernel::packet_queue::{PacketQueue, QueueOptions, RawSender};
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::{route, setting};
 use linerate_model::units::Nanos;
+use linerate_testing::{USER_AND_NETWORK, in_namespaces};
 
-use crate::in_a_namespace;
-
-const INSIDE: &str = "LINERATE_TEST_FORWARDING";
 const OPTIONS: QueueOptions = QueueOptions {
     copied: 2048,
     whole: false,
@@ -25,13 +23,8 @@ const OPTIONS: QueueOptions = QueueOptions {
 
 #[test]
 fn forwarded_packets_wait_for_their_verdict() {
-    if std::env::var_os(INSIDE).is_some() {
-        return inside();
-    }
-    in_a_namespace(
-        "forwarding::forwarded_packets_wait_for_their_verdict",
-        INSIDE,
-    );
+    let test = "forwarding::forwarded_packets_wait_for_their_verdict";
+    in_namespaces(&USER_AND_NETWORK, test, "", inside);
 }
 
 fn connect(name: &str, host: &NetworkNamespace, network: u8) {

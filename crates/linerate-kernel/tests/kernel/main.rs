@@ -16,7 +16,6 @@ mod udp_batches;
 mod udp_drops;
 
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::process::Command;
 
 use linerate_kernel::{clock, poll, tcp};
 use linerate_model::tcp_info::TcpFacts;
@@ -58,41 +57,4 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 #[expect(clippy::print_stderr, reason = "a figure of a test")]
 fn say(text: &str) {
     eprintln!("{text}");
-}
-
-/// A test that this kernel or user cannot run.
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
-fn skipped(why: &str) {
-    eprintln!("skipped: {why}");
-}
-
-/// Runs a test again, alone, in user and network namespaces of its own: `unshare` makes them while the process has one
-/// thread. `mark` is set in its environment. What it said on its error output; `None` where no such namespace can be
-/// made, which is said. However else it ends but well, it fails.
-fn in_a_namespace(test: &str, mark: &str) -> Option<String> {
-    let apart = || {
-        let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "--net", "--"]);
-        command
-    };
-    let plain = apart().arg("true").output();
-    if !plain.as_ref().is_ok_and(|plain| plain.status.success()) {
-        skipped(&format!("no user namespace: {plain:?}"));
-        return None;
-    }
-    let output = apart()
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "--nocapture", test])
-        .env(mark, "1")
-        .output()
-        .unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let said = text(&output.stderr);
-    assert!(
-        output.status.success(),
-        "{}: {}{said}",
-        output.status,
-        text(&output.stdout)
-    );
-    Some(said)
 }

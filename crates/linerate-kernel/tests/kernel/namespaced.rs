@@ -2,40 +2,24 @@
 //! namespace gives an ordinary user the privilege; the test runs itself again inside.
 
 use std::net::IpAddr;
-use std::process::Command;
 
 use linerate_kernel::{counters, namespace, route};
+use linerate_testing::{USER_AND_NETWORK, in_namespaces};
 
-use crate::skipped;
-
-const INSIDE: &str = "LINERATE_TEST_NAMESPACE";
-const SETUP: &str = "ip link add v0 numtxqueues 4 type veth peer name v1 && ip addr add 10.9.0.1/24 dev v0 \
-    && ip link set v0 up && ip link set v1 up && ip route add 10.77.0.0/16 via 10.9.0.2 mtu lock 1300";
+const OUTSIDE: &str = "LINERATE_TEST_NAMESPACE";
+const SETUP: &str = "ip link add v0 numtxqueues 4 type veth peer name v1; ip addr add 10.9.0.1/24 dev v0; \
+    ip link set v0 up; ip link set v1 up; ip route add 10.77.0.0/16 via 10.9.0.2 mtu lock 1300";
 
 #[test]
 fn a_virtual_link_is_told_as_it_is() {
-    if let Some(outside) = std::env::var_os(INSIDE) {
-        assert_ne!(
-            namespace::network_id().unwrap().to_string(),
-            outside.into_string().unwrap()
-        );
-        return link();
-    }
-    let script = format!(
-        "{SETUP} || exit 77; exec \"$0\" --exact namespaced::a_virtual_link_is_told_as_it_is"
-    );
-    let status = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--net", "sh", "-c", &script])
-        .arg(std::env::current_exe().unwrap())
-        .env(INSIDE, namespace::network_id().unwrap().to_string())
-        .output();
-    match status {
-        Ok(output) if output.status.success() => {}
-        Ok(output) if output.status.code() == Some(101) => {
-            panic!("{}", String::from_utf8_lossy(&output.stdout))
-        }
-        other => skipped(&format!("no namespace, or no ip(8): {other:?}")),
-    }
+    let outside = namespace::network_id().unwrap().to_string();
+    let setup = format!("export {OUTSIDE}={outside}\n{SETUP}");
+    let test = "namespaced::a_virtual_link_is_told_as_it_is";
+    in_namespaces(&USER_AND_NETWORK, test, &setup, || {
+        let inside = namespace::network_id().unwrap().to_string();
+        assert_ne!(inside, std::env::var(OUTSIDE).unwrap());
+        link();
+    });
 }
 
 fn link() {

@@ -4,8 +4,9 @@ use std::io::ErrorKind;
 use std::net::{Ipv6Addr, SocketAddrV6, TcpListener, TcpStream, UdpSocket};
 
 use linerate_kernel::socket::{self, Family};
+use linerate_testing::{Need, skipped};
 
-use crate::{connection, datagram_pair, skipped, until};
+use crate::{connection, datagram_pair, until};
 
 #[test]
 fn bytes_go_in_and_come_out_without_waiting() {
@@ -134,7 +135,7 @@ fn marking_and_fragments_for_both_families() {
         assert_eq!(error.raw_os_error(), Some(90), "EMSGSIZE");
     }
     let Ok(six) = UdpSocket::bind("[::]:0") else {
-        return skipped("no IPv6");
+        return skipped(Need::Ipv6, "marks over IPv6", "no IPv6");
     };
     socket::set_tos(&six, 0xb8).unwrap();
     socket::set_dont_fragment(&six, Family::V6).unwrap();
@@ -146,7 +147,7 @@ fn marking_and_fragments_for_both_families() {
 #[test]
 fn a_flow_label_can_be_reserved() {
     let Ok(socket) = UdpSocket::bind("[::1]:0") else {
-        return skipped("no IPv6 loopback");
+        return skipped(Need::Ipv6, "flow labels", "no IPv6 loopback");
     };
     for label in [0, 1 << 20] {
         let error = socket::set_flow_label(&socket, Ipv6Addr::LOCALHOST, label).unwrap_err();
@@ -196,7 +197,11 @@ fn a_port_can_be_listened_on_again() {
 #[test]
 fn a_multipath_socket_is_a_stream() {
     if !socket::is_mptcp_available() {
-        return skipped("no MPTCP");
+        return skipped(
+            Need::Mptcp,
+            "a multipath socket",
+            "this kernel gives out none",
+        );
     }
     let fd = socket::mptcp_stream_socket(Family::V4).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -7,8 +7,9 @@ use std::os::fd::AsFd;
 use linerate_kernel::poll::{Interest, PollEntry, wait};
 use linerate_kernel::{socket, tcp};
 use linerate_model::units::{BitRate, Nanos};
+use linerate_testing::{Need, skipped};
 
-use crate::{connection, facts, skipped, until};
+use crate::{connection, facts, until};
 
 #[test]
 fn discarded_bytes_are_counted_and_gone() {
@@ -121,7 +122,7 @@ fn congestion_control_is_chosen_by_name() {
 fn bbr_tells_its_model() {
     let (mut active, passive) = connection();
     if let Err(error) = tcp::set_congestion(&active, "bbr") {
-        return skipped(&error.to_string());
+        return skipped(Need::Bbr, "the model of BBR", &error.to_string());
     }
     active.write_all(&[1; 10_000]).unwrap();
     until("it was received", || {

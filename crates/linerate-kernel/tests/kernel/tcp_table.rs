@@ -8,8 +8,9 @@ use std::os::fd::AsFd as _;
 use linerate_kernel::tcp;
 use linerate_kernel::tcp_table::{Condition, Destroyed, SocketFilter, TcpTable};
 use linerate_model::tcp_info::{FIELDS, TcpFacts};
+use linerate_testing::{Need, skipped};
 
-use crate::{connection, facts, skipped, until};
+use crate::{connection, facts, until};
 
 /// What is kept of a socket.
 #[derive(Debug, Clone)]
@@ -130,8 +131,7 @@ fn filters_pick_by_port_and_address() {
 #[test]
 fn ipv6_and_mapped_addresses_are_told() {
     let Ok(listener) = TcpListener::bind("[::]:0") else {
-        skipped("IPv6: this machine has none");
-        return;
+        return skipped(Need::Ipv6, "IPv6 in the table of sockets", "no IPv6");
     };
     let port = listener.local_addr().unwrap().port();
     let over_ipv4 = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -169,10 +169,7 @@ fn listeners_are_told_by_their_ports() {
 fn the_last_word_on_a_socket_is_heard() {
     let mut destroyed = match Destroyed::open() {
         Ok(destroyed) => destroyed,
-        Err(error) => {
-            skipped(&error.to_string());
-            return;
-        }
+        Err(error) => return skipped(Need::Root, "notices of closed sockets", &error.to_string()),
     };
     let (mut active, mut passive) = connection();
     let port = passive.local_addr().unwrap().port();

@@ -7,8 +7,9 @@ use std::os::fd::AsFd;
 use linerate_kernel::poll::{Interest, PollEntry, wait};
 use linerate_kernel::udp::{self, Receiver};
 use linerate_model::units::Nanos;
+use linerate_testing::{Need, skipped};
 
-use crate::{datagram_pair, skipped};
+use crate::datagram_pair;
 
 /// Receives until nothing comes: the datagrams, and the number of messages that they came in.
 fn receive_all(receiver: &mut Receiver, socket: &UdpSocket) -> (Vec<Vec<u8>>, usize) {
@@ -147,7 +148,7 @@ fn a_small_receiver_says_what_it_cut_and_an_empty_datagram_is_one() {
 #[test]
 fn an_ipv6_socket_tells_mapped_addresses() {
     let Ok(socket) = UdpSocket::bind("[::]:0") else {
-        return skipped("no IPv6");
+        return skipped(Need::Ipv6, "datagrams at an IPv6 socket", "no IPv6");
     };
     udp::enable_packet_info(&socket).unwrap();
     udp::enable_gro(&socket).unwrap();
@@ -155,7 +156,7 @@ fn an_ipv6_socket_tells_mapped_addresses() {
     let mut receiver = Receiver::new(4, 2048);
     for (from, to) in [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1")] {
         let Ok(sender) = UdpSocket::bind(from) else {
-            return skipped("no IPv6 loopback");
+            return skipped(Need::Ipv6, "datagrams over IPv6", "no IPv6 loopback");
         };
         sender.connect((to, port)).unwrap();
         assert_eq!(

@@ -283,7 +283,6 @@ fn path_of(key: &str) -> Option<PathBuf> {
 
 /// A setting of the calling thread's namespace; `None` where there is no such one.
 pub(super) fn read(key: &str) -> Option<String> {
-    #[expect(clippy::disallowed_methods, reason = "the runner is not the pure part")]
     let text = fs::read_to_string(path_of(key)?).ok()?;
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
@@ -299,7 +298,6 @@ pub(super) fn set(place: &str, key: &str, value: &str) -> Result<(), LabError> {
     let path = path_of(key).ok_or_else(|| {
         failed("it is no setting of a network namespace, which begin with `net.`".to_owned())
     })?;
-    #[expect(clippy::disallowed_methods, reason = "the runner is not the pure part")]
     let written = fs::write(path, value);
     written.map_err(|error| {
         failed(match error.kind() {

@@ -187,6 +187,8 @@ fn niceness(share: f64, most: usize) -> [usize; 2] {
 
 #[cfg(test)]
 mod tests {
+    use linerate_testing::{Need, skipped};
+
     use super::*;
 
     #[test]
@@ -200,15 +202,14 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::print_stderr, reason = "what is not tested is said")]
     fn a_nice_process_makes_the_share_or_says_that_it_cannot() {
         // In a thread of its own, which is all that it changes.
         std::thread::spawn(|| {
             let cpu = thread::affinity().unwrap()[0];
             let before = process::niceness().unwrap();
             if before > 15 {
-                eprintln!("*skipped: these tests run at a niceness of {before}, above 15*");
-                return;
+                let why = format!("these tests run at a niceness of {before}, above 15");
+                return skipped(Need::Niceness, "a share of a CPU by niceness", &why);
             }
             process::be_nicer(15 - before).unwrap();
             // Four steps are left: 1.25^4 to 1, 0.29 to 0.71.

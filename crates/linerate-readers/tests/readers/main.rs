@@ -1,6 +1,7 @@
 //! The readers with the rules and the report behind them, over folders of cases.
 #![expect(
     clippy::disallowed_methods,
+    clippy::disallowed_types,
     reason = "the room is pure, its fixtures are files"
 )]
 

@@ -6,10 +6,10 @@ use std::process::Command;
 use linerate_kernel::inventory::Root;
 use linerate_kernel::setting::qdisc::{Discipline, Disciplines};
 use linerate_model::tuning::{InterfaceSetting as S, Object};
+use linerate_testing::{Need, in_namespaces, skipped};
 use linerate_tune::live::Live;
 use linerate_tune::settings::{Saved, Settings as _};
 
-const INSIDE: &str = "LINERATE_TEST_SETTINGS";
 /// Interfaces of every kind that needs no device, each with a tree of its own.
 const SETUP: &str = "command -v ip tc ethtool
 mount -t sysfs sysfs /sys
@@ -31,27 +31,9 @@ fn inside(test: &str, setup: &str, work: impl FnOnce()) {
     );
 }
 
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn inside_of(namespaces: &[&str], test: &str, setup: &str, work: impl FnOnce()) {
-    if std::env::var_os(INSIDE).is_some_and(|running| running == test) {
-        return work();
-    }
-    let script = format!("set -e\n{SETUP}\n{setup}\nexec \"$0\" --exact live::{test} --nocapture");
-    let output = Command::new("unshare")
-        .args(namespaces)
-        .args(["sh", "-c", &script])
-        .arg(std::env::current_exe().unwrap())
-        .env(INSIDE, test)
-        .output();
-    match output {
-        Ok(output) if output.status.success() => {
-            eprint!("{}", String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(output) if output.status.code() == Some(101) => {
-            panic!("{}", String::from_utf8_lossy(&output.stderr))
-        }
-        other => eprintln!("skipped: {test}: no namespaces, or no ip(8): {other:?}"),
-    }
+    let (test, setup) = (format!("live::{test}"), format!("{SETUP}\n{setup}"));
+    in_namespaces(namespaces, &test, &setup, work);
 }
 
 fn of(interface: &str, setting: S) -> Object {
@@ -222,7 +204,6 @@ fn what_cannot_be_set_says_why_and_what_to_do() {
 
 /// Root of a user namespace may not steer packets; the machine's root may, in a network namespace of the test's own.
 #[test]
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn steering_comes_back() {
     const TEST: &str = "steering_comes_back";
     let work = || {
@@ -238,8 +219,12 @@ fn steering_comes_back() {
         let error = live.save(&of("v0", S::IrqCpus)).unwrap_err().to_string();
         assert!(error.contains("no interrupt"), "{error}");
     };
-    if std::env::var_os(INSIDE).is_none() && !linerate_kernel::namespace::is_root() {
-        return eprintln!("skipped: {TEST}: only root may set rps_cpus");
+    if !linerate_kernel::namespace::is_root() {
+        return skipped(
+            Need::Root,
+            "steering of packets",
+            "only root may set rps_cpus",
+        );
     }
     inside_of(&["--net", "--mount"], TEST, "", work);
 }

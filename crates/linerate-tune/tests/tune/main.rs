@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(
     clippy::disallowed_methods,
+    clippy::disallowed_types,
     reason = "tests read and write the repository's files and folders of their own"
 )]
 

@@ -7,7 +7,9 @@ use std::sync::Mutex;
 
 use super::normal::{NEWER, Reading, difference, documents, text};
 use super::{client, ours};
-use crate::harness::{Done, LONG, Server, beside, iperf3, newest, run, skipped};
+use linerate_testing::{Need, skipped};
+
+use crate::harness::{Done, LONG, Server, beside, iperf3, newest, run};
 
 /// A client's options. `-R` has intervals that end before the test does: iperf3's client heads the table by what it
 /// knows when it prints the first row. `-T` is without `-V`, with which iperf3 puts the title twice or not at all.
@@ -245,8 +247,13 @@ fn text_and_json_of_every_option_set_differ_in_figures_only() {
     };
     let mut forms = vec![Form::Text, Form::Document];
     if reference.older {
-        skipped("--json-stream beside iperf3's", "Debian's iperf3 has none");
         skipped(
+            Need::NewestIperf3,
+            "--json-stream beside iperf3's",
+            "Debian's iperf3 has none",
+        );
+        skipped(
+            Need::NewestIperf3,
             &format!("the keys {} beside iperf3's", NEWER.join(", ")),
             "Debian's iperf3 does not have all of them",
         );

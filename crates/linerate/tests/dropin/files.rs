@@ -136,7 +136,7 @@ fn a_test_ends_with_its_file() {
     // The time is over when the file is; several streams have read it at least once together; a pipe and an empty file end.
     for words in ["-t 80", "-P 2", "-n 80M"] {
         let near = client(ours(), "127.0.0.1", server.port, &format!("-J {words}"));
-        let done = run(&mut with_file(near, &source), Duration::from_mins(1)).expect(0);
+        let done = run(&mut with_file(near, &source), Duration::from_secs(60)).expect(0);
         let document = done.json();
         let sent = number(&document, "/end/sum_sent/bytes");
         assert!(sent >= length, "{words}: {sent}");
@@ -149,7 +149,7 @@ fn a_test_ends_with_its_file() {
     let empty = folder.with("empty", b"");
     for file in [empty.as_path(), Path::new("/dev/null")] {
         let near = client(ours(), "127.0.0.1", server.port, "");
-        let done = run(&mut with_file(near, file), Duration::from_mins(1)).expect(0);
+        let done = run(&mut with_file(near, file), Duration::from_secs(60)).expect(0);
         assert!(done.out.contains("Sent 0.00 Byte"), "{}", done.out);
     }
 }

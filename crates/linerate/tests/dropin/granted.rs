@@ -5,11 +5,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use linerate_kernel::socket;
+use linerate_testing::{Need, skipped};
 use serde_json::Value;
 
 use super::{client, ours};
 use crate::harness::{
-    B, Hosts, LONG, Server, beside, free_port, iperf3, newest, run, skipped, start, wait_until,
+    B, Hosts, LONG, Server, beside, free_port, iperf3, newest, run, start, wait_until,
 };
 
 /// A CPU that no machine of these tests has.
@@ -96,14 +97,14 @@ fn a_receiver_gives_up_after_its_timeout() {
     let gave_up = || far.process.out().contains(text) || far.process.error().contains(text);
     assert!(wait_until(Duration::from_secs(20), gave_up));
     near.signal("CONT");
-    near.wait(Duration::from_mins(1)).expect(1);
+    near.wait(Duration::from_secs(60)).expect(1);
     // A client whose server does.
     let far = Server::iperf3(&mut ours());
     let words = "-R -t 80 -b 1M --rcv-timeout 1000";
     let near = start(&mut client(ours(), "127.0.0.1", far.port, words));
     far.tells("connected to", 1);
     far.process.signal("STOP");
-    let done = near.wait(Duration::from_mins(1));
+    let done = near.wait(Duration::from_secs(60));
     far.process.signal("CONT");
     let done = done.expect(1);
     assert!(done.error.contains(text), "{}", done.error);
@@ -177,8 +178,11 @@ fn buffers_that_the_kernel_cuts_are_refused_as_iperf3_does() {
     let _beside = beside();
     let most = std::fs::read_to_string("/proc/sys/net/core/wmem_max").unwrap();
     if most.trim().parse::<u64>().unwrap() >= 256 << 20 {
-        skipped("-w 512M", "net.core.wmem_max allows it here");
-        return;
+        return skipped(
+            Need::BoundedBuffers,
+            "-w 512M",
+            "net.core.wmem_max allows it here",
+        );
     }
     let text = "error - socket buffer size not set correctly";
     let server = Server::iperf3(&mut ours());
@@ -269,8 +273,11 @@ fn keys(value: &Value) -> Vec<&String> {
 fn multipath_tcp_keeps_the_senders_figures() {
     let _beside = beside();
     if !socket::is_mptcp_available() {
-        skipped("-m", "this kernel gives out no Multipath TCP sockets");
-        return;
+        return skipped(
+            Need::Mptcp,
+            "-m",
+            "this kernel gives out no Multipath TCP sockets",
+        );
     }
     let newest = newest("-m with the newest iperf3");
     let mut servers = vec![Server::iperf3(ours().arg("-m"))];
@@ -316,8 +323,11 @@ fn multipath_tcp_keeps_the_senders_figures() {
 fn sctp_is_refused_with_the_kernels_word() {
     let _beside = beside();
     if socket::sctp_stream_socket(socket::Family::V4).is_ok() {
-        skipped("--sctp without a kernel's SCTP", "this kernel has SCTP");
-        return;
+        return skipped(
+            Need::NoSctp,
+            "--sctp without a kernel's SCTP",
+            "this kernel has SCTP",
+        );
     }
     let server = Server::iperf3(&mut ours());
     let words = "--sctp --nstreams 3 -X 127.0.0.1 -t 1";

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::harness::raw::{self, Raw};
 use crate::harness::rude::connect_from;
 use crate::harness::{
-    Done, Folder, LONG, Server, beside, has, iperf3, linerate, newest, run, skipped, start,
+    Done, Folder, LONG, Server, beside, iperf3, lacks_programs, linerate, newest, run, start,
 };
 use crate::server::kept;
 
@@ -25,8 +25,7 @@ pub(crate) struct Keys {
 
 impl Keys {
     pub(crate) fn new(what: &str) -> Option<Self> {
-        if !has("openssl") {
-            skipped(what, "openssl is not installed (apt-get install openssl)");
+        if lacks_programs(what, &["openssl"]) {
             return None;
         }
         let folder = Folder::new();

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use crate::harness::{
-    Folder, LINERATE, LONG, Server, alone, assert_balanced, number, record, run, skipped,
-};
+use linerate_testing::{Need, skipped};
+
+use crate::harness::{Folder, LINERATE, LONG, Server, alone, assert_balanced, number, record, run};
 
 /// The server's clock is this much ahead.
 const AHEAD_S: i64 = 100_000;
@@ -31,9 +31,9 @@ fn the_clocks_offset_is_found_and_accounted_for() {
         Ok(output) if output.status.success() => {}
         Ok(output) => {
             let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return skipped("two clocks", &format!("no time namespaces: {why}"));
+            return skipped(Need::TimeNamespaces, "two clocks", &why);
         }
-        Err(error) => return skipped("two clocks", &format!("unshare: {error}")),
+        Err(error) => return skipped(Need::Programs, "two clocks", &format!("unshare: {error}")),
     }
     let server = Server::announced(&mut inside(&[LINERATE, "serve", "-p", "0", "--one-off"]));
     let folder = Folder::new();

@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
+use linerate_testing::{Need, skipped};
 use serde_json::Value;
 
 use crate::harness::{
-    Done, Folder, LONG, Server, alone, beside, linerate, measured, run, say, skipped, start,
+    Done, Folder, LONG, Server, alone, beside, lacks_a_lab, linerate, measured, run, say, start,
     wait_until,
 };
 
@@ -191,8 +192,7 @@ fn what_is_expected_of_a_path_is_what_the_lab_gives() {
         for _ in 0..3 {
             let words = format!("lab run {} --json -- {omit}", scenario.display());
             let done = run(&mut linerate(&words), LONG);
-            if done.code() == Some(3) {
-                skipped("expectations in the lab", done.error.trim());
+            if lacks_a_lab("expectations in the lab", &done.error) {
                 return;
             }
             let told = done.expect(0).json();
@@ -212,6 +212,7 @@ fn what_is_expected_of_a_path_is_what_the_lab_gives() {
         let (near, disturbed, measured) = held.unwrap();
         if disturbed && !near {
             skipped(
+                Need::QuietMachine,
                 "an expectation in the lab",
                 "the machine disturbed each of three runs",
             );

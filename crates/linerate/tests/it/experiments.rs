@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::harness::{
-    Folder, LONG, Server, alone, iperf3, linerate, measured, number, record, run, skipped, start,
-    wait_until,
+    Folder, LONG, Server, alone, iperf3, lacks_a_lab, linerate, measured, number, record, run,
+    start, wait_until,
 };
 
 /// What is counted of the runs that followed a test.
@@ -179,8 +179,7 @@ fn a_remedy_is_applied_to_the_path_whose_record_names_it() {
             )),
             LONG,
         );
-        if first.code() == Some(3) && first.error.contains("needs ") {
-            skipped("a remedy in a lab", first.error.trim());
+        if lacks_a_lab("a remedy in a lab", &first.error) {
             return;
         }
         let first = first.expect(0).json();

@@ -5,7 +5,9 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::harness::{Folder, LONG, Server, beside, linerate, run, say, skipped, wait_until};
+use linerate_testing::{Need, skipped};
+
+use crate::harness::{Folder, LONG, Server, beside, linerate, run, say, wait_until};
 
 /// Another user (nobody).
 const OTHER: u32 = 65_534;
@@ -39,7 +41,7 @@ fn no_link_of_another_user_has_root_write_elsewhere() {
         .spawn();
     let mut attacker = match attacker {
         Ok(attacker) => attacker,
-        Err(why) => return skipped(what, &format!("{why}: only root becomes another user")),
+        Err(why) => return skipped(Need::Root, what, &why.to_string()),
     };
     assert!(wait_until(LONG, || page.is_symlink()), "nobody attacks");
     let (mut written, mut refused) = (0, 0);

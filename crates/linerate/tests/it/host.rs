@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
+use linerate_testing::{Need, skipped};
 use serde_json::Value;
 
-use crate::harness::{B, Folder, Hosts, LONG, beside, linerate, measured, run, skipped};
+use crate::harness::{B, Folder, Hosts, LONG, beside, linerate, measured, run};
 
 fn document(command: &mut Command, code: i32) -> Value {
     let out = run(command, LONG).expect(code).out;
@@ -128,6 +129,7 @@ fn a_host_in_a_namespace_is_seen_as_it_is() {
     ] {
         if let Err(why) = a.sysctl(key, value) {
             return skipped(
+                Need::NamespaceSysctls,
                 "the facts of a host in a namespace",
                 &format!("{key}: {why}"),
             );

@@ -1,6 +1,8 @@
 //! `linerate self`: what this host carries with both ends on it.
 
-use crate::harness::{LONG, alone, linerate, measured, run, say, skipped};
+use linerate_testing::{Need, skipped};
+
+use crate::harness::{LONG, alone, linerate, measured, run, say};
 
 #[test]
 fn a_host_says_what_it_carries_by_itself() {
@@ -18,7 +20,7 @@ fn a_host_says_what_it_carries_by_itself() {
         } else {
             let why = document["left_out"][0].as_str().unwrap();
             assert!(why.starts_with("a veth pair: "), "{why}");
-            skipped("what a veth pair carries", why);
+            skipped(Need::VirtualLinks, "what a veth pair carries", why);
         }
         for path in paths {
             let runs = path["runs"].as_array().unwrap();

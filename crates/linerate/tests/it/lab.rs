@@ -8,11 +8,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use linerate_testing::{Need, skipped};
 use serde_json::Value;
 
 use super::harness::{
-    Done, Folder, LINERATE, LONG, Running, alone, assert_balanced, beside, has, linerate, measured,
-    number, run, say, skipped, start, wait_until,
+    Done, Folder, LINERATE, LONG, Running, alone, assert_balanced, beside, lacks_a_lab,
+    lacks_namespaces, lacks_programs, linerate, measured, number, run, say, start, wait_until,
 };
 
 /// Everything is gone this long after a kill.
@@ -27,15 +28,7 @@ fn lab(what: &str, command: &mut Command) -> Option<Done> {
 #[track_caller]
 fn lab_within(what: &str, command: &mut Command, limit: Duration) -> Option<Done> {
     let done = run(command, limit);
-    let cannot = done.code() == Some(3)
-        && ["needs user namespaces", "needs packet queues"]
-            .iter()
-            .any(|why| done.error.contains(why));
-    if cannot {
-        skipped(what, done.error.trim());
-        return None;
-    }
-    Some(done)
+    (!lacks_a_lab(what, &done.error)).then_some(done)
 }
 
 #[track_caller]
@@ -208,8 +201,7 @@ fn a_share_of_a_cpu_is_told_as_it_was() {
             return;
         };
         if done.code() == Some(3) && done.error.contains("niceness") {
-            skipped("a share of a CPU", done.error.trim());
-            return;
+            return skipped(Need::Niceness, "a share of a CPU", done.error.trim());
         }
         let told = done.expect(0).json();
         let share =
@@ -276,8 +268,7 @@ fn ctrl_c_ends_the_test_and_what_was_measured_is_told() {
         running.out().contains(" 1.00 s ") || running.ended()
     });
     assert!(measures);
-    if running.ended() {
-        skipped("Ctrl-C in a lab", running.error().trim());
+    if lacks_a_lab("Ctrl-C in a lab", &running.error()) {
         return;
     }
     let kill = format!("kill -INT -{}", running.pid());
@@ -711,14 +702,9 @@ fn an_ordinary_user_has_labs_too() {
         .output()
         .is_ok_and(|output| output.stdout == b"0\n");
     if !root {
-        skipped(what, "not root, so all other tests ran as one");
-        return;
+        return skipped(Need::Root, what, "not root, so all other tests ran as one");
     }
-    if !has("setpriv") {
-        skipped(
-            what,
-            "setpriv is not installed (apt-get install util-linux)",
-        );
+    if lacks_programs(what, &["setpriv"]) {
         return;
     }
     // Where the program lies, another user may not look.
@@ -743,11 +729,7 @@ fn an_ordinary_user_has_labs_too() {
 /// In a user namespace that allows no further one, with all rights over itself, or without.
 fn forbidden(rights: &str) -> Option<Done> {
     let what = "forbidden user namespaces";
-    if !has("unshare") || !has("setpriv") {
-        skipped(
-            what,
-            "unshare or setpriv is not installed (apt-get install util-linux)",
-        );
+    if lacks_programs(what, &["unshare", "setpriv"]) {
         return None;
     }
     let script = format!(
@@ -756,11 +738,7 @@ fn forbidden(rights: &str) -> Option<Done> {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "sh", "-c", &script]);
     let done = run(&mut command, LONG);
-    if done.code() == Some(77) || done.error.contains("unshare:") {
-        skipped(what, done.error.trim());
-        return None;
-    }
-    Some(done)
+    (!lacks_namespaces(what, &done)).then_some(done)
 }
 
 #[test]

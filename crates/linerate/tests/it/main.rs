@@ -1,7 +1,7 @@
 //! The binary against itself and against iperf3, on loopback and in network namespaces.
 //!
 //! Tests that measure hold [`harness::alone`]; the others hold [`harness::beside`]. What a machine cannot
-//! run says `skipped:` and why on standard error. Everything that is started ends by its own id, also
+//! run reports that it is skipped, and why (`linerate_testing`). Everything that is started ends by its own id, also
 //! after a panic, and namespaces live only as long as the processes in them.
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::harness::{
     B, Done, Folder, Hosts, LINERATE, LONG, Running, Server, alone, beside, findings, free_port,
-    has, iperf3, linerate, measured, number, run, say, skipped, start, wait_until,
+    iperf3, lacks_a_lab, lacks_programs, linerate, measured, number, run, say, start, wait_until,
 };
 
 /// Bytes of iperf3's cookie on a data connection.
@@ -30,12 +30,7 @@ impl LabPath {
             name,
         };
         let done = run(&mut path.lab(&format!("up {name} {options}")), LONG);
-        let cannot = done.code() == Some(3)
-            && ["needs user namespaces", "needs packet queues"]
-                .iter()
-                .any(|why| done.error.contains(why));
-        if cannot {
-            skipped(name, done.error.trim());
+        if lacks_a_lab(name, &done.error) {
             return None;
         }
         done.expect(0);
@@ -255,14 +250,8 @@ fn a_small_receive_buffer_is_seen_from_the_senders_host() {
 fn a_file_copy_is_explained_at_both_ends() {
     measured(alone, || {
         let what = "observing a file copy";
-        for program in ["python3", "curl"] {
-            if !has(program) {
-                skipped(
-                    what,
-                    &format!("{program} is not installed (apt-get install {program})"),
-                );
-                return;
-            }
+        if lacks_programs(what, &["python3", "curl"]) {
+            return;
         }
         let Some(path) = LabPath::up("copy", "--rtt 10ms --rate 100M") else {
             return;
@@ -409,11 +398,7 @@ fn a_port_used_again_is_another_connection() {
 #[test]
 fn a_process_is_watched_with_its_children_until_it_ends() {
     let _beside = beside();
-    if !has("sh") || !has("python3") {
-        skipped(
-            "observing a process",
-            "python3 is not installed (apt-get install python3)",
-        );
+    if lacks_programs("observing a process", &["python3"]) {
         return;
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

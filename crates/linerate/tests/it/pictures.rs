@@ -2,7 +2,11 @@
 
 use std::process::Command;
 
-use crate::harness::{Folder, LINERATE, LONG, Server, beside, has, linerate, run, skipped};
+use linerate_testing::{Need, skipped};
+
+use crate::harness::{
+    Folder, LINERATE, LONG, Server, beside, has, lacks_namespaces, lacks_programs, linerate, run,
+};
 
 /// A browser that draws without a screen, under one of its names.
 fn browser(what: &str) -> Option<&'static str> {
@@ -10,7 +14,11 @@ fn browser(what: &str) -> Option<&'static str> {
         .into_iter()
         .find(|name| has(name));
     if found.is_none() {
-        skipped(what, "chromium is not installed (apt-get install chromium)");
+        skipped(
+            Need::Browser,
+            what,
+            "chromium is not installed (scripts/test-deps.sh)",
+        );
     }
     found
 }
@@ -27,6 +35,7 @@ fn drawn(browser: &str, folder: &Folder, page: &std::path::Path) -> Option<Strin
     let done = run(&mut command, LONG);
     if done.code() != Some(0) || done.out.is_empty() {
         skipped(
+            Need::Browser,
             "a page in a browser",
             &format!("{browser} does not start here: {:.200}", done.error),
         );
@@ -195,11 +204,8 @@ fn a_page_that_cannot_be_written_says_so_and_loses_nothing() {
 /// An older page stays as it was where a new one does not fit.
 fn full_disk(folder: &Folder, record: &std::path::Path) {
     let what = "a page on a full disk";
-    if !has("unshare") {
-        return skipped(
-            what,
-            "unshare is not installed (apt-get install util-linux)",
-        );
+    if lacks_programs(what, &["unshare"]) {
+        return;
     }
     let disk = folder.file("disk");
     std::fs::create_dir(&disk).unwrap();
@@ -209,8 +215,8 @@ fn full_disk(folder: &Folder, record: &std::path::Path) {
                   \"$1\" show \"$2\" --html \"$0\"/page.html; echo \"code $?\"; cat \"$0\"/*; ls \"$0\" | wc -l";
     command.arg(script).arg(&disk).arg(LINERATE).arg(record);
     let done = run(&mut command, LONG);
-    if done.code() != Some(0) {
-        return skipped(what, &format!("no mount namespaces: {}", done.error.trim()));
+    if lacks_namespaces(what, &done) {
+        return;
     }
     assert!(done.error.contains("No space left"), "{}", done.error);
     assert!(done.out.contains("Goodput"), "{}", done.out);

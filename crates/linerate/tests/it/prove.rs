@@ -4,25 +4,19 @@
 use std::process::Command;
 use std::time::Duration;
 
+use linerate_testing::{Need, skipped};
 use serde_json::Value;
 
 use super::harness::{
-    B, Done, Folder, Host, Hosts, LONG, alone, beside, linerate, measured, run, skipped, start,
+    B, Done, Folder, Host, Hosts, LONG, alone, beside, lacks_a_lab, linerate, measured, run, start,
     wait_until,
 };
 
 /// Runs what needs a lab; `None`, with a word, where this machine cannot have one.
 #[track_caller]
 fn in_lab(what: &str, command: &mut Command) -> Option<Done> {
-    let done = run(command, Duration::from_mins(3));
-    let cannot = ["needs user namespaces", "needs packet queues"]
-        .iter()
-        .any(|why| done.error.contains(why));
-    if cannot {
-        skipped(what, done.error.trim());
-        return None;
-    }
-    Some(done)
+    let done = run(command, Duration::from_secs(180));
+    (!lacks_a_lab(what, &done.error)).then_some(done)
 }
 
 /// A window of 32 to 64 KiB: 4 to 9 Mbit/s at 60 ms, whatever a busy machine does.
@@ -111,11 +105,7 @@ fn a_sweep_goes_on_where_it_was_stopped_and_refuses_another_file() {
     let mut first = start(&mut linerate(&words));
     let seen = wait_until(LONG, || first.error().contains(" of 12: ") || first.ended());
     assert!(seen, "{}", first.error());
-    if ["needs user namespaces", "needs packet queues"]
-        .iter()
-        .any(|why| first.error().contains(why))
-    {
-        skipped("a sweep", first.error().trim());
+    if lacks_a_lab("a sweep", &first.error()) {
         return;
     }
     let second = run(&mut linerate(&words), LONG).expect(2);
@@ -139,7 +129,7 @@ fn a_sweep_goes_on_where_it_was_stopped_and_refuses_another_file() {
     );
 
     std::fs::write(&file, SWEEP).expect("a file");
-    let done = run(&mut linerate(&words), Duration::from_mins(2)).expect(0);
+    let done = run(&mut linerate(&words), Duration::from_secs(120)).expect(0);
     assert!(
         done.error.contains("of which are there already"),
         "{}",
@@ -240,7 +230,7 @@ const OLD: &str = "4096 16384 4194304";
 fn two_hosts(what: &str) -> Option<Hosts> {
     let hosts = Hosts::new(what)?;
     if let Err(why) = hosts.a.sysctl("net.ipv4.tcp_wmem", &format!("'{OLD}'")) {
-        skipped(what, &why);
+        skipped(Need::NamespaceSysctls, what, &why);
         return None;
     }
     Some(hosts)
@@ -463,7 +453,7 @@ fn an_apply_with_a_proof_applies_a_gain_and_nothing_else() {
                 state.display(),
                 server.port
             );
-            run(&mut a.linerate(&words), Duration::from_mins(2))
+            run(&mut a.linerate(&words), Duration::from_secs(120))
         };
         let mtu = || {
             let output = a.command("ip").args(["link", "show", "a0"]).output();

@@ -3,9 +3,10 @@
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 
+use linerate_testing::{Need, skipped};
 use serde_json::Value;
 
-use crate::harness::{Folder, LINERATE, LONG, Server, beside, has, linerate, run, skipped};
+use crate::harness::{Folder, LINERATE, LONG, Server, beside, lacks_programs, linerate, run};
 
 /// Where the final report begins in what a test prints into a pipe.
 fn report_of(out: &str) -> &str {
@@ -168,11 +169,8 @@ fn an_older_record_stays_where_a_new_one_does_not_come_about() {
 fn a_full_disk_loses_the_record_but_not_the_report() {
     let _beside = beside();
     let what = "a full disk";
-    if !has("unshare") {
-        return skipped(
-            what,
-            "unshare is not installed (apt-get install util-linux)",
-        );
+    if lacks_programs(what, &["unshare"]) {
+        return;
     }
     let folder = Folder::new();
     let inside = |script: &str| {
@@ -185,7 +183,7 @@ fn a_full_disk_loses_the_record_but_not_the_report() {
     let possible = inside("true").output().unwrap();
     if !possible.status.success() {
         let why = String::from_utf8_lossy(&possible.stderr).trim().to_owned();
-        return skipped(what, &format!("no mount namespaces: {why}"));
+        return skipped(Need::UserNamespaces, what, &why);
     }
     let server = Server::linerate(&[]);
     let script = format!(
@@ -244,7 +242,7 @@ fn a_record_into_a_device_or_through_a_link_replaces_neither() {
     );
 
     let pipe = folder.file("pipe");
-    if has("mkfifo") {
+    if !lacks_programs("a pipe without a reader", &["mkfifo"]) {
         assert!(
             Command::new("mkfifo")
                 .arg(&pipe)
@@ -254,11 +252,6 @@ fn a_record_into_a_device_or_through_a_link_replaces_neither() {
         );
         let done = run(server.client("-n 1M -o").arg(&pipe), LONG).expect(5);
         assert!(done.error.contains("nobody reads"), "{}", done.error);
-    } else {
-        skipped(
-            "a pipe without a reader",
-            "mkfifo is not installed (apt-get install coreutils)",
-        );
     }
 }
 

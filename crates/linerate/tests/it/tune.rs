@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use linerate_testing::{Need, skipped};
 use serde_json::Value;
 
 use crate::harness::{
-    B, Done, Folder, Host, Hosts, LONG, beside, has, linerate, run, say, skipped, start,
-    start_with, wait_until,
+    B, Done, Folder, Host, Hosts, LONG, beside, lacks_namespaces, lacks_programs, linerate, run,
+    say, start, start_with, wait_until,
 };
 
 /// TCP's own settings, which every network namespace has for itself: old value, wanted one.
@@ -228,8 +229,8 @@ fn what_must_be_refused_is_refused_before_anything_is_touched() {
 #[test]
 fn two_at_once_are_one() {
     let _beside = beside();
-    if !has("flock") {
-        return skipped("two applies at once", "flock is not installed");
+    if lacks_programs("two applies at once", &["flock"]) {
+        return;
     }
     let files = Files::new();
     run(&mut files.apply("--yes"), LONG).expect(0);
@@ -268,8 +269,8 @@ fn on_a_full_disk_nothing_is_touched() {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
     let done = run(&mut command, LONG);
-    if !matches!(done.code(), Some(1 | 5 | 9 | 10)) {
-        return skipped("a full disk", &done.error);
+    if lacks_namespaces("a full disk", &done) {
+        return;
     }
     let done = done.expect(1);
     assert!(done.error.contains("nothing was touched"), "{}", done.error);
@@ -298,11 +299,7 @@ fn with_read_only(folders: &[PathBuf], files: &Files, words: &str, state: &Path)
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
     let done = run(&mut command, LONG);
-    if !matches!(done.code(), Some(0 | 1 | 5 | 9 | 10)) {
-        skipped("a read-only folder", &done.error);
-        return None;
-    }
-    Some(done)
+    (!lacks_namespaces("a read-only folder", &done)).then_some(done)
 }
 
 #[test]
@@ -424,20 +421,25 @@ fn killed_between_any_two_changes_the_old_state_comes_back() {
 #[test]
 fn killed_at_every_line_and_recovered_the_old_state_comes_back() {
     let _beside = beside();
-    if !has("prlimit") {
-        return skipped("an apply killed at every line", "prlimit is not installed");
+    if lacks_programs("an apply killed at every line", &["prlimit"]) {
+        return;
     }
     let whole = Files::new();
     run(&mut whole.apply("--yes"), LONG).expect(0);
     let journal = std::fs::read_to_string(journal(&whole.state()).unwrap()).unwrap();
-    let ends: Vec<usize> = journal.match_indices('\n').map(|(at, _)| at).collect();
+    // The middle of each line: numbers of processes and times make another journal some bytes longer or shorter.
+    let mut begin = 0;
+    let middles = journal.split_inclusive('\n').map(|line| {
+        begin += line.len();
+        begin - line.len() / 2
+    });
     let mut states = BTreeMap::<String, u32>::new();
-    for (number, end) in ends.iter().enumerate() {
+    for (number, middle) in middles.enumerate() {
         let files = Files::new();
         let mut command = Command::new("prlimit");
         command.args([
             "--core=0",
-            &format!("--fsize={end}"),
+            &format!("--fsize={middle}"),
             crate::harness::LINERATE,
         ]);
         command.args([
@@ -926,7 +928,7 @@ fn a_kernel_gets_its_old_settings_back_whatever_ends_the_apply() {
     let a = &hosts.a;
     a.ip("route add default via 192.0.2.2");
     if let Err(why) = a.sysctl("net.ipv4.tcp_retries2", "15") {
-        return skipped(what, &why);
+        return skipped(Need::NamespaceSysctls, what, &why);
     }
     let before = kernel_values(a);
     let folder = Folder::new();
@@ -1026,7 +1028,11 @@ fn an_address_that_a_change_costs_takes_all_back_and_is_told() {
     above.args("link add link a0 name above0 type macvlan mode bridge".split(' '));
     let made = above.output().unwrap();
     if !made.status.success() {
-        return skipped(what, &String::from_utf8_lossy(&made.stderr));
+        return skipped(
+            Need::VirtualLinks,
+            what,
+            &String::from_utf8_lossy(&made.stderr),
+        );
     }
     a.ip("link set above0 up");
     let flush = || ["a0", "above0"].map(|name| a.ip(&format!("-6 address flush dev {name}")));
@@ -1132,7 +1138,7 @@ fn values_of_an_earlier_boot_that_run_again_are_named() {
     };
     let a = &hosts.a;
     if let Err(why) = a.sysctl("net.ipv4.tcp_retries2", "15") {
-        return skipped(what, &why);
+        return skipped(Need::NamespaceSysctls, what, &why);
     }
     let folder = Folder::new();
     let state = folder.file("state");

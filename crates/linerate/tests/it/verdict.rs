@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::harness::{Host, Hosts, LONG, alone, checks, findings, measured, number, run, skipped};
+use linerate_testing::{Need, skipped};
+
+use crate::harness::{Host, Hosts, LONG, alone, checks, findings, measured, number, run};
 
 /// Below, round trips are short. There bbr paces what the window would allow, and the kernel's clocks share the
 /// time between the two; reno waits for the window alone.
@@ -29,7 +31,7 @@ fn verdict(hosts: &Hosts, words: &str) -> Vec<String> {
 /// their turn; false where its sysctls cannot be set.
 fn small_buffers(host: &Host, device: &str, what: &str) -> bool {
     if let Err(why) = host.sysctl("net.ipv4.tcp_rmem", "4096 65536 65536") {
-        skipped(what, &format!("net.ipv4.tcp_rmem cannot be set: {why}"));
+        skipped(Need::NamespaceSysctls, what, &why);
         return false;
     }
     host.tc(&format!(

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::skipped;
+use linerate_testing::{Need, skipped};
 
 /// The kernels, the first stages, the disk with Debian and the disk with the program.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) fn images(what: &str) -> Option<&'static Images> {
     match IMAGES.get_or_init(make) {
         Ok(images) => Some(images),
         Err(why) => {
-            skipped(what, why);
+            skipped(Need::Qemu, what, why);
             None
         }
     }
@@ -74,7 +74,7 @@ fn make() -> Result<Images, String> {
     std::fs::create_dir_all(&folder)
         .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     let lock = File::create(folder.join("lock")).unwrap();
-    lock.lock().unwrap();
+    linerate_kernel::file::lock(&lock).unwrap();
     if !Path::new("/usr/bin/qemu-system-x86_64").exists() {
         return Err("QEMU is not installed (scripts/vm-deps.sh)".to_owned());
     }

@@ -29,8 +29,3 @@ use std::io::Write as _;
 pub(crate) fn say(text: &str) {
     drop(writeln!(std::io::stderr(), "{text}"));
 }
-
-/// Says that something was not tested.
-pub(crate) fn skipped(what: &str, why: &str) {
-    say(&format!("skipped: {what}: {why}"));
-}

@@ -4,8 +4,9 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use linerate_kernel::counters;
+use linerate_testing::{Need, skipped};
 
-use super::{say, skipped};
+use super::say;
 
 /// A test that fails while less than this share of the machine was stolen has failed; runs of experiments and of the lab
 /// are called disturbed from about there.
@@ -36,7 +37,7 @@ pub(crate) fn measured<Guard>(keep: fn() -> Guard, test: impl Fn()) {
     });
     if !shown {
         let why = format!("the hypervisor took this machine in each of {ATTEMPTS} attempts");
-        skipped(name, &why);
+        skipped(Need::QuietMachine, name, &why);
     }
 }
 

@@ -4,7 +4,9 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use super::{LINERATE, Server, has, skipped};
+use linerate_testing::{Need, skipped};
+
+use super::{LINERATE, Server, lacks_programs};
 
 /// The addresses of the two hosts.
 pub(crate) const A: &str = "192.0.2.1";
@@ -46,14 +48,8 @@ impl Host {
 
     /// A host of its own, without any link but loopback, which is up.
     pub(crate) fn new(what: &str) -> Option<Self> {
-        for program in ["unshare", "nsenter", "ip", "tc"] {
-            if !has(program) {
-                skipped(
-                    what,
-                    &format!("{program} is not installed (apt-get install iproute2 util-linux)"),
-                );
-                return None;
-            }
+        if lacks_programs(what, &["unshare", "nsenter", "ip", "tc"]) {
+            return None;
         }
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "--net"]);
@@ -63,7 +59,7 @@ impl Host {
                 Some(host)
             }
             Err(why) => {
-                skipped(what, &format!("no user and network namespaces: {why}"));
+                skipped(Need::UserNamespaces, what, &why);
                 None
             }
         }

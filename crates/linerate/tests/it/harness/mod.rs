@@ -2,6 +2,7 @@
 
 mod disturbance;
 mod hosts;
+mod lacking;
 mod process;
 pub(crate) mod raw;
 pub(crate) mod rude;
@@ -19,6 +20,7 @@ use serde_json::Value;
 
 pub(crate) use disturbance::measured;
 pub(crate) use hosts::{B, Host, Hosts};
+pub(crate) use lacking::{has, iperf3, lacks_a_lab, lacks_namespaces, lacks_programs, newest};
 pub(crate) use process::{Done, Running, linerate, run, start, start_with};
 pub(crate) use server::{Server, free_port};
 
@@ -41,41 +43,9 @@ pub(crate) fn beside() -> RwLockReadGuard<'static, ()> {
     MACHINE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Says that something was not tested. The test harness keeps what is printed to itself; this it does not.
-pub(crate) fn skipped(what: &str, why: &str) {
-    drop(writeln!(std::io::stderr(), "skipped: {what}: {why}"));
-}
-
 /// Says a figure, for whoever reads the log.
 pub(crate) fn say(text: &str) {
     drop(writeln!(std::io::stderr(), "{text}"));
-}
-
-/// Whether a program is there.
-pub(crate) fn has(program: &str) -> bool {
-    std::env::var_os("PATH").is_some_and(|path| {
-        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-    })
-}
-
-/// Debian's iperf3, or the word that it is not there.
-pub(crate) fn iperf3(what: &str) -> Option<&'static str> {
-    let there = has(IPERF3);
-    if !there {
-        skipped(what, "iperf3 is not installed (apt-get install iperf3)");
-    }
-    there.then_some(IPERF3)
-}
-
-/// The newest iperf3, where the caller named it.
-pub(crate) fn newest(what: &str) -> Option<String> {
-    let path = std::env::var("IPERF3_NEW")
-        .ok()
-        .filter(|path| !path.is_empty());
-    if path.is_none() {
-        skipped(what, "IPERF3_NEW does not name the newest iperf3");
-    }
-    path
 }
 
 /// Waits until something holds; false when it does not in time.

@@ -1,0 +1,92 @@
+//! What the crates of the workspace declare.
+
+use std::path::PathBuf;
+
+use crate::repository;
+
+fn crates() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(repository("crates")).unwrap();
+    let folders: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    assert!(folders.len() > 10, "{folders:?}");
+    folders
+}
+
+fn read(path: &PathBuf) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Clippy's `incompatible_msrv` and cargo know the oldest Rust of a crate only where its manifest names one.
+#[test]
+fn every_crate_inherits_the_oldest_rust() {
+    let line = |text: &str, key: &str| {
+        let mut lines = text.lines();
+        lines.find(|line| line.starts_with(key)).map(str::to_owned)
+    };
+    for folder in crates() {
+        let manifest = folder.join("Cargo.toml");
+        let found = line(&read(&manifest), "rust-version");
+        let wanted = Some("rust-version.workspace = true");
+        assert_eq!(found.as_deref(), wanted, "{}", manifest.display());
+    }
+    // The fuzz targets are a workspace of their own.
+    let workspace = line(&read(&repository("Cargo.toml")), "rust-version");
+    assert!(workspace.is_some());
+    assert_eq!(
+        line(&read(&repository("fuzz/Cargo.toml")), "rust-version"),
+        workspace
+    );
+}
+
+/// The other rooms are pure: the workspace's `clippy.toml` holds for them.
+const MAY_READ_THE_WORLD: [&str; 4] = [
+    "linerate",
+    "linerate-engine",
+    "linerate-kernel",
+    "linerate-testing",
+];
+
+#[test]
+fn every_other_room_is_pure() {
+    for folder in crates() {
+        let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
+        let own = folder.join("clippy.toml").exists();
+        let may = MAY_READ_THE_WORLD.contains(&name.as_str());
+        assert_eq!(own, may, "a clippy.toml of {name}'s own");
+    }
+}
+
+#[test]
+fn a_pure_room_has_no_file_no_environment_and_no_clock() {
+    let lints = read(&repository("clippy.toml"));
+    let (types, methods) = lints.split_once("disallowed-methods").unwrap();
+    let forbids = |list: &str, path: &str| list.contains(&format!("{{ path = \"{path}\","));
+    for path in [
+        "std::fs::File",
+        "std::fs::OpenOptions",
+        "std::process::Command",
+    ] {
+        assert!(forbids(types, path), "{path}");
+    }
+    let functions = [
+        "canonicalize copy create_dir create_dir_all exists hard_link metadata read read_dir read_link",
+        "read_to_string remove_dir remove_dir_all remove_file rename set_permissions symlink_metadata write",
+    ];
+    for function in functions.iter().flat_map(|names| names.split(' ')) {
+        assert!(
+            forbids(methods, &format!("std::fs::{function}")),
+            "{function}"
+        );
+    }
+    for function in ["var", "var_os", "vars", "vars_os", "args", "temp_dir"] {
+        assert!(
+            forbids(methods, &format!("std::env::{function}")),
+            "{function}"
+        );
+    }
+    for clock in ["Instant", "SystemTime"] {
+        assert!(
+            forbids(methods, &format!("std::time::{clock}::now")),
+            "{clock}"
+        );
+    }
+}
