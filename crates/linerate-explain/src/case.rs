@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use linerate_model::column::Column;
 use linerate_model::evidence::{DirectionEvidence, Evidence, KernelClocks, PathFigures, Place};
-use linerate_model::finding::{Expected, Figure, Finding, Severity};
+use linerate_model::finding::{Expected, Figure, Finding, Label, Severity};
 use linerate_model::losses::Losses;
 use linerate_model::plan::{Plan, Protocol};
 use linerate_model::record::{EndRecord, Role, RunRecord, StreamRecord};
@@ -523,23 +523,27 @@ impl<'a> Case<'a> {
     }
 
     /// A figure of the sending kernel.
-    pub(crate) fn sender_figure(&self, name: &str, value: Option<f64>) -> Option<Figure> {
-        let place = format!("{} kernel", self.place(self.direction.flow.sender()));
-        Some(Figure {
-            name: name.to_owned(),
-            value: value.filter(|value| value.is_finite())?,
-            place,
-        })
+    pub(crate) fn sender_figure(
+        &self,
+        label: impl Into<Label>,
+        value: Option<f64>,
+    ) -> Option<Figure> {
+        self.figure(self.direction.flow.sender(), label, value)
     }
 
     /// A figure of the receiving host.
-    pub(crate) fn receiver_figure(&self, name: &str, value: Option<f64>) -> Option<Figure> {
-        let place = format!("{} kernel", self.place(self.direction.flow.receiver()));
-        Some(Figure {
-            name: name.to_owned(),
-            value: value.filter(|value| value.is_finite())?,
-            place,
-        })
+    pub(crate) fn receiver_figure(
+        &self,
+        label: impl Into<Label>,
+        value: Option<f64>,
+    ) -> Option<Figure> {
+        self.figure(self.direction.flow.receiver(), label, value)
+    }
+
+    fn figure(&self, role: Role, label: impl Into<Label>, value: Option<f64>) -> Option<Figure> {
+        let value = value.filter(|value| value.is_finite())?;
+        let place = format!("{} kernel", self.place(role));
+        Some(Figure::new(label, value, place))
     }
 
     /// The direction's rates as means over a time that is at least `span_ns`.
@@ -557,11 +561,8 @@ impl<'a> Case<'a> {
 
     /// The rate as a figure.
     pub(crate) fn rate_figure(&self) -> Option<Figure> {
-        Some(Figure {
-            name: "goodput of the plateau, bit/s".to_owned(),
-            value: self.rate()?,
-            place: self.rate_place(),
-        })
+        let name = "goodput of the plateau, bit/s";
+        Some(Figure::new(name, self.rate()?, self.rate_place()))
     }
 
     /// The same test again, with one thing changed; of a connection that was only watched, a test between the same

@@ -42,7 +42,7 @@ mod words;
 mod would_pass;
 
 use linerate_model::evidence::Evidence;
-use linerate_model::finding::{Figure, Finding, Severity};
+use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::plan::Plan;
 
 use crate::case::Case;
@@ -115,21 +115,14 @@ fn rank(finding: &Finding) -> (u8, u32) {
 
 /// What a finding about datagrams took from what was asked for: of two, the larger one is the answer.
 fn parts_per_million(finding: &Finding) -> u32 {
-    let figure = |name: &str| {
-        let named = |figure: &&Figure| figure.name == name;
-        finding
-            .figures
-            .iter()
-            .find(named)
-            .map(|figure| figure.value)
-    };
+    let figure = |quantity| finding.figure(quantity);
     let (part, whole) = match finding.id.as_str() {
         "udp-sender-short" => {
-            let (asked, sent) = (figure(words::RATE_ASKED), figure(words::RATE_SENT));
+            let (asked, sent) = (figure(Quantity::RateAsked), figure(Quantity::RateSent));
             (asked.zip(sent).map(|(asked, sent)| asked - sent), asked)
         }
-        "udp-receiver-drop" => (figure(words::DROPPED), figure(words::DATAGRAMS)),
-        "udp-path-loss" => (figure(words::LOST), figure(words::DATAGRAMS)),
+        "udp-receiver-drop" => (figure(Quantity::Dropped), figure(Quantity::Datagrams)),
+        "udp-path-loss" => (figure(Quantity::Lost), figure(Quantity::Datagrams)),
         _ => return 0,
     };
     let share = part

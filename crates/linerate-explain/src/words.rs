@@ -3,19 +3,10 @@
 use linerate_model::units::{BitRate, Bytes, Nanos, three_digits};
 pub(crate) use linerate_model::units::{grouped as count, whole};
 
-/// Name of a figure: the rate asked for, all streams of a direction.
+/// Name of a figure: segments that DSACK reported as duplicates.
 pub(crate) const RECEIVED_TWICE: &str = "segments reported as received twice (DSACK)";
-pub(crate) const RATE_ASKED: &str = "rate asked for, bit/s";
-/// Name of a figure: the rate of the sending application.
-pub(crate) const RATE_SENT: &str = "rate sent, bit/s";
 /// Name of a figure: what a path carried while its mean was far below.
 pub(crate) const CARRIED: &str = "carried in stretches, bit/s";
-/// Name of a figure: datagrams handed to the sending kernel.
-pub(crate) const DATAGRAMS: &str = "datagrams sent";
-/// Name of a figure: datagrams that a full receive buffer dropped.
-pub(crate) const DROPPED: &str = "datagrams dropped in the socket";
-/// Name of a figure: datagrams lost elsewhere, or where their place is not known.
-pub(crate) const LOST: &str = "datagrams lost";
 
 /// A share of 0 to 1 in percent: `83 %`, `4.2 %`, `0.26 %`, `0.0031 %`.
 pub(crate) fn percent(share: f64) -> String {

@@ -72,7 +72,7 @@ fn said(case: &Case<'_>, subject: &str, longest_rtt_s: impl Fn(f64) -> f64) -> O
         .collect();
     let figures = reached.iter().filter_map(|(bps, rtt)| {
         let name = format!("longest round trip for {}, µs", words::rate(*bps));
-        case.sender_figure(&name, Some(rtt * 1e6))
+        case.sender_figure(name.as_str(), Some(rtt * 1e6))
     });
     (!parts.is_empty()).then(|| WouldPass {
         sentence: format!("{subject} {}", parts.join(", ")),

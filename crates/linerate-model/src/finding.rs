@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::counter_test::Tested;
 use crate::record::Flow;
 use crate::remedy::Remedy;
+use crate::units::Bytes;
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -20,6 +21,97 @@ pub enum Severity {
     Fault,
 }
 
+/// What a figure is, where more than a reader wants to know it: nothing looks a figure up by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// The rate asked for, all streams of a direction, bit/s.
+    RateAsked,
+    /// The rate of the sending application, bit/s.
+    RateSent,
+    /// The rate of a policer's tokens, bit/s.
+    TokenRate,
+    /// Datagrams handed to the sending kernel.
+    Datagrams,
+    /// Datagrams that a full receive buffer dropped.
+    Dropped,
+    /// Datagrams lost elsewhere, or where their place is not known.
+    Lost,
+    /// The rate of a total if a 32-bit counter wrapped so many times, Mbit/s.
+    IfWrapped {
+        /// How many times.
+        times: u64,
+        /// The total then, bytes.
+        bytes: u64,
+        /// Whether that is known to the byte.
+        exact: bool,
+    },
+}
+
+impl Quantity {
+    /// What it is, without its unit.
+    pub fn subject(self) -> String {
+        match self {
+            Self::RateAsked => "rate asked for".to_owned(),
+            Self::RateSent => "rate sent".to_owned(),
+            Self::TokenRate => "rate of the tokens".to_owned(),
+            Self::Datagrams => "datagrams sent".to_owned(),
+            Self::Dropped => "datagrams dropped in the socket".to_owned(),
+            Self::Lost => "datagrams lost".to_owned(),
+            Self::IfWrapped {
+                times,
+                bytes,
+                exact: true,
+            } => format!("k = {times}: {bytes} bytes"),
+            Self::IfWrapped { times, bytes, .. } => format!("k = {times}: {}", Bytes(bytes)),
+        }
+    }
+
+    /// Its unit; absent for a count.
+    pub const fn unit(self) -> Option<&'static str> {
+        match self {
+            Self::RateAsked | Self::RateSent | Self::TokenRate => Some("bit/s"),
+            Self::IfWrapped { .. } => Some("Mbit/s"),
+            Self::Datagrams | Self::Dropped | Self::Lost => None,
+        }
+    }
+}
+
+/// What a figure is called, and what it is where that matters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// The name, with its unit.
+    pub name: String,
+    /// What it is.
+    pub quantity: Option<Quantity>,
+}
+
+impl From<String> for Label {
+    fn from(name: String) -> Self {
+        let quantity = None;
+        Self { name, quantity }
+    }
+}
+
+impl From<&str> for Label {
+    fn from(name: &str) -> Self {
+        name.to_owned().into()
+    }
+}
+
+impl From<Quantity> for Label {
+    fn from(quantity: Quantity) -> Self {
+        let subject = quantity.subject();
+        Self {
+            name: match quantity.unit() {
+                Some(unit) => format!("{subject}, {unit}"),
+                None => subject,
+            },
+            quantity: Some(quantity),
+        }
+    }
+}
+
 /// One figure that a finding rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
@@ -29,6 +121,22 @@ pub struct Figure {
     pub value: f64,
     /// Where it was measured: `client kernel`, `server application` …
     pub place: String,
+    /// What it is, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantity: Option<Quantity>,
+}
+
+impl Figure {
+    /// A figure that was measured there.
+    pub fn new(label: impl Into<Label>, value: f64, place: impl Into<String>) -> Self {
+        let Label { name, quantity } = label.into();
+        Self {
+            name,
+            value,
+            place: place.into(),
+            quantity,
+        }
+    }
 }
 
 /// The rate to expect after the remedy, and what would limit then.
@@ -84,4 +192,12 @@ pub struct Finding {
     /// What counter-tests made of it; absent where none were run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tested: Option<Tested>,
+}
+
+impl Finding {
+    /// The value of a figure.
+    pub fn figure(&self, quantity: Quantity) -> Option<f64> {
+        let figure = |figure: &&Figure| figure.quantity == Some(quantity);
+        self.figures.iter().find(figure).map(|figure| figure.value)
+    }
 }

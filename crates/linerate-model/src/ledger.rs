@@ -141,11 +141,35 @@ pub struct DatagramEntry {
     pub too_old: Option<u64>,
 }
 
+/// What the two sides of an equation count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counted {
+    /// Bytes of sockets and applications.
+    #[default]
+    Bytes,
+    /// Bytes of an interface, as a bound of those of sockets. Other traffic, another route or a driver that counts late
+    /// can break it without a byte being lost.
+    InterfaceBytes,
+    /// Datagrams.
+    Datagrams,
+}
+
+impl Counted {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    fn is_bytes(&self) -> bool {
+        *self == Self::Bytes
+    }
+}
+
 /// One equation, tested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// The equation in words.
     pub equation: String,
+    /// What its sides count; absent in JSON = bytes of sockets and applications.
+    #[serde(default, skip_serializing_if = "Counted::is_bytes")]
+    pub counted: Counted,
     /// The stream; absent = the sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<u32>,
@@ -190,12 +214,6 @@ impl Ledger {
 }
 
 impl Check {
-    /// Whether it is a bound by an interface's counters, which other traffic, another route or a driver that
-    /// counts late can break without a byte being lost.
-    pub fn is_interface_bound(&self) -> bool {
-        self.equation.starts_with("interface ")
-    }
-
     /// By how much the two sides differ.
     pub fn difference(&self) -> u64 {
         self.left.abs_diff(self.right)
@@ -256,8 +274,10 @@ impl DirectionLedger {
 
     fn bound(&mut self, equation: &str, left: u64, right: u64) {
         let trust = "the sockets' figure: the traffic, or a part of it, took another interface than the one that was counted";
-        self.checks
-            .push(check(equation, None, left, right, left >= right, trust));
+        self.checks.push(Check {
+            counted: Counted::InterfaceBytes,
+            ..check(equation, None, left, right, left >= right, trust)
+        });
     }
 
     fn say_what_is_missing(&mut self, record: &RunRecord, flow: Flow) {
@@ -341,6 +361,7 @@ fn check(
 ) -> Check {
     Check {
         equation: equation.to_owned(),
+        counted: Counted::Bytes,
         stream,
         left,
         right,
@@ -666,14 +687,17 @@ fn udp_entry(
     }
     if let (Some(sent), Some(delivered)) = (datagrams.sent, datagrams.delivered) {
         let trust = "the receiver's: more was delivered than the sender says it sent";
-        checks.push(check(
-            "sent ≥ delivered (datagrams)",
-            Some(id),
-            sent,
-            delivered,
-            sent >= delivered,
-            trust,
-        ));
+        checks.push(Check {
+            counted: Counted::Datagrams,
+            ..check(
+                "sent ≥ delivered (datagrams)",
+                Some(id),
+                sent,
+                delivered,
+                sent >= delivered,
+                trust,
+            )
+        });
     }
     if let (Some(stream), Some(counts)) = (received, inn) {
         let parts = counts
@@ -681,14 +705,17 @@ fn udp_entry(
             .saturating_add(counts.duplicates)
             .saturating_add(counts.too_old);
         let trust = "the number of datagrams read";
-        checks.push(check(
-            "read = first deliveries + duplicates + too old (datagrams)",
-            Some(stream.id),
-            counts.received,
-            parts,
-            counts.received == parts,
-            trust,
-        ));
+        checks.push(Check {
+            counted: Counted::Datagrams,
+            ..check(
+                "read = first deliveries + duplicates + too old (datagrams)",
+                Some(stream.id),
+                counts.received,
+                parts,
+                counts.received == parts,
+                trust,
+            )
+        });
     }
     Entry {
         id: Some(id),

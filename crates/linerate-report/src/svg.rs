@@ -16,7 +16,7 @@ use linerate_model::record::{Flow, RunRecord};
 
 use crate::chart::scale::Scale;
 use crate::chart::svg::{self, Frame, px};
-use crate::chart::{Chart, Charts, Line, Stroke};
+use crate::chart::{Chart, Charts, Line, Panel, Stroke};
 use crate::date;
 use crate::markup::Markup;
 use crate::text::{figures, header, layout, way};
@@ -37,8 +37,13 @@ const TITLE: usize = 84;
 const LINE: usize = 118;
 /// Entries in a panel's legend.
 const MOST_ENTRIES: usize = 4;
-/// The panels of a direction, by their charts' names.
-const PANELS: [&str; 4] = ["goodput", "congestion-window", "rtt", "datagrams"];
+/// The panels of a direction.
+const PANELS: [Panel; 4] = [
+    Panel::Goodput,
+    Panel::CongestionWindow,
+    Panel::Rtt,
+    Panel::Datagrams,
+];
 
 /// Ink on white paper, whatever reads it. The same palette as the page's, which tells colours apart for the
 /// colour-blind.
@@ -95,14 +100,9 @@ pub fn figure(view: &RunView, record: &RunRecord) -> String {
 }
 
 fn panels(charts: &Charts, flow: Flow) -> impl Iterator<Item = &Chart> {
-    PANELS.into_iter().filter_map(move |name| {
-        charts.about(Some(flow)).find(|chart| {
-            chart
-                .id
-                .rsplit_once('-')
-                .is_some_and(|(what, _)| what == name)
-        })
-    })
+    PANELS
+        .into_iter()
+        .filter_map(move |panel| charts.about(Some(flow)).find(|chart| chart.panel == panel))
 }
 
 /// What was tested, what came out, between whom and when; says where the panels may begin.
@@ -224,9 +224,9 @@ fn legend(body: &mut Markup, chart: &Chart, y: f64) {
                     .filter(|other| other.stroke == line.stroke)
                     .count();
                 let what = line
-                    .name
-                    .split_once(", ")
-                    .map_or_else(String::new, |(_, what)| format!(", {what}"));
+                    .kind
+                    .as_ref()
+                    .map_or_else(String::new, |kind| format!(", {kind}"));
                 entry(
                     &strokes(line),
                     &format!(

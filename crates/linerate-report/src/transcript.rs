@@ -1,6 +1,6 @@
 //! What is said of other tools' output: as text for people, and as one JSON document.
 
-use linerate_model::finding::{Figure, Finding, Severity};
+use linerate_model::finding::{Figure, Finding, Quantity, Severity};
 use linerate_model::transcript::{Explained, Given, Line, Part, Reading, Transcript};
 use serde::Serialize;
 
@@ -61,24 +61,20 @@ fn findings(page: &mut Page, findings: &[Finding], first: &str) {
             &format!("{}: {}{next}", finding.id, plain(&finding.sentence)),
         );
         // Candidates are a list that a sentence cannot hold.
-        if finding
-            .figures
-            .iter()
-            .any(|figure| figure.name.starts_with("k = "))
-        {
-            finding
-                .figures
-                .iter()
-                .for_each(|figure| candidate(page, figure));
+        for figure in &finding.figures {
+            candidate(page, figure);
         }
     }
 }
 
 fn candidate(page: &mut Page, figure: &Figure) {
-    let (name, unit) = figure.name.rsplit_once(", ").unwrap_or((&figure.name, ""));
+    let Some(quantity @ Quantity::IfWrapped { .. }) = figure.quantity else {
+        return;
+    };
+    let (subject, unit) = (quantity.subject(), quantity.unit().unwrap_or_default());
     page.wrapped(
         "            ",
-        &format!("{name}, {:.2} {unit}", figure.value),
+        &format!("{subject}, {:.2} {unit}", figure.value),
     );
 }
 

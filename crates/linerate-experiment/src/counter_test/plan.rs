@@ -2,7 +2,7 @@
 
 use linerate_model::counter_test::{Measure, Variation};
 use linerate_model::evidence::{DirectionEvidence, Evidence};
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::plan::{Direction, Plan, Protocol};
 use linerate_model::record::Flow;
 use linerate_model::units::{BitRate, Bytes, whole};
@@ -117,7 +117,7 @@ impl<'a> Known<'a> {
                 vec![self.streams(true), self.datagrams()]
             }
             "policer" => {
-                let tokens = figure(finding, "rate of the tokens, bit/s").unwrap_or(self.rate_bps);
+                let tokens = finding.figure(Quantity::TokenRate).unwrap_or(self.rate_bps);
                 vec![pacing(BELOW * tokens, false), pacing(ABOVE * tokens, true)]
             }
             "path-full" | "bufferbloat" if !udp => {
@@ -328,12 +328,6 @@ fn unpaced() -> Trial {
         ],
         ..goodput()
     }
-}
-
-/// A figure of a finding.
-fn figure(finding: &Finding, name: &str) -> Option<f64> {
-    let named = finding.figures.iter().find(|figure| figure.name == name);
-    named.map(|figure| figure.value)
 }
 
 /// Pacing below a policer's rate ends the losses, above it does not.

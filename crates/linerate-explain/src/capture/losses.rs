@@ -1,6 +1,6 @@
 //! What a captured connection lost, and what stood before the losses: a policer's empty bucket, a queue, neither.
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::statistics::median;
 
 use super::policer::{self, No};
@@ -78,7 +78,7 @@ fn policed(direction: &Direction<'_>, bucket: &policer::Bucket) -> Finding {
     );
     finding.span_ns = Some(bucket.span_ns);
     finding.figures = vec![
-        figure("rate of the tokens, bit/s", bucket.rate_bps),
+        figure(Quantity::TokenRate, bucket.rate_bps),
         figure("passed before the first loss, bytes", bucket.burst_bytes),
         figure("losses that it explains", bucket.losses as f64),
         figure("stretches that it was seen in", bucket.stretches as f64),

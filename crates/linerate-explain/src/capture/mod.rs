@@ -14,7 +14,7 @@ mod transmissions;
 mod window;
 
 use linerate_model::capture::Conversation;
-use linerate_model::finding::{Figure, Finding, Severity};
+use linerate_model::finding::{Figure, Finding, Label, Severity};
 use linerate_model::record::Flow;
 use linerate_model::units::{grouped, whole};
 
@@ -142,12 +142,8 @@ fn judge(direction: &Direction<'_>) -> Vec<Finding> {
 }
 
 /// A figure that was counted in the capture.
-fn figure(name: &str, value: f64) -> Figure {
-    Figure {
-        name: name.to_owned(),
-        value,
-        place: "capture".to_owned(),
-    }
+fn figure(label: impl Into<Label>, value: f64) -> Figure {
+    Figure::new(label, value, "capture")
 }
 
 /// `1,234`.

@@ -1,6 +1,6 @@
 //! `cannot-tell`: the record does not say why, with the reason and what would decide it.
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::plan::{End, Protocol};
 use linerate_model::record::{EndRecord, Outcome};
 use linerate_model::statistics::Unsteady;
@@ -125,8 +125,8 @@ fn paced(case: &Case<'_>) -> Option<Finding> {
     );
     case.finding("cannot-tell", Severity::Note, sentence)
         .figures([
-            case.sender_figure(words::RATE_ASKED, Some(asked)),
-            case.sender_figure(words::RATE_SENT, case.sent_bps()),
+            case.sender_figure(Quantity::RateAsked, Some(asked)),
+            case.sender_figure(Quantity::RateSent, case.sent_bps()),
             case.rate_figure(),
         ])
         .done()

@@ -5,7 +5,7 @@
 //! 1 % (its threads are cancelled between the write and the count).
 
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::ledger::Check;
+use linerate_model::ledger::{Check, Counted};
 
 use crate::case::Case;
 use crate::words;
@@ -23,16 +23,16 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .collect();
     let worst = broken
         .iter()
-        .max_by_key(|check| (!check.is_interface_bound(), check.difference()))?;
+        .max_by_key(|check| (check.counted != Counted::InterfaceBytes, check.difference()))?;
     let one_sided = case.sender().is_none() || case.receiver().is_none();
     let off = worst.difference() as f64 / worst.left.max(worst.right).max(1) as f64;
-    let excused = worst.is_interface_bound() || (one_sided && off < STOCK_MAY_BE_OFF);
+    let excused = worst.counted == Counted::InterfaceBytes || (one_sided && off < STOCK_MAY_BE_OFF);
     let severity = if excused {
         Severity::Note
     } else {
         Severity::Fault
     };
-    let unit = if worst.equation.ends_with("(datagrams)") {
+    let unit = if worst.counted == Counted::Datagrams {
         ""
     } else {
         " bytes"

@@ -7,7 +7,7 @@
 //! came, the first one took a quarter of the window. Several streams share a bucket, so their deliveries, losses
 //! and windows are judged together. It says "consistent with": samples are no packets.
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::remedy::Fix;
 use linerate_model::units::BitRate;
 
@@ -68,7 +68,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
                 "the same over half a round trip, or 8 ms of two, bit/s",
                 Some(losses.burst_bps),
             ),
-            case.sender_figure("rate of the tokens, bit/s", Some(level)),
+            case.sender_figure(Quantity::TokenRate, Some(level)),
             case.sender_figure(
                 "delivered before the first loss, bytes",
                 Some(first.delivered_from),

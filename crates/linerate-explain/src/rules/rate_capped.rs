@@ -2,7 +2,7 @@
 //!
 //! At least 97 % of the rate asked for, by the sender for UDP, by what arrived for TCP.
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::plan::Protocol;
 
 use crate::case::Case;
@@ -53,8 +53,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let draft = case
         .finding("rate-capped", Severity::Healthy, sentence)
         .figures([
-            case.sender_figure(words::RATE_ASKED, Some(asked)),
-            case.sender_figure(words::RATE_SENT, case.sent_bps()),
+            case.sender_figure(Quantity::RateAsked, Some(asked)),
+            case.sender_figure(Quantity::RateSent, case.sent_bps()),
             case.rate_figure(),
         ]);
     // After a loss the next step is not more of the same.

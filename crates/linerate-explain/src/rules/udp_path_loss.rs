@@ -3,7 +3,7 @@
 //! A limit from 0.1 % on, a note below (propose). Where the receiver does not tell what its socket
 //! dropped, the loss is not put on the path.
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{Finding, Quantity, Severity};
 
 use crate::case::Case;
 use crate::command;
@@ -67,17 +67,17 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         Severity::Note
     };
     let draft = case.finding("udp-path-loss", severity, sentence).figures([
-        case.sender_figure(words::DATAGRAMS, Some(sent as f64)),
-        case.receiver_figure(words::LOST, Some(lost as f64)),
+        case.sender_figure(Quantity::Datagrams, Some(sent as f64)),
+        case.receiver_figure(Quantity::Lost, Some(lost as f64)),
         case.receiver_figure(
             "datagrams delivered",
             counts.delivered.map(|count| count as f64),
         ),
         case.receiver_figure(
-            words::DROPPED,
+            Quantity::Dropped,
             counts.socket_dropped.map(|count| count as f64),
         ),
-        case.sender_figure(words::RATE_SENT, case.sent_bps()),
+        case.sender_figure(Quantity::RateSent, case.sent_bps()),
     ]);
     let delivered = counts.delivered? as f64 / sent as f64;
     match case

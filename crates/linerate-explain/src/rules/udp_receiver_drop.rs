@@ -3,7 +3,7 @@
 //! Any datagram that the receiving kernel counts as dropped at the socket (`SO_RXQ_OVFL`): a limit from
 //! 0.1 % of what was sent on, a note below (propose).
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::remedy::Fix;
 use linerate_model::units::Bytes;
 
@@ -49,8 +49,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let draft = case
         .finding("udp-receiver-drop", severity, capital(&sentence))
         .figures([
-            case.sender_figure(words::DATAGRAMS, Some(sent as f64)),
-            case.receiver_figure(words::DROPPED, Some(dropped as f64)),
+            case.sender_figure(Quantity::Datagrams, Some(sent as f64)),
+            case.receiver_figure(Quantity::Dropped, Some(dropped as f64)),
             case.receiver_figure("receive buffer, bytes", buffer.map(|bytes| bytes as f64)),
             case.receiver_figure(
                 "CPU share of the receiving threads",

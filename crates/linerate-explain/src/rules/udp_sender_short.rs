@@ -2,7 +2,7 @@
 //!
 //! Less than 97 % of the rate asked for, by the sender's own count, of at least 20 datagrams.
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{Finding, Quantity, Severity};
 
 use crate::case::{Case, Threads, capital};
 use crate::limit::{CPU_FULL, REACHED};
@@ -50,8 +50,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let draft = case
         .finding("udp-sender-short", Severity::Limit, sentence)
         .figures([
-            case.sender_figure(words::RATE_ASKED, Some(asked)),
-            case.sender_figure(words::RATE_SENT, Some(sent)),
+            case.sender_figure(Quantity::RateAsked, Some(asked)),
+            case.sender_figure(Quantity::RateSent, Some(sent)),
             case.sender_figure("CPU share of the sending threads", cpu),
         ]);
     let streams = case.plan().streams;

@@ -5,7 +5,7 @@
 //! shaper.
 
 use linerate_model::column::CpuTime;
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{Figure, Finding, Severity};
 use linerate_model::record::{EndRecord, Role};
 use linerate_model::series::grown;
 
@@ -42,11 +42,11 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     );
     case.finding("virtualisation-limit", Severity::Limit, sentence)
         .figures([
-            Some(linerate_model::finding::Figure {
-                name: format!("stolen share of {cpu}"),
-                value: share,
-                place: format!("{} kernel", case.place(role)),
-            }),
+            Some(Figure::new(
+                format!("stolen share of {cpu}"),
+                share,
+                format!("{} kernel", case.place(role)),
+            )),
             case.rate_figure(),
         ])
         .next(case.again(|_| {}))

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::transcript::{Given, Layout, Row, Span, Tool};
 use linerate_model::units::{Bytes, grouped, whole};
 
@@ -88,12 +88,12 @@ fn wrapped(digest: &Digest<'_>, total: &Row, most: u64, given: &Given) -> Findin
     found.figures = (0..=most)
         .map(|k| {
             let value = candidate(k);
-            let name = if exact {
-                format!("k = {k}: {} bytes, Mbit/s", whole(value))
-            } else {
-                format!("k = {k}: {}, Mbit/s", Bytes(whole(value)))
+            let quantity = Quantity::IfWrapped {
+                times: k,
+                bytes: whole(value),
+                exact,
             };
-            figure(name, value * 8.0 / total.seconds() / 1e6, &place)
+            figure(quantity, value * 8.0 / total.seconds() / 1e6, &place)
         })
         .collect();
     found.next = Some(format!(

@@ -21,7 +21,7 @@ mod together;
 mod volumes;
 mod window_still;
 
-use linerate_model::finding::{Figure, Finding, Severity};
+use linerate_model::finding::{Figure, Finding, Label, Severity};
 use linerate_model::transcript::{Explained, Given, Part, Reading, Transcript};
 
 use crate::capture;
@@ -182,10 +182,6 @@ pub(crate) fn finding(id: &str, severity: Severity, sentence: String) -> Finding
 }
 
 /// A figure from the transcript's line.
-fn figure(name: impl Into<String>, value: f64, place: impl Into<String>) -> Figure {
-    Figure {
-        name: name.into(),
-        value,
-        place: place.into(),
-    }
+fn figure(label: impl Into<Label>, value: f64, place: impl Into<String>) -> Figure {
+    Figure::new(label, value, place)
 }

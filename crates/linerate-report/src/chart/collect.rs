@@ -9,7 +9,7 @@ use linerate_model::units::{Nanos, whole};
 
 use super::axis::Axis;
 use super::{
-    Band, COLOURS, Chart, Charts, Level, Line, Point, Shape, Stroke, Unit, host, tcp, udp,
+    Band, COLOURS, Chart, Charts, Level, Line, Panel, Point, Shape, Stroke, Unit, host, tcp, udp,
 };
 use super::{thin, windows};
 use crate::view::{DirectionView, MeasuredAt, RunView};
@@ -199,6 +199,7 @@ fn goodput(
     let colour = 0;
     let whole_run = Line {
         name: format!("over {} s", view.plan.interval_ns.as_secs_f64()),
+        kind: None,
         stream: None,
         colour,
         stroke: Stroke::Strong,
@@ -206,7 +207,8 @@ fn goodput(
         points: coarse,
     };
     Some(Chart {
-        id: id("goodput", flow),
+        panel: Panel::Goodput,
+        id: id(Panel::Goodput, flow),
         flow: Some(flow),
         title,
         about: format!(
@@ -216,6 +218,7 @@ fn goodput(
         lines: vec![
             Line {
                 name: format!("over {step}"),
+                kind: None,
                 stream: None,
                 colour,
                 stroke: Stroke::Faint,
@@ -269,12 +272,12 @@ fn fine(direction: &DirectionEvidence, ground: &Ground<'_>, role: Role) -> (Vec<
 }
 
 /// `goodput-c2s`.
-pub(super) fn id(what: &str, flow: Flow) -> String {
+fn id(panel: Panel, flow: Flow) -> String {
     let way = match flow {
         Flow::ClientToServer => "c2s",
         Flow::ServerToClient => "s2c",
     };
-    format!("{what}-{way}")
+    format!("{}-{way}", panel.name())
 }
 
 impl Sampled<'_> {
@@ -352,6 +355,7 @@ impl Sampled<'_> {
         let colour = if self.alone { kind } else { self.place };
         Line {
             name,
+            kind: (!what.is_empty()).then(|| what.to_owned()),
             stream: Some(self.stream.id),
             colour: colour % COLOURS,
             stroke,
@@ -390,14 +394,15 @@ impl<'a> Ground<'a> {
     /// A chart of this direction.
     pub(super) fn chart(
         &self,
-        what: &str,
+        panel: Panel,
         title: &'static str,
         about: String,
         unit: Unit,
         lines: Vec<Line>,
     ) -> Chart {
         Chart {
-            id: id(what, self.flow),
+            panel,
+            id: id(panel, self.flow),
             flow: Some(self.flow),
             title,
             about,

@@ -5,7 +5,7 @@ use linerate_model::record::{EndRecord, Role, RunRecord};
 use linerate_model::series::Series;
 
 use super::axis::Axis;
-use super::{COLOURS, Chart, Line, Shape, Stroke, Unit, windows};
+use super::{COLOURS, Chart, Line, Panel, Shape, Stroke, Unit, windows};
 
 /// A host of more processors than this shows the busiest and the mean.
 const EACH: usize = 8;
@@ -73,7 +73,7 @@ struct Host<'a> {
 impl Host<'_> {
     fn chart(
         &self,
-        what: &str,
+        panel: Panel,
         titles: [&'static str; 2],
         about: String,
         unit: Unit,
@@ -84,7 +84,8 @@ impl Host<'_> {
             Role::Server => ("server", titles[1]),
         };
         Chart {
-            id: format!("{what}-{end}"),
+            panel,
+            id: format!("{}-{end}", panel.name()),
             flow: None,
             title,
             about,
@@ -106,6 +107,7 @@ impl Host<'_> {
         let steps = |values: &[Option<u64>]| windows::steps(&self.axis, self.role, &edges, values);
         let line = |name: String, place: usize, stroke, values: &[Option<u64>]| Line {
             name,
+            kind: None,
             stream: None,
             colour: place % COLOURS,
             stroke,
@@ -178,7 +180,7 @@ impl Host<'_> {
         } else {
             ["Processors of the client", "Processors of the server"]
         };
-        self.chart("cpu", titles, about, Unit::Share, lines)
+        self.chart(Panel::Cpu, titles, about, Unit::Share, lines)
     }
 
     /// The CPU time of each stream's thread.
@@ -202,6 +204,7 @@ impl Host<'_> {
                 if values.iter().flatten().any(|share| *share >= 100) {
                     lines.push(Line {
                         name: format!("stream {}, {what}", stream.id),
+                        kind: Some(what.to_owned()),
                         stream: Some(stream.id),
                         colour: place % COLOURS,
                         stroke,
@@ -213,7 +216,7 @@ impl Host<'_> {
         }
         let about = "Share of the time that the thread of each stream ran, and that it could have run but had to wait for a processor".to_owned();
         self.chart(
-            "threads",
+            Panel::Threads,
             [
                 "Threads of the client's streams",
                 "Threads of the server's streams",
@@ -241,6 +244,7 @@ impl Host<'_> {
                 let values: Vec<Option<u64>> = growth.into_iter().map(Some).collect();
                 lines.push(Line {
                     name: name.to_owned(),
+                    kind: None,
                     stream: None,
                     colour: place,
                     stroke: Stroke::Filled,
@@ -252,7 +256,7 @@ impl Host<'_> {
         let about =
             "Packets that the host itself dropped, in each window, by its own counters".to_owned();
         self.chart(
-            "drops",
+            Panel::Drops,
             ["Drops on the client's host", "Drops on the server's host"],
             about,
             Unit::Count,

@@ -56,11 +56,65 @@ pub enum Stroke {
     Filled,
 }
 
+/// What a chart shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Panel {
+    /// The direction's rate.
+    Goodput,
+    /// Rates of the streams, at both ends.
+    Streams,
+    /// Rates of the streams as they were read.
+    StreamsRead,
+    /// Rates of the streams as they were acknowledged.
+    StreamsAcknowledged,
+    /// The congestion window and its threshold.
+    CongestionWindow,
+    /// Bytes in flight, and the receive window.
+    InFlight,
+    /// The round-trip time.
+    Rtt,
+    /// Retransmits.
+    Retransmits,
+    /// What waits in socket buffers.
+    Buffers,
+    /// Datagrams lost, reordered, duplicated.
+    Datagrams,
+    /// A host's processors.
+    Cpu,
+    /// Threads of a host's streams.
+    Threads,
+    /// What a host dropped.
+    Drops,
+}
+
+impl Panel {
+    /// Its part of a chart's id.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Goodput => "goodput",
+            Self::Streams => "streams",
+            Self::StreamsRead => "streams-read",
+            Self::StreamsAcknowledged => "streams-acknowledged",
+            Self::CongestionWindow => "congestion-window",
+            Self::InFlight => "in-flight",
+            Self::Rtt => "rtt",
+            Self::Retransmits => "retransmits",
+            Self::Buffers => "buffers",
+            Self::Datagrams => "datagrams",
+            Self::Cpu => "cpu",
+            Self::Threads => "threads",
+            Self::Drops => "drops",
+        }
+    }
+}
+
 /// A line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// What it is.
     pub name: String,
+    /// What its kind is called where lines of many streams share a panel; absent = the panel's own subject.
+    pub kind: Option<String>,
     /// The stream that it is about; absent = several, or the host.
     pub stream: Option<u32>,
     /// Its colour, an index into the palette.
@@ -100,6 +154,8 @@ pub struct Band {
 /// A chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chart {
+    /// What it shows, of whichever direction or host.
+    pub panel: Panel,
     /// A stable name, unique in the run: `congestion-window-c2s`.
     pub id: String,
     /// The direction that it is about; absent = a host.

@@ -7,7 +7,7 @@
 use linerate_model::column::Column;
 
 use super::collect::{Ground, Sampled};
-use super::{Chart, Line, Shape, Stroke, Unit};
+use super::{Chart, Line, Panel, Shape, Stroke, Unit};
 
 /// `snd_ssthresh` while none is set (`TCP_INFINITE_SSTHRESH`).
 const NO_THRESHOLD: u64 = 0x7fff_ffff;
@@ -66,7 +66,7 @@ fn rates(ground: &Ground<'_>) -> Vec<Chart> {
             "Payload read by the receiving application, and acknowledged at the sending kernel; mean over {window}"
         );
         return vec![ground.chart(
-            "streams",
+            Panel::Streams,
             "Rate of each stream, both ends",
             about,
             Unit::Rate,
@@ -77,14 +77,14 @@ fn rates(ground: &Ground<'_>) -> Vec<Chart> {
     let acknowledged = lines(&ground.sender, Column::bytes_acked, 0, "", Stroke::Plain);
     vec![
         ground.chart(
-            "streams-read",
+            Panel::StreamsRead,
             "Rate of each stream at the receiver",
             format!("Payload read by the receiving application; mean over {window}"),
             Unit::Rate,
             read,
         ),
         ground.chart(
-            "streams-acknowledged",
+            Panel::StreamsAcknowledged,
             "Rate of each stream at the sender",
             format!("Payload acknowledged at the sending kernel; mean over {window}"),
             Unit::Rate,
@@ -106,7 +106,7 @@ fn congestion_window(ground: &Ground<'_>) -> Chart {
     }
     let about = "The sending kernel's congestion window and slow-start threshold (none until the first loss or exit of slow start), segments times segment size".to_owned();
     ground.chart(
-        "congestion-window",
+        Panel::CongestionWindow,
         "Congestion window and ssthresh",
         about,
         Unit::Bytes,
@@ -141,7 +141,7 @@ fn in_flight(ground: &Ground<'_>) -> Chart {
     }
     let about = "Sent and not yet acknowledged, as the sending kernel counts it, against the window that the receiver last advertised".to_owned();
     ground.chart(
-        "in-flight",
+        Panel::InFlight,
         "Bytes in flight and receive window",
         about,
         Unit::Bytes,
@@ -169,7 +169,7 @@ fn round_trips(ground: &Ground<'_>) -> Chart {
         ));
     }
     let about = "Smoothed round-trip time of the sending kernel (RFC 6298), and the least one of its filter's window".to_owned();
-    ground.chart("rtt", "Round-trip time", about, Unit::Micros, lines)
+    ground.chart(Panel::Rtt, "Round-trip time", about, Unit::Micros, lines)
 }
 
 fn retransmits(ground: &Ground<'_>) -> Chart {
@@ -187,7 +187,7 @@ fn retransmits(ground: &Ground<'_>) -> Chart {
         })
         .collect();
     let about = format!("Segments sent again, in each {}", ground.window());
-    ground.chart("retransmits", "Retransmits", about, Unit::Count, lines)
+    ground.chart(Panel::Retransmits, "Retransmits", about, Unit::Count, lines)
 }
 
 fn buffers(ground: &Ground<'_>) -> Chart {
@@ -204,7 +204,7 @@ fn buffers(ground: &Ground<'_>) -> Chart {
         "In the sender's buffer and not yet sent; received and not yet read by the application"
             .to_owned();
     ground.chart(
-        "buffers",
+        Panel::Buffers,
         "Waiting in the socket buffers",
         about,
         Unit::Bytes,

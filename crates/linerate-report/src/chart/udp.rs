@@ -4,7 +4,7 @@ use linerate_model::column::Column;
 use linerate_model::units::whole;
 
 use super::collect::{Ground, Sampled};
-use super::{Chart, Point, Shape, Stroke, Unit};
+use super::{Chart, Panel, Point, Shape, Stroke, Unit};
 
 pub(super) fn charts(ground: &Ground<'_>) -> Vec<Chart> {
     vec![rates(ground), losses(ground)]
@@ -31,7 +31,7 @@ fn rates(ground: &Ground<'_>) -> Chart {
         ground.window()
     );
     ground.chart(
-        "streams",
+        Panel::Streams,
         "Rate of each stream, both ends",
         about,
         Unit::Rate,
@@ -68,7 +68,7 @@ fn losses(ground: &Ground<'_>) -> Chart {
         ground.window()
     );
     ground.chart(
-        "datagrams",
+        Panel::Datagrams,
         "Datagrams lost, reordered, duplicated",
         about,
         Unit::Count,
