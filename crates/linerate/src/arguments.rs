@@ -239,6 +239,9 @@ pub(crate) struct TestArguments {
     output: Option<PathBuf>,
     #[command(flatten)]
     pictures: PictureArguments,
+    /// The whole report: hosts, where the rate went, every note, the ledger
+    #[arg(short = 'v', long, conflicts_with_all = ["json", "json_stream", "rfc6349"])]
+    full: bool,
     #[command(flatten)]
     format: FormatArguments,
 }
@@ -371,6 +374,9 @@ pub(crate) struct ShowArguments {
     file: PathBuf,
     #[command(flatten)]
     pictures: PictureArguments,
+    /// The whole report: hosts, where the rate went, every note, the ledger
+    #[arg(short = 'v', long, conflicts_with = "json")]
+    full: bool,
     /// One JSON document
     #[arg(long)]
     json: bool,
@@ -484,7 +490,10 @@ pub(crate) struct ObserveRequest {
 /// How to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
+    /// What fits a screen.
     Text,
+    /// All of it.
+    Full,
     Json,
     JsonStream,
 }
@@ -558,10 +567,10 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
         }) => Action::Show(ShowRequest {
             file: arguments.file,
             pictures: arguments.pictures,
-            format: if arguments.json {
-                Format::Json
-            } else {
-                Format::Text
+            format: match (arguments.json, arguments.full) {
+                (true, _) => Format::Json,
+                (_, true) => Format::Full,
+                _ => Format::Text,
             },
         }),
         Ok(Cli {
@@ -715,6 +724,7 @@ impl TestArguments {
             format: match (self.format.json, self.format.json_stream) {
                 (true, _) => Format::Json,
                 (_, true) => Format::JsonStream,
+                _ if self.full => Format::Full,
                 _ => Format::Text,
             },
             output: self.output,

@@ -144,7 +144,7 @@ impl Setting<'_> {
 
     /// On a terminal, until the next line.
     fn status(&self, text: &str) {
-        if self.format == Format::Text {
+        if matches!(self.format, Format::Text | Format::Full) {
             drop(self.printer.status(text));
         }
     }

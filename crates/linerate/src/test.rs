@@ -88,7 +88,8 @@ pub(crate) fn print(
     printer: &Printer,
 ) -> Result<(), Failure> {
     match format {
-        Format::Text => printer.print(&text::report(view, printer.style()))?,
+        Format::Text => printer.print(&text::brief(view, printer.style()))?,
+        Format::Full => printer.print(&text::report(view, printer.style()))?,
         Format::Json => printer.json(&json::document(view, run))?,
         Format::JsonStream => printer.json(&stream::end_line(view, run))?,
     }
@@ -185,18 +186,20 @@ impl<'a> Live<'a> {
         let shown = match self.format {
             Format::Json => Ok(()),
             Format::JsonStream => self.printer.json(&stream::line(event)),
-            Format::Text if self.printer.is_terminal() => {
+            Format::Text | Format::Full if self.printer.is_terminal() => {
                 match self.progress.status(event, columns()) {
                     Some(text) => self.printer.status(&text),
                     None => Ok(()),
                 }
             }
-            Format::Text => self
+            Format::Text | Format::Full => self
                 .progress
                 .line(event)
                 .map_or(Ok(()), |text| self.printer.line(&text)),
         };
-        if let (Event::Warning { text }, Format::Text | Format::Json) = (event, self.format) {
+        if let (Event::Warning { text }, Format::Text | Format::Full | Format::Json) =
+            (event, self.format)
+        {
             self.printer.tell(&format!("linerate: warning: {text}"));
         }
         if let Err(error) = shown {

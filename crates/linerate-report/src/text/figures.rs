@@ -35,6 +35,11 @@ pub(super) fn write(page: &mut Page, view: &RunView, style: Style) {
             &format!("{} together, {}", words::rate(rate), amount(bytes)),
         );
     }
+    cpu_of_both(page, view);
+}
+
+/// CPU time of both ends, where it is known.
+pub(super) fn cpu_of_both(page: &mut Page, view: &RunView) {
     let cpu: Vec<String> = [
         (Role::Client, &view.summary.cpu.client),
         (Role::Server, &view.summary.cpu.server),
@@ -53,6 +58,12 @@ fn of_direction(page: &mut Page, view: &RunView, direction: &DirectionView) {
     if let Some(whole) = whole_run(figures) {
         page.entry("Whole run", &whole);
     }
+    delivery(page, view, direction);
+}
+
+/// What a direction's sender did, and how the path took it.
+pub(super) fn delivery(page: &mut Page, view: &RunView, direction: &DirectionView) {
+    let figures = &direction.figures;
     if view.plan.protocol == Protocol::Udp {
         if let Some(sent) = sent(view, figures) {
             page.entry("Sent", &sent);

@@ -9,12 +9,7 @@ use crate::view::{DirectionView, RunView};
 use crate::words;
 
 pub(super) fn write(page: &mut Page, view: &RunView) {
-    let title = view
-        .plan
-        .title
-        .as_deref()
-        .map_or_else(String::new, |title| format!("{title}: "));
-    page.wrapped("", &format!("{title}{}", test(&view.plan)));
+    page.wrapped("", &format!("{}{}", title(view), test(&view.plan)));
     for role in [Role::Client, Role::Server] {
         page.wrapped(&format!("  {}  ", layout::role(role)), &host(view, role));
     }
@@ -24,6 +19,29 @@ pub(super) fn write(page: &mut Page, view: &RunView) {
             page.wrapped("  ", &line);
         }
     }
+    cut_off_line(page, view);
+}
+
+/// The test and its hosts in one line.
+pub(super) fn headline(page: &mut Page, view: &RunView) {
+    let between = format!("{} → {}", view.control.local, view.control.remote);
+    let between = match view.written_by {
+        Role::Client => between,
+        Role::Server => format!("{} → {}", view.control.remote, view.control.local),
+    };
+    page.wrapped(
+        "",
+        &format!("{}{}; {between}", title(view), test(&view.plan)),
+    );
+    cut_off_line(page, view);
+}
+
+fn title(view: &RunView) -> String {
+    let title = view.plan.title.as_deref();
+    title.map_or_else(String::new, |title| format!("{title}: "))
+}
+
+fn cut_off_line(page: &mut Page, view: &RunView) {
     if !view.client.known && !view.server.known {
         // The verdict says it.
         return;

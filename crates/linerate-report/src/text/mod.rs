@@ -1,10 +1,11 @@
-//! The final report for people: text at most 100 columns wide, about 50 lines for one stream.
+//! The final report for people: text at most 100 columns wide. The short form fits a screen of 40 lines: goodput and
+//! verdict first, then the rate over time, the time budget and the figures, and one line of the ledger.
 //!
-//! What was done, the rate over time and its figures, where the time and where the rate went, what follows
-//! from it (the verdict first), and the book. Every rate says where it was measured; what a stock peer does not
-//! tell is said to be unknown, and why.
+//! The full form has the hosts, where the rate went, every note, and the ledger. Every rate says where it was
+//! measured; what a stock peer does not tell is said to be unknown, and why.
 
 pub(crate) mod book;
+mod brief;
 mod chart;
 pub(crate) mod figures;
 pub(crate) mod header;
@@ -25,7 +26,12 @@ pub use style::{Charset, Style};
 use crate::view::RunView;
 use layout::Page;
 
-/// The report; streams are listed only where their books are broken.
+/// The report that fits a screen of 40 lines, but for a ledger that does not balance.
+pub fn brief(view: &RunView, style: Style) -> String {
+    brief::report(view, style)
+}
+
+/// The whole report; streams are listed only where their books are broken.
 pub fn report(view: &RunView, style: Style) -> String {
     page(view, style, false)
 }
@@ -55,14 +61,16 @@ fn page(view: &RunView, style: Style, each_stream: bool) -> String {
         streams::write(&mut page, view);
     }
     page.gap();
-    verdict(&mut page, view);
+    verdict(&mut page, view, None);
     page.gap();
     book::write(&mut page, view);
     notes(&mut page, view);
     style.settle(page.finish())
 }
 
-fn verdict(page: &mut Page, view: &RunView) {
+/// The findings, the verdict first. With a bound on those behind the verdict only so many are shown, without their
+/// remedies; gives back how many are left out.
+fn verdict(page: &mut Page, view: &RunView, most: Option<usize>) -> usize {
     let several = view.directions.len() > 1;
     let verdicts: Vec<usize> = view
         .directions
@@ -75,7 +83,15 @@ fn verdict(page: &mut Page, view: &RunView) {
             "what was found is withdrawn, and nothing else in the record explains the rate",
         );
     }
+    let mut left_out = 0;
+    let mut others = 0;
     for (number, finding) in view.findings.iter().enumerate() {
+        let is_verdict = verdicts.contains(&number) || finding.severity == Severity::Fault;
+        others += usize::from(!is_verdict);
+        if !is_verdict && most.is_some_and(|most| others > most) {
+            left_out += 1;
+            continue;
+        }
         let label = match finding.severity {
             _ if withdrawn(finding) => "Withdrawn",
             Severity::Fault => "FAULT",
@@ -83,10 +99,12 @@ fn verdict(page: &mut Page, view: &RunView) {
             Severity::Limit => "Also",
             Severity::Healthy | Severity::Note => "Note",
         };
-        page.entry(
-            label,
-            &format!("{}: {}", finding.id, sentence(finding, several)),
-        );
+        let text = if is_verdict || most.is_none() {
+            sentence(finding, several)
+        } else {
+            finding.sentence.to_string()
+        };
+        page.entry(label, &format!("{}: {text}", finding.id));
         if let Some(tested) = &finding.tested {
             page.entry("", &layout::capital(&tested.sentence));
         }
@@ -94,6 +112,7 @@ fn verdict(page: &mut Page, view: &RunView) {
     if view.findings.is_empty() {
         page.entry("Verdict", "none was asked for");
     }
+    left_out
 }
 
 /// Whether counter-tests refuted it.

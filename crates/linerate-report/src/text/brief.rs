@@ -1,0 +1,116 @@
+//! The report that fits a screen: the answer first, then what it stands on.
+
+use linerate_model::plan::Protocol;
+
+use super::layout::{self, Page};
+use super::style::Style;
+use super::{chart, figures, header, limits, questions, way};
+use crate::view::{DirectionView, RunView};
+use crate::words;
+
+/// As many lines fit a screen. A ledger that does not balance is shown whole behind them.
+const LINES: usize = 40;
+/// Findings behind the verdict, and notes, that are shown where there is room.
+const MOST_OTHERS: usize = 4;
+
+/// The report, with as many of the other findings as fit.
+pub(super) fn report(view: &RunView, style: Style) -> String {
+    let fits = |text: &String| text.lines().count() <= LINES;
+    (1..=MOST_OTHERS)
+        .rev()
+        .map(|others| written(view, style, others, true))
+        .find(fits)
+        .unwrap_or_else(|| written(view, style, 0, view.directions.len() < 2))
+}
+
+fn written(view: &RunView, style: Style, others: usize, charts: bool) -> String {
+    let mut page = Page::of_width(style.text_columns());
+    header::headline(&mut page, view);
+    rates(&mut page, view);
+    questions::write(&mut page, view);
+    page.gap();
+    let left_out = super::verdict(&mut page, view, Some(others));
+    if view.client.known || view.server.known {
+        for direction in view.directions.iter().filter(|_| charts) {
+            page.gap();
+            chart::write(&mut page, style, direction);
+        }
+        page.gap();
+        details(&mut page, view, style);
+    }
+    let shown = view.notes.len().min(others);
+    for note in &view.notes[..shown] {
+        page.entry("Note", &note.text);
+    }
+    let left_out = left_out + view.notes.len() - shown;
+    ledger(&mut page, view);
+    page.line(&match left_out {
+        0 => "Hosts, where the rate went and the ledger in full: --full".to_owned(),
+        1 => "One more note, hosts, where the rate went and the ledger in full: --full".to_owned(),
+        some => {
+            format!("{some} more notes, hosts, where the rate went and the ledger in full: --full")
+        }
+    });
+    style.settle(page.finish())
+}
+
+/// What the directions carried.
+fn rates(page: &mut Page, view: &RunView) {
+    if !view.client.known && !view.server.known {
+        return;
+    }
+    for direction in &view.directions {
+        let mut text = figures::goodput(&direction.figures);
+        if view.directions.len() > 1 {
+            text = format!("{}: {text}", way(direction.flow));
+        }
+        if let Some(whole) = figures::whole_run(&direction.figures) {
+            text = format!("{text}; whole run {whole}");
+        }
+        page.entry("Goodput", &text);
+    }
+}
+
+/// Where the time went, and the figures of the path.
+fn details(page: &mut Page, view: &RunView, style: Style) {
+    for direction in &view.directions {
+        if view.directions.len() > 1 {
+            page.line(&layout::capital(way(direction.flow)));
+        }
+        if view.plan.protocol == Protocol::Tcp {
+            limits::time(page, style, direction);
+        }
+        figures::delivery(page, view, direction);
+    }
+    figures::cpu_of_both(page, view);
+}
+
+/// One line, unless the ledger does not balance.
+fn ledger(page: &mut Page, view: &RunView) {
+    match view.ledger.balanced {
+        Some(true) => page.line(&balanced(view)),
+        Some(false) => {
+            page.gap();
+            super::book::write(page, view);
+        }
+        None => page.entry("Ledger", "could not be tested: only one end was measured"),
+    }
+}
+
+/// `Ledger balanced: 105,766,264 bytes written = read`.
+fn balanced(view: &RunView) -> String {
+    let moved = |direction: &DirectionView| direction.figures.bytes;
+    let bytes: Option<u64> = view.directions.iter().map(moved).sum();
+    match (view.plan.protocol, bytes) {
+        (Protocol::Tcp, Some(bytes)) => {
+            format!(
+                "Ledger balanced: {} bytes written = read",
+                words::count(bytes)
+            )
+        }
+        _ => format!(
+            "Ledger balanced: all {} equations between the places that bytes pass hold",
+            view.ledger.equations
+        ),
+    }
+}
