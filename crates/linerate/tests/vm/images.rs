@@ -164,7 +164,7 @@ fn accelerator(folder: &Path) -> &'static str {
             "none",
             "-no-reboot",
             "-append",
-            "console=ttyS0 panic=-1",
+            "console=ttyS0 panic=-1 no_timer_check",
         ])
         .arg("-kernel")
         .arg(folder.join("kernel-cloud"))

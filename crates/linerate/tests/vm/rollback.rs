@@ -289,11 +289,11 @@ fn what_nobody_confirms_goes_back() {
     let mut guest = Guest::boot(&disk);
     guest
         .machine
-        .ok("linerate tune apply /root/profile.toml --allow link-flap --confirm-within 5s");
+        .ok("linerate tune apply /root/profile.toml --allow link-flap --confirm-within 15s");
     assert_ne!(guest.machine.ok(STATE), guest.before);
     guest.all_is_back("not confirmed");
     guest.machine.ok(
-        "linerate tune apply /root/profile.toml --allow link-flap --confirm-within 5s && linerate tune confirm",
+        "linerate tune apply /root/profile.toml --allow link-flap --confirm-within 60s && linerate tune confirm",
     );
     assert_ne!(guest.machine.ok(STATE), guest.before);
     guest.machine.ok("linerate tune verify");
@@ -302,7 +302,7 @@ fn what_nobody_confirms_goes_back() {
     // A cable that is pulled while it waits for its confirmation: nobody can confirm, and the timer brings all back.
     guest
         .machine
-        .ok("linerate tune apply /root/profile.toml --allow link-flap --confirm-within 5s");
+        .ok("linerate tune apply /root/profile.toml --allow link-flap --confirm-within 15s");
     guest.machine.monitor.link(0, false);
     guest
         .machine
