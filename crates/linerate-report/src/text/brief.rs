@@ -18,12 +18,12 @@ pub(super) fn report(view: &RunView, style: Style) -> String {
     let fits = |text: &String| text.lines().count() <= LINES;
     (1..=MOST_OTHERS)
         .rev()
-        .map(|others| written(view, style, others, true))
+        .map(|others| written(view, style, others))
         .find(fits)
-        .unwrap_or_else(|| written(view, style, 0, view.directions.len() < 2))
+        .unwrap_or_else(|| written(view, style, 0))
 }
 
-fn written(view: &RunView, style: Style, others: usize, charts: bool) -> String {
+fn written(view: &RunView, style: Style, others: usize) -> String {
     let mut page = Page::of_width(style.text_columns());
     header::headline(&mut page, view);
     rates(&mut page, view);
@@ -31,9 +31,14 @@ fn written(view: &RunView, style: Style, others: usize, charts: bool) -> String 
     page.gap();
     let left_out = super::verdict(&mut page, view, Some(others));
     if view.client.known || view.server.known {
-        for direction in view.directions.iter().filter(|_| charts) {
+        let height = if view.directions.len() > 1 {
+            chart::LOW
+        } else {
+            chart::HEIGHT
+        };
+        for direction in &view.directions {
             page.gap();
-            chart::write(&mut page, style, direction);
+            chart::write(&mut page, style, direction, height);
         }
         page.gap();
         details(&mut page, view, style);
@@ -103,10 +108,14 @@ fn balanced(view: &RunView) -> String {
     let bytes: Option<u64> = view.directions.iter().map(moved).sum();
     match (view.plan.protocol, bytes) {
         (Protocol::Tcp, Some(bytes)) => {
-            format!(
-                "Ledger balanced: {} bytes written = read",
-                words::count(bytes)
-            )
+            let stock = |direction: &DirectionView| !view.end(direction.flow.receiver()).known;
+            let told = if view.directions.iter().any(stock) {
+                ", as the stock receiver reports"
+            } else {
+                ""
+            };
+            let bytes = words::count(bytes);
+            format!("Ledger balanced: {bytes} bytes written = read{told}")
         }
         _ => format!(
             "Ledger balanced: all {} equations between the places that bytes pass hold",

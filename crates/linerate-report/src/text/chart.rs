@@ -8,8 +8,10 @@ use super::style::{Charset, Style};
 use crate::view::{BandView, DirectionView, RatesView};
 use crate::words;
 
-/// Lines that the curve takes.
-const HEIGHT: usize = 6;
+/// Lines that the curve takes where there is room.
+pub(super) const HEIGHT: usize = 6;
+/// And where two of them share a screen.
+pub(super) const LOW: usize = 3;
 /// Columns before the curve: a rate and the axis.
 const MARGIN: usize = 12;
 /// Levels of a block character; the first one is nothing.
@@ -30,8 +32,8 @@ pub(super) const fn mark(class: Class) -> (char, &'static str) {
     }
 }
 
-/// A chart of the direction's rate; nothing where it has no curve.
-pub(super) fn write(page: &mut Page, style: Style, direction: &DirectionView) {
+/// A chart of the direction's rate, its curve `height` lines high; nothing where it has no curve.
+pub(super) fn write(page: &mut Page, style: Style, direction: &DirectionView, height: usize) {
     let Some(rates) = direction
         .rates
         .as_ref()
@@ -43,15 +45,15 @@ pub(super) fn write(page: &mut Page, style: Style, direction: &DirectionView) {
     let most = columns.iter().copied().fold(0.0, f64::max);
     let top = ceiling(most);
     page.line(&title(rates, direction, columns.len()));
-    for line in (0..HEIGHT).rev() {
+    for line in (0..height).rev() {
         let label = match line {
-            line if line + 1 == HEIGHT => words::rate(linerate_model::units::whole(top)),
+            line if line + 1 == height => words::rate(linerate_model::units::whole(top)),
             0 => "0".to_owned(),
             _ => String::new(),
         };
         let curve: String = columns
             .iter()
-            .map(|rate| cell(style, *rate / top, line))
+            .map(|rate| cell(style, *rate / top, line, height))
             .collect();
         page.line(&format!(
             "{label:>width$} {}{curve}",
@@ -117,8 +119,8 @@ fn ceiling(most: f64) -> f64 {
 }
 
 /// What stands on a line of the curve where it reaches up to `share` of all.
-fn cell(style: Style, share: f64, line: usize) -> char {
-    let filled = share.clamp(0.0, 1.0) * HEIGHT as f64 - line as f64;
+fn cell(style: Style, share: f64, line: usize, height: usize) -> char {
+    let filled = share.clamp(0.0, 1.0) * height as f64 - line as f64;
     let levels: &[char] = match style.charset() {
         Charset::Unicode => &BLOCKS,
         Charset::Ascii => &SIGNS,
@@ -215,7 +217,7 @@ mod tests {
         let style = Style::plain();
         let drawn = |share: f64| {
             (0..HEIGHT)
-                .map(|line| cell(style, share, line))
+                .map(|line| cell(style, share, line, HEIGHT))
                 .collect::<String>()
         };
         assert_eq!(drawn(1.0), "██████");

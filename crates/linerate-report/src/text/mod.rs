@@ -51,7 +51,7 @@ fn page(view: &RunView, style: Style, each_stream: bool) -> String {
     header::write(&mut page, view);
     for direction in &view.directions {
         page.gap();
-        chart::write(&mut page, style, direction);
+        chart::write(&mut page, style, direction, chart::HEIGHT);
     }
     page.gap();
     questions::write(&mut page, view);

@@ -30,6 +30,10 @@ fn made() -> Vec<(String, String)> {
             format!("{EXPECTED}/{name}.txt"),
             text::report(&view, Style::plain()),
         ));
+        all.push((
+            format!("{EXPECTED}/{name}_brief.txt"),
+            text::brief(&view, Style::plain()),
+        ));
     }
     all.push((
         format!("{EXPECTED}/compare_tuned.txt"),
@@ -77,6 +81,28 @@ fn difference(expected: &str, text: &str) -> String {
                     shown.extend(line.map(|line| format!("{sign} {line}\n")));
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn the_short_report_fits_a_screen_and_begins_with_the_answer() {
+    for (name, record) in runs::all() {
+        let view = runs::view(&record);
+        let text = text::brief(&view, Style::plain());
+        let lines = text.lines().count();
+        let whole = view.ledger.balanced == Some(false);
+        assert!(whole || lines <= 40, "{name}: {lines} lines\n{text}");
+        let wide = text.lines().map(|line| line.chars().count()).max();
+        assert!(wide <= Some(100), "{name}\n{text}");
+        let verdict = text.lines().position(|line| {
+            ["Verdict", "FAULT", "Note"]
+                .iter()
+                .any(|label| line.starts_with(label))
+        });
+        assert!(verdict < Some(9), "{name}: {verdict:?}\n{text}");
+        if view.ledger.balanced == Some(true) {
+            assert!(text.contains("\nLedger balanced: "), "{name}\n{text}");
         }
     }
 }
