@@ -2,16 +2,16 @@
 
 use std::cell::OnceCell;
 
+use linerate_analysis::evidence::{DirectionEvidence, Evidence, KernelClocks, PathFigures, Place};
+use linerate_analysis::losses::Losses;
+use linerate_analysis::statistics;
+use linerate_analysis::time_budget::{Class, TimeBudget};
+use linerate_analysis::waterfall::{LineRate, StepKind};
 use linerate_model::column::Column;
-use linerate_model::evidence::{DirectionEvidence, Evidence, KernelClocks, PathFigures, Place};
 use linerate_model::finding::{Expected, Figure, Finding, Label, Severity};
-use linerate_model::losses::Losses;
 use linerate_model::plan::{Plan, Protocol};
 use linerate_model::record::{EndRecord, Role, RunRecord, StreamRecord};
 use linerate_model::remedy::{Fix, Remedy};
-use linerate_model::statistics;
-use linerate_model::time_budget::{Class, TimeBudget};
-use linerate_model::waterfall::{LineRate, StepKind};
 
 use crate::command;
 use crate::limit::Limit;

@@ -198,7 +198,7 @@ fn one_loss(case: &Case<'_>, algorithm: &str) -> Option<Seen> {
     // Where it lost again at a smaller window, that is what the path bears.
     let back = losses
         .iter()
-        .flat_map(linerate_model::losses::Losses::later);
+        .flat_map(linerate_analysis::losses::Losses::later);
     let once = back
         .map(|episode| episode.window_packets as f64)
         .all(|again| again >= FAR_BELOW * window);

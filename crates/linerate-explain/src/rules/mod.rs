@@ -34,8 +34,8 @@ mod udp_sender_short;
 mod unstable;
 mod virtualisation_limit;
 
+use linerate_analysis::losses::{Episode, Losses};
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::losses::{Episode, Losses};
 use linerate_model::record::{EndRecord, Role};
 use linerate_model::remedy::{BufferSizes, Fix};
 use linerate_model::units::Bytes;

@@ -1,16 +1,16 @@
 //! What the rules look at: figures derived from a record, computed again each time.
 
-use crate::column::Column;
 use crate::ledger::{DirectionLedger, Ledger};
 use crate::moments::{Ends, Surroundings};
-use crate::plan::Protocol;
 use crate::precision;
-use crate::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
 use crate::statistics::{self, Plateau};
 use crate::time_budget::{Band, StreamBands, TimeBudget};
 use crate::triage::Triage;
-use crate::units::{Nanos, whole};
 use crate::waterfall::Waterfall;
+use linerate_model::column::Column;
+use linerate_model::plan::Protocol;
+use linerate_model::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
+use linerate_model::units::{Nanos, whole};
 
 /// A grid of rates has at most this many points.
 pub const GRID_POINTS: u64 = 1000;
