@@ -304,10 +304,10 @@ fn begin(
 /// A link is full from this share of the payload that it can carry.
 const LINK_FULL: f64 = 0.985;
 
-/// Whether the slower interface carries all that it can over the plateau. A rate above its speed shows that the
-/// speed is made up, and several paths at once have none.
+/// See [`DirectionEvidence::link_full`].
 pub(crate) fn link_full(record: &RunRecord, direction: &DirectionEvidence) -> bool {
-    let rate = direction.plateau.map(|plateau| plateau.estimate.mean);
+    let plateau = direction.plateau.map(|plateau| plateau.estimate.mean);
+    let rate = plateau.or_else(|| direction.whole_run_bps());
     let known = slower_interface(record)
         .filter(|_| !record.plan.mptcp)
         .zip(rate);

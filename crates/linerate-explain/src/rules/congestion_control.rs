@@ -111,7 +111,7 @@ fn seen(case: &Case<'_>) -> Option<Seen> {
     if case.limit != Some(Limit::Network)
         || case.udp()
         || case.next_door()
-        || limit::link_full(case)
+        || case.direction.link_full
         || case.needless() > 0
     {
         return None;
