@@ -3,7 +3,7 @@
 use linerate_experiment::counter_test;
 use linerate_explain::explain;
 use linerate_model::bounds::Extent;
-use linerate_model::evidence::Evidence;
+use linerate_analysis::evidence::Evidence;
 use linerate_model::record::{Kind, RunRecord};
 use linerate_report::compare::{self, Comparison, Side};
 use linerate_report::html::{self, Sheet};

@@ -8,7 +8,7 @@
 //! range of the runs: of n runs it holds the middle with at most 1 − 2^(1 − n), so that [`ENOUGH`] runs are needed
 //! for 95 %.
 
-use linerate_model::statistics::{mean, student_t};
+use linerate_analysis::statistics::{mean, student_t};
 use serde::Serialize;
 
 use crate::random::Random;

@@ -2,29 +2,24 @@
 
 use std::cell::OnceCell;
 
+use linerate_analysis::evidence::{
+    DirectionEvidence, Evidence, KernelClocks, NEXT_DOOR_US, PathFigures, Place,
+};
+use linerate_analysis::losses::Losses;
+use linerate_analysis::statistics;
+use linerate_analysis::time_budget::{Class, TimeBudget};
+use linerate_analysis::waterfall::{LineRate, StepKind};
 use linerate_model::column::Column;
-use linerate_model::evidence::{DirectionEvidence, Evidence, KernelClocks, PathFigures, Place};
 use linerate_model::finding::{Expected, Figure, Finding, Label, Severity};
-use linerate_model::losses::Losses;
 use linerate_model::plan::{Plan, Protocol};
 use linerate_model::record::{EndRecord, Role, RunRecord, StreamRecord};
 use linerate_model::remedy::{Fix, Remedy};
-use linerate_model::statistics;
-use linerate_model::time_budget::{Class, TimeBudget};
-use linerate_model::waterfall::{LineRate, StepKind};
 
 use crate::command;
 use crate::limit::Limit;
 use crate::slices::{self, Slice};
 use crate::stretches::Stretches;
 use crate::would_pass::WouldPass;
-
-/// Kinds of interface whose speed is made up.
-const VIRTUAL: [&str; 6] = ["veth", "loopback", "tun", "bridge", "dummy", "macvlan"];
-
-/// Two network namespaces of one machine with a round trip below this have no path between them that
-/// would delay anything, µs.
-const NEXT_DOOR_US: f64 = 1000.0;
 
 /// A direction and the run that it belongs to.
 #[derive(Clone)]
@@ -352,16 +347,9 @@ impl<'a> Case<'a> {
         (all > 0).then(|| again.saturating_sub(self.needless()) as f64 / all as f64)
     }
 
-    /// Whether both ends ran on one machine, in one network namespace or in two: they share its CPUs.
-    /// Names decide nothing: many hosts are called the same. Where a boot is not known, the loopback
-    /// interface or a stream from an address to itself shows it.
+    /// Whether both ends ran on one machine.
     pub(crate) fn one_host(&self) -> bool {
-        let boot = |end: &'a EndRecord| end.host.boot_id.as_deref().filter(|id| !id.is_empty());
-        let boots = self
-            .sender()
-            .and_then(boot)
-            .zip(self.receiver().and_then(boot));
-        boots.map_or_else(|| self.over_loopback() || self.to_itself(), |(a, b)| a == b)
+        self.direction.one_host
     }
 
     /// Whether nothing but this machine's own stack lay between the ends: one machine and one network
@@ -382,19 +370,6 @@ impl<'a> Case<'a> {
         self.without_network() || (self.one_host() && self.path().min_rtt_us.is_none_or(near))
     }
 
-    /// Whether a stream goes from an address to the same address.
-    fn to_itself(&self) -> bool {
-        let host = |address: &'a str| address.rsplit_once(':').map(|(host, _)| host);
-        let same = |stream: &'a StreamRecord| {
-            host(&stream.local)
-                .is_some_and(|local| !local.is_empty() && host(&stream.remote) == Some(local))
-        };
-        [self.sender(), self.receiver()]
-            .into_iter()
-            .flatten()
-            .any(|end| end.streams_of(self.direction.flow).any(same))
-    }
-
     fn over_loopback(&self) -> bool {
         let loopback = |end: &EndRecord| {
             end.interface
@@ -406,22 +381,13 @@ impl<'a> Case<'a> {
 
     /// The slower of both ends' interfaces, bit/s; virtual ones have no speed.
     pub(crate) fn link_bps(&self) -> Option<f64> {
-        let speed = |end: &EndRecord| {
-            let interface = end.interface.as_ref()?;
-            let real = !interface
-                .kind
-                .as_deref()
-                .is_some_and(|kind| VIRTUAL.contains(&kind));
-            interface
-                .speed_mbit_per_s
-                .filter(|speed| real && *speed > 0)
-                .map(|speed| speed as f64 * 1e6)
-        };
+        let speed = |end: &EndRecord| end.interface.as_ref()?.speed_bps();
         [self.sender(), self.receiver()]
             .into_iter()
             .flatten()
             .filter_map(speed)
-            .reduce(f64::min)
+            .min()
+            .map(|bps| bps as f64)
     }
 
     /// CPU time of an end's threads of this direction over the run: their mean share of a core, or the

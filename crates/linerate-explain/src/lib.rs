@@ -11,7 +11,8 @@
 //! computed by [`expect`](mod@expect), before anything is measured.
 //!
 //! ```
-//! use linerate_model::{evidence::Evidence, fixture, plan::Plan};
+//! use linerate_analysis::evidence::Evidence;
+//! use linerate_model::{fixture, plan::Plan};
 //!
 //! let traffic = fixture::Traffic {
 //!     receive_window: 0.83,
@@ -41,7 +42,7 @@ pub mod transcript;
 mod words;
 mod would_pass;
 
-use linerate_model::evidence::Evidence;
+use linerate_analysis::evidence::Evidence;
 use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::plan::Plan;
 

@@ -27,8 +27,6 @@ use crate::rules;
 
 /// A rate counts as reached from this share of what was asked on.
 pub(crate) const REACHED: f64 = 0.97;
-/// A link is full from this share of the payload that it can carry.
-const LINK_FULL: f64 = 0.985;
 /// A thread computes all the time from this share of a core on.
 pub(crate) const CPU_FULL: f64 = 0.95;
 /// A queue stands where the mean round trip is this many times the least …
@@ -115,18 +113,6 @@ pub(crate) fn wrote_less(case: &Case<'_>) -> bool {
         .is_some_and(|(asked, sent)| sent < REACHED * asked)
 }
 
-/// Whether the slower interface carries all that it can. A rate above its speed shows that the speed is made
-/// up, and several paths at once have none.
-pub(crate) fn link_full(case: &Case<'_>) -> bool {
-    !case.plan().mptcp
-        && case
-            .link_bps()
-            .zip(case.rate())
-            .is_some_and(|(link, rate)| {
-                (LINK_FULL * payload_share(case) * link..=link).contains(&rate)
-            })
-}
-
 /// Share of an Ethernet's bits that are payload, after the headers of IPv4 and TCP with timestamps, or UDP, and
 /// the framing with preamble and gap.
 fn payload_share(case: &Case<'_>) -> f64 {
@@ -163,13 +149,16 @@ fn cpu(case: &Case<'_>, waiting_counts: bool) -> Option<Limit> {
 
 /// Where the bytes waited.
 fn waits_at(case: &Case<'_>) -> Option<Limit> {
-    if !link_full(case) && (case.bursts().is_some() || stands_at_buffer_in_stretches(case)) {
+    if !case.direction.link_full && (case.bursts().is_some() || stands_at_buffer_in_stretches(case))
+    {
         return Some(Limit::SendBuffer);
     }
     let found = waits_by_budget(case);
     match found {
         // On a full link a window or a buffer only bounds what waits in front of it.
-        Some(Limit::ReceiveWindow | Limit::SendBuffer) if link_full(case) => Some(Limit::Network),
+        Some(Limit::ReceiveWindow | Limit::SendBuffer) if case.direction.link_full => {
+            Some(Limit::Network)
+        }
         _ => found,
     }
 }

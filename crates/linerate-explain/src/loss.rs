@@ -1,6 +1,6 @@
 //! What lost the segments: a queue that was full, a policer, chance, or something that the samples do not tell.
 //!
-//! Three witnesses, all of them from the sender's kernel (`linerate_model::losses`):
+//! Three witnesses, all of them from the sender's kernel (`linerate_analysis::losses`):
 //!
 //! - *the round trip just before a loss*: a queue that overflows was full before, so it is longer than the least;
 //! - *what the path once carried*: a path that passed half again as much before the first loss is no link of
@@ -11,8 +11,8 @@
 //!   form for samples). A queue that is too shallow to show in the round trip drops what a burst has above it, so
 //!   several segments at a time, and at windows that slow start's bursts, the densest of all, have not passed much above.
 
-use linerate_model::losses::{Episode, Losses};
-use linerate_model::statistics;
+use linerate_analysis::losses::{Episode, Losses};
+use linerate_analysis::statistics;
 
 use crate::case::Case;
 use crate::limit;

@@ -5,9 +5,9 @@
 //! rate stays; where no queue stands, the round trip stays and the rate grows; where somebody else's queue stands
 //! in it, the round trip is long and the rate grows all the same, because it is our share of that queue.
 
+use linerate_analysis::statistics;
 use linerate_model::column::Column;
 use linerate_model::record::StreamRecord;
-use linerate_model::statistics;
 
 use crate::case::Case;
 use crate::limit;

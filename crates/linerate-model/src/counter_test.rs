@@ -7,9 +7,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::Evidence;
 use crate::plan::{DEFAULT_UDP_BLOCK, Direction, Plan, Protocol};
-use crate::record::{Flow, Outcome, RunRecord};
+use crate::record::Outcome;
 use crate::units::{BitRate, Bytes, Nanos};
 
 /// The one thing that a run has otherwise than the test whose finding it tries.
@@ -146,38 +145,6 @@ pub struct CounterRun {
 }
 
 impl CounterRun {
-    /// What a run gave for a finding about `flow` of the test as it was.
-    pub fn of(record: &RunRecord, variation: Option<Variation>, flow: Flow) -> Self {
-        let flow = match (&variation, flow) {
-            (Some(Variation::OtherDirection), Flow::ClientToServer) => Flow::ServerToClient,
-            (Some(Variation::OtherDirection), Flow::ServerToClient) => Flow::ClientToServer,
-            (_, flow) => flow,
-        };
-        let evidence = Evidence::of(record);
-        let mut run = Self::without_figures(variation, record.outcome.clone());
-        let Some(direction) = evidence.directions.iter().find(|found| found.flow == flow) else {
-            return run;
-        };
-        run.span_ns = Nanos(direction.span_ns);
-        if let Some(plateau) = direction.plateau.filter(|_| direction.bytes > 0) {
-            run.goodput_bps = Some(plateau.estimate.mean);
-            run.low_bps = Some(plateau.estimate.low);
-            run.high_bps = Some(plateau.estimate.high).filter(|high| high.is_finite());
-        }
-        if run.goodput_bps.is_none() && direction.bytes == 0 {
-            // Nothing came through: that is a rate.
-            run.goodput_bps = (record.outcome == Outcome::Completed).then_some(0.0);
-        }
-        run.unread_bytes = direction.unread_bytes;
-        if let Some(datagrams) = &direction.ledger.total.datagrams {
-            (run.lost, run.sent) = (datagrams.lost, datagrams.sent);
-        } else if let Some(path) = direction.path {
-            (run.lost, run.sent) = (path.retransmits, path.data_segments);
-            (run.rtt_us, run.min_rtt_us) = (path.rtt_us, path.min_rtt_us);
-        }
-        run
-    }
-
     /// A run that could not be made.
     pub fn failed(variation: Option<Variation>, error: String) -> Self {
         Self::without_figures(
@@ -188,7 +155,8 @@ impl CounterRun {
         )
     }
 
-    fn without_figures(variation: Option<Variation>, outcome: Outcome) -> Self {
+    /// A run of which nothing is known yet.
+    pub fn without_figures(variation: Option<Variation>, outcome: Outcome) -> Self {
         Self {
             variation,
             outcome,

@@ -1,8 +1,8 @@
-//! The nouns of linerate: units, the plan of a test, samples, the ledger, the record of a run,
-//! evidence and findings.
+//! The nouns of linerate: units, the plan of a test, samples, the record of a run, findings and remedies, a host and
+//! what is to be set on it.
 //!
-//! What it is not: it opens no socket, reads no clock, no file and no environment. Every figure
-//! derived here is computed from what a record holds, so it can be computed again.
+//! What it is not: it opens no socket, reads no clock, no file and no environment, and derives nothing from a record:
+//! that is for `linerate-analysis`.
 //!
 //! ```
 //! use linerate_model::units::{BitRate, Bytes};
@@ -11,7 +11,6 @@
 //! assert_eq!("1M".parse::<Bytes>().unwrap().count(), 1_048_576);
 //! ```
 
-pub mod apportion;
 pub mod audit;
 pub mod bars;
 pub mod bounds;
@@ -20,15 +19,11 @@ pub mod change_set;
 pub mod clock;
 pub mod column;
 pub mod counter_test;
-pub mod evidence;
 pub mod expectation;
 pub mod finding;
 pub mod fixture;
 pub mod host;
 pub mod host_limit;
-pub mod ledger;
-pub mod losses;
-mod moments;
 pub mod nearest;
 pub mod observation;
 pub mod plain_text;
@@ -38,13 +33,9 @@ pub mod progress;
 pub mod record;
 pub mod remedy;
 pub mod series;
-pub mod statistics;
 pub mod storage;
 pub mod tcp_info;
-pub mod time_budget;
 pub mod transcript;
-mod triage;
 pub mod tuning;
 pub mod units;
 pub mod wanted;
-pub mod waterfall;

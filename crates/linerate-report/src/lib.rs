@@ -9,7 +9,8 @@
 //! nothing: functions return strings and bytes.
 //!
 //! ```
-//! use linerate_model::{evidence::Evidence, fixture, plan::Plan};
+//! use linerate_analysis::evidence::Evidence;
+//! use linerate_model::{fixture, plan::Plan};
 //! use linerate_report::{json, text, view::RunView};
 //!
 //! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());

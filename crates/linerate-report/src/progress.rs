@@ -11,10 +11,10 @@
 //! assert_eq!(progress.line(&Event::Ending).as_deref(), Some("Ending: draining what is under way"));
 //! ```
 
+use linerate_analysis::statistics;
 use linerate_model::plain_text::PlainText;
 use linerate_model::plan::Plan;
 use linerate_model::progress::{Event, Interval, StreamInterval, StreamOpened};
-use linerate_model::statistics;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::words;

@@ -4,7 +4,8 @@
 //! window and round-trip time (TCP), or what was lost (UDP). What is not known has no panel, and a line says so.
 //!
 //! ```
-//! use linerate_model::{evidence::Evidence, fixture, plan::Plan};
+//! use linerate_analysis::evidence::Evidence;
+//! use linerate_model::{fixture, plan::Plan};
 //! use linerate_report::{svg, view::RunView};
 //!
 //! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());

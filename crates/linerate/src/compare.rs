@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use linerate_analysis::evidence::Evidence;
 use linerate_model::bounds::MAX_RECORD_BYTES;
-use linerate_model::evidence::Evidence;
 use linerate_model::record::{RecordError, RunRecord};
 use linerate_report::compare::{self, Comparison, Side};
 use linerate_report::html::{self, Sheet};

@@ -1,11 +1,12 @@
 //! `linerate test --counter-test`: the next runs, which decide the first finding.
 
+use linerate_analysis::counter_run::counter_run;
+use linerate_analysis::evidence::{DirectionEvidence, Evidence};
 use linerate_engine::client::ClientOptions;
 use linerate_experiment::counter_test::{self, Schedule, Trial};
 use linerate_explain::explain;
 use linerate_kernel::thread::SignalFd;
 use linerate_model::counter_test::{CounterRun, Variation};
-use linerate_model::evidence::{DirectionEvidence, Evidence};
 use linerate_model::finding::Finding;
 use linerate_model::plan::Plan;
 use linerate_model::record::{Flow, Outcome, RunRecord};
@@ -90,7 +91,7 @@ impl Setting<'_> {
     ) -> Result<Option<CounterRun>, String> {
         match successive::run(plan, self.options, self.stop) {
             Ok(Some(record)) => {
-                let run = CounterRun::of(&record, variation.cloned(), flow);
+                let run = counter_run(&record, variation.cloned(), flow);
                 self.show(&run);
                 // What was cut short by the user is compared with nothing.
                 let stopped = record.outcome == Outcome::Interrupted;

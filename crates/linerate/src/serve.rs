@@ -5,11 +5,11 @@ use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use linerate_analysis::evidence::Evidence;
 use linerate_engine::auth::{Padding, Verifier};
 use linerate_engine::server::{Server, ServerEvent, ServerLimits, ServerOptions};
 use linerate_explain::explain;
 use linerate_kernel::activation;
-use linerate_model::evidence::Evidence;
 use linerate_model::record::{EndRecord, RunRecord};
 use linerate_report::view::RunView;
 use linerate_report::{record, stream, text};

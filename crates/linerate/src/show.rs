@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use linerate_analysis::evidence::Evidence;
 use linerate_model::bounds::MAX_RECORD_BYTES;
-use linerate_model::evidence::Evidence;
 use linerate_model::record::{Kind, RunRecord};
 use linerate_report::{observation, record};
 

@@ -2,14 +2,15 @@
 
 use std::os::fd::AsFd as _;
 
+use linerate_analysis::evidence::Evidence;
+use linerate_analysis::judgement::Judgement;
 use linerate_engine::auth::{Credentials, Padding};
 use linerate_engine::client::{self, ClientOptions, DatagramFit};
 use linerate_experiment::counter_test;
 use linerate_explain::explain;
-use linerate_model::evidence::Evidence;
 use linerate_model::progress::Event;
 use linerate_model::record::{Outcome, RunRecord};
-use linerate_model::wanted::{Judgement, Verdict};
+use linerate_model::wanted::Verdict;
 use linerate_report::progress::Progress;
 use linerate_report::view::RunView;
 use linerate_report::{json, record, stream, text};

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use linerate_model::evidence::{self, Counts};
+use linerate_analysis::evidence::{self, Counts};
+use linerate_analysis::precision::{self, Looks};
+use linerate_analysis::statistics::Plateau;
 use linerate_model::plan::{Plan, Protocol};
-use linerate_model::precision::{self, Looks};
 use linerate_model::record::Flow;
-use linerate_model::statistics::Plateau;
 use linerate_model::units::Nanos;
 use linerate_wire::extension::Received;
 

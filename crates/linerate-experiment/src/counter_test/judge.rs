@@ -1,8 +1,9 @@
 //! What pairs of runs say of a prediction.
 
+use linerate_analysis::counter_run::counter_run;
+use linerate_analysis::evidence::Evidence;
 use linerate_explain::command_of;
 use linerate_model::counter_test::{CounterRun, CounterTest, Measure, Tested, Variation, Verdict};
-use linerate_model::evidence::Evidence;
 use linerate_model::finding::Finding;
 use linerate_model::record::RunRecord;
 
@@ -187,7 +188,7 @@ fn digits(value: f64) -> String {
 /// logarithmic scale. The interval holds what the runs' own intervals allow and how much the pairs differ.
 fn compare(trial: &Trial, record: &RunRecord, finding: &Finding) -> Option<Ratio> {
     let flow = finding.flow.unwrap_or(record.plan.flow_of(0));
-    let mut runs = vec![CounterRun::of(record, None, flow)];
+    let mut runs = vec![counter_run(record, None, flow)];
     runs.extend(record.counter_runs.iter().cloned());
     let figures: Vec<Option<Figure>> = runs
         .iter()

@@ -1,7 +1,7 @@
 //! Which changes would decide a finding, and what each predicts.
 
+use linerate_analysis::evidence::{DirectionEvidence, Evidence};
 use linerate_model::counter_test::{Measure, Variation};
-use linerate_model::evidence::{DirectionEvidence, Evidence};
 use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::plan::{Direction, Plan, Protocol};
 use linerate_model::record::Flow;

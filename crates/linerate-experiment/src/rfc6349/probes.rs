@@ -1,6 +1,6 @@
 //! The search for the largest packet that arrives uncut: usual sizes from the largest down, then those between.
 
-use linerate_model::evidence::Evidence;
+use linerate_analysis::evidence::Evidence;
 use linerate_model::record::Outcome;
 
 use super::{Found, Gave};

@@ -1,6 +1,6 @@
 //! Which run comes next, and what the report makes of those that were made.
 
-use linerate_model::evidence::Evidence;
+use linerate_analysis::evidence::Evidence;
 use linerate_model::plan::{End, Plan, Protocol};
 use linerate_model::record::{Outcome, RunRecord};
 use linerate_model::units::{BitRate, Bytes, Nanos, whole};

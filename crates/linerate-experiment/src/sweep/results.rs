@@ -1,8 +1,8 @@
 //! What the rows of a sweep amount to.
 
+use linerate_analysis::statistics::mean;
 use linerate_lab::scenario::{HostSpec, Scenario, Way};
 use linerate_model::bars::Limit;
-use linerate_model::statistics::mean;
 use serde::Serialize;
 
 use super::{Factor, Row, Setup, Sweep};

@@ -1,9 +1,9 @@
 //! Counter-tests: which runs, in which order, and what they decide.
 
+use linerate_analysis::evidence::Evidence;
 use linerate_experiment::counter_test::{self, Schedule};
 use linerate_explain::explain;
 use linerate_model::counter_test::{CounterRun, Variation, Verdict};
-use linerate_model::evidence::Evidence;
 use linerate_model::finding::Finding;
 use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{End, Plan};

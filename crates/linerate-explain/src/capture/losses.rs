@@ -1,7 +1,7 @@
 //! What a captured connection lost, and what stood before the losses: a policer's empty bucket, a queue, neither.
 
+use linerate_analysis::statistics::median;
 use linerate_model::finding::{Finding, Quantity, Severity};
-use linerate_model::statistics::median;
 
 use super::policer::{self, No};
 use super::transmissions::round_trips_us;

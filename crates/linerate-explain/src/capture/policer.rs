@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::statistics::{mean, median};
+use linerate_analysis::statistics::{mean, median};
 use linerate_model::units::whole;
 
 use super::transmissions::{Sent, Transmissions, round_trips_us};

@@ -1,7 +1,7 @@
 //! A captured connection in words: what it is, and its figures.
 
+use linerate_analysis::statistics::median;
 use linerate_model::capture::{Conversation, SynOptions};
-use linerate_model::statistics::median;
 
 use super::{Direction, count};
 use crate::words;

@@ -1,7 +1,7 @@
 //! The receive window of a captured connection: whether the sender stood at its edge, and whether it closed.
 
+use linerate_analysis::statistics::median;
 use linerate_model::capture::{Conversation, TcpFlags};
-use linerate_model::statistics::median;
 
 /// What the other end's window did to a sender.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

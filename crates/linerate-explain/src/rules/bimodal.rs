@@ -4,8 +4,8 @@
 //! cluster's median, the higher median is at least 1.5 times the lower one, each cluster has a fifth of the
 //! means, and the rate changed sides at least three times. Not said where what was sent again held the rate, nor of a rate asked for.
 
+use linerate_analysis::statistics;
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::statistics;
 
 use crate::case::Case;
 use crate::limit::Limit;

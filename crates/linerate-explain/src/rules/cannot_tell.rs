@@ -1,9 +1,9 @@
 //! `cannot-tell`: the record does not say why, with the reason and what would decide it.
 
+use linerate_analysis::statistics::Unsteady;
 use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::plan::{End, Protocol};
 use linerate_model::record::{EndRecord, Outcome};
-use linerate_model::statistics::Unsteady;
 use linerate_model::units::Nanos;
 
 use crate::case::Case;

@@ -10,8 +10,8 @@
 //!   slices and five of them at least, with as much less in flight, and that queue was hardly longer (by less than the
 //!   root of the ratio of the rates) than at other times. The same queue in front of a path that had become slower takes so much longer to empty.
 
+use linerate_analysis::statistics;
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::statistics;
 
 use crate::case::{Case, Draft};
 use crate::limit::{self, Limit};

@@ -111,7 +111,7 @@ fn seen(case: &Case<'_>) -> Option<Seen> {
     if case.limit != Some(Limit::Network)
         || case.udp()
         || case.next_door()
-        || limit::link_full(case)
+        || case.direction.link_full
         || case.needless() > 0
     {
         return None;
@@ -198,7 +198,7 @@ fn one_loss(case: &Case<'_>, algorithm: &str) -> Option<Seen> {
     // Where it lost again at a smaller window, that is what the path bears.
     let back = losses
         .iter()
-        .flat_map(linerate_model::losses::Losses::later);
+        .flat_map(linerate_analysis::losses::Losses::later);
     let once = back
         .map(|episode| episode.window_packets as f64)
         .all(|again| again >= FAR_BELOW * window);

@@ -4,8 +4,8 @@
 //! bound (another route, a driver that counts late) and where a stock peer's count is off by less than
 //! 1 % (its threads are cancelled between the write and the count).
 
+use linerate_analysis::ledger::{Check, Counted};
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::ledger::{Check, Counted};
 
 use crate::case::Case;
 use crate::words;

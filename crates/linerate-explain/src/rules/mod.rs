@@ -34,8 +34,8 @@ mod udp_sender_short;
 mod unstable;
 mod virtualisation_limit;
 
+use linerate_analysis::losses::{Episode, Losses};
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::losses::{Episode, Losses};
 use linerate_model::record::{EndRecord, Role};
 use linerate_model::remedy::{BufferSizes, Fix};
 use linerate_model::units::Bytes;
@@ -103,7 +103,7 @@ fn weight(case: &Case<'_>, cause: Limit, share: f64) -> Option<Severity> {
             if share >= WORTH_A_NOTE
                 && !case.next_door()
                 && !idles(case, cause)
-                && !limit::link_full(case)
+                && !case.direction.link_full
                 && limit::standing_queue_us(case).is_none() =>
         {
             Some(Severity::Note)
@@ -214,7 +214,7 @@ fn repeats_explain(case: &Case<'_>, share: Option<f64>) -> bool {
     case.limit == Some(Limit::Network)
         && !case.udp()
         && !case.without_network()
-        && !limit::link_full(case)
+        && !case.direction.link_full
         && limit::standing_queue_us(case).is_none()
         && share.is_some_and(|share| share >= REPEATS_MATTER && in_reach(case, share))
 }

@@ -53,7 +53,7 @@ pub(crate) fn holds(case: &Case<'_>) -> Option<Finding> {
 
 fn sentence(case: &Case<'_>, rate: f64) -> Option<String> {
     let says = words::rate(rate);
-    if let Some(link) = case.link_bps().filter(|_| limit::link_full(case)) {
+    if let Some(link) = case.link_bps().filter(|_| case.direction.link_full) {
         return Some(format!(
             "The link is full: {says} of payload on an interface of {}",
             words::rate(link)

@@ -163,7 +163,7 @@ fn burst_bytes(case: &Case<'_>, plateau_bps: f64) -> Option<f64> {
         .iter()
         .map(|rate| (rate - plateau_bps) * step / 8.0)
         .sum();
-    let average = linerate_model::statistics::mean(before);
+    let average = linerate_analysis::statistics::mean(before);
     (average > BURST * plateau_bps).then_some(more)
 }
 

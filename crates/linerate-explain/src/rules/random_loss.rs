@@ -6,8 +6,8 @@
 //! than a quarter or on a path that has carried 1.5 times as much, and no queue too shallow to show in the round
 //! trip that own bursts overrun. What cannot be decided is `network-loss`.
 
+use linerate_analysis::losses::{Episode, Losses};
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::losses::{Episode, Losses};
 use linerate_model::remedy::Fix;
 
 use crate::case::Case;

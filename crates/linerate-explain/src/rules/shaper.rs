@@ -5,8 +5,8 @@
 //! ten of the later means lie within 10 % of their median, eight in ten of the earlier ones within 20 % of
 //! theirs. A queue stands in the path. A path that really became slower looks the same: a second run tells.
 
+use linerate_analysis::statistics;
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::statistics;
 
 use crate::case::Case;
 use crate::limit::{self, Limit};

@@ -6,11 +6,11 @@
 //! ended it. Where slow start alone took 35 % of the run and the average is below 0.75 of the rate afterwards, it is
 //! the answer, whatever ended it and however steady the rest was: `path-full` is not said of the little that is left.
 
+use linerate_analysis::statistics;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
 use linerate_model::record::StreamRecord;
 use linerate_model::remedy::Fix;
-use linerate_model::statistics;
 use linerate_model::units::Nanos;
 
 use crate::case::Case;

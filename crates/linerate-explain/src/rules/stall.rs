@@ -5,8 +5,8 @@
 //! sample counts too: the process did not run, and what moved meanwhile was not seen moving. A connection that was
 //! only watched may rest: there a gap counts where its sender's kernel had data outstanding all the while.
 
+use linerate_analysis::evidence::Place;
 use linerate_model::column::Column;
-use linerate_model::evidence::Place;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::{EndRecord, StreamRecord};
 use linerate_model::units::BitRate;

@@ -5,9 +5,9 @@
 //! marks, a stall, a shaper, an early end of slow start, a run over before the end of it, a ramp without loss up to a window, waits for room in a send buffer or for a CPU): that is said already. Nor, while the parts differ
 //! by less than 40 %, of two directions that are full at once.
 
+use linerate_analysis::statistics::{Unsteady, mean, mser5};
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
-use linerate_model::statistics::{Unsteady, mean, mser5};
 use linerate_model::units::Nanos;
 
 use crate::case::Case;

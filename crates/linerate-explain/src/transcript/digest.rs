@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use linerate_analysis::statistics::mean;
 use linerate_model::plan::Protocol;
-use linerate_model::statistics::mean;
 use linerate_model::transcript::{End, Part, Row, Side, Span, Stream, TestOutput, Transcript, Way};
 use linerate_model::units::{BitRate, whole};
 

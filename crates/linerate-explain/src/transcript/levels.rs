@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use linerate_analysis::statistics::mean;
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::statistics::mean;
 
 use super::digest::{Digest, Interval, MOST_GUESTS, variation};
 use super::{figure, finding};

@@ -1,7 +1,7 @@
 //! `summary-hides-ramp`: the printed average carries the beginning.
 
+use linerate_analysis::statistics::mean;
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::statistics::mean;
 use linerate_model::transcript::Given;
 use linerate_model::units::{BitRate, Bytes, whole};
 

@@ -3,8 +3,8 @@
 //! A window that the path limited would grow or be cut; one that stands still is not what limits the
 //! path, it is what the ends let it be. Window over rate is more than the round-trip time can be.
 
+use linerate_analysis::statistics::mean;
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::statistics::mean;
 use linerate_model::transcript::{Given, Stream};
 use linerate_model::units::{Bytes, Nanos, whole};
 

@@ -14,8 +14,8 @@ mod provisioned;
 mod shape;
 mod would_pass;
 
+use linerate_analysis::evidence::Evidence;
 use linerate_model::column::Column;
-use linerate_model::evidence::Evidence;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, DEFAULT_UDP_RATE, Direction, Plan, Protocol};

@@ -1,6 +1,6 @@
 //! Connections that were only watched, from one end: the same causes, without what the other end would tell.
 
-use linerate_model::evidence::Evidence;
+use linerate_analysis::evidence::Evidence;
 use linerate_model::finding::Finding;
 use linerate_model::fixture::{self, Loss, Traffic};
 use linerate_model::observation::Observation;

@@ -400,3 +400,41 @@ fn reordering_without_repeats_is_told_by_how_often_it_was_seen() {
     let stock = fixture::against_stock(seen(&quiet(), 80_000), Role::Client);
     assert!(!ids(&stock).contains(&"reordering".to_owned()));
 }
+
+/// A run at 920 Mbit/s over interfaces of 1 Gbit/s.
+fn on_a_gigabit_link(remote: &str, mss: u64) -> RunRecord {
+    let traffic = Traffic {
+        rate_bps: 920e6,
+        ..Traffic::default()
+    };
+    let mut record = fixture::run(&tcp(), &traffic);
+    for end in [&mut record.client, &mut record.server] {
+        let end = end.as_mut().unwrap();
+        let interface = end.interface.as_mut().unwrap();
+        (interface.kind, interface.speed_mbit_per_s) = (None, Some(1000));
+        for stream in &mut end.streams {
+            stream.remote = remote.into();
+            let rows = stream.samples.len();
+            stream
+                .samples
+                .insert(Column::snd_mss_bytes, vec![mss; rows])
+                .unwrap();
+        }
+    }
+    record
+}
+
+#[test]
+fn a_link_is_full_by_the_framing_of_its_own_packets() {
+    // 914 Mbit/s are 98.5 % of the payload that IPv6 carries on it, 927 Mbit/s of IPv4's.
+    for (remote, mss, full) in [
+        ("[2001:db8::2]:5201", 1428, true),
+        ("192.0.2.2:5201", 1448, false),
+    ] {
+        let findings = explain(&on_a_gigabit_link(remote, mss));
+        let said = findings
+            .iter()
+            .any(|finding| finding.sentence.starts_with("The link is full"));
+        assert_eq!(said, full, "{remote}: {findings:#?}");
+    }
+}

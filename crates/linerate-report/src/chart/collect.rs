@@ -1,10 +1,10 @@
 //! All charts of a run.
 
+use linerate_analysis::evidence::{DirectionEvidence, Evidence, Place};
+use linerate_analysis::statistics;
 use linerate_model::column::Column;
-use linerate_model::evidence::{DirectionEvidence, Evidence, Place};
 use linerate_model::plan::Protocol;
 use linerate_model::record::{Flow, Role, RunRecord, StreamRecord};
-use linerate_model::statistics;
 use linerate_model::units::{Nanos, whole};
 
 use super::axis::Axis;

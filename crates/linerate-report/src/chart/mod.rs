@@ -14,8 +14,8 @@ pub mod thin;
 mod udp;
 mod windows;
 
+use linerate_analysis::time_budget::Class;
 use linerate_model::record::{Flow, RunRecord};
-use linerate_model::time_budget::Class;
 
 use crate::view::RunView;
 pub use scale::Unit;

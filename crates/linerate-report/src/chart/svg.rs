@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::scale::{self, Scale};
 use super::thin;
 use super::{Band, Chart, Charts, Level, Line, Point, Shape, Stroke};
-use linerate_model::time_budget::Class;
+use linerate_analysis::time_budget::Class;
 
 use crate::markup::Markup;
 

@@ -8,7 +8,8 @@
 //! each pair taken by itself.
 //!
 //! ```
-//! use linerate_model::{evidence::Evidence, fixture, plan::Plan};
+//! use linerate_analysis::evidence::Evidence;
+//! use linerate_model::{fixture, plan::Plan};
 //! use linerate_report::compare::{Comparison, Side};
 //! use linerate_report::view::RunView;
 //!
@@ -26,9 +27,9 @@
 mod settings;
 mod text;
 
+use linerate_analysis::statistics;
 use linerate_model::finding::Severity;
 use linerate_model::record::{Flow, Outcome};
-use linerate_model::statistics;
 use serde::Serialize;
 
 use crate::view::{BudgetView, DirectionView, MeasuredAt, RunView};

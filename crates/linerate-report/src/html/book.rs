@@ -1,6 +1,6 @@
 //! The ledger: places and what passed them, and the equations between them.
 
-use linerate_model::ledger::Check;
+use linerate_analysis::ledger::Check;
 
 use crate::markup::Markup;
 use crate::text::book::{self, Streams, Table};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use linerate_analysis::time_budget::Class;
 use linerate_model::record::{Flow, Role};
-use linerate_model::time_budget::Class;
 
 use super::data::Drawn;
 use super::limits;

@@ -6,8 +6,8 @@
 
 use std::fmt::Write as _;
 
+use linerate_analysis::time_budget::Class;
 use linerate_model::record::Flow;
-use linerate_model::time_budget::Class;
 use linerate_model::units::grouped;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Where the time went, as a bar; where the rate went, as steps from the line's rate down to goodput.
 
-use linerate_model::time_budget::Class;
-use linerate_model::waterfall::StepKind;
+use linerate_analysis::time_budget::Class;
+use linerate_analysis::waterfall::StepKind;
 
 use crate::chart::svg::{class_style, px};
 use crate::markup::Markup;

@@ -6,7 +6,8 @@
 //! load anything.
 //!
 //! ```
-//! use linerate_model::{evidence::Evidence, fixture, plan::Plan};
+//! use linerate_analysis::evidence::Evidence;
+//! use linerate_model::{fixture, plan::Plan};
 //! use linerate_report::{html, view::RunView};
 //!
 //! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());

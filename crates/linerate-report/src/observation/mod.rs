@@ -4,7 +4,7 @@ mod document;
 mod page;
 mod progress;
 
-use linerate_model::evidence::Evidence;
+use linerate_analysis::evidence::Evidence;
 use linerate_model::finding::Finding;
 use linerate_model::observation::{Connection, Observation, Sighting};
 use linerate_model::record::{RecordError, RunRecord};

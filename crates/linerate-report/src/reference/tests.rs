@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use linerate_analysis::evidence::Evidence;
 use linerate_model::counter_test::{CounterRun, Variation};
-use linerate_model::evidence::Evidence;
 use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{End, Plan};
 use linerate_model::record::{

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_model::ledger::{DatagramEntry, DirectionLedger, Entry};
+use linerate_analysis::ledger::{DatagramEntry, DirectionLedger, Entry};
 use linerate_model::plan::Protocol;
 
 use super::layout::{self, Page};

@@ -1,6 +1,6 @@
 //! The rate over time, and what the time went to.
 
-use linerate_model::time_budget::Class;
+use linerate_analysis::time_budget::Class;
 use linerate_model::units::Nanos;
 
 use super::layout::Page;
@@ -146,7 +146,7 @@ fn classes(style: Style, rates: &RatesView, bands: &[BandView], columns: usize) 
                 .saturating_add(u64::try_from(part).unwrap_or(u64::MAX))
         };
         let (from, to) = (edge(column), edge(column + 1));
-        let mut times = linerate_model::time_budget::ClassTimes::default();
+        let mut times = linerate_analysis::time_budget::ClassTimes::default();
         let first = bands.partition_point(|band| band.to_ns <= from);
         for band in bands[first..].iter().take_while(|band| band.from_ns < to) {
             let common = band.to_ns.min(to).saturating_sub(band.from_ns.max(from));

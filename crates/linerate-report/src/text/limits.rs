@@ -1,8 +1,8 @@
 //! Where the time went, as a bar, and where the rate went, as a table.
 
-use linerate_model::apportion::apportion;
-use linerate_model::time_budget::Class;
-use linerate_model::waterfall::{LineRate, StepKind};
+use linerate_analysis::apportion::apportion;
+use linerate_analysis::time_budget::Class;
+use linerate_analysis::waterfall::{LineRate, StepKind};
 
 use super::chart::mark;
 use super::layout::{self, INDENT, Page};

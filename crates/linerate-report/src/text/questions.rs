@@ -1,7 +1,7 @@
 //! What the test was to answer: a rate that was wanted, a precision.
 
+use linerate_analysis::judgement::{DirectionJudgement, Judgement};
 use linerate_model::units::Nanos;
-use linerate_model::wanted::{DirectionJudgement, Judgement};
 
 use super::layout::{self, Page};
 use super::way;

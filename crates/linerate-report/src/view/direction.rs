@@ -1,8 +1,8 @@
 //! The figures of one direction.
 
-use linerate_model::evidence::{DirectionEvidence, Place};
+use linerate_analysis::evidence::{DirectionEvidence, Place};
+use linerate_analysis::ledger::DatagramEntry;
 use linerate_model::finding::Finding;
-use linerate_model::ledger::DatagramEntry;
 use linerate_model::plain_text::PlainText;
 use linerate_model::plan::Protocol;
 use linerate_model::record::{Flow, PeerStream, RunRecord, StreamRecord};
@@ -235,7 +235,7 @@ fn figures(record: &RunRecord, evidence: &DirectionEvidence) -> Figures {
     figures.unsteady_reason = match plateau {
         Some(plateau) => plateau.unsteady.map(|reason| reason.reason().to_owned()),
         None => figures.whole_run_bps.map(|_| {
-            linerate_model::statistics::Unsteady::TooShort
+            linerate_analysis::statistics::Unsteady::TooShort
                 .reason()
                 .to_owned()
         }),

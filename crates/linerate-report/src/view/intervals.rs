@@ -4,8 +4,8 @@
 //! streams begin and end at the same instants and their bytes add up to the totals exactly. A last
 //! piece shorter than a tenth of an interval belongs to the one before.
 
+use linerate_analysis::evidence::{DirectionEvidence, Evidence, Place};
 use linerate_model::column::Column;
-use linerate_model::evidence::{DirectionEvidence, Evidence, Place};
 use linerate_model::record::{Flow, RunRecord, StreamRecord};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use serde::Serialize;

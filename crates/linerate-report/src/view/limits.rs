@@ -1,9 +1,9 @@
 //! Where the time went and where the rate went.
 
-use linerate_model::evidence::{DirectionEvidence, KernelClocks, Place};
+use linerate_analysis::evidence::{DirectionEvidence, KernelClocks, Place};
+use linerate_analysis::time_budget::{self, Class, TimeBudget};
+use linerate_analysis::waterfall::{LineRate, StepKind, Waterfall};
 use linerate_model::record::RunRecord;
-use linerate_model::time_budget::{self, Class, TimeBudget};
-use linerate_model::waterfall::{LineRate, StepKind, Waterfall};
 use serde::Serialize;
 
 use crate::words;

@@ -8,15 +8,15 @@ mod precision;
 mod stream;
 mod summary;
 
+use linerate_analysis::evidence::Evidence;
+use linerate_analysis::judgement::Judgement;
+use linerate_analysis::ledger::DirectionLedger;
 use linerate_model::clock::ClockPair;
-use linerate_model::evidence::Evidence;
 use linerate_model::finding::Finding;
-use linerate_model::ledger::DirectionLedger;
 use linerate_model::plain_text::PlainText;
 use linerate_model::plan::Plan;
 use linerate_model::record::{Kind, Note, Outcome, Role, Software};
 use linerate_model::units::Nanos;
-use linerate_model::wanted::Judgement;
 use serde::Serialize;
 
 pub use direction::{DirectionView, Figures, MeasuredAt};

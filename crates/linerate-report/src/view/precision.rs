@@ -1,7 +1,7 @@
 //! How well a test that was to end by its interval knows its rate.
 
-use linerate_model::evidence::{DirectionEvidence, Evidence, Place};
-use linerate_model::precision;
+use linerate_analysis::evidence::{DirectionEvidence, Evidence, Place};
+use linerate_analysis::precision;
 use linerate_model::record::{Flow, Outcome};
 use serde::Serialize;
 

@@ -1,11 +1,11 @@
 //! One stream, both ends side by side.
 
+use linerate_analysis::evidence::Evidence;
+use linerate_analysis::ledger::DatagramEntry;
+use linerate_analysis::statistics;
 use linerate_model::column::Column;
-use linerate_model::evidence::Evidence;
-use linerate_model::ledger::DatagramEntry;
 use linerate_model::plain_text::PlainText;
 use linerate_model::record::{Flow, Role, RunRecord, StreamRecord};
-use linerate_model::statistics;
 use linerate_model::units::Bytes;
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! The made-up runs.
 
-use linerate_model::evidence::Evidence;
+use linerate_analysis::evidence::Evidence;
 use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, Direction, Plan, Protocol};
 use linerate_model::record::{Note, Outcome, Role, RunRecord};

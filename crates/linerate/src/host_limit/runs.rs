@@ -1,9 +1,9 @@
 //! The runs along a path inside this host: a server in a process of its own, the client here.
 
+use linerate_analysis::evidence::{DirectionEvidence, Evidence};
 use linerate_engine::client::ClientOptions;
 use linerate_kernel::counters::{self, MachineTime};
 use linerate_kernel::thread::SignalFd;
-use linerate_model::evidence::{DirectionEvidence, Evidence};
 use linerate_model::host_limit::{Carried, CpuTime, DatagramCounts, LocalPath, PathLimit, Sending};
 use linerate_model::plan::Protocol;
 use linerate_model::record::{EndRecord, Outcome, RunRecord, StreamRecord};

@@ -4,11 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
+use linerate_analysis::evidence::Evidence;
 use linerate_experiment::grade::Observed;
 use linerate_experiment::remedy::Promise;
 use linerate_explain::explain;
 use linerate_model::bounds::MAX_RECORD_BYTES;
-use linerate_model::evidence::Evidence;
 use linerate_report::record as record_file;
 use linerate_report::view::RunView;
 

@@ -16,11 +16,11 @@ mod text;
 use std::ffi::OsString;
 use std::path::Path;
 
+use linerate_analysis::evidence::Evidence;
 use linerate_experiment::remedy::{Change, Promise};
 use linerate_kernel::thread::SignalFd;
 use linerate_lab::runner::{self, LabError};
 use linerate_lab::scenario::{PRESETS, Preset, Scenario, ScenarioError};
-use linerate_model::evidence::Evidence;
 use linerate_model::record::Role;
 use linerate_model::units::{BitRate, whole};
 

@@ -4,12 +4,12 @@
 use std::ffi::OsString;
 use std::os::fd::AsFd as _;
 
+use linerate_analysis::evidence::Evidence;
 use linerate_engine::client::{ClientOptions, DatagramFit};
 use linerate_experiment::measured::Measured;
 use linerate_explain::explain;
 use linerate_kernel::counters::{self, MachineTime};
 use linerate_kernel::thread::SignalFd;
-use linerate_model::evidence::Evidence;
 use linerate_model::record::Outcome;
 use linerate_model::tuning::Object;
 use linerate_report::json;

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::process::Command;
 use std::sync::Mutex;
 
-use linerate_model::ledger::{Check, Ledger};
+use linerate_analysis::ledger::{Check, Ledger};
 use linerate_model::record::{Flow, RunRecord};
 use serde_json::Value;
 

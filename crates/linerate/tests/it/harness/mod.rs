@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use linerate_model::ledger::Check;
+use linerate_analysis::ledger::Check;
 use linerate_model::record::RunRecord;
 use serde_json::Value;
 

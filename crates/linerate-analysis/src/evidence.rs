@@ -1,16 +1,16 @@
 //! What the rules look at: figures derived from a record, computed again each time.
 
-use crate::column::Column;
 use crate::ledger::{DirectionLedger, Ledger};
 use crate::moments::{Ends, Surroundings};
-use crate::plan::Protocol;
 use crate::precision;
-use crate::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
 use crate::statistics::{self, Plateau};
 use crate::time_budget::{Band, StreamBands, TimeBudget};
 use crate::triage::Triage;
-use crate::units::{Nanos, whole};
-use crate::waterfall::Waterfall;
+use crate::waterfall::{self, Waterfall};
+use linerate_model::column::Column;
+use linerate_model::plan::Protocol;
+use linerate_model::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
+use linerate_model::units::{Nanos, whole};
 
 /// A grid of rates has at most this many points.
 pub const GRID_POINTS: u64 = 1000;
@@ -19,7 +19,7 @@ pub const GRID_POINTS: u64 = 1000;
 const REACHED: f64 = 0.95;
 
 /// Two ends on one machine with a round trip below this have no path between them that would delay anything, µs.
-const NEXT_DOOR_US: f64 = 1000.0;
+pub const NEXT_DOOR_US: f64 = 1000.0;
 
 /// Where a rate was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +78,13 @@ pub struct DirectionEvidence {
     pub path: Option<PathFigures>,
     /// Median over the plateau of what lay unread at the receiver, bytes, all streams; absent = not known.
     pub unread_bytes: Option<f64>,
+    /// Whether both ends ran on one machine, in one network namespace or in two: they share its CPUs. Names decide
+    /// nothing: many hosts are called the same. Where a boot is not known, the loopback interface or a stream from an
+    /// address to itself shows it.
+    pub one_host: bool,
+    /// Whether the slower interface carries all that it can over the plateau, by the framing of these packets. A rate
+    /// above its speed shows that the speed is made up, and several paths at once have none.
+    pub link_full: bool,
     /// This direction's page of the book.
     pub ledger: DirectionLedger,
 }
@@ -209,6 +216,33 @@ fn source(record: &RunRecord, flow: Flow) -> Option<Source<'_>> {
     })
 }
 
+/// See [`DirectionEvidence::one_host`].
+fn one_host(record: &RunRecord, flow: Flow) -> bool {
+    let ends = || {
+        [flow.sender(), flow.receiver()]
+            .into_iter()
+            .filter_map(|role| record.end(role))
+    };
+    let boots: Vec<&str> = ends()
+        .filter_map(|end| end.host.boot_id.as_deref())
+        .filter(|id| !id.is_empty())
+        .collect();
+    if let [one, other] = boots[..] {
+        return one == other;
+    }
+    let over_loopback = |end: &EndRecord| {
+        end.interface
+            .as_ref()
+            .is_some_and(|interface| interface.name == "lo")
+    };
+    let host = |address: &str| Some(address.rsplit_once(':')?.0.to_owned());
+    let to_itself = |stream: &StreamRecord| {
+        host(&stream.local)
+            .is_some_and(|local| !local.is_empty() && host(&stream.remote) == Some(local))
+    };
+    ends().any(over_loopback) || ends().any(|end| end.streams_of(flow).any(to_itself))
+}
+
 impl DirectionEvidence {
     fn of(record: &RunRecord, ledger: DirectionLedger) -> Self {
         let flow = ledger.flow;
@@ -229,6 +263,8 @@ impl DirectionEvidence {
             waterfall: Err("nothing was measured".to_owned()),
             path: None,
             unread_bytes: None,
+            one_host: one_host(record, flow),
+            link_full: false,
             ledger,
         };
         let Some(source) = source(record, flow) else {
@@ -261,6 +297,7 @@ impl DirectionEvidence {
         evidence.span_ns = last.saturating_sub(from);
         evidence.clocks = evidence.kernel_clocks(record, source.role);
         evidence.path = evidence.path_figures(record, source.role);
+        evidence.link_full = waterfall::link_full(record, &evidence);
         evidence.triage(record, source.role);
         evidence.unread_bytes = evidence.unread(record);
         evidence
@@ -390,22 +427,8 @@ impl DirectionEvidence {
     }
 
     fn surroundings(&self, record: &RunRecord) -> Surroundings {
-        let boot = |role| {
-            record
-                .end(role)?
-                .host
-                .boot_id
-                .as_deref()
-                .filter(|id| !id.is_empty())
-        };
-        let boots = boot(Role::Client).zip(boot(Role::Server));
-        let loopback = [Role::Client, Role::Server].into_iter().any(|role| {
-            let interface = record.end(role).and_then(|end| end.interface.as_ref());
-            interface.is_some_and(|interface| interface.name == "lo")
-        });
-        let one_host = boots.map_or(loopback, |(client, server)| client == server);
         let least = self.path.and_then(|path| path.min_rtt_us);
-        let ends = match (one_host, least) {
+        let ends = match (self.one_host, least) {
             (false, _) => Ends::Apart,
             (true, Some(rtt)) if rtt >= NEXT_DOOR_US => Ends::OneMachine,
             (true, _) => Ends::NextDoor,
@@ -413,7 +436,7 @@ impl DirectionEvidence {
         Surroundings {
             min_rtt_us: least.map_or(0, whole),
             ends,
-            link_full: crate::waterfall::link_full(record, self),
+            link_full: self.link_full,
             rate_asked: record
                 .plan
                 .rate_bps

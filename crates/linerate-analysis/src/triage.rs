@@ -2,8 +2,8 @@
 
 use crate::evidence::GRID_POINTS;
 use crate::moments::{self, Moment, Surroundings};
-use crate::record::{EndRecord, Flow};
 use crate::time_budget::{self, Band, Class, ClassTimes, StreamBands, TimeBudget};
+use linerate_model::record::{EndRecord, Flow};
 
 /// A path is known by what passes it in windows at least this long, ns …
 const WINDOW_NS: u64 = 100_000_000;
@@ -121,7 +121,7 @@ impl Triage {
         let full = |times: &ClassTimes| times.of(Class::FillingPath) * 2 > times.total();
         let mut rates = self.windows(window, full);
         rates.sort_by(f64::total_cmp);
-        let place = crate::units::whole(PERCENTILE * (rates.len().checked_sub(1)?) as f64);
+        let place = linerate_model::units::whole(PERCENTILE * (rates.len().checked_sub(1)?) as f64);
         rates.get(usize::try_from(place).ok()?).copied()
     }
 
@@ -209,7 +209,7 @@ impl Triage {
                 let ns = moment.times.of(class);
                 // Whole moments stay exact; a divided one only decides which class took most.
                 let ns = if share < 1.0 {
-                    crate::units::whole(ns as f64 * share)
+                    linerate_model::units::whole(ns as f64 * share)
                 } else {
                     ns
                 };

@@ -135,7 +135,7 @@ fn looks_lie_half_again_as_far_apart_each_time() {
         assert!(!looks.look(&[None]));
     }
     assert_eq!(at, [5000, 7500, 11_250, 16_875, 25_312]);
-    assert_eq!(LEAST.0, 7_500_000_000);
+    assert_eq!(linerate_model::precision::LEAST.0, 7_500_000_000);
 }
 
 #[test]

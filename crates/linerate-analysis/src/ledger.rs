@@ -24,10 +24,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Protocol;
-use crate::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
-use crate::tcp_info::TcpFacts;
-use crate::units::Bytes;
+use linerate_model::plan::Protocol;
+use linerate_model::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
+use linerate_model::tcp_info::TcpFacts;
+use linerate_model::units::Bytes;
 
 /// TCP states in which our FIN has been acknowledged: `FIN_WAIT2`, `TIME_WAIT`.
 const FIN_ACKNOWLEDGED: [u64; 2] = [5, 6];
@@ -328,7 +328,7 @@ impl DirectionLedger {
 
 fn interface_growth(
     end: &EndRecord,
-    of: fn(&crate::record::InterfaceCounters) -> u64,
+    of: fn(&linerate_model::record::InterfaceCounters) -> u64,
 ) -> Option<u64> {
     let pair = end.interface_counters.as_ref()?;
     // A counter that went backwards belongs to an interface that was made anew.

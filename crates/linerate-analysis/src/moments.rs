@@ -1,8 +1,8 @@
 //! A sending stream's samples, one by one: what held it between each and the next.
 
-use crate::column::Column;
-use crate::record::StreamRecord;
 use crate::time_budget::{Class, ClassTimes};
+use linerate_model::column::Column;
+use linerate_model::record::StreamRecord;
 
 /// A queue stands where a round trip is this many times the least …
 const QUEUE_RATIO: f64 = 1.15;

@@ -12,13 +12,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::apportion::apportion;
-use crate::column::Column;
 use crate::evidence::{DirectionEvidence, Place};
-use crate::plan::Protocol;
-use crate::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
 use crate::time_budget::Class;
 use crate::triage::Triage;
-use crate::units::{BitRate, whole};
+use linerate_model::column::Column;
+use linerate_model::plan::Protocol;
+use linerate_model::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
+use linerate_model::units::{BitRate, whole};
 
 /// Ethernet around an IP packet: header, check sequence, preamble, gap; bytes.
 const ETHERNET: u64 = 14 + 4 + 8 + 12;
@@ -304,10 +304,10 @@ fn begin(
 /// A link is full from this share of the payload that it can carry.
 const LINK_FULL: f64 = 0.985;
 
-/// Whether the slower interface carries all that it can over the plateau. A rate above its speed shows that the
-/// speed is made up, and several paths at once have none.
+/// See [`DirectionEvidence::link_full`].
 pub(crate) fn link_full(record: &RunRecord, direction: &DirectionEvidence) -> bool {
-    let rate = direction.plateau.map(|plateau| plateau.estimate.mean);
+    let plateau = direction.plateau.map(|plateau| plateau.estimate.mean);
+    let rate = plateau.or_else(|| direction.whole_run_bps());
     let known = slower_interface(record)
         .filter(|_| !record.plan.mptcp)
         .zip(rate);
@@ -533,9 +533,11 @@ impl Losses {
             dropped = dropped.saturating_add(here);
         }
         let rate = |datagrams: u64| {
-            let bytes =
-                crate::units::Bytes(datagrams.saturating_mul(record.plan.block_bytes.count()));
-            BitRate::of(bytes, crate::units::Nanos(direction.span_ns)).map_or(0, |rate| rate.0)
+            let bytes = linerate_model::units::Bytes(
+                datagrams.saturating_mul(record.plan.block_bytes.count()),
+            );
+            BitRate::of(bytes, linerate_model::units::Nanos(direction.span_ns))
+                .map_or(0, |rate| rate.0)
         };
         Self {
             lost_bps: rate(lost),

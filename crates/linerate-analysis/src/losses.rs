@@ -3,9 +3,9 @@
 //! Samples stand some milliseconds apart, so single packets do not show. What shows is an *episode*: repeats
 //! that follow one another within four round trips, which is one recovery or a few that run into each other.
 
-use crate::column::Column;
-use crate::record::StreamRecord;
 use crate::statistics;
+use linerate_model::column::Column;
+use linerate_model::record::StreamRecord;
 
 /// Repeats closer together than this many round trips belong to one episode.
 const APART_ROUND_TRIPS: u64 = 4;
@@ -244,7 +244,7 @@ impl Columns {
                 round_trips.push(one.rtt[there] as f64);
             }
             let middle = statistics::median(&round_trips).unwrap_or(0.0);
-            all.rtt.push(crate::units::whole(middle));
+            all.rtt.push(linerate_model::units::whole(middle));
         }
         (!all.at.is_empty()).then_some(all)
     }

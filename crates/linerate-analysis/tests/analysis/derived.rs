@@ -1,10 +1,10 @@
 //! Ledger and evidence, derived from made-up runs that break one thing at a time.
 
+use linerate_analysis::evidence::{Evidence, Place};
+use linerate_analysis::ledger::Ledger;
+use linerate_analysis::losses::Losses;
 use linerate_model::column::Column;
-use linerate_model::evidence::{Evidence, Place};
 use linerate_model::fixture::{self, Loss, Traffic};
-use linerate_model::ledger::Ledger;
-use linerate_model::losses::Losses;
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, Direction, Plan, Protocol};
 use linerate_model::record::{Role, RunRecord, StreamRecord};
 use linerate_model::series::Series;

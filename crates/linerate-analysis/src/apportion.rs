@@ -5,7 +5,7 @@
 /// ones first (Hamilton's method). Without any weight all of it goes to the last; of nothing comes nothing.
 ///
 /// ```
-/// use linerate_model::apportion::apportion;
+/// use linerate_analysis::apportion::apportion;
 ///
 /// assert_eq!(apportion(&[1, 1, 1], 100), [34, 33, 33]);
 /// assert_eq!(apportion(&[0, 0], 7), [0, 7]);

@@ -1,0 +1,29 @@
+//! What a record shows: figures derived from raw facts, each computed again whenever it is asked for.
+//!
+//! From a [`RunRecord`](linerate_model::record::RunRecord): the [`ledger`] books its bytes at each place, [`evidence`] gathers what
+//! rules judge (with the [`time_budget`], the [`waterfall`] and the [`losses`] of each direction), [`judgement`] holds the rate against
+//! what was wanted, and [`statistics`] tells the plateau and its interval.
+//!
+//! What it is not: it imports the model alone, opens no socket, reads no clock, no file and no environment, and finds
+//! no fault; that is for `linerate-explain`.
+//!
+//! ```
+//! use linerate_analysis::ledger::Ledger;
+//! use linerate_model::{fixture, plan::Plan};
+//!
+//! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());
+//! assert!(Ledger::of(&record).balanced());
+//! ```
+
+pub mod apportion;
+pub mod counter_run;
+pub mod evidence;
+pub mod judgement;
+pub mod ledger;
+pub mod losses;
+mod moments;
+pub mod precision;
+pub mod statistics;
+pub mod time_budget;
+mod triage;
+pub mod waterfall;
