@@ -1,9 +1,9 @@
 //! A record from a file, of a test or of an observation, to every output that shows it.
 
+use linerate_analysis::evidence::Evidence;
 use linerate_experiment::counter_test;
 use linerate_explain::explain;
 use linerate_model::bounds::Extent;
-use linerate_analysis::evidence::Evidence;
 use linerate_model::record::{Kind, RunRecord};
 use linerate_report::compare::{self, Comparison, Side};
 use linerate_report::html::{self, Sheet};

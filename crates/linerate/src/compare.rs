@@ -36,7 +36,7 @@ pub(crate) fn run(request: &CompareRequest, printer: &mut Printer) -> Result<(),
         .map_or(Ok(()), |path| draw(path, &kinds));
     match request.format {
         Format::Text | Format::Full => {
-            printer.print(&compare::report(&comparison, printer.style()))?
+            printer.print(&compare::report(&comparison, printer.style()))?;
         }
         Format::Json | Format::JsonStream => printer.json(&compare::document(&comparison))?,
     }

@@ -23,7 +23,9 @@ use linerate_report::iperf3::{Iperf3Settings, Json, Text};
 
 use crate::action::Failure;
 use crate::input;
-use crate::iperf3_arguments::{self, CLIENT_KEYS, Iperf3Action, Iperf3Client, Iperf3Common};
+use crate::iperf3_arguments::{
+    self, Iperf3Action, Iperf3ArgumentError, Iperf3Client, Iperf3Common,
+};
 use crate::printer::Printer;
 use crate::signals;
 
@@ -37,13 +39,7 @@ const STOPS: [i32; 3] = [signals::HANGUP, signals::INTERRUPT, signals::TERMINATE
 /// Does what iperf3 would do.
 pub(crate) fn run(arguments: Vec<OsString>, printer: &mut Printer) -> Result<(), Failure> {
     match iperf3_arguments::parse(arguments) {
-        Err(error) => {
-            let stamp = error
-                .timestamps()
-                .map(|format| process::local_label(clock::wall(), format));
-            printer.tell(error.report(&stamp.unwrap_or_default()).trim_end());
-            Err(Failure::Said)
-        }
+        Err(error) => Err(refuse_arguments(&error, printer)),
         Ok(Iperf3Action::Help) => Ok(printer.print(&iperf3_arguments::help_text())?),
         Ok(Iperf3Action::Version) => {
             let text = iperf3_arguments::version_text(env!("CARGO_PKG_VERSION"), &system());
@@ -75,6 +71,15 @@ fn warn(common: &Iperf3Common, printer: &Printer) {
     for warning in &common.warnings {
         printer.tell(&format!("warning: {warning}"));
     }
+}
+
+/// A command line that cannot be carried out.
+fn refuse_arguments(error: &Iperf3ArgumentError, printer: &Printer) -> Failure {
+    let stamp = error
+        .timestamps()
+        .map(|format| process::local_label(clock::wall(), format));
+    printer.tell(error.report(&stamp.unwrap_or_default()).trim_end());
+    Failure::Said
 }
 
 /// Before there is an output.
@@ -133,8 +138,7 @@ fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> 
     let stop = signals::take(&[&STOPS])?.remove(0);
     let output = Output::open(common).map_err(|wrong| refuse(printer, &wrong))?;
     let credentials = credentials(request).map_err(|reason| {
-        printer.tell(&iperf3_arguments::refusal(CLIENT_KEYS, &reason));
-        Failure::Said
+        refuse_arguments(&Iperf3ArgumentError::client_keys(Some(reason)), printer)
     })?;
     let options = ClientOptions {
         credentials,

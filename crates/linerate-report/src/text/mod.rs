@@ -102,7 +102,7 @@ fn verdict(page: &mut Page, view: &RunView, most: Option<usize>) -> usize {
         let text = if is_verdict || most.is_none() {
             sentence(finding, several)
         } else {
-            finding.sentence.to_string()
+            finding.sentence.clone()
         };
         page.entry(label, &format!("{}: {text}", finding.id));
         if let Some(tested) = &finding.tested {

@@ -6,20 +6,6 @@ use std::fmt;
 pub(crate) const USAGE_HINT: &str =
     "Usage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n";
 
-/// What a client needs that names a user.
-pub(crate) const CLIENT_KEYS: &str =
-    "you must specify a username, password, and path to a valid RSA public key";
-/// What a server needs that asks for users.
-pub(crate) const SERVER_KEYS: &str =
-    "you must specify a path to a valid RSA private key and a user credential file";
-
-/// iperf3's refusal of a command line whose files cannot be used, with our reason.
-pub(crate) fn refusal(text: &str, reason: &str) -> String {
-    let error = Iperf3ArgumentError::parameter(text);
-    let report = format!("iperf3: {error}\n  {reason}\n\n{USAGE_HINT}");
-    report.trim_end().to_owned()
-}
-
 /// A command line that cannot be carried out. The exit code is 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Iperf3ArgumentError {
@@ -59,8 +45,8 @@ pub(crate) enum Iperf3ArgumentError {
     Parameter {
         /// iperf3's text.
         text: String,
-        /// The option at fault, as typed, where there is one.
-        given: Option<String>,
+        /// The option at fault, as typed, or why a file cannot be used.
+        detail: Option<String>,
         /// The format of `--timestamps`, for what concerns the command line as a whole.
         timestamps: Option<String>,
     },
@@ -97,9 +83,25 @@ impl std::error::Error for Iperf3ArgumentError {}
 impl Iperf3ArgumentError {
     /// A refusal that concerns the command line as a whole.
     pub(super) fn parameter(text: impl Into<String>) -> Self {
+        Self::detailed(text, None)
+    }
+
+    /// A client that names a user needs more; `detail` is what is wrong with what it has.
+    pub(crate) fn client_keys(detail: Option<String>) -> Self {
+        let text = "you must specify a username, password, and path to a valid RSA public key";
+        Self::detailed(text, detail)
+    }
+
+    /// A server that asks for users needs more.
+    pub(crate) fn server_keys(detail: Option<String>) -> Self {
+        let text = "you must specify a path to a valid RSA private key and a user credential file";
+        Self::detailed(text, detail)
+    }
+
+    pub(crate) fn detailed(text: impl Into<String>, detail: Option<String>) -> Self {
         Self::Parameter {
             text: text.into(),
-            given: None,
+            detail,
             timestamps: None,
         }
     }
@@ -120,14 +122,15 @@ impl Iperf3ArgumentError {
         }
     }
 
-    /// All that goes to stderr: `stamp` and the message, what was given, and the hint.
+    /// All that goes to stderr: `stamp` and the message, what is at fault, and the hint.
     pub(crate) fn report(&self, stamp: &str) -> String {
-        let given = match self {
+        let detail = match self {
             Self::Parameter {
-                given: Some(given), ..
-            } => format!("  given: {given}\n"),
+                detail: Some(detail),
+                ..
+            } => format!("  {detail}\n"),
             _ => String::new(),
         };
-        format!("{stamp}iperf3: {self}\n{given}\n{USAGE_HINT}")
+        format!("{stamp}iperf3: {self}\n{detail}\n{USAGE_HINT}")
     }
 }

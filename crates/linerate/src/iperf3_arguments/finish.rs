@@ -6,7 +6,7 @@ use linerate_model::plan::{
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use super::build::Draft;
-use super::error::{CLIENT_KEYS, Iperf3ArgumentError as Error, SERVER_KEYS};
+use super::error::Iperf3ArgumentError as Error;
 use super::options::Side;
 use super::{Iperf3Action, Iperf3Client, Iperf3Server};
 
@@ -56,11 +56,7 @@ impl Draft {
             Side::Server => "some option you are trying to set is client only",
         };
         match self.sided.iter().find(|(side, _)| *side != role) {
-            Some((_, given)) => Err(Error::Parameter {
-                text: text.to_owned(),
-                given: Some(given.clone()),
-                timestamps: None,
-            }),
+            Some((_, given)) => Err(Error::detailed(text, Some(format!("given: {given}")))),
             None => Ok(()),
         }
     }
@@ -70,11 +66,11 @@ impl Draft {
         if client.username.is_some() != client.rsa_public_key_path.is_some()
             && self.role == Some(Side::Client)
         {
-            return Err(Error::parameter(CLIENT_KEYS));
+            return Err(Error::client_keys(None));
         }
         let keys = server.rsa_private_key_path.is_some();
         if keys != server.authorized_users_path.is_some() && self.role == Some(Side::Server) {
-            return Err(Error::parameter(SERVER_KEYS));
+            return Err(Error::server_keys(None));
         }
         Ok(())
     }

@@ -183,10 +183,6 @@ impl Found {
 
     /// iperf3's refusal of this option's value.
     pub(super) fn refuse(&self, text: impl Into<String>) -> Error {
-        Error::Parameter {
-            text: text.into(),
-            given: Some(self.shown()),
-            timestamps: None,
-        }
+        Error::detailed(text, Some(format!("given: {}", self.shown())))
     }
 }

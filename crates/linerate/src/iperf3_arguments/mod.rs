@@ -21,7 +21,7 @@ use linerate_kernel::tcp::Keepalive;
 use linerate_model::plan::{Family, Plan};
 use linerate_model::units::{BitRate, Nanos};
 
-pub(crate) use error::{CLIENT_KEYS, Iperf3ArgumentError, SERVER_KEYS, refusal};
+pub(crate) use error::Iperf3ArgumentError;
 pub(crate) use help::{help_text, version_text};
 
 /// What a command line asks for.

@@ -21,7 +21,7 @@ use linerate_model::units::Nanos;
 use linerate_report::iperf3::{ErrorCode, IntervalRoom, Iperf3Settings, Json, Text};
 
 use crate::action::Failure;
-use crate::iperf3_arguments::{self, Iperf3Common, Iperf3Server, SERVER_KEYS};
+use crate::iperf3_arguments::{Iperf3ArgumentError, Iperf3Common, Iperf3Server};
 use crate::outlet::{self, Outlet};
 use crate::printer::Printer;
 use crate::signals;
@@ -29,7 +29,7 @@ use crate::signals;
 use super::failure::{self, INVALID, Wrong, signal_of};
 use super::output::{Output, stamped};
 use super::pidfile::Pidfile;
-use super::{STOPS, granted, padding, read, refuse, settings, warn};
+use super::{STOPS, granted, padding, read, refuse, refuse_arguments, settings, warn};
 
 /// The longest test where none was asked for: ten years.
 const UNBOUNDED: Nanos = Nanos::from_millis(315_360_000_000);
@@ -214,16 +214,16 @@ fn verifier(request: &Iperf3Server, printer: &Printer) -> Result<Option<Arc<Veri
     ) else {
         return Ok(None);
     };
-    let refuse = |text: &str, reason: String| {
-        printer.tell(&iperf3_arguments::refusal(text, &reason));
-        Failure::Said
-    };
-    let key = read(key, "the private key").map_err(|reason| refuse(SERVER_KEYS, reason))?;
-    let users = read(users, "the users file")
-        .map_err(|reason| refuse("cannot access authorized users file", reason))?;
+    let no_key =
+        |reason| refuse_arguments(&Iperf3ArgumentError::server_keys(Some(reason)), printer);
+    let key = read(key, "the private key").map_err(no_key)?;
+    let users = read(users, "the users file").map_err(|reason| {
+        let text = "cannot access authorized users file";
+        refuse_arguments(&Iperf3ArgumentError::detailed(text, Some(reason)), printer)
+    })?;
     let skew = Some(u64::from(request.time_skew_threshold_s));
     let (verifier, warnings) = Verifier::new(&key, &users, padding(&request.common), skew)
-        .map_err(|error| refuse(SERVER_KEYS, error.to_string()))?;
+        .map_err(|error| no_key(error.to_string()))?;
     // iperf3 has no such warnings; programs take any line on standard error for a failure.
     if request.common.verbose {
         for warning in warnings {
