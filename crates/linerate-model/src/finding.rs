@@ -201,3 +201,44 @@ impl Finding {
         self.figures.iter().find(figure).map(|figure| figure.value)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_is_found_by_what_it_is_and_not_by_its_name() {
+        let wrapped = Quantity::IfWrapped {
+            times: 3,
+            bytes: 4096,
+            exact: true,
+        };
+        for (quantity, name) in [
+            (Quantity::RateAsked, "rate asked for, bit/s"),
+            (Quantity::Datagrams, "datagrams sent"),
+            (wrapped, "k = 3: 4096 bytes, Mbit/s"),
+        ] {
+            let known = Figure::new(quantity, 1.0, "client kernel");
+            let named = Figure::new(name, 2.0, "client kernel");
+            assert_eq!((known.name.as_str(), named.quantity), (name, None));
+            let json = serde_json::to_value([named, known]).unwrap();
+            assert_eq!(json[0].get("quantity"), None);
+            let finding = Finding {
+                id: "rate-capped".to_owned(),
+                severity: Severity::Note,
+                flow: None,
+                sentence: String::new(),
+                share_of_time: None,
+                span_ns: None,
+                figures: serde_json::from_value(json).unwrap(),
+                remedy: None,
+                expected: None,
+                would_pass: None,
+                page: String::new(),
+                next: None,
+                tested: None,
+            };
+            assert_eq!(finding.figure(quantity), Some(1.0), "{name}");
+        }
+    }
+}

@@ -51,15 +51,30 @@ pub enum Change {
         name: String,
     },
     /// Socket buffers asked for (`-w`); `None` = autotuned.
-    Window(Option<Bytes>),
+    Window {
+        /// Bytes.
+        bytes: Option<Bytes>,
+    },
     /// Maximum segment size (`-M`); `None` = what the MTU allows.
-    SegmentSize(Option<u16>),
+    SegmentSize {
+        /// Bytes.
+        bytes: Option<u16>,
+    },
     /// Streams in each direction (`-P`).
-    Streams(u16),
+    Streams {
+        /// How many.
+        streams: u16,
+    },
     /// How long the test measures (`-t`).
-    Duration(Nanos),
+    Duration {
+        /// How long, ns.
+        span_ns: Nanos,
+    },
     /// Pacing by the kernel, each stream (`--fq-rate`).
-    Pacing(BitRate),
+    Pacing {
+        /// Bit/s.
+        bps: BitRate,
+    },
 }
 
 /// Why a remedy cannot be applied to a scenario.
@@ -108,12 +123,12 @@ impl Change {
                 host,
                 bytes: bytes(*sizes)?,
             },
-            Fix::Window(bytes) => Self::Window(*bytes),
-            Fix::SegmentSize(bytes) => Self::SegmentSize(*bytes),
-            Fix::Pacing(rate) => Self::Pacing(*rate),
-            Fix::Streams(streams @ 1..=MAX_STREAMS) => Self::Streams(*streams),
+            Fix::Window(bytes) => Self::Window { bytes: *bytes },
+            Fix::SegmentSize(bytes) => Self::SegmentSize { bytes: *bytes },
+            Fix::Pacing(rate) => Self::Pacing { bps: *rate },
+            Fix::Streams(streams @ 1..=MAX_STREAMS) => Self::Streams { streams: *streams },
             Fix::Streams(_) => return Err(wrong("1 to 128 streams")),
-            Fix::Duration(span @ Nanos(1..)) => Self::Duration(*span),
+            Fix::Duration(span @ Nanos(1..)) => Self::Duration { span_ns: *span },
             Fix::Duration(_) => return Err(wrong("a number of seconds above 0")),
             Fix::Congestion(name) => Self::Congestion {
                 host,
@@ -163,19 +178,25 @@ impl Change {
                     .test
                     .replace(&["-C", "--congestion"], Some(name.as_str()));
             }
-            Self::Window(bytes) => option(&mut scenario, &["-w", "--window"], bytes.map(|b| b.0)),
-            Self::SegmentSize(bytes) => option(&mut scenario, &["-M", "--set-mss"], *bytes),
-            Self::Streams(streams) => {
+            Self::Window { bytes } => {
+                option(&mut scenario, &["-w", "--window"], bytes.map(|b| b.0))
+            }
+            Self::SegmentSize { bytes } => option(&mut scenario, &["-M", "--set-mss"], *bytes),
+            Self::Streams { streams } => {
                 option(&mut scenario, &["-P", "--parallel"], Some(*streams));
             }
-            Self::Duration(span) => {
+            Self::Duration { span_ns } => {
                 let amounts: [&[&str]; 2] = [&["-n", "--bytes"], &["-k", "--blocks"]];
                 for names in amounts {
                     scenario.test.replace(names, None);
                 }
-                option(&mut scenario, &["-t", "--time"], Some(span.as_secs_f64()));
+                option(
+                    &mut scenario,
+                    &["-t", "--time"],
+                    Some(span_ns.as_secs_f64()),
+                );
             }
-            Self::Pacing(rate) => option(&mut scenario, &["--fq-rate"], Some(rate.0)),
+            Self::Pacing { bps } => option(&mut scenario, &["--fq-rate"], Some(bps.0)),
         }
         scenario
     }

@@ -60,6 +60,35 @@ fn each_kind_of_remedy_changes_its_part_of_the_scenario() {
 }
 
 #[test]
+fn each_change_has_a_document() {
+    let rmem = sizes(Some([4096, 131_072]), 4_194_304);
+    for (fix, document) in [
+        (
+            Fix::ReceiveBuffer(rmem),
+            r#"{"what":"receive_buffer","host":"client","bytes":[4096,131072,4194304]}"#,
+        ),
+        (Fix::Window(None), r#"{"what":"window","bytes":null}"#),
+        (
+            Fix::SegmentSize(Some(1400)),
+            r#"{"what":"segment_size","bytes":1400}"#,
+        ),
+        (Fix::Streams(8), r#"{"what":"streams","streams":8}"#),
+        (
+            Fix::Duration(Nanos(1_000_000_000)),
+            r#"{"what":"duration","span_ns":1000000000}"#,
+        ),
+        (
+            Fix::Pacing(BitRate(86_000_000)),
+            r#"{"what":"pacing","bps":86000000}"#,
+        ),
+    ] {
+        let change = Change::of(&remedy(Role::Client, fix)).expect("a lab can do it");
+        let found = serde_json::to_value(&change).expect("it has a document");
+        assert_eq!(found.to_string(), document);
+    }
+}
+
+#[test]
 fn what_a_lab_cannot_do_is_said() {
     for fix in [
         Fix::HystartOff,
