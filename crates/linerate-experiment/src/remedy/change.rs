@@ -179,7 +179,7 @@ impl Change {
                     .replace(&["-C", "--congestion"], Some(name.as_str()));
             }
             Self::Window { bytes } => {
-                option(&mut scenario, &["-w", "--window"], bytes.map(|b| b.0))
+                option(&mut scenario, &["-w", "--window"], bytes.map(|b| b.0));
             }
             Self::SegmentSize { bytes } => option(&mut scenario, &["-M", "--set-mss"], *bytes),
             Self::Streams { streams } => {
