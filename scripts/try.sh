@@ -83,7 +83,7 @@ before=$(figure "$folder/before.json" goodput_bps)
 after=$(figure "$folder/after.json" goodput_bps)
 expected=$(figure "$folder/before.json" rate_bps)
 awk -v before="$before" -v after="$after" -v expected="$expected" 'BEGIN {
-    printf "3. Before %.0f Mbit/s, after %.0f Mbit/s: %.1f times as much. Foretold were %.0f Mbit/s: %+.0f %%.\n",
+    printf "3. Before %.0f Mbit/s, after %.0f Mbit/s: %.1f times as much. Predicted: %.0f Mbit/s (%+.0f %%).\n",
         before / 1e6, after / 1e6, after / before, expected / 1e6, 100 * (after / expected - 1)
     if (after < before) { print "The remedy did not help."; exit 1 }
 }'

@@ -37,7 +37,7 @@ const COOKIE: u64 = 37;
 pub struct Loss {
     /// When, s since the start.
     pub at_s: f64,
-    /// How many segments were sent again.
+    /// How many segments were retransmitted.
     pub segments: u64,
     /// Smoothed round-trip time in the 100 ms before, µs.
     pub rtt_us: u64,

@@ -159,7 +159,7 @@ impl<'a> Known<'a> {
                 predicts_more: true,
                 means: [
                     "the rate follows the window",
-                    "the window was not what held it",
+                    "the window does not limit the rate",
                 ],
                 ..goodput()
             });
@@ -174,7 +174,7 @@ impl<'a> Known<'a> {
             predicts_more: false,
             means: [
                 "the rate follows the window",
-                "the window was not what held it",
+                "the window does not limit the rate",
             ],
             ..goodput()
         })

@@ -99,7 +99,7 @@ fn lossy(direction: &Direction<'_>, lost: usize, share: f64) -> Finding {
     );
     let trips = match usual.zip(least) {
         Some((usual, least)) => format!(
-            "round trip {}, least {}",
+            "round trip {}, minimum {}",
             words::micros(usual),
             words::micros(least)
         ),

@@ -158,7 +158,7 @@ fn unexplained(case: &Case<'_>) -> Option<Finding> {
     let rtt = rules::round_trips(case, "least")
         .unwrap_or_else(|| "its round-trip times are not known".to_owned());
     let sentence = format!(
-        "The congestion window held it {} of the time at {}, but neither a queue ({rtt}) nor loss explains it",
+        "The congestion window limited the rate {} of the time at {}, but neither a queue ({rtt}) nor loss explains it",
         words::percent(share),
         words::rate(case.rate()?)
     );

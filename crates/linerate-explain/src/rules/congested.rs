@@ -51,7 +51,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 fn always(case: &Case<'_>, round_trip_us: f64, law: Law) -> Option<Draft> {
     let (_, least) = case.round_trips()?;
     let sentence = format!(
-        "Other traffic shares the bottleneck: the round trip stays at {} or more (least {}) however little this sender \
+        "Other traffic shares the bottleneck: the round trip stays at {} or more (minimum {}) however little this sender \
          has in flight, and its rate follows what it has in flight: {} was its share",
         words::micros(round_trip_us),
         words::micros(least),

@@ -30,7 +30,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     }
     let share = case.network_share()?;
     let sentence = format!(
-        "Congestion marks (ECN) held it {} of the time: {} of {} segments were reported as marked ({}), before a queue \
+        "Congestion marks (ECN) limited the rate {} of the time: {} of {} segments were reported as marked ({}), before a queue \
          grew; the router's marking threshold is low for this rate and round trip",
         words::percent(share),
         words::count(marked),

@@ -29,7 +29,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         None => ": random loss, a shallow queue or a policer".to_owned(),
     };
     let sentence = format!(
-        "Loss without a queue held it {} of the time: {} of {} segments were sent again{needless} ({}; {rtt}){may_be}",
+        "Loss without a queue limited the rate {} of the time: {} of {} segments were retransmitted{needless} ({}; {rtt}){may_be}",
         words::percent(share),
         words::count(again),
         words::count(all),

@@ -71,7 +71,7 @@ fn sentence(case: &Case<'_>, rate: f64) -> Option<String> {
     if let (Some(queue), Some((mean, least))) = (limit::standing_queue_us(case), case.round_trips())
     {
         let queue = format!(
-            "a queue of {} stands in it (RTT {}, least {})",
+            "a queue of {} stands in it (RTT {}, minimum {})",
             words::micros(queue),
             words::micros(mean),
             words::micros(least)
@@ -94,7 +94,7 @@ fn sentence(case: &Case<'_>, rate: f64) -> Option<String> {
         && !case.next_door()
     {
         let queue = format!(
-            "it lost segments only when a queue of {} had grown in it (RTT {} then, least {})",
+            "it lost segments only when a queue of {} had grown in it (RTT {} then, minimum {})",
             words::micros((rtt_ratio - 1.0) * least),
             words::micros(rtt_ratio * least),
             words::micros(least)

@@ -47,8 +47,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         "; paced below it nothing is sent twice, at about this rate"
     };
     let sentence = format!(
-        "Consistent with a policer at about {}: {} passed until {} segments had to be sent again, at a window of {}{later}; \
-         no queue stood before a loss (RTT {}, least {}){gains}",
+        "Consistent with a policer at about {}: {} passed until {} segments had to be retransmitted, at a window of {}{later}; \
+         no queue stood before a loss (RTT {}, minimum {}){gains}",
         words::rate(level),
         words::rate(loss::passed_bps(losses)),
         words::count(first.segments),

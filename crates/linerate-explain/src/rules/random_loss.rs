@@ -73,7 +73,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         _ => String::new(),
     };
     let sentence = format!(
-        "Random loss held it {} of the time: {} of {} segments were sent again{needless} ({}), in {alone} losses \
+        "Random loss limited the rate {} of the time: {} of {} segments were retransmitted{needless} ({}), in {alone} losses \
          without a queue spread over the run ({rtt}){few}{besides}",
         words::percent(share),
         words::count(by_chance),

@@ -50,7 +50,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 fn sentence(case: &Case<'_>, share: f64) -> String {
     let path = case.path();
     let mut text = format!(
-        "{}'s receive window held it {} of the time",
+        "{}'s receive window limited the rate {} of the time",
         capital(&case.receiving_host()),
         words::percent(share)
     );

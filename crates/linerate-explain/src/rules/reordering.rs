@@ -35,7 +35,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     };
     let sentence = format!(
         "Segments overtook one another and the sender took that for loss, {} of the time: {} of {} \
-         segments were sent again ({}), and the receiver got {} of those twice{place}",
+         segments were retransmitted ({}), and the receiver got {} of those twice{place}",
         words::percent(share),
         words::count(again),
         words::count(all),

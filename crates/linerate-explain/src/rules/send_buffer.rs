@@ -40,7 +40,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let path = case.path();
     let share = case.send_buffer_share()?;
     let mut sentence = format!(
-        "{}'s send buffer held it {} of the time",
+        "{}'s send buffer limited the rate {} of the time",
         capital(&case.sending_host()),
         words::percent(share)
     );
@@ -106,7 +106,7 @@ fn in_bursts(case: &Case<'_>, bursts: &Stretches) -> Option<Finding> {
         _ => String::new(),
     };
     let sentence = format!(
-        "{}'s send buffer ({why}{}) held it: bursts of up to {} went past it, then it waited for room while the path \
+        "{}'s send buffer ({why}{}) limited the rate: bursts of up to {} went past it, then it waited for room while the path \
          ran dry; {} on average where the path carried {} in stretches",
         capital(&case.sending_host()),
         words::size(buffer as f64),

@@ -30,7 +30,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             "its sending thread {}",
             super::computes(case, sender).unwrap_or_default()
         ),
-        None => "whether its CPU held it cannot be told".to_owned(),
+        None => "whether its CPU limited it is not known".to_owned(),
         Some(cpu) if cpu >= CPU_FULL => format!(
             "its sending thread computes {} of the time",
             words::percent(cpu)

@@ -140,7 +140,7 @@ fn to_fix(digest: &Digest<'_>) -> String {
         "nothing to fix".to_owned()
     } else {
         format!(
-            "full, but {} segments, about {:.1} % of them, were sent again on the way: the queue in front of the bottleneck is short, or something loses",
+            "full, but {} segments, about {:.1} % of them, were retransmitted on the way: the queue in front of the bottleneck is short, or something loses",
             linerate_model::units::grouped(again),
             share * 100.0
         )

@@ -70,8 +70,8 @@ fn a_policer_is_told_by_its_burst_its_window_and_its_rate() {
     assert_eq!(finding.id, "policer", "{}", finding.sentence);
     assert!(
         finding.sentence.starts_with(
-            "Consistent with a policer at about 90.0 Mbit/s: 270 Mbit/s passed until 500 segments had to be sent \
-             again, at a window of 1,300, then 3 more losses at the same rate (518 segments in all)"
+            "Consistent with a policer at about 90.0 Mbit/s: 270 Mbit/s passed until 500 segments had to be \
+             retransmitted, at a window of 1,300, then 3 more losses at the same rate (518 segments in all)"
         ),
         "{}",
         finding.sentence
@@ -253,7 +253,7 @@ fn chance_loses_single_segments_at_any_window() {
     assert!(
         finding
             .sentence
-            .contains("8 of 25,582 segments were sent again (0.031 %), in 6 losses without a queue spread over the run"),
+            .contains("8 of 25,582 segments were retransmitted (0.031 %), in 6 losses without a queue spread over the run"),
         "{}",
         finding.sentence
     );
@@ -322,7 +322,7 @@ fn several_streams_share_a_bucket_and_chance_shows_on_each() {
     assert!(
         finding
             .sentence
-            .contains("2,000 segments had to be sent again, at a window of 5,200"),
+            .contains("2,000 segments had to be retransmitted, at a window of 5,200"),
         "{}",
         finding.sentence
     );

@@ -115,7 +115,7 @@ fn a_healthy_path_is_full_and_nothing_alarms() {
     let sentence = verdict(&tcp(), &Traffic::default()).sentence;
     assert_eq!(
         sentence,
-        "The path is full at 95.4 Mbit/s: a queue of 30.9 ms stands in it (RTT 41.0 ms, least 10.1 ms)"
+        "The path is full at 95.4 Mbit/s: a queue of 30.9 ms stands in it (RTT 41.0 ms, minimum 10.1 ms)"
     );
 }
 
@@ -124,7 +124,7 @@ fn a_small_receive_window_is_named_with_its_ceiling_and_the_next_command() {
     let finding = verdict(&tcp(), &window_limited());
     assert_eq!(
         finding.sentence,
-        "The server (beta)'s receive window held it 100 % of the time (median 212 KiB, RTT 12.0 ms: at most 145 Mbit/s)"
+        "The server (beta)'s receive window limited the rate 100 % of the time (median 212 KiB, RTT 12.0 ms: at most 145 Mbit/s)"
     );
     assert_eq!(
         finding.share_of_time.map(|share| (share * 100.0).round()),
@@ -321,7 +321,7 @@ fn a_send_buffer_is_found_by_its_clock_and_by_the_bytes_in_flight() {
     assert!(
         finding
             .sentence
-            .starts_with("The client (alpha)'s send buffer held it 70 % of the time"),
+            .starts_with("The client (alpha)'s send buffer limited the rate 70 % of the time"),
         "{}",
         finding.sentence
     );
@@ -481,7 +481,7 @@ fn segments_that_arrived_twice_were_not_lost() {
     assert_eq!(
         finding.sentence,
         "Segments overtook one another and the sender took that for loss, 100 % of the time: 400 of 51,944 \
-         segments were sent again (0.77 %), and the receiver got 372 of those twice; packets of one \
+         segments were retransmitted (0.77 %), and the receiver got 372 of those twice; packets of one \
          stream take several ways, for example by a balancer by packet, bonded links or several queues"
     );
     assert_eq!(
@@ -496,9 +496,9 @@ fn segments_that_arrived_twice_were_not_lost() {
     let finding = verdict(&tcp(), &lost);
     assert_eq!(finding.id, "network-loss");
     assert!(
-        finding
-            .sentence
-            .contains("400 of 51,944 segments were sent again, 40 of them received twice (0.77 %"),
+        finding.sentence.contains(
+            "400 of 51,944 segments were retransmitted, 40 of them received twice (0.77 %"
+        ),
         "{}",
         finding.sentence
     );
@@ -559,7 +559,7 @@ fn loss_without_a_queue_is_not_a_full_path() {
     assert_eq!(finding.id, "network-loss");
     assert_eq!(
         finding.sentence,
-        "Loss without a queue held it 100 % of the time: 400 of 51,944 segments were sent again \
+        "Loss without a queue limited the rate 100 % of the time: 400 of 51,944 segments were retransmitted \
          (0.77 %; RTT 40.3 ms, at least 40.0 ms): random loss, a shallow queue or a policer"
     );
     assert_eq!(finding.next.as_deref(), Some("linerate test server -P 4"));

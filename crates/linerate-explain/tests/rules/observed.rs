@@ -67,7 +67,7 @@ fn words_are_those_of_this_host_and_the_peer() {
     let finding = explain(&watched(&window_limited(), Role::Client)).remove(0);
     assert_eq!(
         finding.sentence,
-        "The peer (192.0.2.2)'s receive window held it 100 % of the time (median 212 KiB, RTT 12.0 ms: at most 145 \
+        "The peer (192.0.2.2)'s receive window limited the rate 100 % of the time (median 212 KiB, RTT 12.0 ms: at most 145 \
          Mbit/s); whether the peer (192.0.2.2) read too slowly cannot be told: its kernel was not watched; `linerate \
          observe` there tells"
     );

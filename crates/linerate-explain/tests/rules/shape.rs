@@ -90,7 +90,7 @@ fn a_rate_that_follows_what_is_in_flight_behind_a_long_round_trip_is_a_share() {
     assert_eq!(findings[0].id, "congested", "{findings:#?}");
     assert!(
         findings[0].sentence.starts_with(
-            "Other traffic shares the bottleneck: the round trip stays at 37.0 ms or more (least 20.0 ms)"
+            "Other traffic shares the bottleneck: the round trip stays at 37.0 ms or more (minimum 20.0 ms)"
         ),
         "{}",
         findings[0].sentence
@@ -424,7 +424,7 @@ fn bursts_past_a_small_send_buffer_are_its_doing_and_no_full_path() {
     assert_eq!(findings[0].id, "send-buffer", "{findings:#?}");
     assert_eq!(
         findings[0].sentence,
-        "The client (alpha)'s send buffer (all that tcp_wmem allows, 64.0 KiB) held it: bursts of up to 964 KiB went past \
+        "The client (alpha)'s send buffer (all that tcp_wmem allows, 64.0 KiB) limited the rate: bursts of up to 964 KiB went past \
          it, then it waited for room while the path ran dry; 50.1 Mbit/s on average where the path carried 94.0 Mbit/s in \
          stretches"
     );
@@ -513,13 +513,13 @@ fn a_path_that_is_full_only_before_a_loss_is_not_full_at_its_mean() {
     assert_eq!(
         says(&record),
         "The path is full at times only: it carried 94.0 Mbit/s in stretches, 50.1 Mbit/s on average; it lost segments only \
-         when a queue of 10.0 ms had grown in it (RTT 70.0 ms then, least 60.0 ms)"
+         when a queue of 10.0 ms had grown in it (RTT 70.0 ms then, minimum 60.0 ms)"
     );
     // Never short of bytes, it is full at what arrived.
     let fed = with_column(record, "unacked_packets", 700);
     assert_eq!(
         says(&fed),
-        "The path is full: it lost segments only when a queue of 10.0 ms had grown in it (RTT 70.0 ms then, least 60.0 ms); \
+        "The path is full: it lost segments only when a queue of 10.0 ms had grown in it (RTT 70.0 ms then, minimum 60.0 ms); \
          50.1 Mbit/s arrived"
     );
 }

@@ -394,7 +394,7 @@ fn repeats(figures: &Figures) -> String {
     match (figures.rtt_us, figures.min_rtt_us) {
         (Some(mean), Some(least)) => {
             format!(
-                "{again}; RTT mean {}, least {}",
+                "{again}; RTT mean {}, minimum {}",
                 words::micros(mean),
                 words::micros(least)
             )
@@ -464,7 +464,7 @@ fn book(page: &mut Page, connection: &Connection, explained: &Explained) {
     page.line("Ledger, bytes of the whole connection, by this host's kernel");
     let rows = [
         ("sent, with repeats", facts.bytes_sent, true),
-        ("  of it sent again", facts.bytes_retrans, true),
+        ("  of it retransmitted", facts.bytes_retrans, true),
         ("  acknowledged, with SYN and FIN", facts.bytes_acked, true),
         ("  in flight at the last sample", in_flight, false),
         ("written and not yet sent", facts.notsent_bytes, false),

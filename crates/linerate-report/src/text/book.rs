@@ -51,7 +51,7 @@ const TCP: [Place; 13] = [
         always: true,
     },
     Place {
-        name: "  of it sent again",
+        name: "  of it retransmitted",
         of: |column| column.entry.bytes_retrans,
         always: true,
     },

@@ -187,7 +187,7 @@ pub(crate) fn repeats(figures: &Figures, told: &str) -> String {
     };
     match (figures.rtt_us, figures.min_rtt_us) {
         (Some(mean), Some(least)) => format!(
-            "{repeats}; RTT mean {}, least {}",
+            "{repeats}; RTT mean {}, minimum {}",
             words::micros(mean),
             words::micros(least)
         ),
