@@ -10,6 +10,7 @@ mod congestion;
 mod limits;
 mod listen;
 mod occupancy;
+mod refusal;
 mod running;
 mod session;
 mod telling;

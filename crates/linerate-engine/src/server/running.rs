@@ -26,7 +26,8 @@ use crate::stream::{self, StreamHandle};
 use super::limits::{
     ANSWER_BYTES, EXPIRED, FILE, NOTHING_RECEIVED, RATE_TOO_HIGH, UNUSABLE_RESULTS,
 };
-use super::session::{ANSWER_AGAIN, PATIENCE, Refusal, Session};
+use super::refusal::Refusal;
+use super::session::{ANSWER_AGAIN, PATIENCE, Session};
 use super::telling::Telling;
 use super::{Cause, Held, OwnReport, Shared};
 
