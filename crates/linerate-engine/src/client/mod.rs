@@ -2,30 +2,29 @@
 
 mod conclude;
 mod idle;
+mod options;
 mod precision;
 mod streams;
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use linerate_kernel::tcp::{self, Keepalive};
+use linerate_kernel::tcp;
 use linerate_kernel::{clock, thread};
 use linerate_model::bounds::MAX_RECORD_BYTES;
 use linerate_model::clock::{ClockOffset, Exchange};
-use linerate_model::plan::{End, MAX_UDP_BLOCK, MIN_UDP_BLOCK, Plan, Protocol};
+use linerate_model::plan::{End, Plan, Protocol};
 use linerate_model::progress::Event;
-use linerate_model::record::{ControlFacts, HostFacts, Note, RunRecord, Software};
-use linerate_model::units::{Bytes, Nanos};
+use linerate_model::record::{ControlFacts, HostFacts, Note, RunRecord};
+use linerate_model::units::Nanos;
 use linerate_wire::control::{ClientControl, ClientEvent, Limits};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::error::ProtocolError;
 use linerate_wire::extension::Hello;
 
-use crate::auth::{self, Credentials};
+use crate::auth;
 use crate::control::{Link, LinkError, Turn};
 use crate::error::{EngineError, was_let_fall};
 use crate::gate::{FileEnd, Gate};
@@ -43,8 +42,6 @@ use self::precision::Watch;
 const PATIENCE: Nanos = Nanos::from_millis(30_000);
 /// A silent server after the test, longer than it may take to drain.
 const RESULTS_PATIENCE: Nanos = Nanos::from_millis(15_000);
-/// Half of the largest window without window scaling, bytes.
-const HALF_WINDOW: u64 = 32_768;
 /// How long the server's last word may come after the end of its data streams.
 const LAST_WORD: Nanos = Nanos::from_millis(200);
 /// Why nothing more comes of a server whose user stopped it.
@@ -61,63 +58,8 @@ const RECORD_MOST: u64 = MAX_RECORD_BYTES as u64;
 /// Memory for the samples of all streams of a test.
 const SAMPLE_BYTES: usize = 192 << 20;
 
+pub use options::{ClientOptions, DatagramFit, fit};
 pub(crate) use precision::TOLD_EVERY;
-
-/// What a client is told beside the plan.
-#[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "independent options")]
-pub struct ClientOptions {
-    /// How it names itself.
-    pub software: Software,
-    /// For a server that wants to know who asks.
-    pub credentials: Option<Credentials>,
-    /// Offer linerate's extension to the server.
-    pub extended: bool,
-    /// Ask a server for its own report (`--get-server-output`).
-    pub want_server_output: bool,
-    /// Ask a stock server for datagrams with 64-bit counters (`--udp-counters-64bit`). Two linerates always use them.
-    pub wide_counters: bool,
-    /// TCP: send this file's content, or write what is received into it (`-F`); absent = generated payload, and dropped.
-    pub file: Option<PathBuf>,
-    /// Probes of an idle control connection (`--cntl-ka`); absent = a peer that is gone is noticed within 20 s.
-    pub control_keepalive: Option<Keepalive>,
-    /// Refuse a test whose socket buffers (`-w`) or flow label (`-L`) the kernel does not grant, as iperf3 does.
-    pub strict: bool,
-    /// Choose the length of datagrams by the path, where the plan has only the default.
-    pub fit_datagrams: Option<DatagramFit>,
-    /// The test runs until it is stopped, whatever end the plan has.
-    pub endless: bool,
-    /// When stopped, tell the server and leave at once without its results, as iperf3 does.
-    pub leave_at_once: bool,
-}
-
-/// How to choose the length of datagrams by the MTU of the interface towards the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DatagramFit {
-    /// The plan's length, or less where it would be cut into fragments.
-    NoFragments,
-    /// As much as a TCP segment carries there with timestamps, and no more than half of the window that a peer without window
-    /// scaling could offer, as Linux has it (`tcp_bound_to_half_wnd`) and iperf3 asks it for: 32,768 bytes on loopback.
-    Segment,
-}
-
-impl Default for ClientOptions {
-    fn default() -> Self {
-        Self {
-            software: crate::software(),
-            credentials: None,
-            extended: true,
-            wide_counters: false,
-            fit_datagrams: None,
-            want_server_output: false,
-            file: None,
-            control_keepalive: None,
-            strict: false,
-            endless: false,
-            leave_at_once: false,
-        }
-    }
-}
 
 /// A test whose streams have run.
 #[derive(Debug)]
@@ -155,36 +97,6 @@ pub fn run_to_end(
     session.open_streams()?;
     let (ending, intervals) = session.measure();
     Ok(session.conclude(ending, intervals))
-}
-
-/// The plan with datagrams that fit the interface towards the server, as a test with [`ClientOptions::fit_datagrams`]
-/// has it; unchanged for TCP, and where the interface or its MTU is not known.
-pub fn fit(plan: &Plan, how: Option<DatagramFit>, server: IpAddr) -> Plan {
-    let mut plan = plan.clone();
-    let (Some(how), Protocol::Udp) = (how, plan.protocol) else {
-        return plan;
-    };
-    let interface = host::interface_to(server);
-    let Some(mtu) = interface.and_then(|interface| interface.mtu_bytes) else {
-        return plan;
-    };
-    // IP and UDP, or IP and TCP with timestamps.
-    let headers = match (how, server.is_ipv4()) {
-        (DatagramFit::NoFragments, true) => 20 + 8,
-        (DatagramFit::NoFragments, false) => 40 + 8,
-        (DatagramFit::Segment, true) => 20 + 32,
-        (DatagramFit::Segment, false) => 40 + 32,
-    };
-    let fits = u64::from(mtu)
-        .saturating_sub(headers)
-        .clamp(MIN_UDP_BLOCK, MAX_UDP_BLOCK);
-    let most = if how == DatagramFit::NoFragments {
-        plan.block_bytes.count()
-    } else {
-        HALF_WINDOW
-    };
-    plan.block_bytes = Bytes(fits.min(most));
-    plan
 }
 
 /// Why the running part ended.
