@@ -1,19 +1,16 @@
 //! The command line, and how it becomes a plan.
 #![expect(clippy::doc_markdown, reason = "these comments are the help texts")]
 
+mod requests;
+mod values;
+
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use linerate_engine::server::{Network, ServerLimits};
-use linerate_model::observation::Watch;
-use linerate_model::plan::{
-    DEFAULT_PORT, DEFAULT_TCP_BLOCK, DEFAULT_UDP_BLOCK, DEFAULT_UDP_RATE, Direction, End, Family,
-    Pace, Plan, Protocol,
-};
-use linerate_model::precision::DEFAULT_MOST;
-use linerate_model::transcript::Given;
+use linerate_engine::server::Network;
+use linerate_model::plan::{DEFAULT_PORT, Family, Pace};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_model::wanted::Wanted;
 
@@ -25,6 +22,13 @@ use crate::lab::arguments::LabArguments;
 use crate::prove::arguments::ProveArguments;
 use crate::sweep::arguments::SweepArguments;
 use crate::tune::arguments::TuneArguments;
+
+pub(crate) use requests::{
+    CompareRequest, ExplainRequest, Format, ObserveRequest, Runs, ServeRequest, ShowRequest,
+    TestRequest,
+};
+use values::{affinity, amount, amounts, dscp, pace, precision, tos};
+pub(crate) use values::{duration, seconds};
 
 /// Measures the throughput between two hosts, says why it is not higher, and never lies about where a
 /// number was measured.
@@ -397,14 +401,6 @@ pub(crate) struct CompareArguments {
     json: bool,
 }
 
-/// Records to compare.
-#[derive(Debug)]
-pub(crate) struct CompareRequest {
-    pub(crate) paths: Vec<PathBuf>,
-    pub(crate) html: Option<PathBuf>,
-    pub(crate) format: Format,
-}
-
 // `linerate observe`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct ObserveArguments {
@@ -468,86 +464,6 @@ pub(crate) struct ExplainArguments {
     /// One JSON document
     #[arg(long)]
     json: bool,
-}
-
-/// Output of other tools, or a record, to explain.
-#[derive(Debug)]
-pub(crate) struct ExplainRequest {
-    /// `None` = standard input.
-    pub(crate) inputs: Vec<Option<PathBuf>>,
-    pub(crate) given: Given,
-    pub(crate) format: Format,
-}
-
-/// Connections to watch.
-#[derive(Debug)]
-pub(crate) struct ObserveRequest {
-    pub(crate) watch: Watch,
-    pub(crate) format: Format,
-    pub(crate) output: Option<PathBuf>,
-}
-
-/// How to print.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// What fits a screen.
-    Text,
-    /// All of it.
-    Full,
-    Json,
-    JsonStream,
-}
-
-/// A test to run.
-#[derive(Debug)]
-pub(crate) struct TestRequest {
-    pub(crate) plan: Plan,
-    pub(crate) format: Format,
-    pub(crate) output: Option<PathBuf>,
-    pub(crate) pictures: PictureArguments,
-    pub(crate) user: Option<String>,
-    pub(crate) public_key: Option<PathBuf>,
-    pub(crate) pkcs1: bool,
-    /// `-l` was not given.
-    pub(crate) fit_datagrams: bool,
-    pub(crate) runs: Runs,
-}
-
-/// Which runs a test makes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Runs {
-    One,
-    /// And those that decide its first finding.
-    CounterTests,
-    /// The steps of RFC 6349 instead.
-    Rfc6349,
-}
-
-/// A server to run.
-#[derive(Debug)]
-pub(crate) struct ServeRequest {
-    pub(crate) port: u16,
-    pub(crate) bind: Option<IpAddr>,
-    pub(crate) bind_device: Option<String>,
-    pub(crate) family: Family,
-    pub(crate) one_off: bool,
-    pub(crate) limits: ServerLimits,
-    pub(crate) grace: Nanos,
-    pub(crate) read_rate: Option<BitRate>,
-    pub(crate) private_key: Option<PathBuf>,
-    pub(crate) users: Option<PathBuf>,
-    pub(crate) pkcs1: bool,
-    pub(crate) skew_seconds: Option<u64>,
-    pub(crate) output: Option<PathBuf>,
-    pub(crate) json_stream: bool,
-}
-
-/// A record to show.
-#[derive(Debug)]
-pub(crate) struct ShowRequest {
-    pub(crate) file: PathBuf,
-    pub(crate) pictures: PictureArguments,
-    pub(crate) format: Format,
 }
 
 /// Understands the arguments, or says what is wrong with them.
@@ -655,194 +571,6 @@ fn without_prefix(text: &str) -> String {
         .to_owned()
 }
 
-impl TestArguments {
-    fn request(self) -> Result<TestRequest, String> {
-        let mut plan = Plan::new(self.host);
-        plan.port = self.port;
-        plan.family = family(self.v4, self.v6);
-        plan.protocol = if self.udp {
-            Protocol::Udp
-        } else {
-            Protocol::Tcp
-        };
-        plan.mptcp = self.mptcp;
-        plan.direction = match (self.reverse, self.bidir) {
-            (true, _) => Direction::Receive,
-            (_, true) => Direction::Both,
-            _ => Direction::Send,
-        };
-        plan.streams = self.parallel;
-        plan.end = match (self.time, self.bytes, self.blocks) {
-            (_, Some(bytes), _) => End::Bytes(bytes),
-            (_, _, Some(blocks)) => End::Blocks(blocks.count()),
-            (Some(time), None, None) => End::TimeNs(time),
-            (None, None, None) if self.precision.is_some() => End::TimeNs(DEFAULT_MOST),
-            (None, None, None) => End::TimeNs(Nanos::from_millis(10_000)),
-        };
-        plan.omit_ns = Nanos::from_millis(u64::from(self.omit) * 1000);
-        plan.interval_ns = self.interval;
-        plan.sample_ns = self.sample;
-        plan.block_bytes = self.length.unwrap_or(if self.udp {
-            DEFAULT_UDP_BLOCK
-        } else {
-            DEFAULT_TCP_BLOCK
-        });
-        plan.rate_is_default = self.rate.is_none() && self.udp;
-        plan.rate_bps = match self.rate {
-            Some(BitRate(0)) => None,
-            None if self.udp => Some(DEFAULT_UDP_RATE),
-            rate => rate,
-        };
-        plan.kernel_pacing_bps = self.fq_rate.filter(|rate| rate.0 > 0);
-        plan.pace = self.pace;
-        if plan.pace == Pace::Spin && plan.rate_bps.is_none() && self.udp {
-            return Err("--pace: without a rate nothing is paced: say -b".to_owned());
-        }
-        plan.window_bytes = self.window.filter(|window| window.0 > 0);
-        plan.mss_bytes = self.mss;
-        plan.nodelay = self.no_delay;
-        plan.congestion = self.congestion.map(Into::into);
-        plan.tos = self.tos.or(self.dscp.map(|dscp| dscp << 2)).unwrap_or(0);
-        plan.flow_label = self.flowlabel;
-        plan.bind = self.bind.map(Into::into);
-        plan.bind_device = self.bind_dev.map(Into::into);
-        plan.client_port = self.cport;
-        plan.zerocopy = self.zerocopy;
-        plan.skip_receive_copy = self.skip_rx_copy;
-        plan.client_cpu = self.affinity.map(|(client, _)| client);
-        plan.server_cpu = self.affinity.and_then(|(_, server)| server);
-        plan.dont_fragment = self.dont_fragment;
-        plan.connect_timeout_ns = self.connect_timeout;
-        plan.idle_timeout_ns = self.idle_timeout;
-        plan.precision = self.precision;
-        plan.expect = self.expect;
-        plan.provisioned_bps = self.provisioned;
-        plan.title = self.title.map(Into::into);
-        plan.check().map_err(|error| error.to_string())?;
-        Ok(TestRequest {
-            plan,
-            format: match (self.format.json, self.format.json_stream) {
-                (true, _) => Format::Json,
-                (_, true) => Format::JsonStream,
-                _ if self.full => Format::Full,
-                _ => Format::Text,
-            },
-            output: self.output,
-            pictures: self.pictures,
-            user: self.username,
-            public_key: self.public_key,
-            pkcs1: self.use_pkcs1_padding,
-            fit_datagrams: self.length.is_none(),
-            runs: match (self.counter_test, self.rfc6349) {
-                (true, _) => Runs::CounterTests,
-                (_, true) => Runs::Rfc6349,
-                _ => Runs::One,
-            },
-        })
-    }
-}
-
-impl ServeArguments {
-    fn request(self) -> ServeRequest {
-        let defaults = ServerLimits::default();
-        ServeRequest {
-            port: self.port,
-            bind: self.bind,
-            bind_device: self.bind_dev,
-            family: family(self.v4, self.v6),
-            one_off: self.one_off,
-            limits: ServerLimits {
-                clients: self.max_clients,
-                clients_per_address: self.max_clients_per_address,
-                streams: self.max_streams,
-                all_streams: self.max_total_streams.unwrap_or(defaults.all_streams),
-                memory: self.max_memory.unwrap_or(defaults.memory),
-                samples_per_second: self.max_sample_rate.unwrap_or(defaults.samples_per_second),
-                duration: self.max_duration,
-                rate: self.max_rate,
-                idle: self.idle_timeout,
-                allowed: self.allow,
-                ..defaults
-            },
-            grace: self.grace,
-            read_rate: self.read_rate.filter(|rate| rate.0 > 0),
-            private_key: self.private_key,
-            users: self.users,
-            pkcs1: self.use_pkcs1_padding,
-            skew_seconds: self.time_skew_threshold,
-            output: self.output,
-            json_stream: self.json_stream,
-        }
-    }
-}
-
-impl ObserveArguments {
-    fn request(self) -> Result<ObserveRequest, String> {
-        let between = |option: &str, value: Nanos, least: Nanos, most: Nanos| {
-            if (least..=most).contains(&value) {
-                Ok(value)
-            } else {
-                Err(format!(
-                    "{option}: {value} asked for; {least} to {most} is possible"
-                ))
-            }
-        };
-        let millis = Nanos::from_millis;
-        if self.port.contains(&0) {
-            return Err("--port: no connection has port 0; 1 to 65535 can be watched".to_owned());
-        }
-        let year = millis(365 * 86_400_000);
-        Ok(ObserveRequest {
-            watch: Watch {
-                ports: self.port,
-                peers: self.to.into_iter().map(Into::into).collect(),
-                pid: self.pid,
-                listening: self.listen,
-                time_ns: self
-                    .time
-                    .map(|time| between("-t", time, millis(1), year))
-                    .transpose()?,
-                sample_ns: between("--interval", self.interval, millis(1), millis(10_000))?,
-                interval_ns: between("--progress", self.progress, millis(100), millis(3_600_000))?,
-            },
-            format: match (self.format.json, self.format.json_stream) {
-                (true, _) => Format::Json,
-                (_, true) => Format::JsonStream,
-                _ => Format::Text,
-            },
-            output: self.output,
-        })
-    }
-}
-
-impl ExplainArguments {
-    fn request(self) -> ExplainRequest {
-        let standard = |file: PathBuf| (file.as_os_str() != "-").then_some(file);
-        let mut inputs: Vec<_> = self.files.into_iter().map(standard).collect();
-        if inputs.is_empty() {
-            inputs.push(None);
-        }
-        ExplainRequest {
-            inputs,
-            given: Given {
-                rtt: self.rtt.filter(|rtt| rtt.0 > 0),
-                link: self.link.filter(|rate| rate.0 > 0),
-                buffer: self.buffer,
-                kernel_bytes: self.kernel_bytes,
-                asked: self.asked.filter(|rate| rate.0 > 0),
-                amounts: self.asked_amounts,
-                queue_depth: self.queue_depth,
-                changed: self.changed,
-            },
-            format: if self.json {
-                Format::Json
-            } else {
-                Format::Text
-            },
-        }
-    }
-}
-
 const fn family(v4: bool, v6: bool) -> Family {
     match (v4, v6) {
         (true, _) => Family::V4,
@@ -851,141 +579,13 @@ const fn family(v4: bool, v6: bool) -> Family {
     }
 }
 
-/// A number of seconds, with a fraction if need be.
-pub(crate) fn seconds(text: &str) -> Result<Nanos, String> {
-    match text.trim_end_matches('s').parse::<f64>() {
-        Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(Nanos::from_secs_f64(seconds)),
-        _ => Err("a number of seconds is wanted, such as 10 or 0.5".to_owned()),
-    }
-}
-
-/// `sleep` or `spin`.
-fn pace(text: &str) -> Result<Pace, String> {
-    match text {
-        "sleep" => Ok(Pace::Sleep),
-        "spin" => Ok(Pace::Spin),
-        _ => Err("sleep or spin is wanted".to_owned()),
-    }
-}
-
-/// `2%`, or `0.5%`: a bare number could be either a share or percent.
-fn precision(text: &str) -> Result<f64, String> {
-    let digits = text.strip_suffix('%').map(str::trim);
-    match digits.and_then(|digits| digits.parse::<f64>().ok()) {
-        Some(percent) if percent.is_finite() && percent > 0.0 => Ok(percent / 100.0),
-        _ => Err("a percentage is wanted, such as 2% or 0.5%".to_owned()),
-    }
-}
-
-/// A time with its unit: 10ms, 2.5s, 1m; a bare number is seconds.
-pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
-    let (number, scale) = match text {
-        text if text.ends_with("us") => (&text[..text.len() - 2], 1e-6),
-        text if text.ends_with("ms") => (&text[..text.len() - 2], 1e-3),
-        text if text.ends_with('s') => (&text[..text.len() - 1], 1.0),
-        text if text.ends_with('m') => (&text[..text.len() - 1], 60.0),
-        text if text.ends_with('h') => (&text[..text.len() - 1], 3600.0),
-        text => (text, 1.0),
-    };
-    match number.parse::<f64>() {
-        Ok(number) if number.is_finite() && number >= 0.0 => {
-            Ok(Nanos::from_secs_f64(number * scale))
-        }
-        _ => Err("a time is wanted, such as 10ms, 2.5s or 1m".to_owned()),
-    }
-}
-
-/// An amount with its unit spelled out: 65284.93754MiB, 68456MB, 4096; or with iperf's letters of 1024.
-fn amount(text: &str) -> Result<Bytes, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor = match &text[digits.len()..] {
-        "" | "B" => 1.0,
-        "KiB" | "K" => 1024.0,
-        "MiB" | "M" => 1_048_576.0,
-        "GiB" | "G" => 1_073_741_824.0,
-        "TiB" | "T" => 1_099_511_627_776.0,
-        "kB" => 1e3,
-        "MB" => 1e6,
-        "GB" => 1e9,
-        "TB" => 1e12,
-        _ => f64::NAN,
-    };
-    match digits.parse::<f64>().map(|number| number * factor) {
-        Ok(bytes) if (0.0..9e18).contains(&bytes) => Ok(Bytes(linerate_model::units::whole(bytes))),
-        _ => Err("an amount is wanted, such as 65284.93754MiB, 68456MB or 4096".to_owned()),
-    }
-}
-
-/// `1536M:5632M:512M`.
-fn amounts(text: &str) -> Result<[Bytes; 3], String> {
-    let parts: Vec<Bytes> = text.split(':').map(amount).collect::<Result<_, _>>()?;
-    match parts.as_slice() {
-        [first, last, step] if step.0 > 0 && first <= last => Ok([*first, *last, *step]),
-        _ => Err("first, last and step are wanted, such as 1536M:5632M:512M".to_owned()),
-    }
-}
-
-/// A byte in decimal, hexadecimal or octal, as iperf3 reads it.
-fn tos(text: &str) -> Result<u8, String> {
-    let parsed = if let Some(hex) = text.strip_prefix("0x").or(text.strip_prefix("0X")) {
-        u8::from_str_radix(hex, 16)
-    } else if text.len() > 1 && text.starts_with('0') {
-        u8::from_str_radix(&text[1..], 8)
-    } else {
-        text.parse()
-    };
-    parsed.map_err(|_| "a number from 0 to 255 is wanted, decimal, 0x… or 0…".to_owned())
-}
-
-/// A DSCP value or its name (RFC 2474, 2597, 3246, 5865).
-fn dscp(text: &str) -> Result<u8, String> {
-    let lower = text.to_ascii_lowercase();
-    let digit = |at: usize| lower.as_bytes().get(at).map(|byte| byte.wrapping_sub(b'0'));
-    match (lower.as_str(), lower.len()) {
-        ("ef", _) => return Ok(46),
-        ("va", _) => return Ok(44),
-        ("le", _) => return Ok(1),
-        (name, 3) if name.starts_with("cs") => {
-            if let Some(class @ 0..=7) = digit(2) {
-                return Ok(class << 3);
-            }
-        }
-        (name, 4) if name.starts_with("af") => {
-            if let (Some(class @ 1..=4), Some(drop @ 1..=3)) = (digit(2), digit(3)) {
-                return Ok(class << 3 | drop << 1);
-            }
-        }
-        _ => {}
-    }
-    match tos(text) {
-        Ok(value) if value < 64 => Ok(value),
-        _ => Err(
-            "a number from 0 to 63 or one of af11 … af43, cs0 … cs7, ef, va, le is wanted"
-                .to_owned(),
-        ),
-    }
-}
-
-/// `n` or `n,m`.
-fn affinity(text: &str) -> Result<(u16, Option<u16>), String> {
-    let wrong = |_| {
-        "CPU numbers are wanted: the client's, or the client's and the server's as in 2,3"
-            .to_owned()
-    };
-    match text.split_once([',', '/']) {
-        Some((client, server)) => Ok((
-            client.parse().map_err(wrong)?,
-            Some(server.parse().map_err(wrong)?),
-        )),
-        None => Ok((text.parse().map_err(wrong)?, None)),
-    }
-}
-
 #[cfg(test)]
 mod reference;
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::plan::{DEFAULT_UDP_RATE, Direction, End, Plan};
+
     use super::*;
     use clap::CommandFactory as _;
 
