@@ -216,6 +216,11 @@ fn source(record: &RunRecord, flow: Flow) -> Option<Source<'_>> {
     })
 }
 
+/// An address without its port.
+fn host(address: &str) -> Option<&str> {
+    Some(address.rsplit_once(':')?.0)
+}
+
 /// See [`DirectionEvidence::one_host`].
 fn one_host(record: &RunRecord, flow: Flow) -> bool {
     let ends = || {
@@ -235,7 +240,6 @@ fn one_host(record: &RunRecord, flow: Flow) -> bool {
             .as_ref()
             .is_some_and(|interface| interface.name == "lo")
     };
-    let host = |address: &str| Some(address.rsplit_once(':')?.0.to_owned());
     let to_itself = |stream: &StreamRecord| {
         host(&stream.local)
             .is_some_and(|local| !local.is_empty() && host(&stream.remote) == Some(local))

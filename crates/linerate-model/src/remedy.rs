@@ -11,7 +11,7 @@ use crate::units::{BitRate, Bytes, Nanos};
 ///
 /// In JSON it has the words (`setting`, `value`) beside the data (`fix`); only the data is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "Written", from = "Read")]
+#[serde(into = "Written")]
 pub struct Remedy {
     /// The end whose host needs it.
     pub host: Role,
@@ -145,13 +145,6 @@ struct Written {
     fix: Fix,
 }
 
-/// What of it is read.
-#[derive(Deserialize)]
-struct Read {
-    host: Role,
-    fix: Fix,
-}
-
 impl From<Remedy> for Written {
     fn from(Remedy { host, fix }: Remedy) -> Self {
         Self {
@@ -160,12 +153,6 @@ impl From<Remedy> for Written {
             value: fix.value(),
             fix,
         }
-    }
-}
-
-impl From<Read> for Remedy {
-    fn from(Read { host, fix }: Read) -> Self {
-        Self { host, fix }
     }
 }
 

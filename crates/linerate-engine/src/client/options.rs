@@ -1,4 +1,4 @@
-//! What a client is told beside the plan, and the length of datagrams by the path.
+//! The options of a client beside its plan, and the length of datagrams that suits the path.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::host;
 /// Half of the largest window without window scaling, bytes.
 const HALF_WINDOW: u64 = 32_768;
 
-/// What a client is told beside the plan.
+/// The options of a client beside its plan.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "independent options")]
 pub struct ClientOptions {

@@ -1,4 +1,4 @@
-//! Why a session ended before there was a record, and what its client is told of that.
+//! Why a session ended before there was a record, and the error that the server sends to its client.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use super::limits::{
 
 /// Why a session ended before there was a record.
 pub(super) enum Refusal {
-    /// The client is told iperf3's error number.
+    /// The server sends iperf3's error number.
     Error(i32, String),
     /// And the kernel's.
     System(i32, io::Error, String),

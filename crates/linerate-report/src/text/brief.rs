@@ -49,13 +49,14 @@ fn written(view: &RunView, style: Style, others: usize) -> String {
     }
     let left_out = left_out + view.notes.len() - shown;
     ledger(&mut page, view);
-    page.line(&match left_out {
-        0 => "Hosts, where the rate went and the ledger in full: --full".to_owned(),
-        1 => "One more note, hosts, where the rate went and the ledger in full: --full".to_owned(),
-        some => {
-            format!("{some} more notes, hosts, where the rate went and the ledger in full: --full")
-        }
-    });
+    let more = match left_out {
+        0 => "Hosts".to_owned(),
+        1 => "One more note, hosts".to_owned(),
+        some => format!("{some} more notes, hosts"),
+    };
+    page.line(&format!(
+        "{more}, where the rate went and the ledger in full: --full"
+    ));
     style.settle(page.finish())
 }
 

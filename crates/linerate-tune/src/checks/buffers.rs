@@ -241,7 +241,11 @@ pub(crate) fn ancillary(case: &Case<'_>) -> Answer {
         "optmem_max is {}: zero-copy sending (MSG_ZEROCOPY) falls back to copying when its notices fill it",
         Bytes(value)
     ))
-    .change(Advised::sysctl(KEY, WANTED.to_string()), Some(value.to_string()), "what the authors of ESnet's guide recommend from 40 Gbit/s on")
+    .change(
+        Advised::sysctl(KEY, WANTED.to_string()),
+        Some(value.to_string()),
+        "what the authors of ESnet's guide recommend from 40 Gbit/s on",
+    )
     .fires()
 }
 

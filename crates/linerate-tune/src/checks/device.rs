@@ -178,7 +178,14 @@ pub(crate) fn coalescing(_: &Case<'_>, interface: &Interface) -> Answer {
         "an interrupt of {} waits {} µs for more packets, and the driver does not adapt: an interrupt for nearly every packet",
         interface.name, now.rx_usecs
     ))
-    .change(Advised::by_hand(format!("ethtool -C {} adaptive-rx", interface.name), "on; where the driver cannot, rx-usecs 32 to 84"), Some("off".to_owned()), "0 was worse than 32 where it was measured")
+    .change(
+        Advised::by_hand(
+            format!("ethtool -C {} adaptive-rx", interface.name),
+            "on; where the driver cannot, rx-usecs 32 to 84",
+        ),
+        Some("off".to_owned()),
+        "0 was worse than 32 where it was measured",
+    )
     .fires()
 }
 

@@ -51,7 +51,11 @@ pub(crate) fn jumbo(case: &Case<'_>, interface: &Interface) -> Answer {
         "the MTU of {} is {mtu} at {capacity}, and the path carries {JUMBO}: six times the packets for the same bytes",
         interface.name
     ))
-    .change(Advised::interface(interface.name.clone(), InterfaceSetting::Mtu, JUMBO.to_string()), Some(mtu.to_string()), format!("at every station of the path{first}"))
+    .change(
+        Advised::interface(interface.name.clone(), InterfaceSetting::Mtu, JUMBO.to_string()),
+        Some(mtu.to_string()),
+        format!("at every station of the path{first}"),
+    )
     .fires()
 }
 
@@ -85,7 +89,14 @@ pub(crate) fn probe(case: &Case<'_>, interface: &Interface) -> Answer {
         "the MTU of {} is {mtu} and the path carries {path}: larger packets vanish or come back as errors",
         interface.name
     ))
-    .change(Advised::by_hand(format!("MTU of {}, or of the path's stations", interface.name), path.to_string()), Some(mtu.to_string()), "one size from end to end")
+    .change(
+        Advised::by_hand(
+            format!("MTU of {}, or of the path's stations", interface.name),
+            path.to_string(),
+        ),
+        Some(mtu.to_string()),
+        "one size from end to end",
+    )
     .fires()
 }
 
@@ -291,7 +302,11 @@ pub(crate) fn uncorrectable(case: &Case<'_>, interface: &Interface) -> Answer {
         Rise::Rose(more) => Advice::new(format!(
             "{name} had {more} blocks meanwhile that forward error correction could not mend: packets are lost on the cable"
         ))
-        .change(Advised::by_hand(format!("optic and cable of {name}"), "clean or replace"), None, "the counter rises")
+        .change(
+            Advised::by_hand(format!("optic and cable of {name}"), "clean or replace"),
+            None,
+            "the counter rises",
+        )
         .fires(),
     }
 }
@@ -337,7 +352,14 @@ pub(crate) fn pause(case: &Case<'_>, interface: &Interface) -> Answer {
             Rise::Rose(more) => Advice::new(format!(
                 "{name} sent {more} pause frames meanwhile: this host does not take packets in time, and the switch holds all that comes behind"
             ))
-            .change(Advised::by_hand(format!("receiving side of {name}: rings, interrupts, CPUs"), "N01, C01, C02"), None, "pause frames hide where packets would be lost")
+            .change(
+                Advised::by_hand(
+                    format!("receiving side of {name}: rings, interrupts, CPUs"),
+                    "N01, C01, C02",
+                ),
+                None,
+                "pause frames hide where packets would be lost",
+            )
             .fires(),
         };
     }

@@ -222,7 +222,11 @@ pub(crate) fn tcp_mem(case: &Case<'_>) -> Answer {
             last.value
         ))
         .set_by(lines.iter().map(|line| place(line)))
-        .change(Advised::by_hand(KEY, "remove"), running.ok(), "the kernel's own value, by the memory there is")
+        .change(
+            Advised::by_hand(KEY, "remove"),
+            running.ok(),
+            "the kernel's own value, by the memory there is",
+        )
         .fires();
     }
     case.facts.settings.ask()?;
@@ -232,7 +236,11 @@ pub(crate) fn tcp_mem(case: &Case<'_>) -> Answer {
             "tcp_mem[2] is {bytes}, more than the {} of memory: nothing holds sockets back before memory ends",
             Bytes(memory)
         ))
-        .change(Advised::by_hand(KEY, "the kernel's own, after the next boot"), Some(value), "its unit is pages")
+        .change(
+            Advised::by_hand(KEY, "the kernel's own, after the next boot"),
+            Some(value),
+            "its unit is pages",
+        )
         .fires(),
         (_, None) => Err(case.facts.system.memory_bytes.why().to_owned()),
         _ => holds("tcp_mem is the kernel's own"),

@@ -129,7 +129,11 @@ pub(crate) fn drift(case: &Case<'_>) -> Answers {
                     line.value
                 ))
                 .set_by([line.place()])
-                .change(advised(line), Some(running), "what the file says, or a file that says what runs")
+                .change(
+                    advised(line),
+                    Some(running),
+                    "what the file says, or a file that says what runs",
+                )
                 .fires(),
             )),
             Err(why) => unread.push((key, why)),

@@ -79,16 +79,27 @@ pub(crate) fn pacing(case: &Case<'_>, interface: &Interface) -> Answer {
     ))
     .severity(if bbr { 3 } else { 2 })
     .risk(Risk::QueueReset)
-    .change(if several {
-            Advised::EachQueue { interface: name.to_owned(), kind: "fq" }
+    .change(
+        if several {
+            Advised::EachQueue {
+                interface: name.to_owned(),
+                kind: "fq",
+            }
         } else {
             Advised::interface(name, InterfaceSetting::Qdisc, "fq")
-        }, Some(first.kind.clone()), if several {
+        },
+        Some(first.kind.clone()),
+        if several {
             "fq on mq's leaves; `tc qdisc replace dev … root fq` would make one queue of all"
         } else {
             "it paces each flow (SO_MAX_PACING_RATE, TCP's own pacing)"
-        })
-    .change(Advised::sysctl("net.core.default_qdisc", "fq"), case.text("net.core.default_qdisc").ok(), "what queues get that are made from now on")
+        },
+    )
+    .change(
+        Advised::sysctl("net.core.default_qdisc", "fq"),
+        case.text("net.core.default_qdisc").ok(),
+        "what queues get that are made from now on",
+    )
     .fires()
 }
 
@@ -159,7 +170,14 @@ pub(crate) fn bucket(case: &Case<'_>, interface: &Interface) -> Answer {
         "tbf on {} has a rate of {rate}, no less than {than}: it limits nothing. tc's `mbps` are megabytes a second, `mbit` are bits",
         interface.name
     ))
-    .change(Advised::by_hand(format!("tbf {} of {}", qdisc.handle, interface.name), BitRate(rate.0 / 8).to_string()), Some(rate.to_string()), "an eighth: bits instead of bytes")
+    .change(
+        Advised::by_hand(
+            format!("tbf {} of {}", qdisc.handle, interface.name),
+            BitRate(rate.0 / 8).to_string(),
+        ),
+        Some(rate.to_string()),
+        "an eighth: bits instead of bytes",
+    )
     .fires()
 }
 

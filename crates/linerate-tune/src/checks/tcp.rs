@@ -136,6 +136,10 @@ pub(crate) fn after_idle(case: &Case<'_>) -> Answer {
     Advice::new(
         "tcp_slow_start_after_idle is 1: a connection that paused begins from its first window again",
     )
-    .change(Advised::sysctl(KEY, "0"), Some("1".to_owned()), "together with fq, which spreads the burst that follows a pause")
+    .change(
+        Advised::sysctl(KEY, "0"),
+        Some("1".to_owned()),
+        "together with fq, which spreads the burst that follows a pause",
+    )
     .fires()
 }
