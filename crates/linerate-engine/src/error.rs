@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use linerate_kernel::tcp::Keepalive;
 use linerate_model::plan::PlanError;
 use linerate_wire::error::ProtocolError;
 use linerate_wire::frame::Unread;
@@ -151,15 +152,12 @@ pub enum EngineError {
     },
     /// The probes of the control connection's keepalive take at least as long as the idle time before them.
     #[error(
-        "--cntl-ka: {count} probes, one every {interval_s} s, take at least as long as the {idle_s} s of idle time before them; ask for a longer idle time"
+        "--cntl-ka: {} probes, one every {} s, take at least as long as the {} s of idle time before them; ask for a longer idle time",
+        .in_force.count.unwrap_or(0), .in_force.interval_s.unwrap_or(0), .in_force.idle_s.unwrap_or(0)
     )]
     Keepalive {
-        /// Idle time that the kernel has set, s.
-        idle_s: u32,
-        /// Time between probes, s.
-        interval_s: u32,
-        /// Probes.
-        count: u32,
+        /// What the kernel has set.
+        in_force: Keepalive,
     },
     /// A flow label for a server at an IPv4 address.
     #[error(

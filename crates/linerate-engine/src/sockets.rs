@@ -136,14 +136,8 @@ pub(crate) fn check_keepalive(stream: &TcpStream, asked: Keepalive) -> Result<()
         operation: "reading the keepalive of the control connection".to_owned(),
         source,
     })?;
-    let [idle_s, interval_s, count] =
-        [in_force.idle_s, in_force.interval_s, in_force.count].map(Option::unwrap_or_default);
-    if asked.idle_s.is_some() && u64::from(idle_s) <= u64::from(interval_s) * u64::from(count) {
-        return Err(EngineError::Keepalive {
-            idle_s,
-            interval_s,
-            count,
-        });
+    if asked.idle_s.is_some() && in_force.probes_outlast_idle() {
+        return Err(EngineError::Keepalive { in_force });
     }
     Ok(())
 }

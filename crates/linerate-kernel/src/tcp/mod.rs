@@ -81,6 +81,28 @@ pub struct Keepalive {
     pub count: Option<u32>,
 }
 
+impl Keepalive {
+    /// With the settings of `system` where this has none.
+    #[must_use]
+    pub fn or(self, system: Self) -> Self {
+        Self {
+            idle_s: self.idle_s.or(system.idle_s),
+            interval_s: self.interval_s.or(system.interval_s),
+            count: self.count.or(system.count),
+        }
+    }
+
+    /// Whether all probes together take at least as long as the silence before them, so that a connection that
+    /// recovers meanwhile would be given up. False where one of the three is not known.
+    pub fn probes_outlast_idle(self) -> bool {
+        let probing = self.interval_s.zip(self.count);
+        let probing = probing.map(|(interval, count)| u64::from(interval) * u64::from(count));
+        self.idle_s
+            .zip(probing)
+            .is_some_and(|(idle, probing)| u64::from(idle) <= probing)
+    }
+}
+
 /// Has the kernel probe a connection while it is idle.
 ///
 /// # Errors

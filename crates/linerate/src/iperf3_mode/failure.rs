@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 use linerate_engine::EngineError;
 use linerate_engine::client::Ended;
 use linerate_engine::server::{Cause, Unread};
+use linerate_kernel::tcp::Keepalive;
 use linerate_kernel::thread::SignalFd;
 use linerate_model::record::{Outcome, Role};
 use linerate_report::iperf3::{ErrorCode, errno_text};
@@ -128,8 +129,10 @@ impl Wrong {
         Self::plain(format!("interrupt - {}{by}", code.sentence(0)))
     }
 
-    /// Keepalive probes of the control connection that take at least as long as the idle time before them, seconds.
-    pub(super) fn of_keepalive(idle: u32, interval: u32, count: u32) -> Self {
+    /// Keepalive probes of the control connection that take at least as long as the idle time before them.
+    pub(super) fn of_keepalive(in_force: Keepalive) -> Self {
+        let [idle, interval, count] =
+            [in_force.idle_s, in_force.interval_s, in_force.count].map(Option::unwrap_or_default);
         let before = format!(
             "Keepalive Idle time ({idle}) should be greater than Retries-interval ({interval}) times Retries-count ({count})"
         );
@@ -151,11 +154,7 @@ impl Wrong {
             EngineError::Busy { .. } => (ErrorCode::BUSY, 0),
             EngineError::Results { errno, .. } => (ErrorCode::RECEIVE_RESULTS, *errno),
             EngineError::Refused { code: 0, .. } => (ErrorCode::SERVER_TERMINATED, 0),
-            EngineError::Keepalive {
-                idle_s,
-                interval_s,
-                count,
-            } => return Self::of_keepalive(*idle_s, *interval_s, *count),
+            EngineError::Keepalive { in_force } => return Self::of_keepalive(*in_force),
             EngineError::Refused { code, errno, .. } => (ErrorCode(*code), *errno),
             EngineError::Protocol { .. } => (ErrorCode::UNKNOWN_MESSAGE, 0),
             EngineError::Control { source, .. }

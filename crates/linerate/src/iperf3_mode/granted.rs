@@ -48,14 +48,10 @@ pub(super) fn refuse_sctp(request: &Iperf3Client) -> Result<(), Wrong> {
 
 /// A server checks `--cntl-ka` against the system's settings before it listens; of a client's, the connection shows it.
 pub(super) fn check_keepalive(common: &Iperf3Common) -> Result<(), Wrong> {
+    let asked_idle = common.control_keepalive.and_then(|asked| asked.idle_s);
     match keepalive(common)? {
-        Some([idle, interval, count])
-            if common
-                .control_keepalive
-                .is_some_and(|asked| asked.idle_s.is_some())
-                && u64::from(idle) <= u64::from(interval) * u64::from(count) =>
-        {
-            Err(Wrong::of_keepalive(idle, interval, count))
+        Some(in_force) if asked_idle.is_some() && in_force.probes_outlast_idle() => {
+            Err(Wrong::of_keepalive(in_force))
         }
         _ => Ok(()),
     }
@@ -64,7 +60,9 @@ pub(super) fn check_keepalive(common: &Iperf3Common) -> Result<(), Wrong> {
 /// The line that a client with `-V` prints of `--cntl-ka`.
 pub(super) fn keepalive_line(common: &Iperf3Common) -> Result<Vec<String>, Wrong> {
     let told = common.verbose && !common.json;
-    let line = |[idle, interval, count]: [u32; 3]| {
+    let line = |in_force: Keepalive| {
+        let [idle, interval, count] =
+            [in_force.idle_s, in_force.interval_s, in_force.count].map(Option::unwrap_or_default);
         format!(
             "Control connection TCP Keepalive TCP_KEEPIDLE/TCP_KEEPINTVL/TCP_KEEPCNT are set to {idle}/{interval}/{count}"
         )
@@ -76,17 +74,12 @@ pub(super) fn keepalive_line(common: &Iperf3Common) -> Result<Vec<String>, Wrong
         .collect())
 }
 
-/// Idle time, s, time between probes, s, and their number: the system's where `--cntl-ka` names none.
-fn keepalive(common: &Iperf3Common) -> Result<Option<[u32; 3]>, Wrong> {
+/// What `--cntl-ka` asks for, and the system's settings where it names none.
+fn keepalive(common: &Iperf3Common) -> Result<Option<Keepalive>, Wrong> {
     let Some(asked) = common.control_keepalive else {
         return Ok(None);
     };
     let system = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(tcp::keepalive);
     let system = system.map_err(|error| Wrong::of_kernel(ErrorCode::KEEPALIVE_INTERVAL, &error))?;
-    let in_force = |of: fn(&Keepalive) -> Option<u32>| of(&asked).or(of(&system)).unwrap_or(0);
-    Ok(Some([
-        in_force(|one| one.idle_s),
-        in_force(|one| one.interval_s),
-        in_force(|one| one.count),
-    ]))
+    Ok(Some(asked.or(system)))
 }
