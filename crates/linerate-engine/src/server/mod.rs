@@ -28,14 +28,14 @@ use linerate_kernel::clock;
 use linerate_kernel::event::EventFd;
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::tcp::Keepalive;
-use linerate_kernel::{process, thread};
+use linerate_kernel::{process, socket, thread};
 use linerate_model::plain_text::PlainText;
 use linerate_model::plan::{DEFAULT_PORT, Family, Pace, Plan};
 use linerate_model::progress::Event;
 use linerate_model::record::{RunRecord, Software};
 use linerate_model::units::{BitRate, Nanos};
+use linerate_wire::control::{Limits, ServerControl};
 use linerate_wire::cookie::Cookie;
-use linerate_wire::state::State;
 
 use crate::auth::Verifier;
 use crate::error::EngineError;
@@ -530,13 +530,11 @@ impl Server {
         if !options.strict || connection.received() == 0 {
             return;
         }
-        let mut frame = vec![State::ServerError.byte()];
-        frame.extend_from_slice(&NO_COOKIE.to_be_bytes());
-        frame.extend_from_slice(&0_i32.to_be_bytes());
-        drop(linerate_kernel::socket::send(
-            connection.stream.as_fd(),
-            &frame,
-        ));
+        let mut machine = ServerControl::new(Limits::for_server());
+        machine.error(NO_COOKIE, 0);
+        if let Some(frame) = machine.poll_transmit() {
+            drop(socket::send(connection.stream.as_fd(), &frame));
+        }
         let mut sessions = self.shared.sessions();
         if !options.one_off || sessions.counted > 0 {
             return;
@@ -632,10 +630,7 @@ impl Server {
 
     fn refuse(&self, connection: &Pending, reason: &str) {
         // iperf3's way to say so; the peer may be gone already.
-        drop(linerate_kernel::socket::send(
-            connection.stream.as_fd(),
-            &[0xFF],
-        ));
+        drop(socket::send(connection.stream.as_fd(), &[0xFF]));
         (self.shared.observe)(ServerEvent::Refused {
             test: None,
             peer: connection.peer,

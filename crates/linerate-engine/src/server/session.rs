@@ -27,7 +27,7 @@ use crate::host;
 use crate::live::LiveCell;
 use crate::negotiation::{self, byte_budget, stream_id};
 use crate::sample_pool::Share;
-use crate::sockets;
+use crate::sockets::{self, SocketBuffers};
 use crate::stream::{self, PeerSent, StreamContext, StreamHandle, StreamSocket};
 use crate::stream_file::{self, StreamFile};
 
@@ -302,14 +302,7 @@ impl Session<'_> {
         if let Some((code, reason)) = self.shared.options.limits.refuse(&plan) {
             return Err(Refusal::Error(code, reason));
         }
-        let buffers = (plan.protocol == Protocol::Tcp)
-            .then(|| sockets::tcp_buffers(&plan, self.peer).ok())
-            .flatten();
-        if let Some(buffers) = buffers.filter(|_| self.shared.options.strict) {
-            buffers
-                .check(&plan)
-                .map_err(|error| Refusal::Error(BUFFERS, error.to_string()))?;
-        }
+        let buffers = self.granted_buffers(&plan)?;
         self.check_file_and_cpu(&plan)?;
         self.place
             .admit(&mut plan)
@@ -321,6 +314,20 @@ impl Session<'_> {
             buffers,
         });
         Ok(plan)
+    }
+
+    /// What the test's TCP streams start with, where the server is strict and can tell. Refuses a test that asks for more.
+    fn granted_buffers(&self, plan: &Plan) -> Result<Option<SocketBuffers>, Refusal> {
+        if !self.shared.options.strict || plan.protocol != Protocol::Tcp {
+            return Ok(None);
+        }
+        let Ok(buffers) = sockets::tcp_buffers(plan, self.peer) else {
+            return Ok(None);
+        };
+        match buffers.check(plan) {
+            Ok(()) => Ok(Some(buffers)),
+            Err(error) => Err(Refusal::Error(BUFFERS, error.to_string())),
+        }
     }
 
     /// Refuses what this server's file or CPUs do not allow.
