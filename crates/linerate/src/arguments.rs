@@ -483,10 +483,11 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
         }) => Action::Show(ShowRequest {
             file: arguments.file,
             pictures: arguments.pictures,
-            format: match (arguments.json, arguments.full) {
-                (true, _) => Format::Json,
-                (_, true) => Format::Full,
-                _ => Format::Text,
+            full: arguments.full,
+            format: if arguments.json {
+                Format::Json
+            } else {
+                Format::Text
             },
         }),
         Ok(Cli {

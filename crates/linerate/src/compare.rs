@@ -35,7 +35,7 @@ pub(crate) fn run(request: &CompareRequest, printer: &mut Printer) -> Result<(),
         .as_deref()
         .map_or(Ok(()), |path| draw(path, &kinds));
     match request.format {
-        Format::Text | Format::Full => {
+        Format::Text => {
             printer.print(&compare::report(&comparison, printer.style()))?;
         }
         Format::Json | Format::JsonStream => printer.json(&compare::document(&comparison))?,

@@ -145,7 +145,7 @@ impl Setting<'_> {
 
     /// On a terminal, until the next line.
     fn status(&self, text: &str) {
-        if matches!(self.format, Format::Text | Format::Full) {
+        if self.format == Format::Text {
             drop(self.printer.status(text));
         }
     }

@@ -54,7 +54,7 @@ pub(crate) fn run(request: &ExplainRequest, printer: &mut Printer) -> Result<(),
     }
     let reading = explain(transcripts, request.given.clone());
     match request.format {
-        Format::Text | Format::Full => printer.print(&transcript::report(&reading))?,
+        Format::Text => printer.print(&transcript::report(&reading))?,
         Format::Json | Format::JsonStream => printer.json(&transcript::document(&reading))?,
     }
     Ok(())

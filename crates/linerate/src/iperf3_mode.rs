@@ -114,7 +114,7 @@ fn read(path: &Path, what: &str) -> Result<String, String> {
         .map_err(|error| format!("cannot read {what} {}: {error}", path.display()))
 }
 
-/// What a server is told of the user; the error is why there is none.
+/// The credentials that a server gets; the error says why there are none.
 fn credentials(request: &Iperf3Client) -> Result<Option<Credentials>, String> {
     let (Some(user), Some(key)) = (&request.username, &request.rsa_public_key_path) else {
         return Ok(None);

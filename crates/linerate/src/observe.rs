@@ -50,7 +50,7 @@ pub(crate) fn run(request: &ObserveRequest, printer: &mut Printer) -> Result<(),
 pub(crate) fn show(seen: &Observation, format: Format, printer: &Printer) -> Result<(), Failure> {
     let view = ObservationView::of(seen, &mut explain);
     match format {
-        Format::Text | Format::Full => printer.print(&view.text())?,
+        Format::Text => printer.print(&view.text())?,
         Format::Json => printer.json(&view.json())?,
         Format::JsonStream => printer.json(&view.end_line())?,
     }
@@ -91,11 +91,11 @@ impl Live<'_> {
         let shown = match self.format {
             Format::Json => Ok(()),
             Format::JsonStream => self.printer.json(&observation::line(sighting)),
-            Format::Text | Format::Full if self.printer.is_terminal() => self
+            Format::Text if self.printer.is_terminal() => self
                 .watching
                 .table(sighting, columns(), rows())
                 .map_or(Ok(()), |lines| self.printer.table(&lines)),
-            Format::Text | Format::Full => self
+            Format::Text => self
                 .watching
                 .line(sighting)
                 .map_or(Ok(()), |text| self.printer.line(&text)),

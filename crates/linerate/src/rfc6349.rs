@@ -46,7 +46,7 @@ pub(crate) fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failur
             });
             printer.json(&document.to_string())?;
         }
-        Format::Text | Format::Full => printer.print(&report.text())?,
+        Format::Text => printer.print(&report.text())?,
     }
     if report.runs.is_empty() {
         return Err(Failure::Incomplete(

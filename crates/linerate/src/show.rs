@@ -31,7 +31,7 @@ pub(crate) fn run(request: &ShowRequest, printer: &mut Printer) -> Result<(), Fa
     let mut pictures = Pictures::open(&request.pictures, Some(&request.file))?;
     let view = test::view(&Evidence::of(&run));
     let drawn = pictures.write(&view, &run);
-    test::print(&view, &run, request.format, printer)?;
+    test::print(&view, &run, request.format, request.full, printer)?;
     drawn
 }
 
@@ -58,5 +58,11 @@ pub(crate) fn show(
         return observe::show(&seen, format, printer);
     }
     let run: RunRecord = record::from_json(bytes).map_err(unreadable)?;
-    test::print(&test::view(&Evidence::of(&run)), &run, format, printer)
+    test::print(
+        &test::view(&Evidence::of(&run)),
+        &run,
+        format,
+        false,
+        printer,
+    )
 }

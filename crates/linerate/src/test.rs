@@ -74,23 +74,25 @@ pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Fa
     let evidence = Evidence::of(&record);
     let view = view(&evidence);
     let drawn = pictures.write(&view, &record);
-    print(&view, &record, request.format, printer)?;
+    print(&view, &record, request.format, request.full, printer)?;
     kept?;
     drawn?;
     lost.map_or(Ok(()), |error| Err(Failure::Output(error)))?;
     verdict(&evidence)
 }
 
-/// Prints what there is to say about a record, as a test does at its end and `show` does again.
+/// Prints what there is to say about a record, as a test does at its end and `show` does again. `full` = the text has all
+/// of it, and not only what fits a screen.
 pub(crate) fn print(
     view: &RunView,
     run: &RunRecord,
     format: Format,
+    full: bool,
     printer: &Printer,
 ) -> Result<(), Failure> {
     match format {
+        Format::Text if full => printer.print(&text::report(view, printer.style()))?,
         Format::Text => printer.print(&text::brief(view, printer.style()))?,
-        Format::Full => printer.print(&text::report(view, printer.style()))?,
         Format::Json => printer.json(&json::document(view, run))?,
         Format::JsonStream => printer.json(&stream::end_line(view, run))?,
     }
@@ -187,20 +189,18 @@ impl<'a> Live<'a> {
         let shown = match self.format {
             Format::Json => Ok(()),
             Format::JsonStream => self.printer.json(&stream::line(event)),
-            Format::Text | Format::Full if self.printer.is_terminal() => {
+            Format::Text if self.printer.is_terminal() => {
                 match self.progress.status(event, columns()) {
                     Some(text) => self.printer.status(&text),
                     None => Ok(()),
                 }
             }
-            Format::Text | Format::Full => self
+            Format::Text => self
                 .progress
                 .line(event)
                 .map_or(Ok(()), |text| self.printer.line(&text)),
         };
-        if let (Event::Warning { text }, Format::Text | Format::Full | Format::Json) =
-            (event, self.format)
-        {
+        if let (Event::Warning { text }, Format::Text | Format::Json) = (event, self.format) {
             self.printer.tell(&format!("linerate: warning: {text}"));
         }
         if let Err(error) = shown {

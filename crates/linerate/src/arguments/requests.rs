@@ -45,10 +45,7 @@ pub(crate) struct ObserveRequest {
 /// How to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// What fits a screen.
     Text,
-    /// All of it.
-    Full,
     Json,
     JsonStream,
 }
@@ -58,6 +55,8 @@ pub(crate) enum Format {
 pub(crate) struct TestRequest {
     pub(crate) plan: Plan,
     pub(crate) format: Format,
+    /// Text has all of the report.
+    pub(crate) full: bool,
     pub(crate) output: Option<PathBuf>,
     pub(crate) pictures: PictureArguments,
     pub(crate) user: Option<String>,
@@ -102,6 +101,8 @@ pub(crate) struct ServeRequest {
 pub(crate) struct ShowRequest {
     pub(crate) file: PathBuf,
     pub(crate) pictures: PictureArguments,
+    /// Text has all of the report.
+    pub(crate) full: bool,
     pub(crate) format: Format,
 }
 
@@ -174,9 +175,9 @@ impl TestArguments {
             format: match (self.format.json, self.format.json_stream) {
                 (true, _) => Format::Json,
                 (_, true) => Format::JsonStream,
-                _ if self.full => Format::Full,
                 _ => Format::Text,
             },
+            full: self.full,
             output: self.output,
             pictures: self.pictures,
             user: self.username,

@@ -389,9 +389,7 @@ impl Teller {
     fn refused(&self, test: Option<u64>, cause: Cause, reason: &str) {
         match (test, cause) {
             (Some(test), Cause::ServerStopped) if self.json && self.is_shown(test) => {
-                let error = self.wrong(cause, reason).as_ref().map(Wrong::of_server);
-                let lines = self.shown(test, None, |_, json| json.failed(error.as_deref()));
-                self.write(&lines);
+                self.not_run(test, cause, reason);
                 self.told_stop.store(true, Ordering::Relaxed);
             }
             // The end of the server says it.
