@@ -169,18 +169,15 @@ impl<'a> Source<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use tempfile::NamedTempFile;
 
-    fn scratch(name: &str) -> std::path::PathBuf {
-        std::env::temp_dir().join(format!("linerate-{name}-{}", std::process::id()))
-    }
+    use super::*;
 
     #[test]
     fn a_source_gives_each_byte_once_and_then_its_end() {
-        let path = scratch("source");
+        let path = NamedTempFile::new().unwrap();
         std::fs::write(&path, b"abcdefg").unwrap();
-        let files = open_for(Some(&path), [true].into_iter()).unwrap();
-        std::fs::remove_file(&path).unwrap();
+        let files = open_for(Some(path.path()), [true].into_iter()).unwrap();
         let mut source = Source::new(files[0].as_ref().unwrap(), 4);
         assert_eq!(source.fill(9).unwrap(), Filled::NotYet);
         source.mark_readable();
@@ -196,9 +193,9 @@ mod tests {
 
     #[test]
     fn the_first_of_several_receivers_empties_the_file_and_no_other_does() {
-        let path = scratch("sink");
+        let path = NamedTempFile::new().unwrap();
         std::fs::write(&path, b"before").unwrap();
-        let files = open_for(Some(&path), [false, false].into_iter()).unwrap();
+        let files = open_for(Some(path.path()), [false, false].into_iter()).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"before");
         let [one, other] = [0, 1].map(|index| files[index].as_ref().unwrap());
         one.empty().unwrap();
@@ -206,12 +203,11 @@ mod tests {
         other.empty().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
         assert_eq!(other.size(), Some(3));
-        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]
     fn a_missing_file_is_no_source_and_without_a_name_there_is_none() {
-        let missing = scratch("missing");
+        let missing = tempfile::tempdir().unwrap().path().join("missing");
         let error = open_for(Some(&missing), [true].into_iter()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         assert!(open_for(None, [true].into_iter()).unwrap()[0].is_none());

@@ -383,48 +383,32 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+    use tempfile::tempdir;
+
     use super::*;
 
-    /// A folder that is removed at the end.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let name = format!("linerate-directory-{name}-{}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-
-        fn names(&self) -> Vec<String> {
-            let mut names = Directory::open(&self.0).unwrap().names().unwrap();
-            names.sort_unstable();
-            names
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            drop(fs::remove_dir_all(&self.0));
-        }
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names = Directory::open(folder).unwrap().names().unwrap();
+        names.sort_unstable();
+        names
     }
 
     #[test]
     fn a_replacement_is_there_whole_or_not_at_all() {
-        let folder = Folder::new("whole");
-        let held = Directory::open(&folder.0).unwrap();
+        let folder = tempdir().unwrap();
+        let held = Directory::open(folder.path()).unwrap();
         let name = OsStr::new("file");
         let begin = || Replacement::begin(held.share().unwrap(), 0o600).unwrap();
         let (one, other) = (begin(), begin());
-        let names = folder.names();
-        assert_eq!(names.len(), 2);
-        for name in &names {
+        let parts = names(folder.path());
+        assert_eq!(parts.len(), 2);
+        for name in &parts {
             let random = name.strip_prefix(".linerate-").unwrap();
             let random = random.strip_suffix(".part").unwrap();
             assert_eq!(random.len(), 16, "{name}");
         }
         drop((one, other));
-        assert_eq!(folder.names(), Vec::<String>::new());
+        assert_eq!(names(folder.path()), Vec::<String>::new());
 
         let mut first = begin();
         first.file().write_all(b"first").unwrap();
@@ -433,22 +417,22 @@ mod tests {
         assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
         // A link of that name is replaced; what it leads to is not touched.
         let link = OsStr::new("link");
-        symlink("file", folder.0.join(link)).unwrap();
+        symlink("file", folder.path().join(link)).unwrap();
         let mut second = begin();
         second.file().write_all(b"second").unwrap();
         second.take(link).unwrap();
-        assert_eq!(fs::read(folder.0.join("file")).unwrap(), b"first");
-        assert_eq!(fs::read(folder.0.join("link")).unwrap(), b"second");
+        assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"first");
+        assert_eq!(fs::read(folder.path().join("link")).unwrap(), b"second");
         // A directory cannot be replaced by a file.
         held.make_directory(OsStr::new("full"), 0o700).unwrap();
         begin().take(OsStr::new("full")).unwrap_err();
-        assert_eq!(folder.names(), ["file", "full", "link"]);
+        assert_eq!(names(folder.path()), ["file", "full", "link"]);
     }
 
     #[test]
     fn a_directory_stays_the_one_that_was_opened() {
-        let folder = Folder::new("moved");
-        let (old, new) = (folder.0.join("old"), folder.0.join("new"));
+        let folder = tempdir().unwrap();
+        let (old, new) = (folder.path().join("old"), folder.path().join("new"));
         fs::create_dir(&old).unwrap();
         let held = Directory::open(&old).unwrap();
         fs::rename(&old, &new).unwrap();
@@ -464,16 +448,16 @@ mod tests {
 
     #[test]
     fn files_of_a_directory_are_no_links_and_no_pipes() {
-        let folder = Folder::new("plain");
-        fs::write(folder.0.join("secret"), "theirs").unwrap();
+        let folder = tempdir().unwrap();
+        fs::write(folder.path().join("secret"), "theirs").unwrap();
         for (target, name) in [
             ("secret", "link"),
             ("/dev/null", "device"),
             ("x", "dangling"),
         ] {
-            symlink(target, folder.0.join(name)).unwrap();
+            symlink(target, folder.path().join(name)).unwrap();
         }
-        let held = Directory::open(&folder.0).unwrap();
+        let held = Directory::open(folder.path()).unwrap();
         for name in ["link", "device", "dangling"].map(OsStr::new) {
             for access in [
                 Access::READ,
@@ -486,7 +470,7 @@ mod tests {
             let error = held.make(name, 0o600).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
         }
-        assert!(!folder.0.join("x").exists());
+        assert!(!folder.path().join("x").exists());
         let error = Directory::open(Path::new("/dev"))
             .unwrap()
             .file(OsStr::new("null"), Access::READ)

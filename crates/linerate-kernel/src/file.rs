@@ -94,10 +94,9 @@ mod tests {
 
     #[test]
     fn a_lock_is_had_once() {
-        let path = std::env::temp_dir().join(format!("linerate-lock-{}", std::process::id()));
-        let one = File::create(&path).unwrap();
-        let other = File::open(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
+        let path = tempfile::NamedTempFile::new().unwrap();
+        let one = path.reopen().unwrap();
+        let other = path.reopen().unwrap();
         assert!(try_lock(&one).unwrap());
         assert!(!try_lock(&other).unwrap());
         drop(one);

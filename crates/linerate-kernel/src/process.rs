@@ -415,10 +415,9 @@ mod tests {
         use std::process::Stdio;
 
         use crate::file::try_lock;
-        let path = std::env::temp_dir().join(format!("linerate-kept-{}", std::process::id()));
-        let ours = std::fs::File::create(&path).unwrap();
-        let other = std::fs::File::open(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
+        let path = tempfile::NamedTempFile::new().unwrap();
+        let ours = path.reopen().unwrap();
+        let other = path.reopen().unwrap();
         assert!(try_lock(&ours).unwrap());
         let detached = |kept| {
             let mut waits = Command::new("cat");

@@ -236,6 +236,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
 
     use linerate_testing::{Need, skipped};
+    use tempfile::TempDir;
 
     use super::*;
 
@@ -243,19 +244,17 @@ mod tests {
     const OTHER: u32 = 65_534;
 
     /// A folder that is removed at the end.
-    struct Folder(PathBuf);
+    struct Folder(TempDir);
 
     impl Folder {
-        fn new(name: &str, mode: u32) -> Self {
-            let name = format!("linerate-keep-{name}-{}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            fs::create_dir_all(&path).unwrap();
+        fn new(mode: u32) -> Self {
+            let path = TempDir::new().unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             Self(path)
         }
 
         fn file(&self, name: &str) -> PathBuf {
-            self.0.join(name)
+            self.0.path().join(name)
         }
 
         fn keep(&self, name: &str) -> Result<(), String> {
@@ -269,15 +268,9 @@ mod tests {
         }
     }
 
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            drop(fs::remove_dir_all(&self.0));
-        }
-    }
-
     #[test]
     fn a_link_stays_a_link_and_nothing_is_left_beside_it() {
-        let folder = Folder::new("link", 0o755);
+        let folder = Folder::new(0o755);
         fs::create_dir(folder.file("far")).unwrap();
         fs::write(folder.file("far/file"), "old").unwrap();
         symlink("far/file", folder.file("one")).unwrap();
@@ -297,14 +290,14 @@ mod tests {
         for name in ["one", "two", "early", "nowhere"] {
             assert!(folder.file(name).is_symlink(), "{name}");
         }
-        let names = |folder: PathBuf| fs::read_dir(folder).unwrap().count();
-        assert_eq!((names(folder.0.clone()), names(folder.file("far"))), (6, 1));
+        let names = |folder: &Path| fs::read_dir(folder).unwrap().count();
+        assert_eq!((names(folder.0.path()), names(&folder.file("far"))), (6, 1));
     }
 
     #[test]
     fn a_link_of_another_user_in_a_folder_of_everybody_is_refused() {
-        let folder = Folder::new("sticky", 0o1777);
-        let secret = Folder::new("secret", 0o755);
+        let folder = Folder::new(0o1777);
+        let secret = Folder::new(0o755);
         fs::write(secret.file("file"), "theirs").unwrap();
         let target = secret.file("file");
         symlink(&target, folder.file("own")).unwrap();

@@ -254,11 +254,9 @@ mod tests {
 
     #[test]
     fn an_empty_folder_knows_nothing_and_says_so() {
-        let path = std::env::temp_dir().join(format!("linerate-empty-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        let folder = Root::at(&path).unwrap();
+        let path = tempfile::tempdir().unwrap();
+        let folder = Root::at(path.path()).unwrap();
         let facts = collect(&folder, &NoKernel, 0);
-        std::fs::remove_dir(path).unwrap();
         assert_eq!(facts.interfaces.why(), FILES_ONLY);
         assert!(
             facts

@@ -248,7 +248,8 @@ mod tests {
         use std::fs;
         use std::os::unix::fs::symlink;
 
-        let above = std::env::temp_dir().join(format!("linerate-root-{}", std::process::id()));
+        let above = tempfile::tempdir().unwrap();
+        let above = above.path();
         let folder = above.join("image");
         for made in ["image/etc", "image/srv/here", "etc", "srv/here"] {
             fs::create_dir_all(above.join(made)).unwrap();
@@ -297,6 +298,5 @@ mod tests {
         let endless = root.whole_text("/loop").unwrap_err();
         assert_eq!(endless.raw_os_error(), Some(libc::ELOOP));
         assert!(Root::at(&folder.join("etc/file")).is_err());
-        fs::remove_dir_all(above).unwrap();
     }
 }

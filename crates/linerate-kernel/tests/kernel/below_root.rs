@@ -16,15 +16,6 @@ use linerate_testing::{Need, skipped};
 /// So long links are exchanged.
 const RACE: Nanos = Nanos::from_millis(10_000);
 
-/// A folder that is removed at the end.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.0));
-    }
-}
-
 #[expect(unsafe_code, reason = "the standard library has no renameat2")]
 fn exchange(one: &Path, other: &Path) {
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap();
@@ -68,9 +59,8 @@ const WORK: [fn(&Root) -> io::Result<()>; 4] = [
 
 #[test]
 fn exchanged_links_lead_nothing_out_of_a_root() {
-    let above = std::env::temp_dir().join(format!("linerate-exchange-{}", std::process::id()));
-    let above = Folder(above);
-    let (image, outside) = (above.0.join("image"), above.0.join("outside"));
+    let above = tempfile::tempdir().unwrap();
+    let [image, outside] = ["image", "outside"].map(|name| above.path().join(name));
     fs::create_dir_all(image.join("etc/place/deep")).unwrap();
     fs::create_dir_all(outside.join("deep")).unwrap();
     for file in ["setting", "victim"] {

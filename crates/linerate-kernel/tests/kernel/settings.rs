@@ -1,43 +1,33 @@
 //! Which file's line is in force at boot, in folders that stand for `/`.
 
-use std::path::PathBuf;
-
 use linerate_kernel::inventory::{NoKernel, Root, collect};
 use linerate_model::host::{Effect, HostFacts, Owner, Setting};
+use tempfile::TempDir;
 
 /// A folder that stands for `/`, removed at the end.
-struct FakeRoot(PathBuf);
+struct FakeRoot(TempDir);
 
 impl FakeRoot {
-    fn new(name: &str) -> Self {
-        let name = format!("linerate-settings-{}-{name}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
     }
 
     fn with(self, path: &str, text: &str) -> Self {
-        let path = self.0.join(path);
+        let path = self.0.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
         self
     }
 
     fn linked(self, path: &str, target: &str) -> Self {
-        let path = self.0.join(path);
+        let path = self.0.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::os::unix::fs::symlink(target, path).unwrap();
         self
     }
 
     fn facts(&self) -> HostFacts {
-        collect(&Root::at(&self.0).unwrap(), &NoKernel, 0)
-    }
-}
-
-impl Drop for FakeRoot {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
+        collect(&Root::at(self.0.path()).unwrap(), &NoKernel, 0)
     }
 }
 
@@ -52,7 +42,7 @@ fn effect_of<'a>(facts: &'a HostFacts, file: &str) -> &'a Effect {
 
 #[test]
 fn the_later_name_wins_whatever_its_folder() {
-    let facts = FakeRoot::new("order")
+    let facts = FakeRoot::new()
         .with("etc/sysctl.d/10-a.conf", "net.core.rmem_max = 1\n")
         .with("usr/lib/sysctl.d/50-b.conf", "# b\nnet/core/rmem_max=2\n")
         .facts();
@@ -74,7 +64,7 @@ fn the_later_name_wins_whatever_its_folder() {
 
 #[test]
 fn a_file_of_the_same_name_hides_the_one_behind_it() {
-    let root = FakeRoot::new("mask")
+    let root = FakeRoot::new()
         .with("usr/lib/sysctl.d/50-x.conf", "net.ipv4.tcp_sack = 0\n")
         .with("usr/lib/sysctl.d/60-y.conf", "net.ipv4.tcp_dsack = 0\n")
         .with("etc/sysctl.d/50-x.conf", "net.ipv4.tcp_ecn = 1\n")
@@ -95,12 +85,12 @@ fn a_file_of_the_same_name_hides_the_one_behind_it() {
 #[test]
 fn the_old_file_is_read_last_or_where_a_link_names_it_or_not_at_all() {
     let conf = "net.core.rmem_max = 3\n";
-    let last = FakeRoot::new("conf-last")
+    let last = FakeRoot::new()
         .with("etc/sysctl.conf", conf)
         .with("etc/sysctl.d/99-z.conf", "net.core.rmem_max = 1\n")
         .facts();
     assert_eq!(effect_of(&last, "/etc/sysctl.conf"), &Effect::Wins);
-    let linked = FakeRoot::new("conf-linked")
+    let linked = FakeRoot::new()
         .with("etc/sysctl.conf", conf)
         .with("etc/sysctl.d/zz.conf", "net.core.rmem_max = 1\n")
         .linked("etc/sysctl.d/99-sysctl.conf", "../sysctl.conf")
@@ -112,7 +102,7 @@ fn the_old_file_is_read_last_or_where_a_link_names_it_or_not_at_all() {
     assert_eq!(of_conf.len(), 1, "{of_conf:?}");
     assert_eq!(of_conf[0].file, "/etc/sysctl.d/99-sysctl.conf");
     assert!(matches!(of_conf[0].effect, Effect::Overridden { .. }));
-    let systemd = FakeRoot::new("conf-systemd")
+    let systemd = FakeRoot::new()
         .with("etc/sysctl.conf", conf)
         .with("usr/lib/systemd/systemd-sysctl", "")
         .facts();
@@ -121,7 +111,7 @@ fn the_old_file_is_read_last_or_where_a_link_names_it_or_not_at_all() {
 
 #[test]
 fn one_folder_under_two_names_is_read_once() {
-    let facts = FakeRoot::new("usr-merge")
+    let facts = FakeRoot::new()
         .with("usr/lib/sysctl.d/50-x.conf", "net.ipv4.tcp_sack = 0\n")
         .linked("lib", "usr/lib")
         .facts();
@@ -130,7 +120,7 @@ fn one_folder_under_two_names_is_read_once() {
 
 #[test]
 fn running_values_are_read_below_the_folder_with_dots_in_names() {
-    let facts = FakeRoot::new("running")
+    let facts = FakeRoot::new()
         .with(
             "etc/sysctl.d/x.conf",
             "net/ipv4/conf/eth0.5/forwarding = 1\n",
@@ -152,7 +142,7 @@ fn running_values_are_read_below_the_folder_with_dots_in_names() {
 
 #[test]
 fn the_keys_of_interfaces_are_read_for_both_families_and_no_secret() {
-    let facts = FakeRoot::new("interfaces")
+    let facts = FakeRoot::new()
         .with("proc/sys/net/ipv4/conf/all/rp_filter", "2\n")
         .with("proc/sys/net/ipv6/conf/default/accept_ra", "1\n")
         .with("proc/sys/net/ipv6/conf/eth0.5/accept_ra", "0\n")
@@ -172,7 +162,7 @@ fn the_keys_of_interfaces_are_read_for_both_families_and_no_secret() {
 
 #[test]
 fn profiles_and_user_data_are_read_with_their_lines() {
-    let facts = FakeRoot::new("others")
+    let facts = FakeRoot::new()
         .with("etc/tuned/active_profile", "mine\n")
         .with(
             "etc/tuned/mine/tuned.conf",

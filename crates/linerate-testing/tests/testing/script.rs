@@ -1,9 +1,10 @@
 //! `scripts/test.sh`, with a `make` and a `cargo` that only print.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
 
 use crate::repository;
 
@@ -14,15 +15,13 @@ const SKIPS: &str =
     "printf 'test\\tlinerate a::b\\tnetem\\ta path\\tno netem\\n' >>\"$LINERATE_SKIPS\"";
 
 /// A folder of programs, removed at the end.
-struct Programs(PathBuf);
+struct Programs(TempDir);
 
 impl Programs {
-    fn new(name: &str, programs: &[(&str, &str)]) -> Self {
-        let name = format!("linerate-testing-{}-{name}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).unwrap();
+    fn new(programs: &[(&str, &str)]) -> Self {
+        let folder = TempDir::new().unwrap();
         for (program, script) in programs {
-            let path = folder.join(program);
+            let path = folder.path().join(program);
             std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         }
@@ -33,7 +32,7 @@ impl Programs {
     fn test(&self) -> (String, Option<i32>) {
         let path = std::env::var("PATH").unwrap();
         let Output { stdout, status, .. } = Command::new(repository("scripts/test.sh"))
-            .env("PATH", format!("{}:{path}", self.0.display()))
+            .env("PATH", format!("{}:{path}", self.0.path().display()))
             .stderr(Stdio::inherit())
             .output()
             .unwrap();
@@ -41,16 +40,10 @@ impl Programs {
     }
 }
 
-impl Drop for Programs {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
-    }
-}
-
 #[test]
 fn all_steps_run_and_the_last_line_sums_them_up() {
     let make = format!("[ \"$2\" != test-vm ] || {{ {PASSES}; {SKIPS}; }}");
-    let (text, code) = Programs::new("all", &[("make", &make), ("cargo", PASSES)]).test();
+    let (text, code) = Programs::new(&[("make", &make), ("cargo", PASSES)]).test();
     for step in ["check", "seeds", "test-vm"] {
         assert!(
             text.contains(&format!("{step} ended with 0\n")),
@@ -71,7 +64,7 @@ fn all_steps_run_and_the_last_line_sums_them_up() {
 #[test]
 fn a_step_that_fails_fails_all_and_the_later_ones_run() {
     let make = format!("[ \"$2\" != seeds ] || exit 3; [ \"$2\" != test-vm ] || {{ {PASSES}; }}");
-    let (text, code) = Programs::new("later", &[("make", &make), ("cargo", PASSES)]).test();
+    let (text, code) = Programs::new(&[("make", &make), ("cargo", PASSES)]).test();
     assert!(
         text.contains("\nfailed:\n    make --no-print-directory seeds ended with 3\n"),
         "{text}"
@@ -85,7 +78,7 @@ fn a_step_that_fails_fails_all_and_the_later_ones_run() {
 
 #[test]
 fn where_the_lints_fail_no_test_runs() {
-    let (text, code) = Programs::new("lints", &[("make", "exit 2"), ("cargo", PASSES)]).test();
+    let (text, code) = Programs::new(&[("make", "exit 2"), ("cargo", PASSES)]).test();
     assert!(
         text.ends_with("\n0 passed, 1 failed, 0 skipped\n"),
         "{text}"
@@ -97,11 +90,11 @@ fn where_the_lints_fail_no_test_runs() {
 #[test]
 fn what_a_test_left_running_is_not_waited_for() {
     let cargo = format!("{PASSES}\nsleep 60 >&2 & echo $! >\"$(dirname \"$0\")/left\"");
-    let programs = Programs::new("left", &[("make", ":"), ("cargo", &cargo)]);
+    let programs = Programs::new(&[("make", ":"), ("cargo", &cargo)]);
     let begun = Instant::now();
     let (text, code) = programs.test();
     let took = begun.elapsed();
-    let left = std::fs::read_to_string(programs.0.join("left")).unwrap();
+    let left = std::fs::read_to_string(programs.0.path().join("left")).unwrap();
     let ended = Command::new("kill").arg(left.trim()).status().unwrap();
     assert!(
         ended.success(),

@@ -231,7 +231,8 @@ fn steering_comes_back() {
 
 #[test]
 fn interrupts_come_back_each_for_itself() {
-    let folder = std::env::temp_dir().join(format!("linerate-interrupts-{}", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
     let put = |path: &str, text: &str| {
         let path = folder.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -256,7 +257,7 @@ fn interrupts_come_back_each_for_itself() {
         put(&format!("proc/irq/{number}/effective_affinity_list"), "0");
     }
     put("proc/interrupts", &lines);
-    let mut live = Live::below(linerate_kernel::inventory::Root::at(&folder).unwrap());
+    let mut live = Live::below(linerate_kernel::inventory::Root::at(folder).unwrap());
     let object = of("lo", S::IrqCpus);
     let saved = live.save(&object).unwrap();
     assert_eq!(saved.value, "0-3 / 3 / 0-3");
@@ -266,25 +267,25 @@ fn interrupts_come_back_each_for_itself() {
     assert_eq!(of_24, "0-3", "it is no queue's");
     live.restore(&object, &saved).unwrap();
     assert_eq!(live.save(&object).unwrap(), saved);
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
 fn governors_come_back_each_for_itself() {
-    let folder = std::env::temp_dir().join(format!("linerate-governors-{}", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
     for (cpu, governor) in [(0, "powersave"), (1, "schedutil")] {
         let cpu = folder.join(format!("sys/devices/system/cpu/cpu{cpu}/cpufreq"));
         std::fs::create_dir_all(&cpu).unwrap();
         std::fs::write(cpu.join("scaling_governor"), format!("{governor}\n")).unwrap();
     }
-    let mut live = Live::below(linerate_kernel::inventory::Root::at(&folder).unwrap());
+    let mut live = Live::below(linerate_kernel::inventory::Root::at(folder).unwrap());
     let saved = live.save(&Object::Governor).unwrap();
     assert_eq!(saved.value, "powersave, schedutil");
     live.write(&Object::Governor, "performance").unwrap();
     assert_eq!(live.read(&Object::Governor).unwrap(), "performance");
     live.restore(&Object::Governor, &saved).unwrap();
     assert_eq!(live.save(&Object::Governor).unwrap(), saved);
-    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::remove_dir_all(folder.join("sys")).unwrap();
     assert!(
         live.save(&Object::Governor)
             .unwrap_err()
@@ -295,14 +296,15 @@ fn governors_come_back_each_for_itself() {
 
 #[test]
 fn governors_are_restored_on_the_cpus_that_are_there_whatever_fails() {
-    let folder = std::env::temp_dir().join(format!("linerate-governors-{}", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
     let cpu = |number: u32| folder.join(format!("sys/devices/system/cpu/cpu{number}/cpufreq"));
     let governor = |number: u32| cpu(number).join("scaling_governor");
     for number in 0..4 {
         std::fs::create_dir_all(cpu(number)).unwrap();
         std::fs::write(governor(number), "powersave\n").unwrap();
     }
-    let mut live = Live::below(Root::at(&folder).unwrap());
+    let mut live = Live::below(Root::at(folder).unwrap());
     let saved = live.save(&Object::Governor).unwrap();
     live.write(&Object::Governor, "performance").unwrap();
     // One is taken off line.
@@ -312,5 +314,4 @@ fn governors_are_restored_on_the_cpus_that_are_there_whatever_fails() {
         let now = std::fs::read_to_string(governor(number)).unwrap();
         assert_eq!(now.trim(), "powersave", "CPU {number}");
     }
-    drop(std::fs::remove_dir_all(folder));
 }

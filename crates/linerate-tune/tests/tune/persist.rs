@@ -176,8 +176,8 @@ fn the_policy_script_sets_the_queues_of_its_device_in_turn_and_nothing_else() {
         folder().join("persist/interrupts-of-irqbalance/files/etc/linerate/irqbalance-policy"),
     )
     .unwrap();
-    let proc = std::env::temp_dir().join(format!("linerate-policy-{}", std::process::id()));
-    std::fs::create_dir_all(&proc).unwrap();
+    let proc = tempfile::tempdir().unwrap();
+    let proc = proc.path();
     let script = proc.join("script");
     std::fs::write(
         &script,
@@ -221,5 +221,4 @@ fn the_policy_script_sets_the_queues_of_its_device_in_turn_and_nothing_else() {
     assert_eq!(asked(card, "27"), gave("", "0-7\n"));
     assert_eq!(asked(card, "28"), gave("", ""));
     assert_eq!(asked(card, "no-such-interrupt"), gave("", ""));
-    std::fs::remove_dir_all(&proc).unwrap();
 }

@@ -1,45 +1,37 @@
 //! Recipes that people really applied, as files of a host: each dead or harmful key is named with file and line.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 use linerate_kernel::inventory::{NoKernel, Root, collect};
 use linerate_model::audit::Outcome;
+use tempfile::TempDir;
 
 use crate::hosts::{far, folder};
 
 /// A folder that stands for `/`, removed at the end.
-struct FakeRoot(PathBuf);
+struct FakeRoot(TempDir);
 
 impl FakeRoot {
-    fn new(name: &str) -> Self {
-        let path =
-            std::env::temp_dir().join(format!("linerate-tune-{}-{name}", std::process::id()));
-        let root = Self(path);
+    fn new() -> Self {
+        let root = Self(TempDir::new().unwrap());
         root.write("proc/sys/kernel/osrelease", "6.18.1-amd64\n");
         root.write("proc/meminfo", "MemTotal:       67108864 kB\n");
         root
     }
 
     fn write(&self, path: &str, text: &str) {
-        let path = self.0.join(path);
+        let path = self.0.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 }
 
-impl Drop for FakeRoot {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
-    }
-}
-
 /// What the audit says of the file: check and line.
 fn named(recipe: &str) -> BTreeSet<(String, u32)> {
-    let root = FakeRoot::new(recipe);
+    let root = FakeRoot::new();
     let text = std::fs::read_to_string(folder().join("recipes").join(recipe)).unwrap();
     root.write("etc/sysctl.d/90-recipe.conf", &text);
-    let facts = collect(&Root::at(Path::new(&root.0)).unwrap(), &NoKernel, 0);
+    let facts = collect(&Root::at(root.0.path()).unwrap(), &NoKernel, 0);
     let audit = linerate_tune::audit(&facts, None, &far()).unwrap();
     let mut named = BTreeSet::new();
     for verdict in audit.firing() {
@@ -117,7 +109,7 @@ fn every_recipe_is_held() {
 
 #[test]
 fn the_profile_of_tuned_that_lowers_the_default_is_named() {
-    let root = FakeRoot::new("tuned");
+    let root = FakeRoot::new();
     root.write("etc/tuned/active_profile", "network-throughput\n");
     root.write(
         "usr/lib/tuned/profiles/network-throughput/tuned.conf",
@@ -127,7 +119,7 @@ fn the_profile_of_tuned_that_lowers_the_default_is_named() {
         "etc/sysctl.d/10-x.conf",
         "net.ipv4.tcp_wmem = 4096 16384 33554432\n",
     );
-    let facts = collect(&Root::at(&root.0).unwrap(), &NoKernel, 0);
+    let facts = collect(&Root::at(root.0.path()).unwrap(), &NoKernel, 0);
     let audit = linerate_tune::audit(&facts, None, &far()).unwrap();
     let by = |id: &str| -> Vec<String> {
         let firing = audit.firing().filter(|verdict| verdict.check == id);

@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn it_holds_the_number_alone_and_is_gone_afterwards() {
-        let path = std::env::temp_dir().join(format!("linerate-pidfile-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pid");
         let file = Pidfile::create(&path).unwrap();
         let written = std::fs::read_to_string(&path).unwrap();
         assert_eq!(written, std::process::id().to_string());

@@ -384,25 +384,19 @@ mod tests {
     }
 
     /// A folder that is removed with this.
-    struct Scratch(PathBuf);
+    struct Scratch(tempfile::TempDir);
 
     impl Scratch {
-        fn new(name: &str) -> Self {
-            let path =
-                std::env::temp_dir().join(format!("linerate-notes-{name}-{}", std::process::id()));
-            drop(fs::remove_dir_all(&path));
-            fs::create_dir(&path).unwrap();
-            Self(path)
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
         }
 
         fn folder(&self) -> Folder {
-            Folder(self.0.join("linerate-lab"))
+            Folder(self.file("linerate-lab"))
         }
-    }
 
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            drop(fs::remove_dir_all(&self.0));
+        fn file(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
         }
     }
 
@@ -438,7 +432,7 @@ mod tests {
 
     #[test]
     fn of_two_that_come_up_at_once_one_is_noted() {
-        let scratch = Scratch::new("two");
+        let scratch = Scratch::new();
         let own = std::process::id();
         let noted = std::thread::scope(|scope| {
             let all: Vec<_> = (0..8)
@@ -452,7 +446,7 @@ mod tests {
 
     #[test]
     fn a_path_forgets_only_itself() {
-        let scratch = Scratch::new("itself");
+        let scratch = Scratch::new();
         let folder = scratch.folder();
         folder.keep(&held("one", std::process::id())).unwrap();
         // The process with the number 1 holds none of ours.
@@ -468,9 +462,9 @@ mod tests {
     #[test]
     fn a_folder_that_others_could_have_put_there_is_not_believed() {
         use std::os::unix::fs::{PermissionsExt as _, symlink};
-        let scratch = Scratch::new("believed");
+        let scratch = Scratch::new();
         let folder = scratch.folder();
-        let real = scratch.0.join("real");
+        let real = scratch.file("real");
         fs::create_dir(&real).unwrap();
         let mode = |mode| fs::set_permissions(&real, fs::Permissions::from_mode(mode)).unwrap();
         mode(0o700);
@@ -485,7 +479,7 @@ mod tests {
         fs::rename(&real, &folder.0).unwrap();
         // A note that is a link is not read and not written through.
         let own = held("one", std::process::id());
-        fs::write(scratch.0.join("theirs"), serde_json::to_vec(&own).unwrap()).unwrap();
+        fs::write(scratch.file("theirs"), serde_json::to_vec(&own).unwrap()).unwrap();
         symlink("../theirs", folder.file("one")).unwrap();
         assert!(matches!(folder.look("one").unwrap(), Note::Unreadable(_)));
         folder.keep(&own).unwrap();
@@ -496,7 +490,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_noted_leaves_nothing() {
-        let scratch = Scratch::new("nothing");
+        let scratch = Scratch::new();
         let folder = scratch.folder();
         // A folder with something in it stands where the note would.
         fs::create_dir_all(folder.file("full").join("x")).unwrap();
@@ -510,7 +504,7 @@ mod tests {
 
     #[test]
     fn one_bad_note_hides_no_other() {
-        let scratch = Scratch::new("bad");
+        let scratch = Scratch::new();
         let folder = scratch.folder();
         folder.keep(&held("good", std::process::id())).unwrap();
         fs::write(folder.file("bad"), "{").unwrap();

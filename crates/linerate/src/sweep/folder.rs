@@ -195,7 +195,8 @@ mod tests {
 
     #[test]
     fn links_in_the_folder_empty_and_replace_nothing() {
-        let above = std::env::temp_dir().join(format!("linerate-sweep-{}", std::process::id()));
+        let above = tempfile::tempdir().unwrap();
+        let above = above.path();
         let folder = Folder::at(&above.join("sweep"));
         fs::create_dir_all(folder.path()).unwrap();
         let secret = above.join("secret");
@@ -213,6 +214,5 @@ mod tests {
         folder.write(BEGUN, "ours").unwrap();
         assert!(!folder.path().join(BEGUN).is_symlink());
         assert_eq!(fs::read_to_string(&secret).unwrap(), "theirs");
-        fs::remove_dir_all(above).unwrap();
     }
 }

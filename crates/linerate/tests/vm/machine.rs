@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
 
 use crate::images::{Images, Kernel};
 use crate::monitor::Monitor;
@@ -68,20 +69,14 @@ impl Build {
 /// A folder with a machine's disk, which outlives the machine.
 #[derive(Debug)]
 pub(crate) struct Disk {
-    folder: PathBuf,
+    folder: TempDir,
     images: &'static Images,
 }
 
 impl Disk {
     /// A new disk with an untouched system on it.
     pub(crate) fn new(images: &'static Images) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let folder = std::env::temp_dir().join(format!(
-            "linerate-vm-{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        ));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = TempDir::with_prefix("linerate-vm-").unwrap();
         let disk = Self { folder, images };
         let made = Command::new("qemu-img")
             .args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b"])
@@ -93,13 +88,7 @@ impl Disk {
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.folder));
+        self.folder.path().join(name)
     }
 }
 

@@ -10,13 +10,13 @@ mod server;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use linerate_analysis::ledger::Check;
 use linerate_model::record::RunRecord;
 use serde_json::Value;
+use tempfile::TempDir;
 
 pub(crate) use disturbance::measured;
 pub(crate) use hosts::{B, Host, Hosts};
@@ -64,27 +64,19 @@ pub(crate) fn wait_until(limit: Duration, mut holds: impl FnMut() -> bool) -> bo
 
 /// A folder that ends with the test.
 #[derive(Debug)]
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct Folder(TempDir);
 
 impl Folder {
     pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!(
-            "linerate-it-{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
+        Self(TempDir::with_prefix("linerate-it-").unwrap())
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.path().join(name)
     }
 
     /// Writes a file.
@@ -96,19 +88,13 @@ impl Folder {
 
     /// The records in it, in the order of their names.
     pub(crate) fn records(&self) -> Vec<RunRecord> {
-        let mut files: Vec<PathBuf> = std::fs::read_dir(&self.0)
+        let mut files: Vec<PathBuf> = std::fs::read_dir(self.path())
             .unwrap()
             .map(|entry| entry.unwrap().path())
             .filter(|path| path.extension().is_some_and(|end| end == "json"))
             .collect();
         files.sort();
         files.iter().map(|path| record(path)).collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
     }
 }
 
