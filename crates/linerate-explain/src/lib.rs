@@ -29,15 +29,10 @@
 //! ```
 
 mod capture;
-mod case;
 mod command;
 pub mod expect;
-mod limit;
-mod loss;
-mod response;
+mod facts;
 mod rules;
-mod slices;
-mod stretches;
 pub mod transcript;
 mod words;
 mod would_pass;
@@ -46,7 +41,7 @@ use linerate_analysis::evidence::Evidence;
 use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::plan::Plan;
 
-use crate::case::Case;
+use crate::facts::case::Case;
 
 /// What the evidence says, the verdict first.
 pub fn explain(evidence: &Evidence<'_>) -> Vec<Finding> {

@@ -6,9 +6,9 @@
 
 use linerate_model::finding::Figure;
 
-use crate::case::Case;
-use crate::limit;
-use crate::response;
+use crate::facts::case::Case;
+use crate::facts::limit;
+use crate::facts::response;
 use crate::rules;
 use crate::words;
 

@@ -29,7 +29,7 @@ use linerate_model::plain_text::PlainText;
 use linerate_model::plan::MAX_STREAMS;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
-use crate::response;
+use crate::facts::response;
 use crate::words;
 
 /// Preamble 8, Ethernet header 14, frame check 4, gap 12: IEEE 802.3.

@@ -5,8 +5,8 @@
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::Role;
 
-use crate::case::Case;
-use crate::limit::Limit;
+use crate::facts::case::Case;
+use crate::facts::limit::Limit;
 use crate::words;
 
 const TIMES: f64 = 2.0;

@@ -7,8 +7,8 @@
 use linerate_analysis::statistics;
 use linerate_model::finding::{Finding, Severity};
 
-use crate::case::Case;
-use crate::limit::Limit;
+use crate::facts::case::Case;
+use crate::facts::limit::Limit;
 use crate::rules;
 use crate::words;
 

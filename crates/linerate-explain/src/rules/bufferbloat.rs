@@ -8,9 +8,9 @@ use linerate_model::finding::{Finding, Severity};
 use linerate_model::remedy::Fix;
 use linerate_model::units::BitRate;
 
-use crate::case::Case;
 use crate::command;
-use crate::limit;
+use crate::facts::case::Case;
+use crate::facts::limit;
 use crate::rules;
 use crate::words;
 

@@ -6,8 +6,8 @@ use linerate_model::plan::{End, Protocol};
 use linerate_model::record::{EndRecord, Outcome};
 use linerate_model::units::Nanos;
 
-use crate::case::Case;
-use crate::limit::{self, Limit};
+use crate::facts::case::Case;
+use crate::facts::limit::{self, Limit};
 use crate::rules;
 use crate::words;
 

@@ -13,10 +13,10 @@
 use linerate_analysis::statistics;
 use linerate_model::finding::{Finding, Severity};
 
-use crate::case::{Case, Draft};
-use crate::limit::{self, Limit};
+use crate::facts::case::{Case, Draft};
+use crate::facts::limit::{self, Limit};
+use crate::facts::slices::{self, Law, Slice};
 use crate::rules;
-use crate::slices::{self, Law, Slice};
 use crate::words;
 
 /// The network held the sender for at least this share of the time.

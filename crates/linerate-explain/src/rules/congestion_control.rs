@@ -14,12 +14,12 @@ use linerate_model::plan::End;
 use linerate_model::remedy::Fix;
 use linerate_model::units::Nanos;
 
-use crate::case::{Case, capital};
-use crate::limit::{self, Limit};
-use crate::loss::{self, Cause};
-use crate::response;
+use crate::facts::case::{Case, capital};
+use crate::facts::limit::{self, Limit};
+use crate::facts::loss::{self, Cause};
+use crate::facts::response;
+use crate::facts::slices;
 use crate::rules;
-use crate::slices;
 use crate::words;
 
 /// CUBIC must promise this many times Reno's rate.

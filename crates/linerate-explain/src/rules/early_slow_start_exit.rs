@@ -13,8 +13,8 @@ use linerate_model::record::StreamRecord;
 use linerate_model::remedy::Fix;
 use linerate_model::units::Nanos;
 
-use crate::case::{Case, capital};
-use crate::limit::{self, Limit};
+use crate::facts::case::{Case, capital};
+use crate::facts::limit::{self, Limit};
 use crate::rules;
 use crate::words;
 

@@ -7,7 +7,7 @@
 use linerate_analysis::ledger::{Check, Counted};
 use linerate_model::finding::{Finding, Severity};
 
-use crate::case::Case;
+use crate::facts::case::Case;
 use crate::words;
 
 /// A stock peer's count may be off by this share.

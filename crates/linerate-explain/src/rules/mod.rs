@@ -40,10 +40,10 @@ use linerate_model::record::{EndRecord, Role};
 use linerate_model::remedy::{BufferSizes, Fix};
 use linerate_model::units::Bytes;
 
-use crate::case::{Case, Draft, Threads};
-use crate::limit::{self, Limit};
-use crate::loss::{self, Cause};
-use crate::response;
+use crate::facts::case::{Case, Draft, Threads};
+use crate::facts::limit::{self, Limit};
+use crate::facts::loss::{self, Cause};
+use crate::facts::response;
 use crate::words;
 
 /// A rule.

@@ -10,7 +10,7 @@ use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::{Flow, StreamRecord};
 use linerate_model::remedy::Fix;
 
-use crate::case::{Case, capital};
+use crate::facts::case::{Case, capital};
 use crate::rules;
 use crate::words;
 

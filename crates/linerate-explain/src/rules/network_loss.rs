@@ -7,8 +7,8 @@
 
 use linerate_model::finding::{Finding, Severity};
 
-use crate::case::Case;
-use crate::loss::{self, Cause};
+use crate::facts::case::Case;
+use crate::facts::loss::{self, Cause};
 use crate::rules;
 use crate::words;
 use crate::would_pass::{self, WouldPass};

@@ -9,9 +9,9 @@
 use linerate_model::column::Column;
 use linerate_model::finding::{Finding, Severity};
 
-use crate::case::Case;
+use crate::facts::case::Case;
+use crate::facts::slices::{self, Law, Slice};
 use crate::rules;
-use crate::slices::{self, Law, Slice};
 use crate::words;
 
 const STEP: f64 = 1.25;

@@ -9,9 +9,9 @@
 
 use linerate_model::finding::{Finding, Severity};
 
-use crate::case::{Case, capital};
-use crate::limit::{self, Limit};
-use crate::loss::{self, Cause};
+use crate::facts::case::{Case, capital};
+use crate::facts::limit::{self, Limit};
+use crate::facts::loss::{self, Cause};
 use crate::rules;
 use crate::words;
 

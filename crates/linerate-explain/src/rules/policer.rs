@@ -1,6 +1,6 @@
 //! `policer`: somebody drops what exceeds a rate, and lets bursts pass.
 //!
-//! Loss without a queue explains the rate (as for `random-loss`), and [`crate::loss`] finds a token bucket: the
+//! Loss without a queue explains the rate (as for `random-loss`), and [`crate::facts::loss`] finds a token bucket: the
 //! path passed at least 1.25 times the later rate over a round trip before the first loss, or 1.5 times over half a one, or over 8 ms in each of two,
 //! without a longer round trip; that loss took a tenth of the window or
 //! more; later losses come in runs, at the same window, with the same rate between them. Where no later loss
@@ -11,9 +11,9 @@ use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::remedy::Fix;
 use linerate_model::units::BitRate;
 
-use crate::case::Case;
 use crate::command;
-use crate::loss::{self, Cause};
+use crate::facts::case::Case;
+use crate::facts::loss::{self, Cause};
 use crate::rules;
 use crate::words;
 

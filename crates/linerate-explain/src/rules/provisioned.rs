@@ -12,7 +12,7 @@ use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
 use linerate_model::units::Nanos;
 
-use crate::case::Case;
+use crate::facts::case::Case;
 use crate::words;
 
 /// A rate this much off is as bought: clocks, rounding and a policer's own tolerance.

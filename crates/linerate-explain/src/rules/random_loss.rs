@@ -1,7 +1,7 @@
 //! `random-loss`: single segments are lost by chance, without a queue.
 //!
 //! Network-limited, no standing queue, at least 1 segment in 10,000 sent again that had not arrived already,
-//! and so many that the congestion control's response function gives about this rate; and [`crate::loss`] sees
+//! and so many that the congestion control's response function gives about this rate; and [`crate::facts::loss`] sees
 //! at least four losses that come neither after a queue nor by a token bucket, at windows that differ by more
 //! than a quarter or on a path that has carried 1.5 times as much, and no queue too shallow to show in the round
 //! trip that own bursts overrun. What cannot be decided is `network-loss`.
@@ -10,8 +10,8 @@ use linerate_analysis::losses::{Episode, Losses};
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::remedy::Fix;
 
-use crate::case::Case;
-use crate::loss::{self, Cause};
+use crate::facts::case::Case;
+use crate::facts::loss::{self, Cause};
 use crate::rules;
 use crate::words;
 use crate::would_pass;

@@ -5,8 +5,8 @@
 use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::plan::Protocol;
 
-use crate::case::Case;
-use crate::limit::Limit;
+use crate::facts::case::Case;
+use crate::facts::limit::Limit;
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {

@@ -10,8 +10,8 @@ use linerate_model::finding::Finding;
 use linerate_model::remedy::Fix;
 use linerate_model::units::Bytes;
 
-use crate::case::{Case, Draft, capital};
-use crate::limit::{self, Limit};
+use crate::facts::case::{Case, Draft, capital};
+use crate::facts::limit::{self, Limit};
 use crate::rules;
 use crate::words;
 use crate::would_pass;

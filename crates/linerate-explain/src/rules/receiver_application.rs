@@ -5,8 +5,8 @@
 
 use linerate_model::finding::{Finding, Severity};
 
-use crate::case::{Case, capital};
-use crate::limit::Limit;
+use crate::facts::case::{Case, capital};
+use crate::facts::limit::Limit;
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {

@@ -13,9 +13,9 @@ use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, Protocol};
 use linerate_model::units::BitRate;
 
-use crate::case::Case;
 use crate::command;
-use crate::limit::Limit;
+use crate::facts::case::Case;
+use crate::facts::limit::Limit;
 use crate::rules;
 use crate::words;
 

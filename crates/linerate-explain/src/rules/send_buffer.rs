@@ -13,11 +13,11 @@ use linerate_model::finding::{Finding, Severity};
 use linerate_model::remedy::Fix;
 use linerate_model::units::Bytes;
 
-use crate::case::{Case, Draft, capital};
-use crate::limit::{self, Limit};
-use crate::loss::{self, Cause};
+use crate::facts::case::{Case, Draft, capital};
+use crate::facts::limit::{self, Limit};
+use crate::facts::loss::{self, Cause};
+use crate::facts::stretches::Stretches;
 use crate::rules;
-use crate::stretches::Stretches;
 use crate::words;
 use crate::would_pass;
 

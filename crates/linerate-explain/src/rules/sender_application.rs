@@ -8,8 +8,8 @@
 use linerate_model::finding::Finding;
 use linerate_model::plan::DEFAULT_TCP_BLOCK;
 
-use crate::case::{Case, Threads, capital};
-use crate::limit::Limit;
+use crate::facts::case::{Case, Threads, capital};
+use crate::facts::limit::Limit;
 use crate::rules;
 use crate::words;
 

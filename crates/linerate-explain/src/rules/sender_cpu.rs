@@ -5,8 +5,8 @@
 
 use linerate_model::finding::{Finding, Severity};
 
-use crate::case::{Case, capital};
-use crate::limit::Limit;
+use crate::facts::case::{Case, capital};
+use crate::facts::limit::Limit;
 use crate::words;
 
 /// Threads that compute for less than this share of the time, and wait for a CPU for most of the rest, do not load the

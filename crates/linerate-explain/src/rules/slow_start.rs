@@ -13,8 +13,8 @@ use linerate_model::record::StreamRecord;
 use linerate_model::remedy::Fix;
 use linerate_model::units::Nanos;
 
-use crate::case::Case;
-use crate::limit::Limit;
+use crate::facts::case::Case;
+use crate::facts::limit::Limit;
 use crate::rules;
 use crate::words;
 

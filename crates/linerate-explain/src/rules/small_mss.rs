@@ -8,8 +8,8 @@ use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::Role;
 use linerate_model::remedy::Fix;
 
-use crate::case::{Case, capital};
-use crate::limit::Limit;
+use crate::facts::case::{Case, capital};
+use crate::facts::limit::Limit;
 use crate::rules;
 use crate::words;
 

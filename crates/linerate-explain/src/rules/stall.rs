@@ -11,7 +11,7 @@ use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::{EndRecord, StreamRecord};
 use linerate_model::units::BitRate;
 
-use crate::case::Case;
+use crate::facts::case::Case;
 use crate::words;
 
 /// A gap of this length is a stall, ns.

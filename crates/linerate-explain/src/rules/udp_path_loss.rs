@@ -5,8 +5,8 @@
 
 use linerate_model::finding::{Finding, Quantity, Severity};
 
-use crate::case::Case;
 use crate::command;
+use crate::facts::case::Case;
 use crate::words;
 use linerate_model::units::BitRate;
 

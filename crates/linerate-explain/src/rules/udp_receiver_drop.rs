@@ -7,7 +7,7 @@ use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::remedy::Fix;
 use linerate_model::units::Bytes;
 
-use crate::case::{Case, capital};
+use crate::facts::case::{Case, capital};
 use crate::words;
 
 const MATTERS: f64 = 1e-3;

@@ -4,8 +4,8 @@
 
 use linerate_model::finding::{Finding, Quantity, Severity};
 
-use crate::case::{Case, Threads, capital};
-use crate::limit::{CPU_FULL, REACHED};
+use crate::facts::case::{Case, Threads, capital};
+use crate::facts::limit::{CPU_FULL, REACHED};
 use crate::words;
 
 /// Fewer datagrams than this are too few to tell a rate from.

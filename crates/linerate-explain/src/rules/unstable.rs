@@ -10,10 +10,10 @@ use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
 use linerate_model::units::Nanos;
 
-use crate::case::Case;
-use crate::limit::Limit;
+use crate::facts::case::Case;
+use crate::facts::limit::Limit;
+use crate::facts::slices;
 use crate::rules;
-use crate::slices;
 use crate::words;
 
 /// Two parts of a run within this ratio of one another are what two directions do to each other.

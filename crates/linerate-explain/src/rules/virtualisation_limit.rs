@@ -9,8 +9,8 @@ use linerate_model::finding::{Figure, Finding, Severity};
 use linerate_model::record::{EndRecord, Role};
 use linerate_model::series::grown;
 
-use crate::case::{Case, capital};
-use crate::limit::Limit;
+use crate::facts::case::{Case, capital};
+use crate::facts::limit::Limit;
 use crate::words;
 
 /// Stolen from one CPU: less than this costs less than the run's own noise (propose).

@@ -16,9 +16,9 @@ use linerate_model::record::{EndRecord, Role, RunRecord, StreamRecord};
 use linerate_model::remedy::{Fix, Remedy};
 
 use crate::command;
-use crate::limit::Limit;
-use crate::slices::{self, Slice};
-use crate::stretches::Stretches;
+use crate::facts::limit::Limit;
+use crate::facts::slices::{self, Slice};
+use crate::facts::stretches::Stretches;
 use crate::would_pass::WouldPass;
 
 /// A direction and the run that it belongs to.

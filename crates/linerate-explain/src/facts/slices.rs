@@ -9,8 +9,8 @@ use linerate_analysis::statistics;
 use linerate_model::column::Column;
 use linerate_model::record::StreamRecord;
 
-use crate::case::Case;
-use crate::limit;
+use crate::facts::case::Case;
+use crate::facts::limit;
 
 /// A slice is at least so many round trips long (the kernel smooths the round trip over eight acknowledgements) …
 const ROUND_TRIPS: f64 = 4.0;

@@ -8,9 +8,9 @@
 use linerate_model::column::Column;
 use linerate_model::record::StreamRecord;
 
-use crate::case::Case;
-use crate::limit;
-use crate::slices::quantile;
+use crate::facts::case::Case;
+use crate::facts::limit;
+use crate::facts::slices::quantile;
 
 /// A mean below this share of what the path carried in stretches is not what it carries …
 const FAR_BELOW: f64 = 0.88;

@@ -22,7 +22,7 @@
 use linerate_model::column::Column;
 use linerate_model::plan::Plan;
 
-use crate::case::Case;
+use crate::facts::case::Case;
 use crate::rules;
 
 /// A rate counts as reached from this share of what was asked on.

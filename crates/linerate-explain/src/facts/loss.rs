@@ -14,8 +14,8 @@
 use linerate_analysis::losses::{Episode, Losses};
 use linerate_analysis::statistics;
 
-use crate::case::Case;
-use crate::limit;
+use crate::facts::case::Case;
+use crate::facts::limit;
 
 /// A queue had grown where the round trip before a loss is this many times the least …
 const QUEUE_RATIO: f64 = 1.15;
