@@ -28,10 +28,13 @@
 //! assert_eq!(findings[0].id, "receive-window");
 //! ```
 
+mod advice;
 mod capture;
 mod command;
+mod draft;
 pub mod expect;
 mod facts;
+mod phrases;
 mod rules;
 pub mod transcript;
 mod words;
@@ -48,14 +51,7 @@ pub fn explain(evidence: &Evidence<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = evidence
         .directions
         .iter()
-        .map(|direction| Case::new(evidence, direction))
-        .flat_map(|case| {
-            rules::RULES
-                .iter()
-                .filter_map(|(_, rule)| rule(&case))
-                .map(|finding| case.within_the_line(finding))
-                .collect::<Vec<_>>()
-        })
+        .flat_map(|direction| rules::findings(&Case::new(evidence, direction)))
         .collect();
     findings.sort_by_key(rank);
     findings

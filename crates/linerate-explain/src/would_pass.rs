@@ -7,9 +7,7 @@
 use linerate_model::finding::Figure;
 
 use crate::facts::case::Case;
-use crate::facts::limit;
-use crate::facts::response;
-use crate::rules;
+use crate::facts::{limit, repeats, response};
 use crate::words;
 
 /// A rate is said of at most so many rates above the run's own.
@@ -49,7 +47,7 @@ pub(crate) fn loss(case: &Case<'_>) -> Option<WouldPass> {
     let algorithm = stream.congestion.as_deref()?;
     let mss = case.path().mss_bytes? as f64;
     let streams = f64::from(case.plan().streams.max(1));
-    let by_model = rules::response_bps(case, share).filter(|bps| bps.is_finite())?;
+    let by_model = repeats::response_bps(case, share).filter(|bps| bps.is_finite())?;
     let factor = case.rate()? / by_model;
     if !(1.0 / CREDIBLE..=CREDIBLE).contains(&factor) {
         return None;

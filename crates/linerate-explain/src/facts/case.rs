@@ -10,16 +10,20 @@ use linerate_analysis::statistics;
 use linerate_analysis::time_budget::{Class, TimeBudget};
 use linerate_analysis::waterfall::{LineRate, StepKind};
 use linerate_model::column::Column;
-use linerate_model::finding::{Expected, Figure, Finding, Label, Severity};
+use linerate_model::finding::{Figure, Finding, Label, Severity};
 use linerate_model::plan::{Plan, Protocol};
 use linerate_model::record::{EndRecord, Role, RunRecord, StreamRecord};
-use linerate_model::remedy::{Fix, Remedy};
 
 use crate::command;
+use crate::draft::Draft;
+use crate::facts::full::Full;
 use crate::facts::limit::Limit;
 use crate::facts::slices::{self, Slice};
+use crate::facts::stall::{self, Gap};
 use crate::facts::stretches::Stretches;
-use crate::would_pass::WouldPass;
+
+/// Fewer datagrams than this are too few to tell a rate from.
+const LEAST_DATAGRAMS: u64 = 20;
 
 /// A direction and the run that it belongs to.
 #[derive(Clone)]
@@ -34,6 +38,8 @@ pub(crate) struct Case<'a> {
     losses: OnceCell<Option<Vec<Losses>>>,
     pooled_losses: OnceCell<Option<Losses>>,
     losses_in_common: OnceCell<Option<Losses>>,
+    stall: OnceCell<Option<Gap>>,
+    full: OnceCell<Option<Full>>,
 }
 
 impl<'a> Case<'a> {
@@ -47,6 +53,8 @@ impl<'a> Case<'a> {
             losses: OnceCell::new(),
             pooled_losses: OnceCell::new(),
             losses_in_common: OnceCell::new(),
+            stall: OnceCell::new(),
+            full: OnceCell::new(),
         };
         case.limit = Limit::of(&case);
         case
@@ -80,6 +88,16 @@ impl<'a> Case<'a> {
         let buffers = buffer * f64::from(self.plan().streams.max(1));
         self.waits_for_room()
             .filter(|stretches| stretches.past_buffers(buffers))
+    }
+
+    /// The longest time in which nothing came through, where that is a stall.
+    pub(crate) fn stall(&self) -> Option<&Gap> {
+        self.stall.get_or_init(|| stall::of(self)).as_ref()
+    }
+
+    /// Whether the path carried what it can, whatever made it carry no more, and what shows it.
+    pub(crate) fn full(&self) -> Option<Full> {
+        *self.full.get_or_init(|| Full::of(self))
     }
 
     /// The losses of each sending stream of the direction that had any.
@@ -124,6 +142,13 @@ impl<'a> Case<'a> {
     /// Datagrams of the direction that are known not to have arrived.
     pub(crate) fn datagrams_lost(&self) -> Option<u64> {
         self.direction.ledger.total.datagrams.as_ref()?.lost
+    }
+
+    /// Whether fewer were sent than tell a rate.
+    pub(crate) fn few_datagrams(&self) -> bool {
+        let counts = self.direction.ledger.total.datagrams.as_ref();
+        let sent = counts.and_then(|counts| counts.sent);
+        sent.is_some_and(|sent| sent < LEAST_DATAGRAMS)
     }
 
     pub(crate) fn record(&self) -> &'a RunRecord {
@@ -640,57 +665,4 @@ pub(crate) fn capital(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(chars).collect()
     })
-}
-
-/// A finding being written.
-pub(crate) struct Draft(Finding);
-
-impl Draft {
-    pub(crate) fn share(mut self, share: f64) -> Self {
-        self.0.share_of_time = Some(share.clamp(0.0, 1.0));
-        self
-    }
-
-    pub(crate) fn figures(mut self, figures: impl IntoIterator<Item = Option<Figure>>) -> Self {
-        self.0.figures.extend(figures.into_iter().flatten());
-        self
-    }
-
-    pub(crate) fn remedy(mut self, host: Role, fix: Fix) -> Self {
-        self.0.remedy = Some(Remedy { host, fix });
-        self
-    }
-
-    /// The rate to expect after the remedy, ± a share of it, and what would limit then.
-    pub(crate) fn expected(mut self, rate_bps: f64, uncertainty: f64, then: &str) -> Self {
-        self.0.expected = (rate_bps.is_finite() && rate_bps > 0.0).then(|| Expected {
-            rate_bps,
-            low_bps: rate_bps * (1.0 - uncertainty),
-            high_bps: rate_bps * (1.0 + uncertainty),
-            then: then.to_owned(),
-        });
-        self
-    }
-
-    /// Where the same would have been enough.
-    pub(crate) fn would_pass(mut self, passes: Option<WouldPass>) -> Self {
-        if let Some(passes) = passes {
-            self.0.would_pass = Some(passes.sentence);
-            self.0.figures.extend(passes.figures);
-        }
-        self
-    }
-
-    pub(crate) fn next(mut self, command: String) -> Self {
-        self.0.next = Some(command);
-        self
-    }
-
-    #[expect(
-        clippy::unnecessary_wraps,
-        reason = "the last word of every rule, each of which may find nothing"
-    )]
-    pub(crate) fn done(self) -> Option<Finding> {
-        Some(self.0)
-    }
 }

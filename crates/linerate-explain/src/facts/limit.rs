@@ -20,21 +20,15 @@
 //!   unless a queue stands between two hosts.
 
 use linerate_model::column::Column;
-use linerate_model::plan::Plan;
+use linerate_model::finding::Severity;
 
 use crate::facts::case::Case;
-use crate::rules;
+use crate::facts::queue;
 
 /// A rate counts as reached from this share of what was asked on.
 pub(crate) const REACHED: f64 = 0.97;
 /// A thread computes all the time from this share of a core on.
 pub(crate) const CPU_FULL: f64 = 0.95;
-/// A queue stands where the mean round trip is this many times the least …
-const QUEUE_RATIO: f64 = 1.25;
-/// … and longer by this much between two hosts, µs …
-const QUEUE_BETWEEN_HOSTS_US: f64 = 100.0;
-/// … or by this much on one host, where scheduling alone makes the round trip waver, µs.
-const QUEUE_ON_ONE_HOST_US: f64 = 1000.0;
 /// Behind a queue that makes the round trip this many times the least, a window bounds only the queue.
 const BLOATED_RATIO: f64 = 1.5;
 /// A window of fewer segments can meet a delayed ACK, which looks like a queue.
@@ -80,8 +74,9 @@ impl Limit {
             return (case.asked().is_none()).then(|| cpu(case, true).unwrap_or(Self::Network));
         }
         let waits = waits_at(case);
-        let queue_between_hosts =
-            waits == Some(Self::Network) && standing_queue_us(case).is_some() && !case.one_host();
+        let queue_between_hosts = waits == Some(Self::Network)
+            && queue::standing_queue_us(case).is_some()
+            && !case.one_host();
         if queue_between_hosts {
             waits
         } else {
@@ -210,7 +205,7 @@ fn waits_by_budget(case: &Case<'_>) -> Option<Limit> {
         // A paced sender idles by design, and what it missed may be a stall's; on one machine both ends
         // idle while the other computes.
         Limit::Application
-            if case.asked().is_some() && (!wrote_less(case) || rules::stalled(case)) =>
+            if case.asked().is_some() && (!wrote_less(case) || case.stall().is_some()) =>
         {
             return None;
         }
@@ -233,7 +228,7 @@ fn confirmed(case: &Case<'_>, cause: Limit) -> bool {
             small(path.receive_window_bytes) || fills(path.receive_window_bytes, WELL_BELOW)
         }
         Limit::SendBuffer => small(buffer) || fills(buffer, BUFFER_FULL),
-        Limit::Application => !case.one_host() && standing_queue_us(case).is_none(),
+        Limit::Application => !case.one_host() && queue::standing_queue_us(case).is_none(),
         _ => false,
     }
 }
@@ -291,7 +286,7 @@ fn bloated(case: &Case<'_>, bound: Option<f64>) -> bool {
     let segments = bound
         .zip(case.path().mss_bytes)
         .map(|(bytes, mss)| bytes / mss.max(1) as f64);
-    standing_queue_us(case).is_some_and(|queue| queue >= QUEUE_ON_ONE_HOST_US)
+    queue::standing_queue_us(case).is_some_and(|queue| queue >= queue::ON_ONE_HOST_US)
         && mean >= BLOATED_RATIO * least
         && segments.is_none_or(|segments| segments >= FEW_SEGMENTS)
 }
@@ -320,22 +315,6 @@ fn stands_at_send_buffer(case: &Case<'_>) -> bool {
         && !bloated(case, Some(buffer as f64))
 }
 
-/// How much longer than the least the round trips were over the plateau, where that is a queue, µs.
-pub(crate) fn standing_queue_us(case: &Case<'_>) -> Option<f64> {
-    let (mean, least) = case.round_trips()?;
-    let floor = queue_floor_us(case);
-    (mean >= QUEUE_RATIO * least && mean - least >= floor).then_some(mean - least)
-}
-
-/// How much longer than the least a round trip must be for a queue, µs.
-pub(crate) fn queue_floor_us(case: &Case<'_>) -> f64 {
-    if case.one_host() {
-        QUEUE_ON_ONE_HOST_US
-    } else {
-        QUEUE_BETWEEN_HOSTS_US
-    }
-}
-
 /// The most that the receive windows carry: window / round-trip time of each stream, bit/s.
 pub(crate) fn ceiling_bps(case: &Case<'_>) -> Option<f64> {
     let path = case.path();
@@ -345,47 +324,39 @@ pub(crate) fn ceiling_bps(case: &Case<'_>) -> Option<f64> {
     Some(window * 8e6 / rtt * f64::from(case.plan().streams))
 }
 
-/// A buffer is advised within these bounds, bytes.
-const LEAST_BUFFER: u64 = 128 << 10;
-const MOST_BUFFER: u64 = 1 << 30;
-
-/// A buffer that does not limit: twice the bandwidth-delay product of each stream (of the link where it
-/// is known, else of the rate) and at least twice what there is, as a power of two of at least 128 KiB. Where the
-/// link is not known it is one step on the way: what it gives can still be told from this run.
-pub(crate) fn enough_bytes(case: &Case<'_>, now: Option<f64>) -> Option<u64> {
-    let rtt = case.path().rtt_us?;
-    let bandwidth =
-        case.rate()?.max(case.link_bps().unwrap_or(0.0)) / f64::from(case.plan().streams.max(1));
-    let need = (2.0 * bandwidth * rtt / 8e6).max(2.0 * now.unwrap_or(0.0));
-    let bytes = crate::words::whole(need.ceil()).clamp(LEAST_BUFFER, MOST_BUFFER);
-    Some(bytes.next_power_of_two())
-}
-
 /// Payload that the slower interface carries, bit/s, where its speed is known.
 pub(crate) fn link_payload_bps(case: &Case<'_>) -> Option<f64> {
     Some(case.link_bps()? * payload_share(case))
 }
 
-/// What payload share of a link's speed is left at the usual MTU (1448 of 1538 bytes).
-const LINK_PAYLOAD: f64 = 0.94;
+/// A cause that is not the first one is worth a note from this share of the time on.
+const WORTH_A_NOTE: f64 = 0.20;
 
-/// The rate to expect where the bound that holds it becomes `factor` times as large, bit/s, and what limits
-/// then: the window carries in proportion until the link, or what loss allows, is reached.
-pub(crate) fn widened(
-    case: &Case<'_>,
-    factor: f64,
-    bound: &'static str,
-) -> Option<(f64, &'static str)> {
-    let rate = case.rate()?;
-    let link = case.link_bps().map(|bps| (LINK_PAYLOAD * bps, "the link"));
-    let loss = rules::loss_bound_bps(case).map(|bps| (bps.max(rate), "loss"));
-    [Some((rate * factor, bound)), link, loss]
-        .into_iter()
-        .flatten()
-        .reduce(|a, b| if b.0 < a.0 { b } else { a })
+/// How much a cause matters: a limit where it is the first one, a note where it took a fifth of the
+/// time beside another cause; nothing behind a full path, where it only bounds the queue.
+pub(crate) fn weight(case: &Case<'_>, cause: Limit, share: f64) -> Option<Severity> {
+    match case.limit {
+        Some(limit) if limit == cause => Some(Severity::Limit),
+        Some(Limit::ReceiveWindow | Limit::SendBuffer | Limit::Application)
+            if share >= WORTH_A_NOTE && !case.next_door() && !idles(case, cause) =>
+        {
+            Some(Severity::Note)
+        }
+        Some(Limit::Network)
+            if share >= WORTH_A_NOTE
+                && !case.next_door()
+                && !idles(case, cause)
+                && !case.direction.link_full
+                && queue::standing_queue_us(case).is_none() =>
+        {
+            Some(Severity::Note)
+        }
+        _ => None,
+    }
 }
 
-/// The same test without buffers asked for.
-pub(crate) fn autotuned(plan: &mut Plan) {
-    plan.window_bytes = None;
+/// Whether idling is no cause: a sender with a rate asked for idles by design, and so does each end of one
+/// machine while the other computes.
+fn idles(case: &Case<'_>, cause: Limit) -> bool {
+    cause == Limit::Application && (case.asked().is_some() || case.one_host())
 }

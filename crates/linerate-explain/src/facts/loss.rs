@@ -15,7 +15,7 @@ use linerate_analysis::losses::{Episode, Losses};
 use linerate_analysis::statistics;
 
 use crate::facts::case::Case;
-use crate::facts::limit;
+use crate::facts::queue;
 
 /// A queue had grown where the round trip before a loss is this many times the least …
 const QUEUE_RATIO: f64 = 1.15;
@@ -106,7 +106,7 @@ pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
     let ratios: Vec<f64> = streams.iter().map(Losses::rtt_ratio).collect();
     let rtt_ratio = statistics::median(&ratios)?;
     let least = streams.first()?.min_rtt_us;
-    let floor = limit::queue_floor_us(case).max(QUEUE_US);
+    let floor = queue::queue_floor_us(case).max(QUEUE_US);
     let queue_us = (rtt_ratio - 1.0) * least;
     if rtt_ratio >= QUEUE_RATIO && queue_us >= floor && !always_so_long(case, queue_us) {
         return Some(Cause::Queue { rtt_ratio });
@@ -137,7 +137,7 @@ fn always_so_long(case: &Case<'_>, queue_us: f64) -> bool {
         all.is_some_and(|all| carried(all, CARRIED_FAR_MORE))
     };
     usual
-        && limit::standing_queue_us(case).is_none()
+        && queue::standing_queue_us(case).is_none()
         && (carried_more() || case.full_in_stretches().is_some())
 }
 

@@ -10,7 +10,7 @@ use linerate_model::column::Column;
 use linerate_model::record::StreamRecord;
 
 use crate::facts::case::Case;
-use crate::facts::limit;
+use crate::facts::queue;
 
 /// A slice is at least so many round trips long (the kernel smooths the round trip over eight acknowledgements) …
 const ROUND_TRIPS: f64 = 4.0;
@@ -184,7 +184,7 @@ pub(crate) struct Capacity {
 /// What the path carried while a queue stood in it.
 pub(crate) fn capacity(case: &Case<'_>, slices: &[Slice]) -> Option<Capacity> {
     let (_, least) = case.round_trips()?;
-    let floor = limit::queue_floor_us(case).max(500.0);
+    let floor = queue::queue_floor_us(case).max(500.0);
     let queued =
         |slice: &&Slice| slice.rtt_us >= QUEUE_RATIO * least && slice.rtt_us - least >= floor;
     let rates: Vec<f64> = slices

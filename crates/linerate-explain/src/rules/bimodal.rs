@@ -9,7 +9,7 @@ use linerate_model::finding::{Finding, Severity};
 
 use crate::facts::case::Case;
 use crate::facts::limit::Limit;
-use crate::rules;
+use crate::facts::repeats;
 use crate::words;
 
 const BATCH_NS: u64 = 100_000_000;
@@ -55,7 +55,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 }
 
 pub(crate) fn seen(case: &Case<'_>) -> Option<Levels> {
-    if case.limit == Some(Limit::Asked) || rules::repeats_held_it(case) || rules::stalled(case) {
+    if case.limit == Some(Limit::Asked) || repeats::explain(case) || case.stall().is_some() {
         return None;
     }
     let bursts = ROUND_TRIPS * 1e3 * case.path().min_rtt_us.unwrap_or(0.0);

@@ -10,8 +10,7 @@ use linerate_model::units::BitRate;
 
 use crate::command;
 use crate::facts::case::Case;
-use crate::facts::limit;
-use crate::rules;
+use crate::facts::queue;
 use crate::words;
 
 /// Speech suffers from this on (ITU-T G.114: 150 ms from mouth to ear), µs.
@@ -22,10 +21,10 @@ const MANY_TIMES: f64 = 3.0;
 const PACED: f64 = 0.95;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    if case.udp() || !rules::path_is_full(case) {
+    if case.udp() || case.full().is_none() {
         return None;
     }
-    let queue = limit::standing_queue_us(case).filter(|queue| *queue >= LONG_US)?;
+    let queue = queue::standing_queue_us(case).filter(|queue| *queue >= LONG_US)?;
     let (mean, least) = case.round_trips()?;
     if mean < MANY_TIMES * least {
         return None;

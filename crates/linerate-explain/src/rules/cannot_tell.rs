@@ -7,19 +7,12 @@ use linerate_model::record::{EndRecord, Outcome};
 use linerate_model::units::Nanos;
 
 use crate::facts::case::Case;
-use crate::facts::limit::{self, Limit};
-use crate::rules;
+use crate::facts::limit::Limit;
+use crate::facts::{queue, repeats};
+use crate::phrases;
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    if rules::mtu_black_hole::speaks(case)
-        || rules::early_slow_start_exit::judge(case).is_some()
-        || rules::slow_start::explains(case)
-        || rules::ecn::judge(case).is_some()
-        || rules::reordering::seen_often(case).is_some()
-    {
-        return None;
-    }
     if case.direction.bytes == 0 {
         let why = match &case.record().outcome {
             Outcome::Failed { error } => format!(": {error}"),
@@ -112,7 +105,7 @@ fn delivered(case: &Case<'_>) -> u64 {
 /// A rate that was asked for, was written, and did not all arrive in time.
 fn paced(case: &Case<'_>) -> Option<Finding> {
     let (asked, rate) = case.asked().zip(case.rate())?;
-    if rules::stalled(case) {
+    if case.stall().is_some() {
         return None;
     }
     let sent = case.sent_bps().map_or_else(String::new, |sent| {
@@ -135,7 +128,8 @@ fn paced(case: &Case<'_>) -> Option<Finding> {
 /// So few datagrams that neither a reached rate nor a missed one shows.
 fn too_few(case: &Case<'_>) -> Option<Finding> {
     let sent = case.direction.ledger.total.datagrams.as_ref()?.sent?;
-    if rules::sender_is_short(case) {
+    if !case.few_datagrams() {
+        // `udp-sender-short` tells.
         return None;
     }
     let sentence = format!(
@@ -147,7 +141,7 @@ fn too_few(case: &Case<'_>) -> Option<Finding> {
 
 /// Network-limited, and neither a queue nor loss nor a CPU shows.
 fn unexplained(case: &Case<'_>) -> Option<Finding> {
-    if rules::repeats_held_it(case) || rules::path_is_full(case) {
+    if repeats::explain(case) || case.full().is_some() {
         return None;
     }
     if case.plan().protocol == Protocol::Udp {
@@ -155,7 +149,7 @@ fn unexplained(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let share = case.network_share()?;
-    let rtt = rules::round_trips(case, "least")
+    let rtt = phrases::round_trips(case, "least")
         .unwrap_or_else(|| "its round-trip times are not known".to_owned());
     let sentence = format!(
         "The congestion window limited the rate {} of the time at {}, but neither a queue ({rtt}) nor loss explains it",
@@ -169,7 +163,7 @@ fn unexplained(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure("network share of the plateau", Some(share)),
             case.sender_figure("rtt mean, µs", case.path().rtt_us),
             case.sender_figure("rtt least, µs", case.path().min_rtt_us),
-            case.sender_figure("queue, µs", limit::standing_queue_us(case)),
+            case.sender_figure("queue, µs", queue::standing_queue_us(case)),
         ])
         .next(case.again(|plan| plan.streams = streams))
         .done()

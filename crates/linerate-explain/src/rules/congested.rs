@@ -13,10 +13,11 @@
 use linerate_analysis::statistics;
 use linerate_model::finding::{Finding, Severity};
 
-use crate::facts::case::{Case, Draft};
-use crate::facts::limit::{self, Limit};
+use crate::draft::Draft;
+use crate::facts::case::Case;
+use crate::facts::limit::Limit;
 use crate::facts::slices::{self, Law, Slice};
-use crate::rules;
+use crate::facts::{queue, repeats};
 use crate::words;
 
 /// The network held the sender for at least this share of the time.
@@ -145,12 +146,7 @@ impl Level {
 pub(crate) fn seen(case: &Case<'_>) -> Option<Seen> {
     // The acknowledgements of both directions at once wait in queues of our own.
     let both = case.evidence.directions.len() > 1;
-    if case.limit != Some(Limit::Network)
-        || both
-        || case.next_door()
-        || rules::path_change::seen(case).is_some()
-        || rules::shaper::judge(case).is_some()
-    {
+    if case.limit != Some(Limit::Network) || both || case.next_door() {
         return None;
     }
     // A window or a program that holds the sender now and then makes its rate follow what is in flight as well.
@@ -162,12 +158,12 @@ pub(crate) fn seen(case: &Case<'_>) -> Option<Seen> {
 
 fn now_and_then(case: &Case<'_>) -> Option<AtTimes> {
     // Nothing got through in a stall, whoever stood in the queue.
-    if rules::repeats_held_it(case) || rules::stalled(case) {
+    if repeats::explain(case) || case.stall().is_some() {
         return None;
     }
     let (_, least) = case.round_trips()?;
     let slices = slices::of(case)?;
-    let floor = QUEUE_US.max(limit::queue_floor_us(case));
+    let floor = QUEUE_US.max(queue::queue_floor_us(case));
     let queued: Vec<&Slice> = slices
         .iter()
         .filter(|slice| slice.rtt_us >= QUEUE_RATIO * least && slice.rtt_us - least >= floor)

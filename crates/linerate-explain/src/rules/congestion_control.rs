@@ -15,11 +15,9 @@ use linerate_model::remedy::Fix;
 use linerate_model::units::Nanos;
 
 use crate::facts::case::{Case, capital};
-use crate::facts::limit::{self, Limit};
+use crate::facts::limit::Limit;
 use crate::facts::loss::{self, Cause};
-use crate::facts::response;
-use crate::facts::slices;
-use crate::rules;
+use crate::facts::{queue, repeats, response, slices};
 use crate::words;
 
 /// CUBIC must promise this many times Reno's rate.
@@ -122,7 +120,7 @@ fn seen(case: &Case<'_>) -> Option<Seen> {
     if !["reno", "cubic"].contains(&algorithm) || names.any(|other| other != Some(algorithm)) {
         return None;
     }
-    let queue = limit::standing_queue_us(case).is_some();
+    let queue = queue::standing_queue_us(case).is_some();
     let rare = (algorithm == "reno" && !queue)
         .then(|| rare_losses(case))
         .flatten();
@@ -172,7 +170,7 @@ fn rare_losses(case: &Case<'_>) -> Option<Seen> {
         algorithm: "reno".to_owned(),
         possible_bps,
         losses,
-        foretold: chance && rules::foretells(case, rules::CUBIC_EXPONENT, possible_bps / rate),
+        foretold: chance && repeats::foretells(case, repeats::CUBIC_EXPONENT, possible_bps / rate),
         recovery_s: recovery_s("reno", window, rtt_s),
         then: "the same losses, or the path",
     })
@@ -220,11 +218,6 @@ fn one_loss(case: &Case<'_>, algorithm: &str) -> Option<Seen> {
         foretold: true,
         then: "the path itself",
     })
-}
-
-/// Whether what is seen is one loss's doing, on a path that carries more.
-pub(crate) fn explains(case: &Case<'_>) -> bool {
-    seen(case).is_some()
 }
 
 #[cfg(test)]

@@ -4,30 +4,15 @@
 //! reported at least 1 segment in 10,000 as marked (`delivered_ce`, since Linux 4.18): a router marks before its
 //! queue grows, and CUBIC gives way as for a loss (RFC 3168).
 
-use linerate_model::column::Column;
 use linerate_model::finding::{Finding, Severity};
 
 use crate::facts::case::Case;
-use crate::facts::limit::Limit;
-use crate::rules;
+use crate::facts::marks::{self, Marks};
 use crate::words;
 
-/// From this share of the segments on marks hold a window as losses do (as for repeats).
-const MATTERS: f64 = 1e-4;
-
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    if case.limit != Some(Limit::Network)
-        || case.udp()
-        || rules::repeats_held_it(case)
-        || rules::path_is_full(case)
-    {
-        return None;
-    }
-    let (marked, sent) = (marked(case)?, case.path().data_segments?);
+    let Marks { marked, sent } = marks::of(case)?;
     let part = marked as f64 / sent.max(1) as f64;
-    if part < MATTERS {
-        return None;
-    }
     let share = case.network_share()?;
     let sentence = format!(
         "Congestion marks (ECN) limited the rate {} of the time: {} of {} segments were reported as marked ({}), before a queue \
@@ -49,12 +34,4 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         ])
         .next(case.again(|plan| plan.streams = streams))
         .done()
-}
-
-/// Segments that the receiver reported as marked, all streams of the direction.
-fn marked(case: &Case<'_>) -> Option<u64> {
-    case.sender()?
-        .streams_of(case.direction.flow)
-        .map(|stream| stream.samples.last(Column::delivered_ce_packets))
-        .sum()
 }

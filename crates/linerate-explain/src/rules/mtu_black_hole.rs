@@ -11,7 +11,6 @@ use linerate_model::record::{Flow, StreamRecord};
 use linerate_model::remedy::Fix;
 
 use crate::facts::case::{Case, capital};
-use crate::rules;
 use crate::words;
 
 /// Segments of this size pass everywhere: IPv4 promises 576 bytes.
@@ -97,9 +96,4 @@ fn judge_stream(stream: &StreamRecord, flow: Flow) -> Option<bool> {
     let until = large.min(told.len() - 1);
     let silent = told[until] >= told[0];
     Some(first > SMALL_SEGMENT && acked <= around && silent && timeouts(stream)? >= TIMEOUTS)
-}
-
-/// Whether this rule speaks: what it explains needs no other word.
-pub(crate) fn speaks(case: &Case<'_>) -> bool {
-    rules::mtu_black_hole::judge(case).is_some()
 }

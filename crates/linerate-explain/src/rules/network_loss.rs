@@ -9,19 +9,20 @@ use linerate_model::finding::{Finding, Severity};
 
 use crate::facts::case::Case;
 use crate::facts::loss::{self, Cause};
-use crate::rules;
+use crate::facts::repeats;
+use crate::phrases;
 use crate::words;
 use crate::would_pass::{self, WouldPass};
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    if !rules::loss_explains(case) || decided(case) {
+    if !repeats::loss_explains(case) || decided(case) {
         return None;
     }
     let share = case.network_share()?;
     let path = case.path();
     let (again, all) = path.retransmits.zip(path.data_segments)?;
-    let rtt = rules::round_trips(case, "at least").unwrap_or_else(|| "RTT not known".to_owned());
-    let needless = rules::received_twice(case);
+    let rtt = phrases::round_trips(case, "at least").unwrap_or_else(|| "RTT not known".to_owned());
+    let needless = phrases::received_twice(case);
     let may_be = match loss::several_at_a_time(case) {
         Some((several, losses)) => format!(
             ", several at a time in {several} of {losses} losses after the first: a shallow queue or a policer, or random loss in bursts"

@@ -11,7 +11,6 @@ use linerate_model::finding::{Finding, Severity};
 
 use crate::facts::case::Case;
 use crate::facts::slices::{self, Law, Slice};
-use crate::rules;
 use crate::words;
 
 const STEP: f64 = 1.25;
@@ -143,9 +142,4 @@ fn down(case: &Case<'_>) -> Option<Step> {
             })
         })
         .min_by_key(|step| step.at_ns)
-}
-
-/// Whether the step explains that a rate is not steady.
-pub(crate) fn explains(case: &Case<'_>) -> bool {
-    seen(case).is_some() && !rules::stalled(case)
 }

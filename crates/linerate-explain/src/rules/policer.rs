@@ -14,7 +14,7 @@ use linerate_model::units::BitRate;
 use crate::command;
 use crate::facts::case::Case;
 use crate::facts::loss::{self, Cause};
-use crate::rules;
+use crate::facts::repeats;
 use crate::words;
 
 /// Paced at this share of the policed rate, which samples tell to a tenth, the bucket does not run empty.
@@ -23,7 +23,7 @@ const PACED: f64 = 0.90;
 const WORTH: f64 = 1.02;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    if !rules::loss_explains(case) || loss::cause(case) != Some(Cause::Policer) {
+    if !repeats::loss_explains(case) || loss::cause(case) != Some(Cause::Policer) {
         return None;
     }
     let losses = case.pooled_losses()?;

@@ -12,11 +12,12 @@ use linerate_model::remedy::Fix;
 
 use crate::facts::case::Case;
 use crate::facts::loss::{self, Cause};
-use crate::rules;
+use crate::facts::{queue, repeats};
+use crate::phrases;
 use crate::words;
 use crate::would_pass;
 
-/// The uncertainty of a rate that n losses foretell: 1.96 deviations of chance ([`rules::enough_losses`], as far as most
+/// The uncertainty of a rate that n losses foretell: 1.96 deviations of chance ([`repeats::enough_losses`], as far as most
 /// paths go) over √n, and the rest.
 const SCATTER: f64 = 1.1;
 const SURE: f64 = 0.05;
@@ -32,7 +33,7 @@ fn enough_seconds(case: &Case<'_>, losses: usize, enough: f64) -> Option<u64> {
 }
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    if !rules::loss_explains(case) || loss::cause(case) != Some(Cause::Chance) {
+    if !repeats::loss_explains(case) || loss::cause(case) != Some(Cause::Chance) {
         return None;
     }
     let share = case.network_share()?;
@@ -40,15 +41,15 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let losses: usize = streams.iter().map(|one| one.episodes.len()).sum();
     let path = case.path();
     let (again, all) = path.retransmits.zip(path.data_segments)?;
-    let rtt = rules::round_trips(case, "least").unwrap_or_else(|| "RTT not known".to_owned());
-    let needless = rules::received_twice(case);
+    let rtt = phrases::round_trips(case, "least").unwrap_or_else(|| "RTT not known".to_owned());
+    let needless = phrases::received_twice(case);
     // Slow start that overran a queue is no chance, and says nothing of the rest.
     let queued: Vec<&Episode> = streams
         .iter()
         .flat_map(|one| {
             one.episodes
                 .iter()
-                .filter(|episode| rules::behind_a_queue(one, episode))
+                .filter(|episode| queue::behind_a_queue(one, episode))
         })
         .collect();
     let overrun: u64 = queued.iter().map(|episode| episode.segments).sum();
@@ -61,8 +62,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     };
     let more = case.plan().streams.saturating_mul(4).min(128);
     let factor = f64::from(more) / f64::from(case.plan().streams.max(1));
-    let measured = rules::losses_measured(case);
-    let enough = rules::enough_losses(rules::loss_exponent(case), factor);
+    let measured = repeats::losses_measured(case);
+    let enough = repeats::enough_losses(repeats::loss_exponent(case), factor);
     let foretold = (measured as f64 >= enough).then_some(factor * case.rate()?);
     let few = match (foretold, enough_seconds(case, measured, enough)) {
         (None, Some(seconds)) => {
@@ -103,7 +104,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             ),
             case.sender_figure(
                 "rate at a tenth of the loss, bit/s",
-                rules::response_ratio(case, 0.1)
+                repeats::response_ratio(case, 0.1)
                     .zip(case.rate())
                     .map(|(ratio, rate)| ratio * rate),
             ),

@@ -10,9 +10,10 @@ use linerate_model::finding::Finding;
 use linerate_model::remedy::Fix;
 use linerate_model::units::Bytes;
 
-use crate::facts::case::{Case, Draft, capital};
+use crate::advice;
+use crate::draft::Draft;
+use crate::facts::case::{Case, capital};
 use crate::facts::limit::{self, Limit};
-use crate::rules;
 use crate::words;
 use crate::would_pass;
 
@@ -24,7 +25,7 @@ const NEXT: &str = "the receive window again, unless the path carries less";
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let clock = case.budget()?.receive_window;
-    let severity = rules::weight(case, Limit::ReceiveWindow, clock)?;
+    let severity = limit::weight(case, Limit::ReceiveWindow, clock)?;
     let share = case.receive_window_share()?;
     let path = case.path();
     let draft = case
@@ -83,7 +84,7 @@ fn sentence(case: &Case<'_>, share: f64) -> String {
             text,
             "; whether {} read too slowly cannot be told: {}",
             case.receiving_host(),
-            rules::half_is_missing(case)
+            half_is_missing(case)
         );
     }
     text
@@ -99,13 +100,13 @@ fn autotuning_bound(case: &Case<'_>) -> Option<u64> {
 
 fn advise(case: &Case<'_>, draft: Draft) -> Draft {
     let flow = case.direction.flow;
-    let Some(enough) = limit::enough_bytes(case, case.path().receive_window_bytes) else {
+    let Some(enough) = advice::enough_bytes(case, case.path().receive_window_bytes) else {
         return draft;
     };
     if case.plan().window_bytes.is_some() {
-        let draft = rules::ask_for_more(case, draft, flow.receiver(), 0, NEXT);
+        let draft = advice::ask_for_more(case, draft, flow.receiver(), 0, NEXT);
         return if autotuning_reaches(case) {
-            draft.next(case.again(limit::autotuned))
+            draft.next(case.again(advice::autotuned))
         } else {
             ask_for(case, draft, enough)
         };
@@ -113,11 +114,11 @@ fn advise(case: &Case<'_>, draft: Draft) -> Draft {
     match autotuning_bound(case) {
         Some(_) => {
             let now = case.receiver().and_then(|end| end.host.tcp_rmem);
-            let sizes = rules::three_values(now, enough);
+            let sizes = advice::three_values(now, enough);
             let draft = draft.remedy(flow.receiver(), Fix::ReceiveBuffer(sizes));
             ask_for(
                 case,
-                rules::expect_wider(case, draft, now, enough, 0, NEXT),
+                advice::expect_wider(case, draft, now, enough, 0, NEXT),
                 enough,
             )
         }
@@ -147,4 +148,15 @@ fn ask_for(case: &Case<'_>, draft: Draft, bytes: u64) -> Draft {
         return draft.next(case.again(|plan| plan.streams = streams));
     }
     draft.next(case.again(|plan| plan.window_bytes = Some(Bytes(bytes))))
+}
+
+/// Why an end's half of the record is not there.
+fn half_is_missing(case: &Case<'_>) -> &'static str {
+    if case.record().is_observation() {
+        "its kernel was not watched; `linerate observe` there tells"
+    } else if case.record().control.peer_software.is_some() {
+        "its half of the record did not arrive"
+    } else {
+        "a stock iperf3 does not say"
+    }
 }

@@ -5,8 +5,10 @@
 
 use linerate_model::finding::{Finding, Severity};
 
+use crate::advice;
 use crate::facts::case::{Case, capital};
 use crate::facts::limit::Limit;
+use crate::phrases;
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
@@ -14,7 +16,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let role = case.direction.flow.receiver();
-    let computes = super::computes(case, role)?;
+    let computes = phrases::computes(case, role)?;
     let (rate, host) = (words::rate(case.rate()?), case.receiving_host());
     let computes = format!("{computes}, at {rate}");
     let (severity, sentence) = if case.without_network() {
@@ -38,7 +40,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         case.receiver_figure("CPU share of the receiving threads", case.cpu_share(role)),
         case.receiver_figure(
             "share of the time that the receiving threads waited for a CPU",
-            super::waits(case, role),
+            phrases::run_delay(case, role),
         ),
         case.sender_figure(
             "CPU share of the sending threads",
@@ -46,5 +48,5 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         ),
         case.rate_figure(),
     ]);
-    super::another_thread(case, draft, case.receiver()).done()
+    advice::another_thread(case, draft, case.receiver()).done()
 }

@@ -15,12 +15,11 @@ use linerate_model::units::BitRate;
 
 use crate::command;
 use crate::facts::case::Case;
-use crate::facts::limit::Limit;
-use crate::rules;
+use crate::facts::{overtaking, repeats};
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    if !rules::reordering_explains(case) {
+    if !repeats::reordering_explains(case) {
         return overtaken(case);
     }
     let share = case.network_share()?;
@@ -63,41 +62,15 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .done()
 }
 
-/// From this share of the segments on, each of which overtook another, acknowledgements out of order keep the
-/// congestion window from growing (propose; 10 % were seen to hold it to a third of the path's rate).
-const OFTEN: f64 = 0.01;
-
-/// How often the sender's kernel saw reordering (`reord_seen`, since Linux 4.19) in how many segments, where that alone
-/// explains a rate that neither a queue nor repeats explain: it waits longer before it takes a late segment for lost, and
-/// its window does not grow meanwhile.
-pub(crate) fn seen_often(case: &Case<'_>) -> Option<(u64, u64)> {
-    if case.limit != Some(Limit::Network)
-        || case.udp()
-        || case.next_door()
-        || rules::repeats_held_it(case)
-        || rules::path_is_full(case)
-    {
-        return None;
-    }
-    seen_from(case, OFTEN)
-}
-
-/// How often it was seen and how many segments were sent, where it was seen so often at least for each of them.
-fn seen_from(case: &Case<'_>, least: f64) -> Option<(u64, u64)> {
-    let seen = case.path().overtaken?;
-    let sent = case.path().data_segments.filter(|sent| *sent > 0)?;
-    (seen as f64 >= least * sent as f64).then_some((seen, sent))
-}
-
 /// From this share on it is worth knowing on a path that is full all the same: another host may take it for loss.
 const WORTH_KNOWING: f64 = 0.05;
 
 /// Reordering that the sender coped with.
 fn harmless(case: &Case<'_>) -> Option<Finding> {
-    if case.udp() || case.next_door() || !rules::path_is_full(case) {
+    if case.udp() || case.next_door() || case.full().is_none() {
         return None;
     }
-    let (seen, sent) = seen_from(case, WORTH_KNOWING)?;
+    let (seen, sent) = overtaking::seen_from(case, WORTH_KNOWING)?;
     let sentence = format!(
         "Segments overtook one another {} times in {} segments; this sender coped with it, others may take it for loss: \
          packets of one stream take several ways (a balancer by packet, bonded links, several queues)",
@@ -114,7 +87,7 @@ fn harmless(case: &Case<'_>) -> Option<Finding> {
 }
 
 fn overtaken(case: &Case<'_>) -> Option<Finding> {
-    let Some((seen, sent)) = seen_often(case) else {
+    let Some((seen, sent)) = overtaking::seen_often(case) else {
         return harmless(case);
     };
     let share = case.network_share()?;

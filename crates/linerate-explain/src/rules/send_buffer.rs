@@ -13,11 +13,13 @@ use linerate_model::finding::{Finding, Severity};
 use linerate_model::remedy::Fix;
 use linerate_model::units::Bytes;
 
-use crate::facts::case::{Case, Draft, capital};
+use crate::advice;
+use crate::draft::Draft;
+use crate::facts::case::{Case, capital};
 use crate::facts::limit::{self, Limit};
 use crate::facts::loss::{self, Cause};
 use crate::facts::stretches::Stretches;
-use crate::rules;
+use crate::facts::{queue, repeats};
 use crate::words;
 use crate::would_pass;
 
@@ -33,7 +35,7 @@ const NEXT: &str = "the send buffer again, unless the path or the receive window
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let budget = case.budget()?;
-    let severity = rules::weight(case, Limit::SendBuffer, budget.send_buffer)?;
+    let severity = limit::weight(case, Limit::SendBuffer, budget.send_buffer)?;
     if let Some(bursts) = case.bursts().filter(|_| severity == Severity::Limit) {
         return in_bursts(case, bursts);
     }
@@ -139,11 +141,11 @@ fn advise_after_bursts(case: &Case<'_>, draft: Draft, bursts: &Stretches) -> Dra
     }
     let sender = case.direction.flow.sender();
     let each = bursts.peak_bytes / f64::from(case.plan().streams.max(1));
-    let Some(enough) = limit::enough_bytes(case, Some(each)) else {
+    let Some(enough) = advice::enough_bytes(case, Some(each)) else {
         return draft;
     };
     let chance = loss::cause(case) == Some(Cause::Chance);
-    let loss = rules::loss_bound_bps(case).filter(|bps| chance && *bps < bursts.carried_bps);
+    let loss = repeats::loss_bound_bps(case).filter(|bps| chance && *bps < bursts.carried_bps);
     let draft = match loss {
         Some(bps) => draft.expected(bps, SURE, "loss"),
         None => draft.expected(bursts.carried_bps, SURE, "the path"),
@@ -153,11 +155,11 @@ fn advise_after_bursts(case: &Case<'_>, draft: Draft, bursts: &Stretches) -> Dra
     if asked.is_some_and(|asked| now.is_none_or(|[_, _, most]| most / 2 > asked)) {
         return draft
             .remedy(sender, Fix::Window(None))
-            .next(case.again(limit::autotuned));
+            .next(case.again(advice::autotuned));
     }
     draft
-        .remedy(sender, Fix::SendBuffer(rules::three_values(now, enough)))
-        .next(case.again(limit::autotuned))
+        .remedy(sender, Fix::SendBuffer(advice::three_values(now, enough)))
+        .next(case.again(advice::autotuned))
 }
 
 /// What autotuning may give, where the buffer of a connection that was only watched stayed well below it although it
@@ -173,7 +175,7 @@ fn advise(case: &Case<'_>, draft: Draft) -> Draft {
     // What is in flight made a queue in stretches: the path, not the next larger buffer, is what limits then.
     if let Some(stretches) = case
         .waits_for_room()
-        .filter(|_| limit::standing_queue_us(case).is_some())
+        .filter(|_| queue::standing_queue_us(case).is_some())
     {
         return advise_after_bursts(case, draft, stretches);
     }
@@ -182,20 +184,20 @@ fn advise(case: &Case<'_>, draft: Draft) -> Draft {
         return draft.next(case.again(|_| {}));
     }
     let sender = case.direction.flow.sender();
-    let Some(enough) = limit::enough_bytes(case, case.path().in_flight_bytes) else {
+    let Some(enough) = advice::enough_bytes(case, case.path().in_flight_bytes) else {
         return draft;
     };
     let host = case.sender().map(|end| &end.host);
     let asked = case.plan().window_bytes.map(Bytes::count);
     let autotuning = host.and_then(|host| host.tcp_wmem).map(|[_, _, most]| most);
     if asked.is_some() && autotuning.is_none_or(|most| most / 2 > asked.unwrap_or(0)) {
-        return rules::ask_for_more(case, draft, sender, PAST, NEXT)
-            .next(case.again(limit::autotuned));
+        return advice::ask_for_more(case, draft, sender, PAST, NEXT)
+            .next(case.again(advice::autotuned));
     }
     let now = host.and_then(|host| host.tcp_wmem);
-    let sizes = rules::three_values(now, enough);
+    let sizes = advice::three_values(now, enough);
     let draft = draft.remedy(sender, Fix::SendBuffer(sizes));
-    let draft = rules::expect_wider(case, draft, now, enough, PAST, NEXT);
+    let draft = advice::expect_wider(case, draft, now, enough, PAST, NEXT);
     let refused = [
         host.and_then(|host| host.wmem_max),
         case.receiver().and_then(|end| end.host.rmem_max),

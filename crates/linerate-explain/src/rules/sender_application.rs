@@ -9,13 +9,12 @@ use linerate_model::finding::Finding;
 use linerate_model::plan::DEFAULT_TCP_BLOCK;
 
 use crate::facts::case::{Case, Threads, capital};
-use crate::facts::limit::Limit;
-use crate::rules;
+use crate::facts::limit::{self, Limit};
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let share = case.budget()?.application;
-    let severity = rules::weight(case, Limit::Application, share)?;
+    let severity = limit::weight(case, Limit::Application, share)?;
     let share = case.application_share()?;
     let cpu = case.cpu_share(case.direction.flow.sender());
     let waited = case

@@ -5,8 +5,10 @@
 
 use linerate_model::finding::{Finding, Severity};
 
+use crate::advice;
 use crate::facts::case::{Case, capital};
 use crate::facts::limit::Limit;
+use crate::phrases;
 use crate::words;
 
 /// Threads that compute for less than this share of the time, and wait for a CPU for most of the rest, do not load the
@@ -18,7 +20,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let role = case.direction.flow.sender();
-    let computes = super::computes(case, role)?;
+    let computes = phrases::computes(case, role)?;
     let (rate, host) = (words::rate(case.rate()?), case.sending_host());
     let computes = format!("{computes}, at {rate}");
     let (severity, sentence) = if case.without_network() {
@@ -48,7 +50,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         case.sender_figure("CPU share of the sending threads", case.cpu_share(role)),
         case.sender_figure(
             "share of the time that the sending threads waited for a CPU",
-            super::waits(case, role),
+            phrases::run_delay(case, role),
         ),
         case.receiver_figure(
             "CPU share of the receiving threads",
@@ -56,5 +58,5 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         ),
         case.rate_figure(),
     ]);
-    super::another_thread(case, draft, case.sender()).done()
+    advice::another_thread(case, draft, case.sender()).done()
 }

@@ -9,8 +9,8 @@ use linerate_analysis::statistics;
 use linerate_model::finding::{Finding, Severity};
 
 use crate::facts::case::Case;
-use crate::facts::limit::{self, Limit};
-use crate::rules;
+use crate::facts::limit::Limit;
+use crate::facts::queue;
 use crate::words;
 
 /// Means are taken over this time, ns.
@@ -32,11 +32,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if case.limit != Some(Limit::Network) || case.udp() || case.next_door() {
         return None;
     }
-    let queue = limit::standing_queue_us(case)?;
-    // A round trip that stepped with the path is no queue.
-    if rules::path_change::explains(case) {
-        return None;
-    }
+    let queue = queue::standing_queue_us(case)?;
     let step = step(case)?;
     let [first, second] = step.levels_bps;
     let burst = first * step.at_ns as f64 / 8e9;

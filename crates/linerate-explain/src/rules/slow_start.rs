@@ -9,32 +9,28 @@
 use linerate_analysis::statistics;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
-use linerate_model::record::StreamRecord;
 use linerate_model::remedy::Fix;
 use linerate_model::units::Nanos;
 
 use crate::facts::case::Case;
 use crate::facts::limit::Limit;
-use crate::rules;
+use crate::facts::slow_start;
 use crate::words;
-
-const LONG: f64 = 0.15;
-const HIDES: f64 = 0.90;
-/// Slow start that takes this share of a run …
-const MOST: f64 = 0.35;
-/// … and leaves this share of the later rate as the average is why the run gave so little.
-const HIDES_MUCH: f64 = 0.75;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let direction = case.direction;
-    if let Some(ramp) = most_of_the_run(case) {
+    if let Some(ramp) = slow_start::most_of_the_run(case) {
         return unfinished(case, ramp);
     }
     let ramp = direction.ramp_ns()?;
     let share = ramp as f64 / direction.span_ns.max(1) as f64;
     let plateau = direction.plateau?.estimate.mean;
     let whole = direction.whole_run_bps()?;
-    if case.udp() || case.limit == Some(Limit::Asked) || share <= LONG || whole >= HIDES * plateau {
+    if case.udp()
+        || case.limit == Some(Limit::Asked)
+        || share <= slow_start::LONG
+        || whole >= slow_start::HIDES * plateau
+    {
         return None;
     }
     let sentence = format!(
@@ -44,7 +40,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         words::rate(whole),
         words::rate(plateau)
     );
-    let severity = if is_the_answer(case) {
+    let severity = if slow_start::is_the_answer(case) {
         Severity::Limit
     } else {
         Severity::Note
@@ -66,73 +62,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .done()
 }
 
-/// How long slow start took, ns, where it took so much of a run that never got steady that it explains the rate.
-fn most_of_the_run(case: &Case<'_>) -> Option<u64> {
-    let direction = case.direction;
-    let unsteady = direction.plateau?.unsteady.is_some();
-    if !unsteady
-        || case.limit != Some(Limit::Network)
-        || case.udp()
-        || case.next_door()
-        || rules::repeats_held_it(case)
-        || rules::ecn::judge(case).is_some()
-        || rules::early_slow_start_exit::judge(case).is_some()
-    {
-        return None;
-    }
-    let ramp = slow_start_ns(case)?;
-    let after = rates_after(case, ramp)?;
-    let whole = direction.whole_run_bps()?;
-    let long = ramp as f64 > LONG * direction.span_ns as f64;
-    (long && HIDES * statistics::mean(after) >= whole).then_some(ramp)
-}
-
-/// How long slow start took, ns, of the stream that was longest in it.
-fn slow_start_ns(case: &Case<'_>) -> Option<u64> {
-    let sender = case.sender()?;
-    let last = |ended: fn(&StreamRecord) -> Option<u64>| {
-        let streams = sender.streams_of(case.direction.flow);
-        streams.filter_map(ended).max()
-    };
-    // Where a loss ended it, only a full path shows that it took until then to fill it.
-    let ended = last(rules::early_slow_start_exit::ended_ns).or_else(|| {
-        last(rules::early_slow_start_exit::left_slow_start_ns).filter(|_| rules::path_is_full(case))
-    })?;
-    Some(ended.saturating_sub(sender.start_ns.0))
-}
-
-/// Whether slow start took so much of the run, and of what the run could have moved, that nothing else matters.
-pub(crate) fn is_the_answer(case: &Case<'_>) -> bool {
-    let took_most = || {
-        if case.udp() || case.next_door() || case.limit != Some(Limit::Network) {
-            return None;
-        }
-        let ramp = slow_start_ns(case)?;
-        let after = statistics::mean(rates_after(case, ramp)?);
-        let whole = case.direction.whole_run_bps()?;
-        let most = ramp as f64 >= MOST * case.direction.span_ns as f64;
-        Some(most && whole <= HIDES_MUCH * after)
-    };
-    took_most() == Some(true)
-}
-
-/// Rates after the first `ramp` ns; `None` where there are none.
-fn rates_after<'a>(case: &Case<'a>, ramp: u64) -> Option<&'a [f64]> {
-    let direction = case.direction;
-    let points = usize::try_from(ramp / direction.grid_step_ns.max(1)).unwrap_or(usize::MAX);
-    let rest = direction.rates_bps.get(points..);
-    rest.filter(|rest| !rest.is_empty())
-}
-
-/// Whether this rule explains the rate of a run that was too short.
-pub(crate) fn explains(case: &Case<'_>) -> bool {
-    most_of_the_run(case).is_some()
-}
-
 fn unfinished(case: &Case<'_>, ramp: u64) -> Option<Finding> {
     let share = ramp as f64 / case.direction.span_ns.max(1) as f64;
     let whole = case.direction.whole_run_bps()?;
-    let after = rates_after(case, ramp).map(statistics::mean);
+    let after = slow_start::rates_after(case, ramp).map(statistics::mean);
     let sentence = format!(
         "Slow start took {}, {} of the run, which was over before the rate was steady: its average ({}) is no measure \
          of the path",
@@ -143,9 +76,9 @@ fn unfinished(case: &Case<'_>, ramp: u64) -> Option<Finding> {
     let by_itself = case
         .sender()?
         .streams_of(case.direction.flow)
-        .any(|stream| rules::early_slow_start_exit::ended_ns(stream).is_some());
+        .any(|stream| slow_start::ended_ns(stream).is_some());
     // What a loss ended filled the path: it carries no more, only the average hides it.
-    let severity = if by_itself || is_the_answer(case) {
+    let severity = if by_itself || slow_start::is_the_answer(case) {
         Severity::Limit
     } else {
         Severity::Note

@@ -10,7 +10,7 @@ use linerate_model::remedy::Fix;
 
 use crate::facts::case::{Case, capital};
 use crate::facts::limit::Limit;
-use crate::rules;
+use crate::facts::repeats;
 use crate::words;
 
 /// IPv6 promises 1280 bytes to everybody, which leave 1220 for a segment; tunnels in tunnels 1100 or so.
@@ -28,7 +28,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .mss_bytes
         .filter(|mss| (1..SMALL).contains(mss))?;
     let cpu = matches!(case.limit, Some(Limit::SenderCpu | Limit::ReceiverCpu));
-    let loss = rules::loss_explains(case);
+    let loss = repeats::loss_explains(case);
     if case.udp() || case.one_host() && !loss || !(loss || cpu) {
         return None;
     }
@@ -73,7 +73,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             None => draft,
         },
     };
-    if loss && rules::foretells(case, rules::loss_exponent(case), 1.0) {
+    if loss && repeats::foretells(case, repeats::loss_exponent(case), 1.0) {
         draft
             .expected(case.rate()? * USUAL / mss as f64, 0.3, "the same loss")
             .done()

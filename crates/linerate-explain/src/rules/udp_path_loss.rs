@@ -5,10 +5,11 @@
 
 use linerate_model::finding::{Finding, Quantity, Severity};
 
+use linerate_model::units::BitRate;
+
 use crate::command;
 use crate::facts::case::Case;
 use crate::words;
-use linerate_model::units::BitRate;
 
 /// From this share of the datagrams on a loss is more than noise.
 const MATTERS: f64 = 1e-3;

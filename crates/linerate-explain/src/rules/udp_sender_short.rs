@@ -6,10 +6,8 @@ use linerate_model::finding::{Finding, Quantity, Severity};
 
 use crate::facts::case::{Case, Threads, capital};
 use crate::facts::limit::{CPU_FULL, REACHED};
+use crate::phrases;
 use crate::words;
-
-/// Fewer datagrams than this are too few to tell a rate from.
-const LEAST_DATAGRAMS: u64 = 20;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if !case.udp() {
@@ -19,8 +17,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if sent <= 0.0 || sent >= REACHED * asked {
         return None;
     }
-    let few = |count: u64| count < LEAST_DATAGRAMS;
-    if counts(case).is_some_and(few) {
+    if case.few_datagrams() {
         return None;
     }
     let cpu = case.cpu_share(case.direction.flow.sender());
@@ -28,7 +25,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let why = match cpu {
         _ if case.threads(sender).as_ref().is_some_and(Threads::waited) => format!(
             "its sending thread {}",
-            super::computes(case, sender).unwrap_or_default()
+            phrases::computes(case, sender).unwrap_or_default()
         ),
         None => "whether its CPU limited it is not known".to_owned(),
         Some(cpu) if cpu >= CPU_FULL => format!(
@@ -63,9 +60,4 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         });
     });
     draft.next(split).done()
-}
-
-/// Datagrams that were sent.
-fn counts(case: &Case<'_>) -> Option<u64> {
-    case.direction.ledger.total.datagrams.as_ref()?.sent
 }

@@ -13,7 +13,7 @@ use linerate_model::units::Nanos;
 use crate::facts::case::Case;
 use crate::facts::limit::Limit;
 use crate::facts::slices;
-use crate::rules;
+use crate::phrases;
 use crate::words;
 
 /// Two parts of a run within this ratio of one another are what two directions do to each other.
@@ -26,7 +26,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .filter(|reason| *reason != Unsteady::TooShort)?;
     if case.limit == Some(Limit::Asked)
         || plateau.estimate.mean <= 0.0
-        || accounted_for(case)
+        || waits_at_home(case)
+        || grows_back(case)
         || (reason == Unsteady::LateSettling && opens_up(case))
     {
         return None;
@@ -80,18 +81,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .done()
 }
 
-/// Whether another finding tells why the rate wavers.
-fn accounted_for(case: &Case<'_>) -> bool {
-    rules::repeats_held_it(case)
-        || rules::stalled(case)
-        || (case.limit == Some(Limit::SendBuffer) && case.waits_for_room().is_some())
-        || rules::slow_start::explains(case)
+/// Whether the rate wavers because its sender waits for something of its own host.
+fn waits_at_home(case: &Case<'_>) -> bool {
+    (case.limit == Some(Limit::SendBuffer) && case.waits_for_room().is_some())
         || waits_for_a_cpu(case)
-        || rules::wavers_for_a_reason(case)
-        || grows_back(case)
-        || rules::reordering::seen_often(case).is_some()
-        || rules::ecn::judge(case).is_some()
-        || rules::early_slow_start_exit::judge(case).is_some()
 }
 
 /// Threads that wait for a CPU so much of the time are held back by a quota or by other programs.
@@ -105,7 +98,7 @@ fn waits_for_a_cpu(case: &Case<'_>) -> bool {
         Some(Limit::ReceiverCpu) => flow.receiver(),
         _ => return false,
     };
-    rules::waits(case, role).is_some_and(|share| share >= WAITS)
+    phrases::run_delay(case, role).is_some_and(|share| share >= WAITS)
 }
 
 /// Whether data goes both ways at once and fills both: each direction's acknowledgements wait in the queue of the
@@ -117,7 +110,7 @@ fn shares_with_the_other_way(case: &Case<'_>) -> bool {
         .iter()
         .find(|other| other.flow != case.direction.flow);
     other.is_some_and(|other| {
-        rules::path_is_full(case) && rules::path_is_full(&Case::new(case.evidence, other))
+        case.full().is_some() && Case::new(case.evidence, other).full().is_some()
     })
 }
 
@@ -132,7 +125,7 @@ fn opens_up(case: &Case<'_>) -> bool {
 /// Whether it is the congestion control that wavers, on a path that it fills: whenever a queue stood the path
 /// carried about the same, so the low rates are those without a queue, on the way back from a loss.
 fn grows_back(case: &Case<'_>) -> bool {
-    rules::path_is_full(case)
+    case.full().is_some()
         && slices::of(case)
             .and_then(|slices| slices::capacity(case, slices))
             .is_some_and(|capacity| capacity.steady)

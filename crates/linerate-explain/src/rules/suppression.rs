@@ -1,0 +1,102 @@
+//! What is not said beside what: the only place where findings know of one another.
+
+use linerate_model::finding::Finding;
+
+use crate::facts::case::Case;
+use crate::facts::{overtaking, repeats, slow_start};
+
+/// What keeps a finding from being said.
+enum Beside {
+    /// A rule that found something in the same direction, said or not.
+    Rule(&'static str),
+    /// What is known of the direction.
+    Fact(fn(&Case<'_>) -> bool),
+}
+
+use Beside::{Fact, Rule};
+
+/// Findings, each with what explains the same better.
+const UNSAID: [(&str, &[Beside]); 5] = [
+    // A round trip that stepped with the path is no queue.
+    ("shaper", &[Rule("path-change")]),
+    ("congested", &[Rule("path-change"), Rule("shaper")]),
+    // Full at two levels, with somebody else's traffic, or filled late: that is the answer.
+    (
+        "path-full",
+        &[
+            Rule("shaper"),
+            Rule("congested"),
+            Rule("bimodal"),
+            Rule("path-change"),
+            Rule("congestion-control"),
+            Fact(slow_start::filled_late),
+            Fact(slow_start::is_the_answer),
+        ],
+    ),
+    // Each of these makes a rate waver.
+    (
+        "unstable",
+        &[
+            Rule("stall"),
+            Rule("shaper"),
+            Rule("congested"),
+            Rule("bimodal"),
+            Rule("path-change"),
+            Rule("congestion-control"),
+            Rule("early-slow-start-exit"),
+            Rule("ecn"),
+            Fact(repeats::explain),
+            Fact(|case| overtaking::seen_often(case).is_some()),
+            Fact(slow_start::filled_late),
+            Fact(|case| slow_start::most_of_the_run(case).is_some()),
+        ],
+    ),
+    // There is a reason.
+    (
+        "cannot-tell",
+        &[
+            Rule("mtu-black-hole"),
+            Rule("early-slow-start-exit"),
+            Rule("ecn"),
+            Fact(|case| overtaking::seen_often(case).is_some()),
+            Fact(|case| slow_start::most_of_the_run(case).is_some()),
+        ],
+    ),
+];
+
+/// Whether a finding stays unsaid beside all that the rules `found` in this direction.
+pub(crate) fn unsaid(case: &Case<'_>, finding: &Finding, found: &[Finding]) -> bool {
+    let beside = UNSAID.iter().filter(|(id, _)| finding.id == *id);
+    beside
+        .flat_map(|(_, beside)| *beside)
+        .any(|beside| match beside {
+            Rule(id) => found.iter().any(|other| other.id == *id),
+            Fact(holds) => holds(case),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Rule, UNSAID};
+    use crate::rules::RULES;
+
+    #[test]
+    fn the_table_names_rules_and_goes_round_in_no_circle() {
+        let place = |id: &str| UNSAID.iter().position(|(unsaid, _)| *unsaid == id);
+        for (at, (id, beside)) in UNSAID.iter().enumerate() {
+            assert_eq!(place(id), Some(at), "{id} has two lines");
+            let rules = beside.iter().filter_map(|beside| match beside {
+                Rule(id) => Some(*id),
+                super::Fact(_) => None,
+            });
+            for rule in rules.chain([*id]) {
+                assert!(RULES.iter().any(|(known, _)| *known == rule), "{rule}");
+                // What keeps another from being said stands above it.
+                assert!(
+                    rule == *id || place(rule).is_none_or(|above| above < at),
+                    "{rule}"
+                );
+            }
+        }
+    }
+}
