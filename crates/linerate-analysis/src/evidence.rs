@@ -1,8 +1,11 @@
 //! What the rules look at: figures derived from a record, computed again each time.
 
+use crate::ends::Ends;
+use crate::framing::Framing;
 use crate::ledger::{DirectionLedger, Ledger};
-use crate::moments::{Ends, Surroundings};
+use crate::moments::Surroundings;
 use crate::precision;
+use crate::sending;
 use crate::statistics::{self, Plateau};
 use crate::time_budget::{Band, StreamBands, TimeBudget};
 use crate::triage::Triage;
@@ -17,9 +20,6 @@ pub const GRID_POINTS: u64 = 1000;
 
 /// The ramp has ended at this share of the plateau's rate.
 const REACHED: f64 = 0.95;
-
-/// Two ends on one machine with a round trip below this have no path between them that would delay anything, µs.
-pub const NEXT_DOOR_US: f64 = 1000.0;
 
 /// Where a rate was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +62,9 @@ pub struct DirectionEvidence {
     pub bytes: u64,
     /// The same for each stream, by id.
     pub stream_bytes: Vec<(u32, u64)>,
+    /// The rate at which the sending application sent: what it wrote from its first byte to its last, bit/s. Which is no
+    /// delivery.
+    pub sent_bps: Option<f64>,
     /// Time that they took: from the first byte (or the end of the omitted part) to the last.
     pub span_ns: u64,
     /// Where the time of the sending streams went, over the plateau, from their samples.
@@ -78,13 +81,15 @@ pub struct DirectionEvidence {
     pub path: Option<PathFigures>,
     /// Median over the plateau of what lay unread at the receiver, bytes, all streams; absent = not known.
     pub unread_bytes: Option<f64>,
-    /// Whether both ends ran on one machine, in one network namespace or in two: they share its CPUs. Names decide
-    /// nothing: many hosts are called the same. Where a boot is not known, the loopback interface or a stream from an
-    /// address to itself shows it.
-    pub one_host: bool,
+    /// How far the ends are apart.
+    pub ends: Ends,
     /// Whether the slower interface carries all that it can over the plateau, by the framing of these packets. A rate
     /// above its speed shows that the speed is made up, and several paths at once have none.
     pub link_full: bool,
+    /// How payload lies on the wire.
+    pub framing: Result<Framing, String>,
+    /// The speed of the slower of both ends' interfaces, of those whose speed is real, bit/s.
+    pub link_bps: Option<u64>,
     /// This direction's page of the book.
     pub ledger: DirectionLedger,
 }
@@ -216,37 +221,6 @@ fn source(record: &RunRecord, flow: Flow) -> Option<Source<'_>> {
     })
 }
 
-/// An address without its port.
-fn host(address: &str) -> Option<&str> {
-    Some(address.rsplit_once(':')?.0)
-}
-
-/// See [`DirectionEvidence::one_host`].
-fn one_host(record: &RunRecord, flow: Flow) -> bool {
-    let ends = || {
-        [flow.sender(), flow.receiver()]
-            .into_iter()
-            .filter_map(|role| record.end(role))
-    };
-    let boots: Vec<&str> = ends()
-        .filter_map(|end| end.host.boot_id.as_deref())
-        .filter(|id| !id.is_empty())
-        .collect();
-    if let [one, other] = boots[..] {
-        return one == other;
-    }
-    let over_loopback = |end: &EndRecord| {
-        end.interface
-            .as_ref()
-            .is_some_and(|interface| interface.name == "lo")
-    };
-    let to_itself = |stream: &StreamRecord| {
-        host(&stream.local)
-            .is_some_and(|local| !local.is_empty() && host(&stream.remote) == Some(local))
-    };
-    ends().any(over_loopback) || ends().any(|end| end.streams_of(flow).any(to_itself))
-}
-
 impl DirectionEvidence {
     fn of(record: &RunRecord, ledger: DirectionLedger) -> Self {
         let flow = ledger.flow;
@@ -260,6 +234,7 @@ impl DirectionEvidence {
             bytes: 0,
             stream_bytes: Vec::new(),
             span_ns: 0,
+            sent_bps: sending::rate_bps(record, flow),
             budget: Err("nothing was measured".to_owned()),
             clocks: Err("nothing was measured".to_owned()),
             bands: Vec::new(),
@@ -267,8 +242,10 @@ impl DirectionEvidence {
             waterfall: Err("nothing was measured".to_owned()),
             path: None,
             unread_bytes: None,
-            one_host: one_host(record, flow),
+            ends: Ends::of(record, flow, None),
             link_full: false,
+            framing: Framing::of(record, flow),
+            link_bps: waterfall::slower_interface(record).map(|(_, bps)| bps),
             ledger,
         };
         let Some(source) = source(record, flow) else {
@@ -301,6 +278,8 @@ impl DirectionEvidence {
         evidence.span_ns = last.saturating_sub(from);
         evidence.clocks = evidence.kernel_clocks(record, source.role);
         evidence.path = evidence.path_figures(record, source.role);
+        let min_rtt_us = evidence.path.and_then(|path| path.min_rtt_us);
+        evidence.ends = Ends::of(record, flow, min_rtt_us);
         evidence.link_full = waterfall::link_full(record, &evidence);
         evidence.triage(record, source.role);
         evidence.unread_bytes = evidence.unread(record);
@@ -432,14 +411,9 @@ impl DirectionEvidence {
 
     fn surroundings(&self, record: &RunRecord) -> Surroundings {
         let least = self.path.and_then(|path| path.min_rtt_us);
-        let ends = match (self.one_host, least) {
-            (false, _) => Ends::Apart,
-            (true, Some(rtt)) if rtt >= NEXT_DOOR_US => Ends::OneMachine,
-            (true, _) => Ends::NextDoor,
-        };
         Surroundings {
             min_rtt_us: least.map_or(0, whole),
-            ends,
+            ends: self.ends,
             link_full: self.link_full,
             rate_asked: record
                 .plan

@@ -17,12 +17,16 @@
 
 pub mod apportion;
 pub mod counter_run;
+pub mod ends;
 pub mod evidence;
+pub mod framing;
 pub mod judgement;
 pub mod ledger;
 pub mod losses;
 mod moments;
 pub mod precision;
+pub mod queue;
+mod sending;
 pub mod statistics;
 pub mod time_budget;
 mod triage;

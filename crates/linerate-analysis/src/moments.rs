@@ -1,19 +1,11 @@
 //! A sending stream's samples, one by one: what held it between each and the next.
 
+use crate::ends::Ends;
+use crate::queue;
 use crate::time_budget::{Class, ClassTimes};
 use linerate_model::column::Column;
 use linerate_model::record::StreamRecord;
 
-/// A queue stands where a round trip is this many times the least …
-const QUEUE_RATIO: f64 = 1.15;
-/// … and longer by this much, µs; scheduling makes less on a quiet machine.
-const QUEUE_US: u64 = 500;
-/// On one machine scheduling makes round trips waver by up to this, µs.
-const QUEUE_ON_ONE_HOST_US: u64 = 1000;
-/// Behind a queue that makes the round trip this many times the least, a window bounds only the queue.
-const BLOATED_RATIO: f64 = 1.5;
-/// A window of fewer segments can meet a delayed acknowledgement, which looks like a queue.
-const FEW_SEGMENTS: u64 = 16;
 /// Windows and buffers below this are believed to limit whenever their clock says so, bytes.
 const SMALL: u64 = 262_144;
 /// A window is full at this share of it.
@@ -43,18 +35,6 @@ pub(crate) struct Surroundings {
     pub(crate) link_full: bool,
     /// A rate was asked for.
     pub(crate) rate_asked: bool,
-}
-
-/// How far the two ends are apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ends {
-    /// On two machines, as far as is known.
-    Apart,
-    /// On one machine, with a path between them.
-    OneMachine,
-    /// On one machine, without a delay between them that is worth the name: its scheduling decides what the
-    /// clocks show.
-    NextDoor,
 }
 
 /// The time from one sample to the next.
@@ -272,10 +252,7 @@ impl Sample {
         }
         let large = bound.is_some_and(|bytes| bytes >= SMALL);
         let filled = bound.is_none_or(|bytes| self.in_flight as f64 >= NEVER_FILLED * bytes as f64);
-        if around.link_full
-            || self.bloated(bound, around)
-            || (large && around.ends == Ends::NextDoor)
-        {
+        if around.link_full || self.bloated(bound, around) || (large && around.ends.next_door()) {
             Class::FillingPath
         } else if class == Class::ReceiveWindow && large && !filled {
             self.class(around)
@@ -321,7 +298,7 @@ impl Sample {
             .filter(|buffer| self.in_flight as f64 >= BUFFER_FULL * *buffer as f64);
         match (buffer, self.unsent) {
             (Some(buffer), _)
-                if !self.bloated(Some(buffer), around) && around.ends != Ends::NextDoor =>
+                if !self.bloated(Some(buffer), around) && !around.ends.next_door() =>
             {
                 Class::SendBuffer
             }
@@ -340,9 +317,9 @@ impl Sample {
 
     /// The congestion window was full, or it paced: was the path full as well?
     fn path_or_window(&self, around: &Surroundings) -> Class {
-        let queue = self.queue_us(around) >= floor_us(around)
-            && self.rtt_us as f64 >= QUEUE_RATIO * around.min_rtt_us as f64;
-        if queue || around.link_full || around.ends == Ends::NextDoor || self.paced_to_path {
+        let (rtt, least) = (self.rtt_us as f64, around.min_rtt_us as f64);
+        let queue = queue::at_instant(rtt, least, around.ends).is_some();
+        if queue || around.link_full || around.ends.next_door() || self.paced_to_path {
             Class::FillingPath
         } else {
             Class::CongestionWindow
@@ -351,26 +328,13 @@ impl Sample {
 
     /// Whether a queue stands that is deeper than what a window of `bound` bytes would need without it.
     fn bloated(&self, bound: Option<u64>, around: &Surroundings) -> bool {
-        self.queue_us(around) >= QUEUE_ON_ONE_HOST_US
-            && self.rtt_us as f64 >= BLOATED_RATIO * around.min_rtt_us as f64
-            && bound.is_none_or(|bytes| bytes >= FEW_SEGMENTS * self.mss)
-    }
-
-    fn queue_us(&self, around: &Surroundings) -> u64 {
-        self.rtt_us.saturating_sub(around.min_rtt_us)
+        let segments = bound.map(|bytes| bytes as f64 / self.mss.max(1) as f64);
+        queue::is_bloated(self.rtt_us as f64, around.min_rtt_us as f64, segments)
     }
 
     /// Whether acknowledgements are due and do not come.
     fn stalls(&self) -> bool {
         let late = self.rtt_us.saturating_add(self.rtt_us.max(LATE_US));
         self.in_flight > 0 && self.since_ack_us.is_some_and(|since| since > late)
-    }
-}
-
-fn floor_us(around: &Surroundings) -> u64 {
-    if around.ends == Ends::Apart {
-        QUEUE_US
-    } else {
-        QUEUE_ON_ONE_HOST_US
     }
 }

@@ -13,23 +13,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::apportion::apportion;
 use crate::evidence::{DirectionEvidence, Place};
+use crate::framing::Framing;
 use crate::time_budget::Class;
 use crate::triage::Triage;
 use linerate_model::column::Column;
 use linerate_model::plan::Protocol;
-use linerate_model::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
+use linerate_model::record::{Flow, Role, RunRecord, StreamRecord};
 use linerate_model::units::{BitRate, whole};
-
-/// Ethernet around an IP packet: header, check sequence, preamble, gap; bytes.
-const ETHERNET: u64 = 14 + 4 + 8 + 12;
-/// TCP's header without options, bytes.
-const TCP: u64 = 20;
-/// The timestamp option, padded, bytes (RFC 7323).
-const TIMESTAMPS: u64 = 12;
-/// UDP's header, bytes.
-const UDP: u64 = 8;
-/// Bit 0 of `options` in `tcp_info`.
-const OPTION_TIMESTAMPS: u64 = 1;
 
 /// From the line's rate to goodput.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,7 +152,7 @@ impl Waterfall {
             .plateau
             .filter(|_| !udp)
             .map_or(goodput_bps, |plateau| whole(plateau.estimate.mean));
-        let frame = Frame::of(record, direction.flow)?;
+        let framing = direction.framing.clone()?;
         let losses = if udp {
             Losses::of_datagrams(record, direction)
         } else {
@@ -172,7 +162,7 @@ impl Waterfall {
             plateau_bps
                 .max(goodput_bps)
                 .saturating_add(if udp { losses.total() } else { 0 });
-        let (line, line_bps, payload_bps) = begin(record, direction, triage, &frame, floor);
+        let (line, line_bps, payload_bps) = begin(record, direction, triage, &framing, floor);
         let mut waterfall = Self {
             line_bps,
             line,
@@ -183,7 +173,7 @@ impl Waterfall {
         waterfall.push(
             StepKind::Framing,
             line_bps.saturating_sub(payload_bps),
-            frame.says(),
+            framing.says(),
         );
         let missing = waterfall.lose(&losses, payload_bps.saturating_sub(plateau_bps));
         if udp {
@@ -271,11 +261,11 @@ fn begin(
     record: &RunRecord,
     direction: &DirectionEvidence,
     triage: Result<&Triage, &String>,
-    frame: &Frame,
+    framing: &Framing,
     floor: u64,
 ) -> (LineRate, u64, u64) {
     if let Some((line, bps)) = slower_interface(record).filter(|_| !record.plan.mptcp) {
-        let payload = frame.payload_of(bps);
+        let payload = framing.payload_of(bps);
         if payload >= floor {
             return (line, bps, payload);
         }
@@ -298,7 +288,7 @@ fn begin(
         Err(_) => (LineRate::MostSeen, 0.0),
     };
     let payload = whole(seen).max(floor);
-    (line, frame.wire_of(payload), payload)
+    (line, framing.wire_of(payload), payload)
 }
 
 /// A link is full from this share of the payload that it can carry.
@@ -311,15 +301,15 @@ pub(crate) fn link_full(record: &RunRecord, direction: &DirectionEvidence) -> bo
     let known = slower_interface(record)
         .filter(|_| !record.plan.mptcp)
         .zip(rate);
-    known.is_some_and(|((_, link), rate)| {
-        Frame::of(record, direction.flow).is_ok_and(|frame| {
-            (LINK_FULL * frame.payload_of(link) as f64..=link as f64).contains(&rate)
+    known
+        .zip(direction.framing.as_ref().ok())
+        .is_some_and(|(((_, link), rate), framing)| {
+            (LINK_FULL * framing.payload_of(link) as f64..=link as f64).contains(&rate)
         })
-    })
 }
 
 /// The slower of both ends' interfaces, of those whose speed is real.
-fn slower_interface(record: &RunRecord) -> Option<(LineRate, u64)> {
+pub(crate) fn slower_interface(record: &RunRecord) -> Option<(LineRate, u64)> {
     let speed = |role: Role| {
         let line = match role {
             Role::Client => LineRate::ClientInterface,
@@ -331,145 +321,6 @@ fn slower_interface(record: &RunRecord) -> Option<(LineRate, u64)> {
         .into_iter()
         .filter_map(speed)
         .reduce(|a, b| if b.1 < a.1 { b } else { a })
-}
-
-/// How payload lies on the wire.
-struct Frame {
-    payload: u64,
-    around: u64,
-    says: &'static str,
-    over: &'static str,
-    ethernet: bool,
-}
-
-impl Frame {
-    fn of(record: &RunRecord, flow: Flow) -> Result<Self, String> {
-        let ends = || {
-            [flow.sender(), flow.receiver()]
-                .into_iter()
-                .filter_map(|role| record.end(role))
-        };
-        let stream = ends()
-            .find_map(|end| end.streams_of(flow).next())
-            .ok_or("there was no stream")?;
-        let six = is_ipv6(&stream.remote);
-        let (ip, over) = if six { (40, "IPv6") } else { (20, "IPv4") };
-        let loopback = ends().any(is_loopback);
-        let outside = if loopback { 0 } else { ETHERNET };
-        if record.plan.protocol == Protocol::Udp {
-            let payload = record.plan.block_bytes.count().max(1);
-            let packet = u64::from(stream.path_mtu_bytes.unwrap_or(0)).saturating_sub(ip);
-            // All fragments but the last carry a multiple of eight bytes (RFC 791).
-            let fragments = if packet >= 8 {
-                (payload + UDP).div_ceil(packet / 8 * 8)
-            } else {
-                1
-            };
-            let fragments = if payload + UDP <= packet {
-                1
-            } else {
-                fragments
-            };
-            return Ok(Self {
-                payload,
-                around: UDP + fragments * (ip + outside),
-                says: "UDP",
-                over,
-                ethernet: !loopback,
-            });
-        }
-        let payload = segment_bytes(record, flow)
-            .ok_or("the segment size is not known, so neither is the framing")?;
-        let stamped = ends()
-            .flat_map(|end| end.streams_of(flow))
-            .find_map(|stream| {
-                stream
-                    .samples
-                    .last(Column::options)
-                    .filter(|options| *options > 0)
-            })
-            .is_none_or(|options| options & OPTION_TIMESTAMPS != 0);
-        Ok(Self {
-            payload,
-            around: TCP + if stamped { TIMESTAMPS } else { 0 } + ip + outside,
-            says: if stamped {
-                "TCP with timestamps"
-            } else {
-                "TCP"
-            },
-            over,
-            ethernet: !loopback,
-        })
-    }
-
-    /// Payload that a rate on the wire carries, bit/s.
-    fn payload_of(&self, wire_bps: u64) -> u64 {
-        scale(wire_bps, self.payload, self.payload + self.around)
-    }
-
-    /// The rate on the wire that carries this much payload, bit/s; never less than the payload.
-    fn wire_of(&self, payload_bps: u64) -> u64 {
-        scale(payload_bps, self.payload + self.around, self.payload)
-    }
-
-    fn says(&self) -> String {
-        let outside = if self.ethernet {
-            ", Ethernet with preamble and gap"
-        } else {
-            ""
-        };
-        format!(
-            "{} of {} bytes are payload: {} over {}{outside}",
-            self.payload,
-            self.payload + self.around,
-            self.says,
-            self.over
-        )
-    }
-}
-
-fn scale(value: u64, by: u64, of: u64) -> u64 {
-    let scaled = u128::from(value) * u128::from(by) / u128::from(of.max(1));
-    // A step is a signed number.
-    u64::try_from(scaled)
-        .unwrap_or(u64::MAX)
-        .min(i64::MAX.unsigned_abs())
-}
-
-fn is_loopback(end: &EndRecord) -> bool {
-    end.interface
-        .as_ref()
-        .is_some_and(|interface| interface.name == "lo")
-}
-
-/// Whether an address with its port is IPv6's, and not IPv4's in its clothes (RFC 4291, 2.5.5.2).
-fn is_ipv6(address: &str) -> bool {
-    address.matches(':').count() > 1 && !address.contains("::ffff:")
-}
-
-fn segment_bytes(record: &RunRecord, flow: Flow) -> Option<u64> {
-    let of = |role: Role| {
-        let streams = || {
-            record
-                .end(role)
-                .into_iter()
-                .flat_map(move |end| end.streams_of(flow))
-        };
-        let sampled = (role == flow.sender()).then(|| {
-            streams()
-                .filter_map(|stream| stream.samples.last(Column::snd_mss_bytes))
-                .max()
-        });
-        sampled.flatten().or_else(|| {
-            streams()
-                .filter_map(|stream| stream.mss_bytes)
-                .max()
-                .map(u64::from)
-        })
-    };
-    of(flow.sender())
-        .or_else(|| of(flow.receiver()))
-        .filter(|mss| *mss > 0)
 }
 
 /// What was lost, bit/s of payload.

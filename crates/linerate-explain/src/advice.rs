@@ -7,6 +7,7 @@ use linerate_model::units::Bytes;
 
 use crate::draft::Draft;
 use crate::facts::case::Case;
+use crate::facts::limit;
 use crate::facts::repeats;
 
 /// A buffer is advised within these bounds, bytes.
@@ -26,9 +27,6 @@ pub(crate) fn enough_bytes(case: &Case<'_>, now: Option<f64>) -> Option<u64> {
     Some(bytes.next_power_of_two())
 }
 
-/// What payload share of a link's speed is left at the usual MTU (1448 of 1538 bytes).
-pub(crate) const LINK_PAYLOAD: f64 = 0.94;
-
 /// The rate to expect where the bound that holds it becomes `factor` times as large, bit/s, and what limits
 /// then: the window carries in proportion until the link, or what loss allows, is reached.
 pub(crate) fn widened(
@@ -37,7 +35,7 @@ pub(crate) fn widened(
     bound: &'static str,
 ) -> Option<(f64, &'static str)> {
     let rate = case.rate()?;
-    let link = case.link_bps().map(|bps| (LINK_PAYLOAD * bps, "the link"));
+    let link = limit::link_payload_bps(case).map(|bps| (bps, "the link"));
     let loss = repeats::loss_bound_bps(case).map(|bps| (bps.max(rate), "loss"));
     [Some((rate * factor, bound)), link, loss]
         .into_iter()

@@ -669,6 +669,12 @@ impl EndRecord {
         }
     }
 
+    /// Whether its traffic went over the loopback interface.
+    pub fn over_loopback(&self) -> bool {
+        let interface = self.interface.as_ref();
+        interface.is_some_and(|interface| interface.name == "lo")
+    }
+
     /// What its interface's root queueing discipline dropped from before the first byte to after the last, whosever packets
     /// they were; of an older record, between the first and the last reading of its series.
     pub fn qdisc_dropped(&self) -> Option<u64> {

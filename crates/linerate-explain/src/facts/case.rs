@@ -2,9 +2,8 @@
 
 use std::cell::OnceCell;
 
-use linerate_analysis::evidence::{
-    DirectionEvidence, Evidence, KernelClocks, NEXT_DOOR_US, PathFigures, Place,
-};
+use linerate_analysis::ends::Ends;
+use linerate_analysis::evidence::{DirectionEvidence, Evidence, KernelClocks, PathFigures, Place};
 use linerate_analysis::losses::Losses;
 use linerate_analysis::statistics;
 use linerate_analysis::time_budget::{Class, TimeBudget};
@@ -188,61 +187,9 @@ impl<'a> Case<'a> {
         Some(each.bits_per_second() as f64 * f64::from(self.plan().streams))
     }
 
-    /// The rate at which the sending application sent, bit/s: what it wrote from its first byte to its last,
-    /// and one interval between two blocks, since n blocks take n intervals at the rate asked for.
+    /// The rate at which the sending application sent, bit/s.
     pub(crate) fn sent_bps(&self) -> Option<f64> {
-        let flow = self.direction.flow;
-        if let Some(end) = self.sender() {
-            let bytes: f64 = end
-                .streams_of(flow)
-                .map(|stream| stream.app_bytes.saturating_sub(stream.omitted_bytes) as f64)
-                .sum();
-            let begin = |stream: &StreamRecord| stream.omit_until_ns.or(stream.first_byte_ns);
-            let from = end.streams_of(flow).filter_map(begin).min()?;
-            let to = end
-                .streams_of(flow)
-                .filter_map(|stream| stream.last_byte_ns)
-                .max()?;
-            let span = to.since(from).0 as f64;
-            let span = span + self.block_interval_ns(bytes, span);
-            return (span > 0.0).then(|| bytes * 8e9 / span);
-        }
-        let told = &self.record().peer_results.as_ref()?.streams;
-        let ids: Vec<u32> = self
-            .receiver()?
-            .streams_of(flow)
-            .map(|stream| stream.id)
-            .collect();
-        let rate = |id: &u32| {
-            let stream = told.iter().find(|stream| stream.id == *id)?;
-            (stream.end_time_s > 0.0).then(|| stream.bytes as f64 * 8.0 / stream.end_time_s)
-        };
-        ids.iter().map(rate).sum()
-    }
-
-    /// Time between two blocks of a stream, ns: at the rate asked for, else as they were sent.
-    fn block_interval_ns(&self, bytes: f64, span_ns: f64) -> f64 {
-        let plan = self.plan();
-        let block = plan.block_bytes.count() as f64;
-        let streams = f64::from(plan.streams.max(1));
-        if let Some(rate) = plan.rate_bps.map(|rate| rate.bits_per_second() as f64) {
-            if rate <= 0.0 {
-                return 0.0;
-            }
-            // A paced TCP sender writes a millisecond of traffic at a time, at most a block.
-            let written = if self.udp() {
-                block
-            } else {
-                block.min((rate / 8e3).max(1448.0))
-            };
-            return written * 8e9 / rate;
-        }
-        let blocks = bytes / block.max(1.0) / streams;
-        if blocks >= 2.0 {
-            span_ns / (blocks - 1.0)
-        } else {
-            0.0
-        }
+        self.direction.sent_bps
     }
 
     pub(crate) fn budget(&self) -> Option<&'a KernelClocks> {
@@ -374,45 +321,22 @@ impl<'a> Case<'a> {
 
     /// Whether both ends ran on one machine.
     pub(crate) fn one_host(&self) -> bool {
-        self.direction.one_host
+        self.direction.ends.one_host()
     }
 
-    /// Whether nothing but this machine's own stack lay between the ends: one machine and one network
-    /// namespace. Loopback alone does not show it where more is known: a forwarder may hide behind it.
+    /// Whether nothing but this machine's own stack lay between the ends.
     pub(crate) fn without_network(&self) -> bool {
-        let space = |end: &EndRecord| end.host.network_namespace;
-        let spaces = self
-            .sender()
-            .and_then(space)
-            .zip(self.receiver().and_then(space));
-        self.one_host() && spaces.map_or_else(|| self.over_loopback(), |(a, b)| a == b)
+        self.direction.ends == Ends::OneStack
     }
 
-    /// Whether the ends are so close on one machine that scheduling alone decides what their kernels' clocks
-    /// show: no network, or two network namespaces without a delay between them.
+    /// Whether the ends are so close on one machine that scheduling alone decides what their kernels' clocks show.
     pub(crate) fn next_door(&self) -> bool {
-        let near = |rtt: f64| rtt < NEXT_DOOR_US;
-        self.without_network() || (self.one_host() && self.path().min_rtt_us.is_none_or(near))
-    }
-
-    fn over_loopback(&self) -> bool {
-        let loopback = |end: &EndRecord| {
-            end.interface
-                .as_ref()
-                .is_some_and(|interface| interface.name == "lo")
-        };
-        self.sender().is_some_and(loopback) || self.receiver().is_some_and(loopback)
+        self.direction.ends.next_door()
     }
 
     /// The slower of both ends' interfaces, bit/s; virtual ones have no speed.
     pub(crate) fn link_bps(&self) -> Option<f64> {
-        let speed = |end: &EndRecord| end.interface.as_ref()?.speed_bps();
-        [self.sender(), self.receiver()]
-            .into_iter()
-            .flatten()
-            .filter_map(speed)
-            .min()
-            .map(|bps| bps as f64)
+        self.direction.link_bps.map(|bps| bps as f64)
     }
 
     /// CPU time of an end's threads of this direction over the run: their mean share of a core, or the

@@ -29,10 +29,6 @@ use crate::facts::queue;
 pub(crate) const REACHED: f64 = 0.97;
 /// A thread computes all the time from this share of a core on.
 pub(crate) const CPU_FULL: f64 = 0.95;
-/// Behind a queue that makes the round trip this many times the least, a window bounds only the queue.
-const BLOATED_RATIO: f64 = 1.5;
-/// A window of fewer segments can meet a delayed ACK, which looks like a queue.
-const FEW_SEGMENTS: f64 = 16.0;
 /// Windows and buffers below this are believed to limit whenever their clock says so, bytes.
 const SMALL: f64 = 262_144.0;
 /// A cause that is confirmed is named over a network that took longer, from this share of the time on.
@@ -106,18 +102,6 @@ pub(crate) fn wrote_less(case: &Case<'_>) -> bool {
     case.asked()
         .zip(case.sent_bps())
         .is_some_and(|(asked, sent)| sent < REACHED * asked)
-}
-
-/// Share of an Ethernet's bits that are payload, after the headers of IPv4 and TCP with timestamps, or UDP, and
-/// the framing with preamble and gap.
-fn payload_share(case: &Case<'_>) -> f64 {
-    let (payload, headers) = if case.udp() {
-        (Some(case.plan().block_bytes.count()), 28.0 + 38.0)
-    } else {
-        (case.path().mss_bytes, 52.0 + 38.0)
-    };
-    let payload = payload.filter(|bytes| *bytes > 0).unwrap_or(1448) as f64;
-    payload / (payload + headers)
 }
 
 /// The end whose threads compute all the time, or, where that counts, wait for a CPU for the rest of it.
@@ -286,9 +270,7 @@ fn bloated(case: &Case<'_>, bound: Option<f64>) -> bool {
     let segments = bound
         .zip(case.path().mss_bytes)
         .map(|(bytes, mss)| bytes / mss.max(1) as f64);
-    queue::standing_queue_us(case).is_some_and(|queue| queue >= queue::ON_ONE_HOST_US)
-        && mean >= BLOATED_RATIO * least
-        && segments.is_none_or(|segments| segments >= FEW_SEGMENTS)
+    linerate_analysis::queue::is_bloated(mean, least, segments)
 }
 
 fn small(bound: Option<f64>) -> bool {
@@ -326,7 +308,8 @@ pub(crate) fn ceiling_bps(case: &Case<'_>) -> Option<f64> {
 
 /// Payload that the slower interface carries, bit/s, where its speed is known.
 pub(crate) fn link_payload_bps(case: &Case<'_>) -> Option<f64> {
-    Some(case.link_bps()? * payload_share(case))
+    let framing = case.direction.framing.as_ref().ok()?;
+    Some(framing.payload_of(case.direction.link_bps?) as f64)
 }
 
 /// A cause that is not the first one is worth a note from this share of the time on.

@@ -12,13 +12,12 @@
 //!   several segments at a time, and at windows that slow start's bursts, the densest of all, have not passed much above.
 
 use linerate_analysis::losses::{Episode, Losses};
+use linerate_analysis::queue as shown;
 use linerate_analysis::statistics;
 
 use crate::facts::case::Case;
 use crate::facts::queue;
 
-/// A queue had grown where the round trip before a loss is this many times the least …
-const QUEUE_RATIO: f64 = 1.15;
 /// … and longer by this much, µs; with samples every 10 ms scheduling makes less than this on a quiet machine.
 const QUEUE_US: f64 = 500.0;
 /// A queue that grew until it lost is longer than its mean by this factor: CUBIC, which stays near its largest window the
@@ -74,8 +73,6 @@ const PASSED_MORE: f64 = 3.0;
 const PASSED_SMOOTHLY: f64 = 2.5;
 /// Few losses, of all: measured 0 to 0.36 by chance.
 const FEW: f64 = 0.34;
-/// From this multiple of the least round trip on, a queue stood before the first loss: the path has one that shows.
-const QUEUE_SHOWED: f64 = 1.25;
 /// What overruns a queue takes several segments in at least this share of the losses (measured: 0.47 to 1; by
 /// chance 0 to 0.36, and 0.3 to 0.5 where one packet in a hundred is lost).
 const SEVERAL: f64 = 0.5;
@@ -106,9 +103,8 @@ pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
     let ratios: Vec<f64> = streams.iter().map(Losses::rtt_ratio).collect();
     let rtt_ratio = statistics::median(&ratios)?;
     let least = streams.first()?.min_rtt_us;
-    let floor = queue::queue_floor_us(case).max(QUEUE_US);
-    let queue_us = (rtt_ratio - 1.0) * least;
-    if rtt_ratio >= QUEUE_RATIO && queue_us >= floor && !always_so_long(case, queue_us) {
+    let shown = shown::at_instant(rtt_ratio * least, least, case.direction.ends);
+    if shown.is_some_and(|queue_us| !always_so_long(case, queue_us)) {
         return Some(Cause::Queue { rtt_ratio });
     }
     let reno = case
@@ -176,7 +172,7 @@ fn passed_bursts(losses: &Losses, reno: bool) -> bool {
     let flat = losses.rtt_ratio() <= FLAT;
     let times = if flat && !reno {
         CARRIED_FAR_MORE
-    } else if flat || (losses.later().is_empty() && losses.rtt_ratio() < QUEUE_RATIO) {
+    } else if flat || (losses.later().is_empty() && losses.rtt_ratio() < shown::SHOWS) {
         BURSTS_FAR_MORE
     } else {
         return false;
@@ -267,7 +263,7 @@ fn no_shallow_queue(losses: &Losses) -> bool {
         .iter()
         .map(|episode| episode.window_packets as f64)
         .collect();
-    let queue_showed = first.rtt_us >= QUEUE_SHOWED * losses.min_rtt_us
+    let queue_showed = first.rtt_us >= shown::STANDS * losses.min_rtt_us
         && first.rtt_us - losses.min_rtt_us >= QUEUE_US;
     let (all, several) = (losses.later().len(), of_several(losses.later()));
     let times = if several as f64 <= FEW * all as f64 {

@@ -5,12 +5,11 @@
 //! rate stays; where no queue stands, the round trip stays and the rate grows; where somebody else's queue stands
 //! in it, the round trip is long and the rate grows all the same, because it is our share of that queue.
 
-use linerate_analysis::statistics;
+use linerate_analysis::{queue, statistics};
 use linerate_model::column::Column;
 use linerate_model::record::StreamRecord;
 
 use crate::facts::case::Case;
-use crate::facts::queue;
 
 /// A slice is at least so many round trips long (the kernel smooths the round trip over eight acknowledgements) …
 const ROUND_TRIPS: f64 = 4.0;
@@ -20,8 +19,6 @@ const LEAST_NS: f64 = 100e6;
 const ENOUGH: usize = 10;
 /// The ramp is over in the slice that first reaches this share of the median rate.
 const RAMPED: f64 = 0.8;
-/// In a slice with a round trip this many times the least a queue stood …
-const QUEUE_RATIO: f64 = 1.2;
 /// A rate below this share of what the path carried while a queue stood is low.
 const LOW: f64 = 0.85;
 /// What the path carries is steady where so large a share of the slices with a queue have that rate.
@@ -184,9 +181,10 @@ pub(crate) struct Capacity {
 /// What the path carried while a queue stood in it.
 pub(crate) fn capacity(case: &Case<'_>, slices: &[Slice]) -> Option<Capacity> {
     let (_, least) = case.round_trips()?;
-    let floor = queue::queue_floor_us(case).max(500.0);
-    let queued =
-        |slice: &&Slice| slice.rtt_us >= QUEUE_RATIO * least && slice.rtt_us - least >= floor;
+    let queued = |slice: &&Slice| {
+        slice.rtt_us >= queue::STANDS * least
+            && slice.rtt_us - least >= queue::instant_floor_us(case.direction.ends)
+    };
     let rates: Vec<f64> = slices
         .iter()
         .filter(queued)

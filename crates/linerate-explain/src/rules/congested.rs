@@ -10,20 +10,19 @@
 //!   slices and five of them at least, with as much less in flight, and that queue was hardly longer (by less than the
 //!   root of the ratio of the rates) than at other times. The same queue in front of a path that had become slower takes so much longer to empty.
 
-use linerate_analysis::statistics;
+use linerate_analysis::ends::Ends;
+use linerate_analysis::{queue, statistics};
 use linerate_model::finding::{Finding, Severity};
 
 use crate::draft::Draft;
 use crate::facts::case::Case;
 use crate::facts::limit::Limit;
+use crate::facts::repeats;
 use crate::facts::slices::{self, Law, Slice};
-use crate::facts::{queue, repeats};
 use crate::words;
 
 /// The network held the sender for at least this share of the time.
 const ALL: f64 = 0.9;
-const QUEUE_RATIO: f64 = 1.25;
-const QUEUE_US: f64 = 1000.0;
 /// A path whose delay wavers has a longer mean than its least.
 const WAVERS: f64 = 3.0;
 const EXPONENT: f64 = 0.5;
@@ -156,6 +155,11 @@ pub(crate) fn seen(case: &Case<'_>) -> Option<Seen> {
     all_the_time(case).or_else(|| now_and_then(case).map(Seen::AtTimes))
 }
 
+/// Whether a mean is that of a queue, and longer than what scheduling makes on any machine.
+fn stands(mean_us: f64, least_us: f64) -> bool {
+    queue::of_mean(mean_us, least_us, Ends::OneMachine).is_some()
+}
+
 fn now_and_then(case: &Case<'_>) -> Option<AtTimes> {
     // Nothing got through in a stall, whoever stood in the queue.
     if repeats::explain(case) || case.stall().is_some() {
@@ -163,10 +167,9 @@ fn now_and_then(case: &Case<'_>) -> Option<AtTimes> {
     }
     let (_, least) = case.round_trips()?;
     let slices = slices::of(case)?;
-    let floor = QUEUE_US.max(queue::queue_floor_us(case));
     let queued: Vec<&Slice> = slices
         .iter()
-        .filter(|slice| slice.rtt_us >= QUEUE_RATIO * least && slice.rtt_us - least >= floor)
+        .filter(|slice| stands(slice.rtt_us, least))
         .collect();
     let rates: Vec<f64> = queued.iter().map(|slice| slice.rate_bps).collect();
     let most = slices::quantile(&rates, 0.9)?;
@@ -196,7 +199,7 @@ fn all_the_time(case: &Case<'_>) -> Option<Seen> {
     let wavers = statistics::median(&slices.iter().map(deviation).collect::<Vec<_>>())?;
     let law = Law::of_rate(slices)?;
     let queue = round_trip_us - least;
-    let stands = round_trip_us >= QUEUE_RATIO * least && queue >= QUEUE_US.max(WAVERS * wavers);
+    let stands = stands(round_trip_us, least) && queue >= WAVERS * wavers;
     let shares = law.exponent >= EXPONENT && law.explains >= EXPLAINS && law.spread >= SPREAD;
     (stands && shares).then_some(Seen::Always { round_trip_us, law })
 }

@@ -12,6 +12,7 @@ use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
 use linerate_model::units::Nanos;
 
+use crate::draft::Draft;
 use crate::facts::case::Case;
 use crate::words;
 
@@ -21,8 +22,6 @@ const TOLERANCE: f64 = 0.01;
 const BURST: f64 = 1.05;
 /// A run shorter than this may lie in the burst that a bucket lets pass, ns.
 const LONG: u64 = 60_000_000_000;
-/// Preamble, Ethernet's header and check, gap, bytes (IEEE 802.3).
-const ETHERNET: f64 = 38.0;
 
 /// What the payload's rate is by other counts.
 struct Counts {
@@ -43,17 +42,13 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let rate = plateau.estimate.mean;
     let [low, high] = [plateau.estimate.low, plateau.estimate.high];
     if plateau.unsteady.is_some() || !high.is_finite() || rate <= 0.0 {
-        let sentence = format!(
-            "Whether the {} that were bought are delivered cannot be told: the rate was not steady",
-            words::rate(bought)
-        );
-        let next = longer(case);
-        return case
-            .finding("provisioned", Severity::Note, sentence)
-            .next(next)
-            .done();
+        let draft = cannot_be_told(case, bought, "the rate was not steady");
+        return draft.next(longer(case)).done();
     }
-    let counts = counts(case);
+    let counts = match counts(case) {
+        Ok(counts) => counts,
+        Err(why) => return cannot_be_told(case, bought, why).done(),
+    };
     let delivered = if high * counts.line < (1.0 - TOLERANCE) * bought {
         Delivered::Below
     } else if low > (1.0 + TOLERANCE) * bought {
@@ -132,25 +127,23 @@ fn sentence(
     }
 }
 
-/// How many times its payload a packet is, as IP and as the line count it.
-fn counts(case: &Case<'_>) -> Counts {
-    let first = case
-        .sender()
-        .or_else(|| case.receiver())
-        .and_then(|end| end.streams_of(case.direction.flow).next());
-    let v6 = first.is_some_and(|stream| stream.remote.starts_with('['));
-    let ip = if v6 { 40.0 } else { 20.0 };
-    let (payload, headers) = if case.udp() {
-        (case.plan().block_bytes.count() as f64, ip + 8.0)
-    } else {
-        let mss = case.path().mss_bytes.filter(|mss| *mss > 0);
-        // With timestamps, as is usual.
-        (mss.unwrap_or(1448) as f64, ip + 32.0)
-    };
-    Counts {
-        ip: (payload + headers) / payload,
-        line: (payload + headers + ETHERNET) / payload,
-    }
+fn cannot_be_told(case: &Case<'_>, bought: f64, why: &str) -> Draft {
+    let sentence = format!(
+        "Whether the {} that were bought are delivered cannot be told: {why}",
+        words::rate(bought)
+    );
+    case.finding("provisioned", Severity::Note, sentence)
+}
+
+/// How many times its payload a packet is, as IP and as the line count it; why it is not known.
+fn counts<'a>(case: &Case<'a>) -> Result<Counts, &'a str> {
+    let framing = case.direction.framing.as_ref().map_err(String::as_str)?;
+    let payload = framing.payload as f64;
+    let line = framing.wire() as f64;
+    Ok(Counts {
+        ip: (line - framing.ethernet as f64) / payload,
+        line: line / payload,
+    })
 }
 
 /// What came before the plateau above its rate, bytes.

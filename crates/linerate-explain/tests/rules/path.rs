@@ -277,7 +277,7 @@ fn a_wider_window_carries_in_proportion_until_the_link_or_loss() {
     let expected = explain(&linked).remove(0).expected.unwrap();
     assert_eq!(
         (expected.rate_bps, expected.then.as_str()),
-        (940e6, "the link")
+        (941_482_444.0, "the link")
     );
 
     // A larger -w carries in proportion, where both hosts grant it.

@@ -206,7 +206,7 @@ fn figures(record: &RunRecord, evidence: &DirectionEvidence) -> Figures {
     let path = evidence.path.unwrap_or_default();
     let mut figures = Figures {
         whole_run_bps: evidence.whole_run_bps().map(words::whole),
-        sent_bps: sent_bps(record, flow),
+        sent_bps: evidence.sent_bps.map(words::whole),
         bytes: Some(evidence.bytes),
         span_ns: (evidence.span_ns > 0).then_some(evidence.span_ns),
         retransmits: path.retransmits.or_else(|| told_retransmits(record, flow)),
@@ -324,19 +324,6 @@ fn told_retransmits(record: &RunRecord, flow: Flow) -> Option<u64> {
         u64::try_from(stream.retransmits).ok()
     })
     .sum()
-}
-
-fn sent_bps(record: &RunRecord, flow: Flow) -> Option<u64> {
-    let end = record.end(flow.sender())?;
-    let span = end
-        .end_ns
-        .since(end.start_ns)
-        .0
-        .saturating_sub(record.plan.omit_ns.0);
-    let bytes = end.streams_of(flow).fold(0_u64, |sum, stream| {
-        sum.saturating_add(stream.app_bytes.saturating_sub(stream.omitted_bytes))
-    });
-    linerate_model::units::BitRate::of(Bytes(bytes), Nanos(span)).map(|rate| rate.0)
 }
 
 fn jitter(record: &RunRecord, receiver: &[&StreamRecord], flow: Flow) -> Option<u64> {
