@@ -2,7 +2,7 @@
 //! the ledger, explain it and show it.
 
 use linerate_model::bounds::Extent;
-use linerate_model::fixture::{self, Traffic};
+use linerate_testing::fixture::{self, Traffic};
 use linerate_model::plan::Plan;
 use linerate_model::record::EndRecord;
 

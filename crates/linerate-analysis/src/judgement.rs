@@ -152,8 +152,8 @@ fn parts(rates: &[f64]) -> impl Iterator<Item = f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::fixture::{self, Traffic};
     use linerate_model::plan::{Direction, Plan};
+    use linerate_testing::fixture::{self, Traffic};
 
     fn plan(wanted: &str) -> Plan {
         Plan {

@@ -9,7 +9,8 @@
 //!
 //! ```
 //! use linerate_analysis::ledger::Ledger;
-//! use linerate_model::{fixture, plan::Plan};
+//! use linerate_model::plan::Plan;
+//! use linerate_testing::fixture;
 //!
 //! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());
 //! assert!(Ledger::of(&record).balanced());

@@ -12,7 +12,8 @@
 //!
 //! ```
 //! use linerate_analysis::evidence::Evidence;
-//! use linerate_model::{fixture, plan::Plan};
+//! use linerate_model::plan::Plan;
+//! use linerate_testing::fixture;
 //!
 //! let traffic = fixture::Traffic {
 //!     receive_window: 0.83,

@@ -21,7 +21,6 @@ pub mod column;
 pub mod counter_test;
 pub mod expectation;
 pub mod finding;
-pub mod fixture;
 pub mod host;
 pub mod host_limit;
 pub mod nearest;

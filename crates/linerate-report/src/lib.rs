@@ -10,7 +10,8 @@
 //!
 //! ```
 //! use linerate_analysis::evidence::Evidence;
-//! use linerate_model::{fixture, plan::Plan};
+//! use linerate_model::plan::Plan;
+//! use linerate_testing::fixture;
 //! use linerate_report::{json, text, view::RunView};
 //!
 //! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());

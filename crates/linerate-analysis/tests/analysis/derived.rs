@@ -4,11 +4,11 @@ use linerate_analysis::evidence::{Evidence, Place};
 use linerate_analysis::ledger::Ledger;
 use linerate_analysis::losses::Losses;
 use linerate_model::column::Column;
-use linerate_model::fixture::{self, Loss, Traffic};
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, Direction, Plan, Protocol};
 use linerate_model::record::{Role, RunRecord, StreamRecord};
 use linerate_model::series::Series;
 use linerate_model::units::Nanos;
+use linerate_testing::fixture::{self, Loss, Traffic};
 
 fn plan() -> Plan {
     Plan::new("server")

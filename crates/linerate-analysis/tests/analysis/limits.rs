@@ -3,11 +3,11 @@
 use linerate_analysis::evidence::{DirectionEvidence, Evidence};
 use linerate_analysis::time_budget::{Class, TimeBudget};
 use linerate_analysis::waterfall::{LineRate, StepKind, Waterfall};
-use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, Plan, Protocol};
 use linerate_model::record::{Role, RunRecord};
 use linerate_model::series::Series;
 use linerate_model::units::BitRate;
+use linerate_testing::fixture::{self, Traffic};
 use proptest::prelude::*;
 
 fn tcp() -> Plan {

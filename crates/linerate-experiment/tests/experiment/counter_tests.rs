@@ -5,10 +5,10 @@ use linerate_experiment::counter_test::{self, Schedule};
 use linerate_explain::explain;
 use linerate_model::counter_test::{CounterRun, Variation, Verdict};
 use linerate_model::finding::Finding;
-use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{End, Plan};
 use linerate_model::record::{Outcome, RunRecord};
 use linerate_model::units::{BitRate, Nanos};
+use linerate_testing::fixture::{self, Traffic};
 
 fn window_limited() -> RunRecord {
     let traffic = Traffic::window_limited();

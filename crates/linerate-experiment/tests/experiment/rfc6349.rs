@@ -1,10 +1,10 @@
 //! The steps of RFC 6349 with runs that are made up.
 
 use linerate_experiment::rfc6349::{Report, Step, Survey};
-use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{End, Plan, Protocol};
 use linerate_model::record::{Outcome, RunRecord};
 use linerate_model::units::{BitRate, Bytes, Nanos};
+use linerate_testing::fixture::{self, Traffic};
 
 /// A path of this rate and 20 ms; the rate follows the window.
 fn answer(step: &Step, plan: &Plan) -> RunRecord {

@@ -1,9 +1,9 @@
 //! What lost the segments: a policer, chance, a queue, or what the samples do not tell.
 
 use linerate_model::column::Column;
-use linerate_model::fixture::{self, Loss, Traffic};
 use linerate_model::record::{Role, RunRecord};
 use linerate_model::series::Series;
+use linerate_testing::fixture::{self, Loss, Traffic};
 
 use super::{explain, ids, quiet, tcp, verdict};
 

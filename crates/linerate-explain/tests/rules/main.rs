@@ -17,12 +17,12 @@ mod would_pass;
 use linerate_analysis::evidence::Evidence;
 use linerate_model::column::Column;
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, DEFAULT_UDP_RATE, Direction, Plan, Protocol};
 use linerate_model::record::{EndRecord, Outcome, Role, RunRecord};
 use linerate_model::remedy::{BufferSizes, Fix};
 use linerate_model::series::Series;
 use linerate_model::units::{BitRate, Bytes, Nanos};
+use linerate_testing::fixture::{self, Traffic};
 
 fn explain(record: &RunRecord) -> Vec<Finding> {
     let findings = linerate_explain::explain(&Evidence::of(record));

@@ -2,10 +2,10 @@
 
 use linerate_analysis::evidence::Evidence;
 use linerate_model::finding::Finding;
-use linerate_model::fixture::{self, Loss, Traffic};
 use linerate_model::observation::Observation;
 use linerate_model::record::Role;
 use linerate_model::series::Series;
+use linerate_testing::fixture::{self, Loss, Traffic};
 
 use super::{quiet, tcp, window_limited};
 

@@ -2,11 +2,11 @@
 
 use linerate_model::column::Column;
 use linerate_model::finding::Severity;
-use linerate_model::fixture::{self, Traffic};
 use linerate_model::record::{Role, RunRecord};
 use linerate_model::remedy::{BufferSizes, Fix};
 use linerate_model::tcp_info::TcpFacts;
 use linerate_model::units::{Bytes, Nanos};
+use linerate_testing::fixture::{self, Traffic};
 
 use super::{explain, ids, quiet, tcp, verdict};
 

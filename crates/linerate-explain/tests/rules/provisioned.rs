@@ -1,9 +1,9 @@
 //! What was delivered against what was bought.
 
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{Direction, Plan};
 use linerate_model::units::BitRate;
+use linerate_testing::fixture::{self, Traffic};
 
 use super::{explain, tcp, udp};
 

@@ -1,9 +1,9 @@
 //! Rules that look at how rate, bytes in flight and round trip follow one another through the run.
 
 use linerate_model::column::Column;
-use linerate_model::fixture::{self, Loss, Traffic};
 use linerate_model::record::{Role, RunRecord};
 use linerate_model::remedy::{BufferSizes, Fix};
+use linerate_testing::fixture::{self, Loss, Traffic};
 
 use super::{explain, ids, tcp};
 

@@ -1,8 +1,8 @@
 //! Where the same window, buffer or loss would have been enough.
 
 use linerate_model::finding::Finding;
-use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::Plan;
+use linerate_testing::fixture::{self, Traffic};
 
 use super::{explain, tcp, verdict, window_limited};
 use crate::losses::by_chance;

@@ -48,8 +48,8 @@ impl Axis {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::fixture::{self, CLIENT_START_NS, CLOCK_OFFSET_NS, Traffic};
     use linerate_model::plan::Plan;
+    use linerate_testing::fixture::{self, CLIENT_START_NS, CLOCK_OFFSET_NS, Traffic};
 
     use super::*;
 

@@ -9,7 +9,8 @@
 //!
 //! ```
 //! use linerate_analysis::evidence::Evidence;
-//! use linerate_model::{fixture, plan::Plan};
+//! use linerate_model::plan::Plan;
+//! use linerate_testing::fixture;
 //! use linerate_report::compare::{Comparison, Side};
 //! use linerate_report::view::RunView;
 //!

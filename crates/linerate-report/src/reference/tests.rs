@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use linerate_analysis::evidence::Evidence;
 use linerate_model::counter_test::{CounterRun, Variation};
-use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{End, Plan};
 use linerate_model::record::{
     Note, Outcome, PeerResults, PeerStream, RunRecord, UdpCounts, ZerocopyCounts,
 };
 use linerate_model::tcp_info::{LENGTH, TcpFacts, TcpInfo};
 use linerate_model::units::{BitRate, Bytes, Nanos};
+use linerate_testing::fixture::{self, Traffic};
 use serde_json::Value;
 
 use super::{Row, documented, report};

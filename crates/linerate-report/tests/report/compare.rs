@@ -1,12 +1,12 @@
 //! Runs side by side.
 
-use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::Plan;
 use linerate_model::record::{Outcome, RunRecord};
 use linerate_model::units::Bytes;
 use linerate_report::compare::{self, Comparison, Coverage, Side};
 use linerate_report::text::{Charset, Style};
 use linerate_report::view::RunView;
+use linerate_testing::fixture::{self, Traffic};
 
 use crate::runs;
 

@@ -1,10 +1,10 @@
 //! The JSON document.
 
-use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{Direction, Plan};
 use linerate_model::record::{Role, RunRecord};
 use linerate_model::units::Nanos;
 use linerate_report::{json, stream};
+use linerate_testing::fixture::{self, Traffic};
 use serde_json::Value;
 
 use crate::runs;

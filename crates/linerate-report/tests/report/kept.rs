@@ -1,12 +1,12 @@
 //! The record as a file.
 
-use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::Plan;
 use linerate_model::record::{EndRecord, RecordError, RunRecord};
 use linerate_model::series::Series;
 use linerate_model::tcp_info::FIELDS;
 use linerate_report::text::Style;
 use linerate_report::{json, record, text};
+use linerate_testing::fixture::{self, Traffic};
 
 use crate::runs;
 

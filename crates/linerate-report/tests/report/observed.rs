@@ -1,11 +1,11 @@
 //! Observations of other programs' connections.
 
-use linerate_model::fixture::{self, Traffic};
 use linerate_model::observation::{Clocks, Glimpse, Holder, Observation, Sighting};
 use linerate_model::record::{RecordError, Role};
 use linerate_model::units::Nanos;
 use linerate_report::observation::{self, ObservationView, Watching};
 use linerate_report::record;
+use linerate_testing::fixture::{self, Traffic};
 use serde_json::Value;
 
 use crate::runs;

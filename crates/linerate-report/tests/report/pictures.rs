@@ -1,6 +1,5 @@
 //! The HTML page and the SVG figure: what they hold is what the record holds, whatever its strings say.
 
-use linerate_model::fixture::{self, Loss, Traffic};
 use linerate_model::plan::{Direction, Plan};
 use linerate_model::record::{Flow, Note, Outcome, Role, RunRecord};
 use linerate_model::units::grouped as count;
@@ -8,6 +7,7 @@ use linerate_report::chart::{Charts, Line};
 use linerate_report::html::{self, Sheet, Side};
 use linerate_report::svg;
 use linerate_report::view::RunView;
+use linerate_testing::fixture::{self, Loss, Traffic};
 use serde_json::Value;
 
 use crate::runs;

@@ -2,12 +2,12 @@
 
 use linerate_explain::expect::{expect, question};
 use linerate_model::expectation::HostSettings;
-use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{Direction, Plan};
 use linerate_model::record::Outcome;
 use linerate_model::units::{BitRate, Nanos};
 use linerate_report::text::Style;
 use linerate_report::{expectation, json, text};
+use linerate_testing::fixture::{self, Traffic};
 use serde_json::Value;
 
 use crate::runs;

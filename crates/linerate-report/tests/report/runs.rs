@@ -1,11 +1,11 @@
 //! The made-up runs.
 
 use linerate_analysis::evidence::Evidence;
-use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, Direction, Plan, Protocol};
 use linerate_model::record::{Note, Outcome, Role, RunRecord};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_report::view::RunView;
+use linerate_testing::fixture::{self, Traffic};
 
 pub(crate) fn view(record: &RunRecord) -> RunView {
     let evidence = Evidence::of(record);

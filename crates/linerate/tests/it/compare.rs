@@ -1,8 +1,8 @@
 //! `linerate compare`: records, folders of them, and what is neither.
 
-use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::Plan;
 use linerate_report::record::to_json;
+use linerate_testing::fixture::{self, Traffic};
 use serde_json::Value;
 
 use crate::harness::{Folder, LONG, beside, linerate, run};

@@ -1,7 +1,8 @@
 //! `linerate explain`: other tools' output, records, and what is neither.
 
-use linerate_model::{fixture, plan::Plan};
+use linerate_model::plan::Plan;
 use linerate_report::record::to_json;
+use linerate_testing::fixture;
 use serde_json::Value;
 
 use crate::harness::{Folder, LONG, beside, findings, linerate, run};

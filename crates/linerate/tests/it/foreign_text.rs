@@ -4,9 +4,9 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::Plan;
 use linerate_model::record::Role;
+use linerate_testing::fixture::{self, Traffic};
 use serde_json::{Value, json};
 
 use crate::harness::raw::{self, Answers, Raw};

@@ -1,8 +1,8 @@
 //! What pScheduler's parser and `iperf3_exporter` read is there.
 
-use linerate_model::fixture::{Traffic, against_stock};
 use linerate_model::plan::{Direction, Plan};
 use linerate_model::record::Role;
+use linerate_testing::fixture::{Traffic, against_stock};
 
 use super::stage::{document, plan, pointed, record, udp_plan};
 

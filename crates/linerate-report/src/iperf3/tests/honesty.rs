@@ -1,11 +1,11 @@
 //! Where iperf3's figures mislead, these are right (docs/iperf3.md).
 
 use linerate_model::column::Column;
-use linerate_model::fixture::{Traffic, against_stock};
 use linerate_model::plan::{Direction, End, Plan};
 use linerate_model::progress::{Event, Interval, StreamInterval};
 use linerate_model::record::{Flow, Outcome, Role};
 use linerate_model::units::Nanos;
+use linerate_testing::fixture::{Traffic, against_stock};
 use serde_json::Value;
 
 use super::stage::{

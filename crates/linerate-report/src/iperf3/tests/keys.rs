@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::fixture::Traffic;
 use linerate_model::plan::{Direction, End, Plan};
 use linerate_model::record::{PeerResults, Role};
 use linerate_model::units::{BitRate, Bytes};
+use linerate_testing::fixture::Traffic;
 use serde_json::Value;
 
 use super::stage::{
@@ -113,7 +113,7 @@ fn a_clients_documents_have_iperf3s_keys_and_types() {
             theirs,
             &document(&record(&plan, Role::Client, Traffic::default())),
         );
-        let stock = linerate_model::fixture::against_stock(
+        let stock = linerate_testing::fixture::against_stock(
             record(&plan, Role::Client, Traffic::default()),
             Role::Server,
         );

@@ -1,9 +1,9 @@
 //! Our lines have the shape of iperf3's.
 
-use linerate_model::fixture::{Traffic, against_stock};
 use linerate_model::plan::{Direction, End, Plan, Protocol};
 use linerate_model::record::{PeerResults, Role, RunRecord};
 use linerate_model::units::Bytes;
+use linerate_testing::fixture::{Traffic, against_stock};
 
 use super::stage::{plan, pointed, record, settings, text, udp_plan, with_omit};
 use crate::iperf3::{Iperf3Settings, Text};

@@ -1,13 +1,13 @@
 //! A made-up run as this end lived through it: its events, then its record.
 
 use linerate_model::column::Column;
-use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, Direction, End, Plan, Protocol};
 use linerate_model::progress::{
     Event, Interval, StreamInterval, StreamOpened, TcpInterval, UdpInterval,
 };
 use linerate_model::record::{EndRecord, Role, RunRecord, StreamRecord};
 use linerate_model::units::{BitRate, Nanos};
+use linerate_testing::fixture::{self, Traffic};
 use serde_json::Value;
 
 use crate::iperf3::{Iperf3Settings, Json, Text};

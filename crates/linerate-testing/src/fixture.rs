@@ -2,7 +2,8 @@
 //! construction, so that a test breaks exactly one thing.
 //!
 //! ```
-//! use linerate_model::{fixture, plan::Plan};
+//! use linerate_model::plan::Plan;
+//! use linerate_testing::fixture;
 //!
 //! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());
 //! assert!(record.client.is_some() && record.server.is_some());
@@ -10,18 +11,20 @@
 
 use std::collections::BTreeMap;
 
-use crate::clock::{ClockOffset, ClockPair};
-use crate::column::Column;
-use crate::observation::{Connection, Ended, Fate, Holder, Observation, Opener, Sampling, Watch};
-use crate::plan::{Plan, Protocol};
-use crate::record::{
+use linerate_model::clock::{ClockOffset, ClockPair};
+use linerate_model::column::Column;
+use linerate_model::observation::{
+    Connection, Ended, Fate, Holder, Observation, Opener, Sampling, Watch,
+};
+use linerate_model::plan::{Plan, Protocol};
+use linerate_model::record::{
     ControlFacts, CpuUse, EndRecord, Flow, HostFacts, InterfaceCounters, InterfaceFacts,
     InterfacePair, Kind, Outcome, PeerResults, PeerStream, Role, RunRecord, SCHEMA_VERSION,
     Software, StreamRecord, UdpCounts,
 };
-use crate::series::Series;
-use crate::tcp_info::{FIELDS, TcpFacts};
-use crate::units::Nanos;
+use linerate_model::series::Series;
+use linerate_model::tcp_info::{FIELDS, TcpFacts};
+use linerate_model::units::Nanos;
 
 /// The client's clock when the streams are let go, ns.
 pub const CLIENT_START_NS: u64 = 5_000_000_000;
