@@ -110,6 +110,23 @@ pub struct KernelClocks {
     pub span_ns: [u64; 2],
 }
 
+impl KernelClocks {
+    /// From what the clocks of busy time, receive window and send buffer counted in a time, µs; `None` where no time
+    /// passed.
+    pub fn of(elapsed_us: f64, counted_us: [f64; 3], span_ns: [u64; 2]) -> Option<Self> {
+        let [busy, window, buffer] = counted_us;
+        let busy = busy.clamp(0.0, elapsed_us.max(0.0));
+        let (window, buffer) = (window.min(busy), buffer.min(busy));
+        (elapsed_us > 0.0).then(|| Self {
+            application: (elapsed_us - busy) / elapsed_us,
+            send_buffer: buffer / elapsed_us,
+            receive_window: window / elapsed_us,
+            network: (busy - window - buffer).max(0.0) / elapsed_us,
+            span_ns,
+        })
+    }
+}
+
 /// The sending kernel's view of the path, over the plateau.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PathFigures {
@@ -439,18 +456,8 @@ impl DirectionEvidence {
             window += rows.growth(Column::rwnd_limited_us).ok_or(absent)?;
             buffer += rows.growth(Column::sndbuf_limited_us).ok_or(absent)?;
         }
-        if elapsed <= 0.0 {
-            return Err("too few samples of the sender's kernel over the plateau".to_owned());
-        }
-        let busy = busy.clamp(0.0, elapsed);
-        let (window, buffer) = (window.min(busy), buffer.min(busy));
-        Ok(KernelClocks {
-            application: (elapsed - busy) / elapsed,
-            send_buffer: buffer / elapsed,
-            receive_window: window / elapsed,
-            network: (busy - window - buffer).max(0.0) / elapsed,
-            span_ns: span,
-        })
+        KernelClocks::of(elapsed, [busy, window, buffer], span)
+            .ok_or("too few samples of the sender's kernel over the plateau".to_owned())
     }
 
     /// The sum over the streams of the median of what lay unread, over the plateau (which stands on the

@@ -142,6 +142,10 @@ impl Intervals {
                     rttvar_us: tcp.rttvar_us,
                     pmtu_bytes: tcp.pmtu_bytes,
                     reord_seen: tcp.reord_seen,
+                    clocks: tcp.clocks.map(|now| {
+                        let before = old.tcp.and_then(|old| old.clocks);
+                        now.since(before.unwrap_or_default())
+                    }),
                 }),
                 udp: new.udp.map(|udp| {
                     let before = old.udp.unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use linerate_model::progress::SenderClocks;
 use linerate_model::tcp_info::TcpFacts;
 use linerate_model::units::Nanos;
 
@@ -25,6 +26,7 @@ pub(crate) struct LiveTcp {
     pub(crate) pmtu_bytes: u64,
     pub(crate) reord_seen: Option<u64>,
     pub(crate) bytes_acked: Option<u64>,
+    pub(crate) clocks: Option<SenderClocks>,
 }
 
 impl From<&TcpFacts> for LiveTcp {
@@ -39,8 +41,17 @@ impl From<&TcpFacts> for LiveTcp {
             pmtu_bytes: facts.pmtu_bytes.unwrap_or(0),
             reord_seen: facts.reord_seen,
             bytes_acked: facts.bytes_acked,
+            clocks: clocks(facts),
         }
     }
+}
+
+fn clocks(facts: &TcpFacts) -> Option<SenderClocks> {
+    Some(SenderClocks {
+        busy_us: facts.busy_time_us?,
+        rwnd_limited_us: facts.rwnd_limited_us?,
+        sndbuf_limited_us: facts.sndbuf_limited_us?,
+    })
 }
 
 /// Datagram counts so far.

@@ -123,6 +123,34 @@ pub struct TcpInterval {
     /// Times that reordering was seen in all; absent = kernel older than 4.19.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reord_seen: Option<u64>,
+    /// What the kernel's clocks counted meanwhile; absent = kernel older than 4.10.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks: Option<SenderClocks>,
+}
+
+/// What a sending kernel's clocks counted in an interval, µs (`tcp_info`, since Linux 4.10).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SenderClocks {
+    /// With data outstanding; the next two included.
+    pub busy_us: u64,
+    /// Limited by the peer's receive window.
+    pub rwnd_limited_us: u64,
+    /// Limited by the send buffer.
+    pub sndbuf_limited_us: u64,
+}
+
+impl SenderClocks {
+    /// What was counted since an earlier reading.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Self {
+        Self {
+            busy_us: self.busy_us.saturating_sub(earlier.busy_us),
+            rwnd_limited_us: self.rwnd_limited_us.saturating_sub(earlier.rwnd_limited_us),
+            sndbuf_limited_us: self
+                .sndbuf_limited_us
+                .saturating_sub(earlier.sndbuf_limited_us),
+        }
+    }
 }
 
 /// UDP in an interval.

@@ -30,6 +30,7 @@ pub mod host_limit;
 pub mod html;
 pub mod iperf3;
 pub mod json;
+pub mod live;
 mod markup;
 pub mod observation;
 pub mod progress;

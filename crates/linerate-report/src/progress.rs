@@ -1,4 +1,4 @@
-//! What a running test shows: plain lines for a pipe, one line that overwrites itself for a terminal.
+//! What a running test shows where no terminal is: plain lines. For a terminal there is [`crate::live`].
 //!
 //! Figures are of the end that shows them: `sent` is what its kernel took over, `received` what its
 //! application read.
@@ -15,7 +15,7 @@ use linerate_analysis::statistics;
 use linerate_model::plain_text::PlainText;
 use linerate_model::plan::Plan;
 use linerate_model::progress::{Event, Interval, StreamInterval, StreamOpened};
-use linerate_model::units::{BitRate, Bytes, Nanos};
+use linerate_model::units::{BitRate, Bytes};
 
 use crate::words;
 
@@ -28,18 +28,16 @@ pub struct Progress {
     host: PlainText,
     port: u16,
     udp: bool,
-    /// It may end before its time.
-    precise: bool,
 }
 
 /// Streams of an interval added up.
-struct Sum {
-    sends: bool,
+pub(crate) struct Sum {
+    pub(crate) sends: bool,
     bytes: u64,
-    bps: Option<u64>,
-    retransmits: Option<u64>,
-    rtt_us: Option<f64>,
-    lost: Option<(i64, u64)>,
+    pub(crate) bps: Option<u64>,
+    pub(crate) retransmits: Option<u64>,
+    pub(crate) rtt_us: Option<f64>,
+    pub(crate) lost: Option<(i64, u64)>,
     streams: usize,
 }
 
@@ -50,7 +48,6 @@ impl Progress {
             host: plan.host.clone(),
             port: plan.port,
             udp: plan.protocol == linerate_model::plan::Protocol::Udp,
-            precise: plan.precision.is_some(),
         }
     }
 
@@ -69,21 +66,6 @@ impl Progress {
             Event::Ending => Some("Ending: draining what is under way".to_owned()),
             Event::Warning { text } => Some(format!("warning: {text}")),
         }
-    }
-
-    /// What the status line of a terminal of `width` columns becomes. A warning ends with a line end and is left standing
-    /// on a line of its own; the end leaves the line empty.
-    pub fn status(&self, event: &Event, width: usize) -> Option<String> {
-        let text = match event {
-            Event::Connected { .. } => format!("connected to {} port {}", self.host, self.port),
-            Event::Opened { .. } | Event::Started => return None,
-            Event::Interval(interval) => self.short(interval),
-            Event::Ending => return Some(String::new()),
-            Event::Warning { text } => return Some(format!("warning: {text}\n")),
-        };
-        // The last column stays free: a terminal wraps there.
-        let fits: String = text.chars().take(width.saturating_sub(1)).collect();
-        Some(fits)
     }
 
     fn interval(&self, interval: &Interval) -> String {
@@ -124,44 +106,19 @@ impl Progress {
 
     fn details(&self, sum: &Sum) -> Vec<String> {
         let mut parts = Vec::new();
-        if let Some(count) = sum.retransmits {
-            parts.push(format!(
-                "{} retransmit{}",
-                words::count(count),
-                if count == 1 { "" } else { "s" }
-            ));
-        }
+        parts.extend(sum.retransmits.map(retransmits));
         parts.extend(sum.rtt_us.map(|rtt| format!("RTT {}", words::micros(rtt))));
         if let (true, false, Some((lost, all))) = (self.udp, sum.sends, sum.lost) {
             parts.push(format!("{lost} of {} missing", words::count(all)));
         }
         parts
     }
-
-    fn short(&self, interval: &Interval) -> String {
-        let mut parts: Vec<String> = Vec::new();
-        for sum in sums(&interval.streams) {
-            let way = if sum.sends { "sending" } else { "receiving" };
-            parts.push(format!(
-                "{way} {}",
-                sum.bps.map_or_else(|| "-".to_owned(), words::rate)
-            ));
-            parts.extend(self.details(&sum));
-        }
-        if interval.omitted {
-            parts.push("omitted".to_owned());
-        }
-        parts.push(match interval.left_ns {
-            Some(left) if self.precise => format!("at most {} left", whole_seconds(left)),
-            Some(left) => format!("{} left", whole_seconds(left)),
-            None => format!("{} so far", whole_seconds(interval.to_ns)),
-        });
-        parts.join(", ")
-    }
 }
 
-fn whole_seconds(span: Nanos) -> String {
-    format!("{:.0} s", span.as_secs_f64())
+/// `1 retransmit`, `3,210 retransmits`.
+pub(crate) fn retransmits(count: u64) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} retransmit{plural}", words::count(count))
 }
 
 fn opened(streams: &[StreamOpened]) -> String {
@@ -186,7 +143,7 @@ fn opened(streams: &[StreamOpened]) -> String {
 }
 
 /// One sum for what this end sends and one for what it receives.
-fn sums(streams: &[StreamInterval]) -> Vec<Sum> {
+pub(crate) fn sums(streams: &[StreamInterval]) -> Vec<Sum> {
     [true, false]
         .into_iter()
         .filter_map(|sends| {

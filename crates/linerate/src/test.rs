@@ -11,6 +11,7 @@ use linerate_explain::explain;
 use linerate_model::progress::Event;
 use linerate_model::record::{Outcome, RunRecord};
 use linerate_model::wanted::Verdict;
+use linerate_report::live::Block;
 use linerate_report::progress::Progress;
 use linerate_report::view::RunView;
 use linerate_report::{json, record, stream, text};
@@ -21,7 +22,7 @@ use crate::counter_test::Setting;
 use crate::input;
 use crate::keep::{Keep, Kept};
 use crate::pictures::Pictures;
-use crate::printer::{Printer, columns};
+use crate::printer::Printer;
 use crate::signals;
 
 /// Runs the test.
@@ -172,6 +173,7 @@ struct Live<'a> {
     printer: &'a Printer,
     format: Format,
     progress: Progress,
+    block: Block,
     failed: Option<std::io::Error>,
 }
 
@@ -181,6 +183,7 @@ impl<'a> Live<'a> {
             printer,
             format: request.format,
             progress: Progress::new(&request.plan),
+            block: Block::new(&request.plan, printer.style()),
             failed: None,
         }
     }
@@ -189,12 +192,10 @@ impl<'a> Live<'a> {
         let shown = match self.format {
             Format::Json => Ok(()),
             Format::JsonStream => self.printer.json(&stream::line(event)),
-            Format::Text if self.printer.is_terminal() => {
-                match self.progress.status(event, columns()) {
-                    Some(text) => self.printer.status(&text),
-                    None => Ok(()),
-                }
-            }
+            Format::Text if self.printer.is_terminal() => match self.block.show(event) {
+                Some(lines) => self.printer.table(&lines),
+                None => Ok(()),
+            },
             Format::Text => self
                 .progress
                 .line(event)

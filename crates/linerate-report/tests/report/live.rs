@@ -1,11 +1,15 @@
 //! Progress while a test runs.
 
 use linerate_model::plan::{Direction, Plan};
-use linerate_model::progress::{Event, Interval, StreamInterval, TcpInterval, UdpInterval};
+use linerate_model::progress::{
+    Event, Interval, SenderClocks, StreamInterval, TcpInterval, UdpInterval,
+};
 use linerate_model::record::{ControlFacts, Flow};
-use linerate_model::units::Nanos;
+use linerate_model::units::{BitRate, Nanos};
+use linerate_report::live::Block;
 use linerate_report::progress::Progress;
 use linerate_report::stream;
+use linerate_report::text::{Charset, Style};
 use serde_json::Value;
 
 use crate::runs;
@@ -50,12 +54,6 @@ fn one_stream_is_one_line() {
         progress.line(&event).unwrap(),
         "   1.00 -    2.00 s         11.4 MiB sent      95.4 Mbit/s  3 retransmits  RTT 41.0 ms"
     );
-    assert_eq!(
-        progress.status(&event, 80).unwrap(),
-        "sending 95.4 Mbit/s, 3 retransmits, RTT 41.0 ms, 8 s left"
-    );
-    let narrow = progress.status(&event, 20).unwrap();
-    assert_eq!(narrow, "sending 95.4 Mbit/s");
 }
 
 #[test]
@@ -92,10 +90,6 @@ fn both_directions_are_told_apart() {
     assert_eq!(text.lines().count(), 2, "{text}");
     assert!(text.contains("sent") && text.contains("received"), "{text}");
     assert!(text.contains("1 retransmit "), "{text}");
-    assert_eq!(
-        progress.status(&event, 100).unwrap(),
-        "sending 95.4 Mbit/s, 1 retransmit, RTT 41.0 ms, receiving 8.00 Mbit/s, 8 s left"
-    );
 }
 
 #[test]
@@ -138,11 +132,90 @@ fn the_rest_of_the_events_has_words() {
         text: "a\u{1b}[2Jb".into(),
     };
     assert_eq!(progress.line(&warning).unwrap(), "warning: a\\u{1b}[2Jb");
+}
+
+/// A second of a sending kernel that was busy, held by the receive window and by the send buffer for so long, µs.
+fn clocked(
+    bytes: u64,
+    busy_us: u64,
+    rwnd_limited_us: u64,
+    sndbuf_limited_us: u64,
+) -> StreamInterval {
+    let clocks = Some(SenderClocks {
+        busy_us,
+        rwnd_limited_us,
+        sndbuf_limited_us,
+    });
+    let stream = part(1, true, bytes, 3);
+    StreamInterval {
+        tcp: stream.tcp.map(|tcp| TcpInterval { clocks, ..tcp }),
+        ..stream
+    }
+}
+
+#[test]
+fn on_a_terminal_one_block_is_drawn_again() {
+    let mut block = Block::new(&runs::tcp(), Style::plain());
+    let mut shown = |stream| block.show(&interval(vec![stream])).unwrap();
     assert_eq!(
-        progress.status(&warning, 80).unwrap(),
-        "warning: a\\u{1b}[2Jb\n"
+        shown(clocked(5_962_500, 1_000_000, 0, 0)),
+        [
+            "Sending    47.7 Mbit/s  █",
+            "           limited by the network 100 % of the time, 3 retransmits, RTT 41.0 ms",
+            "           2 s of 10 s",
+        ]
     );
-    assert_eq!(progress.status(&Event::Ending, 80).unwrap(), "");
+    assert_eq!(
+        shown(clocked(11_925_000, 1_000_000, 830_000, 0))[..2],
+        [
+            "Sending    95.4 Mbit/s  ▄█",
+            "           limited by the receive window 83 % of the time, 3 retransmits (6 in all), RTT 41.0 ms"
+                .get(..79)
+                .unwrap(),
+        ]
+    );
+    assert!(shown(clocked(1, 1_000_000, 0, 600_000))[1].contains("the send buffer 60 %"));
+    assert!(shown(clocked(1, 100_000, 0, 0))[1].contains("the sending program 90 %"));
+    // A sender that the kernel says nothing of has no limit.
+    assert!(!shown(part(1, true, 1, 0))[1].contains("limited"));
+    assert_eq!(block.show(&Event::Ending), Some(Vec::new()));
+}
+
+#[test]
+fn a_sender_that_is_paced_waits_for_its_rate() {
+    let plan = Plan {
+        rate_bps: Some(BitRate(1_000_000)),
+        ..runs::tcp()
+    };
+    let mut block = Block::new(&plan, Style::plain());
+    let lines = block
+        .show(&interval(vec![clocked(125_000, 10_000, 0, 0)]))
+        .unwrap();
+    assert!(
+        lines[1].contains("limited by the rate asked for 99 %"),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn a_block_has_the_width_of_the_terminal_and_its_characters() {
+    let style = Style::plain().of_columns(60).with_charset(Charset::Ascii);
+    let mut block = Block::new(&runs::tcp(), style);
+    let mut last = Vec::new();
+    for second in 0..100 {
+        let both = vec![
+            clocked(1_000_000 * second, 0, 0, 0),
+            part(3, false, 1_000_000, 0),
+        ];
+        last = block.show(&interval(both)).unwrap();
+    }
+    assert_eq!(last.len(), 4, "{last:?}");
+    assert!(last[2].starts_with("Receiving"), "{last:?}");
+    assert!(
+        last.iter().all(|line| line.is_ascii() && line.len() < 60),
+        "{last:?}"
+    );
+    assert!(last[0].ends_with('#') && last[0].len() > 40, "{last:?}");
 }
 
 #[test]
