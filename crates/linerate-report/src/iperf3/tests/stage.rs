@@ -2,7 +2,7 @@
 
 use linerate_model::column::Column;
 use linerate_model::fixture::{self, Traffic};
-use linerate_model::plan::{DEFAULT_UDP_BLOCK, Direction, End, Plan, Protocol};
+use linerate_model::plan::{DEFAULT_SCTP_BLOCK, DEFAULT_UDP_BLOCK, Direction, End, Plan, Protocol};
 use linerate_model::progress::{
     Event, Interval, StreamInterval, StreamOpened, TcpInterval, UdpInterval,
 };
@@ -27,6 +27,15 @@ pub(super) fn udp_plan() -> Plan {
         block_bytes: DEFAULT_UDP_BLOCK,
         rate_bps: Some(BitRate(1 << 20)),
         rate_is_default: true,
+        ..plan()
+    }
+}
+
+/// Two seconds of SCTP.
+pub(super) fn sctp_plan() -> Plan {
+    Plan {
+        protocol: Protocol::Sctp,
+        block_bytes: DEFAULT_SCTP_BLOCK,
         ..plan()
     }
 }
