@@ -18,12 +18,12 @@ fn sctp_with_itself_and_with_iperf3() {
     // A server that nobody asks for SCTP does not have it.
     assert_eq!(machine.run("grep -q ^sctp /proc/modules").code, 1);
     for (client, server) in [(OURS, OURS), (OURS, STOCK), (STOCK, OURS)] {
-        for options in ["-n 768K", "-R -n 512K -P 2", "-t 1 -l 8K -b 4M --bidir"] {
+        for options in ["-n 768K", "-R -P 2 -t 1 -l 8K -b 2M"] {
             let both = run(&mut machine, client, server, options);
             both.agree(client == OURS && server == OURS);
         }
     }
-    let special = "-6 -X ::1 --nstreams 4 -N -M 1000 -S 16 -k 100 -l 1000 -w 256K";
+    let special = "-6 -X ::1 --nstreams 4 -N -M 1000 -S 16 -k 100 -l 1000 -w 256K --bidir";
     let both = run(&mut machine, OURS, OURS, special);
     both.agree(true);
     assert_eq!(both.client["end"]["sum_received"]["bytes"], 100_000);
@@ -130,5 +130,55 @@ fn serve(machine: &mut Machine<'_>) {
             "timeout 30 bash -c 'while ss -HlS sport = :5201 | grep -q .; do sleep 0.05; done'",
         );
     }
+    strangers(machine);
     machine.ok("kill $(cat /tmp/pid)");
 }
+
+/// A test takes nothing but its own associations, and an association begins no test.
+fn strangers(machine: &mut Machine<'_>) {
+    machine.write("/root/strangers.pl", STRANGERS);
+    let said = machine.ok("perl /root/strangers.pl");
+    assert_eq!(said, "stranger ff\ntcp \nbegun 1");
+    machine.ok(
+        "timeout 30 bash -c 'until grep -q \"belongs to no test\" /tmp/served; do sleep 0.05; done'",
+    );
+}
+
+/// A client of one SCTP stream: before that, it comes with another cookie, and with the right one over TCP.
+const STRANGERS: &str = r#"
+use strict;
+use warnings;
+$SIG{ALRM} = sub { die "too long" };
+alarm 30;
+sub reach {
+    my ($protocol) = @_;
+    socket(my $socket, 2, 1, $protocol) or die "socket: $!";
+    connect($socket, pack("S n C4 x8", 2, 5201, 127, 0, 0, 1)) or die "connect, $protocol: $!";
+    return $socket;
+}
+sub take {
+    my ($socket, $bytes) = @_;
+    my $all = "";
+    while (length $all < $bytes) {
+        sysread($socket, my $part, $bytes - length $all) or last;
+        $all .= $part;
+    }
+    return $all;
+}
+my ($tcp, $sctp, $cookie) = (6, 132, "a" x 36 . "\0");
+my $control = reach($tcp);
+syswrite $control, $cookie;
+ord(take($control, 1)) == 9 or die "it asks for no parameters";
+my $asked = '{"sctp":true,"omit":0,"time":1,"num":0,"blockcount":0,"parallel":1,"len":1000,"client_version":"3.12"}';
+syswrite $control, pack("N", length $asked) . $asked;
+ord(take($control, 1)) == 10 or die "it asks for no streams";
+my $stranger = reach($sctp);
+syswrite $stranger, "b" x 36 . "\0";
+print "stranger ", unpack("H*", take($stranger, 2)), "\n";
+my $other = reach($tcp);
+syswrite $other, $cookie;
+print "tcp ", unpack("H*", take($other, 1)), "\n";
+my $stream = reach($sctp);
+syswrite $stream, $cookie;
+print "begun ", ord(take($control, 1)), "\n";
+"#;
