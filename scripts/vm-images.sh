@@ -2,7 +2,7 @@
 # Makes what virtual machines boot from, once: vm-images.sh FOLDER
 #   kernel-cloud, kernel-generic        Debian's kernels
 #   initrd-cloud, initrd-generic        a first stage that finds the disks and goes on to the real system
-#   debian.ext4                         Debian's smallest system with systemd, networkd, iproute2 and ethtool, for both kernels
+#   debian.ext4                         Debian's smallest system with systemd, networkd, iproute2, ethtool and iperf3, for both kernels
 # The suite is this machine's, so that a program built here finds its libraries there. No root is needed, and nothing
 # is installed on this machine.
 set -eu
@@ -88,7 +88,7 @@ done
 mode=unshare
 [ "$(id -u)" -eq 0 ] && mode=root
 mmdebstrap --quiet --mode=$mode --variant=minbase \
-    --include=systemd,systemd-sysv,udev,dbus,iproute2,ethtool,kmod,procps,iputils-ping \
+    --include=systemd,systemd-sysv,udev,dbus,iproute2,ethtool,kmod,procps,iputils-ping,iperf3 \
     --aptopt='APT::Install-Recommends "false"' \
     --dpkgopt=path-exclude='/usr/share/man/*' --dpkgopt=path-exclude='/usr/share/doc/*' --dpkgopt=path-exclude='/usr/share/locale/*' \
     --customize-hook='mkdir -p "$1/usr/lib/modules" "$1/opt/linerate" "$1/usr/local/lib/linerate-vm"' \

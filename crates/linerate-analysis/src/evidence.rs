@@ -396,6 +396,9 @@ impl DirectionEvidence {
         if record.plan.protocol == Protocol::Udp {
             return Err("UDP has no windows: the kernel keeps no such clocks for it".to_owned());
         }
+        if record.plan.protocol == Protocol::Sctp {
+            return Err("Linux does not tell what an SCTP sender waits for".to_owned());
+        }
         let absent = if record.is_observation() {
             "the sender's kernel, whose clocks would tell it, was not watched: `linerate observe` on its host does"
         } else if record.control.peer_software.is_some() {
@@ -475,7 +478,7 @@ impl DirectionEvidence {
     }
 
     fn path_figures(&self, record: &RunRecord, measured_by: Role) -> Option<PathFigures> {
-        if record.plan.protocol == Protocol::Udp {
+        if record.plan.protocol != Protocol::Tcp {
             return None;
         }
         let role = self.flow.sender();

@@ -245,7 +245,10 @@ impl DirectionLedger {
             let sent = sender.and_then(|end| end.stream(id));
             let received = receiver.and_then(|end| end.stream(id));
             let entry = match record.plan.protocol {
-                Protocol::Tcp => tcp_entry(record, flow, id, sent, received, &mut direction.checks),
+                // Of SCTP the kernels count nothing: what is left are the applications' bytes.
+                Protocol::Tcp | Protocol::Sctp => {
+                    tcp_entry(record, flow, id, sent, received, &mut direction.checks)
+                }
                 Protocol::Udp => udp_entry(record, id, sent, received, &mut direction.checks),
             };
             direction.streams.push(entry);
@@ -285,6 +288,11 @@ impl DirectionLedger {
             self.unknown.push(
                 "the kernels' byte counts: Multipath TCP keeps them for each subflow, and a subflow may be gone before the connection is"
                     .to_owned(),
+            );
+        }
+        if record.plan.protocol == Protocol::Sctp {
+            self.unknown.push(
+                "the kernels' byte counts: Linux keeps none for an SCTP association".to_owned(),
             );
         }
         if record.is_observation() {

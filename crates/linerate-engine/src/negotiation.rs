@@ -19,6 +19,7 @@ pub(crate) fn parameters(plan: &Plan, software: &str, version: &str, extended: b
         protocol: match plan.protocol {
             Protocol::Tcp => WireProtocol::Tcp,
             Protocol::Udp => WireProtocol::Udp,
+            Protocol::Sctp => WireProtocol::Sctp,
         },
         omit: plan.omit_ns.0.div_ceil(1_000_000_000),
         time,
@@ -66,10 +67,10 @@ fn told(plan: &Plan) -> Option<u64> {
 pub(crate) fn plan(parameters: &Parameters, host: &str, port: u16, interval: Nanos) -> Plan {
     let mut plan = Plan::new(host);
     plan.port = port;
-    plan.protocol = if parameters.protocol == WireProtocol::Udp {
-        Protocol::Udp
-    } else {
-        Protocol::Tcp
+    plan.protocol = match parameters.protocol {
+        WireProtocol::Tcp => Protocol::Tcp,
+        WireProtocol::Udp => Protocol::Udp,
+        WireProtocol::Sctp => Protocol::Sctp,
     };
     plan.mptcp = parameters.mptcp;
     plan.direction = match (parameters.reverse, parameters.bidirectional) {
@@ -138,7 +139,7 @@ pub(crate) fn byte_budget(plan: &Plan, peer_extended: bool) -> (Option<u64>, u64
     let added = match rest {
         0 => 0,
         short if !peer_extended => block - short,
-        _ if plan.protocol == Protocol::Tcp => 0,
+        _ if plan.protocol != Protocol::Udp => 0,
         short => linerate_model::plan::MIN_UDP_BLOCK.saturating_sub(short),
     };
     (Some(target + added), added)
@@ -184,6 +185,28 @@ mod tests {
             super::plan(&received, "h", plan.port, plan.interval_ns),
             plan
         );
+    }
+
+    #[test]
+    fn an_sctp_plan_survives_the_wire() {
+        let mut plan = Plan::new("h");
+        plan.protocol = Protocol::Sctp;
+        plan.block_bytes = linerate_model::plan::DEFAULT_SCTP_BLOCK;
+        plan.nodelay = true;
+        let sent = parameters(&plan, "linerate 0", "3.21", false);
+        let json = String::from_utf8(sent.to_json()).unwrap();
+        assert!(
+            json.contains(r#""sctp":true"#) && !json.contains("tcp\":true,\"tcp"),
+            "{json}"
+        );
+        let (received, _) = Parameters::from_json(json.as_bytes()).unwrap();
+        assert_eq!(
+            super::plan(&received, "h", plan.port, plan.interval_ns),
+            plan
+        );
+        plan.end = End::Bytes(Bytes(100_000));
+        assert_eq!(byte_budget(&plan, true), (Some(100_000), 0));
+        assert_eq!(byte_budget(&plan, false), (Some(131_072), 31_072));
     }
 
     #[test]

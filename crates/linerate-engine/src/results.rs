@@ -14,14 +14,18 @@ pub(crate) fn of_streams(
 ) -> Results {
     let elapsed = end.since(start).0.max(1) as f64;
     let percent = |nanos: u64| nanos as f64 * 100.0 / elapsed;
-    let sends_tcp = streams
-        .iter()
-        .any(|stream| stream.sends && stream.tcp.is_some());
+    let mut senders = streams.iter().filter(|stream| stream.sends);
+    // iperf3 prints a column for every number but 0, which says that the sender of such a protocol has no count.
+    let sender_has_retransmits = match senders.next() {
+        Some(sender) if sender.tcp.is_some() => 1,
+        Some(sender) if sender.udp.is_none() => 0,
+        _ => -1,
+    };
     Results {
         cpu_util_total: percent(cpu.user_ns + cpu.system_ns),
         cpu_util_user: percent(cpu.user_ns),
         cpu_util_system: percent(cpu.system_ns),
-        sender_has_retransmits: if sends_tcp { 1 } else { -1 },
+        sender_has_retransmits,
         congestion_used: streams.iter().find_map(|stream| stream.congestion.clone()),
         streams: streams
             .iter()

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::tcp::{self, Keepalive};
-use linerate_kernel::{clock, socket, udp};
+use linerate_kernel::{clock, sctp, socket, udp};
 use linerate_model::plan::{Family, Plan, Protocol};
 use linerate_model::units::{Bytes, Nanos};
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -199,6 +199,21 @@ fn bind_local(raw: &Socket, plan: &Plan, remote: SocketAddr, port: u16) -> io::R
     })
 }
 
+/// Binds an SCTP socket to each address of `-X`.
+fn bind_all(raw: &Socket, plan: &Plan, remote: SocketAddr, port: u16) -> io::Result<()> {
+    if let Some(device) = &plan.bind_device {
+        socket::bind_device(raw, device)?;
+    }
+    for name in &plan.sctp_bind {
+        let local = SocketAddr::new(local_address(name, remote)?, port);
+        sctp::add_addresses(raw, &[local]).map_err(|error| {
+            let text = format!("the local address {local} cannot be used: {error} (-X)");
+            io::Error::new(error.kind(), text)
+        })?;
+    }
+    Ok(())
+}
+
 fn local_address(name: &str, remote: SocketAddr) -> io::Result<IpAddr> {
     let same_family = |address: &SocketAddr| address.is_ipv4() == remote.is_ipv4();
     let found = (name, 0).to_socket_addrs()?.find(same_family);
@@ -211,7 +226,7 @@ fn local_address(name: &str, remote: SocketAddr) -> io::Result<IpAddr> {
 }
 
 /// The kernel's name of an address's family.
-const fn family(address: SocketAddr) -> socket::Family {
+pub(crate) const fn family(address: SocketAddr) -> socket::Family {
     if address.is_ipv4() {
         socket::Family::V4
     } else {
@@ -225,20 +240,25 @@ fn client_port(plan: &Plan, index: u16) -> u16 {
         .map_or(0, |first| first.saturating_add(index))
 }
 
-/// Opens a TCP data stream and writes its cookie.
-pub(crate) fn open_tcp(
+/// Opens a TCP or SCTP data stream and writes its cookie.
+pub(crate) fn open_stream(
     plan: &Plan,
     remote: SocketAddr,
     index: u16,
     cookie: &[u8],
 ) -> io::Result<TcpStream> {
-    let raw = if plan.mptcp {
-        Socket::from(socket::mptcp_stream_socket(family(remote))?)
-    } else {
-        Socket::new(Domain::for_address(remote), Type::STREAM, None)?
+    let raw = match plan.protocol {
+        Protocol::Sctp => Socket::from(sctp::stream_socket(family(remote))?),
+        _ if plan.mptcp => Socket::from(socket::mptcp_stream_socket(family(remote))?),
+        _ => Socket::new(Domain::for_address(remote), Type::STREAM, None)?,
     };
     configure(&raw, plan, remote)?;
-    bind_local(&raw, plan, remote, client_port(plan, index))?;
+    let port = client_port(plan, index);
+    if plan.sctp_bind.is_empty() {
+        bind_local(&raw, plan, remote, port)?;
+    } else {
+        bind_all(&raw, plan, remote, port)?;
+    }
     let stream = connect(
         raw,
         remote,
@@ -312,7 +332,7 @@ pub(crate) fn tcp_buffers(plan: &Plan, remote: SocketAddr) -> io::Result<SocketB
     buffers(raw.as_fd())
 }
 
-fn set_buffers(raw: &impl AsFd, plan: &Plan) -> io::Result<()> {
+pub(crate) fn set_buffers(raw: &impl AsFd, plan: &Plan) -> io::Result<()> {
     let Some(window) = plan.window_bytes else {
         return Ok(());
     };
@@ -348,6 +368,18 @@ pub(crate) fn configure(raw: &impl AsFd, plan: &Plan, remote: SocketAddr) -> io:
                 tcp::set_congestion(raw, name).map_err(|error| {
                     io::Error::new(error.source.kind(), format!("{error}; net.ipv4.tcp_available_congestion_control lists what this host has"))
                 })?;
+            }
+        }
+        Protocol::Sctp => {
+            // iperf3 passes smaller ones over.
+            if let Some(mss) = plan.mss_bytes.filter(|mss| *mss >= 512) {
+                sctp::set_max_segment(raw, u32::from(mss))?;
+            }
+            if plan.nodelay {
+                sctp::set_nodelay(raw, true)?;
+            }
+            if let Some(streams) = plan.sctp_streams {
+                sctp::set_streams(raw, streams)?;
             }
         }
         Protocol::Udp => {

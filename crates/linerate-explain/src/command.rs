@@ -1,15 +1,22 @@
 //! The command that asks for the same test again, with one thing changed.
 
 use linerate_model::plan::{
-    DEFAULT_PORT, DEFAULT_TCP_BLOCK, DEFAULT_UDP_BLOCK, Direction, End, Family, Pace, Plan,
-    Protocol,
+    DEFAULT_PORT, DEFAULT_SCTP_BLOCK, DEFAULT_TCP_BLOCK, DEFAULT_UDP_BLOCK, Direction, End, Family,
+    Pace, Plan, Protocol,
 };
 
 use crate::words;
 
 /// The plan as a command line; what is a default stays out.
 pub(crate) fn test(plan: &Plan) -> String {
-    let mut words = vec!["linerate test".to_owned(), host(&plan.host)];
+    let sctp = plan.protocol == Protocol::Sctp;
+    // Only iperf3's command line has SCTP.
+    let command = if sctp {
+        "linerate iperf3 --sctp -c"
+    } else {
+        "linerate test"
+    };
+    let mut words = vec![command.to_owned(), host(&plan.host)];
     let mut say = |word: String| words.push(word);
     if plan.port != DEFAULT_PORT {
         say(format!("-p {}", plan.port));
@@ -56,6 +63,7 @@ fn transport(plan: &Plan, say: &mut impl FnMut(String)) {
     let default = match plan.protocol {
         Protocol::Tcp => DEFAULT_TCP_BLOCK,
         Protocol::Udp => DEFAULT_UDP_BLOCK,
+        Protocol::Sctp => DEFAULT_SCTP_BLOCK,
     };
     if plan.block_bytes != default {
         say(format!("-l {}", plan.block_bytes.as_option()));

@@ -49,6 +49,7 @@ pub mod process;
 pub mod process_sockets;
 mod rooted_path;
 pub mod route;
+pub mod sctp;
 pub mod setting;
 mod signal;
 pub mod socket;

@@ -326,21 +326,14 @@ pub fn pending_error(fd: impl AsFd) -> io::Result<Option<io::Error>> {
 /// # Errors
 /// `EPROTONOSUPPORT` where the kernel is built without it, `ENOPROTOOPT` where it is switched off.
 pub fn mptcp_stream_socket(family: Family) -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
-    // SAFETY: no pointer is passed.
-    let fd = check(unsafe { libc::socket(family.number(), kind, libc::IPPROTO_MPTCP) })?;
-    // SAFETY: the descriptor was just made and belongs to nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    stream_socket(family, libc::IPPROTO_MPTCP)
 }
 
-/// A stream socket of SCTP (RFC 9260).
-///
-/// # Errors
-/// `EPROTONOSUPPORT` where the kernel has no SCTP.
-pub fn sctp_stream_socket(family: Family) -> io::Result<OwnedFd> {
+/// A stream socket of a protocol, blocking, closed on exec.
+pub(crate) fn stream_socket(family: Family, protocol: c_int) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
     // SAFETY: no pointer is passed.
-    let fd = check(unsafe { libc::socket(family.number(), kind, libc::IPPROTO_SCTP) })?;
+    let fd = check(unsafe { libc::socket(family.number(), kind, protocol) })?;
     // SAFETY: the descriptor was just made and belongs to nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

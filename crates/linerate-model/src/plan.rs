@@ -14,6 +14,8 @@ pub const DEFAULT_PORT: u16 = 5201;
 pub const MAX_STREAMS: u16 = 128;
 /// Bytes of a TCP block when nothing else is asked for, as iperf3 has it.
 pub const DEFAULT_TCP_BLOCK: Bytes = Bytes(128 << 10);
+/// Bytes of an SCTP message when nothing else is asked for, as iperf3 has it.
+pub const DEFAULT_SCTP_BLOCK: Bytes = Bytes(64 << 10);
 /// UDP payload when the path's MTU is not known: fits Ethernet with some encapsulation.
 pub const DEFAULT_UDP_BLOCK: Bytes = Bytes(1460);
 /// The rate of a UDP test that asks for none, as iperf has it.
@@ -24,6 +26,8 @@ pub const MIN_UDP_BLOCK: u64 = 16;
 pub const MAX_UDP_BLOCK: u64 = 65_507;
 /// Largest TCP block.
 pub const MAX_TCP_BLOCK: u64 = 16 << 20;
+/// Largest SCTP message, iperf3's largest block.
+pub const MAX_SCTP_BLOCK: u64 = 1 << 20;
 
 /// What carries the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +37,9 @@ pub enum Protocol {
     Tcp,
     /// UDP (RFC 768).
     Udp,
+    /// SCTP (RFC 9260), an association for each stream. The kernel gives none of TCP's figures for it: what is known of it are
+    /// the bytes that the applications moved.
+    Sctp,
 }
 
 /// Which way the bytes go, seen from the client.
@@ -97,7 +104,7 @@ pub struct Plan {
     /// Address family.
     #[serde(default)]
     pub family: Family,
-    /// TCP or UDP.
+    /// TCP, UDP or SCTP.
     pub protocol: Protocol,
     /// Multipath TCP (RFC 8684) for the data streams.
     #[serde(default)]
@@ -115,7 +122,7 @@ pub struct Plan {
     pub interval_ns: Nanos,
     /// Between two samples of a stream, 1 ms to 1 s.
     pub sample_ns: Nanos,
-    /// Bytes of a block (TCP), or payload bytes of a datagram (UDP). A TCP write is one block; with [`DEFAULT_TCP_BLOCK`] and
+    /// Bytes of a block (TCP) or a message (SCTP), or payload bytes of a datagram (UDP). A TCP write is one block; with [`DEFAULT_TCP_BLOCK`] and
     /// no rate a linerate that sends to a linerate writes eight at once.
     pub block_bytes: Bytes,
     /// Rate asked for, each stream; absent = as fast as it goes.
@@ -136,9 +143,15 @@ pub struct Plan {
     /// Maximum segment size asked for (`-M`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mss_bytes: Option<u16>,
-    /// `TCP_NODELAY`.
+    /// `TCP_NODELAY`, `SCTP_NODELAY`.
     #[serde(default)]
     pub nodelay: bool,
+    /// SCTP streams of an association (`--nstreams`); the first of them is used. Absent = the kernel's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sctp_streams: Option<u16>,
+    /// Local addresses of an SCTP association (`-X`), in the place of [`Plan::bind`]; none = all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sctp_bind: Vec<PlainText>,
     /// Congestion control asked for (`-C`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<PlainText>,
@@ -241,6 +254,8 @@ impl Plan {
             window_bytes: None,
             mss_bytes: None,
             nodelay: false,
+            sctp_streams: None,
+            sctp_bind: Vec::new(),
             congestion: None,
             tos: 0,
             flow_label: None,
@@ -376,7 +391,7 @@ impl Plan {
 
     fn check_protocol(&self) -> Result<(), PlanError> {
         let refuse = |option, reason: String| Err(PlanError { option, reason });
-        if self.pace == Pace::Spin && self.protocol == Protocol::Tcp {
+        if self.pace == Pace::Spin && self.protocol != Protocol::Udp {
             return refuse(
                 "--pace",
                 "only datagrams are paced so: it needs -u".to_owned(),
@@ -402,22 +417,40 @@ impl Plan {
                     ),
                 );
             }
-            _ => {}
+            Protocol::Sctp if block == 0 || block > MAX_SCTP_BLOCK => {
+                return refuse(
+                    "-l",
+                    format!(
+                        "messages of {} asked for; 1 byte to {} is possible over SCTP",
+                        self.block_bytes,
+                        Bytes(MAX_SCTP_BLOCK)
+                    ),
+                );
+            }
+            Protocol::Tcp | Protocol::Udp | Protocol::Sctp => {}
         }
-        if self.protocol == Protocol::Udp {
-            for (set, option) in [
-                (self.mptcp, "--mptcp"),
-                (self.nodelay, "-N"),
-                (self.congestion.is_some(), "-C"),
-                (self.mss_bytes.is_some(), "-M"),
-                (self.zerocopy, "-Z"),
-            ] {
-                if set {
-                    return refuse(
-                        option,
-                        "means nothing for UDP; leave it or -u away".to_owned(),
-                    );
-                }
+        let (udp, sctp) = (
+            self.protocol == Protocol::Udp,
+            self.protocol == Protocol::Sctp,
+        );
+        for (set, option) in [
+            ((udp || sctp) && self.mptcp, "--mptcp"),
+            (udp && self.nodelay, "-N"),
+            ((udp || sctp) && self.congestion.is_some(), "-C"),
+            (udp && self.mss_bytes.is_some(), "-M"),
+            ((udp || sctp) && self.zerocopy, "-Z"),
+            (sctp && self.skip_receive_copy, "--skip-rx-copy"),
+        ] {
+            if set {
+                let (name, also) = if udp {
+                    ("UDP", "-u")
+                } else {
+                    ("SCTP", "--sctp")
+                };
+                return refuse(
+                    option,
+                    format!("means nothing for {name}; leave it or {also} away"),
+                );
             }
         }
         if self
@@ -491,7 +524,7 @@ mod tests {
     #[test]
     fn what_cannot_be_run_names_its_option() {
         type Spoil = fn(&mut Plan);
-        let cases: [(&str, Spoil); 13] = [
+        let cases: [(&str, Spoil); 15] = [
             ("-P", |plan| plan.streams = 0),
             ("-P", |plan| plan.streams = 129),
             ("-t", |plan| plan.end = End::TimeNs(Nanos::ZERO)),
@@ -509,6 +542,14 @@ mod tests {
                 plan.provisioned_bps = Some(BitRate(0));
             }),
             ("--sample", |plan| plan.sample_ns = Nanos(999)),
+            ("-Z", |plan| {
+                plan.protocol = Protocol::Sctp;
+                plan.zerocopy = true;
+            }),
+            ("-l", |plan| {
+                plan.protocol = Protocol::Sctp;
+                plan.block_bytes = Bytes(MAX_SCTP_BLOCK + 1);
+            }),
             ("-C", |plan| {
                 plan.protocol = Protocol::Udp;
                 plan.block_bytes = DEFAULT_UDP_BLOCK;

@@ -526,6 +526,7 @@ fn stream(
     let plan = &record.plan;
     let sends = flow.sender() == role;
     let tcp = plan.protocol == Protocol::Tcp;
+    let sctp = plan.protocol == Protocol::Sctp;
     let curve = delivered(record, traffic, id);
     let total = *curve.last().unwrap_or(&0);
     let omitted_rows = usize::try_from(plan.omit_ns.0 / plan.sample_ns.0.max(1))
@@ -554,7 +555,7 @@ fn stream(
         remote: format!("{there}:{remote_port}").into(),
         congestion: tcp.then(|| plan.congestion.clone().unwrap_or_else(|| "cubic".into())),
         mss_bytes: tcp.then_some(1448),
-        path_mtu_bytes: Some(1500),
+        path_mtu_bytes: (!sctp).then_some(1500),
         window_asked_bytes: plan.window_bytes,
         send_buffer_bytes: Some(traffic.send_buffer_bytes),
         receive_buffer_bytes: Some(traffic.receive_buffer_bytes),
@@ -564,9 +565,9 @@ fn stream(
         app_bytes: total,
         omitted_bytes: curve[omitted_rows],
         file_bytes: None,
-        cookie_bytes: if tcp { COOKIE } else { 0 },
+        cookie_bytes: if tcp || sctp { COOKIE } else { 0 },
         active_opener: role == Role::Client,
-        unread_bytes: (!sends).then_some(0),
+        unread_bytes: (!sends && !sctp).then_some(0),
         drained: true,
         tcp: None,
         udp: None,
@@ -587,6 +588,9 @@ fn stream(
     if tcp {
         made.samples = tcp_samples(traffic, &made, at_ns, &curve);
         made.tcp = Some(last_row(&made.samples, flow, role, total, traffic));
+    } else if sctp {
+        made.samples = Series::new(at_ns);
+        let _ = made.samples.insert(Column::app_bytes, curve);
     } else {
         made.udp = Some(datagrams(plan, traffic, &mut made, total));
         let (before, after) = (total.max(1), made.app_bytes);

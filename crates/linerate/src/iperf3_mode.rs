@@ -167,7 +167,7 @@ fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> 
         Err(wrong) => return shown.failed(&wrong, &output),
     };
     let granted = granted::bind_to_cpu(common)
-        .and_then(|()| granted::refuse_sctp(request))
+        .and_then(|()| granted::check_sctp(&request.plan))
         .and_then(|()| granted::keepalive_line(common));
     let keepalive = match granted {
         Ok(keepalive) => keepalive,

@@ -51,7 +51,7 @@ struct DataSocket {
 
 impl DataSocket {
     fn end(&self) {
-        if let Some(StreamSocket::Tcp(stream)) = &self.socket {
+        if let Some(StreamSocket::Stream(stream)) = &self.socket {
             drop(stream.shutdown(Shutdown::Write));
         }
     }
@@ -66,7 +66,7 @@ impl Session<'_> {
         if !failed {
             let told = self.tell_end();
             // Where nothing more comes, our half is made while the server makes its own.
-            let done = self.plan.protocol == Protocol::Tcp
+            let done = self.plan.protocol != Protocol::Udp
                 && self
                     .streams
                     .iter()

@@ -64,7 +64,7 @@ impl Watch {
             flow: stream.flow,
             source: match (stream.sends, plan.protocol) {
                 (false, _) => Source::Read,
-                (true, Protocol::Tcp) => Source::Acknowledged,
+                (true, Protocol::Tcp | Protocol::Sctp) => Source::Acknowledged,
                 (true, Protocol::Udp) => Source::Told,
             },
             at_ns: Vec::new(),

@@ -1,4 +1,4 @@
-//! Opening the data streams, of TCP by connecting, of UDP by a handshake that survives lost datagrams.
+//! Opening the data streams, of TCP and SCTP by connecting, of UDP by a handshake that survives lost datagrams.
 
 use std::io;
 use std::net::UdpSocket;
@@ -49,7 +49,7 @@ impl Session<'_> {
             self.read_before();
         }
         let sockets = match self.plan.protocol {
-            Protocol::Tcp => self.open_tcp()?,
+            Protocol::Tcp | Protocol::Sctp => self.open_connected()?,
             Protocol::Udp => self.open_udp()?,
         };
         let opened = sockets
@@ -157,10 +157,10 @@ impl Session<'_> {
             streams,
             cpu: self.plan.client_cpu.map(usize::from),
             read_rate: None,
-            cookie_bytes: if self.plan.protocol == Protocol::Tcp {
-                cookie::COOKIE_BYTES as u64
-            } else {
+            cookie_bytes: if self.plan.protocol == Protocol::Udp {
                 0
+            } else {
+                cookie::COOKIE_BYTES as u64
             },
             active_opener: true,
             wide_counters: self.extended() || self.options.wide_counters,
@@ -177,12 +177,13 @@ impl Session<'_> {
         crate::stream::describe(stream, stream_id(index), flow, flow == Flow::ClientToServer)
     }
 
-    fn open_tcp(&mut self) -> Result<Vec<(StreamSocket, u32)>, EngineError> {
+    fn open_connected(&mut self) -> Result<Vec<(StreamSocket, u32)>, EngineError> {
         let mut sockets = Vec::new();
         for index in 0..self.plan.total_streams() {
-            let stream = sockets::open_tcp(&self.plan, self.remote, index, self.cookie.as_bytes())
+            let cookie = self.cookie.as_bytes();
+            let stream = sockets::open_stream(&self.plan, self.remote, index, cookie)
                 .map_err(|source| self.stream_error(index, source))?;
-            sockets.push((StreamSocket::Tcp(stream), 0));
+            sockets.push((StreamSocket::Stream(stream), 0));
         }
         Ok(sockets)
     }

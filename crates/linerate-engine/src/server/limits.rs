@@ -157,7 +157,7 @@ impl ServerLimits {
     pub(crate) fn demand(plan: &Plan) -> Demand {
         let streams = usize::from(plan.total_streams());
         let of_stream = match plan.protocol {
-            Protocol::Tcp => TCP_STREAM_BYTES,
+            Protocol::Tcp | Protocol::Sctp => TCP_STREAM_BYTES,
             Protocol::Udp => UDP_STREAM_BYTES + udp_receive_bytes(streams),
         };
         let spins = plan.pace == Pace::Spin && plan.direction != Direction::Send;

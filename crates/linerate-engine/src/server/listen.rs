@@ -5,15 +5,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, U
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_kernel::{clock, socket, udp};
-use linerate_model::plan::Family;
+use linerate_kernel::{clock, sctp, socket, udp};
+use linerate_model::plan::{Family, Plan, Protocol};
 use linerate_model::units::Nanos;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::error::EngineError;
+use crate::sockets;
 
-use super::ServerOptions;
 use super::occupancy::{self, Site};
+use super::{ADMISSION_PATIENCE, MOST_PENDING, ServerOptions};
 
 /// Ports that the kernel is asked for where any will do.
 const PORTS_TRIED: usize = 16;
@@ -92,6 +93,14 @@ impl Listeners {
         });
         self.tcp.push(tcp);
         Ok(bound.port())
+    }
+
+    /// Where other listeners belong that serve the same clients: an address of each family.
+    pub(super) fn beside(&self) -> Vec<SocketAddr> {
+        self.udp
+            .iter()
+            .filter_map(|listener| listener.socket.local_addr().ok())
+            .collect()
     }
 
     /// Takes listening TCP sockets that were passed in, and opens the UDP ones beside them.
@@ -180,7 +189,33 @@ fn cannot_listen(address: IpAddr, port: u16, source: io::Error) -> EngineError {
 }
 
 fn raw(address: SocketAddr, kind: Type, options: &ServerOptions) -> io::Result<Socket> {
-    let raw = Socket::new(Domain::for_address(address), kind, None)?;
+    bound(
+        Socket::new(Domain::for_address(address), kind, None)?,
+        address,
+        options,
+    )
+}
+
+/// Opens a listener of SCTP, whose connections begin with the buffers that a test asks for.
+pub(super) fn open_sctp(
+    addresses: &[SocketAddr],
+    plan: &Plan,
+    options: &ServerOptions,
+) -> io::Result<TcpListener> {
+    let Some((first, others)) = addresses.split_first() else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let raw = Socket::from(sctp::stream_socket(sockets::family(*first))?);
+    sockets::set_buffers(&raw, plan)?;
+    let raw = bound(raw, *first, options)?;
+    if !others.is_empty() {
+        sctp::add_addresses(&raw, others)?;
+    }
+    raw.listen(BACKLOG)?;
+    Ok(raw.into())
+}
+
+fn bound(raw: Socket, address: SocketAddr, options: &ServerOptions) -> io::Result<Socket> {
     raw.set_nonblocking(true)?;
     if address.is_ipv6() {
         raw.set_only_v6(true)?;
@@ -201,6 +236,8 @@ fn open_udp(address: SocketAddr, options: &ServerOptions) -> io::Result<UdpSocke
 
 /// A connection that has not yet sent its 37 bytes.
 pub(super) struct Pending {
+    /// TCP or SCTP.
+    pub(super) protocol: Protocol,
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
     pub(super) deadline: Nanos,
@@ -241,12 +278,7 @@ const PROMPT: Nanos = Nanos::from_millis(1000);
 
 /// Accepts what waits. When too many are on their way, the oldest goes where it is late, or else that of the address with
 /// the most.
-pub(super) fn accept_all(
-    listener: &TcpListener,
-    pending: &mut Vec<Pending>,
-    most: usize,
-    patience: Nanos,
-) {
+pub(super) fn accept_all(listener: &TcpListener, protocol: Protocol, pending: &mut Vec<Pending>) {
     for _ in 0..BACKLOG {
         let (stream, peer) = match listener.accept() {
             Ok(accepted) => accepted,
@@ -262,11 +294,12 @@ pub(super) fn accept_all(
             continue;
         }
         let now = clock::monotonic();
-        if pending.len() >= most {
-            pending.remove(least_missed(pending, now.plus(patience)));
+        let deadline = now.plus(ADMISSION_PATIENCE);
+        if pending.len() >= MOST_PENDING {
+            pending.remove(least_missed(pending, deadline));
         }
-        let deadline = now.plus(patience);
         pending.push(Pending {
+            protocol,
             stream,
             peer,
             deadline,

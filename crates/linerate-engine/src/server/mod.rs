@@ -12,6 +12,7 @@ mod listen;
 mod occupancy;
 mod refusal;
 mod running;
+mod sctp_listen;
 mod session;
 mod telling;
 mod udp_accept;
@@ -30,7 +31,7 @@ use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::tcp::Keepalive;
 use linerate_kernel::{process, socket, thread};
 use linerate_model::plain_text::PlainText;
-use linerate_model::plan::{DEFAULT_PORT, Family, Pace, Plan};
+use linerate_model::plan::{DEFAULT_PORT, Family, Pace, Plan, Protocol};
 use linerate_model::progress::Event;
 use linerate_model::record::{RunRecord, Software};
 use linerate_model::units::{BitRate, Nanos};
@@ -49,6 +50,7 @@ use congestion::AcceptedCongestion;
 use limits::NO_COOKIE;
 use listen::{Listeners, Pending};
 use occupancy::{Demand, Occupancy, Site};
+use sctp_listen::SctpListeners;
 
 /// A connection that has not sent its 37 bytes by then is closed, and so is one whose parameters and credentials have not come
 /// as long after those.
@@ -117,6 +119,8 @@ pub struct ServerOptions {
     pub bind: Option<IpAddr>,
     /// The interface to listen on.
     pub bind_device: Option<String>,
+    /// The addresses to listen on for SCTP (`-X`); none = those of TCP.
+    pub sctp_bind: Vec<IpAddr>,
     /// Families to listen on.
     pub family: Family,
     /// Sockets that were passed in listening (systemd's socket activation).
@@ -167,6 +171,7 @@ impl Default for ServerOptions {
             port: DEFAULT_PORT,
             bind: None,
             bind_device: None,
+            sctp_bind: Vec::new(),
             family: Family::Any,
             inherited: Vec::new(),
             one_off: false,
@@ -244,7 +249,8 @@ pub type Observer = Arc<dyn Fn(ServerEvent) + Send + Sync>;
 /// A data stream that came for a test.
 #[derive(Debug)]
 pub(crate) enum Arrival {
-    Tcp(TcpStream),
+    /// Over TCP or SCTP.
+    Stream(TcpStream),
     /// With the place of the stream and the opening datagram that announced it.
     Udp(UdpSocket, Option<u16>, Vec<u8>),
 }
@@ -262,6 +268,8 @@ pub(crate) struct EntryState {
     arrivals: VecDeque<Arrival>,
     /// TCP streams still expected.
     expected_tcp: usize,
+    /// SCTP streams still expected.
+    expected_sctp: usize,
     /// UDP streams still expected from a stock client.
     expected_stock_udp: usize,
     /// The token of a linerate's UDP streams, and which of them came.
@@ -291,6 +299,8 @@ pub(crate) struct Shared {
     pub(crate) options: ServerOptions,
     pub(crate) observe: Observer,
     congestion: AcceptedCongestion,
+    /// The listeners of SCTP, while a test wants them.
+    sctp: SctpListeners,
     /// For the samples of all tests.
     pub(crate) pool: Arc<SamplePool>,
     /// Records are made for clients one at a time,
@@ -373,6 +383,7 @@ impl Server {
             pool: SamplePool::new(limits.sample_bytes(), limits.samples_per_second),
             turn: Mutex::new(()),
             credentials: Mutex::new(()),
+            sctp: SctpListeners::beside(&listeners, &options),
             options,
             observe,
             congestion,
@@ -447,11 +458,14 @@ impl Server {
             .udp
             .iter()
             .map(|listener| listener.socket.as_fd());
+        let sctp = self.shared.sctp.open();
+        let sctp = sctp.as_ref().map_or(&[][..], |open| &open[..]);
         let waiting = pending.iter().map(|connection| connection.stream.as_fd());
         let fixed = [finish, stop, self.shared.left.as_fd()].into_iter();
         let mut entries: Vec<PollEntry<'_>> = fixed
             .chain(tcp)
             .chain(udp)
+            .chain(sctp.iter().map(AsFd::as_fd))
             .chain(waiting)
             .map(|fd| PollEntry::new(fd, read))
             .collect();
@@ -468,21 +482,25 @@ impl Server {
             .collect();
         drop(entries);
         let (tcp_from, udp_from) = (3, 3 + self.listeners.tcp.len());
-        let pending_from = udp_from + self.listeners.udp.len();
+        let sctp_from = udp_from + self.listeners.udp.len();
+        let pending_from = sctp_from + sctp.len();
         let mut done = false;
         if ready[2] {
             drop(self.shared.left.clear());
             done = self.shared.options.one_off && self.one_off_is_over();
         }
         self.read_pending(pending, &ready[pending_from..]);
-        for (listener, _) in self
-            .listeners
-            .tcp
-            .iter()
-            .zip(&ready[tcp_from..])
-            .filter(|(_, ready)| **ready)
-        {
-            listen::accept_all(listener, pending, MOST_PENDING, ADMISSION_PATIENCE);
+        for (protocol, listeners, from) in [
+            (Protocol::Tcp, &self.listeners.tcp[..], tcp_from),
+            (Protocol::Sctp, sctp, sctp_from),
+        ] {
+            for (listener, _) in listeners
+                .iter()
+                .zip(&ready[from..])
+                .filter(|(_, ready)| **ready)
+            {
+                listen::accept_all(listener, protocol, pending);
+            }
         }
         for (listener, _) in self
             .listeners
@@ -527,7 +545,7 @@ impl Server {
     /// nothing, as probes of a port do.
     fn broke_off(&self, connection: &Pending) {
         let options = &self.shared.options;
-        if !options.strict || connection.received() == 0 {
+        if !options.strict || connection.received() == 0 || connection.protocol != Protocol::Tcp {
             return;
         }
         let mut machine = ServerControl::new(Limits::for_server());
@@ -571,10 +589,19 @@ impl Server {
         if let Some(entry) = sessions.by_cookie.get(&cookie).cloned() {
             drop(sessions);
             let mut state = entry.lock();
-            if state.expected_tcp > 0 {
-                state.expected_tcp -= 1;
-                entry.bring(state, Arrival::Tcp(connection.stream));
+            let expected = match connection.protocol {
+                Protocol::Sctp => &mut state.expected_sctp,
+                Protocol::Tcp | Protocol::Udp => &mut state.expected_tcp,
+            };
+            if *expected > 0 {
+                *expected -= 1;
+                entry.bring(state, Arrival::Stream(connection.stream));
             }
+            return;
+        }
+        if connection.protocol != Protocol::Tcp {
+            drop(sessions);
+            self.refuse(&connection, "its SCTP association belongs to no test");
             return;
         }
         let (number, site) = (sessions.counted + 1, Site::of(address));

@@ -1,6 +1,5 @@
 //! One test of one client, from its parameters to its record.
 
-use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -33,10 +32,11 @@ use crate::stream_file::{self, StreamFile};
 
 use super::limits::{
     AFFINITY, BUFFERS, BUSY, FILE, FILE_OVER_UDP, NOT_AUTHENTICATED, STREAM_CONNECT,
-    STREAM_LISTENER, UNUSABLE_PARAMETERS,
+    UNUSABLE_PARAMETERS,
 };
 use super::refusal::Refusal;
 use super::running::{Concluded, Running};
+use super::sctp_listen::SctpDoor;
 use super::{ADMISSION_PATIENCE, Arrival, Cause, Entry, Held, Place, ServerEvent, Shared};
 
 /// A client that says nothing when it is its turn is let go.
@@ -52,9 +52,6 @@ pub(super) const ANSWER_AGAIN: Nanos = Nanos::from_millis(300);
 const PARTING: Nanos = Nanos::from_millis(3000);
 /// How often a session that waits for streams looks whether this process can have any.
 const LOOK_FOR_DESCRIPTORS: Nanos = Nanos::from_millis(500);
-
-/// `EPROTONOSUPPORT` on Linux.
-const PROTOCOL_NOT_SUPPORTED: i32 = 93;
 
 /// Figures of a stream in an interval that are kept for the report that a client asked for: those of an hour with four
 /// streams.
@@ -98,6 +95,7 @@ pub(super) fn run(
         link,
         extended: false,
         udp_turn: false,
+        sctp: None,
         shares: Vec::new(),
         events: None,
     };
@@ -133,6 +131,8 @@ pub(super) struct Session<'a> {
     pub(super) link: Link<ServerControl>,
     pub(super) extended: bool,
     pub(super) udp_turn: bool,
+    /// Keeps SCTP's listeners open until the streams of an SCTP test have come.
+    sctp: Option<SctpDoor<'a>>,
     /// What the samples of the record take, until it is dropped.
     pub(super) shares: Vec<Share>,
     /// What the intervals of the report that the client wants take.
@@ -270,11 +270,6 @@ impl Session<'_> {
         parameters
             .check()
             .map_err(|error| unusable(error.to_string()))?;
-        if parameters.protocol == WireProtocol::Sctp {
-            let error = io::Error::from_raw_os_error(PROTOCOL_NOT_SUPPORTED);
-            let reason = "it asked for SCTP, which is not built".to_owned();
-            return Err(Refusal::System(STREAM_LISTENER, error, reason));
-        }
         let mut user = None;
         if let Some(verifier) = &self.shared.options.verifier {
             let token = parameters
@@ -307,6 +302,9 @@ impl Session<'_> {
         self.place
             .admit(&mut plan)
             .map_err(|reason| Refusal::Error(BUSY, reason))?;
+        if plan.protocol == Protocol::Sctp {
+            self.sctp = Some(self.shared.listen_for_sctp(&plan)?);
+        }
         (self.shared.observe)(ServerEvent::Accepted {
             test: self.place.number,
             peer: self.peer,
@@ -446,6 +444,7 @@ impl Session<'_> {
             let mut state = self.entry.lock();
             match plan.protocol {
                 Protocol::Tcp => state.expected_tcp = usize::from(total),
+                Protocol::Sctp => state.expected_sctp = usize::from(total),
                 Protocol::Udp if ours => state.expected_ours = total,
                 Protocol::Udp => {}
             }
@@ -459,6 +458,7 @@ impl Session<'_> {
         // Read while they are on their way; no payload is sent on them before all stand.
         let before = Before::read(host::facts(), self.peer.ip(), &self.shared.pool);
         let arrivals = self.gather(&plan, ours)?;
+        self.sctp = None;
         if self.udp_turn {
             self.udp_turn = false;
             self.shared.give_up_udp_turn(self.entry.peer);
@@ -554,7 +554,7 @@ impl Session<'_> {
         if ours {
             arrivals.sort_by_key(|arrival| match arrival {
                 Arrival::Udp(_, place, _) => *place,
-                Arrival::Tcp(_) => None,
+                Arrival::Stream(_) => None,
             });
         }
         Ok(arrivals)
@@ -604,7 +604,7 @@ impl Session<'_> {
         for ((arrival, file), index) in arrivals.into_iter().zip(files).zip(0_u16..) {
             let flow = plan.flow_of(index);
             let (socket, handshake) = match arrival {
-                Arrival::Tcp(stream) => (StreamSocket::Tcp(stream), None),
+                Arrival::Stream(stream) => (StreamSocket::Stream(stream), None),
                 Arrival::Udp(stream, _, handshake) => (StreamSocket::Udp(stream), Some(handshake)),
             };
             self.prepare(&plan, &socket, flow, &mut running)?;
@@ -627,10 +627,10 @@ impl Session<'_> {
                 streams: count,
                 cpu: plan.server_cpu.map(usize::from),
                 read_rate: self.read_rate(count),
-                cookie_bytes: if plan.protocol == Protocol::Tcp {
-                    cookie::COOKIE_BYTES as u64
-                } else {
+                cookie_bytes: if plan.protocol == Protocol::Udp {
                     0
+                } else {
+                    cookie::COOKIE_BYTES as u64
                 },
                 active_opener: false,
                 wide_counters: self.extended || parameters.udp_counters_64bit,
@@ -678,9 +678,11 @@ impl Session<'_> {
         running: &mut Running,
     ) -> Result<(), Refusal> {
         let configured = match socket {
-            StreamSocket::Tcp(stream) => {
+            StreamSocket::Stream(stream) => {
                 let asked = plan.congestion.as_deref();
-                self.shared.congestion.settle(stream, self.peer, asked);
+                if plan.protocol == Protocol::Tcp {
+                    self.shared.congestion.settle(stream, self.peer, asked);
+                }
                 sockets::configure(stream, plan, self.peer)
             }
             StreamSocket::Udp(stream) => {

@@ -53,7 +53,7 @@ pub(crate) fn prompt(end: End) -> Nanos {
 
 /// So much lateness of a thread is made good; what is older, after a stall, is given up.
 const PACER_DEBT: Nanos = Nanos::from_millis(20);
-/// Over TCP a sender also waits for windows, and the average is what was asked for; a stock peer expects it of UDP, too.
+/// Over TCP and SCTP a sender also waits for windows, and the average is what was asked for; a stock peer expects it of UDP, too.
 const PACER_DEBT_FOR_AVERAGE: Nanos = Nanos::from_millis(1000);
 
 /// The pacer of a sender, where a rate was asked for.
@@ -63,7 +63,7 @@ fn pacer(context: &StreamContext) -> Option<Pacer> {
         .rate_bps
         .map(|rate| match context.plan.protocol {
             _ if !context.peer_extended => Pacer::new(rate, PACER_DEBT_FOR_AVERAGE),
-            Protocol::Tcp => Pacer::gentle(rate, PACER_DEBT_FOR_AVERAGE),
+            Protocol::Tcp | Protocol::Sctp => Pacer::gentle(rate, PACER_DEBT_FOR_AVERAGE),
             Protocol::Udp => Pacer::gentle(rate, PACER_DEBT),
         })
 }
@@ -127,14 +127,15 @@ impl PeerSent {
 /// A stream's socket.
 #[derive(Debug)]
 pub(crate) enum StreamSocket {
-    Tcp(TcpStream),
+    /// TCP's, or SCTP's in the one-to-one style, which the same calls serve.
+    Stream(TcpStream),
     Udp(UdpSocket),
 }
 
 impl AsFd for StreamSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Tcp(socket) => socket.as_fd(),
+            Self::Stream(socket) => socket.as_fd(),
             Self::Udp(socket) => socket.as_fd(),
         }
     }
@@ -208,8 +209,8 @@ fn run(context: &StreamContext, socket: StreamSocket) -> StreamResult {
     }
     drop(thread::set_timer_slack(Nanos(1)));
     match (socket, context.sends) {
-        (StreamSocket::Tcp(socket), true) => tcp_send::run(context, socket),
-        (StreamSocket::Tcp(socket), false) => tcp_receive::run(context, socket),
+        (StreamSocket::Stream(socket), true) => tcp_send::run(context, socket),
+        (StreamSocket::Stream(socket), false) => tcp_receive::run(context, socket),
         (StreamSocket::Udp(socket), true) => udp_send::run(context, socket),
         (StreamSocket::Udp(socket), false) => udp_receive::run(context, socket),
     }
@@ -218,7 +219,7 @@ fn run(context: &StreamContext, socket: StreamSocket) -> StreamResult {
 /// What can be said of a stream's socket once it stands.
 pub(crate) fn describe(stream: &StreamSocket, id: u32, flow: Flow, sends: bool) -> StreamOpened {
     let (fd, local, remote) = match stream {
-        StreamSocket::Tcp(stream) => (stream.as_fd(), stream.local_addr(), stream.peer_addr()),
+        StreamSocket::Stream(stream) => (stream.as_fd(), stream.local_addr(), stream.peer_addr()),
         StreamSocket::Udp(stream) => (stream.as_fd(), stream.local_addr(), stream.peer_addr()),
     };
     let text = |address: std::io::Result<std::net::SocketAddr>| {
@@ -231,9 +232,8 @@ pub(crate) fn describe(stream: &StreamSocket, id: u32, flow: Flow, sends: bool) 
         socket: shown_number(id),
         local: text(local).into(),
         remote: text(remote).into(),
-        mss_bytes: matches!(stream, StreamSocket::Tcp(_))
-            .then(|| tcp::mss(fd).ok())
-            .flatten(),
+        // Nothing but TCP's sockets answer.
+        mss_bytes: tcp::mss(fd).ok(),
         send_buffer_bytes: socket::send_buffer(fd).ok().map(|bytes| bytes as u64),
         receive_buffer_bytes: socket::receive_buffer(fd).ok().map(|bytes| bytes as u64),
     }

@@ -1,4 +1,4 @@
-//! The bookkeeping that all four kinds of stream share: bytes, instants, samples, the omitted part.
+//! The bookkeeping that all kinds of stream share: bytes, instants, samples, the omitted part.
 
 use std::fs::File;
 use std::io;
@@ -27,7 +27,8 @@ use super::StreamContext;
 const WAIT_EVERY: Nanos = Nanos::from_millis(100);
 /// The controller looks at intervals of 10 ms and more.
 const SHOW_EVERY: Nanos = Nanos::from_millis(9);
-/// Columns of every stream, beside the kernel's.
+/// Columns of every stream, beside the kernel's. SCTP's have no `unread_bytes`: the kernel tells the length of the next message
+/// alone.
 const COMMON: [Column; 4] = [
     Column::app_bytes,
     Column::unread_bytes,
@@ -77,6 +78,8 @@ pub(super) struct Recorder<'a> {
     omitted_bytes: u64,
     store: SampleStore,
     fields: Vec<&'static Field>,
+    /// Columns of a sample.
+    width: usize,
     /// MPTCP: what the first subflow reported last before it was closed.
     subflow: Option<TcpInfo>,
     /// The sample that is being taken, kept for its memory.
@@ -98,6 +101,8 @@ impl<'a> Recorder<'a> {
         let mut fields = Vec::new();
         if context.plan.protocol == Protocol::Udp {
             names.extend(UDP_COLUMNS);
+        } else if context.plan.protocol == Protocol::Sctp {
+            names.retain(|column| *column != Column::unread_bytes);
         } else if let Ok(info) = tcp::info(fd) {
             let believed =
                 |field: &Field| !context.plan.mptcp || OF_A_SUBFLOW.contains(&field.column());
@@ -118,6 +123,7 @@ impl<'a> Recorder<'a> {
             omit_ends: None,
             omitted_until: None,
             omitted_bytes: 0,
+            width: names.len(),
             store: SampleStore::new(names, context.plan.sample_ns, &context.pool),
             values: Vec::with_capacity(fields.len().max(UDP_COLUMNS.len())),
             fields,
@@ -187,7 +193,7 @@ impl<'a> Recorder<'a> {
             .map_or(self.store.next(), |ends| ends.min(self.store.next()))
     }
 
-    /// Whether [`Recorder::tick_tcp`] or [`Recorder::tick_udp`] is due.
+    /// Whether [`Recorder::tick_stream`] or [`Recorder::tick_udp`] is due.
     pub(super) fn due(&self, now: Nanos) -> bool {
         now >= self.deadline()
     }
@@ -205,13 +211,19 @@ impl<'a> Recorder<'a> {
         self.subflow.clone()
     }
 
-    /// Takes a TCP sample and marks the end of the omitted part.
-    pub(super) fn tick_tcp(&mut self, now: Nanos, fd: BorrowedFd<'_>) {
+    /// The kernel's count of bytes that this end has not read; absent where it keeps none.
+    pub(super) fn unread(&self, fd: BorrowedFd<'_>) -> Option<u64> {
+        let counted = self.context.plan.protocol == Protocol::Tcp;
+        counted.then(|| tcp::unread(fd).ok()).flatten()
+    }
+
+    /// Takes a sample of TCP or SCTP and marks the end of the omitted part.
+    pub(super) fn tick_stream(&mut self, now: Nanos, fd: BorrowedFd<'_>) {
         let began = clock::thread_cpu();
-        let unread = if self.context.sends {
-            0
-        } else {
-            tcp::unread(fd).unwrap_or(0)
+        let unread = match self.context.plan.protocol {
+            Protocol::Sctp => None,
+            _ if self.context.sends => Some(0),
+            _ => Some(self.unread(fd).unwrap_or(0)),
         };
         let info = self.info(fd);
         self.values.clear();
@@ -242,7 +254,7 @@ impl<'a> Recorder<'a> {
         let began = clock::thread_cpu();
         self.values.clear();
         self.values.extend(sample.values);
-        self.keep((now, began), 0);
+        self.keep((now, began), Some(0));
         if self.is_worth_showing(now) {
             self.show(LiveFigures {
                 at: now,
@@ -255,15 +267,16 @@ impl<'a> Recorder<'a> {
     }
 
     /// Keeps a sample that was begun at an instant and at a point of this thread's CPU time.
-    fn keep(&mut self, (now, began): (Nanos, Nanos), unread: u64) {
+    fn keep(&mut self, (now, began): (Nanos, Nanos), unread: Option<u64>) {
         if now.since(self.wait_read) >= WAIT_EVERY {
             self.wait_read = now;
             self.wait_ns = self.read_wait().unwrap_or(self.wait_ns);
         }
-        if self.values.len() + COMMON.len() == self.width() {
-            let common = [self.bytes, unread, began.0, self.wait_ns];
+        let common = [Some(self.bytes), unread, Some(began.0), Some(self.wait_ns)];
+        let common = common.into_iter().flatten();
+        if self.values.len() + common.clone().count() == self.width {
             self.store
-                .push(now, common.into_iter().chain(self.values.iter().copied()));
+                .push(now, common.chain(self.values.iter().copied()));
         }
         if now >= self.store.next() {
             self.store.advance(now);
@@ -291,15 +304,6 @@ impl<'a> Recorder<'a> {
     /// CPU time: an interrupt's or another thread's time in between is no cost of sampling.
     fn book_sampling(&mut self, began: Nanos) {
         self.sampling_ns += clock::thread_cpu().since(began).0;
-    }
-
-    fn width(&self) -> usize {
-        COMMON.len()
-            + if self.context.plan.protocol == Protocol::Tcp {
-                self.fields.len()
-            } else {
-                UDP_COLUMNS.len()
-            }
     }
 
     /// Time that this thread has computed, or waited for a CPU.
@@ -365,11 +369,11 @@ impl<'a> Recorder<'a> {
         });
     }
 
-    /// The record of a TCP stream, with the kernel's last word.
-    pub(super) fn finish_tcp(mut self, stream: &std::net::TcpStream) -> (StreamRecord, Share) {
+    /// The record of a TCP or SCTP stream, with the kernel's last word where it has one.
+    pub(super) fn finish_stream(mut self, stream: &std::net::TcpStream) -> (StreamRecord, Share) {
         let fd = stream.as_fd();
         self.finishing = true;
-        self.tick_tcp(clock::monotonic(), fd);
+        self.tick_stream(clock::monotonic(), fd);
         let facts = self.info(fd).as_ref().map(TcpFacts::from);
         let facts = if self.context.plan.mptcp {
             facts.as_ref().map(of_a_subflow)

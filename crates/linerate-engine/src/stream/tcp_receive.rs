@@ -1,4 +1,4 @@
-//! Receiving over TCP: large reads that shrink as streams grow, into a buffer that stays in the cache.
+//! Receiving over TCP and SCTP: large reads that shrink as streams grow, into a buffer that stays in the cache.
 
 use std::io::ErrorKind;
 use std::net::{Shutdown, TcpStream};
@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_kernel::poll::Interest;
 use linerate_kernel::{clock, socket, tcp};
-use linerate_model::plan::{Direction, End};
+use linerate_model::plan::{Direction, End, Protocol};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::stream_file::StreamFile;
@@ -25,6 +25,9 @@ const SMALLEST_READ: usize = 64 << 10;
 /// A stock peer does not close its side when it has stopped: this long without a byte after it said that
 /// it had, and two round trips, means that nothing more is under way.
 const QUIET: Nanos = Nanos::from_millis(30);
+/// The same over SCTP, whose receivers hold an acknowledgement back for 200 ms (`net.sctp.sack_timeout`), which a sender of long
+/// messages waits for.
+const QUIET_OF_SCTP: Nanos = Nanos::from_millis(250);
 
 pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     let mut recorder = Recorder::new(context, stream.as_fd());
@@ -35,16 +38,16 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     if recorder.wait_for_start(first) && prepare_file(context, &mut recorder) {
         pump(context, stream.as_fd(), &mut recorder);
     }
-    recorder.unread = tcp::unread(stream.as_fd()).ok();
+    recorder.unread = recorder.unread(stream.as_fd());
     let drained = recorder.drained;
-    let (record, share) = recorder.finish_tcp(&stream);
+    let (record, share) = recorder.finish_stream(&stream);
     if drained && context.peer_extended {
         // Tells the sender that everything was read.
         drop(stream.shutdown(Shutdown::Write));
     }
     StreamResult {
         record,
-        socket: Some(StreamSocket::Tcp(stream)),
+        socket: Some(StreamSocket::Stream(stream)),
         unfinished: false,
         share,
     }
@@ -74,7 +77,7 @@ fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>
     while !context.gate.is_cut() {
         let now = clock::monotonic();
         if recorder.due(now) {
-            recorder.tick_tcp(now, fd);
+            recorder.tick_stream(now, fd);
         }
         if context.gate.stopped().is_some() && drain.is_over(context, now, recorder.bytes) {
             return;
@@ -85,7 +88,7 @@ fn pump(context: &StreamContext, fd: BorrowedFd<'_>, recorder: &mut Recorder<'_>
         }
         let read = if context.file.is_some() {
             socket::receive(fd, &mut scratch)
-        } else if context.plan.skip_receive_copy {
+        } else if context.plan.skip_receive_copy && context.plan.protocol == Protocol::Tcp {
             tcp::discard(fd, most)
         } else {
             socket::receive_over(fd, &mut scratch, most)
@@ -138,7 +141,7 @@ fn keep(
             Err(error) if error.kind() == ErrorKind::WouldBlock && !context.gate.is_cut() => {
                 let now = clock::monotonic();
                 if recorder.due(now) {
-                    recorder.tick_tcp(now, fd);
+                    recorder.tick_stream(now, fd);
                 }
                 recorder.wait(file.fd(), Interest::WRITE, None);
             }
@@ -184,7 +187,11 @@ impl Drain {
         if !context.peer_extended
             && let Some(stopped) = context.gate.peer_stopped()
         {
-            let bound = QUIET.plus(Nanos(context.round_trip.0.saturating_mul(2)));
+            let quiet_at_end = match context.plan.protocol {
+                Protocol::Sctp => QUIET_OF_SCTP,
+                Protocol::Tcp | Protocol::Udp => QUIET,
+            };
+            let bound = quiet_at_end.plus(Nanos(context.round_trip.0.saturating_mul(2)));
             if quiet > bound && now.since(stopped) > bound {
                 return true;
             }

@@ -1,4 +1,4 @@
-//! Sending over TCP: large non-blocking writes from one buffer that all streams share, as a program writes, and where the
+//! Sending over TCP and SCTP: large non-blocking writes from one buffer that all streams share, as a program writes, and where the
 //! copying is what limits the rate, by reference through a pipe.
 
 use std::io::ErrorKind::{self, InvalidInput, PermissionDenied, Unsupported};
@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_kernel::poll::Interest;
 use linerate_kernel::splice::Spliced;
-use linerate_kernel::{clock, socket, tcp};
-use linerate_model::plan::{DEFAULT_TCP_BLOCK, End, Plan};
+use linerate_kernel::{clock, sctp, socket, tcp};
+use linerate_model::plan::{DEFAULT_TCP_BLOCK, End, Plan, Protocol};
 use linerate_model::record::ZerocopyCounts;
 use linerate_model::tcp_info::TcpFacts;
 use linerate_model::units::Nanos;
@@ -56,7 +56,10 @@ impl<'a> Way<'a> {
         if let Some(file) = &context.file {
             let block = chunk(context).min(buffer::LENGTH as u64);
             Self::File(Source::new(file, usize::try_from(block).unwrap_or(1)))
-        } else if plan.zerocopy && tcp::enable_zerocopy(fd).is_ok() {
+        } else if plan.zerocopy
+            && plan.protocol == Protocol::Tcp
+            && tcp::enable_zerocopy(fd).is_ok()
+        {
             Self::Zerocopy(ZerocopyCounts::default())
         } else {
             Self::Copied
@@ -165,7 +168,8 @@ struct Copying {
 impl Copying {
     fn new(plan: &Plan, from_file: bool, recorder: &Recorder<'_>) -> Self {
         // Who asks for a size of writes, a rate or zero-copy sends gets those.
-        let free = plan.block_bytes == DEFAULT_TCP_BLOCK
+        let free = plan.protocol == Protocol::Tcp
+            && plan.block_bytes == DEFAULT_TCP_BLOCK
             && plan.rate_bps.is_none()
             && plan.kernel_pacing_bps.is_none()
             && !plan.zerocopy
@@ -224,7 +228,7 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
         way.read_completions(stream.as_fd());
     }
     let cut_off = context.peer_extended && !recorder.drained;
-    let (mut record, share) = recorder.finish_tcp(&stream);
+    let (mut record, share) = recorder.finish_stream(&stream);
     record.spliced = matches!(way, Way::Spliced(_));
     record.zerocopy = match way {
         Way::Zerocopy(counts) => Some(counts),
@@ -242,7 +246,7 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     }
     StreamResult {
         record,
-        socket: Some(StreamSocket::Tcp(stream)),
+        socket: Some(StreamSocket::Stream(stream)),
         unfinished,
         share,
     }
@@ -254,6 +258,8 @@ fn chunk(context: &StreamContext) -> u64 {
     match context.plan.rate_bps {
         // iperf3 reads whole blocks, and counts none that it has not read to its end.
         _ if !context.peer_extended => block,
+        // A write is a message.
+        _ if context.plan.protocol == Protocol::Sctp => block,
         Some(rate) => {
             let of_time = rate.bits_per_second() / 8 * PACED_WRITE.0 / 1_000_000_000;
             of_time.clamp(block.min(1448), block)
@@ -284,7 +290,7 @@ fn pump(
             break;
         }
         if recorder.due(now) {
-            recorder.tick_tcp(now, fd);
+            recorder.tick_stream(now, fd);
             way.read_completions(fd);
             if claimed_while_omitting && !recorder.omitting() && (context.peer_extended || !begun) {
                 // What was claimed for the omitted part does not count against the budget.
@@ -362,6 +368,9 @@ fn drain(context: &StreamContext, stream: &TcpStream, recorder: &mut Recorder<'_
     if end_in_band && stream.shutdown(Shutdown::Write).is_err() {
         return;
     }
+    // SCTP has no half-closed state: `shutdown` ends the association when the peer's kernel has everything, and the peer's
+    // application reads the rest and then the end.
+    let awaits_close = context.peer_extended && context.plan.protocol != Protocol::Sctp;
     let by_bytes = !matches!(context.plan.end, End::TimeNs(_));
     let mut progress = (clock::monotonic(), u64::MAX);
     let mut pause = Nanos(200_000);
@@ -370,9 +379,9 @@ fn drain(context: &StreamContext, stream: &TcpStream, recorder: &mut Recorder<'_
     while !context.gate.is_cut() {
         let now = clock::monotonic();
         if recorder.due(now) {
-            recorder.tick_tcp(now, fd);
+            recorder.tick_stream(now, fd);
         }
-        let left = tcp::unacknowledged(fd).unwrap_or(0);
+        let left = unacknowledged(context, fd);
         if left < progress.1 {
             progress = if by_bytes {
                 (now, left)
@@ -380,7 +389,7 @@ fn drain(context: &StreamContext, stream: &TcpStream, recorder: &mut Recorder<'_
                 (progress.0, left)
             };
         }
-        if left == 0 && (!context.peer_extended || closed_by_peer(fd, recorder)) {
+        if left == 0 && (!awaits_close || closed_by_peer(fd, recorder)) {
             recorder.drained = true;
             return;
         }
@@ -390,7 +399,7 @@ fn drain(context: &StreamContext, stream: &TcpStream, recorder: &mut Recorder<'_
         }
         // The peer closes its side when it has read everything, which wakes us; a stock peer does not. What woke us without
         // being that stays there, and waiting for it would not be waiting.
-        let interest = if context.peer_extended && !woken {
+        let interest = if awaits_close && !woken {
             Interest::READ
         } else {
             Interest::NONE
@@ -405,6 +414,15 @@ fn drain(context: &StreamContext, stream: &TcpStream, recorder: &mut Recorder<'_
         }
         pause = Nanos((pause.0 * 2).min(longest_pause.0));
     }
+}
+
+/// What the peer's kernel has not acknowledged, in bytes; of SCTP with the kernel's overhead.
+fn unacknowledged(context: &StreamContext, fd: BorrowedFd<'_>) -> u64 {
+    match context.plan.protocol {
+        Protocol::Sctp => sctp::unacknowledged(fd),
+        Protocol::Tcp | Protocol::Udp => tcp::unacknowledged(fd),
+    }
+    .unwrap_or(0)
 }
 
 /// How long to drain, and since when.

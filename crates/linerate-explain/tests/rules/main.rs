@@ -89,6 +89,52 @@ fn one_host() -> Traffic {
     }
 }
 
+/// Of SCTP only the applications' bytes, the hosts' CPUs and the interfaces are known.
+#[test]
+fn of_sctp_nothing_is_said_that_only_tcps_counters_show() {
+    let sctp = |rate: Option<u64>| Plan {
+        protocol: Protocol::Sctp,
+        block_bytes: linerate_model::plan::DEFAULT_SCTP_BLOCK,
+        rate_bps: rate.map(BitRate),
+        ..tcp()
+    };
+    let busy = Traffic {
+        receiver_cpu: 0.99,
+        ..quiet()
+    };
+    for (plan, traffic, verdict) in [
+        (sctp(None), quiet(), "cannot-tell"),
+        (sctp(None), window_limited(), "cannot-tell"),
+        (sctp(None), busy, "receiver-cpu"),
+        (sctp(Some(800_000_000)), quiet(), "rate-capped"),
+    ] {
+        let record = fixture::run(&plan, &traffic);
+        let findings = explain(&record);
+        assert_eq!(findings[0].id, verdict, "{findings:#?}");
+        for finding in &findings {
+            for word in [
+                "TCP",
+                "congestion window",
+                "retransmi",
+                "receive window",
+                "RTT",
+                "segment",
+            ] {
+                assert!(!finding.sentence.contains(word), "{finding:#?}");
+            }
+        }
+        let evidence = Evidence::of(&record);
+        let direction = &evidence.directions[0];
+        assert!(direction.path.is_none() && direction.unread_bytes.is_none());
+        assert!(direction.ledger.balanced(), "{:#?}", direction.ledger);
+        assert_eq!(
+            direction.ledger.checks.len(),
+            1,
+            "written = read, and no kernel's"
+        );
+    }
+}
+
 #[test]
 fn a_healthy_path_is_full_and_nothing_alarms() {
     for direction in [Direction::Send, Direction::Receive, Direction::Both] {

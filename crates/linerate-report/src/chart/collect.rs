@@ -52,6 +52,8 @@ pub(super) fn charts(view: &RunView, record: &RunRecord) -> Charts {
         match record.plan.protocol {
             Protocol::Tcp => charts.extend(tcp::charts(&ground)),
             Protocol::Udp => charts.extend(udp::charts(&ground)),
+            // Beside the goodput nothing of it is sampled.
+            Protocol::Sctp => {}
         }
     }
     charts.extend(host::charts(record, axis));

@@ -24,7 +24,7 @@ pub(super) fn value(settings: &Iperf3Settings, timeline: &Timeline, summary: &Su
     insert(&mut end, "streams", streams.collect::<Vec<_>>());
     for flow in &summary.flows {
         match plan.protocol {
-            Protocol::Tcp => tcp_sums(&mut end, &plan, flow),
+            Protocol::Tcp | Protocol::Sctp => tcp_sums(&mut end, &plan, flow),
             Protocol::Udp => udp_sums(&mut end, &plan, flow),
         }
     }

@@ -88,6 +88,9 @@ impl Start {
 
     /// The socket buffers, asked for and had.
     fn add_buffers(&self, start: &mut Map<String, Value>, timeline: &Timeline) {
+        if timeline.plan().protocol == Protocol::Sctp {
+            return;
+        }
         let first = timeline.streams.first();
         let of_first = first.map(|first| (first.send_buffer_bytes, first.receive_buffer_bytes));
         let all = self
@@ -140,7 +143,7 @@ impl Connected {
         insert(start, "cookie", self.cookie.clone());
         if let Some(plan) = timeline.told() {
             match plan.mss_bytes {
-                _ if plan.protocol == Protocol::Udp => {}
+                _ if plan.protocol != Protocol::Tcp => {}
                 Some(mss) => insert(start, "tcp_mss", mss),
                 None => insert(start, "tcp_mss_default", self.segment_size(timeline)),
             }

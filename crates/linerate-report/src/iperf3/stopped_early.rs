@@ -14,7 +14,7 @@ pub(super) fn lines(settings: &Iperf3Settings, plan: &Plan) -> Vec<String> {
     let columns = match plan.protocol {
         Protocol::Udp => "         Jitter    Lost/Total Datagrams",
         Protocol::Tcp if sends_any(settings.role, plan) => "         Retr",
-        Protocol::Tcp => "",
+        Protocol::Tcp | Protocol::Sctp => "",
     };
     vec![SEPARATOR.to_owned(), head(plan, columns)]
 }
@@ -33,7 +33,7 @@ pub(super) fn end(settings: &Iperf3Settings, plan: &Plan) -> Value {
             continue;
         }
         let mut sent = nothing();
-        if sends {
+        if sends && plan.protocol == Protocol::Tcp {
             insert(&mut sent, "retransmits", 0);
         }
         let mut received = nothing();

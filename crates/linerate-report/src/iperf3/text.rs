@@ -193,7 +193,7 @@ impl Text {
             {
                 "         Retr  Cwnd"
             }
-            Protocol::Tcp => "",
+            Protocol::Tcp | Protocol::Sctp => "",
             Protocol::Udp if plan.direction != Direction::Both && sends(&self.settings, plan) => {
                 "         Total Datagrams"
             }
@@ -210,7 +210,7 @@ fn asked(plan: &Plan, streams: &[StreamOpened]) -> Vec<String> {
     let mss = match (plan.protocol, plan.mss_bytes, found) {
         (Protocol::Tcp, Some(mss), _) => Some(format!("      TCP MSS: {mss}")),
         (Protocol::Tcp, None, Some(mss)) => Some(format!("      TCP MSS: {mss} (default)")),
-        (Protocol::Tcp, None, None) | (Protocol::Udp, ..) => None,
+        (Protocol::Tcp, None, None) | (Protocol::Udp | Protocol::Sctp, ..) => None,
     };
     let rate = plan
         .rate_bps
@@ -242,11 +242,12 @@ pub(super) fn head(plan: &Plan, columns: &str) -> String {
     format!("[ ID]{role} Interval           Transfer     Bitrate{columns}")
 }
 
-/// `TCP` or `UDP`.
+/// `TCP`, `UDP` or `SCTP`.
 pub(super) fn protocol_name(plan: &Plan) -> &'static str {
     match plan.protocol {
         Protocol::Tcp => "TCP",
         Protocol::Udp => "UDP",
+        Protocol::Sctp => "SCTP",
     }
 }
 
@@ -310,7 +311,9 @@ impl Row<'_> {
                 let window = amount(tcp.snd_cwnd_bytes as f64, 'A');
                 format!("{figures}  {:3}   {window}s       {note}", tcp.retransmits)
             }
-            (Protocol::Tcp, None, _) => format!("{figures}                  {note}"),
+            (Protocol::Tcp, None, _) | (Protocol::Sctp, ..) => {
+                format!("{figures}                  {note}")
+            }
             (Protocol::Udp, _, udp) => {
                 let udp = udp.unwrap_or_default();
                 self.datagrams(
@@ -331,7 +334,9 @@ impl Row<'_> {
             (Protocol::Tcp, Some(retransmits)) => {
                 format!("{figures}  {retransmits:3}             {note}")
             }
-            (Protocol::Tcp, None) => format!("{figures}                  {note}"),
+            (Protocol::Tcp, None) | (Protocol::Sctp, _) => {
+                format!("{figures}                  {note}")
+            }
             (Protocol::Udp, _) => {
                 self.datagrams(&figures, sum.sends, sum.packets, sum.lost, sum.jitter_ms)
             }

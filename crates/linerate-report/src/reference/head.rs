@@ -35,7 +35,12 @@ pub(super) const ROWS: &[Row] = &[
         "client",
         "Address family asked for: `any`, `v4` (`-4`), `v6` (`-6`).",
     ),
-    row("plan.protocol", "-", "client", "`tcp` or `udp` (`-u`)."),
+    row(
+        "plan.protocol",
+        "-",
+        "client",
+        "`tcp`, `udp` (`-u`) or `sctp` (`--sctp` of iperf3's command line).",
+    ),
     row(
         "plan.mptcp",
         "-",
@@ -136,7 +141,19 @@ pub(super) const ROWS: &[Row] = &[
         "plan.nodelay",
         "-",
         "client",
-        "`TCP_NODELAY` asked for (`-N`).",
+        "`TCP_NODELAY` or `SCTP_NODELAY` asked for (`-N`).",
+    ),
+    row(
+        "plan.sctp_streams",
+        "-",
+        "client",
+        "SCTP streams of an association asked for (`--nstreams`); absent = the kernel's default.",
+    ),
+    row(
+        "plan.sctp_bind[]",
+        "-",
+        "client",
+        "Local addresses of an SCTP association asked for (`-X`); absent = all.",
     ),
     row(
         "plan.congestion",

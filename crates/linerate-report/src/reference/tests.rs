@@ -24,6 +24,8 @@ fn whole() -> [RunRecord; 3] {
         kernel_pacing_bps: Some(BitRate(1)),
         window_bytes: Some(Bytes(1)),
         mss_bytes: Some(1),
+        sctp_streams: Some(1),
+        sctp_bind: vec!["::1".into()],
         congestion: Some("cubic".into()),
         flow_label: Some(1),
         bind: Some("::1".into()),

@@ -207,9 +207,10 @@ pub(crate) fn table(view: &RunView, streams: Streams) -> Option<Table> {
         return None;
     }
     let (what, places): (&str, &[Place]) = match view.plan.protocol {
-        Protocol::Tcp => ("Ledger, bytes", &TCP),
+        Protocol::Tcp | Protocol::Sctp => ("Ledger, bytes", &TCP),
         Protocol::Udp => ("Ledger, datagrams", &UDP),
     };
+    let sctp = view.plan.protocol == Protocol::Sctp;
     let omitted = if view.plan.omit_ns.0 > 0 {
         ", omitted part too"
     } else {
@@ -220,7 +221,9 @@ pub(crate) fn table(view: &RunView, streams: Streams) -> Option<Table> {
         let some = values
             .iter()
             .any(|value| value.is_some_and(|value| value > 0));
-        (place.always || some).then_some((place.name, values))
+        // Of SCTP the kernels count nothing: their places are left out.
+        let counted = !sctp || values.iter().any(Option::is_some);
+        (counted && (place.always || some)).then_some((place.name, values))
     };
     Some(Table {
         head: format!("{what}{omitted}"),

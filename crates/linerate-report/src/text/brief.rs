@@ -108,7 +108,7 @@ fn balanced(view: &RunView) -> String {
     let moved = |direction: &DirectionView| direction.figures.bytes;
     let bytes: Option<u64> = view.directions.iter().map(moved).sum();
     match (view.plan.protocol, bytes) {
-        (Protocol::Tcp, Some(bytes)) => {
+        (Protocol::Tcp | Protocol::Sctp, Some(bytes)) => {
             let stock = |direction: &DirectionView| !view.end(direction.flow.receiver()).known;
             let told = if view.directions.iter().any(stock) {
                 ", as the stock receiver reports"

@@ -74,6 +74,10 @@ pub(crate) fn test(plan: &Plan) -> String {
             "UDP, datagrams of {} B",
             words::count(plan.block_bytes.count())
         ),
+        (Protocol::Sctp, _) => format!(
+            "SCTP, messages of {} B",
+            words::count(plan.block_bytes.count())
+        ),
     }];
     text.push(
         match plan.direction {

@@ -312,7 +312,7 @@ fn told_retransmits(record: &RunRecord, flow: Flow) -> Option<u64> {
         .peer_results
         .as_ref()
         .filter(|results| results.sender_has_retransmits == 1)?;
-    if record.plan.protocol == Protocol::Udp || record.end(flow.sender()).is_some() {
+    if record.plan.protocol != Protocol::Tcp || record.end(flow.sender()).is_some() {
         return None;
     }
     let ids = record

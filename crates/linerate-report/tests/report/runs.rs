@@ -1,7 +1,7 @@
 //! The made-up runs.
 
 use linerate_analysis::evidence::Evidence;
-use linerate_model::plan::{DEFAULT_UDP_BLOCK, Direction, Plan, Protocol};
+use linerate_model::plan::{DEFAULT_SCTP_BLOCK, DEFAULT_UDP_BLOCK, Direction, Plan, Protocol};
 use linerate_model::record::{Note, Outcome, Role, RunRecord};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_report::view::RunView;
@@ -105,6 +105,17 @@ pub(crate) fn all() -> Vec<(&'static str, RunRecord)> {
         ("tcp_broken_book", broken),
         ("tcp_cut_off", cut),
         ("tcp_refused", nothing),
+        (
+            "sctp",
+            fixture::run(
+                &Plan {
+                    protocol: Protocol::Sctp,
+                    block_bytes: DEFAULT_SCTP_BLOCK,
+                    ..tcp()
+                },
+                &Traffic::default(),
+            ),
+        ),
         ("udp", fixture::run(&udp(100_000_000), &lossy)),
         (
             "udp_to_stock",

@@ -41,7 +41,6 @@ impl Default for Draft {
             length_given: false,
             end_given: false,
             endless: false,
-            sctp: false,
             get_server_output: false,
             udp_counters_64bit: false,
             repeating_payload: false,
@@ -57,6 +56,7 @@ impl Default for Draft {
             family: Family::Any,
             bind: None,
             bind_device: None,
+            sctp_bind: Vec::new(),
             mptcp: false,
             interval_ns: client.plan.interval_ns,
             one_off: false,
@@ -133,8 +133,7 @@ impl Draft {
             Meaning::UdpCounters64Bit => client.udp_counters_64bit = true,
             Meaning::Gsro => client.gsro = true,
             Meaning::NoFqSocketPacing => plan.kernel_pacing_bps = None,
-            Meaning::Sctp => client.sctp = true,
-            Meaning::SctpBind => {}
+            Meaning::Sctp => plan.protocol = Protocol::Sctp,
             _ => return Ok(false),
         }
         Ok(true)
@@ -149,6 +148,7 @@ impl Draft {
                 self.plan.bind = Some(address.into());
                 self.plan.bind_device = device.map(Into::into).or(self.plan.bind_device.take());
             }
+            Meaning::SctpBind => self.plan.sctp_bind.push(found.text().into()),
             Meaning::BindDevice => self.plan.bind_device = Some(found.text().into()),
             Meaning::Congestion => self.plan.congestion = Some(found.text().into()),
             Meaning::Title => self.plan.title = Some(found.text().into()),
@@ -249,7 +249,11 @@ impl Draft {
     fn take_amount(&mut self, found: &Found) -> Result<(), Error> {
         match found.spelling.meaning {
             Meaning::Bytes => self.bytes = amount(found, &found.text(), 1024)?,
-            Meaning::SctpStreams => drop(amount(found, &found.text(), 1024)?),
+            Meaning::SctpStreams => {
+                let streams = amount(found, &found.text(), 1024)?;
+                let streams = u16::try_from(streams).unwrap_or(u16::MAX);
+                self.plan.sctp_streams = Some(streams).filter(|streams| *streams > 0);
+            }
             Meaning::BlockCount => self.blocks = amount(found, &found.text(), 1024)?,
             Meaning::Length => {
                 self.length = Some(amount(found, &found.text(), 1024)?).filter(|l| *l > 0);

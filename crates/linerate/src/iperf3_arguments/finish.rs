@@ -1,7 +1,7 @@
 //! What is checked when the last option was read, in iperf3's order, and the action that comes of it.
 
 use linerate_model::plan::{
-    DEFAULT_UDP_BLOCK, Direction, End, MAX_UDP_BLOCK, MIN_UDP_BLOCK, Protocol,
+    DEFAULT_SCTP_BLOCK, DEFAULT_UDP_BLOCK, Direction, End, MAX_UDP_BLOCK, MIN_UDP_BLOCK, Protocol,
 };
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
@@ -92,6 +92,9 @@ impl Draft {
             }
             Some(length) => self.plan.block_bytes = Bytes(length),
             None if udp => self.plan.block_bytes = DEFAULT_UDP_BLOCK,
+            None if self.plan.protocol == Protocol::Sctp => {
+                self.plan.block_bytes = DEFAULT_SCTP_BLOCK;
+            }
             None => {}
         }
         Ok(())
@@ -142,17 +145,25 @@ impl Draft {
         }
     }
 
-    /// What means nothing for UDP: iperf3 takes it and does nothing.
-    fn drop_what_udp_has_not(&mut self) {
+    /// What means nothing for the test's protocol: iperf3 takes it and does nothing.
+    fn drop_what_the_protocol_has_not(&mut self) {
         let plan = &mut self.plan;
-        (plan.nodelay, plan.zerocopy, plan.mptcp) = (false, false, false);
-        (plan.congestion, plan.mss_bytes) = (None, None);
+        if plan.protocol != Protocol::Tcp {
+            (plan.zerocopy, plan.mptcp, plan.congestion) = (false, false, None);
+        }
+        if plan.protocol == Protocol::Udp {
+            (plan.nodelay, plan.mss_bytes) = (false, None);
+        }
+        if plan.protocol == Protocol::Sctp {
+            plan.skip_receive_copy = false;
+        } else {
+            plan.sctp_streams = None;
+            plan.sctp_bind.clear();
+        }
     }
 
     fn into_client(mut self) -> Result<Iperf3Action, Error> {
-        if self.plan.protocol == Protocol::Udp {
-            self.drop_what_udp_has_not();
-        }
+        self.drop_what_the_protocol_has_not();
         let received = Nanos::from_millis(self.common.receive_timeout_ms);
         self.plan.receive_timeout_ns = (self.plan.direction != Direction::Send).then_some(received);
         self.plan.send_timeout_ns = self.common.send_timeout_ms.map(Nanos::from_millis);
@@ -177,6 +188,7 @@ impl Draft {
             family: plan.family,
             bind: plan.bind.map(String::from),
             bind_device: plan.bind_device.map(String::from),
+            sctp_bind: plan.sctp_bind.into_iter().map(String::from).collect(),
             mptcp: plan.mptcp,
             interval_ns: plan.interval_ns,
             time_skew_threshold_s: self.skew_threshold.unwrap_or(10),

@@ -17,7 +17,6 @@ says what is the same, what is different and what is not built.
 const TAIL: &str = "
 Sizes (-n -k -l -w) take K, M, G, T of 1024; rates (-b --fq-rate --server-bitrate-limit) of 1000.
 Long options may be abbreviated. The password for --username is read from IPERF3_PASSWORD.
-SCTP (--sctp) is refused; --nstreams and -X are taken and mean nothing without it.
 ";
 
 /// The text of `-h`, made from the table of options.
@@ -98,9 +97,9 @@ impl super::options::Meaning {
             M::Json => "one JSON document",
             M::JsonStream => "a line of JSON for every event",
             M::JsonStreamFullOutput => "and the whole document after the lines",
-            M::Length => "bytes a write or a datagram",
+            M::Length => "bytes a write, a message or a datagram",
             M::Logfile => "write the output to this file",
-            M::MaximumSegmentSize => "TCP maximum segment size",
+            M::MaximumSegmentSize => "TCP/SCTP maximum segment size",
             M::Mptcp => "multipath TCP",
             M::NoDelay => "no Nagle algorithm",
             M::Omit => "leave out the first seconds",
@@ -115,6 +114,9 @@ impl super::options::Meaning {
             M::RsaPrivateKeyPath => "key that opens the clients' credentials",
             M::RsaPublicKeyPath => "the server's key, to seal the credentials with",
             M::SendTimeout => "longest time that sent data stays unacknowledged, ms",
+            M::Sctp => "SCTP, where both kernels have it",
+            M::SctpBind => "SCTP: bind to this address, and to those of other -X",
+            M::SctpStreams => "SCTP streams of an association",
             M::Server => "be a server",
             M::ServerBitrateLimit => "most bit/s of a test; /s = averaged over s seconds",
             M::ServerMaxDuration => "longest test, s",
@@ -134,7 +136,7 @@ impl super::options::Meaning {
             M::Version6 => "IPv6 only",
             M::Window => "socket buffers",
             M::Zerocopy => "send without copying",
-            M::NoFqSocketPacing | M::Sctp | M::SctpBind | M::SctpStreams => return None,
+            M::NoFqSocketPacing => return None,
         })
     }
 }

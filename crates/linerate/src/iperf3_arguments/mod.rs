@@ -99,8 +99,6 @@ pub(crate) struct Iperf3Client {
     pub(crate) end_given: bool,
     /// `-t 0`, or `-t` with what is no number: until interrupted. The plan then has the longest time that it can have.
     pub(crate) endless: bool,
-    /// `--sctp`: a test that is refused. `--nstreams` and `-X` mean nothing without it.
-    pub(crate) sctp: bool,
     /// `--get-server-output`.
     pub(crate) get_server_output: bool,
     /// `--udp-counters-64bit`.
@@ -132,6 +130,8 @@ pub(crate) struct Iperf3Server {
     pub(crate) bind: Option<String>,
     /// `--bind-dev`, or `-B address%device`.
     pub(crate) bind_device: Option<String>,
+    /// `-X`, as often as it was given: where SCTP's listener is bound.
+    pub(crate) sctp_bind: Vec<String>,
     /// `-m`.
     pub(crate) mptcp: bool,
     /// `-i`; with `-i 0` the longest interval.

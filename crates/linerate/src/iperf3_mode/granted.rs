@@ -3,8 +3,8 @@
 use std::net::{Ipv4Addr, TcpListener};
 
 use linerate_kernel::tcp::{self, Keepalive};
-use linerate_kernel::{socket, thread};
-use linerate_model::plan::End;
+use linerate_kernel::{sctp, socket, thread};
+use linerate_model::plan::{End, Plan, Protocol};
 use linerate_model::units::Bytes;
 use linerate_report::iperf3::ErrorCode;
 
@@ -33,17 +33,15 @@ pub(super) fn bind_to_cpu(common: &Iperf3Common) -> Result<(), Wrong> {
         .map_err(|error| Wrong::of_kernel(ErrorCode::AFFINITY, &error.source))
 }
 
-/// Refuses an SCTP test: by the kernel's own answer where it has no SCTP.
-pub(super) fn refuse_sctp(request: &Iperf3Client) -> Result<(), Wrong> {
-    if !request.sctp {
+/// Refuses an SCTP test where the kernel has no SCTP, before the server is asked for one.
+pub(super) fn check_sctp(plan: &Plan) -> Result<(), Wrong> {
+    if plan.protocol != Protocol::Sctp {
         return Ok(());
     }
-    Err(match socket::sctp_stream_socket(socket::Family::V4) {
-        Err(error) => Wrong::of_kernel(ErrorCode::STREAM_CONNECT, &error),
-        Ok(_) => Wrong::error(ErrorCode::NO_SCTP.sentence(0)).and(
-            "this kernel has SCTP, but linerate runs tests over TCP and UDP (-u) only".to_owned(),
-        ),
-    })
+    match sctp::stream_socket(socket::Family::V4) {
+        Err(error) => Err(Wrong::of_kernel(ErrorCode::STREAM_CONNECT, &error)),
+        Ok(_) => Ok(()),
+    }
 }
 
 /// A server checks `--cntl-ka` against the system's settings before it listens; of a client's, the connection shows it.

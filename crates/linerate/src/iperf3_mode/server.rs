@@ -119,10 +119,14 @@ fn options(
     printer: &Printer,
 ) -> Result<ServerOptions, Failure> {
     let bind = request.bind.as_deref().map(|name| address(name, printer));
+    let sctp_bind = request.sctp_bind.iter();
     Ok(ServerOptions {
         port: request.port,
         bind: bind.transpose()?,
         bind_device: request.bind_device.clone(),
+        sctp_bind: sctp_bind
+            .map(|name| address(name, printer))
+            .collect::<Result<_, _>>()?,
         family: request.family,
         one_off: request.one_off,
         limits: limits(request),

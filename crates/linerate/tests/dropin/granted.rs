@@ -4,7 +4,7 @@ use std::iter;
 use std::process::Command;
 use std::time::Duration;
 
-use linerate_kernel::socket;
+use linerate_kernel::{sctp, socket};
 use linerate_testing::{Need, skipped};
 use serde_json::Value;
 
@@ -322,7 +322,7 @@ fn multipath_tcp_keeps_the_senders_figures() {
 #[test]
 fn sctp_is_refused_with_the_kernels_word() {
     let _beside = beside();
-    if socket::sctp_stream_socket(socket::Family::V4).is_ok() {
+    if sctp::stream_socket(socket::Family::V4).is_ok() {
         return skipped(
             Need::NoSctp,
             "--sctp without a kernel's SCTP",

@@ -20,6 +20,7 @@ mod port;
 mod prove;
 mod recipes;
 mod rollback;
+mod sctp;
 mod units;
 mod vlan;
 

@@ -4,13 +4,15 @@ use linerate_model::plan::{Direction, Plan};
 use linerate_model::record::Role;
 use linerate_testing::fixture::{Traffic, against_stock};
 
-use super::stage::{document, plan, pointed, record, udp_plan};
+use super::stage::{document, plan, pointed, record, sctp_plan, udp_plan};
 
 fn every_plan() -> Vec<Plan> {
     let directions = [Direction::Send, Direction::Receive, Direction::Both];
     directions
         .into_iter()
-        .flat_map(|direction| [pointed(plan(), direction), pointed(udp_plan(), direction)])
+        .flat_map(|direction| {
+            [plan(), udp_plan(), sctp_plan()].map(|plan| pointed(plan, direction))
+        })
         .collect()
 }
 
@@ -55,6 +57,12 @@ fn the_exporter_finds_what_it_reads() {
         }
         match plan.protocol {
             linerate_model::plan::Protocol::Tcp => assert!(end["sum_sent"]["retransmits"].is_u64()),
+            linerate_model::plan::Protocol::Sctp => {
+                assert!(
+                    end["sum_sent"].get("retransmits").is_none(),
+                    "nobody counts them"
+                );
+            }
             linerate_model::plan::Protocol::Udp => {
                 for key in [
                     "jitter_ms",

@@ -5,7 +5,11 @@ use linerate_model::record::{PeerResults, Role, RunRecord};
 use linerate_model::units::Bytes;
 use linerate_testing::fixture::{Traffic, against_stock};
 
-use super::stage::{plan, pointed, record, settings, text, udp_plan, with_omit};
+use serde_json::Value;
+
+use super::stage::{
+    document, plan, pointed, record, sctp_plan, settings, text, udp_plan, with_omit,
+};
 use crate::iperf3::{Iperf3Settings, Text};
 
 macro_rules! captured {
@@ -304,6 +308,94 @@ fn a_whole_text_to_the_letter() {
             "iperf Done.",
         ]
     );
+}
+
+/// As Debian's iperf3 has it: no columns of TCP's, of whose figures the kernel has none for SCTP.
+#[test]
+fn a_whole_text_and_document_of_sctp() {
+    let made = Traffic {
+        rate_bps: 8.0 * 1_048_576.0 * 100.0,
+        ramp_s: 0.0,
+        noise: 0.0,
+        ..Traffic::default()
+    };
+    let record = record(&sctp_plan(), Role::Client, made);
+    let verbose = Iperf3Settings {
+        verbose: true,
+        ..settings(&record)
+    };
+    let lines = text(verbose, &record);
+    let told = "Starting Test: protocol: SCTP, 1 streams, 65536 byte blocks, omitting 0 seconds, 2 second test, tos 0";
+    assert!(lines.iter().any(|line| line == told), "{lines:#?}");
+    assert!(
+        !lines
+            .iter()
+            .any(|line| line.contains("TCP MSS") || line.contains("_congestion"))
+    );
+    assert_eq!(
+        text(settings(&record), &record),
+        [
+            "Connecting to host 192.0.2.2, port 5201",
+            "[  5] local 192.0.2.1 port 40001 connected to 192.0.2.2 port 5201",
+            "[ ID] Interval           Transfer     Bitrate",
+            "[  5]   0.00-1.00   sec   100 MBytes   839 Mbits/sec                  ",
+            "[  5]   1.00-2.00   sec   100 MBytes   839 Mbits/sec                  ",
+            "- - - - - - - - - - - - - - - - - - - - - - - - -",
+            "[ ID] Interval           Transfer     Bitrate",
+            "[  5]   0.00-2.00   sec   200 MBytes   839 Mbits/sec                  sender",
+            "[  5]   0.00-2.00   sec   200 MBytes   839 Mbits/sec                  receiver",
+            "",
+            "iperf Done.",
+        ]
+    );
+    let document = document(&record);
+    assert_eq!(document["start"]["test_start"]["protocol"], "SCTP");
+    assert_eq!(document["start"]["test_start"]["blksize"], 65_536);
+    let keys = |value: &Value| {
+        value
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    let moved = [
+        "socket",
+        "start",
+        "end",
+        "seconds",
+        "bytes",
+        "bits_per_second",
+    ];
+    let sum = &moved[1..];
+    assert_eq!(
+        keys(&document["intervals"][0]["streams"][0]),
+        [&moved[..], &["omitted", "sender"]].concat()
+    );
+    assert_eq!(
+        keys(&document["intervals"][0]["sum"]),
+        [sum, &["omitted", "sender"]].concat()
+    );
+    let stream = &document["end"]["streams"][0];
+    for side in ["sender", "receiver"] {
+        assert_eq!(keys(&stream[side]), [&moved[..], &["sender"]].concat());
+    }
+    assert_eq!(
+        keys(&document["end"]["sum_sent"]),
+        [sum, &["sender"]].concat()
+    );
+    assert_eq!(
+        keys(&document["end"]),
+        [
+            "streams",
+            "sum_sent",
+            "sum_received",
+            "cpu_utilization_percent"
+        ]
+    );
+    for key in ["tcp_mss_default", "sock_bufsize", "sndbuf_actual"] {
+        assert!(document["start"].get(key).is_none(), "{key}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A made-up run as this end lived through it: its events, then its record.
 
 use linerate_model::column::Column;
-use linerate_model::plan::{DEFAULT_UDP_BLOCK, Direction, End, Plan, Protocol};
+use linerate_model::plan::{DEFAULT_SCTP_BLOCK, DEFAULT_UDP_BLOCK, Direction, End, Plan, Protocol};
 use linerate_model::progress::{
     Event, Interval, StreamInterval, StreamOpened, TcpInterval, UdpInterval,
 };
@@ -27,6 +27,15 @@ pub(super) fn udp_plan() -> Plan {
         block_bytes: DEFAULT_UDP_BLOCK,
         rate_bps: Some(BitRate(1 << 20)),
         rate_is_default: true,
+        ..plan()
+    }
+}
+
+/// Two seconds of SCTP.
+pub(super) fn sctp_plan() -> Plan {
+    Plan {
+        protocol: Protocol::Sctp,
+        block_bytes: DEFAULT_SCTP_BLOCK,
         ..plan()
     }
 }
@@ -146,6 +155,7 @@ fn interval(record: &RunRecord, end: &EndRecord, from: u64, to: u64) -> Interval
                 rttvar_us: gauge(Column::rttvar_us),
                 pmtu_bytes: gauge(Column::pmtu_bytes),
                 reord_seen: Some(gauge(Column::reord_seen)),
+                clocks: None,
             }),
             udp: (record.plan.protocol == Protocol::Udp).then(|| UdpInterval {
                 packets: bytes / record.plan.block_bytes.count(),

@@ -1,0 +1,113 @@
+//! SCTP's listeners, which are open while a test waits for its streams: a server whose clients want none has no SCTP at all, and
+//! its kernel need not load it.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use linerate_model::plan::Plan;
+
+use super::limits::STREAM_LISTENER;
+use super::listen::Listeners;
+use super::refusal::Refusal;
+use super::{ServerOptions, Shared, listen};
+
+/// `EAFNOSUPPORT` and `EADDRNOTAVAIL` on Linux: a family that this host does not have.
+const MISSING_FAMILY: [i32; 2] = [97, 99];
+
+/// The listeners, kept by the tests that wait for streams.
+pub(super) struct SctpListeners {
+    /// Where each belongs, to one address of TCP's or to several of a family (`-X`).
+    places: Vec<Vec<SocketAddr>>,
+    open: Mutex<Weak<Vec<TcpListener>>>,
+}
+
+impl SctpListeners {
+    pub(super) fn beside(listeners: &Listeners, options: &ServerOptions) -> Self {
+        let beside = listeners.beside();
+        let port = beside.first().map_or(options.port, SocketAddr::port);
+        let asked = options.sctp_bind.iter();
+        let (v4, v6): (Vec<_>, Vec<_>) = asked
+            .map(|address| SocketAddr::new(*address, port))
+            .partition(SocketAddr::is_ipv4);
+        let mut places = vec![v4, v6];
+        places.retain(|addresses| !addresses.is_empty());
+        if places.is_empty() {
+            places = beside.into_iter().map(|address| vec![address]).collect();
+        }
+        Self {
+            places,
+            open: Mutex::new(Weak::new()),
+        }
+    }
+
+    /// Those that are open.
+    pub(super) fn open(&self) -> Option<Arc<Vec<TcpListener>>> {
+        self.lock().upgrade()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Weak<Vec<TcpListener>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps SCTP's listeners open for a test.
+pub(super) struct SctpDoor<'a> {
+    shared: &'a Shared,
+    listeners: Option<Arc<Vec<TcpListener>>>,
+}
+
+impl Drop for SctpDoor<'_> {
+    fn drop(&mut self) {
+        self.listeners = None;
+        // The accepting thread holds them while it waits.
+        drop(self.shared.left.raise());
+    }
+}
+
+impl Shared {
+    /// Opens SCTP's listeners, or joins the test that has them open: the receive window of its associations is that test's then,
+    /// as an accepted one begins with its listener's.
+    pub(super) fn listen_for_sctp(&self, plan: &Plan) -> Result<SctpDoor<'_>, Refusal> {
+        let mut open = self.sctp.lock();
+        let listeners = if let Some(listeners) = open.upgrade() {
+            listeners
+        } else {
+            let opened = self.open_sctp(plan).map_err(|error| {
+                let reason = format!("it asked for SCTP, and listening for that failed: {error}");
+                Refusal::System(STREAM_LISTENER, error, reason)
+            })?;
+            let opened = Arc::new(opened);
+            *open = Arc::downgrade(&opened);
+            opened
+        };
+        drop(open);
+        drop(self.left.raise());
+        Ok(SctpDoor {
+            shared: self,
+            listeners: Some(listeners),
+        })
+    }
+
+    fn open_sctp(&self, plan: &Plan) -> io::Result<Vec<TcpListener>> {
+        let mut listeners = Vec::new();
+        let mut missing = None;
+        for addresses in &self.sctp.places {
+            match listen::open_sctp(addresses, plan, &self.options) {
+                Ok(listener) => listeners.push(listener),
+                Err(error)
+                    if error
+                        .raw_os_error()
+                        .is_some_and(|errno| MISSING_FAMILY.contains(&errno)) =>
+                {
+                    missing = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match missing {
+            Some(error) if listeners.is_empty() => Err(error),
+            _ => Ok(listeners),
+        }
+    }
+}
