@@ -75,6 +75,11 @@ pub(crate) fn micros(us: f64) -> String {
     Nanos(whole(us * 1e3)).to_string()
 }
 
+/// A value in words, or that it is not known.
+pub(crate) fn known<T>(value: Option<T>, words: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "not known".to_owned(), words)
+}
+
 /// A string that is not yet [`PlainText`], as one line.
 pub(crate) fn plain(text: &str) -> String {
     PlainText::from(text).into()

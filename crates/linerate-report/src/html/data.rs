@@ -11,7 +11,7 @@ use linerate_model::record::Flow;
 use linerate_model::units::grouped;
 use serde_json::{Value, json};
 
-use crate::chart::svg::stroke;
+use crate::chart::svg::classes;
 use crate::chart::{Band, Chart, Charts, Line, Point, Shape, Stroke, thin};
 use crate::view::RunView;
 
@@ -31,11 +31,6 @@ pub(super) struct Drawn<'a> {
     pub(super) span_ns: [i64; 2],
 }
 
-/// The JSON, and how much of the runs it holds.
-pub(super) struct Data {
-    pub(super) json: String,
-}
-
 impl Drawn<'_> {
     /// The key of a chart in the page.
     pub(super) fn chart(&self, chart: &Chart) -> String {
@@ -48,7 +43,8 @@ impl Drawn<'_> {
     }
 }
 
-pub(super) fn of(runs: &[Drawn<'_>]) -> Data {
+/// The JSON.
+pub(super) fn of(runs: &[Drawn<'_>]) -> String {
     let lines = || {
         runs.iter()
             .flat_map(|run| run.charts.charts.iter().flat_map(|chart| &chart.lines))
@@ -86,12 +82,10 @@ pub(super) fn of(runs: &[Drawn<'_>]) -> Data {
     });
     let head = json!({ "from": micros(from), "to": micros(to).max(1), "omitted": omitted, "ended": ended, "classes": classes, "bands": bands, "evidence": evidence, "thinned": thinned });
     let head = head.to_string();
-    Data {
-        json: format!(
-            "{},\"charts\":{{\n{charts}\n}}}}",
-            head.strip_suffix('}').unwrap_or(&head)
-        ),
-    }
+    format!(
+        "{},\"charts\":{{\n{charts}\n}}}}",
+        head.strip_suffix('}').unwrap_or(&head)
+    )
 }
 
 /// The most points of a line, so that all together have [`MOST_POINTS`]: what short lines leave, long ones get.
@@ -196,11 +190,10 @@ fn write_chart(json: &mut String, run: &Drawn<'_>, chart: &Chart, each: usize) -
 }
 
 fn write_line(json: &mut String, line: &Line, points: &[Point]) {
-    let class = format!("line {} c{}", stroke(line.stroke), line.colour);
     let _ = write!(
         json,
         "{{\"class\":{},\"step\":{},\"fill\":{},\"bound\":{},\"t\":[",
-        Value::from(class),
+        Value::from(classes(line)),
         line.shape == Shape::Step,
         line.stroke == Stroke::Filled,
         line.stroke == Stroke::Dotted

@@ -2,100 +2,86 @@
 
 use linerate_model::record::Role;
 use linerate_model::units::{BitRate, Bytes, Nanos, grouped};
+use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::json::value;
-use crate::markup::Markup;
+use crate::markup;
 use crate::text::layout;
-use crate::view::RunView;
+use crate::view::{EndView, RunView};
 
-pub(super) fn write(body: &mut Markup, view: &RunView) {
-    notes(body, view);
-    body.open("section", &[("class", "facts")]);
-    body.element("h2", &[], "Plan and hosts");
-    body.open("div", &[("class", "columns")]);
-    group(body, "Plan", &facts("", &value(&view.plan)));
-    for role in [Role::Client, Role::Server] {
-        let end = view.end(role);
-        let mut all = vec![
-            ("software".to_owned(), end.software.to_string()),
-            ("address".to_owned(), end.address.to_string()),
-        ];
-        if end.known {
-            all.extend(facts("", &value(&end.host)));
-        } else {
-            all.push(("host".to_owned(), "tells nothing of itself".to_owned()));
+pub(super) fn sections(view: &RunView) -> Markup {
+    html! {
+        @if !view.notes.is_empty() {
+            section class="notes" {
+                h2 { "Remarks" }
+                ul { @for note in &view.notes { li { (note.text) } } }
+            }
         }
-        if let Some(interface) = &end.interface {
-            all.extend(facts("interface ", &value(interface)));
+        section class="facts" {
+            h2 { "Plan and hosts" }
+            div class="columns" {
+                (group("Plan", &facts("", &value(&view.plan))))
+                @for role in [Role::Client, Role::Server] {
+                    (group(&layout::capital(layout::role(role)), &end(view.end(role))))
+                }
+                (group("Run", &run(view)))
+            }
         }
-        group(body, &layout::capital(layout::role(role)), &all);
     }
+}
+
+fn end(end: &EndView) -> Vec<Fact> {
+    let mut all = vec![
+        ("software".to_owned(), end.software.to_string()),
+        ("address".to_owned(), end.address.to_string()),
+    ];
+    if end.known {
+        all.extend(facts("", &value(&end.host)));
+    } else {
+        all.push(("host".to_owned(), "tells nothing of itself".to_owned()));
+    }
+    if let Some(interface) = &end.interface {
+        all.extend(facts("interface ", &value(interface)));
+    }
+    all
+}
+
+fn run(view: &RunView) -> Vec<(&'static str, String)> {
+    let (role, software) = (layout::role(view.written_by), &view.software);
     let mut run = vec![
+        ("record's schema version", view.schema_version.to_string()),
         (
-            "record's schema version".to_owned(),
-            view.schema_version.to_string(),
-        ),
-        (
-            "written by".to_owned(),
-            format!(
-                "{}, {} {}",
-                layout::role(view.written_by),
-                view.software.name,
-                view.software.version
-            ),
+            "written by",
+            format!("{role}, {} {}", software.name, software.version),
         ),
     ];
-    run.extend(
-        view.control
-            .connect_ns
-            .map(|took| ("control connection opened in".to_owned(), took.to_string())),
-    );
-    run.extend(
-        view.control
-            .mss_bytes
-            .map(|mss| ("its maximum segment size".to_owned(), format!("{mss} B"))),
-    );
+    let took = view.control.connect_ns;
+    run.extend(took.map(|took| ("control connection opened in", took.to_string())));
+    let mss = view.control.mss_bytes;
+    run.extend(mss.map(|mss| ("its maximum segment size", format!("{mss} B"))));
     run.extend(view.clock.map(|clock| {
         let known = Nanos(clock.before.uncertainty_ns);
-        (
-            "clocks compared to within".to_owned(),
-            format!("± {known} (half of the shortest round trip)"),
-        )
+        let known = format!("± {known} (half of the shortest round trip)");
+        ("clocks compared to within", known)
     }));
-    group(body, "Run", &run);
-    body.close("div");
-    body.close("section");
+    run
 }
 
-fn notes(body: &mut Markup, view: &RunView) {
-    if view.notes.is_empty() {
-        return;
+fn group(title: &str, facts: &[(impl AsRef<str>, String)]) -> Markup {
+    html! {
+        div class="group" {
+            h3 { (title) }
+            (markup::list(None, facts))
+        }
     }
-    body.open("section", &[("class", "notes")]);
-    body.element("h2", &[], "Remarks");
-    body.open("ul", &[]);
-    for note in &view.notes {
-        body.element("li", &[], &note.text);
-    }
-    body.close("ul");
-    body.close("section");
 }
 
-fn group(body: &mut Markup, title: &str, facts: &[(String, String)]) {
-    body.open("div", &[("class", "group")]);
-    body.element("h3", &[], title);
-    body.open("dl", &[]);
-    for (name, text) in facts {
-        body.element("dt", &[], name);
-        body.element("dd", &[], text);
-    }
-    body.close("dl");
-    body.close("div");
-}
+/// A fact's name, and what it is.
+type Fact = (String, String);
 
 /// The members of an object that say something, by name, with their unit spelled.
-pub(super) fn facts(before: &str, of: &Value) -> Vec<(String, String)> {
+pub(super) fn facts(before: &str, of: &Value) -> Vec<Fact> {
     let Value::Object(members) = of else {
         return Vec::new();
     };
@@ -109,7 +95,7 @@ pub(super) fn facts(before: &str, of: &Value) -> Vec<(String, String)> {
 }
 
 /// `block_bytes: 1048576` as `block: 1.00 MiB (1,048,576)`. What is absent, or a switch that is off, is none.
-fn fact(key: &str, value: &Value) -> Option<(String, String)> {
+fn fact(key: &str, value: &Value) -> Option<Fact> {
     let text = match value {
         Value::Null | Value::Bool(false) => return None,
         Value::Bool(true) => "yes".to_owned(),

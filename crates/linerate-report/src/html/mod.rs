@@ -27,9 +27,10 @@ mod streams;
 mod summary;
 
 use linerate_model::record::RunRecord;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::chart::Charts;
-use crate::markup::Markup;
+use crate::markup::{finished, json};
 use crate::view::RunView;
 pub use comparison::{Side, comparison};
 use data::Drawn;
@@ -54,20 +55,23 @@ pub fn page(sheet: &Sheet<'_>) -> String {
         charts: &charts,
         span_ns: [charts.from_ns, charts.to_ns],
     };
-    let mut body = Markup::default();
-    body.open("header", &[]);
-    summary::head(&mut body, sheet.view);
-    body.close("header");
-    body.open("main", &[]);
-    summary::figures(&mut body, sheet.view);
-    findings::write(&mut body, &drawn);
-    limits::write(&mut body, sheet.view);
-    charts::write(&mut body, &drawn);
-    book::write(&mut body, sheet.view);
-    streams::write(&mut body, sheet.view);
-    facts::write(&mut body, sheet.view);
-    body.close("main");
-    foot(&mut body, sheet);
+    let kept = sheet.kept.map_or_else(
+        || "The full record was not kept: `linerate test -o FILE` keeps it.".to_owned(),
+        |kept| format!("The full record: {kept} (`linerate show` reads it)."),
+    );
+    let body = html! {
+        header { (summary::head(sheet.view)) }
+        main {
+            (summary::figures(sheet.view))
+            (findings::section(&drawn))
+            (limits::section(sheet.view))
+            (charts::section(&drawn))
+            (book::section(sheet.view))
+            (streams::sections(sheet.view))
+            (facts::sections(sheet.view))
+        }
+        footer { p { (kept) } }
+    };
     document(&title(sheet.view), &body, &data::of(&[drawn]))
 }
 
@@ -81,31 +85,27 @@ fn title(view: &RunView) -> String {
 }
 
 /// A whole document.
-fn document(title: &str, body: &Markup, data: &data::Data) -> String {
-    let mut page = Markup::default();
-    page.own("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    page.own("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    page.own("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n");
-    page.own("<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n");
-    page.element("title", &[], title);
-    page.own("\n<style>\n");
-    page.own(include_str!("page.css"));
-    page.own("</style>\n</head>\n<body>\n");
-    page.append(body);
-    page.own("\n<script type=\"application/json\" id=\"data\">");
-    page.json(&data.json);
-    page.own("</script>\n<script>\n");
-    page.own(include_str!("page.js"));
-    page.own("</script>\n</body>\n</html>\n");
-    page.finish()
-}
-
-fn foot(body: &mut Markup, sheet: &Sheet<'_>) {
-    body.open("footer", &[]);
-    let kept = sheet.kept.map_or_else(
-        || "The full record was not kept: `linerate test -o FILE` keeps it.".to_owned(),
-        |kept| format!("The full record: {kept} (`linerate show` reads it)."),
-    );
-    body.element("p", &[], &kept);
-    body.close("footer");
+fn document(title: &str, body: &Markup, data: &str) -> String {
+    const POLICY: &str =
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+    finished(html! {
+        (DOCTYPE) "\n"
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="color-scheme" content="light dark";
+                link rel="icon" href="data:,";
+                title { (title) }
+                style { (PreEscaped(include_str!("page.css"))) }
+            }
+            body {
+                (body)
+                script type="application/json" id="data" { (json(data)) }
+                script { (PreEscaped(include_str!("page.js"))) }
+            }
+        }
+        "\n"
+    })
 }

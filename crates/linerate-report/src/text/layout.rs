@@ -83,6 +83,14 @@ pub(crate) fn role(role: Role) -> &'static str {
     }
 }
 
+/// `the client`, `the server`.
+pub(crate) fn the(role: Role) -> &'static str {
+    match role {
+        Role::Client => "the client",
+        Role::Server => "the server",
+    }
+}
+
 /// With a large first letter.
 pub(crate) fn capital(text: &str) -> String {
     let mut chars = text.chars();
