@@ -1,17 +1,14 @@
 //! The report for people: the connections in a table, then those that moved most, one by one.
 
-use std::fmt::Write as _;
-
 use linerate_model::column::Column;
-use linerate_model::finding::{Finding, Severity};
 use linerate_model::observation::{Connection, Ended, Fate, Observation, Opener, Watch};
 use linerate_model::record::Role;
-use linerate_model::units::{BitRate, Bytes, Nanos, whole};
+use linerate_model::units::{Bytes, Nanos};
 
 use super::progress::held;
 use super::{ConnectionView, Explained, ObservationView};
 use crate::text::layout::Page;
-use crate::view::{DirectionView, Figures, MeasuredAt};
+use crate::view::{DirectionView, Figures, FindingView, MeasuredAt};
 use crate::words;
 
 /// Connections that the table lists.
@@ -255,66 +252,29 @@ fn settings(seen: &Observation, connection: &Connection) -> String {
 }
 
 fn verdicts(page: &mut Page, connection: &Connection, explained: &Explained) {
-    let firsts: Vec<usize> = explained
-        .directions
-        .iter()
-        .filter_map(|one| one.verdict)
-        .collect();
-    for (number, finding) in explained.findings.iter().enumerate() {
-        let label = match finding.severity {
-            Severity::Fault => "FAULT",
-            _ if firsts.contains(&number) => "Verdict",
-            Severity::Limit => "Also",
-            Severity::Healthy | Severity::Note => "Note",
-        };
-        let sentence = sentence(connection, finding, explained.directions.len() > 1);
-        page.entry(label, &format!("{}: {sentence}", finding.id));
+    let several = explained.directions.len() > 1;
+    for view in FindingView::all(&explained.findings, &explained.directions) {
+        let sentence = sentence(connection.role(), &view, several);
+        page.entry(view.label(), &format!("{}: {sentence}", view.finding.id));
     }
 }
 
-fn sentence(connection: &Connection, finding: &Finding, several: bool) -> String {
-    let here = connection.role();
-    let mut text = match finding.flow {
-        Some(flow) if several && flow.sender() == here => "Sent: ".to_owned(),
-        Some(_) if several => "Received: ".to_owned(),
-        _ => String::new(),
+fn sentence(here: Role, view: &FindingView<'_>, several: bool) -> String {
+    let finding = view.finding;
+    let opening = match finding.flow {
+        Some(flow) if several && flow.sender() == here => "Sent: ",
+        Some(_) if several => "Received: ",
+        _ => "",
     };
-    text.push_str(&finding.sentence);
-    if let Some(passes) = &finding.would_pass {
-        let _ = write!(text, "; {passes}");
-    }
-    // An option of linerate stands in the next command.
-    let setting = finding
-        .remedy
-        .as_ref()
-        .filter(|remedy| !remedy.fix.is_option());
-    if let Some(remedy) = setting {
-        let _ = write!(
-            text,
-            "; on {}: {} = {}",
-            end(here, remedy.host),
-            remedy.fix.setting(),
-            remedy.fix.value()
-        );
-    }
-    if let Some(expected) = finding.expected.as_ref().filter(|_| setting.is_some()) {
-        let rate = |bps: f64| BitRate(whole(bps));
-        let _ = write!(
-            text,
-            "; then expect {} ({} to {}), limited by {}",
-            rate(expected.rate_bps),
-            rate(expected.low_bps),
-            rate(expected.high_bps),
-            expected.then
-        );
-    }
-    if let Some(next) = &finding.next {
-        let _ = write!(
-            text,
-            "; a test of the path, with `linerate serve` there: `{next}`"
-        );
-    }
-    text
+    let setting = view.setting(|role| end(here, role));
+    let expected = view.expected().filter(|_| setting.is_some());
+    let mut parts = vec![format!("{opening}{}", finding.sentence)];
+    parts.extend(finding.would_pass.clone());
+    parts.extend(setting);
+    parts.extend(expected.map(|expected| format!("then expect {expected}")));
+    let test = |next| format!("a test of the path, with `linerate serve` there: `{next}`");
+    parts.extend(finding.next.as_ref().map(test));
+    parts.join("; ")
 }
 
 fn end(here: Role, role: Role) -> &'static str {
