@@ -6,14 +6,15 @@
 //! ```
 //! use linerate_analysis::evidence::Evidence;
 //! use linerate_model::{fixture, plan::Plan};
-//! use linerate_report::{svg, view::RunView};
+//! use linerate_report::{chart::Charts, svg, view::RunView};
 //!
 //! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());
-//! let view = RunView::of(&Evidence::of(&record), &[]);
-//! assert!(svg::figure(&view, &record).starts_with("<svg"));
+//! let evidence = Evidence::of(&record);
+//! let view = RunView::of(&evidence, &[]);
+//! assert!(svg::figure(&view, &Charts::of(&view, &evidence)).starts_with("<svg"));
 //! ```
 
-use linerate_model::record::{Flow, RunRecord};
+use linerate_model::record::Flow;
 use maud::{Markup, html};
 
 use crate::chart::scale::Scale;
@@ -58,16 +59,15 @@ text.head{font-size:16px;font-weight:bold}text.soft,text.tick,text.unit{fill:#4a
 .mean{stroke:#c44e00;stroke-width:1.6;stroke-dasharray:9 4;fill:none}.interval{fill:#c44e00;opacity:.25}.omitted{fill:#777;opacity:.16}.ended{stroke:#777;stroke-dasharray:2 4;fill:none}";
 
 /// The figure, with a newline at its end.
-pub fn figure(view: &RunView, record: &RunRecord) -> String {
-    let charts = Charts::of(view, record);
+pub fn figure(view: &RunView, charts: &Charts) -> String {
     let mut y = 6.0;
     let mut parts = vec![head(view, &mut y)];
     for direction in &view.directions {
-        for chart in panels(&charts, direction.flow) {
-            parts.push(panel(&charts, chart, view.directions.len() > 1, y));
+        for chart in panels(charts, direction.flow) {
+            parts.push(panel(charts, chart, view.directions.len() > 1, y));
             y += AROUND[0] + PLOT + AROUND[1];
         }
-        for text in absent(view, &charts, direction.flow) {
+        for text in absent(view, charts, direction.flow) {
             parts.push(svg::text("soft", [SIDES[0], y + 8.0], &text));
             y += 22.0;
         }

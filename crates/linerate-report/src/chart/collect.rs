@@ -36,15 +36,15 @@ pub(super) struct Ground<'a> {
     window_ns: u64,
 }
 
-pub(super) fn charts(view: &RunView, record: &RunRecord) -> Charts {
+pub(super) fn charts(view: &RunView, evidence: &Evidence<'_>) -> Charts {
+    let record = evidence.record;
     let axis = Axis::of(record);
-    let evidence = Evidence::of(record);
     let mut charts = Vec::new();
     let mut plateaus = Vec::new();
     for direction in &evidence.directions {
         let flow = direction.flow;
         let ground = Ground::of(record, axis, flow);
-        let role = measured_by(record, flow);
+        let role = direction.measured_at.end(flow);
         if let Some(span) = direction.plateau_span_ns() {
             plateaus.push((flow, span.map(|at| axis.at(role, at))));
         }
@@ -54,7 +54,7 @@ pub(super) fn charts(view: &RunView, record: &RunRecord) -> Charts {
             Protocol::Udp => charts.extend(udp::charts(&ground)),
         }
     }
-    charts.extend(host::charts(record, axis));
+    charts.extend(host::charts(evidence, axis));
     for chart in &mut charts {
         for line in &mut chart.lines {
             line.points = thin::condensed(&line.points);
@@ -66,8 +66,11 @@ pub(super) fn charts(view: &RunView, record: &RunRecord) -> Charts {
         let lines = charts.iter().flat_map(|chart| &chart.lines);
         lines.flat_map(|line| line.points.first().into_iter().chain(line.points.last()))
     };
-    let evidence = view.findings.iter().map(|finding| {
-        let role = measured_by(record, finding.flow.unwrap_or(record.flows()[0]));
+    let rests_on = view.findings.iter().map(|finding| {
+        let of =
+            |direction: &&DirectionEvidence| finding.flow.is_none_or(|of| of == direction.flow);
+        let direction = evidence.directions.iter().find(of)?;
+        let role = direction.measured_at.end(direction.flow);
         let span = finding.span_ns?;
         Some(span.map(|since| axis.since_start(role, since)))
     });
@@ -78,17 +81,8 @@ pub(super) fn charts(view: &RunView, record: &RunRecord) -> Charts {
         ended_ns: ended(record, axis),
         plateaus,
         bands: bands(view, axis),
-        evidence: evidence.collect(),
+        evidence: rests_on.collect(),
         charts,
-    }
-}
-
-/// The end whose clock a direction's figures stand on: the receiver, where it is known.
-fn measured_by(record: &RunRecord, flow: Flow) -> Role {
-    if record.end(flow.receiver()).is_some() {
-        flow.receiver()
-    } else {
-        flow.sender()
     }
 }
 

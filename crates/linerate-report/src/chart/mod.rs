@@ -14,8 +14,9 @@ pub mod thin;
 mod udp;
 mod windows;
 
+use linerate_analysis::evidence::Evidence;
 use linerate_analysis::time_budget::Class;
-use linerate_model::record::{Flow, RunRecord};
+use linerate_model::record::Flow;
 
 use crate::view::RunView;
 pub use scale::Unit;
@@ -194,9 +195,10 @@ pub struct Charts {
 }
 
 impl Charts {
-    /// The charts of a record and its view.
-    pub fn of(view: &RunView, record: &RunRecord) -> Self {
-        collect::charts(view, record)
+    /// The charts of a run, from the evidence that its view was made of. They are apart from the view because they
+    /// take longer than all of it, and only pictures have them.
+    pub fn of(view: &RunView, evidence: &Evidence<'_>) -> Self {
+        collect::charts(view, evidence)
     }
 
     /// What a direction's time went to; nothing where that is not known.

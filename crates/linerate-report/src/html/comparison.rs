@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::data::{self, Drawn};
 use super::{Sheet, charts, document};
-use crate::chart::{Chart, Charts};
+use crate::chart::Chart;
 use crate::compare::{self, Comparison, Difference, DirectionComparison, SideFigures};
 use crate::markup;
 use crate::text::{book, header, layout, way};
@@ -26,22 +26,18 @@ pub struct Side<'a> {
 /// One page of several runs, the first of which the others are held against. `changed` says what was done
 /// between them, one sentence each; what differs in plans and hosts is listed anyway.
 pub fn comparison(title: &str, changed: &[String], sides: &[Side<'_>]) -> String {
-    let all: Vec<Charts> = sides
-        .iter()
-        .map(|side| Charts::of(side.sheet.view, side.sheet.record))
-        .collect();
+    let all = || sides.iter().map(|side| side.sheet.charts);
     let span_ns = [
-        all.iter().map(|charts| charts.from_ns).min().unwrap_or(0),
-        all.iter().map(|charts| charts.to_ns).max().unwrap_or(1),
+        all().map(|charts| charts.from_ns).min().unwrap_or(0),
+        all().map(|charts| charts.to_ns).max().unwrap_or(1),
     ];
     let drawn: Vec<Drawn<'_>> = sides
         .iter()
-        .zip(&all)
         .enumerate()
-        .map(|(run, (side, charts))| Drawn {
+        .map(|(run, side)| Drawn {
             run,
             view: side.sheet.view,
-            charts,
+            charts: side.sheet.charts,
             span_ns,
         })
         .collect();

@@ -8,11 +8,13 @@
 //! ```
 //! use linerate_analysis::evidence::Evidence;
 //! use linerate_model::{fixture, plan::Plan};
-//! use linerate_report::{html, view::RunView};
+//! use linerate_report::{chart::Charts, html, view::RunView};
 //!
 //! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());
-//! let view = RunView::of(&Evidence::of(&record), &[]);
-//! let page = html::page(&html::Sheet { view: &view, record: &record, kept: Some("run.json") });
+//! let evidence = Evidence::of(&record);
+//! let view = RunView::of(&evidence, &[]);
+//! let charts = Charts::of(&view, &evidence);
+//! let page = html::page(&html::Sheet { view: &view, charts: &charts, kept: Some("run.json") });
 //! assert!(page.starts_with("<!DOCTYPE html>"));
 //! ```
 
@@ -26,7 +28,6 @@ pub(crate) mod limits;
 mod streams;
 mod summary;
 
-use linerate_model::record::RunRecord;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::chart::Charts;
@@ -40,20 +41,19 @@ use data::Drawn;
 pub struct Sheet<'a> {
     /// The run.
     pub view: &'a RunView,
-    /// Its record, from which the charts are drawn.
-    pub record: &'a RunRecord,
+    /// Its charts.
+    pub charts: &'a Charts,
     /// Where the full record is kept, for the page to say; absent = it is not kept.
     pub kept: Option<&'a str>,
 }
 
 /// The page of a run.
 pub fn page(sheet: &Sheet<'_>) -> String {
-    let charts = Charts::of(sheet.view, sheet.record);
     let drawn = Drawn {
         run: 0,
         view: sheet.view,
-        charts: &charts,
-        span_ns: [charts.from_ns, charts.to_ns],
+        charts: sheet.charts,
+        span_ns: [sheet.charts.from_ns, sheet.charts.to_ns],
     };
     let kept = sheet.kept.map_or_else(
         || "The full record was not kept: `linerate test -o FILE` keeps it.".to_owned(),

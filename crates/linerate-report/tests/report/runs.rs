@@ -5,11 +5,16 @@ use linerate_model::fixture::{self, Traffic};
 use linerate_model::plan::{DEFAULT_UDP_BLOCK, Direction, Plan, Protocol};
 use linerate_model::record::{Note, Outcome, Role, RunRecord};
 use linerate_model::units::{BitRate, Bytes, Nanos};
+use linerate_report::chart::Charts;
 use linerate_report::view::RunView;
 
 pub(crate) fn view(record: &RunRecord) -> RunView {
     let evidence = Evidence::of(record);
     RunView::of(&evidence, &linerate_explain::explain(&evidence))
+}
+
+pub(crate) fn charts(view: &RunView, record: &RunRecord) -> Charts {
+    Charts::of(view, &Evidence::of(record))
 }
 
 pub(crate) fn tcp() -> Plan {
