@@ -1,16 +1,15 @@
 //! Runs side by side: what was changed, what came of it, and the same charts on the same axes.
 
-use linerate_model::units::whole;
 use maud::{Markup, html};
 
 use super::data::{self, Drawn};
 use super::{Sheet, charts, document};
 use crate::chart::Chart;
-use crate::compare::{self, Comparison, Difference, DirectionComparison, SideFigures};
+use crate::compare::{self, Comparison, DirectionComparison, SideFigures};
 use crate::markup;
 use crate::text::{book, header, layout, way};
 use crate::view::RunView;
-use crate::words::{self, known, rate, rates};
+use crate::words::known;
 
 /// A run with the name that it bears in a comparison: `before`, `after`, a file's name.
 #[derive(Debug, Clone, Copy)]
@@ -95,35 +94,6 @@ fn end<'a>(side: &Side<'a>) -> (&'a str, String) {
     (side.label, said.join(". "))
 }
 
-/// A row of the table: its name, and a side's figure in words.
-type Row = (&'static str, fn(&SideFigures) -> Option<String>);
-
-const ROWS: [Row; 10] = [
-    ("Goodput", |of| of.goodput_bps.map(rate)),
-    ("95 % interval", |of| {
-        let (low, high) = of.goodput_low_bps.zip(of.goodput_high_bps)?;
-        Some(rates(low, high))
-    }),
-    ("Whole run", |of| Some(rate(whole(of.whole_run_bps?)))),
-    ("Ramp", |of| Some(words::seconds(whole(of.ramp_ns?)))),
-    ("Retransmits, of all segments", |of| {
-        of.retransmit_share.map(words::percent)
-    }),
-    ("RTT mean", |of| of.rtt_us.map(words::micros)),
-    ("RTT least", |of| of.min_rtt_us.map(words::micros)),
-    ("Datagrams lost", |of| of.loss_share.map(words::percent)),
-    ("CPU of the client", |of| {
-        of.client_seconds_per_gigabyte.map(seconds_per_gigabyte)
-    }),
-    ("CPU of the server", |of| {
-        of.server_seconds_per_gigabyte.map(seconds_per_gigabyte)
-    }),
-];
-
-fn seconds_per_gigabyte(each: f64) -> String {
-    format!("{} s/GB", linerate_model::units::three_digits(each))
-}
-
 /// What each direction gave, and by how much the others differ from the first.
 fn figures(sides: &[Side<'_>], compared: &Comparison) -> Markup {
     html! {
@@ -143,17 +113,17 @@ fn figures(sides: &[Side<'_>], compared: &Comparison) -> Markup {
 fn against(first: &str, second: &str, figures: &SideFigures) -> String {
     figures.against_first.as_ref().map_or_else(
         || format!("{first} and {second} cannot be compared: the goodput of one is not known."),
-        |against| difference(first, second, against),
+        |against| format!("{second}: {}.", compare::difference_words(against, first)),
     )
 }
 
 /// The figures that a side of the direction has, and the ledger.
 fn rows(sides: &[Side<'_>], direction: &DirectionComparison) -> Markup {
-    let cells = |of: fn(&SideFigures) -> Option<String>| direction.sides.iter().map(of);
     let known = |cell: Option<String>| known(cell, |cell| cell);
     html! {
-        @for (name, of) in ROWS {
-            @if cells(of).any(|cell| cell.is_some()) { (row(name, cells(of).map(known))) }
+        (row("Goodput", direction.sides.iter().map(compare::goodput_words)))
+        @for (name, cells) in compare::figures(direction) {
+            (row(&layout::capital(name), cells.into_iter().map(known)))
         }
         (row("Ledger", sides.iter().map(|side| book::balance(side.sheet.view))))
     }
@@ -171,37 +141,6 @@ fn row(name: &str, cells: impl Iterator<Item = String>) -> Markup {
             th scope="row" { (name) }
             @for cell in cells { td { (cell) } }
         }
-    }
-}
-
-/// By how much the second side's goodput differs from the first's, and whether that can be said at all.
-fn difference(first: &str, second: &str, against: &Difference) -> String {
-    let size = |bps: i64| rate(bps.unsigned_abs());
-    let by = size(against.bps);
-    let word = if against.bps < 0 { "lower" } else { "higher" };
-    let share = against
-        .share
-        .map_or_else(String::new, |share| format!(", {:.2} times", 1.0 + share));
-    match (against.differs, against.low_bps.zip(against.high_bps)) {
-        (Some(true), Some((low, high))) => {
-            let (near, far) = if against.bps < 0 {
-                (high, low)
-            } else {
-                (low, high)
-            };
-            let interval = rates(near.unsigned_abs(), far.unsigned_abs());
-            format!("{second} is {word} than {first} by {by} (95 % interval {interval}){share}.")
-        }
-        (Some(false), Some((_, high))) => {
-            let half = size(high.saturating_sub(against.bps));
-            format!(
-                "{second} and {first} cannot be told apart: they differ by {by}, known to within ± {half}."
-            )
-        }
-        _ => format!(
-            "{second} is {word} than {first} by {by}{share}; without an interval of confidence for both nobody can \
-             say whether that is more than chance."
-        ),
     }
 }
 
@@ -258,38 +197,5 @@ fn beside(sides: &[Side<'_>], drawn: &[Drawn<'_>], id: &str) -> Markup {
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(bps: i64, half: Option<i64>) -> Difference {
-        Difference {
-            bps,
-            low_bps: half.map(|half| bps - half),
-            high_bps: half.map(|half| bps + half),
-            share: Some(bps as f64 / 1e8),
-            differs: half.map(|half| bps.abs() > half),
-        }
-    }
-
-    #[test]
-    fn a_difference_within_its_interval_is_none() {
-        assert_eq!(
-            difference("before", "after", &of(4_000_000, Some(5_000_000))),
-            "after and before cannot be told apart: they differ by 4.00 Mbit/s, known to within ± 5.00 Mbit/s."
-        );
-    }
-
-    #[test]
-    fn a_difference_has_an_interval() {
-        assert_eq!(
-            difference("before", "after", &of(-50_000_000, Some(5_000_000))),
-            "after is lower than before by 50.0 Mbit/s (95 % interval 45.0 to 55.0 Mbit/s), 0.50 times."
-        );
-        let bare = difference("before", "after", &of(1, None));
-        assert!(bare.contains("chance"), "{bare}");
     }
 }
