@@ -39,7 +39,7 @@ pub(super) fn section(view: &RunView) -> Markup {
                 }
             }
             (equations(view))
-            @for reason in book::not_known(view) {
+            @for reason in book::not_known(&view.ledger) {
                 p class="absent" { "Not known: " (reason) }
             }
         }

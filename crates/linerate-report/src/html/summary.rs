@@ -137,18 +137,7 @@ fn lines(view: &RunView, direction: &DirectionView) -> Vec<(&'static str, String
     if view.plan.protocol == Protocol::Udp {
         lines.extend(figures::sent(view, of).map(|sent| ("Sent", sent)));
     } else {
-        let told = !view.end(direction.flow.sender()).known && of.retransmits.is_some();
-        lines.push((
-            "Retransmits",
-            figures::repeats(
-                of,
-                if told {
-                    ", as the stock sender says"
-                } else {
-                    ""
-                },
-            ),
-        ));
+        lines.push(("Retransmits", figures::repeats(view, direction)));
         lines.push(("Time", limits::time_words(direction)));
     }
     for (role, used) in [

@@ -7,6 +7,8 @@ use linerate_model::units::{Bytes, Nanos};
 
 use super::progress::held;
 use super::{ConnectionView, Explained, ObservationView};
+use crate::text::book;
+use crate::text::figures::{again, interval, round_trips};
 use crate::text::layout::Page;
 use crate::view::{DirectionView, Figures, FindingView, MeasuredAt};
 use crate::words;
@@ -140,7 +142,7 @@ fn table(page: &mut Page, view: &ObservationView<'_>) {
             one.connection.id,
             one.connection.local.rsplit(':').next().unwrap_or_default(),
             one.connection.remote,
-            holder.map_or_else(|| "not known".to_owned(), held),
+            words::known(holder, held),
             Bytes(out).to_string(),
             Bytes(inn).to_string(),
             verdict_word(one),
@@ -198,7 +200,7 @@ fn tell(page: &mut Page, seen: &Observation, connection: &Connection, explained:
         figures(page, connection, direction, explained.directions.len() > 1);
     }
     missed(page, connection);
-    book(page, connection, explained);
+    ledger(page, connection, explained);
     let other = seen
         .connections
         .iter()
@@ -211,7 +213,7 @@ fn tell(page: &mut Page, seen: &Observation, connection: &Connection, explained:
                 other.id
             ),
         ),
-        None => not_known(page, explained),
+        None => book::unknown(page, &explained.ledger),
     }
 }
 
@@ -296,18 +298,14 @@ fn figures(page: &mut Page, connection: &Connection, direction: &DirectionView, 
         let rate = figures
             .whole_run_bps
             .map_or_else(String::new, |rate| format!("{}, ", words::rate(rate)));
-        page.entry(
-            "Watched",
-            &format!(
-                "{rate}{} ({} bytes) in {}",
-                Bytes(bytes),
-                words::count(bytes),
-                words::seconds(span)
-            ),
-        );
+        let amount = format!("{} ({} bytes)", Bytes(bytes), words::count(bytes));
+        let span = words::seconds(span);
+        page.entry("Watched", &format!("{rate}{amount} in {span}"));
     }
     if sends {
-        page.entry("Retransmits", &repeats(figures));
+        let during = figures.retransmits.map_or("", |_| " while watched");
+        let again = format!("{}{during}{}", again(figures), round_trips(figures));
+        page.entry("Retransmits", &again);
     }
     page.entry("Time", &time(direction));
 }
@@ -316,12 +314,6 @@ fn goodput(figures: &Figures) -> String {
     let Some(rate) = figures.goodput_bps else {
         return "not known: too few samples".to_owned();
     };
-    let interval = figures
-        .goodput_low_bps
-        .zip(figures.goodput_high_bps)
-        .map_or_else(String::new, |(low, high)| {
-            format!(" (95 % interval {})", words::rates(low, high))
-        });
     let place = match figures.measured_at {
         Some(MeasuredAt::SendingKernelAcknowledged) => " acknowledged, by this host's kernel",
         Some(MeasuredAt::ReceivingApplication) => {
@@ -333,35 +325,11 @@ fn goodput(figures: &Figures) -> String {
         (Some(reason), Some(false)) => format!("; not steady: {reason}"),
         _ => String::new(),
     };
-    format!("{}{interval}{place}{unsteady}", words::rate(rate))
-}
-
-fn repeats(figures: &Figures) -> String {
-    let again = match (
-        figures.retransmits,
-        figures.segments,
-        figures.retransmit_share,
-    ) {
-        (Some(again), Some(all), Some(share)) => format!(
-            "{} of {} segments ({}) while watched",
-            words::count(again),
-            words::count(all),
-            words::percent(share)
-        ),
-        (Some(again), _, _) => format!("{} segments while watched", words::count(again)),
-        (None, _, _) => "not known".to_owned(),
-    };
-    match (figures.rtt_us, figures.min_rtt_us) {
-        (Some(mean), Some(least)) => {
-            format!(
-                "{again}; RTT mean {}, minimum {}",
-                words::micros(mean),
-                words::micros(least)
-            )
-        }
-        (Some(mean), None) => format!("{again}; RTT mean {}", words::micros(mean)),
-        (None, _) => format!("{again}; RTT not known"),
-    }
+    format!(
+        "{}{}{place}{unsteady}",
+        words::rate(rate),
+        interval(figures)
+    )
 }
 
 fn time(direction: &DirectionView) -> String {
@@ -414,7 +382,7 @@ fn missed(page: &mut Page, connection: &Connection) {
 }
 
 /// The whole connection's account.
-fn book(page: &mut Page, connection: &Connection, explained: &Explained) {
+fn ledger(page: &mut Page, connection: &Connection, explained: &Explained) {
     let facts = &connection.tcp;
     let in_flight = facts
         .bytes_sent
@@ -437,7 +405,7 @@ fn book(page: &mut Page, connection: &Connection, explained: &Explained) {
     ];
     for (name, value, always) in rows {
         if always || value.is_some_and(|value| value > 0) {
-            let text = value.map_or_else(|| "not known".to_owned(), words::count);
+            let text = words::known(value, words::count);
             page.line(&format!("  {name:<38}{text:>20}"));
         }
     }
@@ -445,21 +413,6 @@ fn book(page: &mut Page, connection: &Connection, explained: &Explained) {
         Some(true) => page.line("Balanced: what was acknowledged is what was sent once."),
         Some(false) => page.line("NOT balanced: what was acknowledged is not what was sent once."),
         None => {}
-    }
-}
-
-fn not_known(page: &mut Page, explained: &Explained) {
-    let mut said: Vec<&String> = Vec::new();
-    for reason in explained
-        .ledger
-        .directions
-        .iter()
-        .flat_map(|one| &one.unknown)
-    {
-        if !said.contains(&reason) {
-            page.entry("Not known", reason);
-            said.push(reason);
-        }
     }
 }
 

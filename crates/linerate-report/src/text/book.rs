@@ -7,7 +7,7 @@ use linerate_model::plan::Protocol;
 
 use super::layout::{self, Page};
 use super::way;
-use crate::view::RunView;
+use crate::view::{LedgerView, RunView};
 use crate::words;
 
 /// Width of the places' names.
@@ -183,12 +183,12 @@ pub(super) fn write(page: &mut Page, view: &RunView) {
     for (name, values) in &table.rows {
         let cells: Vec<String> = values
             .iter()
-            .map(|value| value.map_or_else(|| "not known".to_owned(), words::count))
+            .map(|value| words::known(*value, words::count))
             .collect();
         page.line(&row(&format!("  {name}"), &cells));
     }
     outcome(page, view);
-    unknown(page, view);
+    unknown(page, &view.ledger);
 }
 
 /// Which streams have a column beside their direction's.
@@ -327,17 +327,17 @@ fn outcome(page: &mut Page, view: &RunView) {
     }
 }
 
-fn unknown(page: &mut Page, view: &RunView) {
-    for reason in not_known(view) {
+/// A line for each reason why something is not known.
+pub(crate) fn unknown(page: &mut Page, ledger: &LedgerView) {
+    for reason in not_known(ledger) {
         page.entry("Not known", reason);
     }
 }
 
 /// Why something in the book is not known, each reason once.
-pub(crate) fn not_known(view: &RunView) -> Vec<&String> {
+pub(crate) fn not_known(ledger: &LedgerView) -> Vec<&String> {
     let mut said: Vec<&String> = Vec::new();
-    for reason in view
-        .ledger
+    for reason in ledger
         .directions
         .iter()
         .flat_map(|direction| &direction.unknown)

@@ -14,9 +14,7 @@ pub(super) fn write(page: &mut Page, view: &RunView) {
             Flow::ClientToServer => "→",
             Flow::ServerToClient => "←",
         };
-        let bytes = stream
-            .bytes
-            .map_or_else(|| "not known".to_owned(), words::count);
+        let bytes = words::known(stream.bytes, words::count);
         page.line(&format!(
             "  {:>4}  {arrow} {:<23}  {:<23} {bytes:>15}  {:>11}  {:>8}",
             stream.id,
