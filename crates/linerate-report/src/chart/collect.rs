@@ -9,7 +9,8 @@ use linerate_model::units::{Nanos, whole};
 
 use super::axis::Axis;
 use super::{
-    Band, COLOURS, Chart, Charts, Level, Line, Panel, Point, Shape, Stroke, Unit, host, tcp, udp,
+    Band, COLOURS, Chart, Charts, Level, Line, Panel, Point, Shape, Stroke, Unit, flow_name, host,
+    tcp, udp,
 };
 use super::{thin, windows};
 use crate::view::{DirectionView, MeasuredAt, RunView};
@@ -267,11 +268,7 @@ fn fine(direction: &DirectionEvidence, ground: &Ground<'_>, role: Role) -> (Vec<
 
 /// `goodput-c2s`.
 fn id(panel: Panel, flow: Flow) -> String {
-    let way = match flow {
-        Flow::ClientToServer => "c2s",
-        Flow::ServerToClient => "s2c",
-    };
-    format!("{}-{way}", panel.name())
+    format!("{}-{}", panel.name(), flow_name(flow))
 }
 
 impl Sampled<'_> {

@@ -109,6 +109,14 @@ impl Panel {
     }
 }
 
+/// A direction's part of a chart's id.
+pub(crate) const fn flow_name(flow: Flow) -> &'static str {
+    match flow {
+        Flow::ClientToServer => "c2s",
+        Flow::ServerToClient => "s2c",
+    }
+}
+
 /// A line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {

@@ -7,12 +7,11 @@
 use std::fmt::Write as _;
 
 use linerate_analysis::time_budget::Class;
-use linerate_model::record::Flow;
 use linerate_model::units::grouped;
 use serde_json::{Value, json};
 
 use crate::chart::svg::classes;
-use crate::chart::{Band, Chart, Charts, Line, Point, Shape, Stroke, thin};
+use crate::chart::{Band, Chart, Charts, Line, Point, Shape, Stroke, flow_name, thin};
 use crate::view::RunView;
 
 /// The most points in a page, over all its lines.
@@ -102,14 +101,6 @@ fn each_line(mut lengths: Vec<usize>) -> usize {
     usize::MAX
 }
 
-fn flow_name(flow: Option<Flow>) -> Value {
-    match flow {
-        Some(Flow::ClientToServer) => json!("c2s"),
-        Some(Flow::ServerToClient) => json!("s2c"),
-        None => Value::Null,
-    }
-}
-
 /// The ribbons of a run's directions: class, begin, end.
 fn bands<'a>(run: &Drawn<'a>) -> impl Iterator<Item = (String, Value)> + use<'a> {
     let run = *run;
@@ -118,11 +109,7 @@ fn bands<'a>(run: &Drawn<'a>) -> impl Iterator<Item = (String, Value)> + use<'a>
             let [from, to] = [band.from_ns, band.to_ns].map(|ns| ns.div_euclid(1000));
             json!([band.class as usize, from, to])
         };
-        let key = format!(
-            "{}-{}",
-            run.run,
-            flow_name(Some(*flow)).as_str().unwrap_or_default()
-        );
+        let key = format!("{}-{}", run.run, flow_name(*flow));
         (key, bands.iter().map(one).collect())
     })
 }
@@ -135,7 +122,7 @@ fn evidence<'a>(run: &Drawn<'a>) -> impl Iterator<Item = (String, Value)> + use<
         .enumerate()
         .filter_map(move |(number, span)| {
             let [from, to] = (*span)?.map(|ns| ns.div_euclid(1000));
-            let flow = flow_name(run.view.findings.get(number)?.flow);
+            let flow = run.view.findings.get(number)?.flow.map(flow_name);
             Some((
                 run.finding(number),
                 json!({ "run": run.run, "flow": flow, "from": from, "to": to }),
@@ -166,7 +153,7 @@ fn write_chart(json: &mut String, run: &Drawn<'_>, chart: &Chart, each: usize) -
         "{}:{{\"run\":{},\"flow\":{},\"group\":{},\"unit\":{},\"steps\":{},\"level\":{},\"lines\":[",
         Value::from(run.chart(chart)),
         run.run,
-        flow_name(chart.flow),
+        Value::from(chart.flow.map(flow_name)),
         Value::from(chart.id.as_str()),
         Value::from(chart.unit.name()),
         Value::from(steps),

@@ -1,12 +1,11 @@
 //! Each stream at both ends, and what moved in each interval.
 
 use linerate_model::plan::Protocol;
-use linerate_model::record::Flow;
 use linerate_model::units::{Bytes, Nanos};
 use maud::{Markup, html};
 
 use crate::markup;
-use crate::text::way;
+use crate::text::{arrow, way};
 use crate::view::{RunView, StreamEndView, StreamView};
 use crate::words::{count, known, micros, rate};
 
@@ -48,13 +47,6 @@ fn streams(view: &RunView) -> Markup {
                 "Buffers as granted, at the sender and at the receiver; samples at the sender, at the receiver."
             }
         }
-    }
-}
-
-const fn arrow(flow: Flow) -> &'static str {
-    match flow {
-        Flow::ClientToServer => "→",
-        Flow::ServerToClient => "←",
     }
 }
 

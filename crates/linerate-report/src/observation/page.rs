@@ -7,9 +7,9 @@ use linerate_model::units::{Bytes, Nanos};
 
 use super::progress::held;
 use super::{ConnectionView, Explained, ObservationView};
-use crate::text::book;
 use crate::text::figures::{again, interval, round_trips};
 use crate::text::layout::Page;
+use crate::text::{book, header};
 use crate::view::{DirectionView, Figures, FindingView, MeasuredAt};
 use crate::words;
 
@@ -74,17 +74,7 @@ fn head(page: &mut Page, view: &ObservationView<'_>) {
     let host = &seen.host;
     let mut text: Vec<String> = Vec::new();
     text.extend(host.hostname.as_deref().map(str::to_owned));
-    text.extend(host.kernel.as_deref().map(|kernel| {
-        let machine = host
-            .architecture
-            .as_deref()
-            .map_or_else(String::new, |name| format!(" {name}"));
-        format!("Linux {kernel}{machine}")
-    }));
-    text.extend(
-        host.cpus
-            .map(|cpus| format!("{cpus} CPU{}", if cpus == 1 { "" } else { "s" })),
-    );
+    text.extend(header::machine(host));
     page.wrapped("  this host  ", &text.join(", "));
     let explained = view
         .connections
@@ -244,12 +234,8 @@ fn settings(seen: &Observation, connection: &Connection) -> String {
                 .map(|bytes| format!("{name} {}", Bytes(bytes))),
         );
     }
-    if let Some(interface) = seen.interface_of(connection) {
-        let mtu = interface
-            .mtu_bytes
-            .map_or_else(String::new, |mtu| format!(" MTU {mtu}"));
-        text.push(format!("{}{mtu}", interface.name));
-    }
+    let interface = seen.interface_of(connection);
+    text.extend(interface.as_ref().map(header::interface));
     text.join(", ")
 }
 

@@ -125,6 +125,14 @@ fn sentence(view: &FindingView<'_>, several: bool) -> String {
     parts.join("; ")
 }
 
+/// From the client, or to it, where the client stands on the left.
+pub(crate) const fn arrow(flow: Flow) -> &'static str {
+    match flow {
+        Flow::ClientToServer => "→",
+        Flow::ServerToClient => "←",
+    }
+}
+
 /// `client to server`.
 pub(crate) fn way(flow: Flow) -> &'static str {
     match flow {
