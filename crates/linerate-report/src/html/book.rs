@@ -49,20 +49,11 @@ pub(super) fn section(view: &RunView) -> Markup {
 fn table(table: &Table) -> Markup {
     let mut columns = vec![&table.head];
     columns.extend(&table.columns);
-    let class = |name: &str| {
-        if name.starts_with(' ') {
-            "part"
-        } else {
-            "whole"
-        }
-    };
     let rows = html! {
-        @for (name, values) in &table.rows {
+        @for row in &table.rows {
             tr {
-                th scope="row" class=(class(name)) { (name.trim_start()) }
-                @for value in values {
-                    td class="number" { (known(*value, count)) }
-                }
+                th scope="row" class=(if row.part { "part" } else { "whole" }) { (row.name) }
+                @for value in &row.values { td class="number" { (known(*value, count)) } }
             }
         }
     };
