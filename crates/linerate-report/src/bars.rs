@@ -21,6 +21,7 @@ use maud::{Markup, PreEscaped, html};
 use crate::chart::Unit;
 use crate::chart::scale::Scale;
 use crate::chart::svg::{document, px, text, text_lines};
+use crate::text::layout;
 
 /// Left of the first column, for the axis; between columns; right of the last.
 const AXIS: f64 = 64.0;
@@ -334,22 +335,9 @@ fn whisker([x, high, low]: [f64; 3]) -> Markup {
 
 /// A text in lines of at most `width` pixels, where a character takes `each`.
 fn wrapped(text: &str, width: f64, each: f64) -> Vec<String> {
-    let mut lines: Vec<String> = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.last_mut();
-        if let Some(line) = last {
-            let length = line.chars().count() + 1 + word.chars().count();
-            if line.is_empty() || length as f64 * each <= width {
-                if !line.is_empty() {
-                    line.push(' ');
-                }
-                line.push_str(word);
-                continue;
-            }
-        }
-        lines.push(word.to_owned());
-    }
-    lines
+    #[expect(clippy::cast_possible_truncation, reason = "a picture's width")]
+    let most = (width / each) as usize;
+    layout::lines(text, most)
 }
 
 #[cfg(test)]

@@ -124,19 +124,7 @@ fn head(view: &RunView, y: &mut f64) -> Markup {
 /// A text in lines of at most `width` characters, at most three of them.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     const MOST: usize = 3;
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.len() - 1;
-        let used = lines[last].chars().count();
-        if used > 0 && used + 1 + word.chars().count() > width {
-            lines.push(String::new());
-        }
-        let last = lines.len() - 1;
-        if !lines[last].is_empty() {
-            lines[last].push(' ');
-        }
-        lines[last].push_str(word);
-    }
+    let mut lines = layout::lines(text, width);
     if lines.len() > MOST {
         lines.truncate(MOST);
         lines[MOST - 1].push_str(" …");
