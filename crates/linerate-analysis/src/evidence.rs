@@ -32,6 +32,16 @@ pub enum Place {
     SendingApplication,
 }
 
+impl Place {
+    /// The end of a direction that measured, whose clock the instants of its rates stand on.
+    pub const fn end(self, flow: Flow) -> Role {
+        match self {
+            Self::ReceivingApplication => flow.receiver(),
+            Self::Acknowledged | Self::SendingApplication => flow.sender(),
+        }
+    }
+}
+
 /// Everything that the rules may use.
 #[derive(Debug, Clone)]
 pub struct Evidence<'a> {

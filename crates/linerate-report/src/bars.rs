@@ -14,15 +14,14 @@
 //! assert!(linerate_report::bars::svg(&figure).starts_with("<svg"));
 //! ```
 
-use std::fmt::Write as _;
-
 use linerate_model::bars::{Bar, BarFigure, Group, Panel};
 use linerate_model::units::{BitRate, three_digits, whole};
+use maud::{Markup, PreEscaped, html};
 
 use crate::chart::Unit;
 use crate::chart::scale::Scale;
-use crate::chart::svg::px;
-use crate::markup::Markup;
+use crate::chart::svg::{document, px, text, text_lines};
+use crate::text::layout;
 
 /// Left of the first column, for the axis; between columns; right of the last.
 const AXIS: f64 = 64.0;
@@ -63,98 +62,66 @@ const PATTERNS: &str = "<defs>\
 pub fn svg(figure: &BarFigure) -> String {
     let columns = figure.rows.iter().map(Vec::len).max().unwrap_or(0).max(1);
     let frame = Frame::of(figure, columns);
-    let mut body = Markup::default();
+    let width = frame.whole(columns);
     let mut remarks: Vec<String> = Vec::new();
-    let of_all = frame.of_all.clone();
-    let mut y = head(&mut body, figure, frame.whole(columns));
+    let mut y = 6.0;
+    let mut parts = vec![head(figure, width, &mut y)];
     for row in &figure.rows {
         for (column, panel) in row.iter().enumerate() {
-            let left = AXIS + column as f64 * (frame.width + BETWEEN);
             let place = Place {
-                left,
+                left: AXIS + column as f64 * (frame.width + BETWEEN),
                 top: y + ABOVE,
                 first: column == 0,
             };
-            frame.panel(&mut body, figure, panel, place, &mut remarks);
+            parts.push(frame.panel(figure, panel, place, &mut remarks));
         }
         y += ABOVE + PLOT + BELOW;
     }
-    if let Some(remark) = &of_all {
-        for line in wrapped(remark, frame.whole(columns) - 24.0, USUAL) {
-            y += 15.0;
-            text(&mut body, "soft", [12.0, y], &line);
-        }
+    let numbered = (1..).zip(&remarks);
+    let numbered = numbered.map(|(number, remark)| format!("[{number}] {remark}"));
+    for remark in frame.of_all.iter().cloned().chain(numbered) {
+        let lines = wrapped(&remark, width - 24.0, USUAL);
+        parts.push(text_lines("soft", 12.0, &mut y, 15.0, &lines));
     }
-    for (number, remark) in (1..).zip(&remarks) {
-        for line in wrapped(
-            &format!("[{number}] {remark}"),
-            frame.whole(columns) - 24.0,
-            USUAL,
-        ) {
-            y += 15.0;
-            text(&mut body, "soft", [12.0, y], &line);
-        }
-    }
-    document(figure, &body, [frame.whole(columns), y + 14.0])
+    let body = html! { @for part in parts { (part) } };
+    document(
+        &figure.title,
+        STYLE,
+        [width, y + 14.0],
+        &html! { (PreEscaped(PATTERNS)) (body) },
+    )
 }
 
-fn document(figure: &BarFigure, body: &Markup, size: [f64; 2]) -> String {
-    let [width, height] = size.map(|length| format!("{length:.0}"));
-    let mut all = Markup::default();
-    all.open(
-        "svg",
-        &[
-            ("xmlns", "http://www.w3.org/2000/svg"),
-            ("width", &width),
-            ("height", &height),
-            ("viewBox", &format!("0 0 {width} {height}")),
-            ("role", "img"),
-        ],
-    );
-    all.element("title", &[], &figure.title);
-    all.own("<style>");
-    all.own(STYLE);
-    all.own("</style>");
-    all.own(PATTERNS);
-    let paper = [
-        ("width", &*width),
-        ("height", &*height),
-        ("fill", "#ffffff"),
-    ];
-    all.leaf("rect", &paper);
-    all.append(body);
-    all.close("svg");
-    all.own("\n");
-    all.finish()
+/// Title, what was measured, and which bar is which; `y` ends where the panels may begin.
+fn head(figure: &BarFigure, width: f64, y: &mut f64) -> Markup {
+    let head = html! {
+        (text_lines("head", 12.0, y, 20.0, &wrapped(&figure.title, width - 24.0, 9.4)))
+        @for about in &figure.about {
+            (text_lines("soft", 12.0, y, 16.0, &wrapped(about, width - 24.0, USUAL)))
+        }
+        @if figure.bars.len() > 1 { (legend(figure, *y + 24.0)) }
+    };
+    *y += if figure.bars.len() > 1 { 28.0 } else { 4.0 };
+    head
 }
 
-/// Title, what was measured, and which bar is which; says where the panels may begin.
-fn head(body: &mut Markup, figure: &BarFigure, width: f64) -> f64 {
-    let mut y = 6.0;
-    for line in wrapped(&figure.title, width - 24.0, 9.4) {
-        y += 20.0;
-        text(body, "head", [12.0, y], &line);
+/// Which bar is which.
+fn legend(figure: &BarFigure, y: f64) -> Markup {
+    let mut x = AXIS + figure.bar_name.chars().count() as f64 * 8.2 + 14.0;
+    let mut bars = Vec::new();
+    for name in &figure.bars {
+        bars.push((x, name));
+        x += 28.0 + name.chars().count() as f64 * 7.6 + 20.0;
     }
-    for about in &figure.about {
-        for line in wrapped(about, width - 24.0, USUAL) {
-            y += 16.0;
-            text(body, "soft", [12.0, y], &line);
+    html! {
+        (text("title", [AXIS, y], &figure.bar_name))
+        @for (at, (x, name)) in bars.into_iter().enumerate() {
+            (rectangle(at, [x, y - 11.0, 22.0, 13.0]))
+            (text("", [x + 28.0, y], name))
         }
+        (whisker([x + 6.0, y - 12.0, y + 2.0]))
+        (text("soft", [x + 18.0, y], "95 % interval"))
     }
-    if figure.bars.len() > 1 {
-        y += 24.0;
-        let mut x = AXIS;
-        text(body, "title", [x, y], &figure.bar_name);
-        x += figure.bar_name.chars().count() as f64 * 8.2 + 14.0;
-        for (at, name) in figure.bars.iter().enumerate() {
-            rectangle(body, at, [x, y - 11.0, 22.0, 13.0]);
-            text(body, "", [x + 28.0, y], name);
-            x += 28.0 + name.chars().count() as f64 * 7.6 + 20.0;
-        }
-        whisker(body, [x + 6.0, y - 12.0, y + 2.0]);
-        text(body, "soft", [x + 18.0, y], "95 % interval");
-    }
-    y + 4.0
 }
 
 /// What all panels share.
@@ -223,138 +190,113 @@ impl Frame {
 
     fn panel(
         &self,
-        body: &mut Markup,
         figure: &BarFigure,
         panel: &Panel,
         place: Place,
         remarks: &mut Vec<String>,
-    ) {
-        text(body, "title", [place.left, place.top - 22.0], &panel.title);
-        self.axis(body, place);
+    ) -> Markup {
         let wide = self.width / panel.groups.len().max(1) as f64;
-        for (at, group) in panel.groups.iter().enumerate() {
-            let left = place.left + at as f64 * wide;
-            self.group(body, group, place, [left, wide], remarks);
-        }
-        if !figure.group_name.is_empty() {
-            let at = [place.left + self.width / 2.0, place.top + PLOT + 34.0];
-            text(body, "soft middle", at, &figure.group_name);
-        }
-        if let Some(limit) = &panel.limit {
-            let y = self.y(place, limit.bps);
-            let d = format!("M{:.1} {y:.1}h{:.1}", place.left, self.width);
-            body.leaf("path", &[("class", "limit"), ("d", &d)]);
-            let words = format!("dashed: {} {}", limit.name, BitRate(whole(limit.bps)));
-            text(body, "limited", [place.left, place.top - 7.0], &words);
+        let name_at = [place.left + self.width / 2.0, place.top + PLOT + 34.0];
+        html! {
+            (text("title", [place.left, place.top - 22.0], &panel.title))
+            (self.axis(place))
+            @for (at, group) in panel.groups.iter().enumerate() {
+                (self.group(group, place, [place.left + at as f64 * wide, wide], remarks))
+            }
+            @if !figure.group_name.is_empty() {
+                (text("soft middle", name_at, &figure.group_name))
+            }
+            @if let Some(limit) = &panel.limit {
+                (across("limit", place.left, self.y(place, limit.bps), self.width))
+                (text("limited", [place.left, place.top - 7.0], &format!("dashed: {} {}", limit.name, BitRate(whole(limit.bps)))))
+            }
         }
     }
 
-    fn axis(&self, body: &mut Markup, place: Place) {
-        let mut grid = String::new();
-        for (value, label) in self.scale.ticks() {
-            let y = self.y(place, value);
-            let _ = write!(grid, "M{:.1} {y:.1}h{:.1}", place.left, self.width);
-            if place.first {
-                text(body, "soft end", [place.left - 6.0, y + 4.0], &label);
+    fn axis(&self, place: Place) -> Markup {
+        let ticks = self.scale.ticks().into_iter();
+        let ticks: Vec<(f64, String)> = ticks
+            .map(|(value, label)| (self.y(place, value), label))
+            .collect();
+        let grid = |(y, _): &(f64, String)| format!("M{:.1} {y:.1}h{:.1}", place.left, self.width);
+        let grid: String = ticks.iter().map(grid).collect();
+        // Turned, so that it stands beside its axis.
+        let (x, y) = (16.0, place.top + PLOT / 2.0);
+        html! {
+            @if place.first {
+                @for (y, label) in &ticks { (text("soft end", [place.left - 6.0, y + 4.0], label)) }
             }
-        }
-        body.leaf("path", &[("class", "grid"), ("d", &grid)]);
-        let d = format!(
-            "M{:.1} {:.1}h{:.1}",
-            place.left,
-            place.top + PLOT,
-            self.width
-        );
-        body.leaf("path", &[("class", "axis"), ("d", &d)]);
-        if place.first {
-            // Turned, so that it stands beside its axis.
-            let (x, y) = (16.0, place.top + PLOT / 2.0);
-            let turn = format!("rotate(-90 {x:.1} {y:.1})");
-            body.element(
-                "text",
-                &[
-                    ("class", "soft middle"),
-                    ("x", &px(x)),
-                    ("y", &px(y)),
-                    ("transform", &turn),
-                ],
-                &format!("goodput, {}", self.scale.unit),
-            );
+            path class="grid" d=(grid) {}
+            (across("axis", place.left, place.top + PLOT, self.width))
+            @if place.first {
+                text class="soft middle" x=(px(x)) y=(px(y)) transform=(format_args!("rotate(-90 {x:.1} {y:.1})")) {
+                    "goodput, " (self.scale.unit)
+                }
+            }
         }
     }
 
     fn group(
         &self,
-        body: &mut Markup,
         group: &Group,
         place: Place,
         [left, wide]: [f64; 2],
         remarks: &mut Vec<String>,
-    ) {
+    ) -> Markup {
         let count = group.bars.len().max(1) as f64;
         let width = (0.84 * wide / count).min(WIDEST_BAR);
         let start = left + (wide - width * count) / 2.0;
-        for (at, bar) in group.bars.iter().enumerate() {
-            let x = start + at as f64 * width;
-            self.bar(body, bar, at, place, [x, width], remarks);
+        let carries = group.carries_bps.filter(|bps| *bps <= self.scale.top);
+        html! {
+            @for (at, bar) in group.bars.iter().enumerate() {
+                (self.bar(bar, at, place, [start + at as f64 * width, width], remarks))
+            }
+            @if let Some(carries) = carries {
+                (across("carries", start - 4.0, self.y(place, carries), width * count + 8.0))
+            }
+            (text("middle", [left + wide / 2.0, place.top + PLOT + 17.0], &group.label))
         }
-        if let Some(carries) = group.carries_bps.filter(|bps| *bps <= self.scale.top) {
-            let y = self.y(place, carries);
-            let d = format!("M{:.1} {y:.1}h{:.1}", start - 4.0, width * count + 8.0);
-            body.leaf("path", &[("class", "carries"), ("d", &d)]);
-        }
-        let at = [left + wide / 2.0, place.top + PLOT + 17.0];
-        text(body, "middle", at, &group.label);
     }
 
     fn bar(
         &self,
-        body: &mut Markup,
         bar: &Bar,
         series: usize,
         place: Place,
         [x, width]: [f64; 2],
         remarks: &mut Vec<String>,
-    ) {
-        let middle = x + width / 2.0;
-        let own = bar.remark.as_ref();
-        let own = own.filter(|remark| self.of_all.as_ref() != Some(remark));
-        let mark = own.map(|remark| {
-            let known = remarks.iter().position(|known| known == remark);
-            known.unwrap_or_else(|| {
-                remarks.push(remark.clone());
-                remarks.len() - 1
-            }) + 1
-        });
-        let mark = mark.map_or_else(String::new, |mark| format!("[{mark}]"));
+    ) -> Markup {
+        let (middle, base) = (x + width / 2.0, place.top + PLOT);
+        let mark = self.mark(bar, remarks);
         let Some(bps) = bar.bps else {
-            let base = place.top + PLOT;
-            text(body, "middle", [middle, base - 18.0], "×");
-            text(body, "soft small middle", [middle, base - 5.0], &mark);
-            return;
+            return html! {
+                (text("middle", [middle, base - 18.0], "×"))
+                (text("soft small middle", [middle, base - 5.0], &mark))
+            };
         };
         let top = self.y(place, bps);
-        rectangle(
-            body,
-            series,
-            [x + 1.5, top, width - 3.0, place.top + PLOT - top],
-        );
-        let mut above = top;
-        if let Some([low, high]) = bar.interval {
-            let [low, high] = [low, high].map(|end| self.y(place, end));
-            whisker(body, [middle, high, low]);
-            above = above.min(high);
+        let interval = bar.interval.map(|ends| ends.map(|end| self.y(place, end)));
+        let above = interval.map_or(top, |[_, high]| top.min(high));
+        html! {
+            (rectangle(series, [x + 1.5, top, width - 3.0, base - top]))
+            @if let Some([low, high]) = interval { (whisker([middle, high, low])) }
+            (text("small middle", [middle, above - 7.0], &three_digits(bps / self.scale.size)))
+            @if !mark.is_empty() { (text("soft small middle", [middle, base + 28.0], &mark)) }
         }
-        let value = three_digits(bps / self.scale.size);
-        text(body, "small middle", [middle, above - 7.0], &value);
-        if !mark.is_empty() {
-            text(
-                body,
-                "soft small middle",
-                [middle, place.top + PLOT + 4.0 + 24.0],
-                &mark,
-            );
-        }
+    }
+
+    /// The number of a bar's own remark, which is added to `remarks` where it is new.
+    fn mark(&self, bar: &Bar, remarks: &mut Vec<String>) -> String {
+        let own = bar.remark.as_ref();
+        let Some(own) = own.filter(|own| self.of_all.as_ref() != Some(own)) else {
+            return String::new();
+        };
+        let known = remarks.iter().position(|known| known == own);
+        let at = known.unwrap_or_else(|| {
+            remarks.push(own.clone());
+            remarks.len() - 1
+        });
+        format!("[{}]", at + 1)
     }
 }
 
@@ -369,66 +311,33 @@ fn remark_of_all(figure: &BarFigure) -> Option<String> {
         .then(|| first.clone())
 }
 
-fn rectangle(body: &mut Markup, series: usize, [x, y, width, height]: [f64; 4]) {
-    let fill = format!("url(#f{})", series % FILLS);
-    body.leaf(
-        "rect",
-        &[
-            ("class", "bar"),
-            ("x", &px(x)),
-            ("y", &px(y)),
-            ("width", &px(width.max(1.0))),
-            ("height", &px(height.max(0.5))),
-            ("fill", &fill),
-        ],
-    );
+/// A horizontal line.
+fn across(class: &str, left: f64, y: f64, width: f64) -> Markup {
+    html! { path class=(class) d=(format_args!("M{left:.1} {y:.1}h{width:.1}")) {} }
 }
 
-fn whisker(body: &mut Markup, [x, high, low]: [f64; 3]) {
-    // A light edge lets it be seen on dark bars.
-    let d = format!(
-        "M{:.1} {high:.1}h8M{x:.1} {high:.1}V{low:.1}M{:.1} {low:.1}h8",
-        x - 4.0,
-        x - 4.0
-    );
-    body.leaf(
-        "path",
-        &[
-            ("d", &d),
-            ("stroke", "#fff"),
-            ("stroke-width", "3.6"),
-            ("fill", "none"),
-        ],
-    );
-    body.leaf("path", &[("class", "whisker"), ("d", &d)]);
+fn rectangle(series: usize, [x, y, width, height]: [f64; 4]) -> Markup {
+    let (width, height) = (width.max(1.0), height.max(0.5));
+    html! {
+        rect class="bar" x=(px(x)) y=(px(y)) width=(px(width)) height=(px(height)) fill={ "url(#f" (series % FILLS) ")" } {}
+    }
 }
 
-fn text(body: &mut Markup, class: &str, [x, y]: [f64; 2], words: &str) {
-    body.element(
-        "text",
-        &[("class", class), ("x", &px(x)), ("y", &px(y))],
-        words,
-    );
+fn whisker([x, high, low]: [f64; 3]) -> Markup {
+    let left = x - 4.0;
+    let d = format!("M{left:.1} {high:.1}h8M{x:.1} {high:.1}V{low:.1}M{left:.1} {low:.1}h8");
+    html! {
+        // A light edge lets it be seen on dark bars.
+        path d=(d) stroke="#fff" stroke-width="3.6" fill="none" {}
+        path class="whisker" d=(d) {}
+    }
 }
 
 /// A text in lines of at most `width` pixels, where a character takes `each`.
 fn wrapped(text: &str, width: f64, each: f64) -> Vec<String> {
-    let mut lines: Vec<String> = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.last_mut();
-        if let Some(line) = last {
-            let length = line.chars().count() + 1 + word.chars().count();
-            if line.is_empty() || length as f64 * each <= width {
-                if !line.is_empty() {
-                    line.push(' ');
-                }
-                line.push_str(word);
-                continue;
-            }
-        }
-        lines.push(word.to_owned());
-    }
-    lines
+    #[expect(clippy::cast_possible_truncation, reason = "a picture's width")]
+    let most = (width / each) as usize;
+    layout::lines(text, most)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use linerate_model::host_limit::{
     Carried, CpuTime, DatagramCounts, HostLimit, Latency, LocalPath, PathLimit, Sending,
 };
-use linerate_model::units::BitRate;
 use serde_json::{Value, json};
 
 use crate::text::layout::Page;
@@ -98,12 +97,8 @@ fn line(page: &mut Page, run: &Carried) {
         );
         return;
     }
-    let rate = run
-        .goodput_bps
-        .map_or_else(|| "not known".to_owned(), |bps| BitRate(bps).to_string());
-    let cost = |seconds: Option<f64>| {
-        seconds.map_or_else(|| "not known".to_owned(), |cost| format!("{cost:.3}"))
-    };
+    let rate = words::known(run.goodput_bps, words::rate);
+    let cost = |seconds| words::known(seconds, |cost: f64| format!("{cost:.3}"));
     page.line(&format!(
         "{name:<NAME$}{rate:>15}{:>18}{:>18}",
         cost(run.sender_seconds_per_gigabyte),

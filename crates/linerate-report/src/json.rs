@@ -34,8 +34,7 @@ pub(crate) fn members(view: &RunView, record: &RunRecord) -> Map<String, Value> 
     if let Value::Object(summary) = &mut summary {
         summary.insert("directions".to_owned(), value(&view.directions));
     }
-    let mut members = Map::new();
-    for (key, value) in [
+    object([
         ("schema_version", value(&view.schema_version)),
         ("kind", value(&view.kind)),
         ("software", value(&view.software)),
@@ -64,10 +63,15 @@ pub(crate) fn members(view: &RunView, record: &RunRecord) -> Map<String, Value> 
             "samples",
             json!({ "client": record.client.as_ref().map(samples), "server": record.server.as_ref().map(samples) }),
         ),
-    ] {
-        members.insert(key.to_owned(), value);
-    }
+    ])
+}
+
+/// An object of these members, in their order.
+pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String, Value> {
     members
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect()
 }
 
 /// A value as JSON; what cannot be told is null. (Keys are strings throughout, so nothing is lost.)

@@ -35,7 +35,6 @@ mod markup;
 pub mod observation;
 pub mod progress;
 pub mod record;
-pub mod reference;
 pub mod stream;
 pub mod svg;
 pub mod text;

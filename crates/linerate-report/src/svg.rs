@@ -6,21 +6,22 @@
 //! ```
 //! use linerate_analysis::evidence::Evidence;
 //! use linerate_model::plan::Plan;
+//! use linerate_report::{chart::Charts, svg, view::RunView};
 //! use linerate_testing::fixture;
-//! use linerate_report::{svg, view::RunView};
 //!
 //! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());
-//! let view = RunView::of(&Evidence::of(&record), &[]);
-//! assert!(svg::figure(&view, &record).starts_with("<svg"));
+//! let evidence = Evidence::of(&record);
+//! let view = RunView::of(&evidence, &[]);
+//! assert!(svg::figure(&view, &Charts::of(&view, &evidence)).starts_with("<svg"));
 //! ```
 
-use linerate_model::record::{Flow, RunRecord};
+use linerate_model::record::Flow;
+use maud::{Markup, html};
 
 use crate::chart::scale::Scale;
-use crate::chart::svg::{self, Frame, px};
+use crate::chart::svg::{self, Frame};
 use crate::chart::{Chart, Charts, Line, Panel, Stroke};
 use crate::date;
-use crate::markup::Markup;
 use crate::text::{figures, header, layout, way};
 use crate::view::{EndView, RunView};
 use crate::words::plain;
@@ -59,46 +60,22 @@ text.head{font-size:16px;font-weight:bold}text.soft,text.tick,text.unit{fill:#4a
 .mean{stroke:#c44e00;stroke-width:1.6;stroke-dasharray:9 4;fill:none}.interval{fill:#c44e00;opacity:.25}.omitted{fill:#777;opacity:.16}.ended{stroke:#777;stroke-dasharray:2 4;fill:none}";
 
 /// The figure, with a newline at its end.
-pub fn figure(view: &RunView, record: &RunRecord) -> String {
-    let charts = Charts::of(view, record);
-    let mut body = Markup::default();
-    let mut y = head(&mut body, view);
+pub fn figure(view: &RunView, charts: &Charts) -> String {
+    let mut y = 6.0;
+    let mut parts = vec![head(view, &mut y)];
     for direction in &view.directions {
-        for chart in panels(&charts, direction.flow) {
-            y = panel(&mut body, &charts, chart, view.directions.len() > 1, y);
+        for chart in panels(charts, direction.flow) {
+            parts.push(panel(charts, chart, view.directions.len() > 1, y));
+            y += AROUND[0] + PLOT + AROUND[1];
         }
-        for text in absent(view, &charts, direction.flow) {
-            y += 8.0;
-            line(&mut body, "soft", SIDES[0], y, &text);
-            y += 14.0;
+        for text in absent(view, charts, direction.flow) {
+            parts.push(svg::text("soft", [SIDES[0], y + 8.0], &text));
+            y += 22.0;
         }
     }
-    let mut figure = Markup::default();
-    let (width, height) = (format!("{WIDTH:.0}"), format!("{:.0}", y + 8.0));
-    let view_box = format!("0 0 {width} {height}");
     let title = format!("linerate: {}", header::test(&view.plan));
-    figure.open(
-        "svg",
-        &[
-            ("xmlns", "http://www.w3.org/2000/svg"),
-            ("width", &width),
-            ("height", &height),
-            ("viewBox", &view_box),
-            ("role", "img"),
-        ],
-    );
-    figure.element("title", &[], &title);
-    figure.own("<style>");
-    figure.own(STYLE);
-    figure.own("</style>");
-    figure.leaf(
-        "rect",
-        &[("width", &width), ("height", &height), ("fill", "#ffffff")],
-    );
-    figure.append(&body);
-    figure.close("svg");
-    figure.own("\n");
-    figure.finish()
+    let body = html! { @for part in parts { (part) } };
+    svg::document(&title, STYLE, [WIDTH, y + 8.0], &body)
 }
 
 fn panels(charts: &Charts, flow: Flow) -> impl Iterator<Item = &Chart> {
@@ -107,18 +84,14 @@ fn panels(charts: &Charts, flow: Flow) -> impl Iterator<Item = &Chart> {
         .filter_map(move |panel| charts.about(Some(flow)).find(|chart| chart.panel == panel))
 }
 
-/// What was tested, what came out, between whom and when; says where the panels may begin.
-fn head(figure: &mut Markup, view: &RunView) -> f64 {
+/// What was tested, what came out, between whom and when; `y` ends where the panels may begin.
+fn head(view: &RunView, y: &mut f64) -> Markup {
     let title = view
         .plan
         .title
         .as_deref()
         .map_or_else(String::new, |title| format!("{}: ", plain(title)));
-    let mut y = 6.0;
-    for text in wrapped(&format!("{title}{}", header::test(&view.plan)), TITLE) {
-        y += 19.0;
-        line(figure, "head", 12.0, y, &text);
-    }
+    let title = wrapped(&format!("{title}{}", header::test(&view.plan)), TITLE);
     let goodput = view.directions.iter().map(|direction| {
         let way = if view.directions.len() > 1 {
             format!("{}: ", layout::capital(way(direction.flow)))
@@ -139,31 +112,20 @@ fn head(figure: &mut Markup, view: &RunView) -> f64 {
         plain(&view.software.name),
         plain(&view.software.version),
     );
-    for text in goodput.chain([about]) {
-        for text in wrapped(&text, LINE) {
-            y += 17.0;
-            line(figure, "soft", 12.0, y, &text);
+    let head = html! {
+        (svg::text_lines("head", 12.0, y, 19.0, &title))
+        @for text in goodput.chain([about]) {
+            (svg::text_lines("soft", 12.0, y, 17.0, &wrapped(&text, LINE)))
         }
-    }
-    y + 10.0
+    };
+    *y += 10.0;
+    head
 }
 
 /// A text in lines of at most `width` characters, at most three of them.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     const MOST: usize = 3;
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.len() - 1;
-        let used = lines[last].chars().count();
-        if used > 0 && used + 1 + word.chars().count() > width {
-            lines.push(String::new());
-        }
-        let last = lines.len() - 1;
-        if !lines[last].is_empty() {
-            lines[last].push(' ');
-        }
-        lines[last].push_str(word);
-    }
+    let mut lines = layout::lines(text, width);
     if lines.len() > MOST {
         lines.truncate(MOST);
         lines[MOST - 1].push_str(" …");
@@ -174,20 +136,13 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
         .collect()
 }
 
-/// Draws a panel at `top`, and says where the next may begin.
-fn panel(body: &mut Markup, charts: &Charts, chart: &Chart, several: bool, top: f64) -> f64 {
+/// A panel at `top`.
+fn panel(charts: &Charts, chart: &Chart, several: bool, top: f64) -> Markup {
     let way = chart
         .flow
         .filter(|_| several)
         .map_or_else(String::new, |flow| format!(", {}", way(flow)));
-    line(
-        body,
-        "panel",
-        SIDES[0],
-        top + 14.0,
-        &format!("{}{way}", chart.title),
-    );
-    legend(body, chart, top + 33.0);
+    let title = format!("{}{way}", chart.title);
     let frame = Frame {
         left: SIDES[0],
         top: top + AROUND[0],
@@ -196,59 +151,63 @@ fn panel(body: &mut Markup, charts: &Charts, chart: &Chart, several: bool, top: 
         span_ns: [charts.from_ns, charts.to_ns],
         scale: Scale::of(chart.unit, chart.most()),
     };
-    svg::draw(body, chart, &frame, charts);
-    top + AROUND[0] + PLOT + AROUND[1]
+    html! {
+        (svg::text("panel", [SIDES[0], top + 14.0], &title))
+        (legend(chart, top + 33.0))
+        (svg::draw(chart, &frame, charts))
+    }
 }
 
-/// The lines' samples and names in a row; lines of many streams are told by their kind.
-fn legend(body: &mut Markup, chart: &Chart, y: f64) {
-    let mut x = SIDES[0];
-    let mut entry = |class: &str, name: &str| {
-        let d = format!("M{x:.1} {:.1}h24", y - 4.0);
-        body.leaf("path", &[("class", class), ("d", &d)]);
-        line(body, "soft", x + 30.0, y, name);
-        x += 30.0 + name.chars().count() as f64 * 7.0 + 18.0;
-    };
-    let strokes = |line: &Line| format!("line {} c{}", svg::stroke(line.stroke), line.colour);
-    if chart.lines.len() <= MOST_ENTRIES {
-        let most = chart.most();
-        for line in &chart.lines {
-            entry(&strokes(line), &line.named(chart.unit, most));
+/// The lines' samples and names in a row.
+fn legend(chart: &Chart, y: f64) -> Markup {
+    let mut next = SIDES[0];
+    let placed = entries(chart).into_iter().map(|(class, name)| {
+        let x = next;
+        next += 30.0 + name.chars().count() as f64 * 7.0 + 18.0;
+        (x, class, name)
+    });
+    html! {
+        @for (x, class, name) in placed {
+            path class=(class) d=(format_args!("M{x:.1} {:.1}h24", y - 4.0)) {}
+            (svg::text("soft", [x + 30.0, y], &name))
         }
+    }
+}
+
+/// The classes and names of a legend's entries; lines of many streams are told by their kind.
+fn entries(chart: &Chart) -> Vec<(String, String)> {
+    let most = chart.most();
+    let mut entries: Vec<(String, String)> = if chart.lines.len() <= MOST_ENTRIES {
+        let named = |line: &Line| (svg::classes(line), line.named(chart.unit, most));
+        chart.lines.iter().map(named).collect()
     } else {
-        let mut kinds: Vec<Stroke> = Vec::new();
-        for line in &chart.lines {
-            if !kinds.contains(&line.stroke) {
-                kinds.push(line.stroke);
-                let alike = chart
-                    .lines
-                    .iter()
-                    .filter(|other| other.stroke == line.stroke)
-                    .count();
-                let what = line
-                    .kind
-                    .as_ref()
-                    .map_or_else(String::new, |kind| format!(", {kind}"));
-                entry(
-                    &strokes(line),
-                    &format!(
-                        "{alike} stream{}{what}",
-                        if alike == 1 { "" } else { "s, a colour each" }
-                    ),
-                );
-            }
+        kinds(chart)
+    };
+    entries.extend(chart.level.map(|level| {
+        let interval = level.interval.map_or("", |_| ", with its 95 % interval");
+        let mean = chart.unit.spelled(level.mean);
+        ("mean".to_owned(), format!("plateau {mean}{interval}"))
+    }));
+    entries
+}
+
+/// An entry for each stroke among the lines.
+fn kinds(chart: &Chart) -> Vec<(String, String)> {
+    let mut kinds: Vec<Stroke> = Vec::new();
+    let mut entries = Vec::new();
+    for line in &chart.lines {
+        if kinds.contains(&line.stroke) {
+            continue;
         }
+        kinds.push(line.stroke);
+        let alike = |other: &&Line| other.stroke == line.stroke;
+        let alike = chart.lines.iter().filter(alike).count();
+        let several = if alike == 1 { "" } else { "s, a colour each" };
+        let kind = line.kind.as_ref();
+        let what = kind.map_or_else(String::new, |kind| format!(", {kind}"));
+        entries.push((svg::classes(line), format!("{alike} stream{several}{what}")));
     }
-    if let Some(level) = &chart.level {
-        entry(
-            "mean",
-            &format!(
-                "plateau {}{}",
-                chart.unit.spelled(level.mean),
-                level.interval.map_or("", |_| ", with its 95 % interval")
-            ),
-        );
-    }
+    entries
 }
 
 /// Panels that cannot be drawn, and why.
@@ -267,14 +226,6 @@ fn absent(view: &RunView, charts: &Charts, flow: Flow) -> Vec<String> {
         ));
     }
     all
-}
-
-fn line(body: &mut Markup, class: &str, x: f64, y: f64, text: &str) {
-    body.element(
-        "text",
-        &[("class", class), ("x", &px(x)), ("y", &px(y))],
-        text,
-    );
 }
 
 fn shortened(text: &str, most: usize) -> String {

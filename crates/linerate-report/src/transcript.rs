@@ -1,10 +1,11 @@
 //! What is said of other tools' output: as text for people, and as one JSON document.
 
-use linerate_model::finding::{Figure, Finding, Quantity, Severity};
+use linerate_model::finding::{Figure, Finding, Quantity};
 use linerate_model::transcript::{Explained, Given, Line, Part, Reading, Transcript};
 use serde::Serialize;
 
 use crate::text::layout::Page;
+use crate::view::FindingView;
 use crate::words::plain;
 
 /// Lines that were not understood and are quoted; the others are counted.
@@ -30,7 +31,7 @@ pub fn report(reading: &Reading) -> String {
         page.gap();
         page.line("All transcripts together");
         page.gap();
-        findings(&mut page, &reading.together, "Together");
+        findings(&mut page, &reading.together, Some("Together"));
     }
     page.finish()
 }
@@ -40,24 +41,23 @@ fn part(page: &mut Page, explained: &Explained) {
     if let Some(text) = &explained.recomputed {
         page.entry("Recomputed", &plain(text));
     }
-    findings(page, &explained.findings, "Verdict");
+    findings(page, &explained.findings, None);
 }
 
-fn findings(page: &mut Page, findings: &[Finding], first: &str) {
+/// The findings; all of them are labelled `together` where that is given.
+fn findings(page: &mut Page, findings: &[Finding], together: Option<&str>) {
     for (number, finding) in findings.iter().enumerate() {
-        let label = match finding.severity {
-            _ if first == "Together" => first,
-            Severity::Fault => "FAULT",
-            _ if number == 0 => first,
-            Severity::Limit => "Also",
-            Severity::Healthy | Severity::Note => "Note",
+        let is_verdict = number == 0;
+        let view = FindingView {
+            finding,
+            is_verdict,
         };
         let next = finding
             .next
             .as_ref()
             .map_or_else(String::new, |next| format!("; next: `{}`", plain(next)));
         page.entry(
-            label,
+            together.unwrap_or_else(|| view.label()),
             &format!("{}: {}{next}", finding.id, plain(&finding.sentence)),
         );
         // Candidates are a list that a sentence cannot hold.

@@ -1,5 +1,6 @@
 //! Figures and strangers' strings as reports spell them.
 
+use crate::chart::Unit;
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::{BitRate, Nanos};
 pub(crate) use linerate_model::units::{grouped as count, whole};
@@ -41,17 +42,8 @@ pub(crate) fn rate(bps: u64) -> String {
 /// Two ends of an interval of rates in the unit of the upper one, with as many digits as tell them
 /// apart, at most six: `95.2 to 95.4 Mbit/s`, `941.48 to 941.52 Mbit/s`.
 pub(crate) fn rates(low: u64, high: u64) -> String {
-    let units = [
-        ("Tbit/s", 1e12),
-        ("Gbit/s", 1e9),
-        ("Mbit/s", 1e6),
-        ("kbit/s", 1e3),
-    ];
-    let shown = rate(high);
-    let (unit, scale) = units
-        .into_iter()
-        .find(|(unit, _)| shown.ends_with(unit))
-        .unwrap_or(("bit/s", 1.0));
+    // Three digits of 999.5 and more are 1000, which have the next unit.
+    let (unit, scale) = Unit::Rate.prefix(high as f64 / 0.9995);
     let (low, high) = (low as f64 / scale, high as f64 / scale);
     let before = high.max(1.0).log10().floor();
     let mut pair = (String::new(), String::new());
@@ -73,6 +65,11 @@ pub(crate) fn seconds(ns: u64) -> String {
 /// A time in microseconds: `12.0 ms`.
 pub(crate) fn micros(us: f64) -> String {
     Nanos(whole(us * 1e3)).to_string()
+}
+
+/// A value in words, or that it is not known.
+pub(crate) fn known<T>(value: Option<T>, words: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "not known".to_owned(), words)
 }
 
 /// A string that is not yet [`PlainText`], as one line.

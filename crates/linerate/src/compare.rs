@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use linerate_analysis::evidence::Evidence;
 use linerate_model::bounds::MAX_RECORD_BYTES;
 use linerate_model::record::{RecordError, RunRecord};
+use linerate_report::chart::Charts;
 use linerate_report::compare::{self, Comparison, Side};
 use linerate_report::html::{self, Sheet};
 use linerate_report::record;
@@ -47,8 +48,8 @@ pub(crate) fn run(request: &CompareRequest, printer: &mut Printer) -> Result<(),
 struct Kind {
     name: String,
     files: Vec<PathBuf>,
-    /// The first run's record, whose charts are drawn.
-    first: RunRecord,
+    /// The first run's charts.
+    charts: Charts,
     views: Vec<RunView>,
 }
 
@@ -56,20 +57,22 @@ impl Kind {
     fn read(path: &Path) -> Result<Self, Failure> {
         let files = files(path)?;
         // One record after the other: their samples are what takes memory.
-        let mut first = None;
+        let mut charts = None;
         let mut views = Vec::new();
         for file in &files {
             let run = run_of(file)?;
-            views.push(test::view(&Evidence::of(&run)));
-            first.get_or_insert(run);
+            let evidence = Evidence::of(&run);
+            let view = test::view(&evidence);
+            charts.get_or_insert_with(|| Charts::of(&view, &evidence));
+            views.push(view);
         }
-        let Some(first) = first else {
+        let Some(charts) = charts else {
             return Err(no_record(path));
         };
         Ok(Self {
             name: path.display().to_string(),
             files,
-            first,
+            charts,
             views,
         })
     }
@@ -137,7 +140,7 @@ fn draw(path: &Path, kinds: &[Kind]) -> Result<(), Failure> {
             let (view, more) = kind.views.split_first()?;
             let sheet = Sheet {
                 view,
-                record: &kind.first,
+                charts: &kind.charts,
                 kept: Some(kept),
             };
             Some(html::Side {

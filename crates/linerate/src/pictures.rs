@@ -3,7 +3,8 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use linerate_model::record::RunRecord;
+use linerate_analysis::evidence::Evidence;
+use linerate_report::chart::Charts;
 use linerate_report::html::{self, Sheet};
 use linerate_report::svg;
 use linerate_report::view::RunView;
@@ -44,7 +45,11 @@ impl Pictures {
     }
 
     /// Draws the run.
-    pub(crate) fn write(&mut self, view: &RunView, run: &RunRecord) -> Result<(), Failure> {
+    pub(crate) fn write(&mut self, view: &RunView, evidence: &Evidence<'_>) -> Result<(), Failure> {
+        if self.html.is_none() && self.svg.is_none() {
+            return Ok(());
+        }
+        let charts = Charts::of(view, evidence);
         if let Some(file) = &mut self.html {
             let kept = self
                 .record_file
@@ -52,13 +57,13 @@ impl Pictures {
                 .map(|path| path.display().to_string());
             let sheet = Sheet {
                 view,
-                record: run,
+                charts: &charts,
                 kept: kept.as_deref(),
             };
             file.write(html::page(&sheet).as_bytes())?;
         }
         if let Some(file) = &mut self.svg {
-            file.write(svg::figure(view, run).as_bytes())?;
+            file.write(svg::figure(view, &charts).as_bytes())?;
         }
         Ok(())
     }

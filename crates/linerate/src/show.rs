@@ -29,8 +29,9 @@ pub(crate) fn run(request: &ShowRequest, printer: &mut Printer) -> Result<(), Fa
     }
     let run = parsed(&request.file, &bytes)?;
     let mut pictures = Pictures::open(&request.pictures, Some(&request.file))?;
-    let view = test::view(&Evidence::of(&run));
-    let drawn = pictures.write(&view, &run);
+    let evidence = Evidence::of(&run);
+    let view = test::view(&evidence);
+    let drawn = pictures.write(&view, &evidence);
     test::print(&view, &run, request.format, request.full, printer)?;
     drawn
 }

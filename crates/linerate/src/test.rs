@@ -74,7 +74,7 @@ pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Fa
     );
     let evidence = Evidence::of(&record);
     let view = view(&evidence);
-    let drawn = pictures.write(&view, &record);
+    let drawn = pictures.write(&view, &evidence);
     print(&view, &record, request.format, request.full, printer)?;
     kept?;
     drawn?;

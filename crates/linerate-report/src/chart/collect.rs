@@ -9,7 +9,8 @@ use linerate_model::units::{Nanos, whole};
 
 use super::axis::Axis;
 use super::{
-    Band, COLOURS, Chart, Charts, Level, Line, Panel, Point, Shape, Stroke, Unit, host, tcp, udp,
+    Band, COLOURS, Chart, Charts, Level, Line, Panel, Point, Shape, Stroke, Unit, flow_name, host,
+    tcp, udp,
 };
 use super::{thin, windows};
 use crate::view::{DirectionView, MeasuredAt, RunView};
@@ -36,15 +37,15 @@ pub(super) struct Ground<'a> {
     window_ns: u64,
 }
 
-pub(super) fn charts(view: &RunView, record: &RunRecord) -> Charts {
+pub(super) fn charts(view: &RunView, evidence: &Evidence<'_>) -> Charts {
+    let record = evidence.record;
     let axis = Axis::of(record);
-    let evidence = Evidence::of(record);
     let mut charts = Vec::new();
     let mut plateaus = Vec::new();
     for direction in &evidence.directions {
         let flow = direction.flow;
         let ground = Ground::of(record, axis, flow);
-        let role = measured_by(record, flow);
+        let role = direction.measured_at.end(flow);
         if let Some(span) = direction.plateau_span_ns() {
             plateaus.push((flow, span.map(|at| axis.at(role, at))));
         }
@@ -56,7 +57,7 @@ pub(super) fn charts(view: &RunView, record: &RunRecord) -> Charts {
             Protocol::Sctp => {}
         }
     }
-    charts.extend(host::charts(record, axis));
+    charts.extend(host::charts(evidence, axis));
     for chart in &mut charts {
         for line in &mut chart.lines {
             line.points = thin::condensed(&line.points);
@@ -68,8 +69,11 @@ pub(super) fn charts(view: &RunView, record: &RunRecord) -> Charts {
         let lines = charts.iter().flat_map(|chart| &chart.lines);
         lines.flat_map(|line| line.points.first().into_iter().chain(line.points.last()))
     };
-    let evidence = view.findings.iter().map(|finding| {
-        let role = measured_by(record, finding.flow.unwrap_or(record.flows()[0]));
+    let rests_on = view.findings.iter().map(|finding| {
+        let of =
+            |direction: &&DirectionEvidence| finding.flow.is_none_or(|of| of == direction.flow);
+        let direction = evidence.directions.iter().find(of)?;
+        let role = direction.measured_at.end(direction.flow);
         let span = finding.span_ns?;
         Some(span.map(|since| axis.since_start(role, since)))
     });
@@ -80,17 +84,8 @@ pub(super) fn charts(view: &RunView, record: &RunRecord) -> Charts {
         ended_ns: ended(record, axis),
         plateaus,
         bands: bands(view, axis),
-        evidence: evidence.collect(),
+        evidence: rests_on.collect(),
         charts,
-    }
-}
-
-/// The end whose clock a direction's figures stand on: the receiver, where it is known.
-fn measured_by(record: &RunRecord, flow: Flow) -> Role {
-    if record.end(flow.receiver()).is_some() {
-        flow.receiver()
-    } else {
-        flow.sender()
     }
 }
 
@@ -275,11 +270,7 @@ fn fine(direction: &DirectionEvidence, ground: &Ground<'_>, role: Role) -> (Vec<
 
 /// `goodput-c2s`.
 fn id(panel: Panel, flow: Flow) -> String {
-    let way = match flow {
-        Flow::ClientToServer => "c2s",
-        Flow::ServerToClient => "s2c",
-    };
-    format!("{}-{way}", panel.name())
+    format!("{}-{}", panel.name(), flow_name(flow))
 }
 
 impl Sampled<'_> {

@@ -1,7 +1,8 @@
 //! The hosts' charts: processors, the streams' threads, and drops.
 
+use linerate_analysis::evidence::Evidence;
 use linerate_model::column::{Column, CpuTime};
-use linerate_model::record::{EndRecord, Role, RunRecord};
+use linerate_model::record::{EndRecord, Role};
 use linerate_model::series::Series;
 
 use super::axis::Axis;
@@ -25,10 +26,9 @@ const DROPS: [(Column, &str); 5] = [
     ),
 ];
 
-pub(super) fn charts(record: &RunRecord, axis: Axis) -> Vec<Chart> {
-    let boots = [Role::Client, Role::Server]
-        .map(|role| record.end(role).and_then(|end| end.host.boot_id.as_ref()));
-    let one_machine = boots[0].is_some() && boots[0] == boots[1];
+pub(super) fn charts(evidence: &Evidence<'_>, axis: Axis) -> Vec<Chart> {
+    let record = evidence.record;
+    let one_machine = evidence.directions.iter().any(|of| of.ends.one_host());
     let mut charts = Vec::new();
     for role in [Role::Client, Role::Server] {
         let Some(end) = record.end(role) else {
@@ -281,4 +281,33 @@ fn cpus(counters: &Series, time: CpuTime) -> impl Iterator<Item = (String, &[u64
         .cpus(time)
         .into_iter()
         .map(|(cpu, values)| (format!("CPU {cpu}"), values))
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::plan::Plan;
+    use linerate_testing::fixture::{self, Traffic};
+
+    use super::*;
+
+    #[test]
+    fn one_machine_has_its_processors_once_also_where_no_boot_is_known() {
+        let mut record = fixture::run(&Plan::new("server"), &Traffic::default());
+        let processors = |record: &linerate_model::record::RunRecord| -> Vec<&'static str> {
+            let all = charts(&Evidence::of(record), Axis::of(record)).into_iter();
+            all.filter(|chart| chart.panel == Panel::Cpu)
+                .map(|chart| chart.title)
+                .collect()
+        };
+        assert_eq!(
+            processors(&record),
+            ["Processors of the client", "Processors of the server"]
+        );
+        for end in [&mut record.client, &mut record.server] {
+            let end = end.as_mut().unwrap();
+            end.host.boot_id = None;
+            end.interface.as_mut().unwrap().name = "lo".into();
+        }
+        assert_eq!(processors(&record), ["Processors"]);
+    }
 }

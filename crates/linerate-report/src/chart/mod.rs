@@ -14,8 +14,9 @@ pub mod thin;
 mod udp;
 mod windows;
 
+use linerate_analysis::evidence::Evidence;
 use linerate_analysis::time_budget::Class;
-use linerate_model::record::{Flow, RunRecord};
+use linerate_model::record::Flow;
 
 use crate::view::RunView;
 pub use scale::Unit;
@@ -108,6 +109,14 @@ impl Panel {
     }
 }
 
+/// A direction's part of a chart's id.
+pub(crate) const fn flow_name(flow: Flow) -> &'static str {
+    match flow {
+        Flow::ClientToServer => "c2s",
+        Flow::ServerToClient => "s2c",
+    }
+}
+
 /// A line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
@@ -194,9 +203,10 @@ pub struct Charts {
 }
 
 impl Charts {
-    /// The charts of a record and its view.
-    pub fn of(view: &RunView, record: &RunRecord) -> Self {
-        collect::charts(view, record)
+    /// The charts of a run, from the evidence that its view was made of. They are apart from the view because they
+    /// take longer than all of it, and only pictures have them.
+    pub fn of(view: &RunView, evidence: &Evidence<'_>) -> Self {
+        collect::charts(view, evidence)
     }
 
     /// What a direction's time went to; nothing where that is not known.

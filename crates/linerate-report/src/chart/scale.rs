@@ -71,7 +71,7 @@ impl Unit {
     }
 
     /// The largest prefixed unit that leaves `value` at least 1.
-    fn prefix(self, value: f64) -> Prefixed {
+    pub(crate) fn prefix(self, value: f64) -> Prefixed {
         let steps = self.steps();
         // A count gets a prefix only where its digits would not fit.
         let least = if self == Self::Count { 100.0 } else { 1.0 };

@@ -6,8 +6,9 @@ use super::scale::{self, Scale};
 use super::thin;
 use super::{Band, Chart, Charts, Level, Line, Point, Shape, Stroke};
 use linerate_analysis::time_budget::Class;
+use maud::{Markup, PreEscaped, html};
 
-use crate::markup::Markup;
+use crate::markup::finished;
 
 /// Where a chart stands in its picture, and which part of it is shown.
 #[derive(Debug, Clone, Copy)]
@@ -54,41 +55,67 @@ impl Frame {
     }
 }
 
+/// A whole picture, ink on white paper, with a newline at its end.
+pub(crate) fn document(title: &str, style: &str, size: [f64; 2], body: &Markup) -> String {
+    let [width, height] = size.map(|length| format!("{length:.0}"));
+    finished(html! {
+        svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height) viewBox={ "0 0 " (width) " " (height) } role="img" {
+            title { (title) }
+            style { (PreEscaped(style)) }
+            rect width=(width) height=(height) fill="#ffffff" {}
+            (body)
+        }
+        "\n"
+    })
+}
+
+/// A text at its place.
+pub(crate) fn text(class: &str, [x, y]: [f64; 2], words: &str) -> Markup {
+    html! { text class=(class) x=(px(x)) y=(px(y)) { (words) } }
+}
+
+/// Lines of text one below the other, `step` px apart, the first of them as far below `y`, which ends at the last.
+pub(crate) fn text_lines(class: &str, x: f64, y: &mut f64, step: f64, lines: &[String]) -> Markup {
+    let mut next = || {
+        *y += step;
+        *y
+    };
+    html! {
+        @for line in lines { (text(class, [x, next()], line)) }
+    }
+}
+
 /// Axes, level and lines of one of the charts, with the omitted part shaded and the test's end marked.
-pub(crate) fn draw(markup: &mut Markup, chart: &Chart, frame: &Frame, charts: &Charts) {
-    if let Some(until) = charts.omitted_to_ns {
-        shade(markup, frame, "omitted", [frame.span_ns[0], until]);
-    }
-    axes(markup, frame);
-    if let Some(ended) = charts.ended_ns.filter(|ended| *ended < frame.span_ns[1]) {
-        let x = frame.x(ended);
-        let d = format!("M{x:.1} {:.1}V{:.1}", frame.top, frame.bottom());
-        markup.leaf("path", &[("class", "ended"), ("d", &d)]);
-    }
-    if let Some(level) = &chart.level {
-        plateau(markup, frame, level);
-    }
+pub(crate) fn draw(chart: &Chart, frame: &Frame, charts: &Charts) -> Markup {
+    let ended = charts.ended_ns.filter(|ended| *ended < frame.span_ns[1]);
     let each = MOST_SLICES / chart.lines.len().max(1);
-    for line in &chart.lines {
-        draw_line(markup, frame, line, each.max(LEAST_SLICES));
+    html! {
+        @if let Some(until) = charts.omitted_to_ns {
+            (shade(frame, "omitted", [frame.span_ns[0], until]))
+        }
+        (axes(frame))
+        @if let Some(x) = ended.map(|ended| frame.x(ended)) {
+            path class="ended" d=(format_args!("M{x:.1} {:.1}V{:.1}", frame.top, frame.bottom())) {}
+        }
+        @if let Some(level) = &chart.level { (plateau(frame, level)) }
+        @for line in &chart.lines { (draw_line(frame, line, each.max(LEAST_SLICES))) }
     }
 }
 
 /// What a direction's time went to, as a ribbon above the plot.
-pub(crate) fn ribbon(markup: &mut Markup, frame: &Frame, bands: &[Band]) {
-    for class in Class::ALL {
-        let mut d = String::new();
-        for band in bands.iter().filter(|band| band.class == class) {
-            let (left, right) = (frame.x(band.from_ns), frame.x(band.to_ns));
-            let _ = write!(
-                d,
-                "M{left:.1} {:.1}H{right:.1}v5H{left:.1}z",
-                frame.top - 7.0
-            );
-        }
-        if !d.is_empty() {
-            let kind = format!("part {}", class_style(class));
-            markup.leaf("path", &[("class", &kind), ("d", &d)]);
+pub(crate) fn ribbon(frame: &Frame, bands: &[Band]) -> Markup {
+    let top = frame.top - 7.0;
+    let part = |band: &Band| {
+        let (left, right) = (frame.x(band.from_ns), frame.x(band.to_ns));
+        format!("M{left:.1} {top:.1}H{right:.1}v5H{left:.1}z")
+    };
+    let parts = |class| -> String {
+        let own = bands.iter().filter(|band| band.class == class);
+        own.map(part).collect()
+    };
+    html! {
+        @for (class, d) in Class::ALL.map(|class| (class, parts(class))) {
+            @if !d.is_empty() { path class={ "part " (class_style(class)) } d=(d) {} }
         }
     }
 }
@@ -107,98 +134,88 @@ pub(crate) const fn class_style(class: Class) -> &'static str {
 }
 
 /// A span of time, shaded over the whole height.
-pub(crate) fn shade(markup: &mut Markup, frame: &Frame, class: &'static str, [from, to]: [i64; 2]) {
+fn shade(frame: &Frame, class: &str, [from, to]: [i64; 2]) -> Markup {
     let (left, right) = (
         frame.x(from).max(frame.left),
         frame.x(to).min(frame.right()),
     );
-    if right > left {
-        rectangle(markup, class, [left, frame.top, right, frame.bottom()]);
+    html! {
+        @if right > left {
+            (rectangle(class, [left, frame.top, right, frame.bottom()]))
+        }
     }
 }
 
-fn rectangle(markup: &mut Markup, class: &str, [left, top, right, bottom]: [f64; 4]) {
-    markup.leaf(
-        "rect",
-        &[
-            ("class", class),
-            ("x", &px(left)),
-            ("y", &px(top)),
-            ("width", &px(right - left)),
-            ("height", &px((bottom - top).max(1.0))),
-        ],
-    );
+fn rectangle(class: &str, [left, top, right, bottom]: [f64; 4]) -> Markup {
+    let (width, height) = (right - left, (bottom - top).max(1.0));
+    html! { rect class=(class) x=(px(left)) y=(px(top)) width=(px(width)) height=(px(height)) {} }
 }
 
-fn axes(markup: &mut Markup, frame: &Frame) {
-    let mut grid = String::new();
-    for (value, label) in frame.scale.ticks() {
-        let y = frame.y(value);
-        let _ = write!(grid, "M{:.1} {y:.1}H{:.1}", frame.left, frame.right());
-        let (x, y) = (px(frame.left - 6.0), px(y + 4.0));
-        markup.element(
-            "text",
-            &[("class", "tick end"), ("x", &x), ("y", &y)],
-            &label,
-        );
-    }
+fn axes(frame: &Frame) -> Markup {
+    let (left, bottom, right) = (frame.left, frame.bottom(), frame.right());
     let [from, to] = frame.span_ns.map(|at| at as f64 / 1e9);
     #[expect(clippy::cast_possible_truncation, reason = "a picture's width")]
     let many = (frame.width / 80.0) as usize;
-    for (at, label) in scale::seconds([from, to], many) {
-        let x = frame.left + (at - from) / (to - from).max(1e-9) * frame.width;
-        let _ = write!(
-            grid,
-            "M{x:.1} {:.1}V{:.1}",
-            frame.bottom(),
-            frame.bottom() + 4.0
-        );
-        // The unit stands at the axis' end.
-        if x < frame.right() - 14.0 {
-            let (x, y) = (px(x), px(frame.bottom() + 16.0));
-            markup.element(
-                "text",
-                &[("class", "tick middle"), ("x", &x), ("y", &y)],
-                &label,
-            );
+    let values: Vec<(f64, String)> = frame
+        .scale
+        .ticks()
+        .into_iter()
+        .map(|(value, label)| (frame.y(value), label))
+        .collect();
+    let instants: Vec<(f64, String)> = scale::seconds([from, to], many)
+        .into_iter()
+        .map(|(at, label)| {
+            (
+                left + (at - from) / (to - from).max(1e-9) * frame.width,
+                label,
+            )
+        })
+        .collect();
+    let mut grid = String::new();
+    for (y, _) in &values {
+        let _ = write!(grid, "M{left:.1} {y:.1}H{right:.1}");
+    }
+    for (x, _) in &instants {
+        let _ = write!(grid, "M{x:.1} {bottom:.1}V{:.1}", bottom + 4.0);
+    }
+    html! {
+        @for (y, label) in &values { (text("tick end", [left - 6.0, y + 4.0], label)) }
+        @for (x, label) in &instants {
+            // The unit stands at the axis' end.
+            @if *x < right - 14.0 { (text("tick middle", [*x, bottom + 16.0], label)) }
         }
+        path class="grid" d=(grid) {}
+        (text("tick end", [right, bottom + 16.0], "s"))
+        (text("unit end", [left - 6.0, frame.top - 8.0], frame.scale.unit))
     }
-    markup.leaf("path", &[("class", "grid"), ("d", &grid)]);
-    let (x, y) = (px(frame.right()), px(frame.bottom() + 16.0));
-    markup.element("text", &[("class", "tick end"), ("x", &x), ("y", &y)], "s");
-    let (x, y) = (px(frame.left - 6.0), px(frame.top - 8.0));
-    markup.element(
-        "text",
-        &[("class", "unit end"), ("x", &x), ("y", &y)],
-        frame.scale.unit,
-    );
 }
 
-fn plateau(markup: &mut Markup, frame: &Frame, level: &Level) {
+fn plateau(frame: &Frame, level: &Level) -> Markup {
     let (left, right) = (frame.x(level.from_ns), frame.x(level.to_ns));
-    if let Some([low, high]) = level.interval {
-        rectangle(
-            markup,
-            "interval",
-            [left, frame.y(high as f64), right, frame.y(low as f64)],
-        );
-    }
     let y = frame.y(level.mean as f64);
-    let d = format!("M{left:.1} {y:.1}H{right:.1}");
-    markup.leaf("path", &[("class", "mean"), ("d", &d)]);
+    html! {
+        @if let Some([low, high]) = level.interval {
+            (rectangle("interval", [left, frame.y(high as f64), right, frame.y(low as f64)]))
+        }
+        path class="mean" d=(format_args!("M{left:.1} {y:.1}H{right:.1}")) {}
+    }
 }
 
-fn draw_line(markup: &mut Markup, frame: &Frame, line: &Line, most: usize) {
+fn draw_line(frame: &Frame, line: &Line, most: usize) -> Markup {
     #[expect(clippy::cast_possible_truncation, reason = "a picture's width")]
     let slices = (frame.width / SLICE) as usize;
     let points = thin::thinned(&line.points, slices.min(most));
-    let class = format!("line {} c{}", stroke(line.stroke), line.colour);
     let d = path(frame, &points, line.shape, line.stroke == Stroke::Filled);
-    markup.leaf("path", &[("class", &class), ("d", &d)]);
+    html! { path class=(classes(line)) d=(d) {} }
+}
+
+/// The classes of a line: its stroke and its colour.
+pub(crate) fn classes(line: &Line) -> String {
+    format!("line {} c{}", stroke(line.stroke), line.colour)
 }
 
 /// The class of a stroke.
-pub(crate) const fn stroke(stroke: Stroke) -> &'static str {
+const fn stroke(stroke: Stroke) -> &'static str {
     match stroke {
         Stroke::Strong => "strong",
         Stroke::Plain => "plain",

@@ -38,6 +38,7 @@ use crate::words;
 
 pub use settings::Setting;
 pub use text::report;
+pub(crate) use text::{difference as difference_words, figures, goodput as goodput_words};
 
 /// One run, or several of one kind, under a name.
 #[derive(Debug, Clone)]

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Side;
+use crate::json::value;
 use crate::view::{DirectionView, RunView};
 
 /// A setting or a fact whose value differs.
@@ -66,21 +67,13 @@ fn of_side(side: &Side<'_>) -> BTreeMap<String, String> {
 
 fn of_run(run: &RunView) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
-    let value = |of: serde_json::Result<Value>| of.unwrap_or(Value::Null);
-    flatten("plan", &value(serde_json::to_value(&run.plan)), &mut all);
+    flatten("plan", &value(&run.plan), &mut all);
     for (role, name) in [(Role::Client, "client"), (Role::Server, "server")] {
         let end = run.end(role);
         all.insert(format!("{name}.software"), end.software.to_string());
-        flatten(
-            &format!("{name}.host"),
-            &value(serde_json::to_value(&end.host)),
-            &mut all,
-        );
-        flatten(
-            &format!("{name}.interface"),
-            &value(serde_json::to_value(&end.interface)),
-            &mut all,
-        );
+        flatten(&format!("{name}.host"), &value(&end.host), &mut all);
+        let interface = value(&end.interface);
+        flatten(&format!("{name}.interface"), &interface, &mut all);
     }
     for direction in &run.directions {
         granted(direction, &mut all);
@@ -90,39 +83,27 @@ fn of_run(run: &RunView) -> BTreeMap<String, String> {
 
 /// What the kernels granted, beside what was asked for.
 fn granted(direction: &DirectionView, all: &mut BTreeMap<String, String>) {
-    let flow = match direction.flow {
-        linerate_model::record::Flow::ClientToServer => "client_to_server",
-        linerate_model::record::Flow::ServerToClient => "server_to_client",
-    };
-    let mut put = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            all.insert(format!("{flow}.{name}"), value);
-        }
-    };
-    put(
-        "congestion",
-        (!direction.congestion.is_empty()).then(|| direction.congestion.join(", ")),
-    );
-    put(
-        "mss_bytes",
-        direction.mss_bytes.map(|bytes| bytes.to_string()),
-    );
-    put(
-        "path_mtu_bytes",
-        direction.path_mtu_bytes.map(|bytes| bytes.to_string()),
-    );
+    let flow = value(&direction.flow);
+    let flow = flow.as_str().unwrap_or_default();
+    let bytes = |bytes: Option<u64>| bytes.map(|bytes| bytes.to_string());
+    let congestion = &direction.congestion;
+    let path_mtu = direction.path_mtu_bytes.map(u64::from);
     // Autotuned buffers end somewhere else in each run.
-    if direction.window_asked_bytes.is_some() {
-        put(
-            "send_buffer_bytes",
-            direction.send_buffer_bytes.map(|bytes| bytes.to_string()),
-        );
-        put(
+    let fixed = |of: Option<u64>| bytes(of.filter(|_| direction.window_asked_bytes.is_some()));
+    for (name, value) in [
+        (
+            "congestion",
+            (!congestion.is_empty()).then(|| congestion.join(", ")),
+        ),
+        ("mss_bytes", bytes(direction.mss_bytes)),
+        ("path_mtu_bytes", bytes(path_mtu)),
+        ("send_buffer_bytes", fixed(direction.send_buffer_bytes)),
+        (
             "receive_buffer_bytes",
-            direction
-                .receive_buffer_bytes
-                .map(|bytes| bytes.to_string()),
-        );
+            fixed(direction.receive_buffer_bytes),
+        ),
+    ] {
+        all.extend(value.map(|value| (format!("{flow}.{name}"), value)));
     }
 }
 

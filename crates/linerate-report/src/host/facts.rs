@@ -136,21 +136,58 @@ fn interfaces(page: &mut Page, facts: &HostFacts, all: bool) {
 }
 
 fn interface(page: &mut Page, facts: &HostFacts, one: &Interface, all: bool) {
+    let state = if one.up {
+        one.operstate.known().map_or("up", String::as_str)
+    } else {
+        "down"
+    };
+    let most = one.max_mtu.known();
+    let head = format!(
+        "{}, {state}, MTU {}{}",
+        place(facts, one),
+        told(&one.mtu, ToString::to_string),
+        most.map_or_else(String::new, |most| format!(" (most {most})"))
+    );
+    page.entry(&plain(&one.name), &plain(&head));
+    let whole = one.kind != "loopback" || all;
+    let whole = |words: &dyn Fn() -> String| if whole { words() } else { String::new() };
+    let addresses = one.addresses.known();
+    for (label, words) in [
+        ("link", whole(&|| link(one))),
+        (
+            "addresses",
+            addresses.map_or_else(String::new, |list| list.join(" ")),
+        ),
+        ("queueing", queueing(one)),
+        ("queues", whole(&|| hardware_queues(one, all))),
+        ("offloads", whole(&|| offloads(one))),
+        ("interrupts", whole(&|| interrupts(one, all))),
+        ("pcie", whole(&|| pcie(one))),
+        ("counters", whole(&|| counters(one, all))),
+        (
+            "driver's",
+            if all { statistics(one) } else { String::new() },
+        ),
+    ] {
+        if !words.is_empty() {
+            page.wrapped(&format!("  {label:<11}"), &plain(&words));
+        }
+    }
+}
+
+/// What it is, on what it stands, and to what it belongs.
+fn place(facts: &HostFacts, one: &Interface) -> String {
     let mut place = vec![one.kind.clone()];
     place.extend(one.vlan.map(|id| format!("id {id}")));
-    if let Some(Some(parent)) = one.parent.known() {
-        place.push(format!("on {parent}"));
-    } else if one.parent.known().is_none() {
-        place.push(one.parent.why().to_owned());
+    match one.parent.known() {
+        Some(Some(parent)) => place.push(format!("on {parent}")),
+        Some(None) => {}
+        None => place.push(one.parent.why().to_owned()),
     }
-    place.extend(
-        one.master
-            .as_ref()
-            .map(|master| format!("member of {master}")),
-    );
-    if let Some(bond) = &one.bond {
-        place.push(format!("{}, {}", bond.mode, bond.hash));
-    }
+    let master = one.master.as_ref();
+    place.extend(master.map(|master| format!("member of {master}")));
+    let bond = one.bond.as_ref();
+    place.extend(bond.map(|bond| format!("{}, {}", bond.mode, bond.hash)));
     let members: Vec<&str> = facts
         .members(&one.name)
         .map(|each| each.name.as_str())
@@ -158,99 +195,65 @@ fn interface(page: &mut Page, facts: &HostFacts, one: &Interface, all: bool) {
     if !members.is_empty() {
         place.push(format!("members {}", members.join(" ")));
     }
-    let state = if one.up {
-        one.operstate.known().map_or("up", String::as_str)
-    } else {
-        "down"
-    };
-    page.entry(
-        &plain(&one.name),
-        &plain(&format!(
-            "{}, {state}, MTU {}{}",
-            place.join(", "),
-            told(&one.mtu, ToString::to_string),
-            one.max_mtu
-                .known()
-                .map_or_else(String::new, |most| format!(" (most {most})"))
-        )),
-    );
-    let mut entry = |label: &str, words: String| {
-        page.wrapped(&format!("  {label:<11}"), &plain(&words));
-    };
-    if one.kind != "loopback" || all {
-        entry("link", link(one));
-    }
-    if let Some(list) = one.addresses.known().filter(|list| !list.is_empty()) {
-        entry("addresses", list.join(" "));
-    }
-    entry("queueing", queueing(one));
-    if one.kind == "loopback" && !all {
-        return;
-    }
-    let queues = hardware_queues(one, all);
-    if !queues.is_empty() {
-        entry("queues", queues);
-    }
-    if let Some(features) = one.features.known() {
-        let shown = [
-            ("tso", "tx-tcp-segmentation"),
-            ("gso", "tx-generic-segmentation"),
-            ("gro", "rx-gro"),
-            ("lro", "rx-lro"),
-            ("rx-checksum", "rx-checksum"),
-        ];
-        let words = shown.iter().filter_map(|(short, name)| {
+    place.join(", ")
+}
+
+fn offloads(one: &Interface) -> String {
+    const SHOWN: [(&str, &str); 5] = [
+        ("tso", "tx-tcp-segmentation"),
+        ("gso", "tx-generic-segmentation"),
+        ("gro", "rx-gro"),
+        ("lro", "rx-lro"),
+        ("rx-checksum", "rx-checksum"),
+    ];
+    told(&one.features, |features| {
+        let words = SHOWN.iter().filter_map(|(short, name)| {
             let feature = features.get(*name)?;
+            let on = if feature.on { "on" } else { "off" };
             let fixed = if feature.fixed { " (fixed)" } else { "" };
-            Some(format!(
-                "{short} {}{fixed}",
-                if feature.on { "on" } else { "off" }
-            ))
+            Some(format!("{short} {on}{fixed}"))
         });
-        entry("offloads", words.collect::<Vec<_>>().join(", "));
-    } else {
-        entry("offloads", format!("unknown ({})", one.features.why()));
-    }
-    let interrupts = interrupts(one, all);
-    if !interrupts.is_empty() {
-        entry("interrupts", interrupts);
-    }
-    if let Some(Some(pcie)) = one.pcie.known() {
-        entry(
-            "pcie",
-            format!(
-                "{} GT/s × {} (most {} GT/s × {})",
-                f64::from(pcie.speed_mts) / 1000.0,
-                pcie.width,
-                f64::from(pcie.max_speed_mts) / 1000.0,
-                pcie.max_width
-            ),
-        );
-    }
-    if let Some(counters) = one.counters.known() {
-        let rows = [
-            ("errors in", counters.rx_errors),
-            ("errors out", counters.tx_errors),
-            ("dropped in", counters.rx_dropped),
-            ("dropped out", counters.tx_dropped),
-            ("missed", counters.rx_missed),
-        ];
-        let bad: Vec<String> = rows
-            .iter()
-            .filter(|(_, value)| *value > 0 || all)
-            .map(|(name, value)| format!("{name} {}", count(*value)))
-            .collect();
-        if !bad.is_empty() {
-            entry("counters", bad.join(", "));
-        }
-    }
-    if let Some(statistics) = one.statistics.known().filter(|_| all) {
-        let rows = statistics.iter().filter(|(_, value)| **value > 0);
-        let words: Vec<String> = rows
-            .map(|(name, value)| format!("{name} {value}"))
-            .collect();
-        entry("driver's", words.join(", "));
-    }
+        words.collect::<Vec<_>>().join(", ")
+    })
+}
+
+fn pcie(one: &Interface) -> String {
+    let Some(Some(pcie)) = one.pcie.known() else {
+        return String::new();
+    };
+    let [now, most] = [pcie.speed_mts, pcie.max_speed_mts].map(|speed| f64::from(speed) / 1000.0);
+    format!(
+        "{now} GT/s × {} (most {most} GT/s × {})",
+        pcie.width, pcie.max_width
+    )
+}
+
+fn counters(one: &Interface, all: bool) -> String {
+    let Some(counters) = one.counters.known() else {
+        return String::new();
+    };
+    let rows = [
+        ("errors in", counters.rx_errors),
+        ("errors out", counters.tx_errors),
+        ("dropped in", counters.rx_dropped),
+        ("dropped out", counters.tx_dropped),
+        ("missed", counters.rx_missed),
+    ];
+    let bad = rows.iter().filter(|(_, value)| *value > 0 || all);
+    let bad: Vec<String> = bad
+        .map(|(name, value)| format!("{name} {}", count(*value)))
+        .collect();
+    bad.join(", ")
+}
+
+/// What the driver itself counts.
+fn statistics(one: &Interface) -> String {
+    let all = one.statistics.known().into_iter().flatten();
+    let moved = all.filter(|(_, value)| **value > 0);
+    let words: Vec<String> = moved
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    words.join(", ")
 }
 
 fn link(one: &Interface) -> String {

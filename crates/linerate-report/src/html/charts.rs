@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use linerate_analysis::time_budget::Class;
-use linerate_model::record::{Flow, Role};
+use linerate_model::record::Flow;
+use maud::{Markup, html};
 
 use super::data::Drawn;
 use super::limits;
 use crate::chart::scale::Scale;
 use crate::chart::svg::{self, Frame};
-use crate::chart::{Band, Chart, Line, Stroke};
-use crate::markup::Markup;
+use crate::chart::{Band, Chart, Stroke};
 use crate::text::{layout, way};
 use crate::view::RunView;
 
@@ -19,37 +19,30 @@ const SIZE: [f64; 2] = [760.0, 190.0];
 /// A legend of more lines is folded.
 const MOST_SHOWN: usize = 20;
 
-pub(super) fn write(body: &mut Markup, drawn: &Drawn<'_>) {
-    body.open("section", &[("class", "charts"), ("id", "charts")]);
-    body.element("h2", &[], "Charts");
-    bar(body);
-    told(body, drawn);
-    if drawn.charts.charts.is_empty() {
-        body.element("p", &[], "Nothing was sampled: there is nothing to draw.");
-    }
-    for direction in &drawn.view.directions {
-        let charts: Vec<&Chart> = drawn.charts.about(Some(direction.flow)).collect();
-        if drawn.view.directions.len() > 1 {
-            body.element("h3", &[], &layout::capital(way(direction.flow)));
-        }
-        missing(body, drawn.view, direction.flow);
-        ribbon_legend(body, drawn.charts.bands_of(Some(direction.flow)));
-        for chart in charts {
-            figure(body, drawn, chart, chart.most());
-        }
-    }
-    let hosts: Vec<&Chart> = drawn.charts.about(None).collect();
-    if !hosts.is_empty() {
-        body.element("h3", &[], "Hosts");
-        for chart in hosts {
-            figure(body, drawn, chart, chart.most());
+pub(super) fn section(drawn: &Drawn<'_>) -> Markup {
+    let charts = drawn.charts;
+    html! {
+        section class="charts" id="charts" {
+            h2 { "Charts" }
+            (bar())
+            p class="about" { (told(drawn)) }
+            @if charts.charts.is_empty() { p { "Nothing was sampled: there is nothing to draw." } }
+            @for direction in &drawn.view.directions {
+                @if drawn.view.directions.len() > 1 { h3 { (layout::capital(way(direction.flow))) } }
+                (missing(drawn.view, direction.flow))
+                (ribbon_legend(charts.bands_of(Some(direction.flow))))
+                @for chart in charts.about(Some(direction.flow)) { (figure(drawn, chart, chart.most())) }
+            }
+            @if charts.about(None).next().is_some() {
+                h3 { "Hosts" }
+                @for chart in charts.about(None) { (figure(drawn, chart, chart.most())) }
+            }
         }
     }
-    body.close("section");
 }
 
 /// What the marks on all charts mean.
-fn told(body: &mut Markup, drawn: &Drawn<'_>) {
+fn told(drawn: &Drawn<'_>) -> String {
     let charts = drawn.charts;
     let mut said = vec!["Time in seconds since the client let its streams go.".to_owned()];
     if charts.omitted_to_ns.is_some() {
@@ -59,161 +52,118 @@ fn told(body: &mut Markup, drawn: &Drawn<'_>) {
         let at = ended as f64 / 1e9;
         said.push(format!("Broken upright line: the test's end at {at:.2} s; what was under way then arrives after it."));
     }
-    body.element("p", &[("class", "about")], &said.join(" "));
+    said.join(" ")
 }
 
 /// What the ribbon's colours mean.
-pub(super) fn ribbon_legend(body: &mut Markup, bands: &[Band]) {
-    if bands.is_empty() {
-        return;
-    }
-    body.element(
-        "p",
-        &[("class", "about")],
-        "The ribbon above each chart: what most of the sending streams' time went to.",
-    );
-    body.open("ul", &[("class", "legend")]);
-    for class in Class::ALL {
-        if bands.iter().any(|band| band.class == class) {
-            limits::entry(body, class, class.words());
+fn ribbon_legend(bands: &[Band]) -> Markup {
+    let shown = |class: &Class| bands.iter().any(|band| band.class == *class);
+    html! {
+        @if !bands.is_empty() {
+            p class="about" { "The ribbon above each chart: what most of the sending streams' time went to." }
+            ul class="legend" {
+                @for class in Class::ALL.into_iter().filter(shown) { (limits::entry(class, class.words())) }
+            }
         }
     }
-    body.close("ul");
 }
 
 /// Where a cursor's instant is told; the script shows it.
-pub(super) fn bar(body: &mut Markup) {
-    body.open("div", &[("class", "bar"), ("hidden", "")]);
-    body.element("output", &[("class", "at")], "");
-    body.element("span", &[("class", "help")], "Drag to zoom, double-click for all. Keys on a chart: ← → move, + − zoom, Shift+← → pan, Esc all.");
-    body.element(
-        "button",
-        &[("type", "button"), ("class", "all")],
-        "Show all",
-    );
-    body.close("div");
+pub(super) fn bar() -> Markup {
+    html! {
+        div class="bar" hidden="" {
+            output class="at" {}
+            span class="help" {
+                "Drag to zoom, double-click for all. Keys on a chart: ← → move, + − zoom, Shift+← → pan, Esc all."
+            }
+            button type="button" class="all" { "Show all" }
+        }
+    }
 }
 
 /// Says which end is silent, so that nobody looks for its lines.
-fn missing(body: &mut Markup, view: &RunView, flow: Flow) {
-    for (role, what) in [
-        (
-            flow.sender(),
-            "congestion window, round-trip time, retransmits over time",
-        ),
-        (flow.receiver(), "what its application read over time"),
-    ] {
-        let end = view.end(role);
-        if !end.known {
-            let name = match role {
-                Role::Client => "client",
-                Role::Server => "server",
-            };
-            body.element(
-                "p",
-                &[("class", "absent")],
-                &format!(
-                    "The {name}, {}, told no samples: {what} are not known.",
-                    end.software
-                ),
-            );
+fn missing(view: &RunView, flow: Flow) -> Markup {
+    const SENT: &str = "congestion window, round-trip time, retransmits over time";
+    const READ: &str = "what its application read over time";
+    html! {
+        @for (role, what) in [(flow.sender(), SENT), (flow.receiver(), READ)] {
+            @if !view.end(role).known {
+                p class="absent" {
+                    "The " (layout::role(role)) ", " (view.end(role).software) ", told no samples: " (what) " are not known."
+                }
+            }
         }
     }
 }
 
 /// A chart with its title, legend and drawing; its axis reaches `most`.
-pub(super) fn figure(body: &mut Markup, drawn: &Drawn<'_>, chart: &Chart, most: u64) {
-    let key = drawn.chart(chart);
-    body.open("figure", &[("class", "chart"), ("data-chart", &key)]);
-    body.open("figcaption", &[]);
-    body.element("strong", &[], chart.title);
-    body.text(" ");
-    body.element("span", &[("class", "about")], &chart.about);
-    // The script tells here what limited at the instant that is pointed at.
-    if !drawn.charts.bands_of(chart.flow).is_empty() {
-        body.text(" ");
-        body.element("span", &[("class", "limit-now")], "");
-    }
-    body.close("figcaption");
-    legend(body, chart, most);
-    let label = described(chart);
-    body.open("div", &[("class", "plot")]);
-    let view_box = format!("0 0 {} {}", SIZE[0], SIZE[1]);
-    body.open(
-        "svg",
-        &[
-            ("viewBox", &view_box),
-            ("role", "img"),
-            ("aria-label", &label),
-        ],
-    );
+pub(super) fn figure(drawn: &Drawn<'_>, chart: &Chart, most: u64) -> Markup {
+    let [width, height] = SIZE;
     let frame = Frame {
         left: 58.0,
         top: 20.0,
-        width: SIZE[0] - 58.0 - 12.0,
-        height: SIZE[1] - 20.0 - 24.0,
+        width: width - 58.0 - 12.0,
+        height: height - 20.0 - 24.0,
         span_ns: drawn.span_ns,
         scale: Scale::of(chart.unit, most),
     };
-    svg::draw(body, chart, &frame, drawn.charts);
-    svg::ribbon(body, &frame, drawn.charts.bands_of(chart.flow));
-    body.close("svg");
-    body.close("div");
-    body.close("figure");
-}
-
-fn legend(body: &mut Markup, chart: &Chart, most: u64) {
-    let folded = chart.lines.len() > MOST_SHOWN;
-    if folded {
-        body.open("details", &[("class", "fold")]);
-        body.element("summary", &[], &format!("{} lines", chart.lines.len()));
-    }
-    body.open("ul", &[("class", "legend")]);
-    for (number, line) in chart.lines.iter().enumerate() {
-        let number = number.to_string();
-        body.open("li", &[("data-line", &number)]);
-        key(body, line);
-        body.element("span", &[("class", "name")], &line.named(chart.unit, most));
-        body.element("span", &[("class", "now")], "");
-        body.close("li");
-    }
-    if let Some(level) = &chart.level {
-        body.open("li", &[("class", "level")]);
-        body.own("<svg class=\"key\" viewBox=\"0 0 22 10\" aria-hidden=\"true\"><rect class=\"interval\" x=\"0\" y=\"2\" width=\"22\" height=\"6\"/><path class=\"mean\" d=\"M0 5H22\"/></svg>");
-        let interval = level.interval.map_or_else(String::new, |[low, high]| {
-            format!(" (95 %: {})", crate::words::rates(low, high))
-        });
-        body.element(
-            "span",
-            &[("class", "name")],
-            &format!("plateau {}{interval}", chart.unit.spelled(level.mean)),
-        );
-        body.close("li");
-    }
-    body.close("ul");
-    if folded {
-        body.close("details");
+    let bands = drawn.charts.bands_of(chart.flow);
+    html! {
+        figure class="chart" data-chart=(drawn.chart(chart)) {
+            figcaption {
+                strong { (chart.title) } " "
+                span class="about" { (chart.about) }
+                // The script tells here what limited at the instant that is pointed at.
+                @if !bands.is_empty() { " " span class="limit-now" {} }
+            }
+            @if chart.lines.len() > MOST_SHOWN {
+                details class="fold" {
+                    summary { (chart.lines.len()) " lines" }
+                    (legend(chart, most))
+                }
+            } @else {
+                (legend(chart, most))
+            }
+            div class="plot" {
+                svg viewBox={ "0 0 " (width) " " (height) } role="img" aria-label=(described(chart)) {
+                    (svg::draw(chart, &frame, drawn.charts))
+                    (svg::ribbon(&frame, bands))
+                }
+            }
+        }
     }
 }
 
-/// A line's sample.
-fn key(body: &mut Markup, line: &Line) {
-    body.open(
-        "svg",
-        &[
-            ("class", "key"),
-            ("viewBox", "0 0 22 10"),
-            ("aria-hidden", "true"),
-        ],
-    );
-    let class = format!("line {} c{}", svg::stroke(line.stroke), line.colour);
-    let d = if line.stroke == Stroke::Filled {
-        "M1 9V2H21V9"
-    } else {
-        "M0 5H22"
+fn legend(chart: &Chart, most: u64) -> Markup {
+    let key = |stroke| match stroke {
+        Stroke::Filled => "M1 9V2H21V9",
+        _ => "M0 5H22",
     };
-    body.leaf("path", &[("class", &class), ("d", d)]);
-    body.close("svg");
+    html! {
+        ul class="legend" {
+            @for (number, line) in chart.lines.iter().enumerate() {
+                li data-line=(number) {
+                    svg class="key" viewBox="0 0 22 10" aria-hidden="true" {
+                        path class=(svg::classes(line)) d=(key(line.stroke)) {}
+                    }
+                    span class="name" { (line.named(chart.unit, most)) }
+                    span class="now" {}
+                }
+            }
+            @if let Some(level) = &chart.level {
+                li class="level" {
+                    svg class="key" viewBox="0 0 22 10" aria-hidden="true" {
+                        rect class="interval" x="0" y="2" width="22" height="6" {}
+                        path class="mean" d="M0 5H22" {}
+                    }
+                    span class="name" {
+                        "plateau " (chart.unit.spelled(level.mean))
+                        @if let Some([low, high]) = level.interval { " (95 %: " (crate::words::rates(low, high)) ")" }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// A chart in words: the range of each of its lines.

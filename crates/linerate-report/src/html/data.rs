@@ -7,12 +7,11 @@
 use std::fmt::Write as _;
 
 use linerate_analysis::time_budget::Class;
-use linerate_model::record::Flow;
 use linerate_model::units::grouped;
 use serde_json::{Value, json};
 
-use crate::chart::svg::stroke;
-use crate::chart::{Band, Chart, Charts, Line, Point, Shape, Stroke, thin};
+use crate::chart::svg::classes;
+use crate::chart::{Band, Chart, Charts, Line, Point, Shape, Stroke, flow_name, thin};
 use crate::view::RunView;
 
 /// The most points in a page, over all its lines.
@@ -31,11 +30,6 @@ pub(super) struct Drawn<'a> {
     pub(super) span_ns: [i64; 2],
 }
 
-/// The JSON, and how much of the runs it holds.
-pub(super) struct Data {
-    pub(super) json: String,
-}
-
 impl Drawn<'_> {
     /// The key of a chart in the page.
     pub(super) fn chart(&self, chart: &Chart) -> String {
@@ -48,7 +42,8 @@ impl Drawn<'_> {
     }
 }
 
-pub(super) fn of(runs: &[Drawn<'_>]) -> Data {
+/// The JSON.
+pub(super) fn of(runs: &[Drawn<'_>]) -> String {
     let lines = || {
         runs.iter()
             .flat_map(|run| run.charts.charts.iter().flat_map(|chart| &chart.lines))
@@ -86,12 +81,10 @@ pub(super) fn of(runs: &[Drawn<'_>]) -> Data {
     });
     let head = json!({ "from": micros(from), "to": micros(to).max(1), "omitted": omitted, "ended": ended, "classes": classes, "bands": bands, "evidence": evidence, "thinned": thinned });
     let head = head.to_string();
-    Data {
-        json: format!(
-            "{},\"charts\":{{\n{charts}\n}}}}",
-            head.strip_suffix('}').unwrap_or(&head)
-        ),
-    }
+    format!(
+        "{},\"charts\":{{\n{charts}\n}}}}",
+        head.strip_suffix('}').unwrap_or(&head)
+    )
 }
 
 /// The most points of a line, so that all together have [`MOST_POINTS`]: what short lines leave, long ones get.
@@ -108,14 +101,6 @@ fn each_line(mut lengths: Vec<usize>) -> usize {
     usize::MAX
 }
 
-fn flow_name(flow: Option<Flow>) -> Value {
-    match flow {
-        Some(Flow::ClientToServer) => json!("c2s"),
-        Some(Flow::ServerToClient) => json!("s2c"),
-        None => Value::Null,
-    }
-}
-
 /// The ribbons of a run's directions: class, begin, end.
 fn bands<'a>(run: &Drawn<'a>) -> impl Iterator<Item = (String, Value)> + use<'a> {
     let run = *run;
@@ -124,11 +109,7 @@ fn bands<'a>(run: &Drawn<'a>) -> impl Iterator<Item = (String, Value)> + use<'a>
             let [from, to] = [band.from_ns, band.to_ns].map(|ns| ns.div_euclid(1000));
             json!([band.class as usize, from, to])
         };
-        let key = format!(
-            "{}-{}",
-            run.run,
-            flow_name(Some(*flow)).as_str().unwrap_or_default()
-        );
+        let key = format!("{}-{}", run.run, flow_name(*flow));
         (key, bands.iter().map(one).collect())
     })
 }
@@ -141,7 +122,7 @@ fn evidence<'a>(run: &Drawn<'a>) -> impl Iterator<Item = (String, Value)> + use<
         .enumerate()
         .filter_map(move |(number, span)| {
             let [from, to] = (*span)?.map(|ns| ns.div_euclid(1000));
-            let flow = flow_name(run.view.findings.get(number)?.flow);
+            let flow = run.view.findings.get(number)?.flow.map(flow_name);
             Some((
                 run.finding(number),
                 json!({ "run": run.run, "flow": flow, "from": from, "to": to }),
@@ -172,7 +153,7 @@ fn write_chart(json: &mut String, run: &Drawn<'_>, chart: &Chart, each: usize) -
         "{}:{{\"run\":{},\"flow\":{},\"group\":{},\"unit\":{},\"steps\":{},\"level\":{},\"lines\":[",
         Value::from(run.chart(chart)),
         run.run,
-        flow_name(chart.flow),
+        Value::from(chart.flow.map(flow_name)),
         Value::from(chart.id.as_str()),
         Value::from(chart.unit.name()),
         Value::from(steps),
@@ -196,11 +177,10 @@ fn write_chart(json: &mut String, run: &Drawn<'_>, chart: &Chart, each: usize) -
 }
 
 fn write_line(json: &mut String, line: &Line, points: &[Point]) {
-    let class = format!("line {} c{}", stroke(line.stroke), line.colour);
     let _ = write!(
         json,
         "{{\"class\":{},\"step\":{},\"fill\":{},\"bound\":{},\"t\":[",
-        Value::from(class),
+        Value::from(classes(line)),
         line.shape == Shape::Step,
         line.stroke == Stroke::Filled,
         line.stroke == Stroke::Dotted

@@ -1,192 +1,269 @@
 //! The plan in force, what both hosts are, the clocks, and remarks.
 
-use linerate_model::record::Role;
+use std::fmt::Display;
+
+use linerate_model::plan::{End, Plan};
+use linerate_model::record::{HostFacts, InterfaceFacts, Role};
 use linerate_model::units::{BitRate, Bytes, Nanos, grouped};
-use serde_json::Value;
+use maud::{Markup, html};
+use serde::Serialize;
 
-use crate::json::value;
-use crate::markup::Markup;
+use crate::json;
+use crate::markup;
 use crate::text::layout;
-use crate::view::RunView;
+use crate::view::{EndView, RunView};
 
-pub(super) fn write(body: &mut Markup, view: &RunView) {
-    notes(body, view);
-    body.open("section", &[("class", "facts")]);
-    body.element("h2", &[], "Plan and hosts");
-    body.open("div", &[("class", "columns")]);
-    group(body, "Plan", &facts("", &value(&view.plan)));
-    for role in [Role::Client, Role::Server] {
-        let end = view.end(role);
-        let mut all = vec![
-            ("software".to_owned(), end.software.to_string()),
-            ("address".to_owned(), end.address.to_string()),
-        ];
-        if end.known {
-            all.extend(facts("", &value(&end.host)));
-        } else {
-            all.push(("host".to_owned(), "tells nothing of itself".to_owned()));
+/// A name and what is said of it; nothing of what is absent, or of a switch that is off.
+type Fact = (&'static str, Option<String>);
+
+pub(super) fn sections(view: &RunView) -> Markup {
+    html! {
+        @if !view.notes.is_empty() {
+            section class="notes" {
+                h2 { "Remarks" }
+                ul { @for note in &view.notes { li { (note.text) } } }
+            }
         }
-        if let Some(interface) = &end.interface {
-            all.extend(facts("interface ", &value(interface)));
+        section class="facts" {
+            h2 { "Plan and hosts" }
+            div class="columns" {
+                (group("Plan", plan(&view.plan)))
+                @for role in [Role::Client, Role::Server] {
+                    (group(&layout::capital(layout::role(role)), end(view.end(role))))
+                }
+                (group("Run", run(view)))
+            }
         }
-        group(body, &layout::capital(layout::role(role)), &all);
     }
-    let mut run = vec![
-        (
-            "record's schema version".to_owned(),
-            view.schema_version.to_string(),
-        ),
-        (
-            "written by".to_owned(),
-            format!(
-                "{}, {} {}",
-                layout::role(view.written_by),
-                view.software.name,
-                view.software.version
-            ),
-        ),
-    ];
-    run.extend(
-        view.control
-            .connect_ns
-            .map(|took| ("control connection opened in".to_owned(), took.to_string())),
-    );
-    run.extend(
-        view.control
-            .mss_bytes
-            .map(|mss| ("its maximum segment size".to_owned(), format!("{mss} B"))),
-    );
-    run.extend(view.clock.map(|clock| {
-        let known = Nanos(clock.before.uncertainty_ns);
-        (
-            "clocks compared to within".to_owned(),
-            format!("± {known} (half of the shortest round trip)"),
-        )
-    }));
-    group(body, "Run", &run);
-    body.close("div");
-    body.close("section");
 }
 
-fn notes(body: &mut Markup, view: &RunView) {
-    if view.notes.is_empty() {
-        return;
+fn group(title: &str, facts: Vec<Fact>) -> Markup {
+    let known = facts
+        .into_iter()
+        .filter_map(|(name, text)| Some((name, text?)));
+    html! {
+        div class="group" {
+            h3 { (title) }
+            (markup::list(None, &known.collect::<Vec<_>>()))
+        }
     }
-    body.open("section", &[("class", "notes")]);
-    body.element("h2", &[], "Remarks");
-    body.open("ul", &[]);
-    for note in &view.notes {
-        body.element("li", &[], &note.text);
-    }
-    body.close("ul");
-    body.close("section");
 }
 
-fn group(body: &mut Markup, title: &str, facts: &[(String, String)]) {
-    body.open("div", &[("class", "group")]);
-    body.element("h3", &[], title);
-    body.open("dl", &[]);
-    for (name, text) in facts {
-        body.element("dt", &[], name);
-        body.element("dd", &[], text);
-    }
-    body.close("dl");
-    body.close("div");
-}
-
-/// The members of an object that say something, by name, with their unit spelled.
-pub(super) fn facts(before: &str, of: &Value) -> Vec<(String, String)> {
-    let Value::Object(members) = of else {
-        return Vec::new();
-    };
-    members
-        .iter()
-        .filter_map(|(key, value)| {
-            let (name, text) = fact(key, value)?;
-            Some((format!("{before}{name}"), text))
-        })
-        .collect()
-}
-
-/// `block_bytes: 1048576` as `block: 1.00 MiB (1,048,576)`. What is absent, or a switch that is off, is none.
-fn fact(key: &str, value: &Value) -> Option<(String, String)> {
-    let text = match value {
-        Value::Null | Value::Bool(false) => return None,
-        Value::Bool(true) => "yes".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Number(number) => match number.as_u64() {
-            Some(count) => amount(key, count),
-            None => number.to_string(),
+fn plan(plan: &Plan) -> Vec<Fact> {
+    vec![
+        ("host", shown(Some(&plan.host))),
+        ("port", shown(Some(plan.port))),
+        ("family", named(&plan.family)),
+        ("protocol", named(&plan.protocol)),
+        ("mptcp", switch(plan.mptcp)),
+        ("direction", named(&plan.direction)),
+        ("streams", shown(Some(plan.streams))),
+        match plan.end {
+            End::TimeNs(time) => ("end, time", shown(Some(time))),
+            End::Bytes(bytes) => ("end, bytes", size(Some(bytes))),
+            End::Blocks(blocks) => ("end, blocks", shown(Some(blocks))),
         },
-        Value::Array(items) => items
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(" "),
-        Value::Object(members) => {
-            let (inner, value) = members.iter().next()?;
-            let (name, text) = fact(inner, value)?;
-            return Some((format!("{}, {name}", spaced(key)), text));
-        }
-    };
-    Some((spaced(key), text))
+        ("omit", shown(Some(plan.omit_ns))),
+        ("interval", shown(Some(plan.interval_ns))),
+        ("sample", shown(Some(plan.sample_ns))),
+        ("block", size(Some(plan.block_bytes))),
+        ("rate", shown(plan.rate_bps)),
+        ("rate is default", switch(plan.rate_is_default)),
+        ("kernel pacing", shown(plan.kernel_pacing_bps)),
+        ("pace", named(&plan.pace)),
+        ("window", size(plan.window_bytes)),
+        ("mss", packet(plan.mss_bytes)),
+        ("nodelay", switch(plan.nodelay)),
+        ("congestion", shown(plan.congestion.as_ref())),
+        ("tos", shown(Some(plan.tos))),
+        ("flow label", shown(plan.flow_label)),
+        ("bind", shown(plan.bind.as_ref())),
+        ("bind device", shown(plan.bind_device.as_ref())),
+        ("client port", shown(plan.client_port)),
+        ("zerocopy", switch(plan.zerocopy)),
+        ("skip receive copy", switch(plan.skip_receive_copy)),
+        ("client cpu", shown(plan.client_cpu)),
+        ("server cpu", shown(plan.server_cpu)),
+        ("dont fragment", switch(plan.dont_fragment)),
+        ("connect timeout", shown(Some(plan.connect_timeout_ns))),
+        ("idle timeout", shown(Some(plan.idle_timeout_ns))),
+        ("receive timeout", shown(plan.receive_timeout_ns)),
+        ("send timeout", shown(plan.send_timeout_ns)),
+        ("precision", shown(plan.precision)),
+        ("expect", shown(plan.expect)),
+        ("provisioned", shown(plan.provisioned_bps)),
+        ("title", shown(plan.title.as_ref())),
+        ("extra data", shown(plan.extra_data.as_ref())),
+    ]
 }
 
-fn amount(key: &str, count: u64) -> String {
-    let exact = |text: String| {
-        if count < 1000 {
-            text
-        } else {
-            format!("{text} ({})", grouped(count))
-        }
-    };
-    if key.ends_with("_ns") {
-        Nanos(count).to_string()
-    } else if key.ends_with("_bps") {
-        BitRate(count).to_string()
-    } else if key.ends_with("bytes") || key.ends_with("mem_max") {
-        exact(Bytes(count).to_string())
-    } else if key.ends_with("_mbit_per_s") {
-        BitRate(count.saturating_mul(1_000_000)).to_string()
+fn end(end: &EndView) -> Vec<Fact> {
+    let mut all = vec![
+        ("software", shown(Some(&end.software))),
+        ("address", shown(Some(&end.address))),
+    ];
+    if end.known {
+        all.extend(host(&end.host));
     } else {
-        count.to_string()
+        all.push(("host", shown(Some("tells nothing of itself"))));
     }
+    all.extend(end.interface.iter().flat_map(interface));
+    all
 }
 
-/// A key as words, its unit left to its value. Names of sysctls stay as they are.
-fn spaced(key: &str) -> String {
-    if key.contains("mem") && !key.starts_with("memory") {
-        return key.to_owned();
-    }
-    let name = ["_bytes", "_ns", "_bps", "_mbit_per_s"]
-        .iter()
-        .find_map(|unit| key.strip_suffix(unit))
-        .unwrap_or(key);
-    name.replace('_', " ")
+fn host(host: &HostFacts) -> Vec<Fact> {
+    vec![
+        ("hostname", shown(host.hostname.as_ref())),
+        ("kernel", shown(host.kernel.as_ref())),
+        ("architecture", shown(host.architecture.as_ref())),
+        ("boot id", shown(host.boot_id.as_ref())),
+        ("network namespace", shown(host.network_namespace)),
+        ("cpu model", shown(host.cpu_model.as_ref())),
+        ("cpus", shown(host.cpus)),
+        ("memory", size(host.memory_bytes.map(Bytes))),
+        ("virtualisation", shown(host.virtualisation.as_ref())),
+        ("tcp_rmem", three(host.tcp_rmem)),
+        ("tcp_wmem", three(host.tcp_wmem)),
+        ("rmem_max", size(host.rmem_max.map(Bytes))),
+        ("wmem_max", size(host.wmem_max.map(Bytes))),
+        ("congestion", shown(host.congestion.as_ref())),
+        ("default qdisc", shown(host.default_qdisc.as_ref())),
+    ]
+}
+
+fn interface(of: &InterfaceFacts) -> Vec<Fact> {
+    let speed = of.speed_mbit_per_s;
+    let speed = speed.map(|mbit| BitRate(mbit.saturating_mul(1_000_000)));
+    vec![
+        ("interface name", shown(Some(&of.name))),
+        ("interface index", shown(Some(of.index))),
+        ("interface mtu", packet(of.mtu_bytes)),
+        ("interface kind", shown(of.kind.as_ref())),
+        ("interface driver", shown(of.driver.as_ref())),
+        ("interface speed", shown(speed)),
+        ("interface qdisc", shown(of.qdisc.as_ref())),
+    ]
+}
+
+fn run(view: &RunView) -> Vec<Fact> {
+    let (role, software) = (layout::role(view.written_by), &view.software);
+    let writer = format!("{role}, {} {}", software.name, software.version);
+    let clocks = view.clock.map(|clock| {
+        let known = Nanos(clock.before.uncertainty_ns);
+        format!("± {known} (half of the shortest round trip)")
+    });
+    let control = &view.control;
+    vec![
+        ("record's schema version", shown(Some(view.schema_version))),
+        ("written by", Some(writer)),
+        ("control connection opened in", shown(control.connect_ns)),
+        ("its maximum segment size", packet(control.mss_bytes)),
+        ("clocks compared to within", clocks),
+    ]
+}
+
+fn shown(value: Option<impl Display>) -> Option<String> {
+    value.map(|value| value.to_string())
+}
+
+/// A choice by its name in the record.
+fn named(choice: &impl Serialize) -> Option<String> {
+    json::value(choice).as_str().map(str::to_owned)
+}
+
+fn switch(on: bool) -> Option<String> {
+    on.then(|| "yes".to_owned())
+}
+
+/// `1.00 MiB (1,048,576)`.
+fn size(bytes: Option<Bytes>) -> Option<String> {
+    bytes.map(|bytes| match bytes.0 {
+        ..1000 => bytes.to_string(),
+        exact => format!("{bytes} ({})", grouped(exact)),
+    })
+}
+
+/// `1448 B`: nobody counts packets in KiB.
+fn packet(bytes: Option<impl Display>) -> Option<String> {
+    bytes.map(|bytes| format!("{bytes} B"))
+}
+
+/// A sysctl of three sizes, as the kernel writes it.
+fn three(sizes: Option<[u64; 3]>) -> Option<String> {
+    sizes.map(|sizes| sizes.map(|size| size.to_string()).join(" "))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use linerate_model::units::Bytes;
+    use linerate_testing::fixture::{self, Traffic};
+    use serde_json::Value;
 
     use super::*;
 
+    /// What of a value is neither absent nor a switch that is off.
+    fn said(of: &impl Serialize) -> usize {
+        let value = json::value(of);
+        let members = value.as_object().into_iter().flat_map(|all| all.values());
+        members
+            .filter(|value| !matches!(value, Value::Null | Value::Bool(false)))
+            .count()
+    }
+
     #[test]
-    fn facts_are_spelled_with_their_units_and_what_is_absent_is_left_out() {
-        let of = json!({"block_bytes": 1_048_576, "end": {"time_ns": 10_000_000_000_u64}, "nodelay": false, "mptcp": true,
-            "rate_bps": null, "tcp_rmem": [4096, 131_072, 6_291_456], "rmem_max": 212_992, "speed_mbit_per_s": 25_000});
-        let expected = [
-            ("block", "1.00 MiB (1,048,576)"),
-            ("end, time", "10.0 s"),
-            ("mptcp", "yes"),
-            ("tcp_rmem", "4096 131072 6291456"),
-            ("rmem_max", "208 KiB (212,992)"),
-            ("speed", "25.0 Gbit/s"),
-        ];
-        let found = facts("", &of);
-        assert_eq!(
-            found,
-            expected.map(|(name, text)| (name.to_owned(), text.to_owned()))
-        );
+    fn every_field_is_on_the_page_and_what_is_absent_is_not() {
+        let known = |facts: Vec<Fact>| facts.into_iter().filter(|(_, text)| text.is_some()).count();
+        let bare = Plan::new("server");
+        let full = Plan {
+            mptcp: true,
+            rate_bps: Some(BitRate(1)),
+            rate_is_default: true,
+            kernel_pacing_bps: Some(BitRate(1)),
+            window_bytes: Some(Bytes(1)),
+            mss_bytes: Some(1),
+            nodelay: true,
+            congestion: Some("bbr".into()),
+            flow_label: Some(1),
+            bind: Some("::1".into()),
+            bind_device: Some("eth0".into()),
+            client_port: Some(1),
+            zerocopy: true,
+            skip_receive_copy: true,
+            client_cpu: Some(0),
+            server_cpu: Some(0),
+            dont_fragment: true,
+            receive_timeout_ns: Some(Nanos(1)),
+            send_timeout_ns: Some(Nanos(1)),
+            precision: Some(0.01),
+            expect: "> 1G".to_owned().try_into().ok(),
+            provisioned_bps: Some(BitRate(1)),
+            title: Some("title".into()),
+            extra_data: Some("more".into()),
+            ..bare.clone()
+        };
+        for of in [&bare, &full] {
+            assert_eq!(known(plan(of)), said(of));
+        }
+        assert!(plan(&full).iter().all(|(_, text)| text.is_some()));
+        let record = fixture::run(&bare, &Traffic::default());
+        let end = record.client.as_ref().unwrap();
+        assert_eq!(known(host(&end.host)), said(&end.host));
+        let own = end.interface.as_ref().unwrap();
+        assert_eq!(known(interface(own)), said(own));
+    }
+
+    #[test]
+    fn facts_are_spelled_with_their_units() {
+        assert_eq!(size(Some(Bytes(999))).unwrap(), "999 B");
+        let exact = size(Some(Bytes(1_048_576))).unwrap();
+        assert_eq!(exact, "1.00 MiB (1,048,576)");
+        assert_eq!(packet(Some(1500)).unwrap(), "1500 B");
+        let rmem = three(Some([4096, 131_072, 6_291_456])).unwrap();
+        assert_eq!(rmem, "4096 131072 6291456");
+        let of = InterfaceFacts {
+            speed_mbit_per_s: Some(25_000),
+            ..InterfaceFacts::default()
+        };
+        assert!(interface(&of).contains(&("interface speed", Some("25.0 Gbit/s".to_owned()))));
     }
 }

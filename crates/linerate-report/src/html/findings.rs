@@ -1,165 +1,119 @@
 //! What was found, on what evidence, what to do, and what to expect then.
 
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::units::{BitRate, Nanos, whole};
+use linerate_model::units::{Nanos, whole};
+use maud::{Markup, html};
 
 use super::data::Drawn;
-use crate::markup::Markup;
-use crate::text::{self, layout, way};
+use crate::text::{layout, way};
+use crate::view::FindingView;
 use crate::words;
 
-pub(super) fn write(body: &mut Markup, drawn: &Drawn<'_>) {
+pub(super) fn section(drawn: &Drawn<'_>) -> Markup {
     let view = drawn.view;
-    if view.findings.is_empty() {
-        return;
+    let findings = FindingView::all(&view.findings, &view.directions);
+    html! {
+        @if !findings.is_empty() {
+            section class="findings" {
+                h2 { "Findings" }
+                @for (number, finding) in findings.iter().enumerate() { (article(drawn, number, finding)) }
+            }
+        }
     }
-    body.open("section", &[("class", "findings")]);
-    body.element("h2", &[], "Findings");
-    let verdicts: Vec<usize> = view
-        .directions
-        .iter()
-        .filter_map(|direction| direction.verdict)
-        .collect();
-    for (number, finding) in view.findings.iter().enumerate() {
-        let evidence = drawn.charts.evidence.get(number).copied().flatten();
-        one(
-            body,
-            drawn,
-            number,
-            finding,
-            evidence,
-            verdicts.contains(&number),
-        );
-    }
-    body.close("section");
 }
 
-fn one(
-    body: &mut Markup,
-    drawn: &Drawn<'_>,
-    number: usize,
-    finding: &Finding,
-    evidence: Option<[i64; 2]>,
-    verdict: bool,
-) {
+fn article(drawn: &Drawn<'_>, number: usize, view: &FindingView<'_>) -> Markup {
+    let finding = view.finding;
     let (class, label) = match finding.severity {
-        _ if text::withdrawn(finding) => ("finding note", "Withdrawn"),
-        Severity::Fault => ("finding fault", "Fault"),
-        Severity::Limit if verdict => ("finding limit", "Verdict: limit"),
-        Severity::Limit => ("finding limit", "Also"),
-        Severity::Healthy => ("finding healthy", "Healthy"),
-        Severity::Note => ("finding note", "Note"),
+        _ if view.is_withdrawn() => ("note", "Withdrawn"),
+        Severity::Fault => ("fault", "Fault"),
+        Severity::Limit if view.is_verdict => ("limit", "Verdict: limit"),
+        Severity::Limit => ("limit", "Also"),
+        Severity::Healthy => ("healthy", "Healthy"),
+        Severity::Note => ("note", "Note"),
     };
-    let key = drawn.finding(number);
-    body.open("article", &[("class", class), ("data-finding", &key)]);
-    body.open("h3", &[]);
-    body.element("span", &[("class", "severity")], label);
-    body.text(" ");
-    body.element("span", &[("class", "id")], &finding.id);
-    if let Some(flow) = finding.flow.filter(|_| drawn.view.directions.len() > 1) {
-        body.text(&format!(", {}", way(flow)));
+    let flow = finding.flow.filter(|_| drawn.view.directions.len() > 1);
+    html! {
+        article class={ "finding " (class) } data-finding=(drawn.finding(number)) {
+            h3 {
+                span class="severity" { (label) } " "
+                span class="id" { (finding.id) }
+                @if let Some(flow) = flow { ", " (way(flow)) }
+            }
+            p class="sentence" { (finding.sentence) }
+            dl {
+                @for (name, text) in entries(view) {
+                    dt { (name) }
+                    dd { (text) }
+                }
+                @if let Some(next) = &finding.next {
+                    dt { "Next" }
+                    dd { code { (next) } }
+                }
+                @if !finding.page.is_empty() {
+                    dt { "More" }
+                    dd { (finding.page) }
+                }
+            }
+            (figures(finding))
+            @if drawn.charts.evidence.get(number).is_some_and(Option::is_some) {
+                // The script shows it: without one it would do nothing.
+                button type="button" class="show" aria-pressed="false" hidden="" { "Show the evidence on the charts" }
+            }
+        }
     }
-    body.close("h3");
-    body.element("p", &[("class", "sentence")], &finding.sentence);
-    body.open("dl", &[]);
-    let mut entry = |name: &str, text: &str| {
-        body.element("dt", &[], name);
-        body.element("dd", &[], text);
-    };
-    if let Some(share) = finding.share_of_time {
-        entry(
-            "Explains",
-            &format!("{} of the time", words::time_share(share)),
-        );
-    }
-    if let Some([from, to]) = finding.span_ns {
-        let seconds = |ns| format!("{:.2}", Nanos(ns).as_secs_f64());
-        entry(
-            "Evidence",
-            &format!("samples from {} s to {} s", seconds(from), seconds(to)),
-        );
-    }
-    if let Some(remedy) = &finding.remedy {
-        let (host, setting, value) = (
-            layout::role(remedy.host).trim_end(),
-            remedy.fix.setting(),
-            remedy.fix.value(),
-        );
-        // An option stands in the next command.
-        let text = if remedy.fix.is_option() {
-            format!("{setting} {value} on the {host}")
-        } else {
-            format!("on the {host}: {setting} = {value}")
-        };
-        entry("Remedy", &text);
-    }
-    if let Some(passes) = &finding.would_pass {
-        entry("Would pass", passes);
-    }
-    if let Some(expected) = &finding.expected {
-        let rate = |bps: f64| BitRate(whole(bps));
-        entry(
-            "Then expect",
-            &format!(
-                "{} ({} to {}), limited by {}",
-                rate(expected.rate_bps),
-                rate(expected.low_bps),
-                rate(expected.high_bps),
-                expected.then
-            ),
-        );
-    }
-    if let Some(tested) = &finding.tested {
-        entry("Counter-test", &layout::capital(&tested.sentence));
-    }
-    if let Some(next) = &finding.next {
-        body.element("dt", &[], "Next");
-        body.open("dd", &[]);
-        body.element("code", &[], next);
-        body.close("dd");
-    }
-    if !finding.page.is_empty() {
-        body.element("dt", &[], "More");
-        body.element("dd", &[], &finding.page);
-    }
-    body.close("dl");
-    figures(body, finding);
-    if evidence.is_some() {
-        // The script shows it: without one it would do nothing.
-        body.element(
-            "button",
-            &[
-                ("type", "button"),
-                ("class", "show"),
-                ("aria-pressed", "false"),
-                ("hidden", ""),
-            ],
-            "Show the evidence on the charts",
-        );
-    }
-    body.close("article");
 }
 
-fn figures(body: &mut Markup, finding: &Finding) {
-    if finding.figures.is_empty() {
-        return;
+/// What it explains and rests on, what to do, and what came of it.
+fn entries(view: &FindingView<'_>) -> impl Iterator<Item = (&'static str, String)> {
+    let finding = view.finding;
+    let share = finding.share_of_time.map(words::time_share);
+    let span = finding.span_ns.map(|span| {
+        let [from, to] = span.map(|ns| Nanos(ns).as_secs_f64());
+        format!("samples from {from:.2} s to {to:.2} s")
+    });
+    let tested = finding.tested.as_ref();
+    let tested = tested.map(|tested| layout::capital(&tested.sentence));
+    [
+        (
+            "Explains",
+            share.map(|share| format!("{share} of the time")),
+        ),
+        ("Evidence", span),
+        ("Remedy", remedy(view)),
+        ("Would pass", finding.would_pass.clone()),
+        ("Then expect", view.expected()),
+        ("Counter-test", tested),
+    ]
+    .into_iter()
+    .filter_map(|(name, text)| Some((name, text?)))
+}
+
+fn remedy(view: &FindingView<'_>) -> Option<String> {
+    view.setting(layout::the).or_else(|| {
+        let remedy = view.finding.remedy.as_ref()?;
+        let (option, value) = (remedy.fix.setting(), remedy.fix.value());
+        Some(format!("{option} {value} on {}", layout::the(remedy.host)))
+    })
+}
+
+fn figures(finding: &Finding) -> Markup {
+    html! {
+        @if !finding.figures.is_empty() {
+            details {
+                summary { "Figures it rests on (" (finding.figures.len()) ")" }
+                table {
+                    @for figure in &finding.figures {
+                        tr {
+                            th scope="row" { (figure.name) }
+                            td class="number" { (number(figure.value)) }
+                            td { (figure.place) }
+                        }
+                    }
+                }
+            }
+        }
     }
-    body.open("details", &[]);
-    body.element(
-        "summary",
-        &[],
-        &format!("Figures it rests on ({})", finding.figures.len()),
-    );
-    body.open("table", &[]);
-    for figure in &finding.figures {
-        body.open("tr", &[]);
-        body.element("th", &[("scope", "row")], &figure.name);
-        body.element("td", &[("class", "number")], &number(figure.value));
-        body.element("td", &[], &figure.place);
-        body.close("tr");
-    }
-    body.close("table");
-    body.close("details");
 }
 
 /// A figure with as many digits as tell something.

@@ -8,12 +8,14 @@
 //! ```
 //! use linerate_analysis::evidence::Evidence;
 //! use linerate_model::plan::Plan;
+//! use linerate_report::{chart::Charts, html, view::RunView};
 //! use linerate_testing::fixture;
-//! use linerate_report::{html, view::RunView};
 //!
 //! let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());
-//! let view = RunView::of(&Evidence::of(&record), &[]);
-//! let page = html::page(&html::Sheet { view: &view, record: &record, kept: Some("run.json") });
+//! let evidence = Evidence::of(&record);
+//! let view = RunView::of(&evidence, &[]);
+//! let charts = Charts::of(&view, &evidence);
+//! let page = html::page(&html::Sheet { view: &view, charts: &charts, kept: Some("run.json") });
 //! assert!(page.starts_with("<!DOCTYPE html>"));
 //! ```
 
@@ -27,10 +29,10 @@ pub(crate) mod limits;
 mod streams;
 mod summary;
 
-use linerate_model::record::RunRecord;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::chart::Charts;
-use crate::markup::Markup;
+use crate::markup::{finished, json};
 use crate::view::RunView;
 pub use comparison::{Side, comparison};
 use data::Drawn;
@@ -40,35 +42,37 @@ use data::Drawn;
 pub struct Sheet<'a> {
     /// The run.
     pub view: &'a RunView,
-    /// Its record, from which the charts are drawn.
-    pub record: &'a RunRecord,
+    /// Its charts.
+    pub charts: &'a Charts,
     /// Where the full record is kept, for the page to say; absent = it is not kept.
     pub kept: Option<&'a str>,
 }
 
 /// The page of a run.
 pub fn page(sheet: &Sheet<'_>) -> String {
-    let charts = Charts::of(sheet.view, sheet.record);
     let drawn = Drawn {
         run: 0,
         view: sheet.view,
-        charts: &charts,
-        span_ns: [charts.from_ns, charts.to_ns],
+        charts: sheet.charts,
+        span_ns: [sheet.charts.from_ns, sheet.charts.to_ns],
     };
-    let mut body = Markup::default();
-    body.open("header", &[]);
-    summary::head(&mut body, sheet.view);
-    body.close("header");
-    body.open("main", &[]);
-    summary::figures(&mut body, sheet.view);
-    findings::write(&mut body, &drawn);
-    limits::write(&mut body, sheet.view);
-    charts::write(&mut body, &drawn);
-    book::write(&mut body, sheet.view);
-    streams::write(&mut body, sheet.view);
-    facts::write(&mut body, sheet.view);
-    body.close("main");
-    foot(&mut body, sheet);
+    let kept = sheet.kept.map_or_else(
+        || "The full record was not kept: `linerate test -o FILE` keeps it.".to_owned(),
+        |kept| format!("The full record: {kept} (`linerate show` reads it)."),
+    );
+    let body = html! {
+        header { (summary::head(sheet.view)) }
+        main {
+            (summary::figures(sheet.view))
+            (findings::section(&drawn))
+            (limits::section(sheet.view))
+            (charts::section(&drawn))
+            (book::section(sheet.view))
+            (streams::sections(sheet.view))
+            (facts::sections(sheet.view))
+        }
+        footer { p { (kept) } }
+    };
     document(&title(sheet.view), &body, &data::of(&[drawn]))
 }
 
@@ -82,31 +86,27 @@ fn title(view: &RunView) -> String {
 }
 
 /// A whole document.
-fn document(title: &str, body: &Markup, data: &data::Data) -> String {
-    let mut page = Markup::default();
-    page.own("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    page.own("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    page.own("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n");
-    page.own("<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n");
-    page.element("title", &[], title);
-    page.own("\n<style>\n");
-    page.own(include_str!("page.css"));
-    page.own("</style>\n</head>\n<body>\n");
-    page.append(body);
-    page.own("\n<script type=\"application/json\" id=\"data\">");
-    page.json(&data.json);
-    page.own("</script>\n<script>\n");
-    page.own(include_str!("page.js"));
-    page.own("</script>\n</body>\n</html>\n");
-    page.finish()
-}
-
-fn foot(body: &mut Markup, sheet: &Sheet<'_>) {
-    body.open("footer", &[]);
-    let kept = sheet.kept.map_or_else(
-        || "The full record was not kept: `linerate test -o FILE` keeps it.".to_owned(),
-        |kept| format!("The full record: {kept} (`linerate show` reads it)."),
-    );
-    body.element("p", &[], &kept);
-    body.close("footer");
+fn document(title: &str, body: &Markup, data: &str) -> String {
+    const POLICY: &str =
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+    finished(html! {
+        (DOCTYPE) "\n"
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="color-scheme" content="light dark";
+                link rel="icon" href="data:,";
+                title { (title) }
+                style { (PreEscaped(include_str!("page.css"))) }
+            }
+            body {
+                (body)
+                script type="application/json" id="data" { (json(data)) }
+                script { (PreEscaped(include_str!("page.js"))) }
+            }
+        }
+        "\n"
+    })
 }

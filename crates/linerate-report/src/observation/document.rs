@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{ConnectionView, ObservationView};
-use crate::json::{lines, value};
+use crate::json::{lines, object, value};
 
 pub(super) fn whole(view: &ObservationView<'_>) -> String {
     lines(&members(view))
@@ -47,8 +47,7 @@ fn members(view: &ObservationView<'_>) -> Map<String, Value> {
         "bytes_acked_while_watched": total(0),
         "bytes_received_while_watched": total(1),
     });
-    let mut members = Map::new();
-    for (key, value) in [
+    object([
         ("schema_version", value(&seen.schema_version)),
         ("kind", value(&seen.kind)),
         ("software", value(&seen.software)),
@@ -68,10 +67,7 @@ fn members(view: &ObservationView<'_>) -> Map<String, Value> {
         ("counters", value(&seen.counters)),
         ("protocol_growth", value(&seen.protocol_growth)),
         ("notes", value(&seen.notes)),
-    ] {
-        members.insert(key.to_owned(), value);
-    }
-    members
+    ])
 }
 
 /// The record's own words, what was derived from them, and the samples last.

@@ -1,17 +1,16 @@
 //! The report for people: the connections in a table, then those that moved most, one by one.
 
-use std::fmt::Write as _;
-
 use linerate_model::column::Column;
-use linerate_model::finding::{Finding, Severity};
 use linerate_model::observation::{Connection, Ended, Fate, Observation, Opener, Watch};
 use linerate_model::record::Role;
-use linerate_model::units::{BitRate, Bytes, Nanos, whole};
+use linerate_model::units::{Bytes, Nanos};
 
 use super::progress::held;
 use super::{ConnectionView, Explained, ObservationView};
+use crate::text::figures::{again, interval, round_trips};
 use crate::text::layout::Page;
-use crate::view::{DirectionView, Figures, MeasuredAt};
+use crate::text::{book, header};
+use crate::view::{DirectionView, Figures, FindingView, MeasuredAt};
 use crate::words;
 
 /// Connections that the table lists.
@@ -75,17 +74,7 @@ fn head(page: &mut Page, view: &ObservationView<'_>) {
     let host = &seen.host;
     let mut text: Vec<String> = Vec::new();
     text.extend(host.hostname.as_deref().map(str::to_owned));
-    text.extend(host.kernel.as_deref().map(|kernel| {
-        let machine = host
-            .architecture
-            .as_deref()
-            .map_or_else(String::new, |name| format!(" {name}"));
-        format!("Linux {kernel}{machine}")
-    }));
-    text.extend(
-        host.cpus
-            .map(|cpus| format!("{cpus} CPU{}", if cpus == 1 { "" } else { "s" })),
-    );
+    text.extend(header::machine(host));
     page.wrapped("  this host  ", &text.join(", "));
     let explained = view
         .connections
@@ -143,7 +132,7 @@ fn table(page: &mut Page, view: &ObservationView<'_>) {
             one.connection.id,
             one.connection.local.rsplit(':').next().unwrap_or_default(),
             one.connection.remote,
-            holder.map_or_else(|| "not known".to_owned(), held),
+            words::known(holder, held),
             Bytes(out).to_string(),
             Bytes(inn).to_string(),
             verdict_word(one),
@@ -201,7 +190,7 @@ fn tell(page: &mut Page, seen: &Observation, connection: &Connection, explained:
         figures(page, connection, direction, explained.directions.len() > 1);
     }
     missed(page, connection);
-    book(page, connection, explained);
+    ledger(page, connection, explained);
     let other = seen
         .connections
         .iter()
@@ -214,7 +203,7 @@ fn tell(page: &mut Page, seen: &Observation, connection: &Connection, explained:
                 other.id
             ),
         ),
-        None => not_known(page, explained),
+        None => book::unknown(page, &explained.ledger),
     }
 }
 
@@ -245,76 +234,35 @@ fn settings(seen: &Observation, connection: &Connection) -> String {
                 .map(|bytes| format!("{name} {}", Bytes(bytes))),
         );
     }
-    if let Some(interface) = seen.interface_of(connection) {
-        let mtu = interface
-            .mtu_bytes
-            .map_or_else(String::new, |mtu| format!(" MTU {mtu}"));
-        text.push(format!("{}{mtu}", interface.name));
-    }
+    let interface = seen.interface_of(connection);
+    text.extend(interface.as_ref().map(header::interface));
     text.join(", ")
 }
 
 fn verdicts(page: &mut Page, connection: &Connection, explained: &Explained) {
-    let firsts: Vec<usize> = explained
-        .directions
-        .iter()
-        .filter_map(|one| one.verdict)
-        .collect();
-    for (number, finding) in explained.findings.iter().enumerate() {
-        let label = match finding.severity {
-            Severity::Fault => "FAULT",
-            _ if firsts.contains(&number) => "Verdict",
-            Severity::Limit => "Also",
-            Severity::Healthy | Severity::Note => "Note",
-        };
-        let sentence = sentence(connection, finding, explained.directions.len() > 1);
-        page.entry(label, &format!("{}: {sentence}", finding.id));
+    let several = explained.directions.len() > 1;
+    for view in FindingView::all(&explained.findings, &explained.directions) {
+        let sentence = sentence(connection.role(), &view, several);
+        page.entry(view.label(), &format!("{}: {sentence}", view.finding.id));
     }
 }
 
-fn sentence(connection: &Connection, finding: &Finding, several: bool) -> String {
-    let here = connection.role();
-    let mut text = match finding.flow {
-        Some(flow) if several && flow.sender() == here => "Sent: ".to_owned(),
-        Some(_) if several => "Received: ".to_owned(),
-        _ => String::new(),
+fn sentence(here: Role, view: &FindingView<'_>, several: bool) -> String {
+    let finding = view.finding;
+    let opening = match finding.flow {
+        Some(flow) if several && flow.sender() == here => "Sent: ",
+        Some(_) if several => "Received: ",
+        _ => "",
     };
-    text.push_str(&finding.sentence);
-    if let Some(passes) = &finding.would_pass {
-        let _ = write!(text, "; {passes}");
-    }
-    // An option of linerate stands in the next command.
-    let setting = finding
-        .remedy
-        .as_ref()
-        .filter(|remedy| !remedy.fix.is_option());
-    if let Some(remedy) = setting {
-        let _ = write!(
-            text,
-            "; on {}: {} = {}",
-            end(here, remedy.host),
-            remedy.fix.setting(),
-            remedy.fix.value()
-        );
-    }
-    if let Some(expected) = finding.expected.as_ref().filter(|_| setting.is_some()) {
-        let rate = |bps: f64| BitRate(whole(bps));
-        let _ = write!(
-            text,
-            "; then expect {} ({} to {}), limited by {}",
-            rate(expected.rate_bps),
-            rate(expected.low_bps),
-            rate(expected.high_bps),
-            expected.then
-        );
-    }
-    if let Some(next) = &finding.next {
-        let _ = write!(
-            text,
-            "; a test of the path, with `linerate serve` there: `{next}`"
-        );
-    }
-    text
+    let setting = view.setting(|role| end(here, role));
+    let expected = view.expected().filter(|_| setting.is_some());
+    let mut parts = vec![format!("{opening}{}", finding.sentence)];
+    parts.extend(finding.would_pass.clone());
+    parts.extend(setting);
+    parts.extend(expected.map(|expected| format!("then expect {expected}")));
+    let test = |next| format!("a test of the path, with `linerate serve` there: `{next}`");
+    parts.extend(finding.next.as_ref().map(test));
+    parts.join("; ")
 }
 
 fn end(here: Role, role: Role) -> &'static str {
@@ -336,18 +284,14 @@ fn figures(page: &mut Page, connection: &Connection, direction: &DirectionView, 
         let rate = figures
             .whole_run_bps
             .map_or_else(String::new, |rate| format!("{}, ", words::rate(rate)));
-        page.entry(
-            "Watched",
-            &format!(
-                "{rate}{} ({} bytes) in {}",
-                Bytes(bytes),
-                words::count(bytes),
-                words::seconds(span)
-            ),
-        );
+        let amount = format!("{} ({} bytes)", Bytes(bytes), words::count(bytes));
+        let span = words::seconds(span);
+        page.entry("Watched", &format!("{rate}{amount} in {span}"));
     }
     if sends {
-        page.entry("Retransmits", &repeats(figures));
+        let during = figures.retransmits.map_or("", |_| " while watched");
+        let again = format!("{}{during}{}", again(figures), round_trips(figures));
+        page.entry("Retransmits", &again);
     }
     page.entry("Time", &time(direction));
 }
@@ -356,12 +300,6 @@ fn goodput(figures: &Figures) -> String {
     let Some(rate) = figures.goodput_bps else {
         return "not known: too few samples".to_owned();
     };
-    let interval = figures
-        .goodput_low_bps
-        .zip(figures.goodput_high_bps)
-        .map_or_else(String::new, |(low, high)| {
-            format!(" (95 % interval {})", words::rates(low, high))
-        });
     let place = match figures.measured_at {
         Some(MeasuredAt::SendingKernelAcknowledged) => " acknowledged, by this host's kernel",
         Some(MeasuredAt::ReceivingApplication) => {
@@ -373,35 +311,11 @@ fn goodput(figures: &Figures) -> String {
         (Some(reason), Some(false)) => format!("; not steady: {reason}"),
         _ => String::new(),
     };
-    format!("{}{interval}{place}{unsteady}", words::rate(rate))
-}
-
-fn repeats(figures: &Figures) -> String {
-    let again = match (
-        figures.retransmits,
-        figures.segments,
-        figures.retransmit_share,
-    ) {
-        (Some(again), Some(all), Some(share)) => format!(
-            "{} of {} segments ({}) while watched",
-            words::count(again),
-            words::count(all),
-            words::percent(share)
-        ),
-        (Some(again), _, _) => format!("{} segments while watched", words::count(again)),
-        (None, _, _) => "not known".to_owned(),
-    };
-    match (figures.rtt_us, figures.min_rtt_us) {
-        (Some(mean), Some(least)) => {
-            format!(
-                "{again}; RTT mean {}, minimum {}",
-                words::micros(mean),
-                words::micros(least)
-            )
-        }
-        (Some(mean), None) => format!("{again}; RTT mean {}", words::micros(mean)),
-        (None, _) => format!("{again}; RTT not known"),
-    }
+    format!(
+        "{}{}{place}{unsteady}",
+        words::rate(rate),
+        interval(figures)
+    )
 }
 
 fn time(direction: &DirectionView) -> String {
@@ -454,7 +368,7 @@ fn missed(page: &mut Page, connection: &Connection) {
 }
 
 /// The whole connection's account.
-fn book(page: &mut Page, connection: &Connection, explained: &Explained) {
+fn ledger(page: &mut Page, connection: &Connection, explained: &Explained) {
     let facts = &connection.tcp;
     let in_flight = facts
         .bytes_sent
@@ -477,7 +391,7 @@ fn book(page: &mut Page, connection: &Connection, explained: &Explained) {
     ];
     for (name, value, always) in rows {
         if always || value.is_some_and(|value| value > 0) {
-            let text = value.map_or_else(|| "not known".to_owned(), words::count);
+            let text = words::known(value, words::count);
             page.line(&format!("  {name:<38}{text:>20}"));
         }
     }
@@ -485,21 +399,6 @@ fn book(page: &mut Page, connection: &Connection, explained: &Explained) {
         Some(true) => page.line("Balanced: what was acknowledged is what was sent once."),
         Some(false) => page.line("NOT balanced: what was acknowledged is not what was sent once."),
         None => {}
-    }
-}
-
-fn not_known(page: &mut Page, explained: &Explained) {
-    let mut said: Vec<&String> = Vec::new();
-    for reason in explained
-        .ledger
-        .directions
-        .iter()
-        .flat_map(|one| &one.unknown)
-    {
-        if !said.contains(&reason) {
-            page.entry("Not known", reason);
-            said.push(reason);
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use linerate_model::plan::Protocol;
 
 use super::layout::{self, Page};
 use super::way;
-use crate::view::RunView;
+use crate::view::{LedgerView, RunView};
 use crate::words;
 
 /// Width of the places' names.
@@ -27,132 +27,85 @@ struct Column<'a> {
 }
 
 /// A place that bytes pass.
+#[derive(Clone, Copy)]
 struct Place {
     name: &'static str,
     of: fn(&Column<'_>) -> Option<u64>,
+    /// Whether it is within the place before it.
+    part: bool,
     /// Whether a row of zeros is worth its line.
     always: bool,
 }
 
+const fn place(name: &'static str, of: fn(&Column<'_>) -> Option<u64>) -> Place {
+    Place {
+        name,
+        of,
+        part: false,
+        always: true,
+    }
+}
+
+const fn part(name: &'static str, of: fn(&Column<'_>) -> Option<u64>) -> Place {
+    Place {
+        part: true,
+        ..place(name, of)
+    }
+}
+
+impl Place {
+    /// The same, without a row of zeros.
+    const fn where_any(self) -> Self {
+        Self {
+            always: false,
+            ..self
+        }
+    }
+}
+
 const TCP: [Place; 13] = [
-    Place {
-        name: "sending application wrote",
-        of: |column| column.entry.written,
-        always: true,
-    },
-    Place {
-        name: "  the stream's cookie",
-        of: |column| Some(column.entry.cookie),
-        always: false,
-    },
-    Place {
-        name: "sending kernel sent",
-        of: |column| column.entry.bytes_sent,
-        always: true,
-    },
-    Place {
-        name: "  of it retransmitted",
-        of: |column| column.entry.bytes_retrans,
-        always: true,
-    },
-    Place {
-        name: "  of it refused by its own host",
-        of: |column| column.entry.refused,
-        always: false,
-    },
-    Place {
-        name: "  not yet sent",
-        of: |column| column.entry.notsent,
-        always: false,
-    },
-    Place {
-        name: "  acknowledged, with SYN and FIN",
-        of: |column| column.entry.bytes_acked,
-        always: true,
-    },
-    Place {
-        name: "interface out, with headers",
-        of: |column| column.page?.interface_out_bytes,
-        always: true,
-    },
-    Place {
-        name: "in flight when the test was cut off",
-        of: |column| column.entry.in_flight,
-        always: false,
-    },
-    Place {
-        name: "interface in, with headers",
-        of: |column| column.page?.interface_in_bytes,
-        always: true,
-    },
-    Place {
-        name: "receiving kernel received, with FIN",
-        of: |column| column.entry.bytes_received,
-        always: true,
-    },
-    Place {
-        name: "  unread at the end",
-        of: |column| column.entry.unread,
-        always: false,
-    },
-    Place {
-        name: "receiving application read",
-        of: |column| column.entry.read,
-        always: true,
-    },
+    place("sending application wrote", |of| of.entry.written),
+    part("the stream's cookie", |of| Some(of.entry.cookie)).where_any(),
+    place("sending kernel sent", |of| of.entry.bytes_sent),
+    part("of it retransmitted", |of| of.entry.bytes_retrans),
+    part("of it refused by its own host", |of| of.entry.refused).where_any(),
+    part("not yet sent", |of| of.entry.notsent).where_any(),
+    part("acknowledged, with SYN and FIN", |of| of.entry.bytes_acked),
+    place("interface out, with headers", |of| {
+        of.page?.interface_out_bytes
+    }),
+    place("in flight when the test was cut off", |of| {
+        of.entry.in_flight
+    })
+    .where_any(),
+    place("interface in, with headers", |of| {
+        of.page?.interface_in_bytes
+    }),
+    place("receiving kernel received, with FIN", |of| {
+        of.entry.bytes_received
+    }),
+    part("unread at the end", |of| of.entry.unread).where_any(),
+    place("receiving application read", |of| of.entry.read),
 ];
 
 const UDP: [Place; 10] = [
-    Place {
-        name: "sent",
-        of: |column| datagrams(column)?.sent,
-        always: true,
-    },
-    Place {
-        name: "  lost on the path",
-        of: |column| datagrams(column)?.path_lost,
-        always: true,
-    },
-    Place {
-        name: "  dropped in the receiver's socket",
-        of: |column| datagrams(column)?.socket_dropped,
-        always: true,
-    },
-    Place {
-        name: "  lost, place not known",
-        of: unplaced,
-        always: false,
-    },
-    Place {
-        name: "  too late to tell from duplicates",
-        of: |column| datagrams(column)?.too_old,
-        always: false,
-    },
-    Place {
-        name: "delivered, each counted once",
-        of: |column| datagrams(column)?.delivered,
-        always: true,
-    },
-    Place {
-        name: "  duplicated",
-        of: |column| datagrams(column)?.duplicated,
-        always: true,
-    },
-    Place {
-        name: "  reordered",
-        of: |column| datagrams(column)?.reordered,
-        always: true,
-    },
-    Place {
-        name: "sending application wrote, bytes",
-        of: |column| column.entry.written,
-        always: true,
-    },
-    Place {
-        name: "receiving application read, bytes",
-        of: |column| column.entry.read,
-        always: true,
-    },
+    place("sent", |of| datagrams(of)?.sent),
+    part("lost on the path", |of| datagrams(of)?.path_lost),
+    part("dropped in the receiver's socket", |of| {
+        datagrams(of)?.socket_dropped
+    }),
+    part("lost, place not known", unplaced).where_any(),
+    part("too late to tell from duplicates", |of| {
+        datagrams(of)?.too_old
+    })
+    .where_any(),
+    place("delivered, each counted once", |of| {
+        datagrams(of)?.delivered
+    }),
+    part("duplicated", |of| datagrams(of)?.duplicated),
+    part("reordered", |of| datagrams(of)?.reordered),
+    place("sending application wrote, bytes", |of| of.entry.written),
+    place("receiving application read, bytes", |of| of.entry.read),
 ];
 
 fn datagrams<'a>(column: &'a Column<'_>) -> Option<&'a DatagramEntry> {
@@ -171,24 +124,35 @@ pub(crate) struct Table {
     pub(crate) head: String,
     /// Directions, then streams.
     pub(crate) columns: Vec<String>,
-    /// Places, those within another one indented, with what passed them in each column.
-    pub(crate) rows: Vec<(&'static str, Vec<Option<u64>>)>,
+    /// Places, with what passed them.
+    pub(crate) rows: Vec<Row>,
+}
+
+/// A place in the table.
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    /// Whether it is within the place before it.
+    pub(crate) part: bool,
+    /// What passed it in each column.
+    pub(crate) values: Vec<Option<u64>>,
 }
 
 pub(super) fn write(page: &mut Page, view: &RunView) {
     let Some(table) = table(view, Streams::Broken) else {
         return;
     };
-    page.line(&row(&table.head, &table.columns));
-    for (name, values) in &table.rows {
-        let cells: Vec<String> = values
+    page.line(&line(&table.head, &table.columns));
+    for row in &table.rows {
+        let indent = if row.part { "    " } else { "  " };
+        let cells: Vec<String> = row
+            .values
             .iter()
-            .map(|value| value.map_or_else(|| "not known".to_owned(), words::count))
+            .map(|value| words::known(*value, words::count))
             .collect();
-        page.line(&row(&format!("  {name}"), &cells));
+        page.line(&line(&format!("{indent}{}", row.name), &cells));
     }
     outcome(page, view);
-    unknown(page, view);
+    unknown(page, &view.ledger);
 }
 
 /// Which streams have a column beside their direction's.
@@ -216,14 +180,18 @@ pub(crate) fn table(view: &RunView, streams: Streams) -> Option<Table> {
     } else {
         ""
     };
-    let row = |place: &Place| -> Option<(&'static str, Vec<Option<u64>>)> {
+    let row = |place: &Place| -> Option<Row> {
         let values: Vec<Option<u64>> = columns.iter().map(place.of).collect();
         let some = values
             .iter()
             .any(|value| value.is_some_and(|value| value > 0));
         // Of SCTP the kernels count nothing: their places are left out.
         let counted = !sctp || values.iter().any(Option::is_some);
-        (counted && (place.always || some)).then_some((place.name, values))
+        (counted && (place.always || some)).then_some(Row {
+            name: place.name,
+            part: place.part,
+            values,
+        })
     };
     Some(Table {
         head: format!("{what}{omitted}"),
@@ -232,7 +200,7 @@ pub(crate) fn table(view: &RunView, streams: Streams) -> Option<Table> {
     })
 }
 
-fn row(name: &str, cells: &[String]) -> String {
+fn line(name: &str, cells: &[String]) -> String {
     let mut line = format!("{name:<NAMES$}");
     for cell in cells {
         let _ = write!(line, "{cell:>COLUMN$}");
@@ -330,17 +298,17 @@ fn outcome(page: &mut Page, view: &RunView) {
     }
 }
 
-fn unknown(page: &mut Page, view: &RunView) {
-    for reason in not_known(view) {
+/// A line for each reason why something is not known.
+pub(crate) fn unknown(page: &mut Page, ledger: &LedgerView) {
+    for reason in not_known(ledger) {
         page.entry("Not known", reason);
     }
 }
 
 /// Why something in the book is not known, each reason once.
-pub(crate) fn not_known(view: &RunView) -> Vec<&String> {
+pub(crate) fn not_known(ledger: &LedgerView) -> Vec<&String> {
     let mut said: Vec<&String> = Vec::new();
-    for reason in view
-        .ledger
+    for reason in ledger
         .directions
         .iter()
         .flat_map(|direction| &direction.unknown)

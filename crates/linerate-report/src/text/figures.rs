@@ -73,18 +73,7 @@ pub(super) fn delivery(page: &mut Page, view: &RunView, direction: &DirectionVie
         }
         return;
     }
-    let told = !view.end(direction.flow.sender()).known && figures.retransmits.is_some();
-    page.entry(
-        "Retransmits",
-        &repeats(
-            figures,
-            if told {
-                ", as the stock sender says"
-            } else {
-                ""
-            },
-        ),
-    );
+    page.entry("Retransmits", &repeats(view, direction));
 }
 
 pub(crate) fn goodput(figures: &Figures) -> String {
@@ -97,10 +86,6 @@ pub(crate) fn goodput(figures: &Figures) -> String {
             _ => "not known: nothing was measured".to_owned(),
         };
     };
-    let interval = figures.goodput_low_bps.zip(figures.goodput_high_bps);
-    let known = interval.map_or_else(String::new, |(low, high)| {
-        format!(" (95 % interval {})", words::rates(low, high))
-    });
     let place = match figures.measured_at {
         Some(MeasuredAt::ReceivingApplication) => " at the receiving application",
         Some(MeasuredAt::ReceivingApplicationToldByPeer) => {
@@ -116,7 +101,19 @@ pub(crate) fn goodput(figures: &Figures) -> String {
         (Some(reason), _) => format!("; {reason}"),
         (None, _) => String::new(),
     };
-    format!("{}{known}{place}{unsteady}", words::rate(rate))
+    format!(
+        "{}{}{place}{unsteady}",
+        words::rate(rate),
+        interval(figures)
+    )
+}
+
+/// ` (95 % interval 94.0 to 94.2 Mbit/s)`, where there is one.
+pub(crate) fn interval(figures: &Figures) -> String {
+    let interval = figures.goodput_low_bps.zip(figures.goodput_high_bps);
+    interval.map_or_else(String::new, |(low, high)| {
+        format!(" (95 % interval {})", words::rates(low, high))
+    })
 }
 
 pub(crate) fn whole_run(figures: &Figures) -> Option<String> {
@@ -158,41 +155,52 @@ pub(crate) fn sent(view: &RunView, figures: &Figures) -> Option<String> {
     })
 }
 
-pub(crate) fn repeats(figures: &Figures, told: &str) -> String {
-    let repeats = match (
-        figures.retransmits,
-        figures.segments,
-        figures.retransmit_share,
-    ) {
-        (Some(again), Some(all), Some(share)) => {
-            let needless = match figures.received_twice {
-                Some(twice) if twice > again => format!(
-                    "; {} were received twice: the path duplicates",
-                    words::count(twice)
-                ),
-                Some(twice) if twice > 0 => {
-                    format!(", {} of them received twice", words::count(twice))
-                }
-                _ => String::new(),
-            };
-            format!(
-                "{} of {} segments ({}){needless}",
-                words::count(again),
-                words::count(all),
-                words::percent(share)
-            )
+/// Retransmits and round trips of a direction.
+pub(crate) fn repeats(view: &RunView, direction: &DirectionView) -> String {
+    let figures = &direction.figures;
+    let remark = match (figures.retransmits, figures.retransmit_share) {
+        (Some(again), Some(_)) => needless(figures, again),
+        (Some(_), None) if !view.end(direction.flow.sender()).known => {
+            ", as the stock sender says".to_owned()
         }
-        (Some(again), _, _) => format!("{} segments{told}", words::count(again)),
-        (None, _, _) => "not known".to_owned(),
+        _ => String::new(),
     };
-    match (figures.rtt_us, figures.min_rtt_us) {
-        (Some(mean), Some(least)) => format!(
-            "{repeats}; RTT mean {}, minimum {}",
-            words::micros(mean),
-            words::micros(least)
+    format!("{}{remark}{}", again(figures), round_trips(figures))
+}
+
+/// `63 of 82,012 segments (0.077 %)`.
+pub(crate) fn again(figures: &Figures) -> String {
+    let all = figures.segments.zip(figures.retransmit_share);
+    words::known(figures.retransmits, |again| match all {
+        Some((all, share)) => format!(
+            "{} of {} segments ({})",
+            words::count(again),
+            words::count(all),
+            words::percent(share)
         ),
-        (Some(mean), None) => format!("{repeats}; RTT mean {}", words::micros(mean)),
-        (None, _) => format!("{repeats}; RTT not known"),
+        None => format!("{} segments", words::count(again)),
+    })
+}
+
+/// Of the retransmits, those that the receiver had already.
+fn needless(figures: &Figures, again: u64) -> String {
+    match figures.received_twice {
+        Some(twice) if twice > again => format!(
+            "; {} were received twice: the path duplicates",
+            words::count(twice)
+        ),
+        Some(twice) if twice > 0 => format!(", {} of them received twice", words::count(twice)),
+        _ => String::new(),
+    }
+}
+
+/// `; RTT mean 41.0 ms, minimum 10.1 ms`.
+pub(crate) fn round_trips(figures: &Figures) -> String {
+    let [mean, least] = [figures.rtt_us, figures.min_rtt_us].map(|us| us.map(words::micros));
+    match (mean, least) {
+        (Some(mean), Some(least)) => format!("; RTT mean {mean}, minimum {least}"),
+        (Some(mean), None) => format!("; RTT mean {mean}"),
+        (None, _) => "; RTT not known".to_owned(),
     }
 }
 

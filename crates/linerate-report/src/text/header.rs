@@ -1,7 +1,7 @@
 //! Who measured what, between which hosts, with which settings.
 
 use linerate_model::plan::{Direction, End, Pace, Plan, Protocol};
-use linerate_model::record::{Outcome, Role};
+use linerate_model::record::{HostFacts, InterfaceFacts, Outcome, Role};
 use linerate_model::units::{Bytes, Nanos};
 
 use super::layout::{self, Page};
@@ -142,27 +142,30 @@ pub(crate) fn host(view: &RunView, role: Role) -> String {
         .as_deref()
         .map_or_else(String::new, |name| format!("{name} at "));
     let mut text = vec![format!("{name}{}", end.address), end.software.to_string()];
-    if let Some(kernel) = &end.host.kernel {
-        let machine = end
-            .host
-            .architecture
-            .as_deref()
-            .map_or_else(String::new, |machine| format!(" {machine}"));
-        text.push(format!("Linux {kernel}{machine}"));
-    }
-    if let Some(cpus) = end.host.cpus {
-        text.push(format!("{cpus} CPU{}", if cpus == 1 { "" } else { "s" }));
-    }
-    if let Some(interface) = &end.interface {
-        let mtu = interface
-            .mtu_bytes
-            .map_or_else(String::new, |mtu| format!(" MTU {mtu}"));
-        text.push(format!("{}{mtu}", interface.name));
-    }
+    text.extend(machine(&end.host));
+    text.extend(end.interface.as_ref().map(interface));
     if !end.known && view.end(other(role)).known {
         text.push("tells nothing of its host".to_owned());
     }
     text.join(", ")
+}
+
+/// `Linux 6.18.5 x86_64`, `8 CPUs`, as far as they are known.
+pub(crate) fn machine(host: &HostFacts) -> impl Iterator<Item = String> {
+    let machine = host.architecture.as_ref();
+    let machine = machine.map_or_else(String::new, |name| format!(" {name}"));
+    let kernel = host.kernel.as_ref();
+    let kernel = kernel.map(|kernel| format!("Linux {kernel}{machine}"));
+    let plural = |cpus| if cpus == 1 { "" } else { "s" };
+    let cpus = host.cpus.map(|cpus| format!("{cpus} CPU{}", plural(cpus)));
+    kernel.into_iter().chain(cpus)
+}
+
+/// `eth0 MTU 1500`.
+pub(crate) fn interface(of: &InterfaceFacts) -> String {
+    let mtu = of.mtu_bytes;
+    let mtu = mtu.map_or_else(String::new, |mtu| format!(" MTU {mtu}"));
+    format!("{}{mtu}", of.name)
 }
 
 fn other(role: Role) -> Role {
@@ -172,7 +175,6 @@ fn other(role: Role) -> Role {
     }
 }
 
-/// `cubic, MSS 1448 B, path MTU 1500 B, send buffer 2.50 MiB, receive buffer 6.00 MiB (autotuned)`.
 /// Which bound of the kernel's gave less than was asked for; it reports twice what it grants.
 fn clipped(direction: &DirectionView, window: Bytes) -> &'static str {
     let less = |granted: Option<u64>| granted.is_some_and(|bytes| bytes < 2 * window.count());
@@ -187,6 +189,7 @@ fn clipped(direction: &DirectionView, window: Bytes) -> &'static str {
     }
 }
 
+/// `cubic, MSS 1448 B, path MTU 1500 B, send buffer 2.50 MiB, receive buffer 6.00 MiB (autotuned)`.
 pub(crate) fn transport(view: &RunView, direction: &DirectionView) -> String {
     let mut text: Vec<String> = Vec::new();
     if view.plan.protocol == Protocol::Tcp {

@@ -49,25 +49,11 @@ impl Page {
     /// Text behind `head`, wrapped with as much indentation.
     pub(crate) fn wrapped(&mut self, head: &str, text: &str) {
         let indent = head.chars().count();
-        let (mut line, mut used) = (head.to_owned(), indent);
-        let mut fresh = true;
-        for word in text.split(' ') {
-            let length = word.chars().count();
-            if !fresh && used + 1 + length > self.width {
-                self.line(&line);
-                line = " ".repeat(indent);
-                used = indent;
-                fresh = true;
-            }
-            if !fresh {
-                line.push(' ');
-                used += 1;
-            }
-            line.push_str(word);
-            used += length;
-            fresh = false;
+        let mut head = head.to_owned();
+        for line in lines(text, self.width.saturating_sub(indent)) {
+            self.line(&format!("{head}{line}"));
+            head = " ".repeat(indent);
         }
-        self.line(&line);
     }
 
     pub(crate) fn finish(self) -> String {
@@ -75,11 +61,40 @@ impl Page {
     }
 }
 
+/// A text in lines of at most `width` characters, broken between words; a longer word has a line of its own.
+pub(crate) fn lines(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut used = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        match lines.last_mut() {
+            Some(line) if used + 1 + length <= width => {
+                line.push(' ');
+                line.push_str(word);
+                used += 1 + length;
+            }
+            _ => {
+                lines.push(word.to_owned());
+                used = length;
+            }
+        }
+    }
+    lines
+}
+
 /// `client`, `server`.
 pub(crate) fn role(role: Role) -> &'static str {
     match role {
         Role::Client => "client",
         Role::Server => "server",
+    }
+}
+
+/// `the client`, `the server`.
+pub(crate) fn the(role: Role) -> &'static str {
+    match role {
+        Role::Client => "the client",
+        Role::Server => "the server",
     }
 }
 

@@ -7,6 +7,7 @@ use linerate_analysis::waterfall::{LineRate, StepKind};
 use super::chart::mark;
 use super::layout::{self, INDENT, Page};
 use super::style::{Charset, Style};
+use crate::chart::Unit;
 use crate::view::{BudgetView, DirectionView, WaterfallView};
 use crate::words;
 
@@ -184,16 +185,7 @@ struct Scale {
 impl Scale {
     fn of(line_bps: u64) -> Self {
         let line = line_bps as f64;
-        let units = [
-            ("Tbit/s", 1e12),
-            ("Gbit/s", 1e9),
-            ("Mbit/s", 1e6),
-            ("kbit/s", 1e3),
-        ];
-        let (unit, each) = units
-            .into_iter()
-            .find(|(_, each)| line >= *each)
-            .unwrap_or(("bit/s", 1.0));
+        let (unit, each) = Unit::Rate.prefix(line);
         let decimals = match line / each {
             _ if each <= 1.0 => 0,
             below if below < 10.0 => 3,

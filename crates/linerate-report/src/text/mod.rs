@@ -16,14 +16,12 @@ pub(crate) mod questions;
 mod streams;
 mod style;
 
-use linerate_model::counter_test::{Tested, Verdict};
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::Severity;
 use linerate_model::record::Flow;
-use linerate_model::units::{BitRate, whole};
 
 pub use style::{Charset, Style};
 
-use crate::view::RunView;
+use crate::view::{FindingView, RunView};
 use layout::Page;
 
 /// The report that fits a screen of 40 lines, but for a ledger that does not balance.
@@ -72,12 +70,10 @@ fn page(view: &RunView, style: Style, each_stream: bool) -> String {
 /// remedies; gives back how many are left out.
 fn verdict(page: &mut Page, view: &RunView, most: Option<usize>) -> usize {
     let several = view.directions.len() > 1;
-    let verdicts: Vec<usize> = view
-        .directions
-        .iter()
-        .filter_map(|direction| direction.verdict)
-        .collect();
-    if !view.findings.is_empty() && view.findings.iter().all(withdrawn) {
+    let findings = FindingView::all(&view.findings, &view.directions);
+    if findings.is_empty() {
+        page.entry("Verdict", "none was asked for");
+    } else if findings.iter().all(FindingView::is_withdrawn) {
         page.entry(
             "Verdict",
             "what was found is withdrawn, and nothing else in the record explains the rate",
@@ -85,89 +81,56 @@ fn verdict(page: &mut Page, view: &RunView, most: Option<usize>) -> usize {
     }
     let mut left_out = 0;
     let mut others = 0;
-    for (number, finding) in view.findings.iter().enumerate() {
-        let is_verdict = verdicts.contains(&number) || finding.severity == Severity::Fault;
-        others += usize::from(!is_verdict);
-        if !is_verdict && most.is_some_and(|most| others > most) {
+    for view in &findings {
+        let finding = view.finding;
+        let leads = view.is_verdict || finding.severity == Severity::Fault;
+        others += usize::from(!leads);
+        if !leads && most.is_some_and(|most| others > most) {
             left_out += 1;
             continue;
         }
-        let label = match finding.severity {
-            _ if withdrawn(finding) => "Withdrawn",
-            Severity::Fault => "FAULT",
-            _ if verdicts.contains(&number) => "Verdict",
-            Severity::Limit => "Also",
-            Severity::Healthy | Severity::Note => "Note",
-        };
-        let text = if is_verdict || most.is_none() {
-            sentence(finding, several)
+        let text = if leads || most.is_none() {
+            sentence(view, several)
         } else {
             finding.sentence.clone()
         };
-        page.entry(label, &format!("{}: {text}", finding.id));
+        page.entry(view.label(), &format!("{}: {text}", finding.id));
         if let Some(tested) = &finding.tested {
             page.entry("", &layout::capital(&tested.sentence));
         }
     }
-    if view.findings.is_empty() {
-        page.entry("Verdict", "none was asked for");
-    }
     left_out
 }
 
-/// Whether counter-tests refuted it.
-pub(crate) fn withdrawn(finding: &Finding) -> bool {
-    let refuted = |tested: &Tested| tested.verdict == Verdict::Refuted;
-    finding.tested.as_ref().is_some_and(refuted)
-}
-
-fn sentence(finding: &Finding, several: bool) -> String {
-    let direction = match finding.flow {
+fn sentence(view: &FindingView<'_>, several: bool) -> String {
+    let finding = view.finding;
+    let opening = match finding.flow {
         Some(flow) if several => format!("{}: ", layout::capital(way(flow))),
         _ => String::new(),
     };
-    let next = finding
-        .next
-        .as_ref()
-        .map_or_else(String::new, |next| format!("; next: `{next}`"));
-    // An option of linerate stands in the next command.
-    let setting = finding
+    let check = finding
         .remedy
         .as_ref()
-        .filter(|remedy| !remedy.fix.is_option());
-    let remedy = setting.map_or_else(String::new, |remedy| {
-        let check = remedy
-            .fix
-            .check()
-            .map_or_else(String::new, |check| format!(" (host audit {check})"));
-        format!(
-            "; on the {}: {} = {}{check}",
-            layout::role(remedy.host),
-            remedy.fix.setting(),
-            remedy.fix.value()
-        )
-    });
-    let passes = finding
-        .would_pass
-        .as_ref()
-        .map_or_else(String::new, |passes| format!("; {passes}"));
-    let expected = finding
-        .expected
-        .as_ref()
-        .map_or_else(String::new, |expected| {
-            let rate = |bps: f64| BitRate(whole(bps));
-            format!(
-                "; then expect {} ({} to {}), limited by {}",
-                rate(expected.rate_bps),
-                rate(expected.low_bps),
-                rate(expected.high_bps),
-                expected.then
-            )
-        });
-    format!(
-        "{direction}{}{passes}{remedy}{expected}{next}",
-        finding.sentence
-    )
+        .and_then(|remedy| remedy.fix.check());
+    let check = check.map_or_else(String::new, |check| format!(" (host audit {check})"));
+    let setting = view.setting(layout::the);
+    let mut parts = vec![format!("{opening}{}", finding.sentence)];
+    parts.extend(finding.would_pass.clone());
+    parts.extend(setting.map(|setting| format!("{setting}{check}")));
+    parts.extend(
+        view.expected()
+            .map(|expected| format!("then expect {expected}")),
+    );
+    parts.extend(finding.next.as_ref().map(|next| format!("next: `{next}`")));
+    parts.join("; ")
+}
+
+/// From the client, or to it, where the client stands on the left.
+pub(crate) const fn arrow(flow: Flow) -> &'static str {
+    match flow {
+        Flow::ClientToServer => "→",
+        Flow::ServerToClient => "←",
+    }
 }
 
 /// `client to server`.

@@ -1,8 +1,8 @@
 //! Each stream on a line.
 
-use linerate_model::record::Flow;
 use linerate_model::units::Bytes;
 
+use super::arrow;
 use super::layout::Page;
 use crate::view::{RunView, StreamView};
 use crate::words;
@@ -10,16 +10,11 @@ use crate::words;
 pub(super) fn write(page: &mut Page, view: &RunView) {
     page.line("Streams   client                   server                        bytes  retransmits  RTT mean");
     for stream in &view.streams {
-        let arrow = match stream.flow {
-            Flow::ClientToServer => "→",
-            Flow::ServerToClient => "←",
-        };
-        let bytes = stream
-            .bytes
-            .map_or_else(|| "not known".to_owned(), words::count);
+        let bytes = words::known(stream.bytes, words::count);
         page.line(&format!(
-            "  {:>4}  {arrow} {:<23}  {:<23} {bytes:>15}  {:>11}  {:>8}",
+            "  {:>4}  {} {:<23}  {:<23} {bytes:>15}  {:>11}  {:>8}",
             stream.id,
+            arrow(stream.flow),
             stream.client_address,
             stream.server_address,
             stream

@@ -26,6 +26,16 @@ pub enum MeasuredAt {
     SendingApplication,
 }
 
+impl From<Place> for MeasuredAt {
+    fn from(place: Place) -> Self {
+        match place {
+            Place::ReceivingApplication => Self::ReceivingApplication,
+            Place::Acknowledged => Self::SendingKernelAcknowledged,
+            Place::SendingApplication => Self::SendingApplication,
+        }
+    }
+}
+
 /// Rates and amounts of a direction, or of all together. What is not known is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Figures {
@@ -220,11 +230,7 @@ fn figures(record: &RunRecord, evidence: &DirectionEvidence) -> Figures {
         .retransmits
         .zip(figures.segments.filter(|all| *all > 0))
         .map(|(again, all)| again as f64 / all as f64);
-    figures.measured_at = Some(match evidence.measured_at {
-        Place::ReceivingApplication => MeasuredAt::ReceivingApplication,
-        Place::Acknowledged => MeasuredAt::SendingKernelAcknowledged,
-        Place::SendingApplication => MeasuredAt::SendingApplication,
-    });
+    figures.measured_at = Some(evidence.measured_at.into());
     if evidence.measured_at == Place::SendingApplication {
         return delivered_as_told(record, evidence, figures);
     }

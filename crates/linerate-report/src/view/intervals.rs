@@ -53,17 +53,7 @@ pub(super) fn views(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Interval
 
 fn of_direction(record: &RunRecord, direction: &DirectionEvidence) -> Vec<IntervalView> {
     let flow = direction.flow;
-    let (end, measured_at) = match direction.measured_at {
-        Place::ReceivingApplication => (
-            record.end(flow.receiver()),
-            MeasuredAt::ReceivingApplication,
-        ),
-        Place::Acknowledged => (
-            record.end(flow.sender()),
-            MeasuredAt::SendingKernelAcknowledged,
-        ),
-        Place::SendingApplication => (record.end(flow.sender()), MeasuredAt::SendingApplication),
-    };
+    let end = record.end(direction.measured_at.end(flow));
     let (Some(end), true) = (end, direction.span_ns > 0) else {
         return Vec::new();
     };
@@ -111,7 +101,7 @@ fn of_direction(record: &RunRecord, direction: &DirectionEvidence) -> Vec<Interv
             let bps = BitRate::of(Bytes(bytes), Nanos(edge[1] - edge[0])).map(|rate| rate.0);
             IntervalView {
                 flow,
-                measured_at,
+                measured_at: direction.measured_at.into(),
                 from_ns: edge[0],
                 to_ns: edge[1],
                 bytes,

@@ -1,6 +1,6 @@
 //! Where the time went and where the rate went.
 
-use linerate_analysis::evidence::{DirectionEvidence, KernelClocks, Place};
+use linerate_analysis::evidence::{DirectionEvidence, KernelClocks};
 use linerate_analysis::time_budget::{self, Class, TimeBudget};
 use linerate_analysis::waterfall::{LineRate, StepKind, Waterfall};
 use linerate_model::record::RunRecord;
@@ -152,11 +152,7 @@ impl ClocksView {
 
 impl RatesView {
     pub(super) fn of(record: &RunRecord, evidence: &DirectionEvidence) -> Option<Self> {
-        let flow = evidence.flow;
-        let role = match evidence.measured_at {
-            Place::ReceivingApplication => flow.receiver(),
-            Place::Acknowledged | Place::SendingApplication => flow.sender(),
-        };
+        let role = evidence.measured_at.end(evidence.flow);
         let start = record.end(role)?.start_ns.0;
         (!evidence.rates_bps.is_empty()).then(|| Self {
             from_ns: evidence.grid_from_ns.saturating_sub(start),

@@ -2,6 +2,7 @@
 
 mod direction;
 mod end;
+mod finding;
 mod intervals;
 mod limits;
 mod precision;
@@ -21,6 +22,7 @@ use serde::Serialize;
 
 pub use direction::{DirectionView, Figures, MeasuredAt};
 pub use end::{CpuView, EndView};
+pub(crate) use finding::FindingView;
 pub(crate) use intervals::interpolated;
 pub use intervals::{IntervalView, StreamIntervalView};
 pub use limits::{BandView, BudgetView, ClocksView, RatesView, StepView, WaterfallView};

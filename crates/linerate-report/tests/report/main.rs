@@ -7,6 +7,7 @@ mod live;
 mod observed;
 mod pictures;
 mod questions;
+mod reference;
 mod runs;
 mod texts;
 mod tree;

@@ -20,9 +20,13 @@ fn page(record: &RunRecord) -> String {
 fn page_of(view: &RunView, record: &RunRecord) -> String {
     html::page(&Sheet {
         view,
-        record,
+        charts: &runs::charts(view, record),
         kept: Some("run.json"),
     })
+}
+
+fn figure_of(view: &RunView, record: &RunRecord) -> String {
+    svg::figure(view, &runs::charts(view, record))
 }
 
 /// The script's data.
@@ -65,7 +69,7 @@ fn extremes_of(line: &Line) -> (Option<i128>, Option<i128>) {
 fn every_run_has_a_page_whose_charts_hold_their_lines_extremes() {
     for (name, record) in runs::all() {
         let view = runs::view(&record);
-        let charts = Charts::of(&view, &record);
+        let charts = runs::charts(&view, &record);
         let page = tree::parse(&page_of(&view, &record));
         let data = data(&page);
         let figures = page.with("figure");
@@ -150,7 +154,7 @@ fn rates_add_up_to_the_bytes_and_steps_to_the_retransmits() {
         ..Traffic::default()
     };
     let record = fixture::run(&plan, &traffic);
-    let charts = Charts::of(&runs::view(&record), &record);
+    let charts = runs::charts(&runs::view(&record), &record);
     for (flow, way) in [(Flow::ClientToServer, "c2s"), (Flow::ServerToClient, "s2c")] {
         let read = growth(&record, flow.receiver(), flow, "app_bytes") as f64;
         let drawn = sum(&charts, &format!("streams-read-{way}"), "", |ns| {
@@ -274,12 +278,12 @@ fn nobody_s_string_becomes_markup_or_script() {
         let record = hostile(text);
         let view = runs::view(&record);
         let before = runs::view(&tame);
-        let (drawn, figure) = (page_of(&view, &record), svg::figure(&view, &record));
+        let (drawn, figure) = (page_of(&view, &record), figure_of(&view, &record));
         assert_eq!(shape(&drawn), shape(&page_of(&before, &tame)), "{text:?}");
         // Longer text fills more lines of a figure.
         assert_eq!(
             kinds(&figure),
-            kinds(&svg::figure(&before, &tame)),
+            kinds(&figure_of(&before, &tame)),
             "{text:?}"
         );
         for drawn in [&drawn, &figure] {
@@ -332,7 +336,7 @@ fn a_long_run_is_thinned_for_display_and_says_so() {
     };
     let record = fixture::run(&plan, &traffic);
     let view = runs::view(&record);
-    let charts = Charts::of(&view, &record);
+    let charts = runs::charts(&view, &record);
     let text = page_of(&view, &record);
     let page = tree::parse(&text);
     let data = data(&page);
@@ -435,7 +439,7 @@ fn the_time_and_the_rate_are_drawn_as_the_view_has_them() {
 #[test]
 fn the_figure_holds_its_panels_and_no_script() {
     for (name, record) in runs::all() {
-        let text = svg::figure(&runs::view(&record), &record);
+        let text = figure_of(&runs::view(&record), &record);
         assert!(
             text.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""),
             "{name}"
@@ -484,11 +488,15 @@ fn runs_side_by_side_share_their_axes_and_say_what_differs() {
     };
     let after = fixture::run(&window, &Traffic::default());
     let views = [runs::view(&before), runs::view(&after)];
-    let side = |label, at: usize, record| Side {
+    let charts = [
+        runs::charts(&views[0], &before),
+        runs::charts(&views[1], &after),
+    ];
+    let side = |label, at: usize| Side {
         label,
         sheet: Sheet {
             view: &views[at],
-            record,
+            charts: &charts[at],
             kept: None,
         },
         more: &[],
@@ -497,14 +505,14 @@ fn runs_side_by_side_share_their_axes_and_say_what_differs() {
     let text = html::comparison(
         "A window <too> small",
         &changed,
-        &[side("before", 0, &before), side("after", 1, &after)],
+        &[side("before", 0), side("after", 1)],
     );
     let page = tree::parse(&text);
     let said = page.text();
     for word in [
         "A window <too> small",
         "tcp_rmem = 4096 131072 <67108864>",
-        "after is higher than before by",
+        "against before, 95 % interval",
         "plan.window_bytes",
     ] {
         assert!(said.contains(word), "{word}");

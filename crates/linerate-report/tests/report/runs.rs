@@ -4,12 +4,17 @@ use linerate_analysis::evidence::Evidence;
 use linerate_model::plan::{DEFAULT_SCTP_BLOCK, DEFAULT_UDP_BLOCK, Direction, Plan, Protocol};
 use linerate_model::record::{Note, Outcome, Role, RunRecord};
 use linerate_model::units::{BitRate, Bytes, Nanos};
+use linerate_report::chart::Charts;
 use linerate_report::view::RunView;
 use linerate_testing::fixture::{self, Traffic};
 
 pub(crate) fn view(record: &RunRecord) -> RunView {
     let evidence = Evidence::of(record);
     RunView::of(&evidence, &linerate_explain::explain(&evidence))
+}
+
+pub(crate) fn charts(view: &RunView, record: &RunRecord) -> Charts {
+    Charts::of(view, &Evidence::of(record))
 }
 
 pub(crate) fn tcp() -> Plan {

@@ -1,21 +1,11 @@
 //! The text report, line by line. `cargo test -p linerate-report -- --ignored` writes the expected files anew.
 
 use linerate_report::text::{Charset, Style};
-use linerate_report::{compare, reference, text};
+use linerate_report::{compare, text};
 
 use crate::runs;
 
 const EXPECTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/expected");
-const REFERENCE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../docs/reference/record.md"
-);
-
-const REPORT: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../docs/reference/report.md"
-);
-
 fn made() -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for (name, record) in runs::all() {
@@ -39,8 +29,6 @@ fn made() -> Vec<(String, String)> {
         format!("{EXPECTED}/compare_tuned.txt"),
         compare::report(&crate::compare::tuned(), Style::plain()),
     ));
-    all.push((REFERENCE.to_owned(), reference::record()));
-    all.push((REPORT.to_owned(), reference::report()));
     all
 }
 

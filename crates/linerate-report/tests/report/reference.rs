@@ -1,4 +1,4 @@
-//! The tables against a record that has every field.
+//! docs/reference/{record,report}.md against documents that have every field.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,55 @@ use linerate_analysis::evidence::Evidence;
 use linerate_model::counter_test::{CounterRun, Variation};
 use linerate_model::plan::{End, Plan};
 use linerate_model::record::{
-    Note, Outcome, PeerResults, PeerStream, RunRecord, UdpCounts, ZerocopyCounts,
+    Note, Outcome, PeerResults, PeerStream, RunRecord, SCHEMA_VERSION, UdpCounts, ZerocopyCounts,
 };
-use linerate_model::tcp_info::{LENGTH, TcpFacts, TcpInfo};
+use linerate_model::tcp_info::{FIELDS, LENGTH, TcpFacts, TcpInfo};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_testing::fixture::{self, Traffic};
 use serde_json::Value;
 
-use super::{Row, documented, report};
-use crate::compare::{Comparison, Side};
-use crate::view::RunView;
+use linerate_report::compare::{Comparison, Side};
+use linerate_report::view::RunView;
+
+const RECORD: &str = include_str!("../../../../docs/reference/record.md");
+const REPORT: &str = include_str!("../../../../docs/reference/report.md");
+
+/// The rows of the table below a heading, each a field's path and its other cells.
+fn rows<'a>(document: &'a str, heading: &str) -> Vec<(&'a str, Vec<&'a str>)> {
+    let heading = format!("\n## {heading}\n");
+    let (_, section) = document.split_once(&heading).expect("the heading");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let row = |line: &'a str| {
+        let mut cells = line.strip_prefix("| `")?.strip_suffix(" |")?.split(" | ");
+        let path = cells.next()?.strip_suffix('`')?;
+        Some((path, cells.collect()))
+    };
+    section.lines().filter_map(row).collect()
+}
+
+fn paths_of(document: &str, heading: &str) -> Vec<String> {
+    let rows = rows(document, heading).into_iter();
+    rows.map(|(path, _)| path.to_owned()).collect()
+}
+
+/// Every path that is documented, from the root of the record.
+fn documented() -> Vec<String> {
+    let mut paths = paths_of(RECORD, "The run");
+    for role in ["client", "server"] {
+        for path in paths_of(RECORD, "An end") {
+            let inner = match path.as_str() {
+                "streams[].samples" | "counters" => paths_of(RECORD, "A series"),
+                "streams[].tcp" => paths_of(RECORD, "The kernel's account of a stream"),
+                _ => {
+                    paths.push(format!("{role}.{path}"));
+                    continue;
+                }
+            };
+            paths.extend(inner.iter().map(|inner| format!("{role}.{path}.{inner}")));
+        }
+    }
+    paths
+}
 
 /// Every optional field filled in; what excludes each other stands in several records.
 fn whole() -> [RunRecord; 3] {
@@ -51,8 +90,8 @@ fn whole() -> [RunRecord; 3] {
         },
     );
     for end in [
-        record.client.as_mut().unwrap(),
-        record.server.as_mut().unwrap(),
+        record.client.as_mut().expect("a client"),
+        record.server.as_mut().expect("a server"),
     ] {
         let stream = &mut end.streams[0];
         stream.tcp = Some(TcpFacts::from(&TcpInfo::new([1; LENGTH], LENGTH)));
@@ -159,15 +198,39 @@ fn every_field_of_a_record_is_documented_and_nothing_else() {
 }
 
 #[test]
-fn every_kernel_field_with_an_amount_has_a_unit() {
-    for (name, unit) in [
-        ("rtt_us", "µs"),
-        ("bytes_acked", "bytes"),
-        ("data_segs_out", "segments"),
-        ("pacing_rate_bytes_per_s", "bytes/s"),
-        ("state", "-"),
+fn every_field_has_a_unit_or_none_a_place_and_a_meaning() {
+    for (document, heading) in [
+        (RECORD, "The run"),
+        (RECORD, "An end"),
+        (RECORD, "A series"),
+        (REPORT, "Where the time and where the rate went"),
+        (REPORT, "A comparison"),
     ] {
-        assert_eq!(super::unit_of(name), unit);
+        for (path, cells) in rows(document, heading) {
+            assert_eq!(cells.len(), 3, "{path}");
+            assert!(cells.iter().all(|cell| !cell.trim().is_empty()), "{path}");
+        }
+    }
+    assert!(RECORD.contains(&format!("schema version {SCHEMA_VERSION}.")));
+}
+
+#[test]
+fn the_kernel_s_fields_are_those_that_are_read() {
+    let rows = rows(RECORD, "The kernel's account of a stream");
+    let names: Vec<&str> = rows.iter().map(|(name, _)| *name).collect();
+    let fields: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
+    assert_eq!(names, fields);
+    let units = [
+        ("_bytes_per_s", "bytes/s"),
+        ("_us", "µs"),
+        ("_ms", "ms"),
+        ("_bytes", "bytes"),
+        ("_packets", "segments"),
+    ];
+    for ((name, cells), field) in rows.iter().zip(FIELDS) {
+        assert_eq!(cells[1..], [field.since, field.meaning], "{name}");
+        let unit = units.iter().find(|(suffix, _)| name.ends_with(suffix));
+        assert!(unit.is_none_or(|(_, unit)| cells[0] == *unit), "{name}");
     }
 }
 
@@ -182,8 +245,8 @@ fn below(value: &Value, leaf: &str) -> BTreeSet<String> {
     found.into_iter().map(cut).collect()
 }
 
-fn of_rows(rows: &[Row]) -> BTreeSet<String> {
-    rows.iter().map(|row| row.path.to_owned()).collect()
+fn of_table(heading: &str) -> BTreeSet<String> {
+    paths_of(REPORT, heading).into_iter().collect()
 }
 
 #[test]
@@ -201,7 +264,10 @@ fn what_the_report_says_of_time_and_rate_is_documented() {
         "waterfall_unknown",
     ];
     members.retain(|name, _| ours.contains(&name.as_str()));
-    assert_eq!(below(&direction, ""), of_rows(report::DIRECTION));
+    assert_eq!(
+        below(&direction, ""),
+        of_table("Where the time and where the rate went")
+    );
 }
 
 #[test]
@@ -218,5 +284,5 @@ fn a_comparison_is_documented() {
         .into_iter()
         .filter(|path| !path.ends_with(".against_first"))
         .collect();
-    assert_eq!(found, of_rows(report::COMPARISON));
+    assert_eq!(found, of_table("A comparison"));
 }
