@@ -168,8 +168,6 @@ const SENTENCES: [(i32, &str, Behind); 75] = [
 impl ErrorCode {
     /// `IEFILE`.
     pub const FILE: Self = Self(14);
-    /// `IENOSCTP`.
-    pub const NO_SCTP: Self = Self(18);
     /// `IECNTLKA`.
     pub const KEEPALIVE_PERIOD: Self = Self(36);
     /// `IESETFLOW`.
