@@ -65,3 +65,63 @@ impl<'a> FindingView<'a> {
         ))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::remedy::{Fix, Remedy};
+
+    use super::*;
+
+    fn finding(severity: Severity) -> Finding {
+        let fields =
+            serde_json::json!({"id": "rule", "severity": severity, "sentence": "It is so."});
+        serde_json::from_value(fields).unwrap()
+    }
+
+    fn label(finding: &Finding, is_verdict: bool) -> &'static str {
+        let view = FindingView {
+            finding,
+            is_verdict,
+        };
+        view.label()
+    }
+
+    #[test]
+    fn what_is_refuted_is_withdrawn_whatever_it_was() {
+        let mut fault = finding(Severity::Fault);
+        assert_eq!(label(&fault, false), "FAULT");
+        fault.tested = Some(Tested {
+            verdict: Verdict::Refuted,
+            sentence: "refuted".to_owned(),
+            tests: Vec::new(),
+        });
+        assert_eq!(label(&fault, true), "Withdrawn");
+        let limit = finding(Severity::Limit);
+        assert_eq!(
+            [label(&limit, true), label(&limit, false)],
+            ["Verdict", "Also"]
+        );
+        assert_eq!(label(&finding(Severity::Healthy), false), "Note");
+    }
+
+    #[test]
+    fn a_setting_of_a_host_is_told_and_an_option_is_not() {
+        let setting = |fix| {
+            let mut finding = finding(Severity::Limit);
+            let host = Role::Server;
+            finding.remedy = Some(Remedy { host, fix });
+            let finding = &finding;
+            FindingView {
+                finding,
+                is_verdict: true,
+            }
+            .setting(|_| "the peer")
+        };
+        let told = setting(Fix::Mtu(9000)).unwrap();
+        assert!(
+            told.starts_with("on the peer: ") && told.contains("9000"),
+            "{told}"
+        );
+        assert_eq!(setting(Fix::Streams(4)), None);
+    }
+}
