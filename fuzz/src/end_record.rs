@@ -2,9 +2,9 @@
 //! the ledger, explain it and show it.
 
 use linerate_model::bounds::Extent;
-use linerate_testing::fixture::{self, Traffic};
 use linerate_model::plan::Plan;
 use linerate_model::record::EndRecord;
+use linerate_testing::fixture::{self, Traffic};
 
 use crate::record::MOST_SAMPLES;
 

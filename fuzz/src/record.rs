@@ -5,6 +5,7 @@ use linerate_experiment::counter_test;
 use linerate_explain::explain;
 use linerate_model::bounds::Extent;
 use linerate_model::record::{Kind, RunRecord};
+use linerate_report::chart::Charts;
 use linerate_report::compare::{self, Comparison, Side};
 use linerate_report::html::{self, Sheet};
 use linerate_report::observation::{self, ObservationView};
@@ -45,10 +46,11 @@ pub(crate) fn show(run: &RunRecord) {
     is_json(&stream::end_line(&view, run));
     assert!(!text::report(&view, Style::plain()).is_empty());
     assert!(!text::detailed(&view, Style::plain()).is_empty());
-    assert!(svg::figure(&view, run).ends_with("</svg>\n"));
+    let charts = Charts::of(&view, &evidence);
+    assert!(svg::figure(&view, &charts).ends_with("</svg>\n"));
     let page = html::page(&Sheet {
         view: &view,
-        record: run,
+        charts: &charts,
         kept: None,
     });
     assert!(page.ends_with("</html>\n"));
