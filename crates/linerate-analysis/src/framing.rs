@@ -37,6 +37,11 @@ impl Framing {
     ///
     /// What is not known.
     pub(crate) fn of(record: &RunRecord, flow: Flow) -> Result<Self, String> {
+        if record.plan.protocol == Protocol::Sctp {
+            return Err(
+                "Linux tells neither the packet size of SCTP nor what it retransmitted".to_owned(),
+            );
+        }
         let ends = || {
             [flow.sender(), flow.receiver()]
                 .into_iter()

@@ -146,11 +146,6 @@ impl Waterfall {
                 "what was delivered has no samples: only the sender was measured".to_owned(),
             );
         }
-        if record.plan.protocol == Protocol::Sctp {
-            return Err(
-                "Linux tells neither the packet size of SCTP nor what it retransmitted".to_owned(),
-            );
-        }
         let goodput_bps = whole(direction.whole_run_bps().ok_or("nothing was measured")?);
         let udp = record.plan.protocol == Protocol::Udp;
         let plateau_bps = direction

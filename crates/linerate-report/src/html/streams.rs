@@ -20,12 +20,13 @@ pub(super) fn sections(view: &RunView) -> Markup {
 }
 
 fn streams(view: &RunView) -> Markup {
-    let tcp = view.plan.protocol == Protocol::Tcp;
+    let protocol = view.plan.protocol;
     let mut columns = vec!["Stream", "Client", "Server", "Bytes"];
-    columns.extend(if tcp {
-        ["Retransmits", "RTT mean", "Congestion control", "MSS"]
-    } else {
-        ["Lost", "Reordered", "Duplicated", "Jitter"]
+    columns.extend_from_slice(match protocol {
+        Protocol::Tcp => &["Retransmits", "RTT mean", "Congestion control", "MSS"],
+        Protocol::Udp => &["Lost", "Reordered", "Duplicated", "Jitter"],
+        // Nothing of the kernel's is read.
+        Protocol::Sctp => &[],
     });
     columns.extend(["Send buffer", "Receive buffer", "Samples", "Remarks"]);
     let rows = html! {
@@ -34,7 +35,7 @@ fn streams(view: &RunView) -> Markup {
                 th scope="row" title=(way(stream.flow)) { (stream.id) " " (arrow(stream.flow)) }
                 td { (stream.client_address) }
                 td { (stream.server_address) }
-                @for cell in cells(stream, tcp) { td class="number" { (cell) } }
+                @for cell in cells(stream, protocol) { td class="number" { (cell) } }
                 td { (remarks(stream)) }
             }
         }
@@ -51,7 +52,7 @@ fn streams(view: &RunView) -> Markup {
 }
 
 /// A stream's figures.
-fn cells(stream: &StreamView, tcp: bool) -> Vec<String> {
+fn cells(stream: &StreamView, protocol: Protocol) -> Vec<String> {
     let [sender, receiver] = [&stream.sender, &stream.receiver].map(Option::as_ref);
     let buffer = |bytes: Option<u64>| known(bytes, |bytes| Bytes(bytes).to_string());
     let samples = |end: Option<&StreamEndView>| {
@@ -59,11 +60,11 @@ fn cells(stream: &StreamView, tcp: bool) -> Vec<String> {
         samples.map_or_else(|| "none".to_owned(), |samples| count(samples as u64))
     };
     let mut cells = vec![known(stream.bytes, count)];
-    cells.extend(if tcp {
-        transport(stream)
-    } else {
-        datagrams(stream)
-    });
+    match protocol {
+        Protocol::Tcp => cells.extend(transport(stream)),
+        Protocol::Udp => cells.extend(datagrams(stream)),
+        Protocol::Sctp => {}
+    }
     cells.push(buffer(sender.and_then(|end| end.send_buffer_bytes)));
     cells.push(buffer(receiver.and_then(|end| end.receive_buffer_bytes)));
     cells.push(format!("{}, {}", samples(sender), samples(receiver)));
