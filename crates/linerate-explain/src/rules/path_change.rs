@@ -15,6 +15,8 @@ use crate::words;
 
 const STEP: f64 = 1.25;
 const STEP_US: f64 = 2000.0;
+/// So large a share of the slices may lie below the step.
+const FEW: f64 = 0.05;
 /// Each side of a step lasts at least this long, ns.
 const SIDE_NS: u64 = 1_000_000_000;
 /// A queue's round trip follows the bytes in flight with this exponent or more.
@@ -96,17 +98,29 @@ fn up(slices: &[Slice]) -> Option<Step> {
                 .into_iter()
                 .fold(0.0, f64::max);
             let later = &slices[at + 2..];
-            let after = slices::quantile(&round_trips(later), 0.05)?;
+            if !mostly_above(later, (STEP * before).max(before + STEP_US)) {
+                return None;
+            }
+            let after = slices::quantile(&round_trips(later), FEW)?;
+            if after < STEP * before || after - before < STEP_US {
+                return None;
+            }
             let law = Law::of_round_trip(settled(later, side))?;
-            let step = after >= STEP * before && after - before >= STEP_US;
             let no_queue = law.spread >= SPREAD && law.exponent < FOLLOWS;
-            (step && no_queue).then_some(Step {
+            no_queue.then_some(Step {
                 at_ns: slices[at].at_ns,
                 before_us: before,
                 after_us: after,
             })
         })
         .max_by(|a, b| (a.after_us / a.before_us).total_cmp(&(b.after_us / b.before_us)))
+}
+
+/// Whether so few round trips lie below `least_us` that it is worth sorting them: a long run has thousands of slices, each
+/// of which might be the step.
+fn mostly_above(slices: &[Slice], least_us: f64) -> bool {
+    let below = slices.iter().filter(|slice| slice.rtt_us < least_us);
+    below.count() as f64 <= FEW * slices.len() as f64 + 1.0
 }
 
 /// The slices without those of the first second up to where the bytes in flight were cut last: where the step made

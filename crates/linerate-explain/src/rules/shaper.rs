@@ -62,11 +62,10 @@ fn step(case: &Case<'_>) -> Option<Step> {
     let ramp = all.ramp()?;
     let means = &all.bps;
     let last = means.len().checked_sub(LEAST[1])?;
-    let cut = (ramp + LEAST[0]..=last).max_by(|a, b| {
-        let fall =
-            |cut: usize| statistics::mean(&means[ramp..cut]) - statistics::mean(&means[cut..]);
-        fall(*a).total_cmp(&fall(*b))
-    })?;
+    let fall = |cut: usize| statistics::mean(&means[ramp..cut]) - statistics::mean(&means[cut..]);
+    let (cut, _) = (ramp + LEAST[0]..=last)
+        .map(|cut| (cut, fall(cut)))
+        .max_by(|a, b| a.1.total_cmp(&b.1))?;
     // The mean in which the step falls belongs to neither level.
     let (before, after) = (&means[ramp..cut], &means[(cut + 1).min(means.len())..]);
     let (first, second) = (statistics::median(before)?, statistics::median(after)?);
