@@ -39,7 +39,7 @@ impl Framing {
     pub(crate) fn of(record: &RunRecord, flow: Flow) -> Result<Self, String> {
         if record.plan.protocol == Protocol::Sctp {
             return Err(
-                "Linux tells neither the packet size of SCTP nor what it retransmitted".to_owned(),
+                "neither the packet size of SCTP nor what it retransmitted is read".to_owned(),
             );
         }
         let ends = || {

@@ -245,7 +245,7 @@ impl DirectionLedger {
             let sent = sender.and_then(|end| end.stream(id));
             let received = receiver.and_then(|end| end.stream(id));
             let entry = match record.plan.protocol {
-                // Of SCTP the kernels count nothing: what is left are the applications' bytes.
+                // Of SCTP no count of the kernels is read: what is left are the applications' bytes.
                 Protocol::Tcp | Protocol::Sctp => {
                     tcp_entry(record, flow, id, sent, received, &mut direction.checks)
                 }
@@ -291,9 +291,8 @@ impl DirectionLedger {
             );
         }
         if record.plan.protocol == Protocol::Sctp {
-            self.unknown.push(
-                "the kernels' byte counts: Linux keeps none for an SCTP association".to_owned(),
-            );
+            self.unknown
+                .push("the kernels' byte counts: none is read of an SCTP association".to_owned());
         }
         if record.is_observation() {
             self.say_what_was_not_watched(record, flow);

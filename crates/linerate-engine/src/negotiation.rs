@@ -196,7 +196,7 @@ mod tests {
         let sent = parameters(&plan, "linerate 0", "3.21", false);
         let json = String::from_utf8(sent.to_json()).unwrap();
         assert!(
-            json.contains(r#""sctp":true"#) && !json.contains("tcp\":true,\"tcp"),
+            json.contains(r#""sctp":true"#) && !json.contains(r#""tcp":"#),
             "{json}"
         );
         let (received, _) = Parameters::from_json(json.as_bytes()).unwrap();

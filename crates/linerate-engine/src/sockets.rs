@@ -305,9 +305,10 @@ impl SocketBuffers {
     }
 }
 
-/// Refuses a socket whose buffers are smaller than the plan asks for, as iperf3 does; the kernel reports twice what it granted.
+/// Refuses a socket whose buffers are smaller than the plan asks for, as iperf3 does, though not of SCTP; the kernel reports
+/// twice what it granted.
 pub(crate) fn check_buffers(raw: impl AsFd, plan: &Plan) -> Result<(), EngineError> {
-    if plan.window_bytes.is_none() {
+    if plan.window_bytes.is_none() || plan.protocol == Protocol::Sctp {
         return Ok(());
     }
     buffers(raw.as_fd())

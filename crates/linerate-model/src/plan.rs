@@ -37,8 +37,8 @@ pub enum Protocol {
     Tcp,
     /// UDP (RFC 768).
     Udp,
-    /// SCTP (RFC 9260), an association for each stream. The kernel gives none of TCP's figures for it: what is known of it are
-    /// the bytes that the applications moved.
+    /// SCTP (RFC 9260), an association for each stream. None of the kernel's figures is read of it: what is
+    /// known are the bytes that the applications moved.
     Sctp,
 }
 

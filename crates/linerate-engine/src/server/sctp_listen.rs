@@ -5,12 +5,16 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use linerate_kernel::sctp;
 use linerate_model::plan::Plan;
+use linerate_model::units::Bytes;
+use socket2::{SockRef, Socket};
 
 use super::limits::STREAM_LISTENER;
 use super::listen::Listeners;
 use super::refusal::Refusal;
 use super::{ServerOptions, Shared, listen};
+use crate::sockets;
 
 /// `EAFNOSUPPORT` and `EADDRNOTAVAIL` on Linux: a family that this host does not have.
 const MISSING_FAMILY: [i32; 2] = [97, 99];
@@ -20,6 +24,9 @@ pub(super) struct SctpListeners {
     /// Where each belongs, to one address of TCP's or to several of a family (`-X`).
     places: Vec<Vec<SocketAddr>>,
     open: Mutex<Weak<Vec<TcpListener>>>,
+    /// Held by who opens them, which may take as long as loading the kernel's module; the accepting thread waits for
+    /// `open` alone.
+    opening: Mutex<()>,
 }
 
 impl SctpListeners {
@@ -38,6 +45,7 @@ impl SctpListeners {
         Self {
             places,
             open: Mutex::new(Weak::new()),
+            opening: Mutex::new(()),
         }
     }
 
@@ -66,22 +74,22 @@ impl Drop for SctpDoor<'_> {
 }
 
 impl Shared {
-    /// Opens SCTP's listeners, or joins the test that has them open: the receive window of its associations is that test's then,
-    /// as an accepted one begins with its listener's.
+    /// Opens SCTP's listeners, or joins the tests that have them open. An association begins with its listener's receive
+    /// window: that of the test that opened it, and once others join, no less than any of them asked for or the kernel's
+    /// default is.
     pub(super) fn listen_for_sctp(&self, plan: &Plan) -> Result<SctpDoor<'_>, Refusal> {
-        let mut open = self.sctp.lock();
-        let listeners = if let Some(listeners) = open.upgrade() {
-            listeners
-        } else {
-            let opened = self.open_sctp(plan).map_err(|error| {
-                let reason = format!("it asked for SCTP, and listening for that failed: {error}");
-                Refusal::System(STREAM_LISTENER, error, reason)
-            })?;
-            let opened = Arc::new(opened);
-            *open = Arc::downgrade(&opened);
-            opened
+        let opening = self.sctp.opening.lock();
+        let opening = opening.unwrap_or_else(PoisonError::into_inner);
+        let opened = match self.sctp.open() {
+            Some(listeners) => widen(&listeners, plan).map(|()| listeners),
+            None => self.open_sctp(plan).map(Arc::new),
         };
-        drop(open);
+        let listeners = opened.map_err(|error| {
+            let reason = "it asked for SCTP, and listening for that failed".to_owned();
+            Refusal::System(STREAM_LISTENER, error, reason)
+        })?;
+        *self.sctp.lock() = Arc::downgrade(&listeners);
+        drop(opening);
         drop(self.left.raise());
         Ok(SctpDoor {
             shared: self,
@@ -110,4 +118,20 @@ impl Shared {
             _ => Ok(listeners),
         }
     }
+}
+
+/// Makes the receive buffers of listeners no smaller than what a plan asks for, or the kernel's default.
+fn widen(listeners: &[TcpListener], plan: &Plan) -> io::Result<()> {
+    let asked = plan.window_bytes.map_or(0, Bytes::count);
+    for listener in listeners {
+        let family = sockets::family(listener.local_addr()?);
+        // The kernel reports twice what was set.
+        let default = Socket::from(sctp::stream_socket(family)?).recv_buffer_size()? / 2;
+        let wanted = default.max(usize::try_from(asked).unwrap_or(usize::MAX));
+        let listener = SockRef::from(listener);
+        if listener.recv_buffer_size()? / 2 < wanted {
+            listener.set_recv_buffer_size(wanted)?;
+        }
+    }
+    Ok(())
 }

@@ -227,16 +227,20 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
         drain(context, &stream, &mut recorder);
         way.read_completions(stream.as_fd());
     }
-    let cut_off = context.peer_extended && !recorder.drained;
+    let discarded = !recorder.drained && (context.peer_extended || is_sctp(context));
+    let cut_off = discarded && context.peer_extended;
     let (mut record, share) = recorder.finish_stream(&stream);
     record.spliced = matches!(way, Way::Spliced(_));
     record.zerocopy = match way {
         Way::Zerocopy(counts) => Some(counts),
         Way::Copied | Way::File(_) | Way::Spliced(_) => None,
     };
-    if cut_off {
-        // What was not delivered within the bound is discarded, not left to the network after the test.
+    if discarded {
+        // What was not delivered within the bound is discarded when the socket is closed, not left to the network after the
+        // test. TCP's kernel bounds what is left; an association would wait for its peer for ten minutes and more.
         drop(socket2::SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO)));
+    }
+    if cut_off {
         return StreamResult {
             record,
             socket: None,
@@ -370,7 +374,7 @@ fn drain(context: &StreamContext, stream: &TcpStream, recorder: &mut Recorder<'_
     }
     // SCTP has no half-closed state: `shutdown` ends the association when the peer's kernel has everything, and the peer's
     // application reads the rest and then the end.
-    let awaits_close = context.peer_extended && context.plan.protocol != Protocol::Sctp;
+    let awaits_close = context.peer_extended && !is_sctp(context);
     let by_bytes = !matches!(context.plan.end, End::TimeNs(_));
     let mut progress = (clock::monotonic(), u64::MAX);
     let mut pause = Nanos(200_000);
@@ -390,7 +394,9 @@ fn drain(context: &StreamContext, stream: &TcpStream, recorder: &mut Recorder<'_
             };
         }
         if left == 0 && (!awaits_close || closed_by_peer(fd, recorder)) {
-            recorder.drained = true;
+            // An association that was aborted has nothing left either.
+            let aborted = || matches!(socket2::SockRef::from(&fd).take_error(), Ok(Some(_)));
+            recorder.drained = !(is_sctp(context) && aborted());
             return;
         }
         let (bound, since) = drain_bound(context, by_bytes, progress.0);
@@ -414,6 +420,10 @@ fn drain(context: &StreamContext, stream: &TcpStream, recorder: &mut Recorder<'_
         }
         pause = Nanos((pause.0 * 2).min(longest_pause.0));
     }
+}
+
+fn is_sctp(context: &StreamContext) -> bool {
+    context.plan.protocol == Protocol::Sctp
 }
 
 /// What the peer's kernel has not acknowledged, in bytes; of SCTP with the kernel's overhead.

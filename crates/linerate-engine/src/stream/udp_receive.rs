@@ -25,6 +25,8 @@ const ALL_MESSAGES: usize = 64;
 const MESSAGE_BYTES: usize = 65_536;
 /// Datagrams in a merged buffer, at most (`UDP_MAX_SEGMENTS`, Linux 6.9; 64 before).
 const MOST_MERGED: u64 = 128;
+/// Buffers that may wait on another CPU (`net.core.netdev_max_backlog`, by default).
+const BACKLOG: u32 = 1000;
 /// After the end, this long without a datagram (and two round trips) means that no more will come.
 const QUIET: Nanos = Nanos::from_millis(50);
 /// A `-n` test over a stock sender ends when nothing came for this long: what is missing is lost.
@@ -68,10 +70,50 @@ struct Receiver {
     width: CounterWidth,
     counts: UdpCounts,
     omitting: bool,
-    /// The kernel's count of drops on the last delivery.
-    drops_seen: u32,
+    drops: Drops,
     /// The last send stamp that was looked at.
     last_stamp: Option<Nanos>,
+}
+
+/// What of the missing datagrams this socket dropped.
+///
+/// The kernel stamps its count of drops on each buffer as it queues it, and counts a buffer of merged datagrams once, so the
+/// gap in front of it tells how many datagrams they were. Where the sender moved to another CPU, buffers of the old one may
+/// come, and be dropped, after later ones of the new one: what is counted beyond a gap was missing in one before.
+#[derive(Debug, Default)]
+struct Drops {
+    /// The kernel's count on the last delivery.
+    seen: u32,
+    /// Dropped buffers.
+    buffers: u64,
+    /// Dropped datagrams.
+    datagrams: u64,
+    /// Missing datagrams, of the last [`BACKLOG`] buffers, whose drop was not counted (yet).
+    unexplained: u64,
+    /// Buffers since the last of these.
+    since: u32,
+}
+
+impl Drops {
+    /// Books a gap of so many datagrams in front of a buffer that holds `merged` and is stamped with `drops`.
+    fn book(&mut self, gap: u64, drops: u32, merged: u64) {
+        let grown = u64::from(drops.wrapping_sub(self.seen));
+        self.seen = drops;
+        self.buffers += grown;
+        let here = gap.min(grown.saturating_mul(MOST_MERGED));
+        if self.since > BACKLOG {
+            self.unexplained = 0;
+        }
+        let beyond = grown.saturating_sub(gap.div_ceil(merged.max(1)));
+        let earlier = beyond.saturating_mul(merged).min(self.unexplained);
+        self.unexplained -= earlier;
+        self.datagrams += here + earlier;
+        self.since = self.since.saturating_add(1);
+        if gap > here {
+            self.unexplained += gap - here;
+            self.since = 0;
+        }
+    }
 }
 
 impl Receiver {
@@ -86,7 +128,7 @@ impl Receiver {
             width: CounterWidth::from_parameter(context.wide_counters),
             counts,
             omitting: context.plan.omit_ns.0 > 0,
-            drops_seen: 0,
+            drops: Drops::default(),
             last_stamp: None,
         }
     }
@@ -164,7 +206,8 @@ impl Receiver {
                 }
             };
             if let Some(drops) = drops.take() {
-                self.attribute(counter, drops);
+                let merged = message.data.len().div_ceil(message.segment.max(1));
+                self.attribute(counter, drops, merged as u64);
             }
             bytes += datagram.len() as u64;
             if self.last_stamp != Some(header.sent()) {
@@ -200,17 +243,12 @@ impl Receiver {
         }
     }
 
-    /// Books what is missing before `first` as dropped here, if the socket dropped since the last
-    /// delivery. The kernel stamps its count on each buffer as it is queued, and counts a buffer of
-    /// merged datagrams once, so the gap tells how many datagrams they were.
-    fn attribute(&mut self, first: u64, drops: u32) {
-        let grown = drops.wrapping_sub(self.drops_seen);
-        self.drops_seen = drops;
-        let buffers = self.counts.socket_drops_buffers.unwrap_or(0) + u64::from(grown);
-        self.counts.socket_drops_buffers = Some(buffers);
+    /// Books what is missing before `first`, the first of so many datagrams that came `merged` in a buffer.
+    fn attribute(&mut self, first: u64, drops: u32, merged: u64) {
         let gap = first.saturating_sub(self.tracker.highest() + 1);
-        let here = gap.min(u64::from(grown) * MOST_MERGED);
-        self.counts.socket_drops = Some(self.counts.socket_drops.unwrap_or(0) + here);
+        self.drops.book(gap, drops, merged);
+        self.counts.socket_drops_buffers = Some(self.drops.buffers);
+        self.counts.socket_drops = Some(self.drops.datagrams);
     }
 
     /// What was dropped after the last delivery: the socket itself is asked.
@@ -222,7 +260,7 @@ impl Receiver {
             .counts
             .peer_sent
             .unwrap_or_else(|| self.tracker.highest());
-        self.attribute(sent.saturating_add(1), drops);
+        self.attribute(sent.saturating_add(1), drops, 1);
     }
 
     fn mark_omitted(&mut self, recorder: &Recorder<'_>) {
@@ -300,4 +338,39 @@ impl Receiver {
 )]
 const fn low_half(counter: u64) -> u32 {
     counter as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BACKLOG, Drops};
+
+    fn booked(buffers: impl IntoIterator<Item = (u64, u32)>) -> u64 {
+        let mut drops = Drops::default();
+        for (gap, count) in buffers {
+            drops.book(gap, count, 40);
+        }
+        drops.datagrams
+    }
+
+    #[test]
+    fn gaps_with_counted_drops_are_this_socket_s_and_others_the_path_s() {
+        assert_eq!(booked([(0, 0), (120, 3), (80, 5)]), 200);
+        assert_eq!(booked([(120, 0), (0, 0), (7, 0)]), 0);
+        // A buffer holds no more than the kernel merges.
+        assert_eq!(booked([(1000, 1)]), 128);
+        // The path's losses stay the path's where the socket drops as well.
+        assert_eq!(booked([(400, 0), (120, 3), (80, 5), (40, 6)]), 240);
+    }
+
+    #[test]
+    fn buffers_that_are_dropped_after_later_ones_are_found_in_the_gap_before() {
+        assert_eq!(booked([(400, 0), (0, 10)]), 400);
+        assert_eq!(booked([(400, 0), (0, 4), (120, 13)]), 520);
+        // After so many buffers none of them waits any more.
+        let much_later = (0..=BACKLOG + 1).map(|_| (0, 0));
+        assert_eq!(
+            booked([(400, 0)].into_iter().chain(much_later).chain([(0, 10)])),
+            0
+        );
+    }
 }

@@ -185,7 +185,7 @@ pub(crate) fn table(view: &RunView, streams: Streams) -> Option<Table> {
         let some = values
             .iter()
             .any(|value| value.is_some_and(|value| value > 0));
-        // Of SCTP the kernels count nothing: their places are left out.
+        // Of SCTP no count of the kernels is read: their places are left out.
         let counted = !sctp || values.iter().any(Option::is_some);
         (counted && (place.always || some)).then_some(Row {
             name: place.name,

@@ -256,7 +256,7 @@ fn what_cannot_be_done_exits_with_1() {
     assert!(none.error.contains("Usage: iperf3"), "{}", none.error);
 }
 
-/// The lines of upstream's `test_commands.sh`, a second long each. Its `--sctp` is refused by name, its
+/// The lines of upstream's `test_commands.sh`, a second long each. Its `--sctp` fails where the kernel has no SCTP, its
 /// `-n 5M -t 5` is a contradiction; `-A 2/2` wants a third CPU, and `-w 8M` more than many kernels grant.
 const COMMANDS: [&str; 37] = [
     "-V -t 1 -T test1",
