@@ -9,7 +9,7 @@
 //! use linerate_report::text::Style;
 //!
 //! let mut block = Block::new(&Plan::new("server"), Style::plain());
-//! assert_eq!(block.show(&Event::Ending), Some(Vec::new()));
+//! assert_eq!(block.show(&Event::Ending, 80), Some(Vec::new()));
 //! ```
 
 use linerate_analysis::evidence::KernelClocks;
@@ -62,28 +62,30 @@ impl Block {
         }
     }
 
-    /// The lines that take the place of the block, none where it ends; `None` where the event changes nothing. A warning is
-    /// for standard error.
-    pub fn show(&mut self, event: &Event) -> Option<Vec<String>> {
+    /// The lines that take the place of the block on a terminal of `width` columns, none where it ends; `None` where the event
+    /// changes nothing. A warning is for standard error.
+    pub fn show(&mut self, event: &Event, width: usize) -> Option<Vec<String>> {
         match event {
-            Event::Connected { .. } => Some(self.fit(vec![format!("Connected to {}", self.to)])),
+            Event::Connected { .. } => {
+                Some(self.fit(vec![format!("Connected to {}", self.to)], width))
+            }
             Event::Opened { .. } | Event::Started | Event::Warning { .. } => None,
             Event::Interval(interval) => {
-                let lines = self.interval(interval);
-                Some(self.fit(lines))
+                let lines = self.interval(interval, width);
+                Some(self.fit(lines, width))
             }
             Event::Ending => Some(Vec::new()),
         }
     }
 
     /// Lines as wide as the terminal at most. Its last column stays free: it wraps there.
-    fn fit(&self, lines: Vec<String>) -> Vec<String> {
-        let width = self.style.columns().saturating_sub(1);
+    fn fit(&self, lines: Vec<String>, width: usize) -> Vec<String> {
+        let width = width.saturating_sub(1);
         let fits = |line: String| self.style.settle(line.chars().take(width).collect());
         lines.into_iter().map(fits).collect()
     }
 
-    fn interval(&mut self, interval: &Interval) -> Vec<String> {
+    fn interval(&mut self, interval: &Interval, width: usize) -> Vec<String> {
         let mut lines = Vec::new();
         for sum in sums(&interval.streams) {
             let way = &mut self.ways[usize::from(!sum.sends)];
@@ -92,7 +94,7 @@ impl Block {
             let streams = interval.streams.iter();
             let limit = streams.filter(|stream| stream.sends == sum.sends);
             let limit = clocks(limit).map(|clocks| self.limit(&clocks));
-            lines.push(self.rate_line(&sum));
+            lines.push(self.rate_line(&sum, width));
             lines.extend(self.detail_line(&sum, limit));
         }
         let (now, left) = (interval.to_ns, interval.left_ns);
@@ -110,10 +112,10 @@ impl Block {
         lines
     }
 
-    fn rate_line(&self, sum: &Sum) -> String {
+    fn rate_line(&self, sum: &Sum, width: usize) -> String {
         let name = if sum.sends { "Sending" } else { "Receiving" };
         let rate = sum.bps.map_or_else(|| "-".to_owned(), words::rate);
-        let line = self.sparkline(&self.ways[usize::from(!sum.sends)].rates);
+        let line = self.sparkline(&self.ways[usize::from(!sum.sends)].rates, width);
         format!("{name:<INDENT$}{rate:>11}  {line}")
     }
 
@@ -136,12 +138,8 @@ impl Block {
     }
 
     /// The latest rates as columns, the highest of the run as the tallest.
-    fn sparkline(&self, rates: &[u64]) -> String {
-        let room = self
-            .style
-            .columns()
-            .saturating_sub(INDENT + 14)
-            .min(LONGEST);
+    fn sparkline(&self, rates: &[u64], width: usize) -> String {
+        let room = width.saturating_sub(INDENT + 14).min(LONGEST);
         let steps: Vec<char> = self.style.pick(STEPS[0], STEPS[1]).chars().collect();
         let most = rates.iter().copied().max().unwrap_or(0).max(1);
         let step = |rate: &u64| {

@@ -22,7 +22,7 @@ use crate::counter_test::Setting;
 use crate::input;
 use crate::keep::{Keep, Kept};
 use crate::pictures::Pictures;
-use crate::printer::Printer;
+use crate::printer::{Printer, columns};
 use crate::signals;
 
 /// Runs the test.
@@ -192,7 +192,7 @@ impl<'a> Live<'a> {
         let shown = match self.format {
             Format::Json => Ok(()),
             Format::JsonStream => self.printer.json(&stream::line(event)),
-            Format::Text if self.printer.is_terminal() => match self.block.show(event) {
+            Format::Text if self.printer.is_terminal() => match self.block.show(event, columns()) {
                 Some(lines) => self.printer.table(&lines),
                 None => Ok(()),
             },

@@ -156,7 +156,7 @@ fn clocked(
 #[test]
 fn on_a_terminal_one_block_is_drawn_again() {
     let mut block = Block::new(&runs::tcp(), Style::plain());
-    let mut shown = |stream| block.show(&interval(vec![stream])).unwrap();
+    let mut shown = |stream| block.show(&interval(vec![stream]), 80).unwrap();
     assert_eq!(
         shown(clocked(5_962_500, 1_000_000, 0, 0)),
         [
@@ -178,7 +178,7 @@ fn on_a_terminal_one_block_is_drawn_again() {
     assert!(shown(clocked(1, 100_000, 0, 0))[1].contains("the sending program 90 %"));
     // A sender that the kernel says nothing of has no limit.
     assert!(!shown(part(1, true, 1, 0))[1].contains("limited"));
-    assert_eq!(block.show(&Event::Ending), Some(Vec::new()));
+    assert_eq!(block.show(&Event::Ending, 80), Some(Vec::new()));
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn a_sender_that_is_paced_waits_for_its_rate() {
     };
     let mut block = Block::new(&plan, Style::plain());
     let lines = block
-        .show(&interval(vec![clocked(125_000, 10_000, 0, 0)]))
+        .show(&interval(vec![clocked(125_000, 10_000, 0, 0)]), 80)
         .unwrap();
     assert!(
         lines[1].contains("limited by the rate asked for 99 %"),
@@ -207,7 +207,7 @@ fn a_block_has_the_width_of_the_terminal_and_its_characters() {
             clocked(1_000_000 * second, 0, 0, 0),
             part(3, false, 1_000_000, 0),
         ];
-        last = block.show(&interval(both)).unwrap();
+        last = block.show(&interval(both), 60).unwrap();
     }
     assert_eq!(last.len(), 4, "{last:?}");
     assert!(last[2].starts_with("Receiving"), "{last:?}");
@@ -216,6 +216,11 @@ fn a_block_has_the_width_of_the_terminal_and_its_characters() {
         "{last:?}"
     );
     assert!(last[0].ends_with('#') && last[0].len() > 40, "{last:?}");
+    // Narrower than any report is: a line that wraps would stand when the block is drawn again.
+    let narrow = block
+        .show(&interval(vec![clocked(1, 0, 0, 0)]), 20)
+        .unwrap();
+    assert!(narrow.iter().all(|line| line.len() < 20), "{narrow:?}");
 }
 
 #[test]
