@@ -195,6 +195,25 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// A finding of the whole run with nothing but its sentence; its page is that of its id.
+    pub fn new(id: &str, severity: Severity, sentence: String) -> Self {
+        Self {
+            id: id.to_owned(),
+            severity,
+            flow: None,
+            sentence,
+            share_of_time: None,
+            span_ns: None,
+            figures: Vec::new(),
+            remedy: None,
+            expected: None,
+            would_pass: None,
+            page: format!("docs/findings/{id}.md"),
+            next: None,
+            tested: None,
+        }
+    }
+
     /// The value of a figure.
     pub fn figure(&self, quantity: Quantity) -> Option<f64> {
         let figure = |figure: &&Figure| figure.quantity == Some(quantity);

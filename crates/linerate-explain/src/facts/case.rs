@@ -496,19 +496,9 @@ impl<'a> Case<'a> {
     /// A finding about this direction, resting on the plateau.
     pub(crate) fn finding(&self, id: &str, severity: Severity, sentence: String) -> Draft {
         Draft(Finding {
-            id: id.to_owned(),
-            severity,
             flow: Some(self.direction.flow),
-            sentence,
-            share_of_time: None,
             span_ns: self.span_since_start(),
-            figures: Vec::new(),
-            remedy: None,
-            expected: None,
-            would_pass: None,
-            page: format!("docs/findings/{id}.md"),
-            next: None,
-            tested: None,
+            ..Finding::new(id, severity, sentence)
         })
     }
 

@@ -164,21 +164,7 @@ fn rank(finding: &Finding) -> u8 {
 
 /// A finding without remedy, of the whole transcript.
 pub(crate) fn finding(id: &str, severity: Severity, sentence: String) -> Finding {
-    Finding {
-        id: id.to_owned(),
-        severity,
-        flow: None,
-        sentence,
-        share_of_time: None,
-        span_ns: None,
-        figures: Vec::new(),
-        remedy: None,
-        expected: None,
-        would_pass: None,
-        page: format!("docs/findings/{id}.md"),
-        next: None,
-        tested: None,
-    }
+    Finding::new(id, severity, sentence)
 }
 
 /// A figure from the transcript's line.
