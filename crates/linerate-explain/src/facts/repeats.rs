@@ -1,4 +1,4 @@
-//! What was sent again, and whether that explains the rate.
+//! What was retransmitted, and whether that explains the rate.
 
 use linerate_analysis::losses::{Episode, Losses};
 
@@ -7,7 +7,7 @@ use crate::facts::limit::Limit;
 use crate::facts::loss::{self, Cause};
 use crate::facts::{queue, response};
 
-/// From this share of the segments on, sent again, a rate is held down: 1 in 10,000 (propose); below,
+/// From this share of retransmitted segments on, a rate is limited by them: 1 in 10,000 (propose); below,
 /// CUBIC at 10 ms still reaches gigabits.
 const REPEATS_MATTER: f64 = 1e-4;
 
@@ -85,7 +85,7 @@ pub(crate) fn loss_explains(case: &Case<'_>) -> bool {
         && !matches!(loss::cause(case), Some(Cause::Queue { .. }))
 }
 
-/// Whether most of what was sent again had arrived: the segments overtook one another.
+/// Whether most of what was retransmitted had arrived: the segments overtook one another.
 pub(crate) fn reordering_explains(case: &Case<'_>) -> bool {
     let again = case.path().retransmits.unwrap_or(0);
     share_explains(case, case.repeated_share()) && case.needless().saturating_mul(2) >= again
@@ -107,22 +107,22 @@ pub(crate) fn loss_bound_bps(case: &Case<'_>) -> Option<f64> {
     response_bps(case, share).filter(|bps| bps.is_finite())
 }
 
-/// What a rate that is foretold may be off by, and for how many deviations of chance: nine in ten.
-const FORETOLD_WITHIN: f64 = 0.15;
+/// What a predicted rate may be off by, and for how many deviations of chance: nine in ten.
+const PREDICTED_WITHIN: f64 = 0.15;
 
 const NINE_IN_TEN: f64 = 1.645;
 
-/// Losses that foretell the rate of another run which sees `times` as many, for nine in ten within 15 %.
+/// Losses that are enough to predict the rate of another run which sees `times` as many, for nine in ten within 15 %.
 ///
 /// The mean rate over n random losses lies about the long run's with a deviation of e/√n of it, where the rate goes with
 /// the loss's odds to the power −e ([`loss_exponent`]): that is what the losses' number alone does, and simulated
 /// congestion avoidance at e = ½ gave no more. The other run's deviation comes on top.
 pub(crate) fn enough_losses(exponent: f64, times: f64) -> f64 {
-    (NINE_IN_TEN * exponent / FORETOLD_WITHIN).powi(2) * (1.0 + 1.0 / times)
+    (NINE_IN_TEN * exponent / PREDICTED_WITHIN).powi(2) * (1.0 + 1.0 / times)
 }
 
 /// Whether so many were measured.
-pub(crate) fn foretells(case: &Case<'_>, exponent: f64, times: f64) -> bool {
+pub(crate) fn predicts(case: &Case<'_>, exponent: f64, times: f64) -> bool {
     losses_measured(case) as f64 >= enough_losses(exponent, times)
 }
 

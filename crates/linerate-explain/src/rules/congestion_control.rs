@@ -40,7 +40,7 @@ struct Seen {
     /// Time to grow back from one, s.
     recovery_s: f64,
     /// Whether it is the rate to expect, and not only a bound of it.
-    foretold: bool,
+    predicted: bool,
     /// What would limit at that rate.
     then: &'static str,
 }
@@ -71,13 +71,13 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         },
         words::seconds(case.direction.span_ns + case.plan().omit_ns.0),
         words::rate(rate),
-        if seen.foretold {
+        if seen.predicted {
             format!("{} can", words::rate(seen.possible_bps))
         } else {
             format!("some {} seem possible", words::rate(seen.possible_bps))
         },
     );
-    let foretold = seen.foretold.then_some(seen.possible_bps);
+    let predicted = seen.predicted.then_some(seen.possible_bps);
     let draft = case
         .finding("congestion-control", Severity::Limit, sentence)
         .share(case.network_share()?)
@@ -94,7 +94,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
                 case.direction.flow.sender(),
                 Fix::Congestion("cubic".to_owned()),
             )
-            .expected(foretold.unwrap_or(0.0), 0.4, seen.then)
+            .expected(predicted.unwrap_or(0.0), 0.4, seen.then)
             .next(case.again(|plan| plan.congestion = Some("cubic".into())))
             .done()
     } else {
@@ -170,7 +170,7 @@ fn rare_losses(case: &Case<'_>) -> Option<Seen> {
         algorithm: "reno".to_owned(),
         possible_bps,
         losses,
-        foretold: chance && repeats::foretells(case, repeats::CUBIC_EXPONENT, possible_bps / rate),
+        predicted: chance && repeats::predicts(case, repeats::CUBIC_EXPONENT, possible_bps / rate),
         recovery_s: recovery_s("reno", window, rtt_s),
         then: "the same losses, or the path",
     })
@@ -215,7 +215,7 @@ fn one_loss(case: &Case<'_>, algorithm: &str) -> Option<Seen> {
         possible_bps: capacity.bps,
         losses: losses.iter().map(|one| one.episodes.len() as f64).sum(),
         recovery_s,
-        foretold: true,
+        predicted: true,
         then: "the path itself",
     })
 }

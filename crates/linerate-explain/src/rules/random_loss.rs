@@ -17,7 +17,7 @@ use crate::phrases;
 use crate::words;
 use crate::would_pass;
 
-/// The uncertainty of a rate that n losses foretell: 1.96 deviations of chance ([`repeats::enough_losses`], as far as most
+/// The uncertainty of a rate predicted from n losses: 1.96 deviations of chance ([`repeats::enough_losses`], as far as most
 /// paths go) over √n, and the rest.
 const SCATTER: f64 = 1.1;
 const SURE: f64 = 0.05;
@@ -64,8 +64,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let factor = f64::from(more) / f64::from(case.plan().streams.max(1));
     let measured = repeats::losses_measured(case);
     let enough = repeats::enough_losses(repeats::loss_exponent(case), factor);
-    let foretold = (measured as f64 >= enough).then_some(factor * case.rate()?);
-    let few = match (foretold, enough_seconds(case, measured, enough)) {
+    let predicted = (measured as f64 >= enough).then_some(factor * case.rate()?);
+    let few = match (predicted, enough_seconds(case, measured, enough)) {
         (None, Some(seconds)) => {
             format!(
                 "; too few to foretell what -P {more} gives (about {seconds} s would show enough)"
@@ -114,7 +114,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         ])
         .remedy(case.direction.flow.sender(), Fix::Streams(more))
         .expected(
-            foretold.unwrap_or(0.0),
+            predicted.unwrap_or(0.0),
             uncertainty,
             "the same loss on each stream, until the path is full",
         )

@@ -25,7 +25,7 @@ use crate::would_pass;
 
 /// An autotuned buffer that limits has come up to this share of the most that it may get.
 const OPEN_TO_AUTOTUNING: f64 = 0.9;
-/// What a path carried in stretches foretells its rate by this share.
+/// The rate that a path carried in stretches predicts its rate within this share.
 const SURE: f64 = 0.25;
 /// The kernel asks for room before it begins a segment, and then fills it: 64 KiB with segmentation offload
 /// (`tcp_sendmsg_locked`, `sk_stream_memory_free`).

@@ -73,7 +73,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             None => draft,
         },
     };
-    if loss && repeats::foretells(case, repeats::loss_exponent(case), 1.0) {
+    if loss && repeats::predicts(case, repeats::loss_exponent(case), 1.0) {
         draft
             .expected(case.rate()? * USUAL / mss as f64, 0.3, "the same loss")
             .done()
