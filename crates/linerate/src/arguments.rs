@@ -1,6 +1,7 @@
 //! The command line, and how it becomes a plan.
 #![expect(clippy::doc_markdown, reason = "these comments are the help texts")]
 
+mod plan;
 mod requests;
 mod values;
 
@@ -10,9 +11,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use linerate_engine::server::Network;
-use linerate_model::plan::{DEFAULT_PORT, Family, Pace};
+use linerate_model::plan::{DEFAULT_PORT, Family};
 use linerate_model::units::{BitRate, Bytes, Nanos};
-use linerate_model::wanted::Wanted;
 
 use crate::action::{Action, Failure};
 use crate::expect::arguments::ExpectArguments;
@@ -23,12 +23,13 @@ use crate::prove::arguments::ProveArguments;
 use crate::sweep::arguments::SweepArguments;
 use crate::tune::arguments::TuneArguments;
 
+pub(crate) use linerate_model::plan::values::{duration, seconds};
+use plan::PlanArguments;
 pub(crate) use requests::{
     CompareRequest, ExplainRequest, Format, ObserveRequest, Runs, ServeRequest, ShowRequest,
     TestRequest,
 };
-use values::{affinity, amount, amounts, dscp, pace, precision, tos};
-pub(crate) use values::{duration, seconds};
+use values::{amount, amounts};
 
 /// Measures the throughput between two hosts, says why it is not higher, and never lies about where a
 /// number was measured.
@@ -100,129 +101,8 @@ enum Command {
 pub(crate) struct TestArguments {
     /// The host: a name or an address
     host: String,
-    /// The server's port
-    #[arg(short = 'p', long, default_value_t = DEFAULT_PORT)]
-    port: u16,
-    /// Seconds to measure, after the omitted part [default: 10]
-    #[arg(short = 't', long, value_parser = seconds, conflicts_with_all = ["bytes", "blocks"])]
-    time: Option<Nanos>,
-    /// Move exactly this many bytes in each direction (K, M, G of 1024)
-    #[arg(short = 'n', long, conflicts_with = "blocks")]
-    bytes: Option<Bytes>,
-    /// Move exactly this many blocks of -l bytes in each direction (K, M, G of 1024)
-    #[arg(short = 'k', long)]
-    blocks: Option<Bytes>,
-    /// Seconds between two lines of progress
-    #[arg(short = 'i', long, value_parser = seconds, default_value = "1")]
-    interval: Nanos,
-    /// Whole seconds at the beginning that no figure counts. The plateau is found without it
-    #[arg(short = 'O', long, value_name = "SECONDS", default_value_t = 0)]
-    omit: u16,
-    /// Rate of each stream in bit/s (K, M, G of 1000; 0 = unlimited) [default: unlimited, UDP: 1M]
-    #[arg(
-        short = 'b',
-        long = "bitrate",
-        alias = "bandwidth",
-        value_name = "RATE"
-    )]
-    rate: Option<BitRate>,
-    /// Bytes of a block, or payload of a datagram [default: TCP 128K, UDP 1460]
-    #[arg(short = 'l', long, value_name = "BYTES")]
-    length: Option<Bytes>,
-    /// Socket buffers of both ends (K, M, G of 1024). Fixes what is otherwise tuned by the kernel
-    #[arg(short = 'w', long, value_name = "BYTES")]
-    window: Option<Bytes>,
-    /// Streams in each direction, 1 to 128
-    #[arg(short = 'P', long, default_value_t = 1)]
-    parallel: u16,
-    /// The server sends, the client receives
-    #[arg(short = 'R', long, conflicts_with = "bidir")]
-    reverse: bool,
-    /// Both directions at once
-    #[arg(long)]
-    bidir: bool,
-    /// UDP instead of TCP
-    #[arg(short = 'u', long)]
-    udp: bool,
-    /// Maximum segment size, bytes
-    #[arg(short = 'M', long = "set-mss", value_name = "BYTES")]
-    mss: Option<u16>,
-    /// Send small segments at once (TCP_NODELAY)
-    #[arg(short = 'N', long)]
-    no_delay: bool,
-    /// Congestion control of the sender: cubic, bbr …
-    #[arg(short = 'C', long, value_name = "NAME")]
-    congestion: Option<String>,
-    /// IP type of service, 0 to 255 (decimal, 0x…, 0…)
-    #[arg(short = 'S', long, value_parser = tos, conflicts_with = "dscp")]
-    tos: Option<u8>,
-    /// DSCP: 0 to 63, or a name such as ef, cs1, af11
-    #[arg(long, value_parser = dscp)]
-    dscp: Option<u8>,
-    /// Local address or name
-    #[arg(short = 'B', long, value_name = "HOST")]
-    bind: Option<String>,
-    /// Local interface (SO_BINDTODEVICE)
-    #[arg(long, value_name = "NAME")]
-    bind_dev: Option<String>,
-    /// First local port of the data streams
-    #[arg(long, value_name = "PORT")]
-    cport: Option<u16>,
-    /// IPv4 only
-    #[arg(short = '4', conflicts_with = "v6")]
-    v4: bool,
-    /// IPv6 only
-    #[arg(short = '6')]
-    v6: bool,
-    /// Send without copying (MSG_ZEROCOPY) where the kernel can
-    #[arg(short = 'Z', long)]
-    zerocopy: bool,
-    /// The receiver lets the kernel discard the payload
-    #[arg(long)]
-    skip_rx_copy: bool,
-    /// IPv6 flow label, 1 to 1048575
-    #[arg(short = 'L', long, value_name = "LABEL")]
-    flowlabel: Option<u32>,
-    /// CPU of the client's streams, and after a comma of the server's
-    #[arg(short = 'A', long, value_name = "N[,M]", value_parser = affinity)]
-    affinity: Option<(u16, Option<u16>)>,
-    /// Multipath TCP
-    #[arg(long)]
-    mptcp: bool,
-    /// Pacing by the kernel, bit/s of each stream
-    #[arg(long, value_name = "RATE")]
-    fq_rate: Option<BitRate>,
-    /// How UDP's sender waits between datagrams: sleep, or spin (look at the clock), which takes a core a stream; a
-    /// server that sends spins only where that leaves it a CPU
-    #[arg(long, value_name = "HOW", value_parser = pace, default_value = "sleep")]
-    pace: Pace,
-    /// Forbid fragments (UDP over IPv4)
-    #[arg(long)]
-    dont_fragment: bool,
-    /// Between two samples of a stream: 1ms to 1s
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10ms")]
-    sample: Nanos,
-    /// Longest wait for the connection
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
-    connect_timeout: Nanos,
-    /// With -n or -k: give up when less than 1 KiB moved, or than half of the rate asked for, in this time; what was
-    /// measured is kept
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
-    idle_timeout: Nanos,
-    /// Go on until the plateau's goodput is known within ± this share of it (95 % interval), such as 2%; at
-    /// least 7.5 s, at most -t [default: 120 s]
-    #[arg(long, value_name = "PERCENT", value_parser = precision)]
-    precision: Option<f64>,
-    /// What the goodput shall be: '>= 9G', '> 900M', '9G..10G', or '>= 90%' of --provisioned. PASS, FAIL (exit
-    /// code 7) or INCONCLUSIVE (8) by the 95 % interval
-    #[arg(long, value_name = "RATE")]
-    expect: Option<Wanted>,
-    /// Rate that was bought: the report says whether less, as much, or more is delivered
-    #[arg(long, value_name = "RATE")]
-    provisioned: Option<BitRate>,
-    /// A title for the record
-    #[arg(short = 'T', long)]
-    title: Option<String>,
+    #[command(flatten)]
+    plan: PlanArguments,
     /// User for a server that asks; the password comes from LINERATE_PASSWORD or IPERF3_PASSWORD
     #[arg(long, value_name = "NAME", requires = "public_key")]
     username: Option<String>,
@@ -236,7 +116,7 @@ pub(crate) struct TestArguments {
     #[arg(long)]
     counter_test: bool,
     /// Instead of one test, the steps of RFC 6349: path MTU, base RTT, bottleneck, a sweep of windows
-    #[arg(long, conflicts_with_all = ["counter_test", "output", "udp", "bytes", "blocks", "window", "parallel", "rate", "bidir", "json_stream", "precision", "expect", "provisioned"])]
+    #[arg(long, conflicts_with_all = ["counter_test", "output", "udp", "bytes", "blocks", "window", "parallel", "bitrate", "bidir", "json_stream", "precision", "expect", "provisioned"])]
     rfc6349: bool,
     /// Keep the record in this file
     #[arg(short = 'o', long, value_name = "FILE")]
@@ -607,7 +487,8 @@ mod tests {
     /// A scenario's `[test] args` are read without this definition, so that must know which options have a value.
     #[test]
     fn scenarios_know_which_options_have_a_value() {
-        use linerate_lab::scenario::command_line::WITH_VALUE;
+        use linerate_lab::scenario::command_line::ELSEWHERE_WITH_VALUE;
+        use linerate_model::plan::options::named;
         let mut command = Cli::command();
         command.build();
         let test = command.find_subcommand("test").unwrap();
@@ -616,15 +497,14 @@ mod tests {
             .get_arguments()
             .filter(|option| !option.is_positional() && option.get_action().takes_values())
         {
-            let short = option.get_short_and_visible_aliases().unwrap_or_default();
-            names.extend(short.iter().map(|letter| format!("-{letter}")));
-            let long = option.get_long().into_iter();
-            let all = long.chain(option.get_all_aliases().unwrap_or_default());
-            names.extend(all.map(|name| format!("--{name}")));
+            let short = option.get_short().map(|letter| format!("-{letter}"));
+            let long = option.get_long().map(|name| format!("--{name}"));
+            names.extend(short.into_iter().chain(long));
         }
+        names.retain(|name| named(name).is_none());
         names.sort();
-        let mut known = WITH_VALUE.map(str::to_owned).to_vec();
-        known.sort();
+        let mut known = ELSEWHERE_WITH_VALUE;
+        known.sort_unstable();
         assert_eq!(names, known);
     }
 
@@ -663,7 +543,7 @@ mod tests {
             ("h -R --bidir", "--bidir"),
             ("h -u -C cubic", "-C"),
             ("h -t 0", "-t"),
-            ("h -4 -6", "-6"),
+            ("h -4 -6", "--version6"),
             ("h --sample 1us", "--sample"),
             ("h -M 10", "-M"),
             ("h --pace spin", "--pace"),
@@ -700,22 +580,5 @@ mod tests {
         let plan = plan("h --expect >=90% --provisioned 5G").unwrap();
         assert_eq!(plan.expect.unwrap().to_string(), ">= 90%");
         assert_eq!(plan.provisioned_bps, Some(BitRate(5_000_000_000)));
-    }
-
-    #[test]
-    fn dscp_names_have_their_values() {
-        for (name, value) in [
-            ("ef", 46),
-            ("cs1", 8),
-            ("af11", 10),
-            ("af43", 38),
-            ("0x2e", 46),
-            ("63", 63),
-        ] {
-            assert_eq!(dscp(name), Ok(value), "{name}");
-        }
-        for wrong in ["64", "af44", "af50", "cs8", "x"] {
-            assert!(dscp(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -174,37 +174,25 @@ impl Change {
                 spec(&mut scenario, *host, &|spec| {
                     spec.congestion.clone_from(name);
                 });
-                scenario
-                    .test
-                    .replace(&["-C", "--congestion"], Some(name.as_str()));
+                scenario.test.replace("-C", Some(name.as_str()));
             }
-            Self::Window { bytes } => {
-                option(&mut scenario, &["-w", "--window"], bytes.map(|b| b.0));
-            }
-            Self::SegmentSize { bytes } => option(&mut scenario, &["-M", "--set-mss"], *bytes),
-            Self::Streams { streams } => {
-                option(&mut scenario, &["-P", "--parallel"], Some(*streams));
-            }
+            Self::Window { bytes } => option(&mut scenario, "-w", bytes.map(|b| b.0)),
+            Self::SegmentSize { bytes } => option(&mut scenario, "-M", *bytes),
+            Self::Streams { streams } => option(&mut scenario, "-P", Some(*streams)),
             Self::Duration { span_ns } => {
-                let amounts: [&[&str]; 2] = [&["-n", "--bytes"], &["-k", "--blocks"]];
-                for names in amounts {
-                    scenario.test.replace(names, None);
-                }
-                option(
-                    &mut scenario,
-                    &["-t", "--time"],
-                    Some(span_ns.as_secs_f64()),
-                );
+                scenario.test.replace("-n", None);
+                scenario.test.replace("-k", None);
+                option(&mut scenario, "-t", Some(span_ns.as_secs_f64()));
             }
-            Self::Pacing { bps } => option(&mut scenario, &["--fq-rate"], Some(bps.0)),
+            Self::Pacing { bps } => option(&mut scenario, "--fq-rate", Some(bps.0)),
         }
         scenario
     }
 }
 
-fn option(scenario: &mut Scenario, names: &[&str], value: Option<impl fmt::Display>) {
+fn option(scenario: &mut Scenario, name: &str, value: Option<impl fmt::Display>) {
     let value = value.map(|value| value.to_string());
-    scenario.test.replace(names, value.as_deref());
+    scenario.test.replace(name, value.as_deref());
 }
 
 /// The values as a network namespace takes them: the kernel refuses less than 1 and more than a C int.

@@ -3,6 +3,7 @@
 use linerate_analysis::statistics::mean;
 use linerate_lab::scenario::{HostSpec, Scenario, Way};
 use linerate_model::bars::Limit;
+use linerate_model::plan::Protocol;
 use serde::Serialize;
 
 use super::{Factor, Row, Setup, Sweep};
@@ -197,7 +198,7 @@ fn carries(scenario: &Scenario) -> Option<f64> {
     let [way] = scenario.test.ways() else {
         return None;
     };
-    if scenario.test.option("-u").is_some() || scenario.test.args.iter().any(|arg| arg == "-u") {
+    if scenario.test.plan().ok()?.protocol == Protocol::Udp {
         return None;
     }
     let settings = scenario.path.direction(*way).settings;
@@ -238,11 +239,7 @@ fn buffer_limit(scenario: &Scenario) -> Option<LimitOf> {
         .filter_map(|(name, bytes)| Some((name, bytes?)))
         .min_by_key(|(_, bytes)| *bytes)?;
     let rtt = scenario.path.rtt();
-    let streams: f64 = scenario
-        .test
-        .option("-P")
-        .and_then(|streams| streams.parse().ok())
-        .unwrap_or(1.0);
+    let streams = f64::from(scenario.test.plan().ok()?.streams);
     let bps = streams * bytes as f64 * 8.0 / rtt.as_secs_f64();
     let carries = carries(scenario)?;
     (bps.is_finite() && bps < carries).then(|| LimitOf {

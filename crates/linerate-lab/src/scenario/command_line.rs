@@ -1,58 +1,15 @@
 //! The arguments of `linerate test` as far as a scenario must understand them: which options they are, and what
-//! value each has. The binary holds its own definition against [`WITH_VALUE`].
+//! value each has.
 
-/// Options that are followed by a value, by all their names.
-pub const WITH_VALUE: [&str; 52] = [
-    "-p",
-    "--port",
-    "-t",
-    "--time",
-    "-n",
-    "--bytes",
-    "-k",
-    "--blocks",
-    "-i",
-    "--interval",
-    "-O",
-    "--omit",
-    "-b",
-    "--bitrate",
-    "--bandwidth",
-    "-l",
-    "--length",
-    "-w",
-    "--window",
-    "-P",
-    "--parallel",
-    "-M",
-    "--set-mss",
-    "-C",
-    "--congestion",
-    "-S",
-    "--tos",
-    "--dscp",
-    "-B",
-    "--bind",
-    "--bind-dev",
-    "--cport",
-    "-L",
-    "--flowlabel",
-    "-A",
-    "--affinity",
-    "--fq-rate",
-    "--pace",
-    "--sample",
-    "--connect-timeout",
-    "--idle-timeout",
-    "-T",
-    "--title",
+use linerate_model::plan::options::named;
+
+/// Options with a value that are not kept in a plan, by all their names. The binary checks its own definition
+/// against them.
+pub const ELSEWHERE_WITH_VALUE: [&str; 6] = [
     "--username",
     "--rsa-public-key-path",
     "-o",
     "--output",
-    "--precision",
-    "--expect",
-    "--provisioned",
     "--html",
     "--svg",
 ];
@@ -62,7 +19,12 @@ pub const WITH_VALUE: [&str; 52] = [
 pub(super) fn options(words: &[String]) -> impl Iterator<Item = (String, Option<&str>)> {
     let mut words = words.iter().map(String::as_str);
     let mut letters = "";
-    let with_value = |name: &str| WITH_VALUE.contains(&name);
+    let with_value = |name: &str| {
+        named(name).map_or_else(
+            || ELSEWHERE_WITH_VALUE.contains(&name),
+            |option| option.has_value(),
+        )
+    };
     std::iter::from_fn(move || {
         // Ends: each turn takes a word.
         while letters.is_empty() {

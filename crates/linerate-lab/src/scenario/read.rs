@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::nearest::nearest;
+use linerate_model::plan::options::named;
 use linerate_model::units::BitRate;
 
 use super::command_line::options;
@@ -19,13 +20,11 @@ const LONGEST_CONGESTION: usize = 15;
 /// Shares of a CPU that can be made.
 const CPU_SHARES: std::ops::RangeInclusive<f64> = 0.02..=0.98;
 /// Options of `linerate test` that the lab sets itself.
-const LABS_OWN: [&str; 12] = [
+const LABS_OWN: [&str; 10] = [
     "-4",
     "-6",
     "-p",
-    "--port",
     "-B",
-    "--bind",
     "--bind-dev",
     "-o",
     "--output",
@@ -184,7 +183,11 @@ fn test(value: &Value<'_>) -> Result<TestSpec> {
         } else {
             words(value.text()?).map_err(|reason| value.wrong(reason))?
         };
-        let own = options(&args).find(|(name, _)| LABS_OWN.contains(&name.as_str()));
+        let is_own = |name: &str| {
+            let own = |own: &&str| *own == name || named(own).is_some_and(|it| it.is(name));
+            LABS_OWN.iter().any(own)
+        };
+        let own = options(&args).find(|(name, _)| is_own(name));
         match own {
             Some((name, _)) => Err(value.wrong(format!(
                 "the lab sets {name} itself (addresses come from 'family')"
@@ -192,9 +195,13 @@ fn test(value: &Value<'_>) -> Result<TestSpec> {
             None => Ok(args),
         }
     })?;
-    Ok(TestSpec {
+    let test = TestSpec {
         args: args.unwrap_or_default(),
-    })
+    };
+    match (test.plan(), table.value("args")) {
+        (Err(error), Some(value)) => Err(value.wrong(error.to_string())),
+        _ => Ok(test),
+    }
 }
 
 /// Splits at blanks; quotation marks keep together what stands between them.

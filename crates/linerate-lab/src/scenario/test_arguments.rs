@@ -1,80 +1,60 @@
 //! The arguments of a scenario's test: read, and replaced one at a time.
 
+use linerate_model::plan::options::{self, named};
+use linerate_model::plan::{Direction, End, Plan, PlanError};
 use linerate_model::units::Nanos;
 
-use super::command_line::options;
+use super::command_line;
 use super::types::{TestSpec, Way};
 
-/// How long `linerate test` measures where its arguments do not say.
-const DEFAULT_DURATION: Nanos = Nanos::from_millis(10_000);
-
 impl TestSpec {
+    /// The plan that the arguments make. What belongs to no plan, such as `--html`, is passed over.
+    ///
+    /// # Errors
+    /// The option at fault.
+    pub fn plan(&self) -> Result<Plan, PlanError> {
+        let given = command_line::options(&self.args);
+        let known = given.filter_map(|(name, value)| Some((named(&name)?, value.unwrap_or(""))));
+        options::plan("HOST", known)
+    }
+
     /// How long the test takes, with what it omits; `None` where an amount of data ends it.
     pub fn duration(&self) -> Option<Nanos> {
-        let amounts = ["-n", "--bytes", "-k", "--blocks"];
-        if amounts.iter().any(|option| self.option(option).is_some()) {
-            return None;
+        let plan = self.plan().ok()?;
+        match plan.end {
+            End::TimeNs(measured) => Some(measured.plus(plan.omit_ns)),
+            End::Bytes(_) | End::Blocks(_) => None,
         }
-        let seconds = |short, long| {
-            let typed = self.option(short).or_else(|| self.option(long))?;
-            let seconds = typed.trim_end_matches('s').parse::<f64>().ok()?;
-            Some(Nanos::from_secs_f64(seconds))
-        };
-        let measured = seconds("-t", "--time").unwrap_or(DEFAULT_DURATION);
-        Some(measured.plus(seconds("-O", "--omit").unwrap_or_default()))
     }
 
     /// Which way the test's data goes.
     pub fn ways(&self) -> &'static [Way] {
-        let has =
-            |names: &[&str]| options(&self.args).any(|(name, _)| names.contains(&name.as_str()));
-        if has(&["--bidir"]) {
-            &[Way::Forward, Way::Back]
-        } else if has(&["-R", "--reverse"]) {
-            &[Way::Back]
-        } else {
-            &[Way::Forward]
+        match self.plan().map(|plan| plan.direction) {
+            Ok(Direction::Both) => &[Way::Forward, Way::Back],
+            Ok(Direction::Receive) => &[Way::Back],
+            Ok(Direction::Send) | Err(_) => &[Way::Forward],
         }
     }
 
-    /// The value of an option that takes one, however it is written: `-t 5`, `-t5`, `-ut5`, `--time 5`, `--time=5`.
-    /// The last one of an option that is given twice counts.
-    pub fn option(&self, name: &str) -> Option<&str> {
-        let given = options(&self.args).filter(|(given, _)| given == name);
-        given.last().and_then(|(_, value)| value)
-    }
-
-    /// Gives an option that takes a value this one, or takes it away; `names` are its spellings, the one to
-    /// write first.
-    pub fn replace(&mut self, names: &[&str], value: Option<&str>) {
-        let mut kept = Vec::with_capacity(self.args.len() + 2);
-        let mut args = std::mem::take(&mut self.args).into_iter();
-        while let Some(arg) = args.next() {
-            if names.contains(&arg.as_str()) {
-                // Its value stands in the next word.
-                drop(args.next());
-            } else if names.iter().all(|name| attached(&arg, name).is_none()) {
-                kept.push(arg);
-            }
+    /// Gives an option with a value this one, or takes it away.
+    pub fn replace(&mut self, name: &str, value: Option<&str>) {
+        let is_it = |given: &str| named(name).is_some_and(|option| option.is(given));
+        let mut args = Vec::with_capacity(self.args.len() + 2);
+        for (given, own) in command_line::options(&self.args).filter(|(given, _)| !is_it(given)) {
+            args.push(given);
+            args.extend(own.map(str::to_owned));
         }
-        if let Some((name, value)) = names.first().zip(value) {
-            kept.extend([(*name).to_owned(), value.to_owned()]);
+        if let Some(value) = value {
+            args.extend([name.to_owned(), value.to_owned()]);
         }
-        self.args = kept;
-    }
-}
-
-/// The value in the same word: `-t5`, `--time=5`.
-fn attached<'a>(arg: &'a str, name: &str) -> Option<&'a str> {
-    let rest = arg.strip_prefix(name)?;
-    match rest.strip_prefix('=') {
-        Some(value) => Some(value),
-        None => (!name.starts_with("--") && !rest.is_empty()).then_some(rest),
+        self.args = args;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::plan::Protocol;
+
     use super::*;
 
     fn arguments(text: &str) -> TestSpec {
@@ -85,9 +65,9 @@ mod tests {
 
     #[test]
     fn an_option_is_replaced_however_it_was_written() {
-        for typed in ["-P 2 -t 8", "-t 8 -P2", "--parallel=2 -t 8", "-t 8"] {
+        for typed in ["-P 2 -t 8", "-t 8 -P2", "--parallel=2 -t 8", "-t8"] {
             let mut test = arguments(typed);
-            test.replace(&["-P", "--parallel"], Some("4"));
+            test.replace("-P", Some("4"));
             assert_eq!(test.args, ["-t", "8", "-P", "4"], "{typed}");
         }
     }
@@ -95,8 +75,18 @@ mod tests {
     #[test]
     fn an_option_is_taken_away_with_its_value() {
         let mut test = arguments("-w 64K -t 8 --window=1M");
-        test.replace(&["-w", "--window"], None);
+        test.replace("-w", None);
         assert_eq!(test.args, ["-t", "8"]);
-        assert_eq!(test.option("-w"), None);
+    }
+
+    #[test]
+    fn what_the_test_does_is_its_plan() {
+        let test = arguments("-uR -t5 --omit=2 -P 4 --html x.html -b 40M");
+        let plan = test.plan().unwrap();
+        assert_eq!((plan.streams, plan.protocol), (4, Protocol::Udp));
+        assert_eq!(test.duration(), Some(Nanos::from_millis(7000)));
+        assert_eq!(test.ways(), [Way::Back]);
+        assert_eq!(arguments("-n 5M").duration(), None);
+        assert_eq!(arguments("-P 200").plan().unwrap_err().option, "-P");
     }
 }

@@ -255,7 +255,7 @@ fn the_test_goes_where_its_arguments_say_however_they_are_joined() {
     for (args, ways) in [
         ("-uR -b 40M -t 2", &[Way::Back][..]),
         ("-t 2 -T -R", &[Way::Forward]),
-        ("-uZ --bidir", &[Way::Forward, Way::Back]),
+        ("-NZ --bidir", &[Way::Forward, Way::Back]),
         ("-b40M -t2", &[Way::Forward]),
     ] {
         let text = format!("name = \"x\"\n[test]\nargs = \"{args}\"\n");
@@ -264,7 +264,14 @@ fn the_test_goes_where_its_arguments_say_however_they_are_joined() {
         let seconds = scenario.test.duration().expect("a duration").as_secs_f64();
         assert!([2.0, 10.0].contains(&seconds), "{args}: {seconds}");
     }
-    for own in ["-p5000", "-ofile", "-u4", "-p=5", "--json-document"] {
+    for own in [
+        "-p5000",
+        "-ofile",
+        "-u4",
+        "-p=5",
+        "--version6",
+        "--json-document",
+    ] {
         let text = format!("name = \"x\"\n[test]\nargs = \"{own}\"\n");
         let error = Scenario::parse("x", &text).expect_err("it is the lab's own");
         assert!(error.to_string().contains("the lab sets -"), "{error}");

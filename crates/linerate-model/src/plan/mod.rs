@@ -1,4 +1,7 @@
-//! What a test shall do: typed, validated, and kept whole in every record.
+//! What a test does: typed, validated, and kept whole in every record.
+
+pub mod options;
+pub mod values;
 
 use serde::{Deserialize, Serialize};
 
@@ -232,6 +235,9 @@ pub struct PlanError {
 }
 
 impl Plan {
+    /// How long a test measures where nothing else is asked for.
+    pub const DEFAULT_TIME: Nanos = Nanos::from_millis(10_000);
+
     /// A TCP test of ten seconds to `host`.
     pub fn new(host: impl Into<PlainText>) -> Self {
         Self {
@@ -242,7 +248,7 @@ impl Plan {
             mptcp: false,
             direction: Direction::Send,
             streams: 1,
-            end: End::TimeNs(Nanos::from_millis(10_000)),
+            end: End::TimeNs(Self::DEFAULT_TIME),
             omit_ns: Nanos::ZERO,
             interval_ns: Nanos::from_millis(1000),
             sample_ns: Nanos::from_millis(10),

@@ -138,10 +138,11 @@ fn path() -> PathBuf {
 
 #[test]
 fn the_option_reference_is_up_to_date() {
-    let written = std::fs::read_to_string(path()).unwrap();
+    let (written, made) = (std::fs::read_to_string(path()).unwrap(), markdown());
+    let differing = made.lines().zip(written.lines()).find(|(a, b)| a != b);
     assert_eq!(
-        written,
-        markdown(),
+        (differing, made.len()),
+        (None, written.len()),
         "run `cargo test -p linerate -- --ignored write_the_option_reference`"
     );
 }

@@ -5,11 +5,7 @@ use std::path::PathBuf;
 
 use linerate_engine::server::ServerLimits;
 use linerate_model::observation::Watch;
-use linerate_model::plan::{
-    DEFAULT_TCP_BLOCK, DEFAULT_UDP_BLOCK, DEFAULT_UDP_RATE, Direction, End, Family, Pace, Plan,
-    Protocol,
-};
-use linerate_model::precision::DEFAULT_MOST;
+use linerate_model::plan::{Family, Plan};
 use linerate_model::transcript::Given;
 use linerate_model::units::{BitRate, Nanos};
 
@@ -108,68 +104,10 @@ pub(crate) struct ShowRequest {
 
 impl TestArguments {
     pub(super) fn request(self) -> Result<TestRequest, String> {
-        let mut plan = Plan::new(self.host);
-        plan.port = self.port;
-        plan.family = family(self.v4, self.v6);
-        plan.protocol = if self.udp {
-            Protocol::Udp
-        } else {
-            Protocol::Tcp
-        };
-        plan.mptcp = self.mptcp;
-        plan.direction = match (self.reverse, self.bidir) {
-            (true, _) => Direction::Receive,
-            (_, true) => Direction::Both,
-            _ => Direction::Send,
-        };
-        plan.streams = self.parallel;
-        plan.end = match (self.time, self.bytes, self.blocks) {
-            (_, Some(bytes), _) => End::Bytes(bytes),
-            (_, _, Some(blocks)) => End::Blocks(blocks.count()),
-            (Some(time), None, None) => End::TimeNs(time),
-            (None, None, None) if self.precision.is_some() => End::TimeNs(DEFAULT_MOST),
-            (None, None, None) => End::TimeNs(Nanos::from_millis(10_000)),
-        };
-        plan.omit_ns = Nanos::from_millis(u64::from(self.omit) * 1000);
-        plan.interval_ns = self.interval;
-        plan.sample_ns = self.sample;
-        plan.block_bytes = self.length.unwrap_or(if self.udp {
-            DEFAULT_UDP_BLOCK
-        } else {
-            DEFAULT_TCP_BLOCK
-        });
-        plan.rate_is_default = self.rate.is_none() && self.udp;
-        plan.rate_bps = match self.rate {
-            Some(BitRate(0)) => None,
-            None if self.udp => Some(DEFAULT_UDP_RATE),
-            rate => rate,
-        };
-        plan.kernel_pacing_bps = self.fq_rate.filter(|rate| rate.0 > 0);
-        plan.pace = self.pace;
-        if plan.pace == Pace::Spin && plan.rate_bps.is_none() && self.udp {
-            return Err("--pace: without a rate nothing is paced: say -b".to_owned());
-        }
-        plan.window_bytes = self.window.filter(|window| window.0 > 0);
-        plan.mss_bytes = self.mss;
-        plan.nodelay = self.no_delay;
-        plan.congestion = self.congestion.map(Into::into);
-        plan.tos = self.tos.or(self.dscp.map(|dscp| dscp << 2)).unwrap_or(0);
-        plan.flow_label = self.flowlabel;
-        plan.bind = self.bind.map(Into::into);
-        plan.bind_device = self.bind_dev.map(Into::into);
-        plan.client_port = self.cport;
-        plan.zerocopy = self.zerocopy;
-        plan.skip_receive_copy = self.skip_rx_copy;
-        plan.client_cpu = self.affinity.map(|(client, _)| client);
-        plan.server_cpu = self.affinity.and_then(|(_, server)| server);
-        plan.dont_fragment = self.dont_fragment;
-        plan.connect_timeout_ns = self.connect_timeout;
-        plan.idle_timeout_ns = self.idle_timeout;
-        plan.precision = self.precision;
-        plan.expect = self.expect;
-        plan.provisioned_bps = self.provisioned;
-        plan.title = self.title.map(Into::into);
-        plan.check().map_err(|error| error.to_string())?;
+        let plan = self
+            .plan
+            .plan(self.host)
+            .map_err(|error| error.to_string())?;
         Ok(TestRequest {
             plan,
             format: match (self.format.json, self.format.json_stream) {
@@ -183,7 +121,7 @@ impl TestArguments {
             user: self.username,
             public_key: self.public_key,
             pkcs1: self.use_pkcs1_padding,
-            fit_datagrams: self.length.is_none(),
+            fit_datagrams: !self.plan.has("-l"),
             runs: match (self.counter_test, self.rfc6349) {
                 (true, _) => Runs::CounterTests,
                 (_, true) => Runs::Rfc6349,

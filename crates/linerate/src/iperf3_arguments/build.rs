@@ -1,7 +1,7 @@
 //! From options, one after the other, to an action.
 
 use linerate_kernel::tcp::Keepalive;
-use linerate_model::plan::{Direction, End, Family, Plan, Protocol};
+use linerate_model::plan::{Direction, End, Family, Plan, Protocol, options};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use super::error::Iperf3ArgumentError as Error;
@@ -97,13 +97,26 @@ impl Draft {
 
     /// Takes an option in.
     pub(super) fn take(&mut self, found: &Found) -> Result<(), Error> {
-        if let Some(side) = found.spelling.meaning.belongs_to() {
+        if let Some(side) = found.spelling.side {
             self.sided.push((side, found.shown()));
+        }
+        if found.spelling.meaning == Meaning::Plan {
+            return self.take_as_test_does(found);
         }
         if self.take_flag(found)? || self.take_text(found)? {
             return Ok(());
         }
         self.take_number(found)
+    }
+
+    fn take_as_test_does(&mut self, found: &Found) -> Result<(), Error> {
+        let name = format!("--{}", found.spelling.long);
+        match options::named(&name) {
+            Some(option) => option
+                .read(&mut self.plan, &found.text())
+                .map_err(|reason| found.refuse(reason)),
+            None => Err(found.refuse("the option is known but not read")),
+        }
     }
 
     fn take_flag(&mut self, found: &Found) -> Result<bool, Error> {
@@ -118,16 +131,11 @@ impl Draft {
             Meaning::ForceFlush => common.force_flush = true,
             Meaning::UsePkcs1Padding => common.use_pkcs1_padding = true,
             Meaning::Server => self.become_side(Side::Server, found)?,
-            Meaning::Udp => plan.protocol = Protocol::Udp,
             Meaning::Mptcp => (plan.protocol, plan.mptcp) = (Protocol::Tcp, true),
             Meaning::Reverse => self.point(Direction::Receive, found)?,
             Meaning::Bidirectional => self.point(Direction::Both, found)?,
-            Meaning::NoDelay => plan.nodelay = true,
             Meaning::Version4 => plan.family = Family::V4,
             Meaning::Version6 => plan.family = Family::V6,
-            Meaning::Zerocopy => plan.zerocopy = true,
-            Meaning::DontFragment => plan.dont_fragment = true,
-            Meaning::SkipReceiveCopy => plan.skip_receive_copy = true,
             Meaning::RepeatingPayload => client.repeating_payload = true,
             Meaning::GetServerOutput => client.get_server_output = true,
             Meaning::UdpCounters64Bit => client.udp_counters_64bit = true,
@@ -150,8 +158,6 @@ impl Draft {
             }
             Meaning::SctpBind => self.plan.sctp_bind.push(found.text().into()),
             Meaning::BindDevice => self.plan.bind_device = Some(found.text().into()),
-            Meaning::Congestion => self.plan.congestion = Some(found.text().into()),
-            Meaning::Title => self.plan.title = Some(found.text().into()),
             Meaning::ExtraData => self.plan.extra_data = Some(found.text().into()),
             Meaning::Username => client.username = Some(found.text()),
             Meaning::RsaPublicKeyPath => client.rsa_public_key_path = Some(found.path()),

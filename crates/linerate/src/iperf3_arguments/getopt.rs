@@ -73,7 +73,7 @@ impl<I: Iterator<Item = OsString>> Scanner<I> {
         let letter = char::from(cluster[0]);
         let spelling = SPELLINGS
             .iter()
-            .find(|spelling| spelling.short == Some(letter))
+            .find(|spelling| spelling.short.chars().eq([letter]))
             .ok_or_else(|| {
                 let text = String::from_utf8_lossy(&cluster);
                 Error::UnknownShort {
