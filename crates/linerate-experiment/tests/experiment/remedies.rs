@@ -157,7 +157,7 @@ fn tried(promises: &[Promise], with: &[(f64, bool)]) -> remedy::Report {
         &scenarios,
         &graded,
         |changed, seed| {
-            assert_eq!(changed.test.plan().unwrap().streams, 4);
+            assert_eq!(changed.test.plan().expect("it reads").streams, 4);
             // Other dice than those of the run that promised.
             assert_eq!(seed, 5 + remedy::AFTERWARDS);
             let (goodput, disturbed) = runs.next().expect("no more runs than these");

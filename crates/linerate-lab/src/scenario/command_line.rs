@@ -1,7 +1,7 @@
 //! The arguments of `linerate test` as far as a scenario must understand them: which options they are, and what
 //! value each has.
 
-use linerate_model::plan::options::named;
+use linerate_model::plan::options::{self, named};
 
 /// Options with a value that are not kept in a plan, by all their names. The binary checks its own definition
 /// against them.
@@ -22,7 +22,7 @@ pub(super) fn options(words: &[String]) -> impl Iterator<Item = (String, Option<
     let with_value = |name: &str| {
         named(name).map_or_else(
             || ELSEWHERE_WITH_VALUE.contains(&name),
-            |option| option.has_value(),
+            options::PlanOption::has_value,
         )
     };
     std::iter::from_fn(move || {
