@@ -25,6 +25,7 @@ pub mod chart;
 pub mod compare;
 mod date;
 pub mod expectation;
+pub mod file_format;
 pub mod host;
 pub mod host_limit;
 pub mod html;

@@ -14,12 +14,13 @@ use linerate_engine::server::Network;
 use linerate_model::plan::{DEFAULT_PORT, Family};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
-use crate::action::{Action, Failure};
+use crate::action::Action;
 use crate::expect::arguments::ExpectArguments;
 use crate::host::arguments::HostArguments;
 use crate::host_limit::arguments::SelfArguments;
 use crate::lab::arguments::LabArguments;
 use crate::prove::arguments::ProveArguments;
+use crate::report_files::ReportFiles;
 use crate::sweep::arguments::SweepArguments;
 use crate::tune::arguments::TuneArguments;
 
@@ -122,35 +123,12 @@ pub(crate) struct TestArguments {
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    pictures: PictureArguments,
+    files: ReportFiles,
     /// The whole report: hosts, where the rate went, every note, the ledger
     #[arg(short = 'v', long, conflicts_with_all = ["json", "json_stream", "rfc6349"])]
     full: bool,
     #[command(flatten)]
     format: FormatArguments,
-}
-
-// Pictures of a run.
-#[derive(Args, Debug, Clone, Default)]
-pub(crate) struct PictureArguments {
-    /// Write the report as one HTML file with charts
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
-    /// Write a figure of rate, congestion window and round-trip time as SVG
-    #[arg(long, value_name = "FILE")]
-    pub(crate) svg: Option<PathBuf>,
-}
-
-impl PictureArguments {
-    /// Refuses pictures of what is not drawn yet.
-    pub(crate) fn refuse(&self, what: &str) -> Result<(), Failure> {
-        if self.html.is_none() && self.svg.is_none() {
-            return Ok(());
-        }
-        Err(Failure::Usage(format!(
-            "--html and --svg draw a test; {what} is shown as text, --json or --json-stream"
-        )))
-    }
 }
 
 #[derive(Args, Debug, Clone, Copy)]
@@ -257,7 +235,7 @@ pub(crate) struct ShowArguments {
     /// The record's file
     file: PathBuf,
     #[command(flatten)]
-    pictures: PictureArguments,
+    files: ReportFiles,
     /// The whole report: hosts, where the rate went, every note, the ledger
     #[arg(short = 'v', long, conflicts_with = "json")]
     full: bool,
@@ -362,7 +340,7 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
             command: Command::Show(arguments),
         }) => Action::Show(ShowRequest {
             file: arguments.file,
-            pictures: arguments.pictures,
+            files: arguments.files,
             full: arguments.full,
             format: if arguments.json {
                 Format::Json
@@ -482,30 +460,6 @@ mod tests {
     #[test]
     fn the_definition_holds_together() {
         Cli::command().debug_assert();
-    }
-
-    /// A scenario's `[test] args` are read without this definition, so that must know which options have a value.
-    #[test]
-    fn scenarios_know_which_options_have_a_value() {
-        use linerate_lab::scenario::command_line::ELSEWHERE_WITH_VALUE;
-        use linerate_model::plan::options::named;
-        let mut command = Cli::command();
-        command.build();
-        let test = command.find_subcommand("test").unwrap();
-        let mut names = Vec::new();
-        for option in test
-            .get_arguments()
-            .filter(|option| !option.is_positional() && option.get_action().takes_values())
-        {
-            let short = option.get_short().map(|letter| format!("-{letter}"));
-            let long = option.get_long().map(|name| format!("--{name}"));
-            names.extend(short.into_iter().chain(long));
-        }
-        names.retain(|name| named(name).is_none());
-        names.sort();
-        let mut known = ELSEWHERE_WITH_VALUE;
-        known.sort_unstable();
-        assert_eq!(names, known);
     }
 
     #[test]

@@ -18,33 +18,27 @@ use crate::action::Failure;
 pub(crate) enum Kept {
     /// The record of a run.
     Record,
-    /// A report as HTML.
-    Page,
-    /// A figure as SVG.
-    Figure,
+    /// A run's report, in the form of this option without its dashes.
+    Report(&'static str),
 }
 
 impl Kept {
-    const fn name(self) -> &'static str {
+    fn name(self) -> String {
         match self {
-            Self::Record => "keep the record in",
-            Self::Page => "write the HTML report to",
-            Self::Figure => "write the SVG figure to",
+            Self::Record => "keep the record in".to_owned(),
+            Self::Report(form) => format!("write the report (--{form}) to"),
         }
     }
 
     /// What there is all the same.
-    const fn left(self) -> &'static str {
+    fn left(self) -> String {
         match self {
             Self::Record => {
-                "the report on standard output is complete; another run with --json prints the samples too"
+                "the report on standard output is complete; another run with --json prints the samples too".to_owned()
             }
-            Self::Page => {
-                "nothing that was measured is lost by that, and `linerate show RECORD --html FILE` makes it of a kept record"
-            }
-            Self::Figure => {
-                "nothing that was measured is lost by that, and `linerate show RECORD --svg FILE` makes it of a kept record"
-            }
+            Self::Report(form) => format!(
+                "nothing that was measured is lost by that, and `linerate show RECORD --{form} FILE` makes it from a kept record"
+            ),
         }
     }
 }

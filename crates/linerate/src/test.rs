@@ -21,8 +21,8 @@ use crate::arguments::{Format, Runs, TestRequest};
 use crate::counter_test::Setting;
 use crate::input;
 use crate::keep::{Keep, Kept};
-use crate::pictures::Pictures;
 use crate::printer::{Printer, columns};
+use crate::report_files::OpenFiles;
 use crate::signals;
 
 /// Runs the test.
@@ -38,7 +38,7 @@ pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Fa
     let mut keep = record_file
         .map(|path| Keep::open(path, Kept::Record))
         .transpose()?;
-    let mut pictures = Pictures::open(&request.pictures, record_file)?;
+    let mut files = OpenFiles::open(&request.files, record_file)?;
     let mut live = Live::new(request, printer);
     let mut record = client::run(&request.plan, &options, signals[0].as_fd(), &mut |event| {
         if matches!(event, Event::Ending) && request.runs != Runs::CounterTests {
@@ -74,10 +74,10 @@ pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Fa
     );
     let evidence = Evidence::of(&record);
     let view = view(&evidence);
-    let drawn = pictures.write(&view, &evidence);
+    let written = files.write(&view, &evidence);
     print(&view, &record, request.format, request.full, printer)?;
     kept?;
-    drawn?;
+    written?;
     lost.map_or(Ok(()), |error| Err(Failure::Output(error)))?;
     verdict(&evidence)
 }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 use linerate_lab::scenario::EngineWish;
 
-use crate::arguments::PictureArguments;
+use crate::report_files::ReportFiles;
 
 // `linerate lab`.
 #[derive(Args, Debug, Clone)]
@@ -62,7 +62,7 @@ pub(super) struct RunArguments {
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) pictures: PictureArguments,
+    pub(super) files: ReportFiles,
     /// More arguments for `linerate test`, after those of the scenario
     #[arg(last = true, value_name = "TEST")]
     pub(super) test: Vec<OsString>,
@@ -71,16 +71,11 @@ pub(super) struct RunArguments {
 impl RunArguments {
     /// All arguments for `linerate test` that do not come from the scenario.
     pub(super) fn test_arguments(&self) -> Vec<OsString> {
-        let files = [
-            ("--output", &self.output),
-            ("--html", &self.pictures.html),
-            ("--svg", &self.pictures.svg),
-        ];
+        let record = self.output.as_deref();
+        let record = record.map(|path| ("--output".to_owned(), path));
         let mut all = Vec::new();
-        for (option, file) in files {
-            if let Some(file) = file {
-                all.extend([OsString::from(option), file.clone().into_os_string()]);
-            }
+        for (option, file) in record.into_iter().chain(self.files.options()) {
+            all.extend([option.into(), file.into()]);
         }
         all.extend(self.test.iter().cloned());
         all

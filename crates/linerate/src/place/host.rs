@@ -101,9 +101,7 @@ impl HostPlace {
         all.extend(words.iter().map(OsString::from));
         match arguments::parse(all) {
             Action::Test(request) => {
-                let kept = request.output.is_some()
-                    || request.pictures.html.is_some()
-                    || request.pictures.svg.is_some();
+                let kept = request.output.is_some() || !request.files.is_empty();
                 if request.runs == Runs::One && !kept {
                     return Ok(*request);
                 }
