@@ -2,7 +2,7 @@
 //! made from it.
 
 use crate::html::{self, Sheet};
-use crate::svg;
+use crate::{csv, svg};
 
 /// A form that a report can have as a file.
 #[derive(Debug, Clone, Copy)]
@@ -26,5 +26,10 @@ pub const FILE_FORMATS: &[FileFormat] = &[
         name: "svg",
         help: "Write a figure of rate, congestion window and round-trip time as SVG",
         make: |sheet| svg::figure(sheet.view, sheet.charts),
+    },
+    FileFormat {
+        name: "csv",
+        help: "Write each value of each chart as a row of CSV",
+        make: |sheet| csv::table(sheet.charts),
     },
 ];

@@ -23,6 +23,7 @@
 pub mod bars;
 pub mod chart;
 pub mod compare;
+pub mod csv;
 mod date;
 pub mod expectation;
 pub mod file_format;
