@@ -586,6 +586,17 @@ pub const OPTIONS: &[PlanOption] = &[
         },
         |_| None,
     ),
+    PlanOption::value(
+        "",
+        "--extra-data",
+        "TEXT",
+        "Text that both ends keep in their records: a ticket, a task's id",
+        |plan, text| {
+            plan.extra_data = Some(text.into());
+            Ok(())
+        },
+        |_| None,
+    ),
 ];
 
 #[cfg(test)]
