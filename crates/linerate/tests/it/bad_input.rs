@@ -144,7 +144,7 @@ fn what_contradicts_itself_is_a_usage_error() {
         ("-t 5 -n 5M", "--bytes"),
         ("-n 5M -k 5", "--blocks"),
         ("-R --bidir", "--bidir"),
-        ("-4 -6", "-6"),
+        ("-4 -6", "--version6"),
         ("-u -C cubic", "-C"),
         ("-u --mptcp", "mptcp"),
         ("--json --json-stream", "--json-stream"),
