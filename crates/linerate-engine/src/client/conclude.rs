@@ -115,7 +115,7 @@ impl Session<'_> {
     }
 
     fn miss(&mut self, what: &str, reason: &dyn Display) {
-        let text = format!("{what}: {reason}; this record holds the client's side only");
+        let text = format!("{what}: {reason}; this record has only the client's side");
         (self.observe)(&Event::Warning {
             text: text.clone().into(),
         });

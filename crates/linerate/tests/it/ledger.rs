@@ -274,7 +274,7 @@ fn a_server_that_is_killed_leaves_what_the_client_measured() {
         assert_eq!(document["server"]["known"], false, "{words}");
         assert!(number(&document, "/client/bytes") > 0, "{words}");
         assert!(
-            done.error.contains("the test failed on the way"),
+            done.error.contains("the test failed before its end"),
             "{}",
             done.error
         );
