@@ -412,7 +412,7 @@ impl DirectionEvidence {
         let absent = if record.is_observation() {
             "the sender's kernel, whose clocks show it, was not observed; run `linerate observe` on its host"
         } else if record.control.peer_software.is_some() {
-            "the sender's half of the record, with its kernel's clocks, did not arrive"
+            "the sender's part of the record, with its kernel's clocks, did not arrive"
         } else {
             "the sender is a stock iperf3, whose results do not carry its kernel's clocks"
         };

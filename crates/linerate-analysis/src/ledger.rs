@@ -310,7 +310,7 @@ impl DirectionLedger {
                     Role::Server => "server",
                 };
                 let why = if record.control.peer_software.is_some() {
-                    "'s half of the record did not arrive"
+                    "'s part of the record did not arrive"
                 } else {
                     " is a stock iperf3, whose results carry only its application's count"
                 };

@@ -252,7 +252,7 @@ impl Session<'_> {
                 ClientEvent::EndRecord(json) => match read_half(&json, half) {
                     Ok(half) => peer.half = Some(half),
                     Err(reason) => {
-                        self.miss("the server's half of the record cannot be read", &reason);
+                        self.miss("the server's part of the record cannot be read", &reason);
                     }
                 },
                 ClientEvent::DisplayResults => break,

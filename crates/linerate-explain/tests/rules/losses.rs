@@ -268,7 +268,7 @@ fn chance_loses_single_segments_at_any_window() {
     let besides = verdict(&tcp(), &overran).sentence;
     assert!(
         besides.contains("6 of 26,480 segments")
-            && besides.contains("in 5 losses without a queue")
+            && besides.contains("in 5 losses spread over the run without a queue")
             && besides
                 .contains("; too few losses to predict the rate with -P 4 (a test of about 100 s would see enough)")
             && besides.ends_with("; 900 more when a queue overflowed"),
