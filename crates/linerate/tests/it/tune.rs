@@ -133,7 +133,11 @@ fn changes_are_applied_confirmed_listed_and_reverted() {
     let confirmed = run(&mut files.tune("confirm"), LONG).expect(0).out;
     assert!(confirmed.contains("confirmed"), "{confirmed}");
     let again = run(&mut files.tune("confirm"), LONG).expect(1);
-    assert!(again.error.contains("nothing waits"), "{}", again.error);
+    assert!(
+        again.error.contains("nothing is waiting"),
+        "{}",
+        again.error
+    );
 
     let nothing = run(&mut files.apply(""), LONG).expect(0).out;
     assert!(nothing.contains("Nothing is to be changed"), "{nothing}");
@@ -175,7 +179,7 @@ fn without_a_confirmation_all_goes_back_by_itself() {
     let set = last_set(&mut files.tune("status --json"));
     assert_eq!(set["note"], "it was not confirmed in time");
     let late = run(&mut files.tune("confirm"), LONG).expect(1);
-    assert!(late.error.contains("nothing waits"), "{}", late.error);
+    assert!(late.error.contains("nothing is waiting"), "{}", late.error);
 }
 
 #[test]
@@ -1055,7 +1059,7 @@ fn an_address_that_a_change_costs_takes_all_back_and_is_told() {
     };
     let refused = run(&mut apply("--allow link-flap"), LONG).expect(1);
     assert!(
-        refused.error.contains("addresses of it: above0"),
+        refused.error.contains("IPv6 addresses: above0"),
         "{}",
         refused.error
     );
