@@ -4,7 +4,7 @@
 )]
 //! Directories held by a descriptor, and files opened, made, renamed and removed relative to them.
 //!
-//! Whoever renames a directory or exchanges a link while a program works in it changes where a path leads, not where
+//! A program that renames a directory or exchanges a link while a program works in it changes where a path leads, not where
 //! a descriptor leads. So a program that may write where others may write as well (root in `/tmp`) opens the directory
 //! once and names what is in it by single names. [`Access`] never follows a link in the last place.
 
@@ -349,7 +349,7 @@ pub(crate) fn regular(file: File) -> io::Result<File> {
     if file.metadata()?.is_file() {
         return Ok(file);
     }
-    let why = "it is no regular file";
+    let why = "it is not a regular file";
     Err(io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 

@@ -41,7 +41,7 @@ impl NetworkNamespace {
     /// The one behind a file: `/proc/PID/ns/net`, or another process's descriptor of one.
     ///
     /// # Errors
-    /// `NotFound`, or `PermissionDenied` where the process is somebody else's.
+    /// `NotFound`, or `PermissionDenied` where the process is another user's.
     pub fn open(path: &Path) -> io::Result<Self> {
         File::open(path).map(|file| Self { file })
     }

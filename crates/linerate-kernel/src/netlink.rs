@@ -278,7 +278,7 @@ impl AsFd for Netlink {
     }
 }
 
-/// Something that the kernel shall change.
+/// A change for the kernel to make.
 #[derive(Debug)]
 pub(crate) struct Order {
     pub(crate) kind: u16,

@@ -1,6 +1,6 @@
 #![expect(unsafe_code, reason = "recvmmsg takes pointers to pointers")]
 //! Packets that wait in the kernel until somebody says what becomes of them (NFQUEUE,
-//! `nfnetlink_queue.h`): what a rule of [`crate::forward_rules`] sends to a queue is told here, with its
+//! `nfnetlink_queue.h`): what a rule of [`crate::forward_rules`] sends to a queue is reported here, with its
 //! first bytes, and let go or dropped by its number.
 //!
 //! It never blocks. What the kernel could not tell because this side did not listen is dropped by the

@@ -63,7 +63,7 @@ pub(crate) fn open(root: &Directory, path: &Path, flags: c_int) -> io::Result<Ow
     Err(io::Error::new(io::ErrorKind::ResourceBusy, BUSY))
 }
 
-const OLD: &str = "a folder that stands for / needs the system call openat2, which Linux 5.6 and newer have (a \
-    container's seccomp filter can hide it): without it a link could lead out of the folder";
-const BUSY: &str = "directories are renamed on this machine all the time, so that the kernel cannot tell where '..' \
-    leads; try again";
+const OLD: &str = "a folder used in place of / needs the system call openat2, which Linux 5.6 and newer have (a \
+    container's seccomp filter can hide it): without it a symbolic link could lead out of the folder";
+const BUSY: &str = "directories are renamed on this machine all the time, so that the kernel cannot resolve '..'; \
+    try again";

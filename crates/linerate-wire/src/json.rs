@@ -64,7 +64,7 @@ fn check_bounds(text: &[u8], bounds: Bounds) -> Result<(), &'static str> {
             return Err("they are nested too deep");
         }
         if values > bounds.values {
-            return Err("they hold too many values");
+            return Err("they contain too many values");
         }
     }
     Ok(())
@@ -167,7 +167,7 @@ impl<'a> Keys<'a> {
                 other => kind(other).to_owned(),
             };
             let text = format!(
-                "the peer's {} hold {came} as '{}{key}' where {expected} is expected: ignored",
+                "the peer's {} contain {came} as '{}{key}' where {expected} is expected: ignored",
                 self.message, self.place
             );
             self.warn(text);
@@ -189,7 +189,7 @@ impl<'a> Keys<'a> {
     pub(crate) fn number(&mut self, key: &str) -> Option<f64> {
         if self.map.get(key) == Some(&Value::Null) {
             let text = format!(
-                "the peer's {} hold null as '{}{key}' (not a number): taken as 0",
+                "the peer's {} contain null as '{}{key}' (not a number): taken as 0",
                 self.message, self.place
             );
             self.warn(text);

@@ -86,7 +86,7 @@ impl fmt::Display for State {
 
 /// A byte that is no state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is no state byte of iperf3 or linerate")]
+#[error("{0} is not a state byte of iperf3 or linerate")]
 pub struct UnknownState(pub u8);
 
 impl TryFrom<u8> for State {

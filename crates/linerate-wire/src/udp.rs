@@ -26,7 +26,7 @@ pub fn is_answer(datagram: &[u8]) -> bool {
 }
 
 /// Whether a datagram is one that a stock client opens a stream with. Stock servers take any
-/// datagram; a data datagram has at least 16 bytes, so these are told apart by length alone.
+/// datagram; a data datagram has at least 16 bytes, so length alone tells these apart.
 pub fn is_request(datagram: &[u8]) -> bool {
     [HANDSHAKE_REQUEST, LEGACY_REQUEST, LEGACY_REQUEST_BIG_ENDIAN]
         .iter()

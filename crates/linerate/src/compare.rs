@@ -103,7 +103,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 fn no_record(path: &Path) -> Failure {
     Failure::File(format!(
-        "the folder {} holds no record: a file of it whose name ends in .json is wanted",
+        "the folder {} contains no record: it needs a file whose name ends in .json",
         path.display()
     ))
 }

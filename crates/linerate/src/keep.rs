@@ -37,7 +37,7 @@ impl Kept {
                 "the report on standard output is complete; another run with --json prints the samples too".to_owned()
             }
             Self::Report(form) => format!(
-                "nothing that was measured is lost by that, and `linerate show RECORD --{form} FILE` makes it from a kept record"
+                "no measurement is lost, and `linerate show RECORD --{form} FILE` makes it from a saved record"
             ),
         }
     }
@@ -47,7 +47,7 @@ impl Kept {
 /// measured is lost to a wrong path, and grows under a random name ([`Replacement`]), so that an older one is replaced
 /// at once.
 ///
-/// What holds where others may write as well, for root in `/tmp`: nothing is written into a file that somebody else has
+/// What holds where others may write as well, for root in `/tmp`: nothing is written into a file that another user has
 /// made there, and no link is followed but by the kernel, by its rules (`fs.protected_symlinks`). In the last place a
 /// link is refused where those rules refuse it, also on a kernel that has them off, and root follows none in a
 /// folder without the sticky bit that anybody may write to. A link stays a link: the kernel opens its target (or makes
@@ -165,7 +165,7 @@ const NEW_FILE: u32 = 0o666;
 const ANYBODY: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
-/// Refuses a link that somebody else may have made, or may exchange, to have this program write elsewhere. In sticky
+/// Refuses a link that another user may have made, or may exchange, to have this program write elsewhere. In sticky
 /// folders it is the kernel's rule (`fs.protected_symlinks` in proc(5)).
 fn refuse_foreign_link(folder: &Directory, link: &File) -> io::Result<()> {
     let (folder, link, user) = (folder.metadata()?, link.metadata()?, process::user());

@@ -113,20 +113,20 @@ fn verdict(evidence: &Evidence<'_>) -> Result<(), Failure> {
         Outcome::Completed | Outcome::Interrupted => {}
         Outcome::PeerInterrupted => {
             return Err(Failure::Incomplete(
-                "the server was stopped during the test; what was measured until then is above"
+                "the server was stopped during the test; the measurements so far are above"
                     .to_owned(),
             ));
         }
         Outcome::Failed { error } => {
             return Err(Failure::Incomplete(format!(
-                "the test failed on the way: {error}; what was measured until then is above"
+                "the test failed before its end: {error}; the measurements so far are above"
             )));
         }
     }
     let broken = evidence.ledger.broken().count();
     if broken > 0 {
         return Err(Failure::Unbalanced(format!(
-            "{broken} of the ledger's equations do not hold; the report says which, and which figure to trust"
+            "{broken} of the ledger's equations do not hold; the report shows which, and which figure to trust"
         )));
     }
     let Some(judgement) = Judgement::of(evidence) else {

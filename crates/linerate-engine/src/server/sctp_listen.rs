@@ -85,7 +85,7 @@ impl Shared {
             None => self.open_sctp(plan).map(Arc::new),
         };
         let listeners = opened.map_err(|error| {
-            let reason = "it asked for SCTP, and listening for that failed".to_owned();
+            let reason = "it requested SCTP, and listening for that failed".to_owned();
             Refusal::System(STREAM_LISTENER, error, reason)
         })?;
         *self.sctp.lock() = Arc::downgrade(&listeners);

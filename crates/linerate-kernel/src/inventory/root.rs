@@ -80,7 +80,7 @@ impl Root {
     /// A file's text, or why there is none.
     pub(super) fn text(&self, path: &str) -> Result<String, String> {
         let bytes = self.bytes(path).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidInput => format!("{path} is no file"),
+            io::ErrorKind::InvalidInput => format!("{path} is not a file"),
             _ => format!("cannot read {path}: {error}"),
         })?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -187,7 +187,7 @@ impl Root {
     pub(crate) fn value<T: FromStr>(&self, path: &str) -> Result<T, String> {
         let word = self.word(path)?;
         word.parse()
-            .map_err(|_| format!("{path} holds '{word}', which is not understood"))
+            .map_err(|_| format!("{path} contains '{word}', which is not understood"))
     }
 
     /// The names in a folder, ascending; none where there is no such folder.

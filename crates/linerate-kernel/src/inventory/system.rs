@@ -80,7 +80,7 @@ fn page_bytes(root: &Root) -> Fact<u64> {
             "the C library does not say",
         );
     }
-    Fact::unknown("files do not tell the size of a page")
+    Fact::unknown("files do not show the page size")
 }
 
 /// `net.ipv4.tcp_mem` exists in the first network namespace only (`ipv4_table` in `net/ipv4/sysctl_net_ipv4.c`).
@@ -141,7 +141,7 @@ fn virtual_machine(root: &Root, cpuinfo: Option<&str>) -> Fact<Option<String>> {
     match (found, flag, known_dmi) {
         (Some(name), _, _) => Fact::Known(Some(name)),
         (None, Some(false), _) | (None, None, true) => Fact::Known(None),
-        (None, _, _) => Fact::unknown("neither the processor nor the firmware tells"),
+        (None, _, _) => Fact::unknown("neither the processor nor the firmware reports it"),
     }
 }
 

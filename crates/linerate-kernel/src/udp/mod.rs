@@ -1,6 +1,6 @@
 //! UDP in batches: several datagrams in a buffer (GSO, GRO), several buffers in a system call.
 //!
-//! What the drop counters count is told at [`enable_drop_counter`]: not always datagrams.
+//! What the drop counters count is said at [`enable_drop_counter`]: not always datagrams.
 
 mod receive;
 mod send;

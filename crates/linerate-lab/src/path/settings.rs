@@ -166,7 +166,7 @@ pub struct Reorder {
 pub struct MaxPacket {
     /// IP bytes.
     pub bytes: u32,
-    /// Whether the sender is told.
+    /// Whether the sender is informed.
     pub icmp: bool,
 }
 

@@ -205,7 +205,7 @@ pub struct Plan {
     /// latest at [`Plan::end`]; absent = it lasts as long as planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
-    /// What the goodput shall be.
+    /// The required goodput.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Wanted>,
     /// Rate that was bought, bit/s.
@@ -292,7 +292,7 @@ impl Plan {
             return refuse(
                 "-P",
                 format!(
-                    "{} streams asked for; 1 to {MAX_STREAMS} can be run",
+                    "{} streams requested; 1 to {MAX_STREAMS} can be run",
                     self.streams
                 ),
             );
@@ -308,7 +308,7 @@ impl Plan {
             return refuse(
                 "--sample",
                 format!(
-                    "a sample every {} asked for; 1 ms to 1 s is possible",
+                    "a sample every {} requested; 1 ms to 1 s is possible",
                     self.sample_ns
                 ),
             );
@@ -317,7 +317,7 @@ impl Plan {
             return refuse(
                 "-i",
                 format!(
-                    "an interval of {} asked for; 0.01 s to 3600 s is possible",
+                    "an interval of {} requested; 0.01 s to 3600 s is possible",
                     self.interval_ns
                 ),
             );
@@ -325,7 +325,7 @@ impl Plan {
         if self.omit_ns.0 > 600_000 * millisecond {
             return refuse(
                 "-O",
-                format!("{} asked for; at most 600 s can be omitted", self.omit_ns),
+                format!("{} requested; at most 600 s can be omitted", self.omit_ns),
             );
         }
         self.check_end()?;
@@ -338,7 +338,7 @@ impl Plan {
             End::TimeNs(span) if span.0 == 0 || span.0 > 86_400_000_000_000 => Err(PlanError {
                 option: "-t",
                 reason: format!(
-                    "a test of {span} asked for; more than 0 and at most 86400 s is possible"
+                    "a test of {span} requested; more than 0 and at most 86400 s is possible"
                 ),
             }),
             End::Bytes(Bytes(0)) => Err(PlanError {
@@ -373,7 +373,7 @@ impl Plan {
                 return refuse(
                     "--precision",
                     format!(
-                        "the test may last {most}, but the interval is believed after {} at the earliest: raise -t",
+                        "the test may last {most}, but the interval is not used before {}: raise -t",
                         precision::LEAST
                     ),
                 );
@@ -382,14 +382,14 @@ impl Plan {
         if self.provisioned_bps == Some(BitRate(0)) {
             return refuse(
                 "--provisioned",
-                "a rate of 0 bit/s cannot be bought".to_owned(),
+                "the contracted rate cannot be 0 bit/s".to_owned(),
             );
         }
         let needs = self.expect.is_some_and(|wanted| wanted.needs_provisioned());
         if needs && self.provisioned_bps.is_none() {
             return refuse(
                 "--expect",
-                "a share is one of the rate that was bought: say it with --provisioned".to_owned(),
+                "a percentage refers to the contracted rate: give it with --provisioned".to_owned(),
             );
         }
         Ok(())
@@ -409,7 +409,7 @@ impl Plan {
                 return refuse(
                     "-l",
                     format!(
-                        "writes of {} asked for; 1 byte to {} is possible over TCP",
+                        "writes of {} requested; 1 byte to {} is possible over TCP",
                         self.block_bytes,
                         Bytes(MAX_TCP_BLOCK)
                     ),
@@ -419,7 +419,7 @@ impl Plan {
                 return refuse(
                     "-l",
                     format!(
-                        "datagrams of {block} bytes asked for; {MIN_UDP_BLOCK} to {MAX_UDP_BLOCK} are possible"
+                        "datagrams of {block} bytes requested; {MIN_UDP_BLOCK} to {MAX_UDP_BLOCK} are possible"
                     ),
                 );
             }
@@ -427,7 +427,7 @@ impl Plan {
                 return refuse(
                     "-l",
                     format!(
-                        "messages of {} asked for; 1 byte to {} is possible over SCTP",
+                        "messages of {} requested; 1 byte to {} is possible over SCTP",
                         self.block_bytes,
                         Bytes(MAX_SCTP_BLOCK)
                     ),
@@ -455,7 +455,7 @@ impl Plan {
                 };
                 return refuse(
                     option,
-                    format!("means nothing for {name}; leave it or {also} away"),
+                    format!("has no effect for {name}; omit it or {also}"),
                 );
             }
         }
@@ -492,7 +492,7 @@ impl Plan {
         }
     }
 
-    /// Bytes each direction shall move, where the plan says so.
+    /// Bytes to move in each direction, where the plan says so.
     pub fn byte_target(&self) -> Option<Bytes> {
         match self.end {
             End::TimeNs(_) => None,

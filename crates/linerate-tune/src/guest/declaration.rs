@@ -301,7 +301,9 @@ fn name_of(name: &str) -> Result<(), String> {
             !rest.is_empty() && rest.bytes().all(|digit| digit.is_ascii_digit())
         })
     }) {
-        return Err("names such as eth0 are the kernel's own; take another, data0".to_owned());
+        return Err(
+            "names such as eth0 are the kernel's own; use another one, such as data0".to_owned(),
+        );
     }
     Ok(())
 }

@@ -47,7 +47,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Declaration, DocumentError
             reason,
         };
         let Some((key, value)) = whole.split_once('=') else {
-            return Err(wrong("the line", "it is no 'key = value'".to_owned()));
+            return Err(wrong("the line", "it is not 'key = value'".to_owned()));
         };
         let (key, value) = (key.trim(), value.trim());
         match section.as_str() {
@@ -68,7 +68,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Declaration, DocumentError
                 let route = route(key, value).map_err(|reason| wrong(key, reason))?;
                 routes.push((line, whole, route));
             }
-            "" => return Err(wrong(key, "it stands in no section".to_owned())),
+            "" => return Err(wrong(key, "it is in no section".to_owned())),
             // The rest of [global] is about the guest, and other sections are not for interfaces.
             _ => {}
         }
@@ -144,7 +144,7 @@ fn route(network: &str, hop: &str) -> Result<(Route, IpAddr), String> {
     based(to)?;
     let via: IpAddr = hop
         .parse()
-        .map_err(|_| format!("'{hop}' is no address of a router"))?;
+        .map_err(|_| format!("'{hop}' is not the address of a router"))?;
     let route = Route {
         to: (to.prefix > 0).then_some(to),
         via: Some(via),

@@ -182,7 +182,7 @@ fn the_checks_that_remedies_name_are_there() {
         (Fix::ReceiveBuffer(sizes), "net.ipv4.tcp_rmem"),
         (Fix::SendBuffer(sizes), "net.ipv4.tcp_wmem"),
         (Fix::ReceiveBufferLimit(Bytes(1 << 20)), "net.core.rmem_max"),
-        (Fix::Streams(4), "greatest window"),
+        (Fix::Streams(4), "maximum window"),
         (Fix::MtuProbing, "net.ipv4.tcp_mtu_probing"),
     ] {
         let id = fix.check();

@@ -182,7 +182,7 @@ fn an_mtu_that_would_end_ipv6_above_is_refused_and_says_where() {
     give(&mut facts, "mv0", "macvlan", Some("eth0"), "fd00::4/64");
     let refused = planned(&facts, small).refused;
     assert!(
-        refused[0].why.contains("addresses of it: mv0, br0."),
+        refused[0].why.contains("IPv6 addresses: mv0, br0."),
         "{refused:?}"
     );
     assert!(

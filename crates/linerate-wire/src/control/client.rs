@@ -219,7 +219,7 @@ impl ClientControl {
         self.events.pop()
     }
 
-    /// What had to be ignored in the server's results, for people; each is told once.
+    /// What had to be ignored in the server's results, for people; each is reported once.
     pub fn take_warnings(&mut self) -> Vec<PlainText> {
         std::mem::take(&mut self.warnings)
     }

@@ -211,7 +211,7 @@ impl ServerControl {
         self.events.pop()
     }
 
-    /// What had to be ignored in the client's results, for people; each is told once.
+    /// What had to be ignored in the client's results, for people; each is reported once.
     pub fn take_warnings(&mut self) -> Vec<PlainText> {
         std::mem::take(&mut self.warnings)
     }

@@ -284,7 +284,7 @@ mod tests {
                 .iter()
                 .any(|w| w.contains("'time'") && w.contains("a string"))
         );
-        assert!(warnings.iter().any(|w| w.contains("hold -1 as 'omit'")));
+        assert!(warnings.iter().any(|w| w.contains("contain -1 as 'omit'")));
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), F
         {
             return Ok(known);
         }
-        // After a signal nothing more is started; what ran is told.
+        // After a signal nothing more is started; what ran is reported.
         stopped = stopped || matches!(signals.read(), Ok(Some(_)));
         if stopped {
             return Err(STOPPED.to_owned());
@@ -104,7 +104,7 @@ fn graded(
     }
     if remedies.is_some_and(|remedies| !remedies.passed()) {
         return Err(Failure::Missed(format!(
-            "fewer than 9 in 10 remedies gave what was promised, within {:.0} %",
+            "fewer than 9 in 10 remedies gave the predicted rate, within {:.0} %",
             100.0 * remedy::WITHIN
         )));
     }
@@ -224,7 +224,7 @@ fn observe(
         return Err(STOPPED.to_owned());
     }
     let document: serde_json::Value = serde_json::from_slice(&ran.document)
-        .map_err(|_| format!("the test gave no document: {}", ran.complaint))?;
+        .map_err(|_| format!("the test printed no JSON document: {}", ran.complaint))?;
     let observed = Observed {
         attempt,
         ..observed(scenario, &ran, &document)
