@@ -14,7 +14,7 @@ fn split(text: &str) -> Result<(f64, &str), String> {
     let (digits, unit) = text.split_at(end);
     let number = digits
         .parse::<f64>()
-        .map_err(|_| "it does not begin with a number".to_owned())?;
+        .map_err(|_| "does not begin with a number".to_owned())?;
     Ok((number, unit.trim_start()))
 }
 
@@ -22,7 +22,7 @@ fn split(text: &str) -> Result<(f64, &str), String> {
 fn scale(number: f64, factor: f64) -> Result<u64, String> {
     let value = number * factor;
     if value >= 9.2e18 {
-        return Err("it is too large".to_owned());
+        return Err("too large".to_owned());
     }
     Ok(linerate_model::units::whole(value))
 }
@@ -90,7 +90,7 @@ pub(super) fn span(text: &str) -> Result<Nanos, String> {
         "s" => 1e9,
         "min" => 60e9,
         "" if number == 0.0 => 1.0,
-        "" => return Err(format!("it has no unit: say {number}ms or {number}s")),
+        "" => return Err(format!("no unit: say {number}ms or {number}s")),
         _ => return Err(format!("'{unit}' is none of us, ms, s, min")),
     };
     scale(number, factor).map(Nanos)

@@ -2,17 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::nearest::nearest;
-use linerate_model::units::BitRate;
+use linerate_document::{Document, DocumentError, Value};
 
 use super::command_line::options;
-use super::error::ScenarioError;
 use super::keys;
-use super::reader::{Document, Table, Value};
 use super::types::{EngineWish, Expect, Family, HostSpec, ModeWish, RateRange, Scenario, TestSpec};
-use super::{consistency, read_path};
+use super::{amount, consistency, read_path, values};
 
-type Result<T> = std::result::Result<T, ScenarioError>;
+type Result<T> = std::result::Result<T, DocumentError>;
 
 /// The longest name of a congestion control (`TCP_CA_NAME_MAX` − 1).
 const LONGEST_CONGESTION: usize = 15;
@@ -40,10 +37,8 @@ impl Scenario {
     /// # Errors
     /// What is wrong with the text, with its line and what to write instead.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
-        let document = Document { file, text };
-        let tables = document.parse()?;
-        let top = Table::new(&document, &keys::TOP, tables.get_ref(), &(0..0))?;
-        let path = top.read("path", |value| value.table(&keys::PATH))?;
+        let document = Document::parse(file, text, &keys::SECTIONS)?;
+        let top = document.top(&keys::TOP)?;
         let modes = [
             ("auto", ModeWish::Auto),
             ("packet", ModeWish::Packet),
@@ -69,7 +64,7 @@ impl Scenario {
             family: top
                 .read("family", |value| value.word(&families))?
                 .unwrap_or_default(),
-            path: read_path::read(&document, path.as_ref())?,
+            path: read_path::read(&document, top.value("path").as_ref())?,
             sender: host("sender")?,
             receiver: host("receiver")?,
             test: top.read("test", test)?.unwrap_or_default(),
@@ -84,7 +79,7 @@ fn name(value: &Value<'_>) -> Result<String> {
     let name = value.text()?;
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 40 || name.starts_with('-') || !name.chars().all(fits) {
-        return Err(value.wrong("it is no name for a lab"));
+        return Err(value.wrong("not a name for a lab"));
     }
     Ok(name.to_owned())
 }
@@ -100,13 +95,10 @@ fn host(value: &Value<'_>) -> Result<HostSpec> {
         tcp_rmem: table.read("tcp_rmem", three_sizes)?,
         mtu: table
             .read("mtu", |value| value.whole(576..=65_535))?
-            .and_then(|mtu| u32::try_from(mtu).ok())
             .unwrap_or(default.mtu),
-        txqueuelen: table
-            .read("txqueuelen", |value| value.whole(0..=1_000_000))?
-            .and_then(|packets| u32::try_from(packets).ok()),
+        txqueuelen: table.read("txqueuelen", |value| value.whole(0..=1_000_000))?,
         cpu: table.read("cpu", cpu)?,
-        read_rate: table.read("read_rate", Value::rate)?,
+        read_rate: table.read("read_rate", values::rate)?,
         sysctl: table.read("sysctl", sysctl)?.unwrap_or_default(),
     })
 }
@@ -115,7 +107,7 @@ fn congestion(value: &Value<'_>) -> Result<String> {
     let name = value.text()?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() || name.len() > LONGEST_CONGESTION || !name.chars().all(fits) {
-        return Err(value.wrong("it is no name of a congestion control such as cubic, reno or bbr"));
+        return Err(value.wrong("not the name of a congestion control such as cubic, reno or bbr"));
     }
     Ok(name.to_owned())
 }
@@ -127,9 +119,7 @@ fn three_sizes(value: &Value<'_>) -> Result<[u64; 3]> {
         .map_while(|size| size.parse().ok())
         .collect();
     let [least, initial, most] = sizes[..] else {
-        return Err(
-            value.wrong("it is not three whole numbers of bytes such as \"4096 16384 4194304\"")
-        );
+        return Err(value.wrong("not three whole numbers of bytes such as \"4096 16384 4194304\""));
     };
     // The kernel takes them as C ints and refuses less than 1.
     if least == 0 || least > initial || initial > most || most > i32::MAX as u64 {
@@ -167,7 +157,7 @@ fn sysctl(value: &Value<'_>) -> Result<BTreeMap<String, String>> {
             if text.contains(['\n', '\0']) {
                 return Err(value.wrong("a setting is one line"));
             }
-            Ok((key, text.to_owned()))
+            Ok((key.to_owned(), text.to_owned()))
         })
         .collect()
 }
@@ -245,24 +235,19 @@ fn expect(value: &Value<'_>) -> Result<Expect> {
 }
 
 fn finding(value: &Value<'_>) -> Result<String> {
-    let id = value.text()?;
-    if keys::FINDINGS.contains(&id) {
-        return Ok(id.to_owned());
-    }
-    let hint = nearest(id, keys::FINDINGS)
-        .map_or(String::new(), |meant| format!("; did you mean '{meant}'?"));
-    Err(value.wrong(format!("there is no finding '{id}'{hint}")))
+    let findings = keys::FINDINGS.map(|id| (id, id));
+    value.word(&findings).map(str::to_owned)
 }
 
 fn range(value: &Value<'_>) -> Result<RateRange> {
-    let text = value.text()?;
-    let (least, most) = text
-        .split_once("..")
-        .ok_or_else(|| value.wrong("it is no range such as \"65M..125M\""))?;
-    let rate = |text| super::amount::rate(text).map_err(|reason| value.wrong(reason));
-    let (least, most): (BitRate, BitRate) = (rate(least)?, rate(most)?);
-    if least > most {
-        return Err(value.wrong("it begins above its end"));
-    }
-    Ok(RateRange { least, most })
+    value.amount(|text| {
+        let (least, most) = text
+            .split_once("..")
+            .ok_or("not a range such as \"65M..125M\"")?;
+        let (least, most) = (amount::rate(least)?, amount::rate(most)?);
+        if least > most {
+            return Err("begins above its end".to_owned());
+        }
+        Ok(RateRange { least, most })
+    })
 }

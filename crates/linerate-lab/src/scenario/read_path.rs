@@ -1,20 +1,21 @@
 //! From the tables of a path to the settings of its directions.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
+use linerate_document::{Document, DocumentError, Table, Value};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use super::amount::QueueSize;
-use super::error::ScenarioError;
 use super::keys;
-use super::reader::{Document, Switch, Table, Value};
 use super::types::{Cross, CrossKind, PathSpec, Way};
+use super::values::{positive_span, queue, rate, share, size, span, unless};
 use crate::path::{
     Bottleneck, Change, Codel, DEFAULT_OVERHEAD, DirectionSpec, Discipline, Loss, MaxPacket,
     Policer, Probability, Reorder, Settings,
 };
 
-type Result<T> = std::result::Result<T, ScenarioError>;
+type Result<T> = std::result::Result<T, DocumentError>;
 
 const LONGEST_RTT: Nanos = Nanos::from_millis(10_000);
 const LONGEST_EXTRA: Nanos = Nanos::from_millis(1000);
@@ -23,206 +24,182 @@ const LONGEST_TEST: Nanos = Nanos::from_millis(86_400_000);
 /// A queue that nobody sized holds at least this: 100 packets of 1500 bytes with their overhead.
 const LEAST_QUEUE: u64 = 153_800;
 
-/// What a table says of a direction; `None` = nothing.
+/// What holds of a direction: the value of each key, from the last table that has it.
 #[derive(Debug, Clone, Default)]
-struct Overlay {
-    rate: Option<Switch<BitRate>>,
-    delay: Option<Nanos>,
-    jitter: Option<Nanos>,
-    queue: Option<QueueSize>,
-    discipline: Option<Discipline>,
-    policer: Option<Switch<Policer>>,
-    loss: Option<Loss>,
-    reorder: Option<Switch<Reorder>>,
-    duplicate: Option<Probability>,
-    max_packet: Option<Switch<MaxPacket>>,
-    ecn_threshold: Option<Switch<Bytes>>,
-    overhead: Option<u32>,
-}
+struct State<'a>(BTreeMap<String, Value<'a>>);
 
-impl Overlay {
-    fn read(table: &Table<'_>) -> Result<Self> {
-        Ok(Self {
-            rate: table.read("rate", |value| value.unless("unlimited", Value::rate))?,
-            delay: delay(table)?,
-            jitter: table.read("jitter", |value| value.span(LONGEST_EXTRA))?,
-            queue: table.read("queue", Value::queue)?,
-            discipline: table.read("codel", discipline)?,
-            policer: table.read("policer", |value| value.unless("none", policer))?,
-            loss: table.read("loss", loss)?,
-            reorder: table.read("reorder", |value| value.unless("none", reorder))?,
-            duplicate: table.read("duplicate", Value::share)?,
-            max_packet: table.read("max_packet", |value| value.unless("none", max_packet))?,
-            ecn_threshold: table
-                .read("ecn_threshold", |value| value.unless("none", Value::size))?,
-            overhead: table
-                .read("overhead", |value| value.whole(0..=1000))?
-                .and_then(|bytes| u32::try_from(bytes).ok()),
+impl<'a> State<'a> {
+    /// This, with what a further table says instead.
+    fn with(&self, table: &Table<'a>) -> Result<Self> {
+        let mut state = self.clone();
+        if let (Some(_), Some(delay)) = (table.value("rtt"), table.value("delay")) {
+            return Err(delay.wrong("'rtt' says it already; leave one of the two out"));
+        }
+        for value in table.values() {
+            // Both are about the delay.
+            match value.name() {
+                "rtt" => drop(state.0.remove("delay")),
+                "delay" => drop(state.0.remove("rtt")),
+                _ => {}
+            }
+            state.0.insert(value.name().to_owned(), value);
+        }
+        Ok(state)
+    }
+
+    fn read<T>(&self, name: &str, read: impl FnOnce(&Value<'a>) -> Result<T>) -> Result<Option<T>> {
+        self.0.get(name).map(read).transpose()
+    }
+
+    fn delay(&self) -> Result<Nanos> {
+        let long = |value: &Value<'_>| span(value, LONGEST_RTT);
+        let half = self.read("rtt", long)?.map(|rtt| Nanos(rtt.0 / 2));
+        Ok(self.read("delay", long)?.or(half).unwrap_or_default())
+    }
+
+    fn ecn_threshold(&self) -> Result<Option<Bytes>> {
+        let threshold = self.read("ecn_threshold", unless("none", size))?;
+        Ok(threshold.flatten())
+    }
+
+    fn discipline(&self) -> Result<Discipline> {
+        Ok(self.read("codel", discipline)?.unwrap_or_default())
+    }
+
+    /// `first` is the rate at the start, or where the path begins without one, the first that it gets: with it and
+    /// `rtt` a queue's multiple is computed, once for all.
+    fn settings(&self, first: &mut Option<BitRate>, rtt: Nanos) -> Result<Settings> {
+        let queue = self.read("queue", queue)?;
+        let rate = self.read("rate", unless("unlimited", rate))?.flatten();
+        let (discipline, ecn_threshold) = (self.discipline()?, self.ecn_threshold()?);
+        let reorder = self.read("reorder", unless("none", reorder))?;
+        let max_packet = self.read("max_packet", unless("none", max_packet))?;
+        let jitter = self.read("jitter", |value| span(value, LONGEST_EXTRA))?;
+        let overhead = self.read("overhead", |value| value.whole(0..=1000))?;
+        Ok(Settings {
+            delay: self.delay()?,
+            jitter: jitter.unwrap_or_default(),
+            bottleneck: rate.map(|rate| Bottleneck {
+                rate,
+                queue: queue_bytes(queue, *first.get_or_insert(rate), rtt),
+                discipline,
+                ecn_threshold,
+            }),
+            policer: self.read("policer", unless("none", policer))?.flatten(),
+            loss: self.read("loss", loss)?.unwrap_or_default(),
+            reorder: reorder.flatten(),
+            duplicate: self.read("duplicate", share)?.unwrap_or_default(),
+            max_packet: max_packet.flatten(),
+            overhead: overhead.unwrap_or(DEFAULT_OVERHEAD),
         })
     }
 
-    /// This, and where it says nothing, `base`.
-    fn over(&self, base: &Self) -> Self {
-        Self {
-            rate: self.rate.or(base.rate),
-            delay: self.delay.or(base.delay),
-            jitter: self.jitter.or(base.jitter),
-            queue: self.queue.or(base.queue),
-            discipline: self.discipline.or(base.discipline),
-            policer: self.policer.or(base.policer),
-            loss: self.loss.or(base.loss),
-            reorder: self.reorder.or(base.reorder),
-            duplicate: self.duplicate.or(base.duplicate),
-            max_packet: self.max_packet.or(base.max_packet),
-            ecn_threshold: self.ecn_threshold.or(base.ecn_threshold),
-            overhead: self.overhead.or(base.overhead),
-        }
-    }
-
-    /// The bytes of the queue, reckoned with the rate and `rtt` at the start; `rate` is that, or where the path
-    /// begins without one, the first that it gets.
-    fn fix_queue(&mut self, rate: &mut Option<BitRate>, rtt: Nanos) {
-        let Some(now) = self.rate.and_then(Switch::on) else {
-            return;
-        };
-        let rate = *rate.get_or_insert(now);
-        let product = rate.0 as f64 / 8.0 * rtt.as_secs_f64();
-        let times = |factor: f64| linerate_model::units::whole(product * factor);
-        let bytes = match self.queue {
-            None => times(1.0).max(LEAST_QUEUE),
-            Some(QueueSize::Multiple(factor)) => times(factor),
-            Some(QueueSize::Bytes(bytes)) => bytes.0,
-        };
-        self.queue = Some(QueueSize::Bytes(Bytes(bytes)));
-    }
-
-    fn settings(&self) -> Settings {
-        let queue = match self.queue {
-            Some(QueueSize::Bytes(bytes)) => bytes,
-            Some(QueueSize::Multiple(_)) | None => Bytes(LEAST_QUEUE),
-        };
-        Settings {
-            delay: self.delay.unwrap_or_default(),
-            jitter: self.jitter.unwrap_or_default(),
-            bottleneck: self.rate.and_then(Switch::on).map(|rate| Bottleneck {
-                rate,
-                queue,
-                discipline: self.discipline.unwrap_or_default(),
-                ecn_threshold: self.ecn_threshold.and_then(Switch::on),
-            }),
-            policer: self.policer.and_then(Switch::on),
-            loss: self.loss.unwrap_or_default(),
-            reorder: self.reorder.and_then(Switch::on),
-            duplicate: self.duplicate.unwrap_or_default(),
-            max_packet: self.max_packet.and_then(Switch::on),
-            overhead: self.overhead.unwrap_or(DEFAULT_OVERHEAD),
-        }
+    /// A key that means nothing without a rate.
+    fn of_a_bottleneck(&self) -> Result<Option<&'static str>> {
+        Ok(if self.0.contains_key("queue") {
+            Some("queue")
+        } else if self.discipline()? != Discipline::DropTail {
+            Some("codel")
+        } else {
+            self.ecn_threshold()?.map(|_| "ecn_threshold")
+        })
     }
 }
 
-/// A direction's beginning, and its changes as they stand in the file.
-struct Course {
-    start: Overlay,
-    changes: Vec<(Nanos, Overlay)>,
+fn queue_bytes(queue: Option<QueueSize>, rate: BitRate, rtt: Nanos) -> Bytes {
+    let product = rate.0 as f64 / 8.0 * rtt.as_secs_f64();
+    let times = |factor: f64| linerate_model::units::whole(product * factor);
+    match queue {
+        None => Bytes(times(1.0).max(LEAST_QUEUE)),
+        Some(QueueSize::Multiple(factor)) => Bytes(times(factor)),
+        Some(QueueSize::Bytes(bytes)) => bytes,
+    }
 }
 
-impl Course {
-    fn spec(mut self, rtt: Nanos) -> DirectionSpec {
+/// A direction's beginning, and what holds after each change, in the order of time.
+#[derive(Default)]
+struct Course<'a> {
+    start: State<'a>,
+    changes: Vec<(Nanos, State<'a>)>,
+}
+
+impl Course<'_> {
+    fn spec(&self, rtt: Nanos) -> Result<DirectionSpec> {
         let mut rate = None;
-        self.start.fix_queue(&mut rate, rtt);
-        self.changes.sort_by_key(|(at, _)| *at);
-        let mut current = self.start.clone();
-        let changes = self.changes.iter().map(|(at, overlay)| {
-            current = overlay.over(&current);
-            current.fix_queue(&mut rate, rtt);
-            Change {
+        let settings = self.start.settings(&mut rate, rtt)?;
+        let changes = self.changes.iter().map(|(at, state)| {
+            Ok(Change {
                 at: *at,
-                settings: current.settings(),
-            }
+                settings: state.settings(&mut rate, rtt)?,
+            })
         });
-        let changes = changes.collect();
-        DirectionSpec {
-            settings: self.start.settings(),
-            changes,
-        }
+        let changes = changes.collect::<Result<_>>()?;
+        Ok(DirectionSpec { settings, changes })
     }
 }
 
 /// The path that `[path]` describes; without it, one that passes everything at once.
-pub(super) fn read(document: &Document<'_>, path: Option<&Table<'_>>) -> Result<PathSpec> {
-    let Some(table) = path else {
-        let plain = || Course {
-            start: Overlay::default(),
-            changes: Vec::new(),
-        };
+pub(super) fn read(document: &Document<'_>, path: Option<&Value<'_>>) -> Result<PathSpec> {
+    let Some(path) = path else {
+        let plain = || Course::default().spec(Nanos::ZERO);
         return Ok(PathSpec {
-            forward: plain().spec(Nanos::ZERO),
-            back: plain().spec(Nanos::ZERO),
+            forward: plain()?,
+            back: plain()?,
             cross: Vec::new(),
         });
     };
-    let base = Overlay::read(table)?;
-    let common = changes(table)?;
-    let course = |name| -> Result<Course> {
-        let own = table.read(name, |value| value.table(&keys::DIRECTION))?;
-        let Some(own) = own else {
-            return Ok(Course {
-                start: base.clone(),
-                changes: common.clone(),
-            });
-        };
-        let mut all = common.clone();
-        all.extend(changes(&own)?);
-        Ok(Course {
-            start: Overlay::read(&own)?.over(&base),
-            changes: all,
-        })
-    };
-    let (forward, back) = (course("forward")?, course("back")?);
-    queue_needs_a_rate(document, [&forward, &back])?;
-    let rtt = forward.start.delay.unwrap_or_default();
-    let rtt = rtt.plus(back.start.delay.unwrap_or_default());
-    Ok(PathSpec {
-        forward: forward.spec(rtt),
-        back: back.spec(rtt),
-        cross: table.read("cross", crosses)?.unwrap_or_default(),
-    })
-}
-
-fn queue_needs_a_rate(document: &Document<'_>, courses: [&Course; 2]) -> Result<()> {
-    let all = || {
-        courses.into_iter().flat_map(|course| {
-            let later = course.changes.iter().map(|(_, overlay)| overlay);
-            std::iter::once(&course.start).chain(later)
-        })
-    };
-    if all().any(|overlay| overlay.rate.and_then(Switch::on).is_some()) {
-        return Ok(());
-    }
-    let says = |key: &str, overlay: &Overlay| match key {
-        "queue" => overlay.queue.is_some(),
-        "codel" => matches!(overlay.discipline, Some(Discipline::Codel(_))),
-        _ => overlay.ecn_threshold.and_then(Switch::on).is_some(),
-    };
-    let without = ["queue", "codel", "ecn_threshold"]
-        .into_iter()
-        .find(|key| all().any(|overlay| says(key, overlay)));
-    without.map_or(Ok(()), |key| {
-        Err(document.contradiction(format!(
-            "'{key}' is about the queue before a bottleneck, and [path] has no rate: without a rate nothing ever waits. Set 'rate', or leave '{key}' out"
-        )))
-    })
-}
-
-fn delay(table: &Table<'_>) -> Result<Option<Nanos>> {
-    let rtt = table.read("rtt", |value| value.span(LONGEST_RTT))?;
-    let delay = table.read("delay", |value| {
-        if rtt.is_some() {
-            return Err(value.wrong("'rtt' says it already; leave one of the two out"));
+    let table = path.table(&keys::PATH)?;
+    let base = State::default().with(&table)?;
+    // Also what both directions say otherwise must be right.
+    base.settings(&mut None, Nanos::ZERO)?;
+    let common = changes(&table)?;
+    let course = |name| -> Result<Course<'_>> {
+        let (mut start, mut changes_of) = (base.clone(), common.clone());
+        if let Some(own) = table.read(name, |value| value.table(&keys::DIRECTION))? {
+            start = base.with(&own)?;
+            changes_of.extend(changes(&own)?);
         }
-        value.span(LONGEST_RTT)
-    })?;
-    Ok(delay.or(rtt.map(|rtt| Nanos(rtt.0 / 2))))
+        changes_of.sort_by_key(|(at, _)| *at);
+        let mut now = start.clone();
+        let changes = changes_of.iter().map(|(at, table)| {
+            now = now.with(table)?;
+            Ok((*at, now.clone()))
+        });
+        let changes = changes.collect::<Result<_>>()?;
+        Ok(Course { start, changes })
+    };
+    let courses = [course("forward")?, course("back")?];
+    let rtt = courses[0].start.delay()?.plus(courses[1].start.delay()?);
+    let [forward, back] = [courses[0].spec(rtt)?, courses[1].spec(rtt)?];
+    if ![&forward, &back].into_iter().any(has_a_rate) {
+        queue_needs_a_rate(document, &courses)?;
+    }
+    Ok(PathSpec {
+        forward,
+        back,
+        cross: table.read_all("cross", cross)?,
+    })
+}
+
+fn has_a_rate(direction: &DirectionSpec) -> bool {
+    let later = direction.changes.iter().map(|change| &change.settings);
+    let mut all = std::iter::once(&direction.settings).chain(later);
+    all.any(|settings| settings.bottleneck.is_some())
+}
+
+fn queue_needs_a_rate(document: &Document<'_>, courses: &[Course<'_>]) -> Result<()> {
+    let states = courses.iter().flat_map(|course| {
+        let later = course.changes.iter().map(|(_, state)| state);
+        std::iter::once(&course.start).chain(later)
+    });
+    for state in states {
+        if let Some(key) = state.of_a_bottleneck()? {
+            return Err(document.contradiction(format!(
+                "'{key}' is about the queue before a bottleneck, and [path] has no rate: without a rate nothing ever waits. Set 'rate', or leave '{key}' out"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn discipline(value: &Value<'_>) -> Result<Discipline> {
@@ -235,7 +212,7 @@ fn discipline(value: &Value<'_>) -> Result<Discipline> {
     }
     let table = value.table(&keys::CODEL_TABLE)?;
     let default = Codel::default();
-    let span = |name, most| table.read(name, |value| value.positive_span(most));
+    let span = |name, most| table.read(name, |value| positive_span(value, most));
     Ok(Discipline::Codel(Codel {
         target: span("target", LONGEST_EXTRA)?.unwrap_or(default.target),
         interval: span("interval", LONGEST_RTT)?.unwrap_or(default.interval),
@@ -246,14 +223,14 @@ fn discipline(value: &Value<'_>) -> Result<Discipline> {
 fn policer(value: &Value<'_>) -> Result<Policer> {
     let table = value.table(&keys::POLICER_TABLE)?;
     Ok(Policer {
-        rate: table.needed("rate")?.rate()?,
-        burst: table.needed("burst")?.size()?,
+        rate: rate(&table.needed("rate")?)?,
+        burst: size(&table.needed("burst")?)?,
     })
 }
 
 fn loss(value: &Value<'_>) -> Result<Loss> {
     if !value.is_table() {
-        let share = value.share()?;
+        let share = share(value)?;
         return Ok(if share == Probability::NEVER {
             Loss::None
         } else {
@@ -263,68 +240,50 @@ fn loss(value: &Value<'_>) -> Result<Loss> {
     let table = value.table(&keys::LOSS_TABLE)?;
     if let Some(every) = table.value("every") {
         if table.value("model").is_some() {
-            return Err(value.wrong("it is either every nth or a model"));
+            return Err(value.wrong("either every nth or a model, not both"));
         }
         let nth = every.whole(1..=u64::MAX >> 1)?;
         return Ok(NonZeroU64::new(nth).map_or(Loss::None, Loss::Every));
     }
     table.needed("model")?.word(&[("gilbert", ())])?;
-    let share = |name| -> Result<Option<Probability>> { table.read(name, Value::share) };
     let positive = |name| -> Result<Probability> {
         let value = table.needed(name)?;
-        let odds = value.share()?;
+        let odds = share(&value)?;
         if odds == Probability::NEVER {
-            return Err(value.wrong("it is 0, so the state would never change"));
+            return Err(value.wrong("with 0 the state would never change"));
         }
         Ok(odds)
     };
     Ok(Loss::Gilbert {
         p: positive("p")?,
         r: positive("r")?,
-        bad: share("bad")?.unwrap_or(Probability::ALWAYS),
-        good: share("good")?.unwrap_or(Probability::NEVER),
+        bad: table.read("bad", share)?.unwrap_or(Probability::ALWAYS),
+        good: table.read("good", share)?.unwrap_or(Probability::NEVER),
     })
 }
 
 fn reorder(value: &Value<'_>) -> Result<Reorder> {
     let table = value.table(&keys::REORDER_TABLE)?;
     Ok(Reorder {
-        fraction: table.needed("fraction")?.share()?,
-        delay: table.needed("delay")?.positive_span(LONGEST_EXTRA)?,
+        fraction: share(&table.needed("fraction")?)?,
+        delay: positive_span(&table.needed("delay")?, LONGEST_EXTRA)?,
     })
 }
 
 fn max_packet(value: &Value<'_>) -> Result<MaxPacket> {
     let table = value.table(&keys::MAX_PACKET_TABLE)?;
-    let bytes = table.needed("bytes")?.whole(68..=65_535)?;
     Ok(MaxPacket {
-        bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+        bytes: table.needed("bytes")?.whole(68..=65_535)?,
         icmp: table.read("icmp", Value::boolean)?.unwrap_or(true),
     })
 }
 
-fn changes(table: &Table<'_>) -> Result<Vec<(Nanos, Overlay)>> {
-    let change = |value: Value<'_>| -> Result<(Nanos, Overlay)> {
+fn changes<'a>(table: &Table<'a>) -> Result<Vec<(Nanos, Table<'a>)>> {
+    table.read_all("change", |value| {
         let table = value.table(&keys::CHANGES)?;
-        let at = table.needed("at")?.positive_span(LONGEST_TEST)?;
-        Ok((at, Overlay::read(&table)?))
-    };
-    let all = table.read("change", |value| {
-        list(value)?.into_iter().map(change).collect()
-    })?;
-    Ok(all.unwrap_or_default())
-}
-
-fn list<'a>(value: &Value<'a>) -> Result<Vec<Value<'a>>> {
-    if value.is_list() {
-        Ok(value.elements())
-    } else {
-        Err(value.wrong("it may stand several times, so it is written with two brackets: [[…]]"))
-    }
-}
-
-fn crosses(value: &Value<'_>) -> Result<Vec<Cross>> {
-    list(value)?.iter().map(cross).collect()
+        let at = positive_span(&table.needed("at")?, LONGEST_TEST)?;
+        Ok((at, table))
+    })
 }
 
 fn cross(value: &Value<'_>) -> Result<Cross> {
@@ -340,25 +299,23 @@ fn cross(value: &Value<'_>) -> Result<Cross> {
     })?;
     let kind = if udp {
         CrossKind::Udp {
-            rate: table.needed("rate")?.rate()?,
+            rate: rate(&table.needed("rate")?)?,
         }
     } else {
         CrossKind::Tcp {
-            streams: streams
-                .and_then(|count| u16::try_from(count).ok())
-                .unwrap_or(1),
-            rate: table.read("rate", Value::rate)?,
+            streams: streams.unwrap_or(1),
+            rate: table.read("rate", rate)?,
         }
     };
     let from = table
-        .read("from", |value| value.span(LONGEST_TEST))?
+        .read("from", |value| span(value, LONGEST_TEST))?
         .unwrap_or_default();
     let to = table.read("to", |value| {
-        let to = value.span(LONGEST_TEST)?;
+        let to = span(value, LONGEST_TEST)?;
         if to > from {
             Ok(to)
         } else {
-            Err(value.wrong(format!("it ends before it begins (from = {from})")))
+            Err(value.wrong(format!("ends before it begins (from = {from})")))
         }
     })?;
     let ways = [("forward", Way::Forward), ("back", Way::Back)];
