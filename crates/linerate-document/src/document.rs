@@ -158,6 +158,19 @@ impl<'a> Table<'a> {
         self.value(name).map(|value| read(&value)).transpose()
     }
 
+    /// The same, with a value for a key that is absent.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn or<T>(
+        &self,
+        name: &str,
+        default: T,
+        read: impl FnOnce(&Value<'a>) -> Result<T>,
+    ) -> Result<T> {
+        Ok(self.read(name, read)?.unwrap_or(default))
+    }
+
     /// The elements of a list, each read by `read`; none where the key is absent.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ pub struct Value<'a> {
 impl<'a> Value<'a> {
     pub(crate) fn new(
         document: &'a Document<'a>,
-        name: &'a str,
+        name: impl Into<Cow<'a, str>>,
         expected: &'static str,
         found: &'a Spanned<DeValue<'a>>,
     ) -> Self {
@@ -158,11 +158,6 @@ impl<'a> Value<'a> {
         matches!(self.found.get_ref(), DeValue::Table(_))
     }
 
-    /// Whether it is a list.
-    pub fn is_list(&self) -> bool {
-        matches!(self.found.get_ref(), DeValue::Array(_))
-    }
-
     /// A table with the keys of a section.
     pub fn table(&self, section: &'static Section) -> Result<Table<'a>> {
         match self.found.get_ref() {
@@ -181,44 +176,36 @@ impl<'a> Value<'a> {
         let pairs = entries.iter().map(|(key, found)| {
             let key = key.get_ref().as_ref();
             let name = format!("{}.\"{key}\"", self.name).into();
-            let document = self.document;
-            let expected = self.expected;
+            let this = self.clone();
             (
                 key,
                 Self {
-                    document,
                     name,
-                    expected,
                     found,
+                    ..this
                 },
             )
         });
         Ok(pairs.collect())
     }
 
-    /// The elements of a list.
+    /// The elements of a list. What the key holds is said of the list and not of each of them.
     pub fn list(&self) -> Result<Vec<Self>> {
-        if self.is_table() {
-            return Err(self.wrong(
+        match self.found.get_ref() {
+            DeValue::Array(values) => {
+                let element = |found| Self::new(self.document, self.name.clone(), "", found);
+                Ok(values.iter().map(element).collect())
+            }
+            DeValue::Table(_) => Err(self.wrong(
                 "not a list; a table that may appear several times has two brackets: [[…]]",
-            ));
+            )),
+            _ => Err(self.wrong("not a list")),
         }
-        if self.is_list() {
-            return Ok(self.elements());
-        }
-        Err(self.wrong("not a list"))
     }
 
     /// The elements of a list, or the value itself where it is none.
     pub fn elements(&self) -> Vec<Self> {
-        let element = |found| Self {
-            found,
-            ..self.clone()
-        };
-        match self.found.get_ref() {
-            DeValue::Array(values) => values.iter().map(element).collect(),
-            _ => vec![self.clone()],
-        }
+        self.list().unwrap_or_else(|_| vec![self.clone()])
     }
 }
 

@@ -115,73 +115,51 @@ impl Scenario {
     }
 
     fn settings_of(&self, way: Way) -> impl Iterator<Item = &Settings> {
-        let all = self.all_settings();
-        all.filter(move |(of, _)| *of == way)
-            .map(|(_, settings)| settings)
+        self.path.direction(way).all_settings()
     }
 
     fn claims_of(&self, way: Way) -> Vec<(Way, Claim)> {
         let any = |is: fn(&Settings) -> bool| self.settings_of(way).any(is);
         let data = self.test.ways().contains(&way);
-        let expects = |ids: &[&str]| self.expect.top.iter().any(|id| ids.contains(&id.as_str()));
+        let top = &self.expect.top;
+        let expects = |ids: &[&str]| top.iter().any(|id| ids.contains(&id.as_str()));
         // Where the path may be the limit as well, it may fill and drop.
-        let only_hosts = expects(&IN_THE_HOSTS)
-            && self
-                .expect
-                .top
-                .iter()
-                .all(|id| IN_THE_HOSTS.contains(&id.as_str()));
+        let in_the_hosts = |id: &String| IN_THE_HOSTS.contains(&id.as_str());
+        let only_hosts = !top.is_empty() && top.iter().all(in_the_hosts);
         let mtu = match way {
             Way::Forward => self.sender.mtu,
             Way::Back => self.receiver.mtu,
         };
-        let stops = self
-            .settings_of(way)
-            .any(|settings| settings.max_packet.is_some_and(|limit| limit.bytes < mtu));
+        let mut limits = self.settings_of(way).filter_map(|one| one.max_packet);
+        let stops = limits.any(|limit| limit.bytes < mtu);
+        let wavers = any(|settings| settings.jitter > Nanos::ZERO);
+        let narrow = any(|settings| settings.bottleneck.is_some());
         let loses = any(|settings| settings.loss != Loss::None);
         let polices = any(|settings| settings.policer.is_some());
-        let manages = any(|settings| {
-            let discipline = settings.bottleneck.map(|link| link.discipline);
-            matches!(discipline, Some(Discipline::Codel(_)))
-        });
+        let reorders = any(|settings| settings.reorder.is_some());
+        let duplicates = any(|settings| settings.duplicate > Probability::NEVER);
+        let mut links = self.settings_of(way).filter_map(|one| one.bottleneck);
+        let marks = links.any(|link| link.ecn_threshold.is_some());
+        let mut links = self.settings_of(way).filter_map(|one| one.bottleneck);
+        let manages = links.any(|link| link.discipline != Discipline::DropTail);
+        let changes = !self.path.direction(way).changes.is_empty();
+        let mut crosses = self.path.cross.iter();
+        let competes = crosses.any(|cross| cross.way == way);
         let clean = !(loses || polices || manages || stops) && self.path.cross.is_empty();
+        let fills = narrow && expects(&FULL) && !reorders;
         [
             (any(|settings| settings.delay > Nanos::ZERO), Claim::Delays),
-            (
-                data && any(|settings| settings.jitter > Nanos::ZERO),
-                Claim::Wavers,
-            ),
-            (
-                data && any(|settings| settings.bottleneck.is_some())
-                    && expects(&FULL)
-                    && !any(|settings| settings.reorder.is_some()),
-                Claim::Fills,
-            ),
+            (data && wavers, Claim::Wavers),
+            (data && fills, Claim::Fills),
             (loses, Claim::Loses),
             (data && polices, Claim::Polices),
-            (
-                data && any(|settings| settings.reorder.is_some()),
-                Claim::Reorders,
-            ),
-            (
-                data && any(|settings| settings.duplicate > Probability::NEVER),
-                Claim::Duplicates,
-            ),
-            (
-                data && any(|settings| {
-                    settings
-                        .bottleneck
-                        .is_some_and(|link| link.ecn_threshold.is_some())
-                }),
-                Claim::Marks,
-            ),
+            (data && reorders, Claim::Reorders),
+            (data && duplicates, Claim::Duplicates),
+            (data && marks, Claim::Marks),
             (data && manages, Claim::Manages),
             (data && stops, Claim::Stops),
-            (!self.path.direction(way).changes.is_empty(), Claim::Changes),
-            (
-                self.path.cross.iter().any(|cross| cross.way == way),
-                Claim::Competes,
-            ),
+            (changes, Claim::Changes),
+            (competes, Claim::Competes),
             (data && clean && only_hosts, Claim::LosesNothing),
         ]
         .into_iter()

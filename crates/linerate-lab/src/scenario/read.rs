@@ -45,30 +45,20 @@ impl Scenario {
             ("bulk", ModeWish::Bulk),
         ];
         let families = [("ipv4", Family::Ipv4), ("ipv6", Family::Ipv6)];
-        let host = |name| -> Result<HostSpec> { Ok(top.read(name, host)?.unwrap_or_default()) };
         let scenario = Self {
             name: name(&top.needed("name")?)?,
-            about: top
-                .read("about", Value::text)?
-                .unwrap_or_default()
-                .to_owned(),
-            seed: top
-                .read("seed", |value| value.whole(0..=u64::MAX >> 1))?
-                .unwrap_or(1),
-            mode: top
-                .read("mode", |value| value.word(&modes))?
-                .unwrap_or_default(),
-            engine: top
-                .read("engine", |value| value.word(&EngineWish::WORDS))?
-                .unwrap_or_default(),
-            family: top
-                .read("family", |value| value.word(&families))?
-                .unwrap_or_default(),
+            about: top.or("about", "", Value::text)?.to_owned(),
+            seed: top.or("seed", 1, |value| value.whole(0..=u64::MAX >> 1))?,
+            mode: top.or("mode", ModeWish::Auto, |value| value.word(&modes))?,
+            engine: top.or("engine", EngineWish::Auto, |value| {
+                value.word(&EngineWish::WORDS)
+            })?,
+            family: top.or("family", Family::Ipv4, |value| value.word(&families))?,
             path: read_path::read(&document, top.value("path").as_ref())?,
-            sender: host("sender")?,
-            receiver: host("receiver")?,
-            test: top.read("test", test)?.unwrap_or_default(),
-            expect: top.read("expect", expect)?.unwrap_or_default(),
+            sender: top.or("sender", HostSpec::default(), host)?,
+            receiver: top.or("receiver", HostSpec::default(), host)?,
+            test: top.or("test", TestSpec::default(), test)?,
+            expect: top.or("expect", Expect::default(), expect)?,
         };
         consistency::check(&scenario).map_err(|reason| document.contradiction(reason))?;
         Ok(scenario)
@@ -88,18 +78,14 @@ fn host(value: &Value<'_>) -> Result<HostSpec> {
     let table = value.table(&keys::HOST)?;
     let default = HostSpec::default();
     Ok(HostSpec {
-        congestion: table
-            .read("congestion", congestion)?
-            .unwrap_or(default.congestion),
+        congestion: table.or("congestion", default.congestion, congestion)?,
         tcp_wmem: table.read("tcp_wmem", three_sizes)?,
         tcp_rmem: table.read("tcp_rmem", three_sizes)?,
-        mtu: table
-            .read("mtu", |value| value.whole(576..=65_535))?
-            .unwrap_or(default.mtu),
+        mtu: table.or("mtu", default.mtu, |value| value.whole(576..=65_535))?,
         txqueuelen: table.read("txqueuelen", |value| value.whole(0..=1_000_000))?,
         cpu: table.read("cpu", cpu)?,
         read_rate: table.read("read_rate", values::rate)?,
-        sysctl: table.read("sysctl", sysctl)?.unwrap_or_default(),
+        sysctl: table.or("sysctl", default.sysctl, sysctl)?,
     })
 }
 
@@ -164,15 +150,14 @@ fn sysctl(value: &Value<'_>) -> Result<BTreeMap<String, String>> {
 
 fn test(value: &Value<'_>) -> Result<TestSpec> {
     let table = value.table(&keys::TEST)?;
-    let args = table.read("args", |value| {
-        let args = if value.is_list() {
-            let texts = value.elements();
-            texts
-                .iter()
-                .map(|arg| arg.text().map(str::to_owned))
-                .collect::<Result<Vec<_>>>()?
-        } else {
-            words(value.text()?).map_err(|reason| value.wrong(reason))?
+    let args = table.or("args", Vec::new(), |value| {
+        let args = match value.text() {
+            Ok(text) => words(text).map_err(|reason| value.wrong(reason))?,
+            Err(_) => {
+                let texts = value.list()?.into_iter();
+                let texts = texts.map(|arg| arg.text().map(str::to_owned));
+                texts.collect::<Result<_>>()?
+            }
         };
         let own = options(&args).find(|(name, _)| LABS_OWN.contains(&name.as_str()));
         match own {
@@ -182,9 +167,7 @@ fn test(value: &Value<'_>) -> Result<TestSpec> {
             None => Ok(args),
         }
     })?;
-    Ok(TestSpec {
-        args: args.unwrap_or_default(),
-    })
+    Ok(TestSpec { args })
 }
 
 /// Splits at blanks; quotation marks keep together what stands between them.
@@ -212,9 +195,9 @@ fn words(text: &str) -> std::result::Result<Vec<String>, &'static str> {
 
 fn expect(value: &Value<'_>) -> Result<Expect> {
     let table = value.table(&keys::EXPECT)?;
-    let ids = |name| -> Result<Vec<String>> {
-        let ids = table.read(name, |value| value.elements().iter().map(finding).collect())?;
-        Ok(ids.unwrap_or_default())
+    let ids = |name| {
+        let ids = |value: &Value<'_>| value.elements().iter().map(finding).collect();
+        table.or(name, Vec::new(), ids)
     };
     let expect = Expect {
         top: ids("top")?,

@@ -116,35 +116,27 @@ fn queue_bytes(queue: Option<QueueSize>, rate: BitRate, rtt: Nanos) -> Bytes {
     }
 }
 
-/// A direction's beginning, and what holds after each change, in the order of time.
-#[derive(Default)]
-struct Course<'a> {
-    start: State<'a>,
-    changes: Vec<(Nanos, State<'a>)>,
-}
+/// What holds of a direction at the start, and after each change, in the order of time.
+type Course<'a> = Vec<(Nanos, State<'a>)>;
 
-impl Course<'_> {
-    fn spec(&self, rtt: Nanos) -> Result<DirectionSpec> {
-        let mut rate = None;
-        let settings = self.start.settings(&mut rate, rtt)?;
-        let changes = self.changes.iter().map(|(at, state)| {
-            Ok(Change {
-                at: *at,
-                settings: state.settings(&mut rate, rtt)?,
-            })
-        });
-        let changes = changes.collect::<Result<_>>()?;
-        Ok(DirectionSpec { settings, changes })
-    }
+fn spec(course: &Course<'_>, rtt: Nanos) -> Result<DirectionSpec> {
+    let mut rate = None;
+    let all = course.iter().map(|(at, state)| {
+        let settings = state.settings(&mut rate, rtt)?;
+        Ok(Change { at: *at, settings })
+    });
+    let mut changes = all.collect::<Result<Vec<_>>>()?;
+    let settings = changes.remove(0).settings;
+    Ok(DirectionSpec { settings, changes })
 }
 
 /// The path that `[path]` describes; without it, one that passes everything at once.
 pub(super) fn read(document: &Document<'_>, path: Option<&Value<'_>>) -> Result<PathSpec> {
     let Some(path) = path else {
-        let plain = || Course::default().spec(Nanos::ZERO);
+        let plain = spec(&vec![(Nanos::ZERO, State::default())], Nanos::ZERO)?;
         return Ok(PathSpec {
-            forward: plain()?,
-            back: plain()?,
+            forward: plain.clone(),
+            back: plain,
             cross: Vec::new(),
         });
     };
@@ -154,24 +146,28 @@ pub(super) fn read(document: &Document<'_>, path: Option<&Value<'_>>) -> Result<
     base.settings(&mut None, Nanos::ZERO)?;
     let common = changes(&table)?;
     let course = |name| -> Result<Course<'_>> {
-        let (mut start, mut changes_of) = (base.clone(), common.clone());
+        let (mut now, mut changes_of) = (base.clone(), common.clone());
         if let Some(own) = table.read(name, |value| value.table(&keys::DIRECTION))? {
-            start = base.with(&own)?;
+            now = base.with(&own)?;
             changes_of.extend(changes(&own)?);
         }
         changes_of.sort_by_key(|(at, _)| *at);
-        let mut now = start.clone();
-        let changes = changes_of.iter().map(|(at, table)| {
-            now = now.with(table)?;
-            Ok((*at, now.clone()))
-        });
-        let changes = changes.collect::<Result<_>>()?;
-        Ok(Course { start, changes })
+        let mut course = vec![(Nanos::ZERO, now.clone())];
+        for (at, table) in changes_of {
+            now = now.with(&table)?;
+            course.push((at, now.clone()));
+        }
+        Ok(course)
     };
     let courses = [course("forward")?, course("back")?];
-    let rtt = courses[0].start.delay()?.plus(courses[1].start.delay()?);
-    let [forward, back] = [courses[0].spec(rtt)?, courses[1].spec(rtt)?];
-    if ![&forward, &back].into_iter().any(has_a_rate) {
+    let [out, home] = &courses;
+    let rtt = out[0].1.delay()?.plus(home[0].1.delay()?);
+    let (forward, back) = (spec(out, rtt)?, spec(home, rtt)?);
+    let unlimited = |direction: &DirectionSpec| {
+        let mut all = direction.all_settings();
+        all.all(|settings| settings.bottleneck.is_none())
+    };
+    if unlimited(&forward) && unlimited(&back) {
         queue_needs_a_rate(document, &courses)?;
     }
     Ok(PathSpec {
@@ -181,18 +177,8 @@ pub(super) fn read(document: &Document<'_>, path: Option<&Value<'_>>) -> Result<
     })
 }
 
-fn has_a_rate(direction: &DirectionSpec) -> bool {
-    let later = direction.changes.iter().map(|change| &change.settings);
-    let mut all = std::iter::once(&direction.settings).chain(later);
-    all.any(|settings| settings.bottleneck.is_some())
-}
-
 fn queue_needs_a_rate(document: &Document<'_>, courses: &[Course<'_>]) -> Result<()> {
-    let states = courses.iter().flat_map(|course| {
-        let later = course.changes.iter().map(|(_, state)| state);
-        std::iter::once(&course.start).chain(later)
-    });
-    for state in states {
+    for (_, state) in courses.iter().flatten() {
         if let Some(key) = state.of_a_bottleneck()? {
             return Err(document.contradiction(format!(
                 "'{key}' is about the queue before a bottleneck, and [path] has no rate: without a rate nothing ever waits. Set 'rate', or leave '{key}' out"
@@ -212,11 +198,12 @@ fn discipline(value: &Value<'_>) -> Result<Discipline> {
     }
     let table = value.table(&keys::CODEL_TABLE)?;
     let default = Codel::default();
-    let span = |name, most| table.read(name, |value| positive_span(value, most));
+    let target = |value: &Value<'_>| positive_span(value, LONGEST_EXTRA);
+    let interval = |value: &Value<'_>| positive_span(value, LONGEST_RTT);
     Ok(Discipline::Codel(Codel {
-        target: span("target", LONGEST_EXTRA)?.unwrap_or(default.target),
-        interval: span("interval", LONGEST_RTT)?.unwrap_or(default.interval),
-        ecn: table.read("ecn", Value::boolean)?.unwrap_or(default.ecn),
+        target: table.or("target", default.target, target)?,
+        interval: table.or("interval", default.interval, interval)?,
+        ecn: table.or("ecn", default.ecn, Value::boolean)?,
     }))
 }
 
@@ -257,8 +244,8 @@ fn loss(value: &Value<'_>) -> Result<Loss> {
     Ok(Loss::Gilbert {
         p: positive("p")?,
         r: positive("r")?,
-        bad: table.read("bad", share)?.unwrap_or(Probability::ALWAYS),
-        good: table.read("good", share)?.unwrap_or(Probability::NEVER),
+        bad: table.or("bad", Probability::ALWAYS, share)?,
+        good: table.or("good", Probability::NEVER, share)?,
     })
 }
 
@@ -274,7 +261,7 @@ fn max_packet(value: &Value<'_>) -> Result<MaxPacket> {
     let table = value.table(&keys::MAX_PACKET_TABLE)?;
     Ok(MaxPacket {
         bytes: table.needed("bytes")?.whole(68..=65_535)?,
-        icmp: table.read("icmp", Value::boolean)?.unwrap_or(true),
+        icmp: table.or("icmp", true, Value::boolean)?,
     })
 }
 
@@ -307,9 +294,7 @@ fn cross(value: &Value<'_>) -> Result<Cross> {
             rate: table.read("rate", rate)?,
         }
     };
-    let from = table
-        .read("from", |value| span(value, LONGEST_TEST))?
-        .unwrap_or_default();
+    let from = table.or("from", Nanos::ZERO, |value| span(value, LONGEST_TEST))?;
     let to = table.read("to", |value| {
         let to = span(value, LONGEST_TEST)?;
         if to > from {
@@ -319,10 +304,9 @@ fn cross(value: &Value<'_>) -> Result<Cross> {
         }
     })?;
     let ways = [("forward", Way::Forward), ("back", Way::Back)];
-    let way = table.read("direction", |value| value.word(&ways))?;
     Ok(Cross {
         kind,
-        way: way.unwrap_or(Way::Forward),
+        way: table.or("direction", Way::Forward, |value| value.word(&ways))?,
         from,
         to,
     })
