@@ -1,5 +1,7 @@
 //! A document and its tables.
 
+use std::collections::BTreeMap;
+
 use linerate_model::nearest::{self, nearest};
 use toml::Spanned;
 use toml::de::{DeString, DeTable};
@@ -70,12 +72,12 @@ fn line(text: &str, at: usize) -> usize {
 }
 
 /// A table all of whose keys are known.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Table<'a> {
     document: &'a Document<'a>,
     section: &'static Section,
-    entries: &'a DeTable<'a>,
     line: usize,
+    values: BTreeMap<&'a str, Value<'a>>,
 }
 
 impl<'a> Table<'a> {
@@ -85,16 +87,19 @@ impl<'a> Table<'a> {
         entries: &'a DeTable<'a>,
         at: usize,
     ) -> Result<Self> {
-        let this = Self {
+        let mut table = Self {
             document,
             section,
-            entries,
             line: document.line(at),
+            values: BTreeMap::new(),
         };
-        let unknown = entries
-            .keys()
-            .find(|key| section.key(key.get_ref()).is_none());
-        unknown.map_or(Ok(this), |key| Err(this.unknown(key)))
+        for (key, found) in entries {
+            let name = key.get_ref().as_ref();
+            let known = section.key(name).ok_or_else(|| table.unknown(key))?;
+            let value = Value::new(document, name, known.holds, found);
+            table.values.insert(name, value);
+        }
+        Ok(table)
     }
 
     fn unknown(&self, key: &Spanned<DeString<'_>>) -> DocumentError {
@@ -115,28 +120,31 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// This table, with the values of `base` for those of its keys that this one does not have and that `keep` names.
+    #[must_use]
+    pub fn over(&self, base: &Self, keep: impl Fn(&str) -> bool) -> Self {
+        let mut both = self.clone();
+        for (name, value) in base.values.iter().filter(|(name, _)| keep(name)) {
+            both.values.entry(name).or_insert_with(|| value.clone());
+        }
+        both
+    }
+
     /// The value of a key.
-    pub fn value(&self, name: &str) -> Option<Value<'a>> {
-        self.values().find(|value| value.name() == name)
+    pub fn value(&self, name: &str) -> Option<&Value<'a>> {
+        self.values.get(name)
     }
 
     /// All values, in the order of their keys' names.
-    pub fn values(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
-        let Self {
-            document, section, ..
-        } = *self;
-        self.entries.iter().map(move |(key, value)| {
-            let name = key.get_ref().as_ref();
-            let expected = section.key(name).map_or("", |key| key.holds);
-            Value::new(document, name, expected, value)
-        })
+    pub fn values(&self) -> impl Iterator<Item = &Value<'a>> {
+        self.values.values()
     }
 
     /// The value of a key that must be there.
     ///
     /// # Errors
     /// [`DocumentError::Missing`].
-    pub fn needed(&self, name: &'static str) -> Result<Value<'a>> {
+    pub fn needed(&self, name: &'static str) -> Result<&Value<'a>> {
         self.value(name).ok_or_else(|| DocumentError::Missing {
             file: self.document.file.to_owned(),
             line: self.line,
@@ -155,7 +163,7 @@ impl<'a> Table<'a> {
         name: &str,
         read: impl FnOnce(&Value<'a>) -> Result<T>,
     ) -> Result<Option<T>> {
-        self.value(name).map(|value| read(&value)).transpose()
+        self.value(name).map(read).transpose()
     }
 
     /// The same, with a value for a key that is absent.
@@ -169,6 +177,19 @@ impl<'a> Table<'a> {
         read: impl FnOnce(&Value<'a>) -> Result<T>,
     ) -> Result<T> {
         Ok(self.read(name, read)?.unwrap_or(default))
+    }
+
+    /// The table that a key holds; one without values where the key is absent.
+    ///
+    /// # Errors
+    /// It is not a table, and [`DocumentError::UnknownKey`].
+    pub fn table(&self, name: &str, section: &'static Section) -> Result<Self> {
+        let absent = Self {
+            section,
+            values: BTreeMap::new(),
+            ..self.clone()
+        };
+        self.or(name, absent, |value| value.table(section))
     }
 
     /// The elements of a list, each read by `read`; none where the key is absent.

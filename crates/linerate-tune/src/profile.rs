@@ -108,10 +108,8 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Wish>, DocumentError> {
             from,
         });
     };
-    if let Some(cpu) = top.read("cpu", |value| value.table(&CPU))?
-        && let Some(governor) = cpu.value("governor")
-    {
-        wish(Object::Governor, governor.words()?, &governor);
+    if let Some(governor) = top.table("cpu", &CPU)?.value("governor") {
+        wish(Object::Governor, governor.words()?, governor);
     }
     for (interface, settings) in top.or("interface", Vec::new(), Value::pairs)? {
         let table = settings.table(&INTERFACE)?;
@@ -119,7 +117,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Wish>, DocumentError> {
             if let Some(value) = table.value(key) {
                 let interface = interface.to_owned();
                 let object = Object::Interface { interface, setting };
-                wish(object, interface_value(setting, &value)?, &value);
+                wish(object, interface_value(setting, value)?, value);
             }
         }
     }

@@ -178,7 +178,7 @@ impl Reading<'_> {
         let mut labels = Vec::new();
         let mut parts = Vec::new();
         for level in levels.list()? {
-            parts.push(self.level(&vary, &level, in_lab)?);
+            parts.push(self.level(vary, &level, in_lab)?);
             labels.push(label(vary.text()?, &level));
         }
         if parts.is_empty() {
@@ -317,7 +317,7 @@ impl Reading<'_> {
 
 /// The path of all cells, as lines of a scenario.
 fn lab(value: &Value<'_>) -> Result<Vec<Part>> {
-    let line = |value: Value<'_>| {
+    let line = |value: &Value<'_>| {
         let (name, raw) = (value.name(), value.raw());
         if value.is_table() && !raw.starts_with('{') {
             return Err(value.wrong(format!("write it as one value: {name} = {{ … }}")));

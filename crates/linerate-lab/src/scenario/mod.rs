@@ -29,7 +29,6 @@ mod read;
 mod read_path;
 mod test_arguments;
 mod types;
-mod values;
 
 pub use beyond_netem::LEAST_REORDERED;
 pub use claims::{Checked, Claim, Standing};

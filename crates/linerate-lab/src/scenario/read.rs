@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use linerate_document::{Document, DocumentError, Value};
+use linerate_document::{Document, DocumentError, Table, Value};
 
 use super::command_line::options;
 use super::keys;
 use super::types::{EngineWish, Expect, Family, HostSpec, ModeWish, RateRange, Scenario, TestSpec};
-use super::{amount, consistency, read_path, values};
+use super::{amount, consistency, read_path};
 
 type Result<T> = std::result::Result<T, DocumentError>;
 
@@ -46,7 +46,7 @@ impl Scenario {
         ];
         let families = [("ipv4", Family::Ipv4), ("ipv6", Family::Ipv6)];
         let scenario = Self {
-            name: name(&top.needed("name")?)?,
+            name: name(top.needed("name")?)?,
             about: top.or("about", "", Value::text)?.to_owned(),
             seed: top.or("seed", 1, |value| value.whole(0..=u64::MAX >> 1))?,
             mode: top.or("mode", ModeWish::Auto, |value| value.word(&modes))?,
@@ -54,11 +54,11 @@ impl Scenario {
                 value.word(&EngineWish::WORDS)
             })?,
             family: top.or("family", Family::Ipv4, |value| value.word(&families))?,
-            path: read_path::read(&document, top.value("path").as_ref())?,
-            sender: top.or("sender", HostSpec::default(), host)?,
-            receiver: top.or("receiver", HostSpec::default(), host)?,
-            test: top.or("test", TestSpec::default(), test)?,
-            expect: top.or("expect", Expect::default(), expect)?,
+            path: read_path::read(&document, &top.table("path", &keys::PATH)?)?,
+            sender: host(&top.table("sender", &keys::HOST)?)?,
+            receiver: host(&top.table("receiver", &keys::HOST)?)?,
+            test: test(&top.table("test", &keys::TEST)?)?,
+            expect: expect(&top.table("expect", &keys::EXPECT)?)?,
         };
         consistency::check(&scenario).map_err(|reason| document.contradiction(reason))?;
         Ok(scenario)
@@ -74,8 +74,7 @@ fn name(value: &Value<'_>) -> Result<String> {
     Ok(name.to_owned())
 }
 
-fn host(value: &Value<'_>) -> Result<HostSpec> {
-    let table = value.table(&keys::HOST)?;
+fn host(table: &Table<'_>) -> Result<HostSpec> {
     let default = HostSpec::default();
     Ok(HostSpec {
         congestion: table.or("congestion", default.congestion, congestion)?,
@@ -84,7 +83,7 @@ fn host(value: &Value<'_>) -> Result<HostSpec> {
         mtu: table.or("mtu", default.mtu, |value| value.whole(576..=65_535))?,
         txqueuelen: table.read("txqueuelen", |value| value.whole(0..=1_000_000))?,
         cpu: table.read("cpu", cpu)?,
-        read_rate: table.read("read_rate", values::rate)?,
+        read_rate: table.read("read_rate", amount::rate)?,
         sysctl: table.or("sysctl", default.sysctl, sysctl)?,
     })
 }
@@ -148,8 +147,7 @@ fn sysctl(value: &Value<'_>) -> Result<BTreeMap<String, String>> {
         .collect()
 }
 
-fn test(value: &Value<'_>) -> Result<TestSpec> {
-    let table = value.table(&keys::TEST)?;
+fn test(table: &Table<'_>) -> Result<TestSpec> {
     let args = table.or("args", Vec::new(), |value| {
         let args = match value.text() {
             Ok(text) => words(text).map_err(|reason| value.wrong(reason))?,
@@ -193,8 +191,7 @@ fn words(text: &str) -> std::result::Result<Vec<String>, &'static str> {
     Ok(words)
 }
 
-fn expect(value: &Value<'_>) -> Result<Expect> {
-    let table = value.table(&keys::EXPECT)?;
+fn expect(table: &Table<'_>) -> Result<Expect> {
     let ids = |name| {
         let ids = |value: &Value<'_>| value.elements().iter().map(finding).collect();
         table.or(name, Vec::new(), ids)
@@ -227,7 +224,7 @@ fn range(value: &Value<'_>) -> Result<RateRange> {
         let (least, most) = text
             .split_once("..")
             .ok_or("not a range such as \"65M..125M\"")?;
-        let (least, most) = (amount::rate(least)?, amount::rate(most)?);
+        let (least, most) = (amount::bits(least)?, amount::bits(most)?);
         if least > most {
             return Err("begins above its end".to_owned());
         }

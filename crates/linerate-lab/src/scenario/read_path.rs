@@ -1,15 +1,13 @@
 //! From the tables of a path to the settings of its directions.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use linerate_document::{Document, DocumentError, Table, Value};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
-use super::amount::QueueSize;
+use super::amount::{self, QueueSize, positive_span, rate, share, size, span, unless};
 use super::keys;
 use super::types::{Cross, CrossKind, PathSpec, Way};
-use super::values::{positive_span, queue, rate, share, size, span, unless};
 use crate::path::{
     Bottleneck, Change, Codel, DEFAULT_OVERHEAD, DirectionSpec, Discipline, Loss, MaxPacket,
     Policer, Probability, Reorder, Settings,
@@ -24,86 +22,61 @@ const LONGEST_TEST: Nanos = Nanos::from_millis(86_400_000);
 /// A queue that nobody sized holds at least this: 100 packets of 1500 bytes with their overhead.
 const LEAST_QUEUE: u64 = 153_800;
 
-/// What holds of a direction: the value of each key, from the last table that has it.
-#[derive(Debug, Clone, Default)]
-struct State<'a>(BTreeMap<String, Value<'a>>);
+/// What a direction is set to; `state` has the value of each key, from the last table that names it. `first` is the rate
+/// at the start, or where the path begins without one, the first that it gets: with it and `rtt` a queue's multiple is
+/// computed, once for all.
+fn settings(state: &Table<'_>, first: &mut Option<BitRate>, rtt: Nanos) -> Result<Settings> {
+    let queue = state.read("queue", |value| value.amount(amount::queue))?;
+    let rate = state.or("rate", None, unless("unlimited", rate))?;
+    let (discipline, ecn_threshold) = (discipline(state)?, ecn_threshold(state)?);
+    Ok(Settings {
+        delay: delay(state)?,
+        jitter: state.or("jitter", Nanos::ZERO, |value| span(value, LONGEST_EXTRA))?,
+        bottleneck: rate.map(|rate| Bottleneck {
+            rate,
+            queue: queue_bytes(queue, *first.get_or_insert(rate), rtt),
+            discipline,
+            ecn_threshold,
+        }),
+        policer: state.or("policer", None, unless("none", policer))?,
+        loss: state.or("loss", Loss::None, loss)?,
+        reorder: state.or("reorder", None, unless("none", reorder))?,
+        duplicate: state.or("duplicate", Probability::NEVER, share)?,
+        max_packet: state.or("max_packet", None, unless("none", max_packet))?,
+        overhead: state.or("overhead", DEFAULT_OVERHEAD, |value| value.whole(0..=1000))?,
+    })
+}
 
-impl<'a> State<'a> {
-    /// This, with what a further table says instead.
-    fn with(&self, table: &Table<'a>) -> Result<Self> {
-        let mut state = self.clone();
-        if let (Some(_), Some(delay)) = (table.value("rtt"), table.value("delay")) {
-            return Err(delay.wrong("'rtt' says it already; leave one of the two out"));
-        }
-        for value in table.values() {
-            // Both are about the delay.
-            match value.name() {
-                "rtt" => drop(state.0.remove("delay")),
-                "delay" => drop(state.0.remove("rtt")),
-                _ => {}
-            }
-            state.0.insert(value.name().to_owned(), value);
-        }
-        Ok(state)
-    }
+/// What holds where `table` is read after `base`.
+fn over<'a>(table: &Table<'a>, base: &Table<'a>) -> Table<'a> {
+    // Both keys are about the delay, so one of them replaces the other.
+    let of_delay = ["rtt", "delay"];
+    let delayed = of_delay.iter().any(|key| table.value(key).is_some());
+    table.over(base, |key| !(delayed && of_delay.contains(&key)))
+}
 
-    fn read<T>(&self, name: &str, read: impl FnOnce(&Value<'a>) -> Result<T>) -> Result<Option<T>> {
-        self.0.get(name).map(read).transpose()
-    }
+fn delay(state: &Table<'_>) -> Result<Nanos> {
+    let rtt = state.read("rtt", |value| span(value, LONGEST_RTT))?;
+    let delay = state.read("delay", |value| match rtt {
+        Some(_) => Err(value.wrong("'rtt' says it already; leave one of the two out")),
+        None => span(value, LONGEST_RTT),
+    })?;
+    Ok(delay.unwrap_or(Nanos(rtt.unwrap_or_default().0 / 2)))
+}
 
-    fn delay(&self) -> Result<Nanos> {
-        let long = |value: &Value<'_>| span(value, LONGEST_RTT);
-        let half = self.read("rtt", long)?.map(|rtt| Nanos(rtt.0 / 2));
-        Ok(self.read("delay", long)?.or(half).unwrap_or_default())
-    }
+fn ecn_threshold(state: &Table<'_>) -> Result<Option<Bytes>> {
+    state.or("ecn_threshold", None, unless("none", size))
+}
 
-    fn ecn_threshold(&self) -> Result<Option<Bytes>> {
-        let threshold = self.read("ecn_threshold", unless("none", size))?;
-        Ok(threshold.flatten())
-    }
-
-    fn discipline(&self) -> Result<Discipline> {
-        Ok(self.read("codel", discipline)?.unwrap_or_default())
-    }
-
-    /// `first` is the rate at the start, or where the path begins without one, the first that it gets: with it and
-    /// `rtt` a queue's multiple is computed, once for all.
-    fn settings(&self, first: &mut Option<BitRate>, rtt: Nanos) -> Result<Settings> {
-        let queue = self.read("queue", queue)?;
-        let rate = self.read("rate", unless("unlimited", rate))?.flatten();
-        let (discipline, ecn_threshold) = (self.discipline()?, self.ecn_threshold()?);
-        let reorder = self.read("reorder", unless("none", reorder))?;
-        let max_packet = self.read("max_packet", unless("none", max_packet))?;
-        let jitter = self.read("jitter", |value| span(value, LONGEST_EXTRA))?;
-        let overhead = self.read("overhead", |value| value.whole(0..=1000))?;
-        Ok(Settings {
-            delay: self.delay()?,
-            jitter: jitter.unwrap_or_default(),
-            bottleneck: rate.map(|rate| Bottleneck {
-                rate,
-                queue: queue_bytes(queue, *first.get_or_insert(rate), rtt),
-                discipline,
-                ecn_threshold,
-            }),
-            policer: self.read("policer", unless("none", policer))?.flatten(),
-            loss: self.read("loss", loss)?.unwrap_or_default(),
-            reorder: reorder.flatten(),
-            duplicate: self.read("duplicate", share)?.unwrap_or_default(),
-            max_packet: max_packet.flatten(),
-            overhead: overhead.unwrap_or(DEFAULT_OVERHEAD),
-        })
-    }
-
-    /// A key that means nothing without a rate.
-    fn of_a_bottleneck(&self) -> Result<Option<&'static str>> {
-        Ok(if self.0.contains_key("queue") {
-            Some("queue")
-        } else if self.discipline()? != Discipline::DropTail {
-            Some("codel")
-        } else {
-            self.ecn_threshold()?.map(|_| "ecn_threshold")
-        })
-    }
+/// A key that means nothing without a rate.
+fn of_a_bottleneck(state: &Table<'_>) -> Result<Option<&'static str>> {
+    Ok(if state.value("queue").is_some() {
+        Some("queue")
+    } else if discipline(state)? != Discipline::DropTail {
+        Some("codel")
+    } else {
+        ecn_threshold(state)?.map(|_| "ecn_threshold")
+    })
 }
 
 fn queue_bytes(queue: Option<QueueSize>, rate: BitRate, rtt: Nanos) -> Bytes {
@@ -117,12 +90,12 @@ fn queue_bytes(queue: Option<QueueSize>, rate: BitRate, rtt: Nanos) -> Bytes {
 }
 
 /// What holds of a direction at the start, and after each change, in the order of time.
-type Course<'a> = Vec<(Nanos, State<'a>)>;
+type Course<'a> = Vec<(Nanos, Table<'a>)>;
 
 fn spec(course: &Course<'_>, rtt: Nanos) -> Result<DirectionSpec> {
     let mut rate = None;
     let all = course.iter().map(|(at, state)| {
-        let settings = state.settings(&mut rate, rtt)?;
+        let settings = settings(state, &mut rate, rtt)?;
         Ok(Change { at: *at, settings })
     });
     let mut changes = all.collect::<Result<Vec<_>>>()?;
@@ -130,38 +103,24 @@ fn spec(course: &Course<'_>, rtt: Nanos) -> Result<DirectionSpec> {
     Ok(DirectionSpec { settings, changes })
 }
 
-/// The path that `[path]` describes; without it, one that passes everything at once.
-pub(super) fn read(document: &Document<'_>, path: Option<&Value<'_>>) -> Result<PathSpec> {
-    let Some(path) = path else {
-        let plain = spec(&vec![(Nanos::ZERO, State::default())], Nanos::ZERO)?;
-        return Ok(PathSpec {
-            forward: plain.clone(),
-            back: plain,
-            cross: Vec::new(),
-        });
-    };
-    let table = path.table(&keys::PATH)?;
-    let base = State::default().with(&table)?;
+/// The path that `[path]` describes; an empty one passes everything at once.
+pub(super) fn read(document: &Document<'_>, path: &Table<'_>) -> Result<PathSpec> {
     // Also what both directions say otherwise must be right.
-    base.settings(&mut None, Nanos::ZERO)?;
-    let common = changes(&table)?;
+    settings(path, &mut None, Nanos::ZERO)?;
     let course = |name| -> Result<Course<'_>> {
-        let (mut now, mut changes_of) = (base.clone(), common.clone());
-        if let Some(own) = table.read(name, |value| value.table(&keys::DIRECTION))? {
-            now = base.with(&own)?;
-            changes_of.extend(changes(&own)?);
-        }
-        changes_of.sort_by_key(|(at, _)| *at);
-        let mut course = vec![(Nanos::ZERO, now.clone())];
-        for (at, table) in changes_of {
-            now = now.with(&table)?;
-            course.push((at, now.clone()));
+        let own = path.table(name, &keys::DIRECTION)?;
+        let mut course = changes(path)?;
+        course.extend(changes(&own)?);
+        course.sort_by_key(|(at, _)| *at);
+        course.insert(0, (Nanos::ZERO, over(&own, path)));
+        for later in 1..course.len() {
+            course[later].1 = over(&course[later].1, &course[later - 1].1);
         }
         Ok(course)
     };
     let courses = [course("forward")?, course("back")?];
     let [out, home] = &courses;
-    let rtt = out[0].1.delay()?.plus(home[0].1.delay()?);
+    let rtt = delay(&out[0].1)?.plus(delay(&home[0].1)?);
     let (forward, back) = (spec(out, rtt)?, spec(home, rtt)?);
     let unlimited = |direction: &DirectionSpec| {
         let mut all = direction.all_settings();
@@ -173,13 +132,13 @@ pub(super) fn read(document: &Document<'_>, path: Option<&Value<'_>>) -> Result<
     Ok(PathSpec {
         forward,
         back,
-        cross: table.read_all("cross", cross)?,
+        cross: path.read_all("cross", cross)?,
     })
 }
 
 fn queue_needs_a_rate(document: &Document<'_>, courses: &[Course<'_>]) -> Result<()> {
     for (_, state) in courses.iter().flatten() {
-        if let Some(key) = state.of_a_bottleneck()? {
+        if let Some(key) = of_a_bottleneck(state)? {
             return Err(document.contradiction(format!(
                 "'{key}' is about the queue before a bottleneck, and [path] has no rate: without a rate nothing ever waits. Set 'rate', or leave '{key}' out"
             )));
@@ -188,7 +147,11 @@ fn queue_needs_a_rate(document: &Document<'_>, courses: &[Course<'_>]) -> Result
     Ok(())
 }
 
-fn discipline(value: &Value<'_>) -> Result<Discipline> {
+fn discipline(state: &Table<'_>) -> Result<Discipline> {
+    state.or("codel", Discipline::DropTail, codel)
+}
+
+fn codel(value: &Value<'_>) -> Result<Discipline> {
     if !value.is_table() {
         return Ok(if value.boolean()? {
             Discipline::Codel(Codel::default())
@@ -210,8 +173,8 @@ fn discipline(value: &Value<'_>) -> Result<Discipline> {
 fn policer(value: &Value<'_>) -> Result<Policer> {
     let table = value.table(&keys::POLICER_TABLE)?;
     Ok(Policer {
-        rate: rate(&table.needed("rate")?)?,
-        burst: size(&table.needed("burst")?)?,
+        rate: rate(table.needed("rate")?)?,
+        burst: size(table.needed("burst")?)?,
     })
 }
 
@@ -235,7 +198,7 @@ fn loss(value: &Value<'_>) -> Result<Loss> {
     table.needed("model")?.word(&[("gilbert", ())])?;
     let positive = |name| -> Result<Probability> {
         let value = table.needed(name)?;
-        let odds = share(&value)?;
+        let odds = share(value)?;
         if odds == Probability::NEVER {
             return Err(value.wrong("with 0 the state would never change"));
         }
@@ -252,8 +215,8 @@ fn loss(value: &Value<'_>) -> Result<Loss> {
 fn reorder(value: &Value<'_>) -> Result<Reorder> {
     let table = value.table(&keys::REORDER_TABLE)?;
     Ok(Reorder {
-        fraction: share(&table.needed("fraction")?)?,
-        delay: positive_span(&table.needed("delay")?, LONGEST_EXTRA)?,
+        fraction: share(table.needed("fraction")?)?,
+        delay: positive_span(table.needed("delay")?, LONGEST_EXTRA)?,
     })
 }
 
@@ -268,7 +231,7 @@ fn max_packet(value: &Value<'_>) -> Result<MaxPacket> {
 fn changes<'a>(table: &Table<'a>) -> Result<Vec<(Nanos, Table<'a>)>> {
     table.read_all("change", |value| {
         let table = value.table(&keys::CHANGES)?;
-        let at = positive_span(&table.needed("at")?, LONGEST_TEST)?;
+        let at = positive_span(table.needed("at")?, LONGEST_TEST)?;
         Ok((at, table))
     })
 }
@@ -286,7 +249,7 @@ fn cross(value: &Value<'_>) -> Result<Cross> {
     })?;
     let kind = if udp {
         CrossKind::Udp {
-            rate: rate(&table.needed("rate")?)?,
+            rate: rate(table.needed("rate")?)?,
         }
     } else {
         CrossKind::Tcp {

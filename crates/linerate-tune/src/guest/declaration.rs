@@ -194,7 +194,7 @@ fn interface(value: &Value<'_>) -> Result<Declared, DocumentError> {
 fn route(value: &Value<'_>) -> Result<Route, DocumentError> {
     let table = value.table(&ROUTE)?;
     Ok(Route {
-        to: network(&table.needed("to")?)?,
+        to: network(table.needed("to")?)?,
         via: table.read("via", Value::parsed)?,
         metric: table.read("metric", |value| value.whole(0..=u32::MAX))?,
     })
