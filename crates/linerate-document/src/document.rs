@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::nearest::{self, nearest};
+use linerate_model::nearest;
 use toml::Spanned;
 use toml::de::{DeString, DeTable};
 
@@ -107,10 +107,10 @@ impl<'a> Table<'a> {
         let known: Vec<&str> = self.section.names().collect();
         let mut sections = self.document.sections.iter();
         let elsewhere = sections.find(|section| section.key(typed).is_some());
-        let hint = match (nearest(typed, known.iter().copied()), elsewhere) {
-            (None, Some(section)) => format!("it belongs to {}", section.title),
-            _ => nearest::hint(typed, &known),
-        };
+        let hint = elsewhere.map_or_else(
+            || nearest::hint(typed, &known),
+            |section| format!("it belongs to {}", section.title),
+        );
         DocumentError::UnknownKey {
             file: self.document.file.to_owned(),
             line: self.document.line(key.span().start),
@@ -185,9 +185,10 @@ impl<'a> Table<'a> {
     /// It is not a table, and [`DocumentError::UnknownKey`].
     pub fn table(&self, name: &str, section: &'static Section) -> Result<Self> {
         let absent = Self {
+            document: self.document,
             section,
+            line: self.line,
             values: BTreeMap::new(),
-            ..self.clone()
         };
         self.or(name, absent, |value| value.table(section))
     }
@@ -203,5 +204,107 @@ impl<'a> Table<'a> {
     ) -> Result<Vec<T>> {
         let list = self.read(name, Value::list)?.unwrap_or_default();
         list.iter().map(read).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Key;
+
+    const TOP: Section = Section::of(
+        "the file",
+        &[
+            &[Key::of("name", "text"), Key::of("path", "[path]")],
+            &[Key::of("many", "list of numbers")],
+        ],
+    );
+    const PATH: Section = Section::of(
+        "[path]",
+        &[&[Key::of("rate", "bit/s"), Key::of("delay", "time")]],
+    );
+
+    fn document(text: &str) -> Document<'_> {
+        Document::parse("x.toml", text, &[&TOP, &PATH]).unwrap()
+    }
+
+    /// What is said of a text whose top and path are read.
+    fn said(text: &str) -> String {
+        let read = |document: &Document<'_>| -> Result<()> {
+            let path = document.top(&TOP)?.table("path", &PATH)?;
+            path.needed("rate").map(drop)
+        };
+        let document = Document::parse("x.toml", text, &[&TOP, &PATH]);
+        let error = document.and_then(|document| read(&document)).unwrap_err();
+        error.to_string()
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_table_is_named_with_its_line() {
+        for (text, message) in [
+            (
+                "name = \"x\"\n\nnmae = 1\n",
+                "x.toml:3: unknown key 'nmae' in the file: did you mean 'name'?",
+            ),
+            (
+                "rate = 1\n",
+                "x.toml:1: unknown key 'rate' in the file: it belongs to [path]",
+            ),
+            (
+                "[path]\ncolour = 1\n",
+                "x.toml:2: unknown key 'colour' in [path]: known here: rate, delay",
+            ),
+            (
+                "\n\n[path]\ndelay = 1\n",
+                "x.toml:3: [path] needs the key 'rate': bit/s",
+            ),
+            (
+                "name = \"x\"\npath = 3\n",
+                "x.toml:2: path = 3: not a table (expected: [path])",
+            ),
+        ] {
+            assert_eq!(said(text), message);
+        }
+        let broken = said("name = \"x\"\n[path\n");
+        assert!(broken.starts_with("x.toml:2: invalid TOML: "), "{broken}");
+        let whole = document("").contradiction("a and b");
+        assert_eq!(whole.to_string(), "x.toml: a and b");
+    }
+
+    #[test]
+    fn an_absent_key_has_its_default_and_an_absent_table_no_values() {
+        let document = document("many = [1, 2]\n");
+        let top = document.top(&TOP).unwrap();
+        assert_eq!(top.read("name", Value::text), Ok(None));
+        assert_eq!(top.or("name", "none", Value::text), Ok("none"));
+        let number = |value: &Value<'_>| value.whole(1..=9_u8);
+        assert_eq!(top.read_all("many", number), Ok(vec![1, 2]));
+        assert_eq!(top.read_all("name", number), Ok(vec![]));
+        let path = top.table("path", &PATH).unwrap();
+        assert_eq!(path.values().count(), 0);
+        assert!(matches!(
+            path.needed("rate"),
+            Err(DocumentError::Missing {
+                section: "[path]",
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn a_table_over_another_has_its_own_values_first() {
+        let below = document("[path]\nrate = 1\ndelay = 2\n");
+        let above = document("[path]\nrate = 3\n");
+        let path = |document| Document::top(document, &TOP)?.table("path", &PATH);
+        let (below, above) = (path(&below).unwrap(), path(&above).unwrap());
+        let raw = |table: &Table<'_>| -> Vec<String> {
+            let values = table.values();
+            values
+                .map(|value| format!("{} {}", value.name(), value.raw()))
+                .collect()
+        };
+        assert_eq!(raw(&above.over(&below, |_| true)), ["delay 2", "rate 3"]);
+        let kept = above.over(&below, |name| name != "delay");
+        assert_eq!(raw(&kept), ["rate 3"]);
     }
 }

@@ -67,6 +67,18 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Refuses this value for a reason, where that is the case.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn refuse(&self, case: bool, reason: impl Into<String>) -> Result<()> {
+        if case {
+            Err(self.wrong(reason))
+        } else {
+            Ok(())
+        }
+    }
+
     /// A text, as it is.
     ///
     /// # Errors
@@ -212,4 +224,129 @@ impl<'a> Value<'a> {
 /// A text with single blanks between its words.
 pub fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Key;
+
+    const TOP: Section = Section::of("the file", &[&[Key::of("key", "what fits")]]);
+
+    /// What `read` makes of a value.
+    fn read<T>(typed: &str, read: impl FnOnce(&Value<'_>) -> Result<T>) -> Result<T> {
+        let text = format!("key = {typed}");
+        let document = Document::parse("x.toml", &text, &[])?;
+        read(document.top(&TOP)?.needed("key")?)
+    }
+
+    fn refused<T: std::fmt::Debug>(
+        typed: &str,
+        by: impl FnOnce(&Value<'_>) -> Result<T>,
+    ) -> String {
+        let error = read(typed, by).unwrap_err().to_string();
+        let said = error.strip_prefix(&format!("x.toml:1: key = {typed}: "));
+        said.expect(&error).replace(" (expected: what fits)", "")
+    }
+
+    #[test]
+    fn values_are_read_as_what_they_are() {
+        assert_eq!(
+            read("\" a  b \"", |value| value.text().map(str::to_owned)),
+            Ok(" a  b ".to_owned())
+        );
+        assert_eq!(
+            read("\" a  b \"", |value| value.words()),
+            Ok("a b".to_owned())
+        );
+        assert_eq!(read("\" 9 \"", |value| value.parsed()), Ok(9));
+        assert_eq!(read("true", |value| value.boolean()), Ok(true));
+        assert_eq!(read("1_500.5", |value| value.number()), Ok(1500.5));
+        assert_eq!(read("3", |value| value.number()), Ok(3.0));
+        assert_eq!(read("0x10", |value| value.whole(1..=16_u8)), Ok(16));
+        let words = [("on", 1), ("off", 0)];
+        assert_eq!(read("\"off\"", |value| value.word(&words)), Ok(0));
+        for typed in ["1_000", "\"1000\""] {
+            let digits = read(typed, |value| value.amount(|text| Ok(text.to_owned())));
+            assert_eq!(digits, Ok("1000".to_owned()), "{typed}");
+        }
+    }
+
+    #[test]
+    fn what_a_value_is_not_is_said() {
+        let whole = |value: &Value<'_>| value.whole(1..=9_u8);
+        for typed in ["0", "10", "256", "-1", "1.0", "\"1\""] {
+            assert_eq!(refused(typed, whole), "not a whole number from 1 to 9");
+        }
+        for typed in ["nan", "inf", "\"1\"", "0x10"] {
+            assert_eq!(refused(typed, |value| value.number()), "not a number");
+        }
+        let amount = |value: &Value<'_>| value.amount(|_| Err::<(), _>("too much".to_owned()));
+        assert_eq!(refused("1", amount), "too much");
+        // Its digits are those of ten, and it is sixteen.
+        assert_eq!(refused("0x10", amount), "neither a text nor a number");
+        assert_eq!(
+            refused("1", |value| value.words()),
+            "not a text in quotation marks"
+        );
+        assert_eq!(
+            refused("1", |value| value.boolean()),
+            "neither true nor false"
+        );
+        assert_eq!(
+            refused("\"x\"", |value| value.parsed::<u8>()),
+            "invalid digit found in string"
+        );
+        assert_eq!(
+            refused("\"of\"", |value| value.word(&[("on", 1), ("off", 0)])),
+            "unknown word; did you mean 'off'?"
+        );
+        assert_eq!(refused("1", |value| value.pairs().map(drop)), "not a table");
+        assert_eq!(refused("1", |value| value.list().map(drop)), "not a list");
+        let table = refused("{ a = 1 }", |value| value.list().map(drop));
+        assert!(table.contains("two brackets"), "{table}");
+        assert_eq!(refused("1", |value| value.refuse(true, "why")), "why");
+        assert_eq!(read("1", |value| value.refuse(false, "why")), Ok(()));
+    }
+
+    #[test]
+    fn what_is_expected_is_said_once_and_of_a_long_value_its_first_line() {
+        let typed = "[\n  1,\n]";
+        let said = read(typed, |value| value.text().map(drop))
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            said,
+            "x.toml:1: key = [ …: not a text in quotation marks (expected: what fits)"
+        );
+        let said = read("1", |value| value.refuse(true, "only what fits"));
+        assert_eq!(
+            said.unwrap_err().to_string(),
+            "x.toml:1: key = 1: only what fits"
+        );
+    }
+
+    #[test]
+    fn elements_and_entries_are_values_of_their_own() {
+        let lines = |value: &Value<'_>| -> Result<Vec<(usize, u8)>> {
+            let all = value.elements();
+            let all = all.iter().map(|one| Ok((one.line(), one.whole(0..=9)?)));
+            all.collect()
+        };
+        assert_eq!(read("[\n1,\n2]", lines), Ok(vec![(2, 1), (3, 2)]));
+        assert_eq!(read("7", lines), Ok(vec![(1, 7)]));
+        let said = read("[\n1,\n20]", lines).unwrap_err().to_string();
+        assert_eq!(said, "x.toml:3: key = 20: not a whole number from 0 to 9");
+        let pairs = |value: &Value<'_>| -> Result<Vec<String>> {
+            let pairs = value.pairs()?;
+            let names = pairs
+                .iter()
+                .map(|(key, value)| format!("{key} {}", value.name()));
+            Ok(names.collect())
+        };
+        assert_eq!(
+            read("{ \"a.b\" = 1 }", pairs),
+            Ok(vec!["a.b key.\"a.b\"".to_owned()])
+        );
+    }
 }

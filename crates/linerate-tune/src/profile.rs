@@ -158,11 +158,8 @@ pub fn parse_sysctl(file: &str, text: &str) -> Result<Vec<Wish>, DocumentError> 
 
 /// A text, a number, or a list of numbers, as a sysctl's value.
 fn sysctl_value(key: &str, value: &Value<'_>) -> Result<String, DocumentError> {
-    if !key.contains('.') {
-        return Err(
-            value.wrong("keys of [sysctl] are whole and in quotation marks: \"net.ipv4.tcp_rmem\"")
-        );
-    }
+    let reason = "keys of [sysctl] are whole and in quotation marks: \"net.ipv4.tcp_rmem\"";
+    value.refuse(!key.contains('.'), reason)?;
     let parts = value.elements();
     let parts = parts.iter().map(|part| part.amount(|text| Ok(words(text))));
     let wanted = parts.collect::<Result<Vec<_>, _>>()?.join(" ");

@@ -149,10 +149,9 @@ impl Reading<'_> {
         let mut parts = Vec::new();
         top.read_all("factor", |value| {
             let (factor, levels) = self.factor(value, in_lab)?;
-            if factors.iter().any(|known| known.name == factor.name) {
-                let reason = format!("another factor has the name '{}'", factor.name);
-                return Err(value.wrong(reason));
-            }
+            let again = factors.iter().any(|known| known.name == factor.name);
+            let reason = format!("another factor has the name '{}'", factor.name);
+            value.refuse(again, reason)?;
             factors.push(factor);
             parts.push(levels);
             Ok(())
@@ -181,21 +180,15 @@ impl Reading<'_> {
             parts.push(self.level(vary, &level, in_lab)?);
             labels.push(label(vary.text()?, &level));
         }
-        if parts.is_empty() {
-            return Err(levels.wrong("there is none"));
-        }
+        levels.refuse(parts.is_empty(), "there is none")?;
         if let Some(value) = table.value("labels") {
             labels = table.read_all("labels", |label| label.text().map(str::to_owned))?;
-            if labels.len() != parts.len() {
-                let reason = format!("there are {} for {} levels", labels.len(), parts.len());
-                return Err(value.wrong(reason));
-            }
+            let reason = format!("there are {} for {} levels", labels.len(), parts.len());
+            value.refuse(labels.len() != parts.len(), reason)?;
         }
         for (at, label) in labels.iter().enumerate() {
-            if labels[..at].contains(label) {
-                let reason = format!("two levels are called '{label}'; give them labels");
-                return Err(levels.wrong(reason));
-            }
+            let reason = format!("two levels are called '{label}'; give them labels");
+            levels.refuse(labels[..at].contains(label), reason)?;
         }
         let factor = Factor {
             name: table.needed("name")?.text()?.to_owned(),
@@ -209,9 +202,7 @@ impl Reading<'_> {
         let varied = vary.text()?;
         let (line, raw) = (level.line(), level.raw());
         if let Some(option) = varied.strip_prefix("test.") {
-            if !option.starts_with('-') {
-                return Err(vary.wrong("an option begins with -: test.-P"));
-            }
+            vary.refuse(!option.starts_with('-'), "an option begins with -: test.-P")?;
             let value = level.amount(|text| Ok(text.to_owned()))?;
             return Ok(Part::Words(line, vec![option.to_owned(), value]));
         }
@@ -222,17 +213,14 @@ impl Reading<'_> {
             return self.profile(level);
         }
         if let Some(key) = varied.strip_prefix("path.") {
-            if !in_lab {
-                let reason = "a real path cannot be set; only a [lab] has one that can";
-                return Err(vary.wrong(reason));
-            }
+            let reason = "a real path cannot be set; only a [lab] has one that can";
+            vary.refuse(!in_lab, reason)?;
             let head = key.split('.').next().unwrap_or(key);
             let known = keys::SETTINGS.iter().chain(keys::WHOLE_PATH);
             let known: Vec<&str> = known.map(|key| key.name).collect();
-            if !known.contains(&head) {
-                let hint = nearest::hint(head, &known);
-                return Err(vary.wrong(format!("unknown key '{head}' of a path; {hint}")));
-            }
+            let hint = nearest::hint(head, &known);
+            let reason = format!("unknown key '{head}' of a path; {hint}");
+            vary.refuse(!known.contains(&head), reason)?;
             let text = format!("{varied} = {raw}");
             return Ok(Part::Scenario(line, varied.to_owned(), text));
         }
@@ -319,9 +307,8 @@ impl Reading<'_> {
 fn lab(value: &Value<'_>) -> Result<Vec<Part>> {
     let line = |value: &Value<'_>| {
         let (name, raw) = (value.name(), value.raw());
-        if value.is_table() && !raw.starts_with('{') {
-            return Err(value.wrong(format!("write it as one value: {name} = {{ … }}")));
-        }
+        let reason = format!("write it as one value: {name} = {{ … }}");
+        value.refuse(value.is_table() && !raw.starts_with('{'), reason)?;
         let of_path = keys::PATH.key(name).map_or("", |_| "path.");
         let key = format!("{of_path}{name}");
         let text = format!("{key} = {raw}");
@@ -342,13 +329,9 @@ fn chart(value: &Value<'_>, factors: &[Factor]) -> Result<Chart> {
         table.read(key, |value| {
             let name = value.text()?.to_owned();
             let names: Vec<&str> = factors.iter().map(|factor| factor.name.as_str()).collect();
-            if !names.contains(&name.as_str()) {
-                let reason = format!("there is no such factor, only {}", names.join(", "));
-                return Err(value.wrong(reason));
-            }
-            if taken.contains(&name) {
-                return Err(value.wrong("the factor has a place already"));
-            }
+            let reason = format!("there is no such factor, only {}", names.join(", "));
+            value.refuse(!names.contains(&name.as_str()), reason)?;
+            value.refuse(taken.contains(&name), "the factor has a place already")?;
             taken.push(name.clone());
             Ok(name)
         })

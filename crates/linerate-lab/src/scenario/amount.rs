@@ -131,11 +131,9 @@ pub(super) fn share(value: &Value<'_>) -> Result<Probability, DocumentError> {
 /// A rate that a lab can make.
 pub(super) fn rate(value: &Value<'_>) -> Result<BitRate, DocumentError> {
     let rate = value.amount(bits)?;
-    if (1000..=400_000_000_000).contains(&rate.0) {
-        Ok(rate)
-    } else {
-        Err(value.wrong("a rate is at least 1 kbit/s and at most 400 Gbit/s"))
-    }
+    let beyond = !(1000..=400_000_000_000).contains(&rate.0);
+    value.refuse(beyond, "a rate is at least 1 kbit/s and at most 400 Gbit/s")?;
+    Ok(rate)
 }
 
 /// A size in bytes.
@@ -146,19 +144,15 @@ pub(super) fn size(value: &Value<'_>) -> Result<Bytes, DocumentError> {
 /// A time no longer than `most`.
 pub(super) fn span(value: &Value<'_>, most: Nanos) -> Result<Nanos, DocumentError> {
     let span = value.amount(nanos)?;
-    if span <= most {
-        Ok(span)
-    } else {
-        Err(value.wrong(format!("longer than {most}")))
-    }
+    value.refuse(span > most, format!("longer than {most}"))?;
+    Ok(span)
 }
 
 /// A time above 0, no longer than `most`.
 pub(super) fn positive_span(value: &Value<'_>, most: Nanos) -> Result<Nanos, DocumentError> {
-    match span(value, most)? {
-        Nanos::ZERO => Err(value.wrong("must be above 0")),
-        span => Ok(span),
-    }
+    let span = span(value, most)?;
+    value.refuse(span == Nanos::ZERO, "must be above 0")?;
+    Ok(span)
 }
 
 /// `None` where the value is the text `off`.

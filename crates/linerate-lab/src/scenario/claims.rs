@@ -171,11 +171,8 @@ impl Scenario {
     fn check(&self, way: Way, claim: Claim, counters: &Counters) -> (Standing, String) {
         let ours = &counters.ours;
         let of = |part: u64, what: &str| {
-            format!(
-                "{} of {} packets {what}",
-                grouped(part),
-                grouped(ours.offered.packets)
-            )
+            let (some, all) = (grouped(part), grouped(ours.offered.packets));
+            format!("{some} of {all} packets {what}")
         };
         let happened = |part: u64, what: &str| (shown(part > 0), of(part, what));
         match claim {
@@ -188,10 +185,8 @@ impl Scenario {
             Claim::Duplicates => {
                 let odds = self.path.direction(way).settings.duplicate.share();
                 let count = ours.duplicated.packets;
-                (
-                    enough(count, odds * ours.delivered.packets as f64),
-                    of(count, "doubled"),
-                )
+                let standing = enough(count, odds * ours.delivered.packets as f64);
+                (standing, of(count, "doubled"))
             }
             Claim::Marks => happened(ours.marked.packets, "marked"),
             Claim::Manages => happened(
@@ -202,10 +197,8 @@ impl Scenario {
             Claim::Changes => {
                 let asked = self.path.direction(way).changes.len() as u64;
                 let came = u64::from(counters.changes);
-                (
-                    shown(came == asked),
-                    format!("{came} of {asked} changes took place"),
-                )
+                let evidence = format!("{came} of {asked} changes took place");
+                (shown(came == asked), evidence)
             }
             Claim::Competes => {
                 let other = counters.cross.offered;
@@ -214,10 +207,8 @@ impl Scenario {
             }
             Claim::LosesNothing => {
                 let lost = ours.dropped.total().packets;
-                (
-                    shown(lost == 0 && ours.delivered.packets > 0),
-                    of(lost, "lost"),
-                )
+                let nothing = lost == 0 && ours.delivered.packets > 0;
+                (shown(nothing), of(lost, "lost"))
             }
         }
     }
@@ -263,37 +254,22 @@ impl Scenario {
     }
 
     fn check_reordering(&self, way: Way, ours: &ClassCounters) -> (Standing, String) {
-        let all = self
-            .settings_of(way)
-            .filter_map(|settings| settings.reorder);
-        let odds = all
-            .map(|reorder| reorder.fraction.share())
-            .fold(0.0, f64::max);
-        let count = ours.overtaken.packets;
-        let evidence = format!(
-            "{} of {} packets overtaken",
-            grouped(count),
-            grouped(ours.delivered.packets)
-        );
+        let all = self.settings_of(way).filter_map(|one| one.reorder);
+        let odds = all.map(|one| one.fraction.share()).fold(0.0, f64::max);
+        let (count, arrived) = (ours.overtaken.packets, ours.delivered.packets);
+        let (some, all) = (grouped(count), grouped(arrived));
+        let evidence = format!("{some} of {all} packets overtaken");
         // A slow packet that nothing follows closely is not overtaken, so a mean cannot be held against it.
-        (
-            enough(count, odds * ours.delivered.packets as f64),
-            evidence,
-        )
+        (enough(count, odds * arrived as f64), evidence)
     }
 
     fn check_loss(&self, way: Way, counters: &Counters) -> (Standing, String) {
         let (hits, trials) = (counters.loss_hits, counters.loss_trials);
-        let evidence = format!(
-            "{} of {} segments lost on the wire",
-            grouped(hits),
-            grouped(trials)
-        );
-        let spec = self.path.direction(way);
-        let steady = self
-            .settings_of(way)
-            .all(|settings| settings.loss == spec.settings.loss);
-        let standing = match (steady, spec.settings.loss) {
+        let (lost, all) = (grouped(hits), grouped(trials));
+        let evidence = format!("{lost} of {all} segments lost on the wire");
+        let loss = self.path.direction(way).settings.loss;
+        let steady = self.settings_of(way).all(|one| one.loss == loss);
+        let standing = match (steady, loss) {
             (true, Loss::Every(nth)) => shown(hits == trials / nth.get()),
             (true, Loss::Independent(odds)) => plausible(hits, trials, odds.share(), 1.0),
             (true, Loss::Gilbert { p, r, bad, good }) => {

@@ -68,9 +68,9 @@ impl Scenario {
 fn name(value: &Value<'_>) -> Result<String> {
     let name = value.text()?;
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if name.is_empty() || name.len() > 40 || name.starts_with('-') || !name.chars().all(fits) {
-        return Err(value.wrong("not a name for a lab"));
-    }
+    let long = name.is_empty() || name.len() > 40;
+    let odd = name.starts_with('-') || !name.chars().all(fits);
+    value.refuse(long || odd, "not a name for a lab")?;
     Ok(name.to_owned())
 }
 
@@ -91,9 +91,9 @@ fn host(table: &Table<'_>) -> Result<HostSpec> {
 fn congestion(value: &Value<'_>) -> Result<String> {
     let name = value.text()?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if name.is_empty() || name.len() > LONGEST_CONGESTION || !name.chars().all(fits) {
-        return Err(value.wrong("not the name of a congestion control such as cubic, reno or bbr"));
-    }
+    let long = name.is_empty() || name.len() > LONGEST_CONGESTION;
+    let reason = "not the name of a congestion control such as cubic, reno or bbr";
+    value.refuse(long || !name.chars().all(fits), reason)?;
     Ok(name.to_owned())
 }
 
@@ -107,24 +107,19 @@ fn three_sizes(value: &Value<'_>) -> Result<[u64; 3]> {
         return Err(value.wrong("not three whole numbers of bytes such as \"4096 16384 4194304\""));
     };
     // The kernel takes them as C ints and refuses less than 1.
-    if least == 0 || least > initial || initial > most || most > i32::MAX as u64 {
-        return Err(value.wrong(format!(
-            "they must not fall, and lie between 1 and {}",
-            i32::MAX
-        )));
-    }
+    let falls = least > initial || initial > most;
+    let reason = format!("they must not fall, and lie between 1 and {}", i32::MAX);
+    value.refuse(falls || least == 0 || most > i32::MAX as u64, reason)?;
     Ok([least, initial, most])
 }
 
 fn cpu(value: &Value<'_>) -> Result<f64> {
     let share = value.number()?;
-    if CPU_SHARES.contains(&share) {
-        Ok(share)
-    } else {
-        Err(value.wrong(
-            "the weights of two programs on a CPU make shares from 0.02 to 0.98; leave it out for a whole core",
-        ))
-    }
+    value.refuse(
+        !CPU_SHARES.contains(&share),
+        "the weights of two programs on a CPU make shares from 0.02 to 0.98; leave it out for a whole core",
+    )?;
+    Ok(share)
 }
 
 fn sysctl(value: &Value<'_>) -> Result<BTreeMap<String, String>> {
@@ -133,15 +128,11 @@ fn sysctl(value: &Value<'_>) -> Result<BTreeMap<String, String>> {
         .into_iter()
         .map(|(key, value)| {
             let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
-            if !key.starts_with("net.") || key.contains("..") || !key.chars().all(fits) {
-                return Err(value.wrong(
-                    "only settings of a network namespace can be set, and they begin with net.",
-                ));
-            }
+            let odd = key.contains("..") || !key.chars().all(fits);
+            let reason = "only settings of a network namespace can be set, and they begin with net.";
+            value.refuse(odd || !key.starts_with("net."), reason)?;
             let text = value.text()?;
-            if text.contains(['\n', '\0']) {
-                return Err(value.wrong("a setting is one line"));
-            }
+            value.refuse(text.contains(['\n', '\0']), "a setting is one line")?;
             Ok((key.to_owned(), text.to_owned()))
         })
         .collect()

@@ -189,9 +189,8 @@ fn loss(value: &Value<'_>) -> Result<Loss> {
     }
     let table = value.table(&keys::LOSS_TABLE)?;
     if let Some(every) = table.value("every") {
-        if table.value("model").is_some() {
-            return Err(value.wrong("either every nth or a model, not both"));
-        }
+        let both = table.value("model").is_some();
+        value.refuse(both, "either every nth or a model, not both")?;
         let nth = every.whole(1..=u64::MAX >> 1)?;
         return Ok(NonZeroU64::new(nth).map_or(Loss::None, Loss::Every));
     }
@@ -199,9 +198,8 @@ fn loss(value: &Value<'_>) -> Result<Loss> {
     let positive = |name| -> Result<Probability> {
         let value = table.needed(name)?;
         let odds = share(value)?;
-        if odds == Probability::NEVER {
-            return Err(value.wrong("with 0 the state would never change"));
-        }
+        let never = odds == Probability::NEVER;
+        value.refuse(never, "with 0 the state would never change")?;
         Ok(odds)
     };
     Ok(Loss::Gilbert {
@@ -242,9 +240,7 @@ fn cross(value: &Value<'_>) -> Result<Cross> {
         .needed("kind")?
         .word(&[("udp", true), ("tcp", false)])?;
     let streams = table.read("streams", |value| {
-        if udp {
-            return Err(value.wrong("udp is one flow; its rate says how much"));
-        }
+        value.refuse(udp, "udp is one flow; its rate says how much")?;
         value.whole(1..=128)
     })?;
     let kind = if udp {
@@ -260,11 +256,8 @@ fn cross(value: &Value<'_>) -> Result<Cross> {
     let from = table.or("from", Nanos::ZERO, |value| span(value, LONGEST_TEST))?;
     let to = table.read("to", |value| {
         let to = span(value, LONGEST_TEST)?;
-        if to > from {
-            Ok(to)
-        } else {
-            Err(value.wrong(format!("ends before it begins (from = {from})")))
-        }
+        value.refuse(to <= from, format!("ends before it begins (from = {from})"))?;
+        Ok(to)
     })?;
     let ways = [("forward", Way::Forward), ("back", Way::Back)];
     Ok(Cross {

@@ -165,9 +165,7 @@ fn interface(value: &Value<'_>) -> Result<Declared, DocumentError> {
     let mut addresses = Vec::new();
     table.read_all("addresses", |value| {
         let address = value.parsed()?;
-        if addresses.contains(&address) {
-            return Err(value.wrong("this address is there twice"));
-        }
+        value.refuse(addresses.contains(&address), "this address is there twice")?;
         addresses.push(address);
         Ok(())
     })?;
