@@ -21,9 +21,10 @@ impl Scenario {
             ModeWish::Bulk => Mode::Bulk,
             ModeWish::Auto => {
                 let mut all = self.all_settings();
-                match all.any(|(_, settings)| wants_packets(settings)) {
-                    true => Mode::Packet,
-                    false => Mode::Bulk,
+                if all.any(|(_, settings)| wants_packets(settings)) {
+                    Mode::Packet
+                } else {
+                    Mode::Bulk
                 }
             }
         }

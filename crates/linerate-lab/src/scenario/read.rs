@@ -140,13 +140,12 @@ fn sysctl(value: &Value<'_>) -> Result<BTreeMap<String, String>> {
 
 fn test(table: &Table<'_>) -> Result<TestSpec> {
     let args = table.or("args", Vec::new(), |value| {
-        let args = match value.text() {
-            Ok(text) => words(text).map_err(|reason| value.wrong(reason))?,
-            Err(_) => {
-                let texts = value.list()?.into_iter();
-                let texts = texts.map(|arg| arg.text().map(str::to_owned));
-                texts.collect::<Result<_>>()?
-            }
+        let args = if let Ok(text) = value.text() {
+            words(text).map_err(|reason| value.wrong(reason))?
+        } else {
+            let texts = value.list()?.into_iter();
+            let texts = texts.map(|arg| arg.text().map(str::to_owned));
+            texts.collect::<Result<_>>()?
         };
         let own = options(&args).find(|(name, _)| LABS_OWN.contains(&name.as_str()));
         match own {
