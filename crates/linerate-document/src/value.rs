@@ -228,6 +228,11 @@ pub fn words(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "a method by its name is for one lifetime, and `read` takes what is for any"
+    )]
+
     use super::*;
     use crate::Key;
 

@@ -129,7 +129,8 @@ fn sysctl(value: &Value<'_>) -> Result<BTreeMap<String, String>> {
         .map(|(key, value)| {
             let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
             let odd = key.contains("..") || !key.chars().all(fits);
-            let reason = "only settings of a network namespace can be set, and they begin with net.";
+            let reason =
+                "only settings of a network namespace can be set, and they begin with net.";
             value.refuse(odd || !key.starts_with("net."), reason)?;
             let text = value.text()?;
             value.refuse(text.contains(['\n', '\0']), "a setting is one line")?;
