@@ -197,7 +197,7 @@ fn what_cannot_be_proved_is_refused_before_anything_is_done() {
         (
             format!("prove --after {good} --path --least 0%"),
             2,
-            "no percentage",
+            "not a percentage",
         ),
         (
             format!("prove --after {good} --path --rtt soon"),
