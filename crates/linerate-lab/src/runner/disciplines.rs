@@ -288,10 +288,7 @@ struct Direction {
 
 impl Direction {
     fn new(port: &str, spec: &DirectionSpec, seed: u64, mtu: u32) -> Self {
-        let all = || {
-            let later = spec.changes.iter().map(|change| &change.settings);
-            std::iter::once(&spec.settings).chain(later)
-        };
+        let all = || spec.all_settings();
         Self {
             port: port.to_owned(),
             seed,

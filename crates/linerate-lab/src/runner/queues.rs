@@ -256,12 +256,8 @@ impl Thread {
 
 /// Settings of both directions, at any time.
 fn all_settings<'a>(settings: &'a QueueSettings<'a>) -> impl Iterator<Item = &'a Settings> {
-    [settings.forward, settings.back]
-        .into_iter()
-        .flat_map(|spec| {
-            std::iter::once(&spec.settings)
-                .chain(spec.changes.iter().map(|change| &change.settings))
-        })
+    let both = [settings.forward, settings.back].into_iter();
+    both.flat_map(DirectionSpec::all_settings)
 }
 
 /// Bytes of each packet that the engine needs: all where it changes or repeats packets.

@@ -311,7 +311,7 @@ fn what_cannot_be_is_refused_with_its_line() {
         (
             "[[interface]]\nname = \"x\"\n".to_owned(),
             1,
-            "it has no mac",
+            "needs the key 'mac'",
         ),
         (
             "[[interface]]\nmac = \"fe:16\"\n".to_owned(),
@@ -338,7 +338,7 @@ fn what_cannot_be_is_refused_with_its_line() {
         (
             format!("{mac}routes = [{{ via = \"10.0.0.1\" }}]\n"),
             3,
-            "has no 'to'",
+            "needs the key 'to'",
         ),
         (
             format!("{mac}mtu = 1200\naddresses = [\"fd00::1/64\"]\n"),
@@ -355,7 +355,7 @@ fn what_cannot_be_is_refused_with_its_line() {
         );
     }
     for (text, line, part) in [
-        ("x = 1\n", 1, "it is in no section"),
+        ("x = 1\n", 1, "not in a section"),
         ("[interface]\n", 1, "did you mean 'interfaces'?"),
         (
             "[interfaces]\nfe:16:3e:00:00:01 = on\n",

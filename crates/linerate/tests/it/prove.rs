@@ -172,7 +172,7 @@ fn what_cannot_be_proved_is_refused_before_anything_is_done() {
         (
             format!("prove --after {bad} --path"),
             5,
-            "bad.toml:4: an interface has no key 'mut': did you mean 'mtu'?",
+            "bad.toml:4: unknown key 'mut' in an interface: did you mean 'mtu'?",
         ),
         (
             format!("prove --before {good} --after {good} --path"),
@@ -197,7 +197,7 @@ fn what_cannot_be_proved_is_refused_before_anything_is_done() {
         (
             format!("prove --after {good} --path --least 0%"),
             2,
-            "no percentage",
+            "not a percentage",
         ),
         (
             format!("prove --after {good} --path --rtt soon"),
