@@ -68,7 +68,7 @@ use Judge::{Host, Interface as Link, Many};
 
 /// All checks, in the order of their names.
 #[rustfmt::skip]
-pub const CHECKS: [Check; 51] = [
+pub const CHECKS: [Check; 52] = [
     check!("T01", Host(buffers::receive), "net.ipv4.tcp_rmem[2]", "it is below BDP/ρ (milder from three quarters of it on)", "2·BDP/ρ, at most 2^31−1 and what memory allows", 1 / None, "BVK",
         "ESnet's guide; net/ipv4/tcp_input.c (tcp_rcv_space_adjust, scaling_ratio)"),
     check!("T02", Host(buffers::send), "net.ipv4.tcp_wmem[2]", "it is below 2·BDP (milder from BDP on)", "2·BDP, with BBR 3·BDP", 1 / None, "BVK",
@@ -88,6 +88,8 @@ pub const CHECKS: [Check; 51] = [
     check!("T12", Host(tcp::after_idle), "net.ipv4.tcp_slow_start_after_idle", "1 on a server, whose transfers pause", "0, together with fq", 4 / None, "BVK", "RFC 5681, section 4.1; ip-sysctl.rst"),
     check!("T13", Host(buffers::budget), "flows × buffer, net.ipv4.tcp_mem[1], the control group's memory", "the buffers do not fit", "fewer flows, smaller buffers or more memory", 1 / None, "BVK",
         "tcp(7) tcp_mem; Documentation/admin-guide/cgroup-v2.rst (sock)"),
+    check!("T14", Host(tcp::rack), "net.ipv4.tcp_recovery", "its first bit is 0", "the same with the first bit set", 2 / None, "BVK",
+        "RFC 8985; Documentation/networking/ip-sysctl.rst"),
     check!("Q01", Link(qdiscs::pacing), "the qdisc of every leaf", "pacing is wanted and a leaf qdisc is not fq (less severe with bbr, which paces itself)", "fq on every leaf", 2 / QueueReset, "BV",
         "tc-fq(8); ESnet's guide"),
     check!("Q02", Link(qdiscs::multiqueue), "the root qdisc, transmit queues", "it is not mq with several queues from 25 Gbit/s on", "mq with fq on its leaves", 1 / QueueReset, "BV",

@@ -43,6 +43,25 @@ pub(crate) fn scaling(case: &Case<'_>) -> Answer {
     )
 }
 
+/// T14
+pub(crate) fn rack(case: &Case<'_>) -> Answer {
+    const KEY: &str = "net.ipv4.tcp_recovery";
+    let value = case.number(KEY)?;
+    if value & 1 == 1 {
+        return holds(format!("tcp_recovery is {value}: RACK is on"));
+    }
+    Advice::new(format!(
+        "tcp_recovery is {value}: without RACK only duplicate ACKs show a loss, so reordering looks like loss, and a loss at the end of a burst waits for a timeout"
+    ))
+    .change(
+        Advised::sysctl(KEY, (value | 1).to_string()),
+        Some(value.to_string()),
+        "the kernel's default, with the other bits as they are",
+    )
+    .set_by(case.set_by(KEY))
+    .fires()
+}
+
 /// T07
 pub(crate) fn control(case: &Case<'_>) -> Answer {
     let name = case.text(CONTROL)?;
