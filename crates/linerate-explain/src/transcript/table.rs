@@ -285,7 +285,7 @@ fn wrapped(table: &RateTable, group: &Group, fit: &Fit, given: &Given) -> Option
     );
     match given.amounts {
         Some([first, last, step]) => {
-            sentence.push_str(&remainders(table, group, fit, [first.0, last.0, step.0]))
+            sentence.push_str(&remainders(table, group, fit, [first.0, last.0, step.0]));
         }
         None => sentence.push_str(
             "; to count the wraps, give the requested amounts (--asked-amounts FIRST:LAST:STEP)",
