@@ -213,8 +213,7 @@ fn expect(table: &Table<'_>) -> Result<Expect> {
 }
 
 fn finding(value: &Value<'_>) -> Result<String> {
-    let findings = keys::FINDINGS.map(|id| (id, id));
-    value.word(&findings).map(str::to_owned)
+    value.text().map(str::to_owned)
 }
 
 fn range(value: &Value<'_>) -> Result<RateRange> {

@@ -8,6 +8,7 @@ use linerate_kernel::thread::SignalFd;
 use linerate_lab::runner::{self, Isolation};
 use linerate_lab::scenario::{EngineWish, Scenario};
 use linerate_model::finding::Finding;
+use linerate_model::nearest;
 
 use super::arguments::GradeArguments;
 use super::kept;
@@ -150,6 +151,7 @@ fn scenarios(folder: &Path, only: &[String]) -> Result<Vec<Scenario>, Failure> {
     for path in files {
         let text = input::text(&path, input::WRITTEN)?;
         let scenario = Scenario::parse(&path.display().to_string(), &text)?;
+        refuse_unknown_findings(&path, &scenario)?;
         if only.is_empty() || only.iter().any(|part| scenario.name.contains(part)) {
             scenarios.push(scenario);
         }
@@ -161,6 +163,18 @@ fn scenarios(folder: &Path, only: &[String]) -> Result<Vec<Scenario>, Failure> {
         )));
     }
     Ok(scenarios)
+}
+
+fn refuse_unknown_findings(path: &Path, scenario: &Scenario) -> Result<(), Failure> {
+    let known: Vec<&str> = linerate_explain::rule_ids().collect();
+    match scenario.expect.named().find(|id| !known.contains(id)) {
+        Some(id) => Err(Failure::Usage(format!(
+            "{}: [expect] names the finding '{id}', which no rule makes: {}",
+            path.display(),
+            nearest::hint(id, &known)
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// The scenarios with another engine, without those that it cannot carry.
