@@ -9,12 +9,15 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use rustix::net::{SendFlags, netlink, send, sockopt};
+
 use crate::KernelError;
 use crate::address::array;
 use crate::netlink::{
     NLM_F_REQUEST, Netlink, Order, attributes, messages, push_attribute, push_message, word,
 };
-use crate::option::{self, check, check_size};
+use crate::option::{check, check_size};
+use crate::socket::set_receive_buffer;
 
 /// `NFNL_SUBSYS_QUEUE`, in the upper byte of a message's type.
 const SUBSYSTEM: u16 = 3 << 8;
@@ -105,7 +108,7 @@ impl PacketQueue {
     /// `EPERM` without `CAP_NET_ADMIN` or where another listens; `EINVAL` or `EPROTONOSUPPORT` where the
     /// kernel has no queues (`CONFIG_NETFILTER_NETLINK_QUEUE`, module `nfnetlink_queue`).
     pub fn open(queues: &[u16], options: QueueOptions) -> Result<Self, KernelError> {
-        let mut netlink = Netlink::open_to(libc::NETLINK_NETFILTER)
+        let mut netlink = Netlink::open_to(Some(netlink::NETFILTER))
             .map_err(KernelError::of("open", "a netfilter socket"))?;
         for queue in queues {
             netlink
@@ -114,9 +117,8 @@ impl PacketQueue {
         }
         let fd = netlink.into_fd();
         // Before root's bound where we are root of the machine, else up to the bound.
-        let force = libc::c_int::try_from(options.receive_buffer).unwrap_or(libc::c_int::MAX);
-        option::set(&fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, force)
-            .or_else(|_| crate::socket::set_receive_buffer(&fd, options.receive_buffer))
+        sockopt::set_socket_recv_buffer_size_force(&fd, options.receive_buffer)
+            .or_else(|_| set_receive_buffer(&fd, options.receive_buffer))
             .map_err(KernelError::of(
                 "set the receive buffer of",
                 "a packet queue",
@@ -246,9 +248,9 @@ impl PacketQueue {
         if self.out.is_empty() {
             return Ok(());
         }
-        let sent = crate::socket::send_flags(&self.fd, &self.out, 0);
+        let sent = send(&self.fd, &self.out, SendFlags::empty());
         self.out.clear();
-        sent.map(drop)
+        Ok(sent.map(drop)?)
     }
 
     /// Times that the kernel found the receive buffer full: packets were lost then that nobody decided on.

@@ -86,23 +86,6 @@ fn a_waiting_completion_polls_as_error() {
 }
 
 #[test]
-fn low_water_holds_back_readable() {
-    let (mut active, passive) = connection();
-    tcp::set_low_water(&passive, 2000).unwrap();
-    let readable = || {
-        let mut entries = [PollEntry::new(passive.as_fd(), Interest::READ)];
-        wait(&mut entries, Some(Nanos::ZERO)).unwrap() == 1
-    };
-    active.write_all(&[1; 1999]).unwrap();
-    until("the bytes are there", || {
-        tcp::unread(&passive).unwrap() == 1999
-    });
-    assert!(!readable());
-    active.write_all(&[1; 1]).unwrap();
-    until("the mark is reached", readable);
-}
-
-#[test]
 fn congestion_control_is_chosen_by_name() {
     let (active, _passive) = connection();
     let available = tcp::available_congestion().unwrap();
