@@ -1,5 +1,5 @@
 //! Counters of the host, to be read before, during and after a test: CPUs, softirq, protocols,
-//! interfaces, queueing disciplines, the process's threads, cgroup throttling.
+//! interfaces, queueing disciplines, the process's threads, the memory limit of its cgroup.
 //!
 //! [`Counters`] keeps files and buffers open for reading ten times a second; the functions of the same
 //! names open, read once and close. Network counters are those of the network namespace that the
@@ -14,7 +14,7 @@ mod tasks;
 use std::collections::BTreeMap;
 use std::io;
 
-pub use cgroup::{Throttling, memory_limit};
+pub use cgroup::memory_limit;
 pub(crate) use cpu::parse_softnet;
 pub use cpu::{CpuCounters, MachineTime, Softnet};
 pub use device::QdiscCounters;
@@ -45,7 +45,6 @@ pub struct Counters {
     protocols: Vec<ProcFile>,
     netlink: Netlink,
     tasks: tasks::Tasks,
-    cgroup: Vec<ProcFile>,
 }
 
 impl Counters {
@@ -61,7 +60,6 @@ impl Counters {
             protocols: open_protocols(),
             netlink: Netlink::open().map_err(KernelError::of("open", "a netlink socket"))?,
             tasks: tasks::Tasks::default(),
-            cgroup: cgroup::open(),
         })
     }
 
@@ -98,12 +96,6 @@ impl Counters {
     /// Times of the process's threads, ascending by id; empty where the kernel does not count them.
     pub fn threads(&mut self) -> io::Result<Vec<ThreadTimes>> {
         self.tasks.read()
-    }
-
-    /// How far a cgroup's CPU quota held the process back; `None` where no version 2 group above it
-    /// has the CPU controller.
-    pub fn throttling(&mut self) -> io::Result<Option<Throttling>> {
-        cgroup::read(&mut self.cgroup)
     }
 }
 
@@ -175,11 +167,6 @@ pub fn threads() -> io::Result<Vec<ThreadTimes>> {
     tasks::Tasks::default().read()
 }
 
-/// As [`Counters::throttling`], once.
-pub fn throttling() -> io::Result<Option<Throttling>> {
-    cgroup::read(&mut cgroup::open())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,7 +189,6 @@ mod tests {
                     .iter()
                     .any(|thread| thread.tid == own)
             );
-            counters.throttling().unwrap();
         }
     }
 
