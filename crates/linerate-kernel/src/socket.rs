@@ -7,7 +7,6 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use libc::c_int;
 use linerate_model::units::BitRate;
-use rustix::io::Errno;
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use rustix::net::{
     self, AddressFamily, Protocol, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags,
@@ -237,21 +236,6 @@ pub fn set_dont_fragment(fd: impl AsFd, family: Family) -> io::Result<()> {
         option::set::<c_int>(fd, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 1)?;
     }
     Ok(sockopt::set_ip_mtu_discover(fd, Ipv4PathMtuDiscovery::DO)?)
-}
-
-/// The path's MTU as the kernel knows it, bytes, IP header included; `None` while not connected, and
-/// for UDP also from [`set_tos`] to the next datagram, because the kernel drops its route then.
-pub fn path_mtu(fd: impl AsFd) -> io::Result<Option<u32>> {
-    let fd = fd.as_fd();
-    let mtu = if sockopt::socket_domain(fd)? == AddressFamily::INET6 {
-        sockopt::ipv6_mtu(fd)
-    } else {
-        sockopt::ip_mtu(fd)
-    };
-    match mtu {
-        Err(Errno::NOTCONN) => Ok(None),
-        other => Ok(Some(other?)),
-    }
 }
 
 /// Binds the socket to an interface. Unprivileged since Linux 5.7, unless it is bound already.

@@ -25,7 +25,7 @@ use rustix::io::ioctl_fionread;
 use rustix::net::sockopt;
 
 pub(crate) use congestion::bbr;
-pub use congestion::{BbrInfo, available_congestion, cc_info, congestion, set_congestion};
+pub use congestion::{BbrInfo, congestion, set_congestion};
 pub use zerocopy::{ZerocopyCompletions, enable_zerocopy, send_zerocopy, zerocopy_completions};
 
 use crate::option::{self, check_size, queue_size};

@@ -12,7 +12,7 @@ use libc::c_int;
 use rustix::net::{AddressFamily, sockopt};
 
 pub use receive::{Message, Receiver};
-pub use send::{MAX_BATCH, MAX_PAYLOAD, MAX_SEGMENTS, send_batch, send_segments};
+pub use send::{MAX_PAYLOAD, MAX_SEGMENTS, send_segments};
 
 use crate::option;
 

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::net::{Ipv6Addr, SocketAddrV6, TcpListener, TcpStream, UdpSocket};
 
+use linerate_kernel::route;
 use linerate_kernel::socket::{self, Family};
 use linerate_testing::{Need, skipped};
 
@@ -116,9 +117,9 @@ fn the_memory_of_what_waits_is_accounted() {
 
 #[test]
 fn marking_and_fragments_for_both_families() {
-    let (sender, receiver) = datagram_pair();
-    assert_eq!(socket::path_mtu(&receiver).unwrap(), None);
-    let mtu = socket::path_mtu(&sender).unwrap().unwrap();
+    let (sender, _receiver) = datagram_pair();
+    let lo = route::index_of("lo").unwrap();
+    let mtu = route::interface_facts(lo).unwrap().unwrap().mtu.unwrap();
     socket::set_tos(&sender, 0xb8).unwrap();
     socket::set_dont_fragment(&sender, Family::V4).unwrap();
     if mtu < 65_507 {
@@ -130,9 +131,6 @@ fn marking_and_fragments_for_both_families() {
     };
     socket::set_tos(&six, 0xb8).unwrap();
     socket::set_dont_fragment(&six, Family::V6).unwrap();
-    let port = receiver.local_addr().unwrap().port();
-    six.connect(("::ffff:127.0.0.1", port)).unwrap();
-    assert_eq!(socket::path_mtu(&six).unwrap(), Some(mtu));
 }
 
 #[test]
