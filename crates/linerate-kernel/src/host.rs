@@ -1,8 +1,9 @@
-#![expect(unsafe_code, reason = "sysconf is a raw call")]
 //! What host this is.
 
 use std::path::Path;
 use std::sync::OnceLock;
+
+use linerate_model::host::CpuSet;
 
 use crate::proc_file::{number, word};
 
@@ -156,9 +157,8 @@ fn names() -> [String; 3] {
 }
 
 fn cpus_online() -> Option<u32> {
-    // SAFETY: it takes a number and gives one.
-    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    u32::try_from(online).ok().filter(|count| *count > 0)
+    let online: CpuSet = word("/sys/devices/system/cpu/online")?.parse().ok()?;
+    u32::try_from(online.count()).ok()
 }
 
 /// The value of `name : value`.

@@ -23,6 +23,7 @@ use rustix::process::{
 use rustix::thread::{CpuSet, LinkNameSpaceType, move_into_link_name_space, sched_setaffinity};
 
 use crate::option::check;
+use crate::signal::change_mask;
 
 /// The longest label that [`local_label`] makes, bytes.
 const LONGEST_LABEL: usize = 256;
@@ -33,11 +34,7 @@ const LONGEST_LABEL: usize = 256;
 /// To be called while the process has one thread: the others would not come along.
 pub fn go_to_background() -> io::Result<()> {
     // SAFETY: daemon takes two integers and touches no memory of ours.
-    if unsafe { libc::daemon(0, 0) } == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    check(unsafe { libc::daemon(0, 0) }).map(drop)
 }
 
 /// Where and how a child runs.
@@ -54,17 +51,7 @@ pub struct ChildSettings<'a> {
 /// Lets every signal act on the calling thread. A child inherits what its parent has blocked (to read it from a
 /// descriptor), and would never hear of it. Safe between fork and exec.
 fn unblock_all() -> io::Result<()> {
-    // SAFETY: the set is initialised before it is read, and lives through the call; the old one is not asked for.
-    unsafe {
-        let mut none = MaybeUninit::<libc::sigset_t>::zeroed();
-        check(libc::sigemptyset(none.as_mut_ptr()))?;
-        check(libc::sigprocmask(
-            libc::SIG_SETMASK,
-            none.as_ptr(),
-            std::ptr::null_mut(),
-        ))?;
-    }
-    Ok(())
+    change_mask(libc::SIG_SETMASK, &[])
 }
 
 /// Starts a child that the kernel kills when the calling thread ends, however that comes about. No signal is
