@@ -75,10 +75,7 @@ fn memory(root: &Root) -> Result<u64, String> {
 
 fn page_bytes(root: &Root) -> Fact<u64> {
     if root.is_this_machine() {
-        return Fact::of(
-            crate::inventory::machine::page_bytes(),
-            "the C library does not say",
-        );
+        return Fact::Known(rustix::param::page_size() as u64);
     }
     Fact::unknown("files do not show the page size")
 }

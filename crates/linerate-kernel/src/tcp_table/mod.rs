@@ -17,6 +17,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_model::units::Nanos;
+use rustix::net::netlink::SOCK_DIAG;
 
 use crate::KernelError;
 use crate::netlink::{Netlink, push_attribute};
@@ -51,7 +52,7 @@ impl TcpTable {
     /// # Errors
     /// No netlink socket of this kind: a kernel without `CONFIG_INET_DIAG`, or a filter of system calls.
     pub fn open() -> Result<Self, KernelError> {
-        let netlink = Netlink::open_to(libc::NETLINK_SOCK_DIAG).map_err(KernelError::of(
+        let netlink = Netlink::open_to(Some(SOCK_DIAG)).map_err(KernelError::of(
             "open",
             "a socket to the kernel's table of TCP sockets (sock_diag)",
         ))?;
@@ -125,7 +126,7 @@ impl Destroyed {
     /// `EPERM` where this kernel lets only root hear it.
     pub fn open() -> Result<Self, KernelError> {
         let object = "the destroyed sockets that the kernel reports (sock_diag)";
-        let netlink = Netlink::open_to(libc::NETLINK_SOCK_DIAG)
+        let netlink = Netlink::open_to(Some(SOCK_DIAG))
             .and_then(|netlink| netlink.join(DESTROYED).map(|()| netlink))
             .map_err(KernelError::of("listen to", object))?;
         Ok(Self { netlink })
