@@ -453,7 +453,7 @@ mod tests {
             .unwrap()
             .file(OsStr::new("null"), Access::READ)
             .unwrap_err();
-        assert!(error.to_string().contains("no regular file"), "{error}");
+        assert!(error.to_string().contains("not a regular file"), "{error}");
 
         let mut made = held
             .file(OsStr::new("made"), Access::APPEND.or_make())

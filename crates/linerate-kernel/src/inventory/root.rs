@@ -241,7 +241,7 @@ mod tests {
                 .contains("Linux")
         );
         assert_eq!(root.names("/no/such/folder"), Vec::<String>::new());
-        assert!(root.text("/dev/null").unwrap_err().contains("no file"));
+        assert!(root.text("/dev/null").unwrap_err().contains("not a file"));
     }
     #[test]
     fn links_stay_below_the_folder() {
