@@ -544,7 +544,7 @@ mod tests {
         assert!(warnings[0].contains("10.0 Gbit/s"), "{warnings:?}");
         assert!(too_fast(&later, Kind::Queues, Mode::Bulk).is_empty());
         let warnings = too_fast(&later, Kind::Disciplines, Mode::Packet);
-        assert!(warnings[0].contains("do not tell"), "{warnings:?}");
+        assert!(warnings[0].contains("do not report"), "{warnings:?}");
         assert!(!unlimited(&later, Mode::Packet));
         let free = scenario("[path]\nrtt = \"10ms\"\nloss = 1e-4\n");
         assert!(unlimited(&free, Mode::Packet) && !unlimited(&free, Mode::Bulk));

@@ -148,10 +148,6 @@ fn wrong_values_name_what_was_typed_why_not_and_what_fits() {
         ),
         ("[test]\nargs = \"--title 'x\"", vec!["not closed"]),
         (
-            "[expect]\ntop = \"recieve-window\"",
-            vec!["did you mean 'receive-window'?"],
-        ),
-        (
             "[expect]\ntop = \"policer\"\nnever = [\"policer\"]",
             vec!["'policer' is expected elsewhere"],
         ),

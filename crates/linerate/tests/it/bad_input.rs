@@ -300,3 +300,13 @@ fn no_file_fills_the_memory() {
         );
     }
 }
+
+#[test]
+fn a_finding_that_no_rule_makes_is_refused_before_anything_is_graded() {
+    let _beside = beside();
+    let folder = Folder::new();
+    let text = "name = \"x\"\n[expect]\ntop = \"recieve-window\"\n";
+    std::fs::write(folder.file("x.toml"), text).unwrap();
+    let words = format!("lab grade {}", folder.path().display());
+    fails(&words, 2, &["x.toml", "did you mean 'receive-window'?"]);
+}
