@@ -201,6 +201,11 @@ impl<'a> Value<'a> {
         Ok(pairs.collect())
     }
 
+    /// Whether it is a number with a point or an exponent.
+    pub fn is_float(&self) -> bool {
+        matches!(self.found.get_ref(), DeValue::Float(_))
+    }
+
     /// The elements of a list. What the key holds is said of the list and not of each of them.
     pub fn list(&self) -> Result<Vec<Self>> {
         match self.found.get_ref() {

@@ -2,7 +2,8 @@
 //!
 //! Columns: `chart` (its id, as `rtt-c2s`), `line`, `stream` (empty where it is about several, or about a host),
 //! `seconds` (since the client started its streams), `value` (empty where it is not known), `unit` (`bit/s`, `bytes`,
-//! `us`, `1` for a count, `ratio`). Nothing is thinned.
+//! `us`, `1` for a count, `ratio`). A line of means or
+//! counts over windows (rates, retransmits, CPU) ends with a row at the end of its last window, which repeats its value.
 
 use std::fmt::Write as _;
 
@@ -63,11 +64,15 @@ mod tests {
     fn every_point_of_every_line_is_a_row() {
         let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());
         let evidence = Evidence::of(&record);
-        let charts = Charts::of(&RunView::of(&evidence, &[]), &evidence);
+        let charts = Charts::whole(&RunView::of(&evidence, &[]), &evidence);
         let text = table(&charts);
         let lines = charts.charts.iter().flat_map(|chart| &chart.lines);
         let points: usize = lines.map(|line| line.points.len()).sum();
         assert!(points > 0);
+        // A drawing has fewer.
+        let drawn = charts.clone().condensed();
+        let drawn = drawn.charts.iter().flat_map(|chart| &chart.lines);
+        assert!(drawn.map(|line| line.points.len()).sum::<usize>() < points);
         assert_eq!(text.lines().count(), 1 + points);
         for row in text.lines() {
             assert_eq!(row.split(',').count(), 6, "{row}");

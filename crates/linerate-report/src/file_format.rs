@@ -1,6 +1,7 @@
 //! The forms of a run's report that go into a file of their own, in one table: the options that ask for them are
 //! made from it.
 
+use crate::chart::Charts;
 use crate::html::{self, Sheet};
 use crate::{csv, svg};
 
@@ -11,8 +12,8 @@ pub struct FileFormat {
     pub name: &'static str,
     /// What the option does.
     pub help: &'static str,
-    /// Makes the file's text.
-    pub make: fn(&Sheet<'_>) -> String,
+    /// Makes the file's text, from what is drawn or from charts with every point.
+    pub make: fn(&Sheet<'_>, &Charts) -> String,
 }
 
 /// All of them.
@@ -20,16 +21,16 @@ pub const FILE_FORMATS: &[FileFormat] = &[
     FileFormat {
         name: "html",
         help: "Write the report as one HTML file with charts",
-        make: html::page,
+        make: |sheet, _| html::page(sheet),
     },
     FileFormat {
         name: "svg",
         help: "Write a figure of rate, congestion window and round-trip time as SVG",
-        make: |sheet| svg::figure(sheet.view, sheet.charts),
+        make: |sheet, _| svg::figure(sheet.view, sheet.charts),
     },
     FileFormat {
         name: "csv",
         help: "Write each value of each chart as a row of CSV",
-        make: |sheet| csv::table(sheet.charts),
+        make: |_, whole| csv::table(whole),
     },
 ];

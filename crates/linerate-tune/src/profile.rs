@@ -161,7 +161,11 @@ fn sysctl_value(key: &str, value: &Value<'_>) -> Result<String, DocumentError> {
     let reason = "keys of [sysctl] are whole and in quotation marks: \"net.ipv4.tcp_rmem\"";
     value.refuse(!key.contains('.'), reason)?;
     let parts = value.elements();
-    let parts = parts.iter().map(|part| part.amount(|text| Ok(words(text))));
+    let part = |part: &Value<'_>| {
+        part.refuse(part.is_float(), "a sysctl has whole numbers")?;
+        part.amount(|text| Ok(words(text)))
+    };
+    let parts = parts.iter().map(part);
     let wanted = parts.collect::<Result<Vec<_>, _>>()?.join(" ");
     possible(key, &wanted).map_err(|reason| value.wrong(reason))?;
     Ok(wanted)

@@ -107,13 +107,14 @@ impl OpenFiles {
             .record_file
             .as_ref()
             .map(|path| path.display().to_string());
+        let whole = Charts::whole(view, evidence);
         let sheet = Sheet {
             view,
-            charts: &Charts::of(view, evidence),
+            charts: &whole.clone().condensed(),
             kept: kept.as_deref(),
         };
         for (format, file) in &mut self.files {
-            file.write((format.make)(&sheet).as_bytes())?;
+            file.write((format.make)(&sheet, &whole).as_bytes())?;
         }
         Ok(())
     }

@@ -143,7 +143,8 @@ fn test(table: &Table<'_>) -> Result<TestSpec> {
         let args = if let Ok(text) = value.text() {
             words(text).map_err(|reason| value.wrong(reason))?
         } else {
-            let texts = value.list()?.into_iter();
+            let neither = |_| value.wrong("neither a text nor a list of texts");
+            let texts = value.list().map_err(neither)?.into_iter();
             let texts = texts.map(|arg| arg.text().map(str::to_owned));
             texts.collect::<Result<_>>()?
         };

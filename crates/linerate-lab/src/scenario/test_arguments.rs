@@ -41,8 +41,12 @@ impl TestSpec {
         let is_it = |given: &str| named(name).is_some_and(|option| option.is(given));
         let mut args = Vec::with_capacity(self.args.len() + 2);
         for (given, own) in command_line::options(&self.args).filter(|(given, _)| !is_it(given)) {
-            args.push(given);
-            args.extend(own.map(str::to_owned));
+            match own {
+                // A value may look like an option.
+                Some(own) if given.starts_with("--") => args.push(format!("{given}={own}")),
+                Some(own) => args.extend([given, own.to_owned()]),
+                None => args.push(given),
+            }
         }
         if let Some(value) = value {
             args.extend([name.to_owned(), value.to_owned()]);

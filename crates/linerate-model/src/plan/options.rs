@@ -393,7 +393,8 @@ pub const OPTIONS: &[PlanOption] = &[
             let name = plan.congestion.as_deref()?;
             Some(plain(name).unwrap_or("ALGORITHM").to_owned())
         },
-    ),
+    )
+    .also("--linux-congestion"),
     PlanOption::switch(
         "",
         "--mptcp",
@@ -469,9 +470,15 @@ pub const OPTIONS: &[PlanOption] = &[
         "TIME",
         "Seconds to measure, after the omitted part [default: 10]",
         |plan, text| seconds(text).map(|span| plan.end = End::TimeNs(span)),
-        |plan| match plan.end {
-            End::TimeNs(span) if span != Plan::DEFAULT_TIME => Some(in_seconds(span)),
-            _ => None,
+        |plan| {
+            let default = match plan.precision {
+                Some(_) => DEFAULT_MOST,
+                None => Plan::DEFAULT_TIME,
+            };
+            match plan.end {
+                End::TimeNs(span) if span != default => Some(in_seconds(span)),
+                _ => None,
+            }
         },
     )
     .not_with(&["--bytes", "--blocks"]),
@@ -623,6 +630,7 @@ mod tests {
             "-4 -B 192.0.2.1 --bind-dev eth0 --cport 6000 -M 1400 -N -C cubic -n 5M",
             "-6 -u -b 0 -l 1200 --dont-fragment -S 184 -L 7 -A 2,3 -k 1000",
             "-u --bidir -b 1G --pace spin -O 2",
+            "--precision 2% -t 10",
             "--fq-rate 50M --mptcp -Z --skip-rx-copy --precision 0.07% --provisioned 1G -A 1",
         ] {
             let plan = read(line).unwrap();

@@ -12,7 +12,7 @@ use super::{
     Band, COLOURS, Chart, Charts, Level, Line, Panel, Point, Shape, Stroke, Unit, flow_name, host,
     tcp, udp,
 };
-use super::{thin, windows};
+use super::windows;
 use crate::view::{DirectionView, MeasuredAt, RunView};
 
 /// A stream's samples at one end, with their instants on the axis.
@@ -59,9 +59,6 @@ pub(super) fn charts(view: &RunView, evidence: &Evidence<'_>) -> Charts {
     }
     charts.extend(host::charts(evidence, axis));
     for chart in &mut charts {
-        for line in &mut chart.lines {
-            line.points = thin::condensed(&line.points);
-        }
         chart.lines.retain(|line| line.most().is_some());
     }
     charts.retain(|chart| !chart.lines.is_empty());

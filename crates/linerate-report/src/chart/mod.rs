@@ -206,7 +206,21 @@ impl Charts {
     /// The charts of a run, from the evidence that its view was made of. They are apart from the view because they
     /// take longer than all of it, and only pictures have them.
     pub fn of(view: &RunView, evidence: &Evidence<'_>) -> Self {
+        Self::whole(view, evidence).condensed()
+    }
+
+    /// The same with every point, also those that a drawing does not need.
+    pub fn whole(view: &RunView, evidence: &Evidence<'_>) -> Self {
         collect::charts(view, evidence)
+    }
+
+    /// Without the points that change no drawing.
+    #[must_use]
+    pub fn condensed(mut self) -> Self {
+        for line in self.charts.iter_mut().flat_map(|chart| &mut chart.lines) {
+            line.points = thin::condensed(&line.points);
+        }
+        self
     }
 
     /// What a direction's time went to; nothing where that is not known.

@@ -1,4 +1,4 @@
-//! What TCP does: T04, T05, T07, T09, T10, T12.
+//! What TCP does: T04, T05, T07, T09, T10, T12, T14.
 
 use linerate_model::audit::{Advised, Role};
 use linerate_model::host::Interface;
@@ -46,12 +46,17 @@ pub(crate) fn scaling(case: &Case<'_>) -> Answer {
 /// T14
 pub(crate) fn rack(case: &Case<'_>) -> Answer {
     const KEY: &str = "net.ipv4.tcp_recovery";
+    /// It knows nothing else from this release on, whatever the bit is.
+    const ALWAYS: (u32, u32) = (6, 17);
+    if case.kernel()? >= ALWAYS {
+        return does_not_apply("RACK is the only loss detection from Linux 6.17 on");
+    }
     let value = case.number(KEY)?;
     if value & 1 == 1 {
         return holds(format!("tcp_recovery is {value}: RACK is on"));
     }
     Advice::new(format!(
-        "tcp_recovery is {value}: without RACK only duplicate ACKs show a loss, so reordering looks like loss, and a loss at the end of a burst waits for a timeout"
+        "tcp_recovery is {value}: without RACK only duplicate ACKs show a loss, so reordering looks like loss, and several losses at the end of a burst may wait for a timeout"
     ))
     .change(
         Advised::sysctl(KEY, (value | 1).to_string()),

@@ -40,8 +40,8 @@ pub(super) fn places(
 ) -> Result<Vec<Place>, String> {
     if !runs(facts, NAME) {
         return Err(
-            "no file keeps the CPUs of interrupts, whose numbers change at boot; irqbalance's policy script does, \
-             where irqbalance runs"
+            "no file keeps the CPUs of interrupts, whose numbers change at boot; where irqbalance runs, its policy \
+             script would"
                 .to_owned(),
         );
     }

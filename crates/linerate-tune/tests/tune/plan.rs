@@ -316,6 +316,10 @@ fn unknown_keys_and_impossible_values_are_named_with_their_line() {
             "[sysctl]\ntcp_rmem = 1\n",
             ["p.toml:2", "whole and in quotation marks"],
         ),
+        (
+            "[sysctl]\n\"net.core.netdev_max_backlog\" = 1e5\n",
+            ["p.toml:2", "whole numbers"],
+        ),
         ("[sysctl\n", ["p.toml:1", "invalid TOML"]),
         ("sysctl = 3\n", ["p.toml:1", "not a table"]),
     ] {

@@ -602,3 +602,22 @@ fn no_words_make_it_panic() {
         OsString::from_vec(vec![b'-', b'-', 0xff]),
     ]);
 }
+
+#[test]
+fn what_means_the_same_for_linerate_test_is_an_option_of_it() {
+    use linerate_model::plan::options::named;
+
+    use super::options::{Meaning, SPELLINGS};
+    let of_plan = SPELLINGS
+        .iter()
+        .filter(|spelling| spelling.meaning == Meaning::Plan);
+    for spelling in of_plan {
+        assert!(
+            named(&format!("--{}", spelling.long)).is_some(),
+            "{}",
+            spelling.long
+        );
+    }
+    let client = client("-c h --linux-congestion cubic");
+    assert_eq!(client.plan.congestion.as_deref(), Some("cubic"));
+}

@@ -166,10 +166,11 @@ fn scenarios(folder: &Path, only: &[String]) -> Result<Vec<Scenario>, Failure> {
 }
 
 fn refuse_unknown_findings(path: &Path, scenario: &Scenario) -> Result<(), Failure> {
-    let known: Vec<&str> = linerate_explain::rule_ids().collect();
+    let ids = linerate_explain::rule_ids().chain(linerate_explain::reading_ids());
+    let known: Vec<&str> = ids.collect();
     match scenario.expect.named().find(|id| !known.contains(id)) {
         Some(id) => Err(Failure::Usage(format!(
-            "{}: [expect] names the finding '{id}', which no rule makes: {}",
+            "{}: [expect] names the finding '{id}', which there is not: {}",
             path.display(),
             nearest::hint(id, &known)
         ))),

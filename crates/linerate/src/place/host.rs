@@ -106,7 +106,7 @@ impl HostPlace {
                     return Ok(*request);
                 }
                 Err(Failure::Usage(
-                    "the runs of an experiment are plain tests: --counter-test, --rfc6349, -o, --html and --svg belong to `linerate test`"
+                    "the runs of an experiment are plain tests: --counter-test, --rfc6349, -o and files of a report (--html …) belong to `linerate test`"
                         .to_owned(),
                 ))
             }
@@ -277,7 +277,7 @@ mod tests {
             ("--rfc6349", "plain tests"),
             ("-o x", "plain tests"),
             ("--paralel 2", "of the test's options"),
-            ("--help", "are no options"),
+            ("--help", "are not options"),
         ] {
             let error = HostPlace::request("host", &words(text))
                 .unwrap_err()

@@ -309,4 +309,8 @@ fn a_finding_that_no_rule_makes_is_refused_before_anything_is_graded() {
     std::fs::write(folder.file("x.toml"), text).unwrap();
     let words = format!("lab grade {}", folder.path().display());
     fails(&words, 2, &["x.toml", "did you mean 'receive-window'?"]);
+    // All of the repository's are known.
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    let words = format!("lab grade {own} --only no-such-scenario");
+    fails(&words, 2, &["there is no scenario to run"]);
 }
