@@ -72,7 +72,7 @@ enum Command {
     Host(Box<HostArguments>),
     /// Change a host's settings with automatic rollback: plan, apply, confirm, revert, persist
     Tune(Box<TuneArguments>),
-    /// Test whether a change helped: alternating runs before and after, effect with confidence interval
+    /// Test whether a change helped: alternating runs without and with the change, effect with confidence interval
     Prove(Box<ProveArguments>),
     /// Measure every combination of settings, options and paths listed in a file
     Sweep(Box<SweepArguments>),
@@ -111,7 +111,7 @@ pub(crate) struct TestArguments {
     /// Use the credential padding of iperf3 servers before 3.17
     #[arg(long)]
     use_pkcs1_padding: bool,
-    /// After the test, make runs that confirm or refute the first finding: another window, -P 4, pacing …
+    /// After the test, run more tests that confirm or refute the verdict: another window, -P 4, pacing …
     #[arg(long)]
     counter_test: bool,
     /// Instead of one test, the steps of RFC 6349: path MTU, base RTT, bottleneck, a sweep of windows
@@ -173,12 +173,12 @@ pub(crate) struct ServeArguments {
     /// Maximum streams of one test, both directions together
     #[arg(long, value_name = "N", default_value_t = 256)]
     max_streams: u16,
-    /// Maximum streams of all tests together, one thread each; one address may use half of them, or one test of
-    /// --max-streams [default: 256 per CPU, 512 to 4096, at most a fifth of the file descriptors]
+    /// Maximum streams of all tests together, one thread each. One address may use half of them, or --max-streams if that is more
+    /// [default: 256 per CPU, at least 512, at most 4096 and a fifth of the file-descriptor limit]
     #[arg(long, value_name = "N", value_parser = positive)]
     max_total_streams: Option<usize>,
-    /// Memory limit of all tests together (K, M, G of 1024); sampling becomes coarser before tests are refused [default:
-    /// an eighth of this host's memory, half of its control group's limit, 64M to 1G]
+    /// Memory limit of all tests together (K, M, G of 1024); sampling becomes coarser before tests are refused [default: the
+    /// smaller of 1/8 of the host's memory and 1/2 of the control group's limit, but at least 64M and at most 1G]
     #[arg(long, value_name = "BYTES", value_parser = server_memory)]
     max_memory: Option<Bytes>,
     /// Maximum samples per second of all streams together; with more streams each is sampled less often [default: 10000 for each CPU,
@@ -191,7 +191,7 @@ pub(crate) struct ServeArguments {
     /// Maximum rate of a test, all streams together, averaged over 5 s
     #[arg(long, value_name = "RATE")]
     max_rate: Option<BitRate>,
-    /// End a test that, in this time, transfers less than 4 KiB per stream or less than half of its requested rate
+    /// End a test that transfers less than 4 KiB per stream, or less than half of its requested rate, in this time
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
     idle_timeout: Nanos,
     /// Networks that may test, such as 192.0.2.0/24; may be repeated [default: all]
@@ -203,7 +203,7 @@ pub(crate) struct ServeArguments {
     /// Private key (PEM); with it and the users file, clients must authenticate
     #[arg(long = "rsa-private-key-path", value_name = "FILE", requires = "users")]
     private_key: Option<PathBuf>,
-    /// Users: lines of user,sha256
+    /// One user per line: NAME,HASH, with HASH the SHA-256 of {NAME}PASSWORD, as for iperf3
     #[arg(
         long = "authorized-users-path",
         value_name = "FILE",
@@ -269,7 +269,7 @@ pub(crate) struct ObserveArguments {
     /// Connections to this peer: a name, an address or a network such as 192.0.2.0/24; may be repeated
     #[arg(long, value_name = "HOST", action = clap::ArgAction::Append)]
     to: Vec<String>,
-    /// Incoming connections to listening ports
+    /// Connections accepted by this host's listening ports
     #[arg(long)]
     listen: bool,
     /// Seconds to watch [default: until Ctrl-C]
@@ -302,13 +302,13 @@ pub(crate) struct ExplainArguments {
     /// Socket buffer size used in the test (K, M, G of 1024)
     #[arg(long, value_name = "BYTES")]
     buffer: Option<Bytes>,
-    /// Bytes that the kernel counted, such as 65284.93754MiB
+    /// Bytes that the kernel counted for the transfer, such as 65284.93754MiB
     #[arg(long, value_name = "BYTES", value_parser = amount)]
     kernel_bytes: Option<Bytes>,
     /// Requested rate of each stream, bit/s, if the output has no command line
     #[arg(long, value_name = "RATE")]
     asked: Option<BitRate>,
-    /// Requested amounts of a table's rows, such as 1536M:5632M:512M
+    /// Amount requested for each row of a table, such as 1536M:5632M:512M
     #[arg(long, value_name = "FIRST:LAST:STEP", value_parser = amounts)]
     asked_amounts: Option<[Bytes; 3]>,
     /// Mean queue depth of the disk, as iostat prints it

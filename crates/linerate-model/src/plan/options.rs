@@ -332,7 +332,7 @@ pub const OPTIONS: &[PlanOption] = &[
         "",
         "--pace",
         "HOW",
-        "How the UDP sender waits between datagrams: sleep, or spin (poll the clock; one core per stream). A sending server spins only if one CPU stays free",
+        "How the UDP sender waits between datagrams: sleep, or spin (poll the clock; one core per stream). A sending server spins only if at least one of its CPUs stays free",
         |plan, text| pace(text).map(|value| plan.pace = value),
         // Where a rate is left out for the next run, nothing is paced.
         |plan| (plan.pace == Pace::Spin && plan.rate_bps.is_some()).then(|| "spin".to_owned()),
@@ -427,7 +427,7 @@ pub const OPTIONS: &[PlanOption] = &[
         "-S",
         "--tos",
         "TOS",
-        "IP type of service, 0 to 255 (decimal, 0x…, 0…)",
+        "IP type of service, 0 to 255 (decimal, hexadecimal 0x…, octal 0…)",
         |plan, text| tos(text).map(|value| plan.tos = value),
         |plan| (plan.tos > 0).then(|| plan.tos.to_string()),
     )
@@ -453,7 +453,7 @@ pub const OPTIONS: &[PlanOption] = &[
         "-A",
         "--affinity",
         "N[,M]",
-        "CPU of the client's streams, and after a comma of the server's",
+        "CPU for the client's streams; N,M also sets that of the server's",
         |plan, text| {
             let (client, server) = affinity(text)?;
             (plan.client_cpu, plan.server_cpu) = (Some(client), server);
@@ -525,7 +525,7 @@ pub const OPTIONS: &[PlanOption] = &[
         "",
         "--precision",
         "PERCENT",
-        "Run until the 95 % interval of the plateau's goodput is within ± this percentage, such as 2%; at least 7.5 s, at most -t [default: 120 s]",
+        "Run until the 95 % interval of the plateau's goodput is within ± this percentage, such as 2%. Runs for 7.5 s to -t [default of -t here: 120 s]",
         |plan, text| precision(text).map(|value| plan.precision = Some(value)),
         // Hundredths of a percent, as typed: 0.07 × 100 is not 7.
         |plan| Some(format!("{}%", (plan.precision? * 1e4).round() / 100.0)),
@@ -577,7 +577,7 @@ pub const OPTIONS: &[PlanOption] = &[
         "",
         "--idle-timeout",
         "TIME",
-        "With -n or -k: end the test if, in this time, less than 1 KiB or less than half of the requested rate was transferred; keeps the results",
+        "With -n or -k: end the test, keeping its results, if less than 1 KiB, or less than half of what -b requests, was transferred in this time",
         |plan, text| duration(text).map(|value| plan.idle_timeout_ns = value),
         |_| None,
     )

@@ -45,13 +45,13 @@ pub(super) struct AuditArguments {
     /// Required rate, all flows together, bit/s (K, M, G of 1000) [default: that of its fastest link]
     #[arg(long, value_name = "RATE")]
     rate: Option<BitRate>,
-    /// Round-trip time to its peer
+    /// Round-trip time to the peer
     #[arg(long, value_name = "TIME", value_parser = duration)]
     rtt: Option<Nanos>,
     /// Flows that share the rate
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     flows: u32,
-    /// What it is for: transfer, measurement, server or guest
+    /// Purpose of this host: transfer, measurement, server or guest
     #[arg(long, value_name = "ROLE", default_value = "transfer")]
     role: Role,
     /// Interface of the traffic [default: all that are up and have an address]
@@ -64,7 +64,7 @@ pub(super) struct AuditArguments {
     /// The peer's port
     #[arg(short = 'p', long, value_name = "PORT", requires = "peer", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) port: Option<u16>,
-    /// Path MTU found by a probe, bytes
+    /// Path MTU, bytes, if you know it from a probe
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65_535))]
     path_mtu: Option<u32>,
     /// Applications set their socket buffers (iperf3 -w, GridFTP -tcp-bs)

@@ -8,9 +8,9 @@ const HEAD: &str = "\
 Usage: iperf3 [-s|-c host] [options]
        iperf3 [-h|--help] [-v|--version]
 
-This is linerate in its iperf3 mode: iperf3's options, text and JSON, with linerate's measuring
-behind them. It talks to any iperf3. `linerate --help' shows linerate's own commands; docs/iperf3.md
-says what is the same, what is different and what is not built.
+This is linerate in its iperf3 mode: iperf3's options, text and JSON, measured by
+linerate. It talks to any iperf3. `linerate --help' shows linerate's own commands; docs/iperf3.md
+says what is the same, what is different and what is not implemented.
 
 ";
 

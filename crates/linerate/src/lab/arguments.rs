@@ -46,13 +46,13 @@ pub(super) enum LabCommand {
 pub(super) struct RunArguments {
     /// A scenario's file, or the name of a preset
     pub(super) scenario: String,
-    /// Another seed than the scenario's
+    /// Seed to use instead of the scenario's
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
     /// auto, nfqueue or netem, whatever the scenario says
     #[arg(long, value_name = "ENGINE", value_parser = engine)]
     pub(super) engine: Option<EngineWish>,
-    /// First apply the remedies of this record's findings, where a lab can
+    /// First apply the remedies that this record recommends, as far as a lab can
     #[arg(long, value_name = "RECORD")]
     pub(super) remedy_of: Option<PathBuf>,
     /// One JSON document: the scenario, the test's document, and what the path did
@@ -104,7 +104,7 @@ pub(super) struct UpArguments {
     /// Share of packets lost, 0 to 1
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(super) loss: Option<f64>,
-    /// auto, packet or bulk
+    /// packet: each packet is handled alone; bulk: whole GSO batches, faster; auto: by the rate
     #[arg(long, value_name = "MODE")]
     pub(super) mode: Option<String>,
     /// auto, nfqueue or netem
@@ -130,7 +130,7 @@ pub(crate) struct PathOptions {
     /// In a lab: share of packets lost, 0 to 1
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) loss: Option<f64>,
-    /// In a lab: auto, packet or bulk
+    /// In a lab: packet (each packet is handled alone), bulk (whole GSO batches, faster) or auto (by the rate)
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<String>,
 }
@@ -169,14 +169,14 @@ pub(super) struct DownArguments {
     /// Its name
     #[arg(required_unless_present = "all")]
     pub(super) name: Option<String>,
-    /// All of this user's
+    /// All paths of this user
     #[arg(long, conflicts_with = "name")]
     pub(super) all: bool,
 }
 
 #[derive(Args, Debug, Clone)]
 pub(super) struct PresetsArguments {
-    /// Show the scenario file of this one, to start your own from
+    /// Print this preset's scenario file, as a starting point for your own
     pub(super) name: Option<String>,
 }
 
@@ -200,7 +200,7 @@ pub(super) struct GradeArguments {
     /// Only scenarios whose name contains this; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub(super) only: Vec<String>,
-    /// auto, nfqueue or netem, whatever the scenarios say; those that netem cannot carry are left out
+    /// auto, nfqueue or netem, whatever the scenarios say; scenarios that netem cannot emulate are skipped
     #[arg(long, value_name = "ENGINE", value_parser = engine, conflicts_with = "kept")]
     pub(super) engine: Option<EngineWish>,
     /// Add this to the seed of each scenario
@@ -212,10 +212,10 @@ pub(super) struct GradeArguments {
     /// Make only the runs missing from the --keep folder
     #[arg(long, requires = "keep")]
     pub(super) resume: bool,
-    /// Make no runs: judge the runs saved in this folder by --keep
+    /// Run nothing: grade the runs saved earlier with --keep FOLDER
     #[arg(long, value_name = "FOLDER", conflicts_with = "keep")]
     pub(super) kept: Option<PathBuf>,
-    /// Then apply each remedy found, and compare the measured with the predicted rate
+    /// After each run, apply the remedy found, run again, and compare measured and predicted rate
     #[arg(long)]
     pub(super) remedies: bool,
     /// One JSON document

@@ -32,8 +32,8 @@ pub(crate) struct ProveArguments {
         conflicts_with = "in_lab"
     )]
     pub(super) peer: Option<String>,
-    /// With --peer: where `linerate tune` keeps old values; refused while `linerate tune` changes settings there or a
-    /// set of changes waits for confirmation [default: /var/lib/linerate/tune]
+    /// With --peer: the folder in which `linerate tune` keeps old values. Refused while `linerate tune` changes settings
+    /// there or a set of changes waits for confirmation [default: /var/lib/linerate/tune]
     #[arg(long, value_name = "FOLDER", conflicts_with = "in_lab")]
     pub(super) state: Option<PathBuf>,
     /// Measure in a lab, without root: a scenario's file, or the name of a preset

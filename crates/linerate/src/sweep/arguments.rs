@@ -7,21 +7,21 @@ use clap::Args;
 // `linerate sweep`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct SweepArguments {
-    /// What to measure: factors with their levels, and where
+    /// File (TOML) that lists the factors, their levels, and the lab or hosts to measure on
     #[arg(required_unless_present = "show", conflicts_with = "show")]
     pub(super) file: Option<PathBuf>,
-    /// Save runs, table, CSV and charts to this folder, and continue with what is there [default: the file's name
+    /// Save runs, table, CSV and charts to this folder, and resume from what is already there [default: the file's name
     /// without .toml]
     #[arg(short = 'o', long, value_name = "FOLDER", conflicts_with = "show")]
     pub(super) output: Option<PathBuf>,
-    /// Between hosts: where `linerate tune` keeps old values; refused while `linerate tune` changes settings there or
-    /// a set of changes waits for confirmation [default: /var/lib/linerate/tune]
+    /// Between hosts: the folder in which `linerate tune` keeps old values. Refused while `linerate tune` changes
+    /// settings there or a set of changes waits for confirmation [default: /var/lib/linerate/tune]
     #[arg(long, value_name = "FOLDER", conflicts_with = "show")]
     pub(super) state: Option<PathBuf>,
     /// Measure nothing: show what is in this folder
     #[arg(long, value_name = "FOLDER")]
     pub(super) show: Option<PathBuf>,
-    /// Measure nothing: show the cells and their settings
+    /// Measure nothing: show the combinations and their settings
     #[arg(long, requires = "file")]
     pub(super) dry_run: bool,
     /// One JSON document instead of the table

@@ -24,7 +24,7 @@ pub(super) enum TuneCommand {
     Apply(Box<ApplyArguments>),
     /// Keep the applied changes and cancel the pending rollback
     Confirm(SetArguments),
-    /// Restore the values from before a set of changes, and remove what it persisted
+    /// Undo a set of changes: restore the previous values, and delete the files that it wrote
     Revert(RevertArguments),
     /// List sets of changes and which of them wait for confirmation
     Status(ShowArguments),
@@ -91,7 +91,7 @@ impl WishArguments {
 /// Where settings are, and where their old values are kept.
 #[derive(Args, Debug, Clone)]
 pub(super) struct PlaceArguments {
-    /// Change files below this folder instead of this machine
+    /// Work on the files below this folder instead of this machine
     #[arg(long, value_name = "FOLDER")]
     pub(super) root: Option<PathBuf>,
     /// Where old values are kept [default: /var/lib/linerate/tune, below the root]
@@ -108,7 +108,7 @@ pub(super) struct ApplyArguments {
     /// Roll back after this time without `tune confirm`; 1s to 1h
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "120s")]
     pub(super) confirm_within: Nanos,
-    /// Confirm at once if everything that worked before still works
+    /// Confirm at once if all probes that succeeded before the change succeed after it
     #[arg(long)]
     pub(super) yes: bool,
     /// This host must also be reachable before and after: HOST by ping, HOST:PORT by TCP
@@ -120,8 +120,8 @@ pub(super) struct ApplyArguments {
     /// Also change settings managed by this program (its name)
     #[arg(long, value_name = "OWNER")]
     pub(super) over: Vec<String>,
-    /// First measure whether it helps, with pairs of tests with and without the change to this host, which runs
-    /// `linerate serve`; apply only if that shows a gain
+    /// First measure against this HOST, which runs `linerate serve`, in pairs of tests with and without the change; apply
+    /// only if that shows a gain
     #[arg(long, value_name = "HOST", conflicts_with_all = ["root", "from", "dry_run"])]
     pub(super) prove: Option<String>,
     /// With --prove: number of pairs, 3 to 100 [default: 6 or more, until decided]
@@ -206,7 +206,7 @@ pub(super) struct PersistArguments {
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,
-    /// Use these facts (`linerate host --json`) of the machine below --root
+    /// With --root: the facts of that machine (from `linerate host --json`)
     #[arg(long, value_name = "FILE", requires = "root")]
     pub(super) from: Option<PathBuf>,
 }

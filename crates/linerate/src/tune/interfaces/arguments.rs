@@ -23,7 +23,7 @@ pub(super) enum InterfacesCommand {
 pub(super) struct InterfacesApply {
     #[command(flatten)]
     pub(super) place: Place,
-    /// Id of a service start: if it differs from the last one, manual changes are reset to the declaration
+    /// Id of this start of the service. If it is a new one, manual changes are overwritten with the declaration
     #[arg(long, value_name = "ID")]
     pub(super) start: Option<String>,
     /// Show what would be done; nothing is changed
@@ -39,16 +39,16 @@ pub(super) struct InterfacesStatus {
 
 #[derive(Args, Debug, Clone)]
 pub(super) struct Place {
-    /// The declaration: TOML where its name ends in .toml, else the old INI request [default: /etc/linerate/interfaces.toml]
+    /// The declaration: TOML if the name ends in .toml, otherwise the old INI format [default: /etc/linerate/interfaces.toml]
     #[arg(long, value_name = "FILE")]
     pub(super) file: Option<PathBuf>,
     /// Where the applied state is kept [default: /var/lib/linerate]
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
-    /// Only write files, below this folder instead of / (a guest image)
+    /// Work on the files below this folder instead of / (a guest image), not on the kernel's interfaces
     #[arg(long, value_name = "DIR")]
     pub(super) root: Option<PathBuf>,
-    /// With --root: this kernel's interfaces as well
+    /// With --root: also use the interfaces of the running kernel
     #[arg(long, requires = "root")]
     pub(super) live: bool,
     /// One JSON document
