@@ -8,11 +8,11 @@ use linerate_model::record::{Flow, Role, RunRecord, StreamRecord};
 use linerate_model::units::{Nanos, whole};
 
 use super::axis::Axis;
+use super::windows;
 use super::{
     Band, COLOURS, Chart, Charts, Level, Line, Panel, Point, Shape, Stroke, Unit, flow_name, host,
     tcp, udp,
 };
-use super::windows;
 use crate::view::{DirectionView, MeasuredAt, RunView};
 
 /// A stream's samples at one end, with their instants on the axis.

@@ -271,7 +271,11 @@ fn loses_its_power(steps: &[usize]) {
         );
         let again = guest
             .machine
-            .ok(&format!("linerate tune apply /root/profile.toml --allow link-flap --confirm-within 60s --state {state} && linerate tune revert --state {state}; rm -r {state}"));
+            .ok(&format!("linerate tune apply /root/profile.toml --allow link-flap --confirm-within 60s --state {state} && linerate tune revert --state {state}"));
+        // The process that waited to roll back may still be writing there.
+        guest.machine.ok(&format!(
+            "timeout 30 sh -c 'until rm -r {state}; do sleep 0.1; done'"
+        ));
         guest.all_is_back(&format!("after the power cut at {step}: {again}"));
         say(&format!(
             "power cut at step {step}: the old state after the boot"
