@@ -81,7 +81,7 @@ fn entries(view: &FindingView<'_>) -> impl Iterator<Item = (&'static str, String
         ),
         ("Evidence", span),
         ("Remedy", remedy(view)),
-        ("Would pass", finding.would_pass.clone()),
+        ("Sufficient up to", finding.would_pass.clone()),
         ("Then expect", view.expected()),
         ("Counter-test", tested),
     ]
