@@ -1,7 +1,6 @@
 //! The forms of a run's report that go into a file of their own, in one table: the options that ask for them are
 //! made from it.
 
-use crate::chart::Charts;
 use crate::html::{self, Sheet};
 use crate::{csv, svg};
 
@@ -12,8 +11,10 @@ pub struct FileFormat {
     pub name: &'static str,
     /// What the option does.
     pub help: &'static str,
-    /// Makes the file's text, from what is drawn or from charts with every point.
-    pub make: fn(&Sheet<'_>, &Charts) -> String,
+    /// Whether its charts have every point, also those that a drawing does not need.
+    pub every_point: bool,
+    /// Makes the file's text.
+    pub make: fn(&Sheet<'_>) -> String,
 }
 
 /// All of them.
@@ -21,16 +22,19 @@ pub const FILE_FORMATS: &[FileFormat] = &[
     FileFormat {
         name: "html",
         help: "Write the report as one HTML file with charts",
-        make: |sheet, _| html::page(sheet),
+        every_point: false,
+        make: html::page,
     },
     FileFormat {
         name: "svg",
         help: "Write a figure of rate, congestion window and round-trip time as SVG",
-        make: |sheet, _| svg::figure(sheet.view, sheet.charts),
+        every_point: false,
+        make: |sheet| svg::figure(sheet.view, sheet.charts),
     },
     FileFormat {
         name: "csv",
         help: "Write each value of each chart as a row of CSV",
-        make: |_, whole| csv::table(whole),
+        every_point: true,
+        make: |sheet| csv::table(sheet.charts),
     },
 ];

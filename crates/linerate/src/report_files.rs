@@ -107,14 +107,20 @@ impl OpenFiles {
             .record_file
             .as_ref()
             .map(|path| path.display().to_string());
-        let whole = Charts::whole(view, evidence);
-        let sheet = Sheet {
-            view,
-            charts: &whole.clone().condensed(),
-            kept: kept.as_deref(),
-        };
-        for (format, file) in &mut self.files {
-            file.write((format.make)(&sheet, &whole).as_bytes())?;
+        let mut charts = Charts::whole(view, evidence);
+        for every_point in [true, false] {
+            if !every_point {
+                charts = charts.condensed();
+            }
+            let sheet = Sheet {
+                view,
+                charts: &charts,
+                kept: kept.as_deref(),
+            };
+            let files = self.files.iter_mut();
+            for (format, file) in files.filter(|(format, _)| format.every_point == every_point) {
+                file.write((format.make)(&sheet).as_bytes())?;
+            }
         }
         Ok(())
     }
