@@ -1,5 +1,5 @@
-//! One view of a run, shown as text, as JSON, as HTML with charts, as an SVG figure, as lines of progress; and
-//! the record as a file.
+//! One view of a run, shown as text, as JSON, as HTML with charts, as an SVG figure, as CSV, as lines of progress;
+//! and the record as a file.
 //!
 //! [`view::RunView`] carries every figure that any of the formats shows, so that they cannot
 //! disagree and so that a browser has nothing to compute. A figure that is not known is absent, never

@@ -233,7 +233,7 @@ impl Session<'_> {
             self.notes.push(Note {
                 id: "udp-handshake-repeated".into(),
                 text: format!(
-                    "{repeats} opening datagrams were lost or late and were sent again; a stock server may count \
+                    "{repeats} opening datagrams were lost or late and were repeated; a stock server may count \
                      each as a lost datagram"
                 ).into(),
             });

@@ -85,7 +85,7 @@ pub const SETTINGS: &[Key] = &[
         "max_packet",
         "{ bytes = 68 to 65535 (IPv6: from 1280 on), icmp = true/false }; \"none\"",
         "none",
-        "The largest IP packet that passes. What is larger and may not be cut is dropped; with `icmp` its sender is told, without it the path is a black hole. What may be cut arrives whole, but costs the rate and is lost as often as its fragments would. Linux believes no answer below 552 bytes (net.ipv4.route.min_pmtu) and lets packets be cut from there on.",
+        "The largest IP packet that passes. A larger one with Don't Fragment is dropped; with `icmp` its sender gets an ICMP error, without it the path is a black hole. A larger one that may be fragmented arrives whole, but uses the rate and is lost as often as its fragments would. Linux does not lower its path MTU below 552 bytes (net.ipv4.route.min_pmtu); from there on it allows fragments.",
     ),
     key(
         "ecn_threshold",

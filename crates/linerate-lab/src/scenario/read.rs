@@ -106,9 +106,9 @@ fn three_sizes(value: &Value<'_>) -> Result<[u64; 3]> {
         return Err(value.wrong("not three whole numbers of bytes such as \"4096 16384 4194304\""));
     };
     // The kernel takes them as C ints and refuses less than 1.
-    let falls = least > initial || initial > most;
+    let descends = least > initial || initial > most;
     let reason = format!("they must not fall, and lie between 1 and {}", i32::MAX);
-    value.refuse(falls || least == 0 || most > i32::MAX as u64, reason)?;
+    value.refuse(descends || least == 0 || most > i32::MAX as u64, reason)?;
     Ok([least, initial, most])
 }
 
