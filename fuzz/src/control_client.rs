@@ -39,7 +39,7 @@ pub fn run(data: &[u8]) {
                 ClientEvent::ExchangeResults => client.send_results(&Results::default()),
                 ClientEvent::PeerResults(results) => {
                     let written = results.to_json();
-                    assert_eq!(Results::from_json(&written).expect("ours").0, results);
+                    assert_eq!(Results::from_json(&written).expect("ours"), results);
                     let _ = client.send_ping(2);
                     client.request_end(100_000)
                 }

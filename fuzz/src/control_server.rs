@@ -17,7 +17,7 @@ pub fn run(data: &[u8]) {
         assert!(!failed || server.is_closed());
         while let Some(event) = server.poll_event() {
             let _ = match event {
-                ServerEvent::Parameters { parameters, .. } => {
+                ServerEvent::Parameters(parameters) => {
                     let _ = parameters.check();
                     if parameters.linerate.is_some() && how & 1 == 0 {
                         let software = "".into();

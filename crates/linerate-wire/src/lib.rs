@@ -29,7 +29,7 @@
 //! while let Some(bytes) = client.poll_transmit() {
 //!     server.handle_input(&bytes)?;
 //! }
-//! assert!(matches!(server.poll_event(), Some(ServerEvent::Parameters { .. })));
+//! assert!(matches!(server.poll_event(), Some(ServerEvent::Parameters(_))));
 //!
 //! server.create_streams()?;
 //! while let Some(bytes) = server.poll_transmit() {

@@ -84,6 +84,16 @@ impl CounterWidth {
         }
     }
 
+    /// The counter that a header holds as `counter`, whose low half alone travels with 32 bits: see
+    /// [`extend_counter`]. `highest` is the highest counter so far.
+    #[inline]
+    pub fn whole(self, counter: u64, highest: impl FnOnce() -> u64) -> u64 {
+        match self {
+            Self::Bits64 => counter,
+            Self::Bits32 => extend_counter(low_half(counter), highest()),
+        }
+    }
+
     /// Bytes of a header with such a counter.
     pub const fn header_bytes(self) -> usize {
         match self {

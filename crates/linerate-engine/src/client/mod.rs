@@ -19,7 +19,7 @@ use linerate_model::plan::{End, Plan, Protocol};
 use linerate_model::progress::Event;
 use linerate_model::record::{ControlFacts, HostFacts, Note, RunRecord};
 use linerate_model::units::Nanos;
-use linerate_wire::control::{ClientControl, ClientEvent, Limits};
+use linerate_wire::control::{ClientControl, ClientEvent, ClientSide, Limits};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::error::ProtocolError;
 use linerate_wire::extension::Hello;
@@ -166,7 +166,7 @@ struct Session<'a> {
     options: &'a ClientOptions,
     stop: BorrowedFd<'a>,
     observe: &'a mut dyn FnMut(&Event),
-    link: Link<ClientControl>,
+    link: Link<ClientSide>,
     cookie: Cookie,
     control: ControlFacts,
     remote: std::net::SocketAddr,

@@ -11,10 +11,10 @@ use linerate_model::progress::Event;
 use linerate_model::record::{ControlFacts, Flow};
 use linerate_model::tcp_info::TcpFacts;
 use linerate_model::units::{BitRate, Nanos};
-use linerate_wire::control::{Limits, ServerControl, ServerEvent as Said};
+use linerate_wire::control::{Limits, ServerControl, ServerEvent as Said, ServerSide};
 use linerate_wire::cookie;
 use linerate_wire::extension::{self, Hello};
-use linerate_wire::parameters::{Parameters, Protocol as WireProtocol};
+use linerate_wire::parameters::Parameters;
 use linerate_wire::udp::HANDSHAKE_ANSWER;
 
 use crate::auth::Verifier;
@@ -128,7 +128,7 @@ pub(super) struct Session<'a> {
     /// When its parameters must have come.
     until: Nanos,
     pub(super) peer: SocketAddr,
-    pub(super) link: Link<ServerControl>,
+    pub(super) link: Link<ServerSide>,
     pub(super) extended: bool,
     pub(super) udp_turn: bool,
     /// Keeps SCTP's listeners open until the streams of an SCTP test have come.
@@ -255,7 +255,7 @@ impl Session<'_> {
         loop {
             let said = self.next(self.until);
             match said.map_err(|refusal| self.unread(UNUSABLE_PARAMETERS, refusal))? {
-                Said::Parameters { parameters, .. } => return Ok(parameters),
+                Said::Parameters(parameters) => return Ok(parameters),
                 Said::ClientTerminated => {
                     return Err(Refusal::client_stopped());
                 }
@@ -399,7 +399,7 @@ impl Session<'_> {
         if !self.extended {
             return Ok(());
         }
-        let udp_token = (parameters.protocol == WireProtocol::Udp).then(|| {
+        let udp_token = (parameters.protocol == Protocol::Udp).then(|| {
             let mut token = [0_u8; 16];
             thread::random(&mut token).map(|()| token)
         });

@@ -1,23 +1,22 @@
 //! The parameters as JSON, written and read.
 
-use linerate_model::plain_text::PlainText;
 use serde_json::{Map, Value, json};
 
 use super::{Extension, MAX_PARAMETERS_BYTES, Parameters, Protocol};
-use crate::error::{ProtocolError, beginning};
+use crate::error::ProtocolError;
+use crate::extension::software;
 use crate::json::{self, Bounds, Keys};
 
 const BOUNDS: Bounds = Bounds {
     depth: 8,
     values: 1024,
 };
-const SOFTWARE_CHARS: usize = 120;
 
 impl Parameters {
     /// The JSON a client sends, keys and order as iperf3 3.21 writes them, ours last.
     pub fn to_json(&self) -> Vec<u8> {
         let mut map = Map::new();
-        map.insert(self.protocol.key().to_owned(), Value::Bool(true));
+        put_true(&mut map, key(self.protocol), true);
         self.write_extent(&mut map);
         self.write_sizes_and_rates(&mut map);
         self.write_texts(&mut map);
@@ -96,31 +95,44 @@ impl Parameters {
         put_text(map, "client_version", self.client_version.as_deref());
     }
 
-    /// Reads a client's parameters, and what had to be ignored in them. Only the form is judged
-    /// here; [`Self::check`] judges the content.
-    pub fn from_json(bytes: &[u8]) -> Result<(Self, Vec<PlainText>), ProtocolError> {
-        if bytes.len() > MAX_PARAMETERS_BYTES {
-            return Err(ProtocolError::FrameTooLong {
+    /// The JSON, where it is no longer than a server takes.
+    pub(crate) fn checked_json(&self) -> Result<Vec<u8>, ProtocolError> {
+        let json = self.to_json();
+        if json.len() > MAX_PARAMETERS_BYTES {
+            return Err(ProtocolError::OursTooLong {
                 message: "parameters",
-                length: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+                length: u64::try_from(json.len()).unwrap_or(u64::MAX),
                 bound: 8192,
+                remedy: "shorten title or extra_data",
             });
         }
-        let map = json::object("parameters", bytes, BOUNDS)?;
-        let mut warnings = Vec::new();
-        let mut keys = Keys::new(&map, "parameters", String::new(), &mut warnings);
-        let mut parameters = Self {
-            protocol: read_protocol(&mut keys),
-            ..Self::default()
-        };
-        parameters.read_extent(&mut keys);
-        parameters.read_sizes_and_rates(&mut keys);
-        parameters.read_texts_and_flags(&mut keys);
-        parameters.linerate = read_extension(&mut keys);
-        Ok((parameters, warnings))
+        Ok(json)
     }
 
-    fn read_extent(&mut self, keys: &mut Keys<'_>) {
+    /// Reads a client's parameters. Only the form is judged here; [`Self::check`] judges the content.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, ProtocolError> {
+        if bytes.len() > MAX_PARAMETERS_BYTES {
+            let (length, bound) = (bytes.len(), MAX_PARAMETERS_BYTES);
+            return Err(ProtocolError::too_long("parameters", length, bound));
+        }
+        let map = json::object("parameters", bytes, BOUNDS)?;
+        let keys = Keys::new(&map, "parameters", String::new());
+        // Where a client names several transports, the last counts, as upstream.
+        let named = [Protocol::Sctp, Protocol::Udp, Protocol::Tcp]
+            .into_iter()
+            .find(|protocol| keys.is_true(key(*protocol)));
+        let mut parameters = Self {
+            protocol: named.unwrap_or(Protocol::Tcp),
+            ..Self::default()
+        };
+        parameters.read_extent(&keys);
+        parameters.read_sizes_and_rates(&keys);
+        parameters.read_texts_and_flags(&keys);
+        parameters.linerate = read_extension(&keys);
+        Ok(parameters)
+    }
+
+    fn read_extent(&mut self, keys: &Keys<'_>) {
         self.server_affinity = keys.count("server_affinity");
         self.nodelay = keys.is_true("nodelay");
         self.reverse = keys.is_true("reverse");
@@ -138,7 +150,7 @@ impl Parameters {
         }
     }
 
-    fn read_sizes_and_rates(&mut self, keys: &mut Keys<'_>) {
+    fn read_sizes_and_rates(&mut self, keys: &Keys<'_>) {
         if self.protocol == Protocol::Udp {
             self.len = 0; // no datagram size can be assumed for the client
         }
@@ -161,7 +173,7 @@ impl Parameters {
         self.gro = keys.is_nonzero("gro");
     }
 
-    fn read_texts_and_flags(&mut self, keys: &mut Keys<'_>) {
+    fn read_texts_and_flags(&mut self, keys: &Keys<'_>) {
         self.title = keys.text("title");
         self.extra_data = keys.text("extra_data");
         self.congestion = keys.text("congestion");
@@ -177,48 +189,24 @@ impl Parameters {
     }
 }
 
-/// The transport. Where a client names several, the last of tcp, udp, sctp counts, as upstream.
-fn read_protocol(keys: &mut Keys<'_>) -> Protocol {
-    let named: Vec<Protocol> = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
-        .into_iter()
-        .filter(|protocol| keys.is_true(protocol.key()))
-        .collect();
-    let chosen = named.last().copied().unwrap_or_default();
-    if named.len() != 1 {
-        keys.warn(format!(
-            "the peer's parameters name {} of tcp, udp and sctp where one is expected: {} is taken",
-            named.len(),
-            chosen.key()
-        ));
+/// The key of a transport on the wire.
+const fn key(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Tcp => "tcp",
+        Protocol::Udp => "udp",
+        Protocol::Sctp => "sctp",
     }
-    chosen
 }
 
 /// Our own key; half of it is none.
-fn read_extension(keys: &mut Keys<'_>) -> Option<Extension> {
-    let map = keys.object("linerate")?;
-    let mut unread = Vec::new();
-    let mut inner = Keys::new(map, "parameters", "linerate.".to_owned(), &mut unread);
-    let version = inner
-        .count("version")
-        .and_then(|version| u32::try_from(version).ok());
-    let software: Option<PlainText> = inner.text("software");
-    let sample_ns = inner.count("sample_ns");
-    let received_ns = inner.count("received_ns");
-    let spin = inner.count("spin") == Some(1);
-    for text in unread {
-        keys.warn(text);
-    }
-    let (Some(version), Some(software)) = (version, software) else {
-        keys.warn("the peer's offer of linerate's extension is incomplete: ignored");
-        return None;
-    };
+fn read_extension(keys: &Keys<'_>) -> Option<Extension> {
+    let inner = Keys::new(keys.object("linerate")?, "parameters", String::new());
     Some(Extension {
-        version,
-        software: beginning(&software, SOFTWARE_CHARS),
-        sample_ns,
-        received_ns,
-        spin,
+        version: u32::try_from(inner.count("version")?).ok()?,
+        software: software(&inner.text::<String>("software")?),
+        sample_ns: inner.count("sample_ns"),
+        received_ns: inner.count("received_ns"),
+        spin: inner.count("spin") == Some(1),
     })
 }
 
@@ -248,7 +236,7 @@ fn put_text(map: &mut Map<String, Value>, key: &str, text: Option<&str>) {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (Parameters, Vec<PlainText>) {
+    fn read(text: &str) -> Parameters {
         Parameters::from_json(text.as_bytes()).unwrap()
     }
 
@@ -268,8 +256,8 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_type_is_ignored_with_a_warning() {
-        let (parameters, warnings) =
+    fn a_wrong_type_is_ignored() {
+        let parameters =
             read(r#"{"tcp":true,"time":"7","omit":-1,"parallel":1.5,"len":5.0,"nodelay":1}"#);
         assert_eq!(
             parameters,
@@ -278,37 +266,28 @@ mod tests {
                 ..Parameters::default()
             }
         );
-        assert_eq!(warnings.len(), 4, "{warnings:?}");
-        assert!(
-            warnings
-                .iter()
-                .any(|w| w.contains("'time'") && w.contains("a string"))
-        );
-        assert!(warnings.iter().any(|w| w.contains("hold -1 as 'omit'")));
     }
 
     #[test]
     fn unknown_keys_are_ignored_in_silence() {
         assert_eq!(
             read(r#"{"tcp":true,"new":{"a":[1]}}"#),
-            (Parameters::default(), vec![])
+            Parameters::default()
         );
     }
 
     #[test]
     fn one_transport_is_expected() {
-        assert_eq!(read("{}").0.protocol, Protocol::Tcp);
-        assert_eq!(read("{}").1.len(), 1);
-        assert_eq!(read(r#"{"udp":true,"tcp":true}"#).0.protocol, Protocol::Udp);
-        assert_eq!(read(r#"{"udp":true,"tcp":false}"#).1.len(), 0);
+        assert_eq!(read("{}").protocol, Protocol::Tcp);
+        assert_eq!(read(r#"{"udp":true,"tcp":true}"#).protocol, Protocol::Udp);
+        assert_eq!(read(r#"{"udp":true,"tcp":false}"#).protocol, Protocol::Udp);
     }
 
     #[test]
     fn half_an_extension_is_none() {
-        let (parameters, warnings) = read(r#"{"tcp":true,"linerate":{"version":4294967296}}"#);
+        let parameters = read(r#"{"tcp":true,"linerate":{"version":4294967296}}"#);
         assert_eq!(parameters.linerate, None);
-        assert_eq!(warnings.len(), 1);
-        let (parameters, _) = read(r#"{"tcp":true,"linerate":{"version":1,"software":"x\u001b"}}"#);
+        let parameters = read(r#"{"tcp":true,"linerate":{"version":1,"software":"x\u001b"}}"#);
         assert_eq!(
             parameters.linerate,
             Some(Extension {
