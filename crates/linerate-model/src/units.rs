@@ -123,18 +123,19 @@ impl Nanos {
     }
 }
 
-/// Splits `12.5M` into number and multiplier; `base` is 1000 or 1024.
 /// A number with the letter of the largest unit that divides it.
 fn with_letter(value: u64, base: u64) -> String {
-    for (power, letter) in [(3, "G"), (2, "M"), (1, "K")] {
-        let unit = base.pow(power);
-        if value > 0 && value.is_multiple_of(unit) {
-            return format!("{}{letter}", value / unit);
-        }
+    // With a letter it is read as a floating-point number, which holds this much.
+    let exact = value > 0 && value < 1 << 53;
+    let units = [(4, "T"), (3, "G"), (2, "M"), (1, "K")].map(|(power, letter)| (base.pow(power), letter));
+    let divides = |(unit, _): &(u64, &str)| exact && value.is_multiple_of(*unit);
+    match units.into_iter().find(divides) {
+        Some((unit, letter)) => format!("{}{letter}", value / unit),
+        None => value.to_string(),
     }
-    value.to_string()
 }
 
+/// Splits `12.5M` into number and multiplier; `base` is 1000 or 1024.
 fn scaled(text: &str, expected: &'static str, base: f64) -> Result<u64, UnitError> {
     let fail = |reason| UnitError {
         text: text.to_owned(),
