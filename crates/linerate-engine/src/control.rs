@@ -1,14 +1,17 @@
 //! The control connection: a wire machine on one side, a non-blocking socket on the other.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use linerate_kernel::clock;
 use linerate_kernel::poll::{self, Interest, PollEntry};
+use linerate_kernel::{clock, tcp};
+use linerate_model::record::ControlFacts;
+use linerate_model::tcp_info::TcpFacts;
 use linerate_model::units::Nanos;
 use linerate_wire::control::{Control, Side};
 use linerate_wire::error::ProtocolError;
+use socket2::SockRef;
 
 use crate::sockets;
 
@@ -85,6 +88,23 @@ impl<S: Side> Link<S> {
 
     pub(crate) const fn stream(&self) -> &TcpStream {
         &self.stream
+    }
+
+    /// What the kernel says of the connection to `peer`.
+    pub(crate) fn facts(&self, peer: SocketAddr) -> ControlFacts {
+        ControlFacts {
+            local: sockets::address(SockRef::from(&self.stream).local_addr()).into(),
+            remote: peer.to_string().into(),
+            mss_bytes: tcp::mss(&self.stream).ok(),
+            ..ControlFacts::default()
+        }
+    }
+
+    /// Its smoothed round-trip time; zero where it is not known.
+    pub(crate) fn round_trip(&self) -> Nanos {
+        let facts = tcp::info(&self.stream).map(|info| TcpFacts::from(&info));
+        let rtt_us = facts.ok().and_then(|facts| facts.rtt_us).unwrap_or(0);
+        Nanos(rtt_us.saturating_mul(1000))
     }
 
     /// Writes what is to be written and waits for the peer, for one of `others` or for `until`.

@@ -8,8 +8,8 @@ use linerate_kernel::counters::ProtocolsBefore;
 use linerate_model::record::{
     CpuUse, EndRecord, HostFacts, InterfaceFacts, InterfacePair, Role, Software, StreamRecord,
 };
-use linerate_model::units::Nanos;
 
+use crate::gate::Gate;
 use crate::host::{self, HostSamples};
 use crate::sample_pool::SamplePool;
 
@@ -59,10 +59,10 @@ impl Before {
         mut self,
         role: Role,
         software: &Software,
-        start: Nanos,
-        end: Nanos,
+        gate: &Gate,
         streams: Vec<StreamRecord>,
     ) -> EndRecord {
+        let start = gate.started().unwrap_or_default();
         let after = self
             .interface
             .as_ref()
@@ -86,7 +86,7 @@ impl Before {
                 .map(|(pair, after)| InterfacePair { after, ..pair }),
             interface: self.interface,
             start_ns: start,
-            end_ns: end,
+            end_ns: gate.stopped().unwrap_or(start),
             cpu,
             streams,
             counters: self.samples.series(),
@@ -95,7 +95,8 @@ impl Before {
     }
 }
 
-fn thread_cpu() -> CpuUse {
+/// CPU time of the calling thread.
+pub(crate) fn thread_cpu() -> CpuUse {
     let times = clock::thread_times();
     CpuUse {
         user_ns: times.user.0,

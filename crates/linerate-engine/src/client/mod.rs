@@ -11,7 +11,6 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use linerate_kernel::tcp;
 use linerate_kernel::{clock, thread};
 use linerate_model::bounds::MAX_RECORD_BYTES;
 use linerate_model::clock::{ClockOffset, Exchange};
@@ -194,16 +193,13 @@ impl<'a> Session<'a> {
         stop: BorrowedFd<'a>,
         observe: &'a mut dyn FnMut(&Event),
     ) -> Result<Self, EngineError> {
-        let host = |operation: &str| {
-            let operation = operation.to_owned();
-            move |source| EngineError::Host { operation, source }
-        };
         let (stream, remote, took) = sockets::connect_control(plan, options.control_keepalive)?;
         if let Some(asked) = options.control_keepalive {
             sockets::check_keepalive(&stream, asked)?;
         }
         let mut random = [0_u8; 36];
-        thread::random(&mut random).map_err(host("asking the kernel for random bytes"))?;
+        thread::random(&mut random)
+            .map_err(EngineError::host("asking the kernel for random bytes"))?;
         let cookie = Cookie::from_random(random);
         let mut plan = fit(plan, options.fit_datagrams, remote.ip());
         if options.endless {
@@ -216,18 +212,12 @@ impl<'a> Session<'a> {
         if let Some(credentials) = &options.credentials {
             asked.authtoken = Some(auth::token(credentials, clock::wall())?);
         }
-        let control = ControlFacts {
-            local: stream
-                .local_addr()
-                .map_or_else(|_| String::new(), |address| address.to_string())
-                .into(),
-            remote: remote.to_string().into(),
-            peer_software: None,
-            mss_bytes: tcp::mss(&stream).ok(),
-            connect_ns: Some(took),
-        };
         let machine = ClientControl::new(cookie, asked, Limits::default());
         let mut link = Link::opened(stream, machine);
+        let control = ControlFacts {
+            connect_ns: Some(took),
+            ..link.facts(remote)
+        };
         // Until the server answers there is time to look around.
         if let Err(LinkError::Io(source) | LinkError::Unsent(source)) = link.flush() {
             return Err(EngineError::Connect {
@@ -250,7 +240,7 @@ impl<'a> Session<'a> {
             exchanges: Vec::new(),
             clock_before: None,
             notes: Vec::new(),
-            gate: Arc::new(Gate::new().map_err(host("making event descriptors"))?),
+            gate: Arc::new(Gate::new().map_err(EngineError::host("making event descriptors"))?),
             pool: SamplePool::new(SAMPLE_BYTES, u64::MAX),
             before: None,
             streams: Vec::new(),
@@ -314,8 +304,7 @@ impl<'a> Session<'a> {
         if self.plan.precision.is_none() || !unseen || self.extended() {
             return Ok(());
         }
-        self.link.machine.terminate();
-        drop(self.link.flush());
+        self.leave();
         Err(EngineError::Unseen {
             address: self.remote.to_string(),
         })
@@ -400,8 +389,7 @@ impl<'a> Session<'a> {
             Ok(Turn::Event(ClientEvent::ServerTerminated)) => Err(self.terminated()),
             Ok(Turn::Event(event)) => Ok(event),
             Ok(Turn::Woken(_)) => {
-                self.link.machine.terminate();
-                drop(self.link.flush());
+                self.leave();
                 Err(EngineError::StoppedEarly)
             }
             Ok(Turn::TimedOut) => Err(self.silent(doing)),
@@ -492,10 +480,7 @@ impl<'a> Session<'a> {
     }
 
     fn follow(&mut self, start: Nanos, intervals: &mut Intervals) -> Ending {
-        let end = match self.plan.end {
-            End::TimeNs(Nanos::ZERO) | End::Bytes(_) | End::Blocks(_) => Nanos(u64::MAX / 2),
-            End::TimeNs(span) => start.plus(self.plan.omit_ns).plus(span),
-        };
+        let end = self.plan.ends_at(start).unwrap_or(Nanos(u64::MAX / 2));
         let mut watch = Watch::new(&self.plan, start, &self.streams);
         let mut idle = Idle::new(&self.plan, start);
         loop {
@@ -715,19 +700,6 @@ impl<'a> Session<'a> {
             End::TimeNs(_) => (ran / 1000).clamp(1_000_000, 10_000_000),
             End::Bytes(_) | End::Blocks(_) => (ran / 500).clamp(5_000_000, 20_000_000),
         })
-    }
-
-    /// The control connection's smoothed round-trip time.
-    fn round_trip(&self) -> Nanos {
-        let facts = tcp::info(self.link.stream())
-            .ok()
-            .map(|info| linerate_model::tcp_info::TcpFacts::from(&info));
-        Nanos(
-            facts
-                .and_then(|facts| facts.rtt_us)
-                .unwrap_or(0)
-                .saturating_mul(1000),
-        )
     }
 }
 

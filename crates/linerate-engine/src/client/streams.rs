@@ -9,21 +9,19 @@ use std::sync::Arc;
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::{clock, socket};
 use linerate_model::plan::Protocol;
-use linerate_model::progress::{Event, StreamOpened};
-use linerate_model::record::{Flow, Note};
+use linerate_model::progress::Event;
+use linerate_model::record::{Note, Role};
 use linerate_model::units::Nanos;
 use linerate_wire::control::ClientEvent;
-use linerate_wire::cookie;
 use linerate_wire::udp::{HANDSHAKE_REQUEST, TokenHandshake, is_answer};
 
 use crate::budget::Budget;
 use crate::control::Turn;
 use crate::error::EngineError;
-use crate::live::LiveCell;
 use crate::negotiation::{byte_budget, stream_id};
 use crate::sockets;
-use crate::stream::{PeerSent, StreamContext, StreamHandle, StreamSocket};
-use crate::stream_file::{self, StreamFile};
+use crate::stream::{self, StreamContext, StreamHandle, StreamSocket, Streams};
+use crate::stream_file;
 
 use super::{PATIENCE, Session};
 
@@ -52,13 +50,28 @@ impl Session<'_> {
             Protocol::Tcp | Protocol::Sctp => self.open_connected()?,
             Protocol::Udp => self.open_udp()?,
         };
-        let opened = sockets
-            .iter()
-            .zip(0_u16..)
-            .map(|((socket, _), index)| self.describe(socket, index))
-            .collect();
-        (self.observe)(&Event::Opened { streams: opened });
         let (bytes, added) = byte_budget(&self.plan, self.extended());
+        let streams = Streams {
+            role: Role::Client,
+            plan: Arc::clone(&self.plan),
+            gate: Arc::clone(&self.gate),
+            budget: Arc::new(Budget::new(bytes)),
+            pool: Arc::clone(&self.pool),
+            peer_extended: self.extended(),
+            wide_counters: self.options.wide_counters,
+            round_trip: self.link.round_trip(),
+        };
+        let contexts = (0_u16..).zip(&sockets).map(|(index, (_, repeats))| {
+            let mut context = streams.context(index);
+            context.handshake_repeats = *repeats;
+            context
+        });
+        let contexts: Vec<StreamContext> = contexts.collect();
+        let opened = contexts.iter().zip(&sockets);
+        let opened = opened.map(|(context, (socket, _))| stream::describe(context, socket));
+        (self.observe)(&Event::Opened {
+            streams: opened.collect(),
+        });
         if added > 0 {
             self.notes.push(Note {
                 id: "blocks-rounded-up".into(),
@@ -68,27 +81,27 @@ impl Session<'_> {
                 .into(),
             });
         }
-        let budget = Arc::new(Budget::new(bytes));
-        let count = sockets.len();
         if self.options.strict {
             self.check_granted(&sockets)?;
         }
-        let files = self.open_files(count)?;
-        for (((socket, repeats), file), index) in sockets.into_iter().zip(files).zip(0_u16..) {
-            let mut context = self.context(index, count, repeats, &budget);
+        let path = self.options.file.as_deref();
+        let sends = contexts.iter().map(|context| context.sends);
+        let files = stream_file::open_for(path, sends).map_err(|source| EngineError::File {
+            path: path.unwrap_or(Path::new("")).to_owned(),
+            source,
+        })?;
+        for ((mut context, (socket, _)), file) in contexts.into_iter().zip(sockets).zip(files) {
             context.file = file;
             let (id, address) = (context.id, self.remote.to_string());
-            let handle =
-                StreamHandle::spawn(context, socket).map_err(|source| EngineError::Stream {
-                    id,
-                    address,
-                    source,
-                });
-            match handle {
+            match StreamHandle::spawn(context, socket) {
                 Ok(handle) => self.streams.push(handle),
-                Err(error) => {
+                Err(source) => {
                     self.gate.cut();
-                    return Err(error);
+                    return Err(EngineError::Stream {
+                        id,
+                        address,
+                        source,
+                    });
                 }
             }
         }
@@ -109,18 +122,6 @@ impl Session<'_> {
             .try_for_each(|(socket, _)| sockets::check_buffers(socket, &self.plan))
     }
 
-    /// Opens the file of `-F` for each of `count` streams.
-    fn open_files(&self, count: usize) -> Result<Vec<Option<StreamFile>>, EngineError> {
-        let path = self.options.file.as_deref();
-        let flows = (0_u16..)
-            .take(count)
-            .map(|index| self.plan.flow_of(index) == Flow::ClientToServer);
-        stream_file::open_for(path, flows).map_err(|source| EngineError::File {
-            path: path.unwrap_or(Path::new("")).to_owned(),
-            source,
-        })
-    }
-
     fn wait_for_start(&mut self) -> Result<(), EngineError> {
         let patience = clock::monotonic().plus(PATIENCE);
         while !self.started {
@@ -134,47 +135,6 @@ impl Session<'_> {
             }
         }
         Ok(())
-    }
-
-    fn context(
-        &self,
-        index: u16,
-        streams: usize,
-        repeats: u32,
-        budget: &Arc<Budget>,
-    ) -> StreamContext {
-        let flow = self.plan.flow_of(index);
-        StreamContext {
-            id: stream_id(index),
-            flow,
-            sends: flow == Flow::ClientToServer,
-            plan: Arc::clone(&self.plan),
-            gate: Arc::clone(&self.gate),
-            budget: Arc::clone(budget),
-            pool: Arc::clone(&self.pool),
-            live: Arc::new(LiveCell::default()),
-            peer_extended: self.extended(),
-            streams,
-            cpu: self.plan.client_cpu.map(usize::from),
-            read_rate: None,
-            cookie_bytes: if self.plan.protocol == Protocol::Udp {
-                0
-            } else {
-                cookie::COOKIE_BYTES as u64
-            },
-            active_opener: true,
-            wide_counters: self.extended() || self.options.wide_counters,
-            round_trip: self.round_trip(),
-            handshake_repeats: repeats,
-            handshake: None,
-            peer_sent: Arc::new(PeerSent::default()),
-            file: None,
-        }
-    }
-
-    fn describe(&self, stream: &StreamSocket, index: u16) -> StreamOpened {
-        let flow = self.plan.flow_of(index);
-        crate::stream::describe(stream, stream_id(index), flow, flow == Flow::ClientToServer)
     }
 
     fn open_connected(&mut self) -> Result<Vec<(StreamSocket, u32)>, EngineError> {
@@ -290,10 +250,7 @@ impl Session<'_> {
             .map(|(index, _)| *index)
             .collect();
         drop(entries);
-        woken.map_err(|source| EngineError::Host {
-            operation: "waiting for the server".to_owned(),
-            source,
-        })?;
+        woken.map_err(EngineError::host("waiting for the server"))?;
         for index in ready {
             let opening = &mut openings[index];
             let mut answer = [0_u8; 64];
@@ -308,7 +265,7 @@ impl Session<'_> {
                 Err(_) => {}
             }
         }
-        if control.readable || control.hangup || control.error {
+        if control.any() {
             self.hear_while_opening()?;
         }
         Ok(())

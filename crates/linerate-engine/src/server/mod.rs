@@ -372,12 +372,7 @@ impl Server {
         } else {
             AcceptedCongestion::untouched()
         };
-        let event = || {
-            EventFd::new().map_err(|source| EngineError::Host {
-                operation: "making event descriptors".to_owned(),
-                source,
-            })
-        };
+        let event = || EventFd::new().map_err(EngineError::host("making event descriptors"));
         let limits = &options.limits;
         let shared = Shared {
             pool: SamplePool::new(limits.sample_bytes(), limits.samples_per_second),
@@ -410,10 +405,6 @@ impl Server {
     /// Serves until `finish` (running tests may end within the grace) or `stop` (they are ended at
     /// once) becomes readable, or one test is over and that was asked for.
     pub fn run(self, finish: BorrowedFd<'_>, stop: BorrowedFd<'_>) -> Result<(), EngineError> {
-        let fail = |source| EngineError::Host {
-            operation: "waiting for clients".to_owned(),
-            source,
-        };
         let mut pending: Vec<Pending> = Vec::new();
         let patience = self.shared.options.one_off_patience;
         let idle_until = patience
@@ -422,18 +413,18 @@ impl Server {
         loop {
             // Only while nobody came.
             let idle_until = idle_until.filter(|_| self.shared.sessions().counted == 0);
-            let (done, finish_now, stop_now) = self
-                .turn(&mut pending, idle_until, finish, stop)
-                .map_err(fail)?;
+            let turn = self.turn(&mut pending, idle_until, finish, stop);
+            let (done, finish_now, stop_now) =
+                turn.map_err(EngineError::host("waiting for clients"))?;
             if idle_until.is_some_and(|until| clock::monotonic() >= until) {
                 return Ok(());
             }
-            if stop_now {
-                self.wind_down(Nanos::ZERO, stop);
-                return Ok(());
-            }
-            if finish_now {
-                let grace = self.shared.options.grace;
+            if stop_now || finish_now {
+                let grace = if stop_now {
+                    Nanos::ZERO
+                } else {
+                    self.shared.options.grace
+                };
                 self.wind_down(grace, stop);
                 return Ok(());
             }

@@ -140,12 +140,11 @@ impl<'a> Session<'a> {
 
     fn follow(&mut self, running: &mut Running, start: Nanos, intervals: &mut Intervals) -> Ending {
         let planned = match running.plan.end {
-            End::Bytes(_) | End::Blocks(_) => None,
-            End::TimeNs(Nanos(0)) => {
+            End::TimeNs(Nanos::ZERO) => {
                 let longest = self.shared.options.limits.duration;
                 Some(start.plus(running.plan.omit_ns).plus(longest))
             }
-            End::TimeNs(span) => Some(start.plus(running.plan.omit_ns).plus(span).plus(OVERTIME)),
+            _ => running.plan.ends_at(start).map(|end| end.plus(OVERTIME)),
         };
         let matters = self.shared.options.limits.bytes_that_matter(&running.plan);
         let mut watch = Watch::new(start, matters);
@@ -259,16 +258,9 @@ impl<'a> Session<'a> {
         } else {
             Ok(())
         };
-        let start = running.gate.started().unwrap_or_default();
-        let end = running.gate.stopped().unwrap_or(start);
         let before = std::mem::replace(&mut running.before, Before::nothing());
-        let half = before.finish(
-            Role::Server,
-            &self.shared.options.software,
-            start,
-            end,
-            records,
-        );
+        let software = &self.shared.options.software;
+        let half = before.finish(Role::Server, software, &running.gate, records);
         let mut peer = None;
         let exchanged = match asked {
             Ok(()) if complete => self.exchange(running, &half, &mut peer),

@@ -5,14 +5,12 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use linerate_kernel::event::EventFd;
-use linerate_kernel::{clock, socket, tcp, thread};
+use linerate_kernel::{clock, socket, thread};
 use linerate_model::plan::{Direction, Plan, Protocol};
 use linerate_model::progress::Event;
-use linerate_model::record::{ControlFacts, Flow};
-use linerate_model::tcp_info::TcpFacts;
+use linerate_model::record::{ControlFacts, Flow, Role};
 use linerate_model::units::{BitRate, Nanos};
 use linerate_wire::control::{Limits, ServerControl, ServerEvent as Said, ServerSide};
-use linerate_wire::cookie;
 use linerate_wire::extension::{self, Hello};
 use linerate_wire::parameters::Parameters;
 use linerate_wire::udp::HANDSHAKE_ANSWER;
@@ -23,11 +21,10 @@ use crate::control::{Link, Turn};
 use crate::gate::Gate;
 use crate::half::Before;
 use crate::host;
-use crate::live::LiveCell;
-use crate::negotiation::{self, byte_budget, stream_id};
+use crate::negotiation::{self, byte_budget};
 use crate::sample_pool::Share;
 use crate::sockets::{self, SocketBuffers};
-use crate::stream::{self, PeerSent, StreamContext, StreamHandle, StreamSocket};
+use crate::stream::{self, StreamContext, StreamHandle, StreamSocket, Streams};
 use crate::stream_file::{self, StreamFile};
 
 use super::limits::{
@@ -203,19 +200,10 @@ impl Session<'_> {
     }
 
     fn control_facts(&self, parameters: &Parameters) -> ControlFacts {
-        let stream = self.link.stream();
+        let extension = parameters.linerate.as_ref();
         ControlFacts {
-            local: stream
-                .local_addr()
-                .map_or_else(|_| String::new(), |address| address.to_string())
-                .into(),
-            remote: self.peer.to_string().into(),
-            peer_software: parameters
-                .linerate
-                .as_ref()
-                .map(|extension| extension.software.clone()),
-            mss_bytes: tcp::mss(stream.as_fd()).ok(),
-            connect_ns: None,
+            peer_software: extension.map(|extension| extension.software.clone()),
+            ..self.link.facts(self.peer)
         }
     }
 
@@ -227,11 +215,26 @@ impl Session<'_> {
                 Cause::ClientSilent,
                 "it said nothing when it was its turn".to_owned(),
             )),
-            Turn::Woken(_) => {
-                self.link.machine.terminate();
-                drop(self.link.flush());
-                Err(Refusal::server_stopped())
-            }
+            Turn::Woken(_) => Err(self.stopped()),
+        }
+    }
+
+    /// This server was stopped, and tells the client.
+    fn stopped(&mut self) -> Refusal {
+        self.link.machine.terminate();
+        drop(self.link.flush());
+        Refusal::server_stopped()
+    }
+
+    /// Waits for something else than the client, which says nothing meanwhile.
+    fn pause(&mut self, until: Nanos) -> Result<(), Refusal> {
+        let terminate = self.shared.terminate.as_fd();
+        match self.link.turn(&[terminate], until)? {
+            Turn::TimedOut => Ok(()),
+            Turn::Woken(_) | Turn::Event(_) => Err(Refusal::Gone(
+                Cause::ClientStopped,
+                "it or the server stopped before the test".to_owned(),
+            )),
         }
     }
 
@@ -256,9 +259,7 @@ impl Session<'_> {
             let said = self.next(self.until);
             match said.map_err(|refusal| self.unread(UNUSABLE_PARAMETERS, refusal))? {
                 Said::Parameters(parameters) => return Ok(parameters),
-                Said::ClientTerminated => {
-                    return Err(Refusal::client_stopped());
-                }
+                Said::ClientTerminated => return Err(Refusal::client_stopped()),
                 _ => {}
             }
         }
@@ -380,16 +381,7 @@ impl Session<'_> {
                     "its credentials could not be looked at in time".to_owned(),
                 ));
             }
-            let soon = self.until.min(now.plus(Nanos::from_millis(2)));
-            match self.link.turn(&[shared.terminate.as_fd()], soon)? {
-                Turn::TimedOut => {}
-                Turn::Woken(_) | Turn::Event(_) => {
-                    return Err(Refusal::Gone(
-                        Cause::ClientStopped,
-                        "it or the server stopped before the test".to_owned(),
-                    ));
-                }
-            }
+            self.pause(self.until.min(now.plus(Nanos::from_millis(2))))?;
         }
     }
 
@@ -424,9 +416,7 @@ impl Session<'_> {
                     return Ok(());
                 }
                 Said::Ping { n } => self.pong(n)?,
-                Said::ClientTerminated => {
-                    return Err(Refusal::client_stopped());
-                }
+                Said::ClientTerminated => return Err(Refusal::client_stopped()),
                 _ => {}
             }
         }
@@ -478,18 +468,7 @@ impl Session<'_> {
                         .to_owned(),
                 ));
             }
-            match self.link.turn(
-                &[self.shared.terminate.as_fd()],
-                now.plus(Nanos::from_millis(10)),
-            )? {
-                Turn::TimedOut => {}
-                Turn::Woken(_) | Turn::Event(_) => {
-                    return Err(Refusal::Gone(
-                        Cause::ClientStopped,
-                        "it or the server stopped before the test".to_owned(),
-                    ));
-                }
-            }
+            self.pause(now.plus(Nanos::from_millis(10)))?;
         }
         self.udp_turn = true;
         Ok(())
@@ -525,11 +504,7 @@ impl Session<'_> {
                         until = clock::monotonic().plus(patience).min(last);
                     }
                 }
-                Turn::Woken(_) => {
-                    self.link.machine.terminate();
-                    drop(self.link.flush());
-                    return Err(Refusal::server_stopped());
-                }
+                Turn::Woken(_) => return Err(self.stopped()),
                 Turn::TimedOut if clock::monotonic() >= until => {
                     let reason = format!("{} of {total} data streams came", arrivals.len());
                     return Err(Refusal::Gone(Cause::ClientSilent, reason));
@@ -544,9 +519,7 @@ impl Session<'_> {
                         drop(socket::send(socket.as_fd(), &HANDSHAKE_ANSWER));
                     }
                 }
-                Turn::Event(Said::ClientTerminated) => {
-                    return Err(Refusal::client_stopped());
-                }
+                Turn::Event(Said::ClientTerminated) => return Err(Refusal::client_stopped()),
                 Turn::Event(Said::Done) => return Err(Refusal::client_done()),
                 Turn::Event(_) => {}
             }
@@ -586,7 +559,16 @@ impl Session<'_> {
         let (bytes, _) = byte_budget(&plan, self.extended);
         // A stock client counts by its own omit timer: what we leave out, it may not.
         let bytes = bytes.filter(|_| self.extended || plan.omit_ns == Nanos::ZERO);
-        let budget = Arc::new(Budget::new(bytes));
+        let streams = Streams {
+            role: Role::Server,
+            plan: Arc::clone(&plan),
+            gate: Arc::clone(&gate),
+            budget: Arc::new(Budget::new(bytes)),
+            pool: Arc::clone(&self.shared.pool),
+            peer_extended: self.extended,
+            wide_counters: parameters.udp_counters_64bit,
+            round_trip: self.link.round_trip(),
+        };
         let mut running = Running {
             plan: Arc::clone(&plan),
             gate: Arc::clone(&gate),
@@ -599,47 +581,21 @@ impl Session<'_> {
             control: ControlFacts::default(),
             started_at_unix_ms: 0,
         };
-        let (mut opened, count) = (Vec::new(), arrivals.len());
-        let files = self.open_files(&plan, count)?;
+        let mut opened = Vec::new();
+        let files = self.open_files(&plan)?;
         for ((arrival, file), index) in arrivals.into_iter().zip(files).zip(0_u16..) {
-            let flow = plan.flow_of(index);
             let (socket, handshake) = match arrival {
                 Arrival::Stream(stream) => (StreamSocket::Stream(stream), None),
                 Arrival::Udp(stream, _, handshake) => (StreamSocket::Udp(stream), Some(handshake)),
             };
-            self.prepare(&plan, &socket, flow, &mut running)?;
-            opened.push(stream::describe(
-                &socket,
-                stream_id(index),
-                flow,
-                flow == Flow::ServerToClient,
-            ));
             let context = StreamContext {
-                id: stream_id(index),
-                flow,
-                sends: flow == Flow::ServerToClient,
-                plan: Arc::clone(&plan),
-                gate: Arc::clone(&gate),
-                budget: Arc::clone(&budget),
-                pool: Arc::clone(&self.shared.pool),
-                live: Arc::new(LiveCell::default()),
-                peer_extended: self.extended,
-                streams: count,
-                cpu: plan.server_cpu.map(usize::from),
-                read_rate: self.read_rate(count),
-                cookie_bytes: if plan.protocol == Protocol::Udp {
-                    0
-                } else {
-                    cookie::COOKIE_BYTES as u64
-                },
-                active_opener: false,
-                wide_counters: self.extended || parameters.udp_counters_64bit,
-                round_trip: self.round_trip(),
-                handshake_repeats: 0,
+                read_rate: self.read_rate(usize::from(plan.total_streams())),
                 handshake,
-                peer_sent: Arc::new(PeerSent::default()),
                 file,
+                ..streams.context(index)
             };
+            self.prepare(&plan, &socket, context.flow, &mut running)?;
+            opened.push(stream::describe(&context, &socket));
             match StreamHandle::spawn(context, socket) {
                 Ok(handle) => running.streams.push(handle),
                 Err(error) => {
@@ -654,13 +610,11 @@ impl Session<'_> {
         Ok(running)
     }
 
-    /// Opens the file of `-F` for each of `count` streams.
-    fn open_files(&self, plan: &Plan, count: usize) -> Result<Vec<Option<StreamFile>>, Refusal> {
+    /// Opens the file of `-F` for each stream.
+    fn open_files(&self, plan: &Plan) -> Result<Vec<Option<StreamFile>>, Refusal> {
         let path = self.shared.options.file.as_deref();
-        let flows = (0_u16..)
-            .take(count)
-            .map(|index| plan.flow_of(index) == Flow::ServerToClient);
-        stream_file::open_for(path, flows).map_err(|error| {
+        let sends = |index| plan.flow_of(index) == Flow::ServerToClient;
+        stream_file::open_for(path, (0..plan.total_streams()).map(sends)).map_err(|error| {
             let path = path.map(|path| path.display().to_string());
             let what = format!(
                 "cannot open {} for its payload (-F)",
@@ -712,17 +666,5 @@ impl Session<'_> {
     fn read_rate(&self, streams: usize) -> Option<BitRate> {
         let all = self.shared.options.read_rate?;
         Some(BitRate((all.0 / streams.max(1) as u64).max(1)))
-    }
-
-    fn round_trip(&self) -> Nanos {
-        let facts = tcp::info(self.link.stream().as_fd())
-            .ok()
-            .map(|info| TcpFacts::from(&info));
-        Nanos(
-            facts
-                .and_then(|facts| facts.rtt_us)
-                .unwrap_or(0)
-                .saturating_mul(1000),
-        )
     }
 }

@@ -7,16 +7,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 use linerate_kernel::poll::Interest;
 use linerate_kernel::{clock, socket, udp};
 use linerate_model::plan::End;
+use linerate_model::progress::UdpInterval;
 use linerate_model::record::UdpCounts;
 use linerate_model::units::Nanos;
 use linerate_wire::jitter::Jitter;
 use linerate_wire::sequence::SequenceTracker;
 use linerate_wire::udp::{CounterWidth, DataHeader, HANDSHAKE_ANSWER};
 
-use crate::live::LiveUdp;
-
 use super::recorder::{Recorder, UdpSample};
-use super::{RECEIVER_DRAIN_BOUND, StreamContext, StreamResult, StreamSocket};
+use super::{RECEIVER_DRAIN_BOUND, StreamContext, StreamResult};
 
 /// Datagrams (or merged ones) a system call, and of all streams of a test together.
 const MESSAGES: usize = 4;
@@ -55,13 +54,7 @@ pub(super) fn run(context: &StreamContext, stream: UdpSocket) -> StreamResult {
         .is_some_and(|sent| receiver.tracker.counts().unique >= sent);
     let sample = receiver.sample();
     let counts = receiver.final_counts();
-    let (record, share) = recorder.finish_udp(&stream, &sample, counts);
-    StreamResult {
-        record,
-        socket: Some(StreamSocket::Udp(stream)),
-        unfinished: false,
-        share,
-    }
+    recorder.finish_udp(stream, &sample, counts)
 }
 
 struct Receiver {
@@ -297,7 +290,7 @@ impl Receiver {
                 counts.highest,
                 self.counts.socket_drops.unwrap_or(0),
             ],
-            live: LiveUdp {
+            live: UdpInterval {
                 packets: counts.highest,
                 lost: missing,
                 out_of_order: counts.reordered,
