@@ -127,7 +127,8 @@ impl Nanos {
 fn with_letter(value: u64, base: u64) -> String {
     // With a letter it is read as a floating-point number, which holds this much.
     let exact = value > 0 && value < 1 << 53;
-    let units = [(4, "T"), (3, "G"), (2, "M"), (1, "K")].map(|(power, letter)| (base.pow(power), letter));
+    let units =
+        [(4, "T"), (3, "G"), (2, "M"), (1, "K")].map(|(power, letter)| (base.pow(power), letter));
     let divides = |(unit, _): &(u64, &str)| exact && value.is_multiple_of(*unit);
     match units.into_iter().find(divides) {
         Some((unit, letter)) => format!("{}{letter}", value / unit),

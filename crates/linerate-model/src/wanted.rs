@@ -36,6 +36,9 @@ pub enum Wanted {
     Within(Amount, Amount),
 }
 
+/// What a sign makes of an amount.
+type Bound = fn(Amount) -> Wanted;
+
 /// A text that wants nothing that can be judged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is nothing that a rate can be held against: {reason}")]
@@ -103,7 +106,7 @@ impl FromStr for Wanted {
         };
         let trimmed = text.trim();
         let one = |rest: &str| amount(rest).map_err(|reason| fail(&reason));
-        let bounds: [(&str, fn(Amount) -> Self); 4] = [
+        let bounds: [(&str, Bound); 4] = [
             (">=", Self::AtLeast),
             ("<=", Self::AtMost),
             (">", Self::MoreThan),

@@ -240,9 +240,7 @@ fn refuse(option: &'static str, reason: impl Into<String>) -> Result<(), PlanErr
 }
 
 /// Refuses the first of these that is wrong.
-fn refuse_any<const N: usize>(
-    checks: [(bool, &'static str, String); N],
-) -> Result<(), PlanError> {
+fn refuse_any<const N: usize>(checks: [(bool, &'static str, String); N]) -> Result<(), PlanError> {
     let mut wrong = checks.into_iter().filter(|(is_wrong, ..)| *is_wrong);
     wrong
         .next()
