@@ -167,25 +167,16 @@ impl Kept {
 impl HostSamples {
     /// Begins to read, with the counters of one interface beside those of the host.
     pub(crate) fn begin(interface: Option<u32>, pool: &Arc<SamplePool>) -> Arc<Self> {
-        let samples = Self::unread(interface, Arc::clone(pool));
-        READER.subscribe(&samples);
-        samples
-    }
-
-    /// No readings.
-    pub(crate) fn none() -> Arc<Self> {
-        Self::unread(None, SamplePool::new(0, 0))
-    }
-
-    fn unread(interface: Option<u32>, pool: Arc<SamplePool>) -> Arc<Self> {
-        Arc::new(Self {
+        let samples = Arc::new(Self {
             interface,
             kept: Mutex::new(Kept {
-                pool,
+                pool: Arc::clone(pool),
                 store: None,
                 seen: 0,
             }),
-        })
+        });
+        READER.subscribe(&samples);
+        samples
     }
 
     /// All readings so far as columns.

@@ -17,7 +17,6 @@ use linerate_wire::control::ClientEvent;
 
 use crate::control::Turn;
 use crate::error::EngineError;
-use crate::half::Before;
 use crate::intervals::Intervals;
 use crate::results;
 use crate::stream::{self, DataSocket, StreamHandle};
@@ -184,7 +183,7 @@ impl Session<'_> {
         if let Some(interval) = intervals.last(&records, stopped) {
             (self.observe)(&Event::Interval(interval));
         }
-        let before = self.before.take().unwrap_or_else(Before::nothing);
+        let before = self.before.take().unwrap_or_default();
         let half = before.finish(Role::Client, &self.options.software, &self.gate, records);
         (half, sockets)
     }

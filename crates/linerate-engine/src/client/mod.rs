@@ -78,16 +78,6 @@ pub fn run(
     options: &ClientOptions,
     stop: BorrowedFd<'_>,
     observe: &mut dyn FnMut(&Event),
-) -> Result<RunRecord, EngineError> {
-    run_to_end(plan, options, stop, observe).map(|ended| ended.record)
-}
-
-/// The same, with the error that a failure came of beside the record.
-pub fn run_to_end(
-    plan: &Plan,
-    options: &ClientOptions,
-    stop: BorrowedFd<'_>,
-    observe: &mut dyn FnMut(&Event),
 ) -> Result<Ended, EngineError> {
     plan.check()?;
     let mut session = Session::connect(plan, options, stop, observe)?;
@@ -210,7 +200,7 @@ impl<'a> Session<'a> {
         asked.get_server_output = options.want_server_output;
         asked.udp_counters_64bit = options.wide_counters;
         if let Some(credentials) = &options.credentials {
-            asked.authtoken = Some(auth::token(credentials, clock::wall())?);
+            asked.authtoken = Some(auth::token(credentials, clock::wall())?.into());
         }
         let machine = ClientControl::new(cookie, asked, Limits::default());
         let mut link = Link::opened(stream, machine);
@@ -373,26 +363,38 @@ impl<'a> Session<'a> {
         self.hear(&[self.stop], until, doing)
     }
 
-    /// The server's next event; its refusals, and the first of `stops` that becomes readable, are errors.
+    /// The server's next event; its refusals, its silence, and the first of `stops` that becomes readable, are errors.
     fn hear(
         &mut self,
         stops: &[BorrowedFd<'_>],
         until: Nanos,
         doing: &'static str,
     ) -> Result<ClientEvent, EngineError> {
-        let address = self.remote.to_string();
+        let said = self.hear_in_time(stops, until, doing)?;
+        said.ok_or_else(|| self.silent(doing))
+    }
+
+    /// The same; nothing when it does not come in time.
+    fn hear_in_time(
+        &mut self,
+        stops: &[BorrowedFd<'_>],
+        until: Nanos,
+        doing: &'static str,
+    ) -> Result<Option<ClientEvent>, EngineError> {
         match self.link.turn(stops, until) {
-            Ok(Turn::Event(ClientEvent::Denied)) => Err(EngineError::Busy { address }),
+            Ok(Turn::Event(ClientEvent::Denied)) => Err(EngineError::Busy {
+                address: self.remote.to_string(),
+            }),
             Ok(Turn::Event(ClientEvent::ServerError { code, errno })) => {
                 Err(self.refused(code, errno))
             }
             Ok(Turn::Event(ClientEvent::ServerTerminated)) => Err(self.terminated()),
-            Ok(Turn::Event(event)) => Ok(event),
+            Ok(Turn::Event(event)) => Ok(Some(event)),
             Ok(Turn::Woken(_)) => {
                 self.leave();
                 Err(EngineError::StoppedEarly)
             }
-            Ok(Turn::TimedOut) => Err(self.silent(doing)),
+            Ok(Turn::TimedOut) => Ok(None),
             Err(error) => Err(self.link_error(error, doing)),
         }
     }

@@ -16,7 +16,6 @@ use linerate_wire::control::ClientEvent;
 use linerate_wire::udp::{HANDSHAKE_REQUEST, TokenHandshake, is_answer};
 
 use crate::budget::Budget;
-use crate::control::Turn;
 use crate::error::EngineError;
 use crate::negotiation::{byte_budget, stream_id};
 use crate::sockets;
@@ -273,28 +272,13 @@ impl Session<'_> {
 
     /// Reads what the server has said meanwhile, without waiting.
     fn hear_while_opening(&mut self) -> Result<(), EngineError> {
-        loop {
+        while !self.started {
             let soon = clock::monotonic().plus(Nanos(1_000_000));
-            let event = match self.link.turn(&[], soon) {
-                Ok(Turn::Event(event)) => event,
-                Ok(_) => return Ok(()),
-                Err(error) => return Err(self.link_error(error, "opening the streams")),
-            };
-            match event {
-                ClientEvent::TestRunning => self.started = true,
-                ClientEvent::ServerError { code, errno } => {
-                    return Err(self.refused(code, errno));
-                }
-                ClientEvent::ServerTerminated | ClientEvent::Denied => {
-                    return Err(EngineError::Busy {
-                        address: self.remote.to_string(),
-                    });
-                }
-                _ => {}
-            }
-            if self.started {
-                return Ok(());
+            match self.hear_in_time(&[], soon, "opening the streams")? {
+                None => break,
+                Some(event) => self.started = event == ClientEvent::TestRunning,
             }
         }
+        Ok(())
     }
 }

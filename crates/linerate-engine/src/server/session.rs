@@ -188,8 +188,8 @@ impl Session<'_> {
         if running.keep_events.is_some() {
             running.events.insert(0, event);
         }
-        let (ending, mut intervals) = self.measure(&mut running)?;
-        Ok(self.conclude(&mut running, ending, &mut intervals))
+        let (ended, mut intervals) = self.measure(&mut running)?;
+        Ok(self.conclude(&mut running, ended, &mut intervals))
     }
 
     pub(super) fn tell(&self, event: &Event) {

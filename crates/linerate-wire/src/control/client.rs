@@ -311,10 +311,8 @@ impl ClientControl {
 
     /// Ends the test: `TEST_END`.
     pub fn end_test(&mut self) -> Result<(), ProtocolError> {
-        self.require("the end of the test", self.phase == Phase::Running)?;
-        self.phase = Phase::Ended;
-        self.transmit_state(State::TestEnd);
-        Ok(())
+        let may = self.phase == Phase::Running;
+        self.step("the end of the test", may, Phase::Ended, State::TestEnd)
     }
 
     /// Sends our results, once, after [`ClientEvent::ExchangeResults`].
@@ -346,10 +344,13 @@ impl ClientControl {
 
     /// Ends the session: `IPERF_DONE`. The machine is closed.
     pub fn done(&mut self) -> Result<(), ProtocolError> {
-        self.require("the end of the session", self.phase == Phase::Displaying)?;
-        self.phase = Phase::Closed;
-        self.transmit_state(State::IperfDone);
-        Ok(())
+        let may = self.phase == Phase::Displaying;
+        self.step(
+            "the end of the session",
+            may,
+            Phase::Closed,
+            State::IperfDone,
+        )
     }
 
     /// Interrupts the session: `CLIENT_TERMINATE`, unless it is over. The machine is closed.

@@ -212,11 +212,10 @@ impl ServerControl {
 
     /// Asks for the parameters: `PARAM_EXCHANGE`.
     pub fn ask_parameters(&mut self) -> Result<(), ProtocolError> {
-        self.require("PARAM_EXCHANGE", self.phase == Phase::New)?;
-        self.phase = Phase::Asked;
+        let may = self.phase == Phase::New;
+        self.step("PARAM_EXCHANGE", may, Phase::Asked, State::ParamExchange)?;
         self.reader
             .expect_frame(Frame::Parameters, MAX_PARAMETERS_BYTES);
-        self.transmit_state(State::ParamExchange);
         Ok(())
     }
 
@@ -244,10 +243,9 @@ impl ServerControl {
     /// said `ready`.
     pub fn create_streams(&mut self) -> Result<(), ProtocolError> {
         let may = matches!(self.phase, Phase::ParametersKnown | Phase::ClientReady);
-        self.require("CREATE_STREAMS", may)?;
+        let (phase, state) = (Phase::CreatingStreams, State::CreateStreams);
+        self.step("CREATE_STREAMS", may, phase, state)?;
         self.pings = 0;
-        self.phase = Phase::CreatingStreams;
-        self.transmit_state(State::CreateStreams);
         Ok(())
     }
 
@@ -280,10 +278,10 @@ impl ServerControl {
 
     /// Asks for the client's results: `EXCHANGE_RESULTS`.
     pub fn exchange_results(&mut self) -> Result<(), ProtocolError> {
-        self.require("EXCHANGE_RESULTS", self.phase == Phase::Ended)?;
-        self.phase = Phase::Exchanging;
+        let may = self.phase == Phase::Ended;
+        let (phase, state) = (Phase::Exchanging, State::ExchangeResults);
+        self.step("EXCHANGE_RESULTS", may, phase, state)?;
         self.expect_results();
-        self.transmit_state(State::ExchangeResults);
         Ok(())
     }
 
@@ -320,13 +318,9 @@ impl ServerControl {
     /// results, to a linerate after [`Self::send_end`].
     pub fn display_results(&mut self) -> Result<(), ProtocolError> {
         let is_complete = !self.is_linerate || self.side.end_record == EndRecord::Sent;
-        self.require(
-            "DISPLAY_RESULTS",
-            self.phase == Phase::Exchanged && is_complete,
-        )?;
-        self.phase = Phase::Displaying;
-        self.transmit_state(State::DisplayResults);
-        Ok(())
+        let may = self.phase == Phase::Exchanged && is_complete;
+        let (phase, state) = (Phase::Displaying, State::DisplayResults);
+        self.step("DISPLAY_RESULTS", may, phase, state)
     }
 
     /// Turns the client away: `ACCESS_DENIED`, unless the session is over. The machine is closed.

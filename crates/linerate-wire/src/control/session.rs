@@ -167,10 +167,6 @@ impl<S: Side> Control<S> {
         self.output.push_back(message.encode());
     }
 
-    pub(super) fn transmit_state(&mut self, state: State) {
-        self.output.push_back(vec![state.byte()]);
-    }
-
     pub(super) fn expect_results(&mut self) {
         let bound = self.limits.results_bound();
         self.reader.expect_frame(Frame::Results, bound);
@@ -180,6 +176,20 @@ impl<S: Side> Control<S> {
         let phase = self.phase.doing();
         let refused = ProtocolError::OutOfTurn { verb, phase };
         if allowed { Ok(()) } else { Err(refused) }
+    }
+
+    /// Moves the session on with a state byte, where it is its turn.
+    pub(super) fn step(
+        &mut self,
+        verb: &'static str,
+        allowed: bool,
+        phase: S::Phase,
+        state: State,
+    ) -> Result<(), ProtocolError> {
+        self.require(verb, allowed)?;
+        self.phase = phase;
+        self.output.push_back(vec![state.byte()]);
+        Ok(())
     }
 
     pub(super) fn out_of_order(&self, received: impl Into<PlainText>) -> ProtocolError {

@@ -116,7 +116,7 @@ pub struct Parameters {
     /// IPv4 Don't Fragment.
     pub dont_fragment: bool,
     /// Base64 of the encrypted credentials, see [`crate::auth`].
-    pub authtoken: Option<String>,
+    pub authtoken: Option<PlainText>,
     /// The receiver discards in the kernel (`MSG_TRUNC`; 3.19).
     pub skip_rx_copy: bool,
     /// The client's version: `3.21`.

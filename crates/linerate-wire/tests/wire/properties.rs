@@ -82,7 +82,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
                 extra_data: texts.1.map(Into::into),
                 congestion: texts.2.map(Into::into),
                 congestion_used: texts.3.map(Into::into),
-                authtoken: texts.4,
+                authtoken: texts.4.map(Into::into),
                 client_version: texts.5.map(Into::into),
                 linerate,
             }
