@@ -217,6 +217,22 @@ pub fn grouped(value: u64) -> String {
     text
 }
 
+/// A share of 0 to 1 in percent: `83 %`, `4.2 %`, `0.26 %`, `0.0031 %`.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent <= 0.0 {
+        "0 %".to_owned()
+    } else if percent >= 9.95 {
+        format!("{percent:.0} %")
+    } else if percent >= 0.995 {
+        format!("{percent:.1} %")
+    } else {
+        let digits = (1.0 - percent.log10().floor()).clamp(1.0, 9.0);
+        let places = usize::try_from(whole(digits)).unwrap_or(9);
+        format!("{percent:.places$} %")
+    }
+}
+
 /// The nearest whole number, zero for what is negative or no number.
 #[expect(clippy::cast_possible_truncation, reason = "float casts saturate")]
 pub fn whole(value: f64) -> u64 {
