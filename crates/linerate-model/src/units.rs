@@ -306,6 +306,15 @@ mod tests {
     }
 
     #[test]
+    fn an_option_is_read_as_the_same_amount() {
+        assert_eq!(Bytes(32 << 20).as_option(), "32M");
+        assert_eq!(BitRate(1_000_000_000_000).as_option(), "1T");
+        // More than a floating-point number holds stays without a letter.
+        let large = BitRate(9_007_199_254_740_993_000);
+        assert_eq!(large.as_option().parse::<BitRate>().unwrap(), large);
+    }
+
+    #[test]
     fn counts_are_grouped_and_rounded() {
         assert_eq!(
             [0, 999, 1000, 1_234_567].map(grouped),

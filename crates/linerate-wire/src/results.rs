@@ -1,6 +1,6 @@
 //! What each end counted: the JSON both exchange after state 13.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use linerate_model::plain_text::{PlainLines, PlainText};
 use linerate_model::record::PeerStream;
@@ -51,26 +51,23 @@ impl Results {
     /// The JSON as iperf3 3.21 writes it. Figures that are not finite become 0, since a stock
     /// peer gives up the whole exchange at a `null`.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut map = Map::new();
-        map.insert("cpu_util_total".to_owned(), finite(self.cpu_util_total));
-        map.insert("cpu_util_user".to_owned(), finite(self.cpu_util_user));
-        map.insert("cpu_util_system".to_owned(), finite(self.cpu_util_system));
-        map.insert(
-            "sender_has_retransmits".to_owned(),
-            self.sender_has_retransmits.into(),
-        );
+        let mut results = json!({
+            "cpu_util_total": finite(self.cpu_util_total),
+            "cpu_util_user": finite(self.cpu_util_user),
+            "cpu_util_system": finite(self.cpu_util_system),
+            "sender_has_retransmits": self.sender_has_retransmits,
+        });
         if let Some(name) = &self.congestion_used {
-            map.insert("congestion_used".to_owned(), name.as_str().into());
+            results["congestion_used"] = name.as_str().into();
         }
         if let Some(output) = &self.server_output_json {
-            map.insert("server_output_json".to_owned(), output.clone());
+            results["server_output_json"] = output.clone();
         }
         if let Some(output) = &self.server_output_text {
-            map.insert("server_output_text".to_owned(), output.as_str().into());
+            results["server_output_text"] = output.as_str().into();
         }
-        let streams = self.streams.iter().map(stream_value).collect();
-        map.insert("streams".to_owned(), Value::Array(streams));
-        Value::Object(map).to_string().into_bytes()
+        results["streams"] = self.streams.iter().map(stream_value).collect();
+        results.to_string().into_bytes()
     }
 
     /// Reads a peer's results. What a stock peer requires is required here too, and named where it is missing.

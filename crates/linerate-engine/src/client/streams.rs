@@ -91,16 +91,12 @@ impl Session<'_> {
         })?;
         for ((mut context, (socket, _)), file) in contexts.into_iter().zip(sockets).zip(files) {
             context.file = file;
-            let (id, address) = (context.id, self.remote.to_string());
+            let id = context.id;
             match StreamHandle::spawn(context, socket) {
                 Ok(handle) => self.streams.push(handle),
                 Err(source) => {
                     self.gate.cut();
-                    return Err(EngineError::Stream {
-                        id,
-                        address,
-                        source,
-                    });
+                    return Err(self.stream_error(id, source));
                 }
             }
         }
@@ -141,15 +137,15 @@ impl Session<'_> {
         for index in 0..self.plan.total_streams() {
             let cookie = self.cookie.as_bytes();
             let stream = sockets::open_stream(&self.plan, self.remote, index, cookie)
-                .map_err(|source| self.stream_error(index, source))?;
+                .map_err(|source| self.stream_error(stream_id(index), source))?;
             sockets.push((StreamSocket::Stream(stream), 0));
         }
         Ok(sockets)
     }
 
-    fn stream_error(&self, index: u16, source: io::Error) -> EngineError {
+    fn stream_error(&self, id: u32, source: io::Error) -> EngineError {
         EngineError::Stream {
-            id: stream_id(index),
+            id,
             address: self.remote.to_string(),
             source,
         }
@@ -161,7 +157,7 @@ impl Session<'_> {
         let mut openings = Vec::new();
         for index in 0..total {
             let socket = sockets::open_udp(&self.plan, self.remote, index)
-                .map_err(|source| self.stream_error(index, source))?;
+                .map_err(|source| self.stream_error(stream_id(index), source))?;
             let request = match token {
                 Some(token) => TokenHandshake {
                     token,
@@ -214,7 +210,9 @@ impl Session<'_> {
             }
             if now >= deadline {
                 let text = "the server did not answer its opening datagram; a firewall may pass TCP and drop UDP on this port";
-                return Err(self.stream_error(0, io::Error::new(io::ErrorKind::TimedOut, text)));
+                return Err(
+                    self.stream_error(stream_id(0), io::Error::new(io::ErrorKind::TimedOut, text))
+                );
             }
             if now >= again {
                 for opening in openings.iter_mut().filter(|opening| !opening.answered) {

@@ -285,9 +285,9 @@ impl Network {
             IpAddr::V6(address) => u128::from(address),
         };
         let differing = bits(self.address) ^ bits(peer);
-        let within =
-            differing.checked_shr(longest_prefix(peer) - self.prefix.min(longest_prefix(peer)));
-        self.address.is_ipv4() == peer.is_ipv4() && within.unwrap_or(0) == 0
+        // All bits may be free, which a shift does not take.
+        let of_prefix = differing.checked_shr(longest_prefix(self.address) - self.prefix);
+        self.address.is_ipv4() == peer.is_ipv4() && of_prefix.unwrap_or(0) == 0
     }
 }
 

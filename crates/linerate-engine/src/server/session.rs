@@ -273,13 +273,9 @@ impl Session<'_> {
             .map_err(|error| unusable(error.to_string()))?;
         let mut user = None;
         if let Some(verifier) = &self.shared.options.verifier {
-            let token = parameters
-                .authtoken
-                .as_deref()
-                .ok_or("it sent no credentials".to_owned());
-            let verified = match token {
-                Ok(token) => self.verify(verifier, token)?,
-                Err(reason) => Err(reason),
+            let verified = match parameters.authtoken.as_deref() {
+                Some(token) => self.verify(verifier, token)?,
+                None => Err("it sent no credentials".to_owned()),
             };
             user = Some(verified.map_err(|reason| Refusal::Error(NOT_AUTHENTICATED, reason))?);
         }
@@ -631,22 +627,17 @@ impl Session<'_> {
         flow: Flow,
         running: &mut Running,
     ) -> Result<(), Refusal> {
-        let configured = match socket {
-            StreamSocket::Stream(stream) => {
+        match socket {
+            StreamSocket::Stream(stream) if plan.protocol == Protocol::Tcp => {
                 let asked = plan.congestion.as_deref();
-                if plan.protocol == Protocol::Tcp {
-                    self.shared.congestion.settle(stream, self.peer, asked);
-                }
-                sockets::configure(stream, plan, self.peer)
+                self.shared.congestion.settle(stream, self.peer, asked);
             }
-            StreamSocket::Udp(stream) => {
-                if !self.extended && flow == Flow::ClientToServer {
-                    running.answer_again.extend(stream.try_clone());
-                }
-                sockets::configure(stream, plan, self.peer)
+            StreamSocket::Udp(stream) if !self.extended && flow == Flow::ClientToServer => {
+                running.answer_again.extend(stream.try_clone());
             }
-        };
-        configured.map_err(|error| {
+            StreamSocket::Stream(_) | StreamSocket::Udp(_) => {}
+        }
+        sockets::configure(socket, plan, self.peer).map_err(|error| {
             running.gate.cut();
             Refusal::Error(
                 UNUSABLE_PARAMETERS,

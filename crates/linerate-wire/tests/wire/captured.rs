@@ -106,7 +106,10 @@ fn a_captured_token_is_base64_of_2048_bits() {
         let token = parameters.authtoken.unwrap();
         let ciphertext = linerate_wire::auth::decode_token(&token).unwrap();
         assert_eq!(ciphertext.len(), 256);
-        assert_eq!(linerate_wire::auth::encode_token(&ciphertext), token.as_str());
+        assert_eq!(
+            linerate_wire::auth::encode_token(&ciphertext),
+            token.as_str()
+        );
     }
 }
 
