@@ -5,6 +5,11 @@ use linerate_model::plain_text::PlainText;
 use linerate_model::units::{BitRate, Nanos};
 pub(crate) use linerate_model::units::{grouped as count, percent, whole};
 
+#[expect(clippy::cast_possible_truncation, reason = "a small number of digits")]
+fn places(digits: f64) -> usize {
+    digits as usize
+}
+
 /// A share of time, in whole percent that say `<1 %` rather than hide.
 pub(crate) fn time_share(share: f64) -> String {
     if share > 0.0 && share < 0.005 {
