@@ -260,7 +260,7 @@ impl<S: Side> Link<S> {
 mod tests {
     use std::net::TcpListener;
 
-    use linerate_wire::control::{Limits, ServerControl, ServerEvent};
+    use linerate_wire::control::{ServerControl, ServerEvent};
     use linerate_wire::extension::{Hello, Message};
     use linerate_wire::frame;
     use linerate_wire::parameters::{Extension, Parameters};
@@ -269,7 +269,7 @@ mod tests {
 
     /// A server that a linerate may ping.
     fn greeting() -> ServerControl {
-        let mut machine = ServerControl::new(Limits::for_server());
+        let mut machine = ServerControl::default();
         machine.ask_parameters().unwrap();
         let offer = Parameters {
             linerate: Some(Extension {

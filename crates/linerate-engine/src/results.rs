@@ -1,17 +1,13 @@
 //! From a stream's record to iperf3's results message, and from the peer's message to its record.
 
 use linerate_model::plain_text::json_for_terminal;
-use linerate_model::record::{CpuUse, PeerResults, PeerStream, StreamRecord};
+use linerate_model::record::{EndRecord, PeerResults, PeerStream, StreamRecord};
 use linerate_model::units::Nanos;
 use linerate_wire::results::Results;
 
 /// Our results, for the peer.
-pub(crate) fn of_streams(
-    streams: &[StreamRecord],
-    start: Nanos,
-    end: Nanos,
-    cpu: CpuUse,
-) -> Results {
+pub(crate) fn of_half(half: &EndRecord) -> Results {
+    let (streams, start, end, cpu) = (&half.streams, half.start_ns, half.end_ns, half.cpu);
     let elapsed = end.since(start).0.max(1) as f64;
     let percent = |nanos: u64| nanos as f64 * 100.0 / elapsed;
     let mut senders = streams.iter().filter(|stream| stream.sends);

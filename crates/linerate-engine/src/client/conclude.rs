@@ -189,7 +189,7 @@ impl Session<'_> {
     }
 
     fn exchange_results(&mut self, half: &EndRecord, peer: &mut FromPeer) -> Result<(), Missed> {
-        let ours = results::of_streams(&half.streams, half.start_ns, half.end_ns, half.cpu);
+        let ours = results::of_half(half);
         let sent = self.link.machine.send_results(&ours);
         sent.map_err(|error| self.protocol(error))?;
         let until = clock::monotonic().plus(RESULTS_PATIENCE);

@@ -18,7 +18,7 @@ use linerate_model::plan::{End, Plan, Protocol};
 use linerate_model::progress::Event;
 use linerate_model::record::{ControlFacts, HostFacts, Note, RunRecord};
 use linerate_model::units::Nanos;
-use linerate_wire::control::{ClientControl, ClientEvent, ClientSide, Limits};
+use linerate_wire::control::{ClientControl, ClientEvent, ClientSide};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::error::ProtocolError;
 use linerate_wire::extension::Hello;
@@ -202,7 +202,7 @@ impl<'a> Session<'a> {
         if let Some(credentials) = &options.credentials {
             asked.authtoken = Some(auth::token(credentials, clock::wall())?.into());
         }
-        let machine = ClientControl::new(cookie, asked, Limits::default());
+        let machine = ClientControl::new(cookie, asked);
         let mut link = Link::opened(stream, machine);
         let control = ControlFacts {
             connect_ns: Some(took),

@@ -35,7 +35,7 @@ use linerate_model::plan::{DEFAULT_PORT, Family, Pace, Plan, Protocol};
 use linerate_model::progress::Event;
 use linerate_model::record::{RunRecord, Software};
 use linerate_model::units::{BitRate, Nanos};
-use linerate_wire::control::{Limits, ServerControl};
+use linerate_wire::control::ServerControl;
 use linerate_wire::cookie::Cookie;
 
 use crate::auth::Verifier;
@@ -539,7 +539,7 @@ impl Server {
         if !options.strict || connection.received() == 0 || connection.protocol != Protocol::Tcp {
             return;
         }
-        let mut machine = ServerControl::new(Limits::for_server());
+        let mut machine = ServerControl::default();
         machine.error(NO_COOKIE, 0);
         if let Some(frame) = machine.poll_transmit() {
             drop(socket::send(connection.stream.as_fd(), &frame));

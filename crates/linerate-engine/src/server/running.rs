@@ -153,7 +153,7 @@ impl<'a> Session<'a> {
     ) -> Concluded {
         running.answer_again.clear();
         running.gate.close();
-        match ended.as_ref().map_err(Refusal::cause) {
+        match ended.as_ref().map_err(|refusal| refusal.cause) {
             Ok(()) => running.gate.peer_has_stopped(),
             Err(cause) => {
                 running.gate.cut();
@@ -179,7 +179,7 @@ impl<'a> Session<'a> {
         }
         // A write may fail while what was under way arrives.
         if let Some(refusal) = running.failed_by_file().filter(|_| ended.is_ok()) {
-            self.tell_why(refusal.cause());
+            self.tell_why(refusal.cause);
             ended = Err(refusal);
         }
         if let Some(interval) = intervals.last(&records, running.gate.stopped().unwrap_or_default())
@@ -202,7 +202,7 @@ impl<'a> Session<'a> {
             asked => asked,
         };
         if let Err(refusal) = &exchanged {
-            self.tell_why(refusal.cause());
+            self.tell_why(refusal.cause);
         }
         drop(
             self.link
@@ -211,7 +211,7 @@ impl<'a> Session<'a> {
         drop(sockets);
         // iperf3 sums up what was measured then, and only then.
         let in_order = matches!(
-            ended.as_ref().map_err(Refusal::cause),
+            ended.as_ref().map_err(|refusal| refusal.cause),
             Ok(()) | Err(Cause::ClientStopped | Cause::ServerStopped | Cause::System(FILE, _))
         );
         let (outcome, cause) = outcome(ended, exchanged);
@@ -318,8 +318,7 @@ impl<'a> Session<'a> {
             match said.map_err(|refusal| unread(self, refusal))? {
                 Said::PeerResults(theirs) => {
                     *peer = Some(results::from_peer(theirs));
-                    let mut ours =
-                        results::of_streams(&half.streams, half.start_ns, half.end_ns, half.cpu);
+                    let mut ours = results::of_half(half);
                     if let (Some(_), Some(output)) =
                         (running.keep_events, &self.shared.options.output)
                     {
@@ -349,7 +348,7 @@ impl<'a> Session<'a> {
                 }
                 Said::ClientTerminated => {
                     let reason = "the client stopped".to_owned();
-                    return Err(Refusal::Gone(Cause::ClientStopped, reason));
+                    return Err(Refusal::new(Cause::ClientStopped, reason));
                 }
                 _ => {}
             }
@@ -400,7 +399,7 @@ impl Running {
         let FileEnd::Failed { error, errno } = self.gate.file_end()? else {
             return None;
         };
-        Some(Refusal::Gone(Cause::System(FILE, *errno), error.clone()))
+        Some(Refusal::new(Cause::System(FILE, *errno), error.clone()))
     }
 
     /// Bytes that arrived; absent where no stream receives any more.
@@ -425,12 +424,12 @@ fn outcome(ended: Result<(), Refusal>, exchanged: Result<(), Refusal>) -> (Outco
         (Ok(()), Err(refusal)) => (refusal, "exchanging results: "),
         (Err(refusal), _) => (refusal, ""),
     };
-    let cause = refusal.cause();
+    let cause = refusal.cause;
     let outcome = match cause {
         Cause::ClientStopped | Cause::ClientDone if doing.is_empty() => Outcome::PeerInterrupted,
         Cause::ServerStopped if doing.is_empty() => Outcome::Interrupted,
         _ => Outcome::Failed {
-            error: format!("{doing}{}", refusal.reason()).into(),
+            error: format!("{doing}{}", refusal.reason).into(),
         },
     };
     (outcome, Some(cause))
@@ -485,7 +484,7 @@ impl Watch {
         // Where a file was sent whole nothing moves until the client ends the test.
         if idle > limits.idle && running.gate.file_end().is_none() {
             let text = format!("less than {} B moved in {idle}", self.matters);
-            return Err(Refusal::Error(EXPIRED, text));
+            return Err(Refusal::code(EXPIRED, text));
         }
         if let Some(timeout) = shared.options.receive_timeout
             && let Some(received) = running.received()
@@ -495,12 +494,12 @@ impl Watch {
             }
             if now.since(self.received.0) > timeout {
                 let text = "idle timeout for receiving data".to_owned();
-                return Err(Refusal::Error(NOTHING_RECEIVED, text));
+                return Err(Refusal::code(NOTHING_RECEIVED, text));
             }
         }
         if planned.is_some_and(|planned| now > planned) {
             let text = "it did not end its test in time".to_owned();
-            return Err(Refusal::Error(EXPIRED, text));
+            return Err(Refusal::code(EXPIRED, text));
         }
         let most = limits.duration;
         // One that ends by time is late by a while at most; bytes end when they end.
@@ -512,7 +511,7 @@ impl Watch {
             && now.since(start) > most.plus(running.plan.omit_ns).plus(overtime)
         {
             let text = format!("it ran longer than the {most} allowed");
-            return Err(Refusal::Error(EXPIRED, text));
+            return Err(Refusal::code(EXPIRED, text));
         }
         let span = now.since(self.window.0);
         if span >= limits.rate_window {
@@ -522,7 +521,7 @@ impl Watch {
                 && rate > most
             {
                 let text = format!("{rate} reached, {most} allowed");
-                return Err(Refusal::Error(RATE_TOO_HIGH, text));
+                return Err(Refusal::code(RATE_TOO_HIGH, text));
             }
         }
         Ok(())

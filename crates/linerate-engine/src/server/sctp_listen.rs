@@ -82,8 +82,8 @@ impl Shared {
             None => self.open_sctp(plan).map(Arc::new),
         };
         let listeners = opened.map_err(|error| {
-            let reason = "it asked for SCTP, and listening for that failed".to_owned();
-            Refusal::System(STREAM_LISTENER, error, reason)
+            let what = "it asked for SCTP, and listening for that failed";
+            Refusal::system(STREAM_LISTENER, &error, what)
         })?;
         *self.sctp.lock() = Arc::downgrade(&listeners);
         drop(opening);

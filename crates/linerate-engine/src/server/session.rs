@@ -10,7 +10,7 @@ use linerate_model::plan::{Direction, Plan, Protocol};
 use linerate_model::progress::Event;
 use linerate_model::record::{ControlFacts, Flow, Role};
 use linerate_model::units::{BitRate, Nanos};
-use linerate_wire::control::{Limits, ServerControl, ServerEvent as Said, ServerSide};
+use linerate_wire::control::{ServerControl, ServerEvent as Said, ServerSide};
 use linerate_wire::extension::{self, Hello};
 use linerate_wire::parameters::Parameters;
 use linerate_wire::udp::HANDSHAKE_ANSWER;
@@ -82,7 +82,7 @@ pub(super) fn run(
         refused(Cause::Control(error.raw_os_error()), reason);
         return;
     }
-    let link = Link::accepted(stream, ServerControl::new(Limits::for_server()));
+    let link = Link::accepted(stream, ServerControl::default());
     let mut session = Session {
         shared,
         entry,
@@ -113,7 +113,7 @@ pub(super) fn run(
         }),
         Err(refusal) => {
             let refusal = session.part(refusal);
-            refused(refusal.cause(), refusal.reason());
+            refused(refusal.cause, refusal.reason);
         }
     }
 }
@@ -147,7 +147,7 @@ impl Session<'_> {
     /// Tells the client why, and waits as iperf3 does until it has read that and left. Who stops the server meanwhile
     /// ends this test as well.
     fn part(&mut self, refusal: Refusal) -> Refusal {
-        let cause = refusal.cause();
+        let cause = refusal.cause;
         self.tell_why(cause);
         let until = clock::monotonic().plus(Nanos::from_millis(1000));
         let told = cause.told().is_some() && self.link.flush_until(until).is_ok();
@@ -211,7 +211,7 @@ impl Session<'_> {
     pub(super) fn next(&mut self, until: Nanos) -> Result<Said, Refusal> {
         match self.link.turn(&[self.shared.terminate.as_fd()], until)? {
             Turn::Event(said) => Ok(said),
-            Turn::TimedOut => Err(Refusal::Gone(
+            Turn::TimedOut => Err(Refusal::new(
                 Cause::ClientSilent,
                 "it said nothing when it was its turn".to_owned(),
             )),
@@ -231,7 +231,7 @@ impl Session<'_> {
         let terminate = self.shared.terminate.as_fd();
         match self.link.turn(&[terminate], until)? {
             Turn::TimedOut => Ok(()),
-            Turn::Woken(_) | Turn::Event(_) => Err(Refusal::Gone(
+            Turn::Woken(_) | Turn::Event(_) => Err(Refusal::new(
                 Cause::ClientStopped,
                 "it or the server stopped before the test".to_owned(),
             )),
@@ -240,7 +240,7 @@ impl Session<'_> {
 
     /// A message of the client that could not be read: iperf3 has an error number for each, whatever the reason was.
     pub(super) fn unread(&self, code: i32, refusal: Refusal) -> Refusal {
-        let errno = match refusal.cause() {
+        let errno = match refusal.cause {
             Cause::Control(errno) => errno.unwrap_or(0),
             Cause::ClientClosed | Cause::ClientSilent | Cause::NotUnderstood => 0,
             _ => return refusal,
@@ -251,7 +251,7 @@ impl Session<'_> {
             errno,
             unread,
         };
-        Refusal::Gone(cause, refusal.reason())
+        Refusal::new(cause, refusal.reason)
     }
 
     fn parameters(&mut self) -> Result<Parameters, Refusal> {
@@ -267,7 +267,7 @@ impl Session<'_> {
 
     /// Whether this client may run this test.
     fn admit(&mut self, parameters: &Parameters) -> Result<Plan, Refusal> {
-        let unusable = |reason: String| Refusal::Error(UNUSABLE_PARAMETERS, reason);
+        let unusable = |reason: String| Refusal::code(UNUSABLE_PARAMETERS, reason);
         parameters
             .check()
             .map_err(|error| unusable(error.to_string()))?;
@@ -277,7 +277,7 @@ impl Session<'_> {
                 Some(token) => self.verify(verifier, token)?,
                 None => Err("it sent no credentials".to_owned()),
             };
-            user = Some(verified.map_err(|reason| Refusal::Error(NOT_AUTHENTICATED, reason))?);
+            user = Some(verified.map_err(|reason| Refusal::code(NOT_AUTHENTICATED, reason))?);
         }
         let host = self.peer.ip().to_string();
         let mut plan = negotiation::plan(
@@ -292,13 +292,13 @@ impl Session<'_> {
             plan: Box::new(plan.clone()),
         });
         if let Some((code, reason)) = self.shared.options.limits.refuse(&plan) {
-            return Err(Refusal::Error(code, reason));
+            return Err(Refusal::code(code, reason));
         }
         let buffers = self.granted_buffers(&plan)?;
         self.check_file_and_cpu(&plan)?;
         self.place
             .admit(&mut plan)
-            .map_err(|reason| Refusal::Error(BUSY, reason))?;
+            .map_err(|reason| Refusal::code(BUSY, reason))?;
         if plan.protocol == Protocol::Sctp {
             self.sctp = Some(self.shared.listen_for_sctp(&plan)?);
         }
@@ -321,7 +321,7 @@ impl Session<'_> {
         };
         match buffers.check(plan) {
             Ok(()) => Ok(Some(buffers)),
-            Err(error) => Err(Refusal::Error(BUFFERS, error.to_string())),
+            Err(error) => Err(Refusal::code(BUFFERS, error.to_string())),
         }
     }
 
@@ -330,13 +330,13 @@ impl Session<'_> {
         if self.shared.options.file.is_some() {
             if plan.protocol == Protocol::Udp {
                 let reason = "it asked for UDP, and -F needs TCP".to_owned();
-                return Err(Refusal::Error(FILE_OVER_UDP, reason));
+                return Err(Refusal::code(FILE_OVER_UDP, reason));
             }
             if plan.direction == Direction::Both {
                 let reason =
                     "it asked for both directions, and -F cannot send the file that it writes"
                         .to_owned();
-                return Err(Refusal::Error(UNUSABLE_PARAMETERS, reason));
+                return Err(Refusal::code(UNUSABLE_PARAMETERS, reason));
             }
         }
         let Some(cpu) = plan.server_cpu.filter(|_| self.shared.options.strict) else {
@@ -349,11 +349,10 @@ impl Session<'_> {
                 .join()
         });
         match bound {
-            Ok(Err(error)) => Err(Refusal::System(
-                AFFINITY,
-                error.source,
-                format!("it asked for CPU {cpu} (-A)"),
-            )),
+            Ok(Err(error)) => {
+                let what = format!("it asked for CPU {cpu} (-A)");
+                Err(Refusal::system(AFFINITY, &error.source, &what))
+            }
             _ => Ok(()),
         }
     }
@@ -372,7 +371,7 @@ impl Session<'_> {
             }
             let now = clock::monotonic();
             if now >= self.until {
-                return Err(Refusal::Gone(
+                return Err(Refusal::new(
                     Cause::ClientSilent,
                     "its credentials could not be looked at in time".to_owned(),
                 ));
@@ -393,7 +392,7 @@ impl Session<'_> {
         });
         let udp_token = udp_token.transpose().map_err(|error| {
             let reason = format!("asking the kernel for random bytes: {error}");
-            Refusal::Gone(Cause::Host, reason)
+            Refusal::new(Cause::Host, reason)
         })?;
         let software = &self.shared.options.software;
         let hello = Hello {
@@ -458,7 +457,7 @@ impl Session<'_> {
         while !self.shared.take_udp_turn(self.entry.peer) {
             let now = clock::monotonic();
             if now >= until {
-                return Err(Refusal::Gone(
+                return Err(Refusal::new(
                     Cause::ClientSilent,
                     "another client at its address did not finish opening its UDP streams"
                         .to_owned(),
@@ -503,7 +502,7 @@ impl Session<'_> {
                 Turn::Woken(_) => return Err(self.stopped()),
                 Turn::TimedOut if clock::monotonic() >= until => {
                     let reason = format!("{} of {total} data streams came", arrivals.len());
-                    return Err(Refusal::Gone(Cause::ClientSilent, reason));
+                    return Err(Refusal::new(Cause::ClientSilent, reason));
                 }
                 Turn::TimedOut if !stock_udp => self.check_descriptors()?,
                 Turn::TimedOut => {
@@ -535,8 +534,8 @@ impl Session<'_> {
         let Some(Err(error)) = without else {
             return Ok(());
         };
-        let what = "no file descriptor for a data stream".to_owned();
-        Err(Refusal::System(STREAM_CONNECT, error, what))
+        let what = "no file descriptor for a data stream";
+        Err(Refusal::system(STREAM_CONNECT, &error, what))
     }
 
     /// Gives every stream its thread.
@@ -548,7 +547,7 @@ impl Session<'_> {
         arrivals: Vec<Arrival>,
     ) -> Result<Running, Refusal> {
         let no = |what: &str, error: std::io::Error| {
-            Refusal::Gone(Cause::Host, format!("{what}: {error}"))
+            Refusal::new(Cause::Host, format!("{what}: {error}"))
         };
         let gate = Arc::new(Gate::new().map_err(|error| no("making event descriptors", error))?);
         let plan = Arc::new(plan);
@@ -616,7 +615,7 @@ impl Session<'_> {
                 "cannot open {} for its payload (-F)",
                 path.unwrap_or_default()
             );
-            Refusal::System(FILE, error, what)
+            Refusal::system(FILE, &error, &what)
         })
     }
 
@@ -639,7 +638,7 @@ impl Session<'_> {
         }
         sockets::configure(socket, plan, self.peer).map_err(|error| {
             running.gate.cut();
-            Refusal::Error(
+            Refusal::code(
                 UNUSABLE_PARAMETERS,
                 format!("cannot set up a data stream as it asks: {error}"),
             )
@@ -647,7 +646,7 @@ impl Session<'_> {
         if self.shared.options.strict {
             sockets::check_buffers(socket, plan).map_err(|error| {
                 running.gate.cut();
-                Refusal::Error(BUFFERS, error.to_string())
+                Refusal::code(BUFFERS, error.to_string())
             })?;
         }
         Ok(())

@@ -2,7 +2,6 @@
 
 use linerate_model::units::Nanos;
 
-use super::Limits;
 use super::reader::{Frame, Item};
 use super::session::{self, Control, Side};
 use crate::cookie::Cookie;
@@ -12,7 +11,7 @@ use crate::extension::{
 };
 use crate::frame;
 use crate::parameters::Parameters;
-use crate::results::Results;
+use crate::results::{MAX_RESULTS_BYTES, Results};
 use crate::state::State;
 
 /// What a server said.
@@ -131,6 +130,8 @@ impl Side for ClientSide {
     type Event = ClientEvent;
     type Phase = Phase;
     const PEER: &'static str = "server";
+    /// Such results may hold the server's output.
+    const RESULTS_BYTES: usize = MAX_RESULTS_BYTES;
     const INTERRUPTS: &'static [u8] = &[
         State::ServerTerminate.byte(),
         State::ServerError.byte(),
@@ -159,14 +160,14 @@ impl ClientControl {
     /// A session with `cookie`, which is the first thing to transmit, and `parameters`, which are
     /// transmitted when the server asks for them. With [`Parameters::linerate`] set, the server
     /// may answer with our extension.
-    pub fn new(cookie: Cookie, parameters: Parameters, limits: Limits) -> Self {
+    pub fn new(cookie: Cookie, parameters: Parameters) -> Self {
         let side = ClientSide {
             parameters,
             results_sent: false,
             results_seen: false,
             end_bound: None,
         };
-        let mut control = Self::begun(side, Phase::CookieSent, limits);
+        let mut control = Self::begun(side, Phase::CookieSent);
         control.output.push_back(cookie.as_bytes().to_vec());
         control
     }

@@ -19,39 +19,3 @@ mod session;
 pub use client::{ClientControl, ClientEvent, ClientSide};
 pub use server::{ServerControl, ServerEvent, ServerSide};
 pub use session::{Control, Side};
-
-use crate::extension::MAX_END_BYTES;
-use crate::results::{MAX_CLIENT_RESULTS_BYTES, MAX_RESULTS_BYTES};
-
-/// How much a peer may send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// The longest results, in bytes; at most 64 MiB count.
-    pub results_bytes: usize,
-    /// Events that may wait for the caller.
-    pub events: usize,
-}
-
-impl Default for Limits {
-    /// For a client: results of 16 MiB, since they may hold the server's output.
-    fn default() -> Self {
-        Self {
-            results_bytes: MAX_RESULTS_BYTES,
-            events: 64,
-        }
-    }
-}
-
-impl Limits {
-    /// For a server: results of 1 MiB, many times what the most streams take.
-    pub fn for_server() -> Self {
-        Self {
-            results_bytes: MAX_CLIENT_RESULTS_BYTES,
-            ..Self::default()
-        }
-    }
-
-    fn results_bound(&self) -> usize {
-        self.results_bytes.min(MAX_END_BYTES)
-    }
-}

@@ -2,14 +2,13 @@
 
 use linerate_model::units::Nanos;
 
-use super::Limits;
 use super::reader::{Frame, Item};
 use super::session::{self, Control, Side};
 use crate::error::ProtocolError;
 use crate::extension::{Finishing, Hello, MAX_END_BYTES, MAX_MESSAGE_BYTES, Message, Received};
 use crate::frame;
 use crate::parameters::{MAX_PARAMETERS_BYTES, Parameters};
-use crate::results::Results;
+use crate::results::{MAX_CLIENT_RESULTS_BYTES, Results};
 use crate::state::State;
 
 /// What a client said.
@@ -123,6 +122,7 @@ impl Side for ServerSide {
     type Phase = Phase;
     const PEER: &'static str = "client";
     const INTERRUPTS: &'static [u8] = &[State::ClientTerminate.byte()];
+    const RESULTS_BYTES: usize = MAX_CLIENT_RESULTS_BYTES;
 
     fn handle(control: &mut ServerControl, item: Item) -> Result<(), ProtocolError> {
         match item {
@@ -139,17 +139,19 @@ impl Side for ServerSide {
 /// The server's end of a control connection. The listener has read the cookie.
 pub type ServerControl = Control<ServerSide>;
 
-impl ServerControl {
+impl Default for ServerControl {
     /// A session whose cookie was read. Nothing is transmitted before
     /// [`Self::ask_parameters`] or [`Self::deny`].
-    pub const fn new(limits: Limits) -> Self {
+    fn default() -> Self {
         let side = ServerSide {
             is_offered: false,
             end_record: EndRecord::NotRequested,
         };
-        Self::begun(side, Phase::New, limits)
+        Self::begun(side, Phase::New)
     }
+}
 
+impl ServerControl {
     fn handle_state(&mut self, state: State) -> Result<(), ProtocolError> {
         match (self.phase, state) {
             (_, State::ClientTerminate) => {

@@ -5,12 +5,14 @@ use std::fmt::Debug;
 
 use linerate_model::plain_text::PlainText;
 
-use super::Limits;
 use super::reader::{Frame, Item, Reader};
 use crate::error::ProtocolError;
 use crate::extension::Message;
 use crate::frame::Unread;
 use crate::state::State;
+
+/// Events that may wait for the caller.
+const MAX_EVENTS: usize = 64;
 
 /// Where a session is.
 pub trait Phase: Debug + Copy + PartialEq {
@@ -34,6 +36,8 @@ pub trait Side: Debug + Clone {
     const PEER: &'static str;
     /// State bytes that the peer may send in the place of anything.
     const INTERRUPTS: &'static [u8];
+    /// The longest results that the peer may send.
+    const RESULTS_BYTES: usize;
     /// Takes what the peer sent.
     fn handle(control: &mut Control<Self>, item: Item) -> Result<(), ProtocolError>;
 }
@@ -46,7 +50,6 @@ pub trait Side: Debug + Clone {
 )]
 pub struct Control<S: Side> {
     pub(super) side: S,
-    pub(super) limits: Limits,
     pub(super) phase: S::Phase,
     pub(super) reader: Reader,
     pub(super) output: VecDeque<Vec<u8>>,
@@ -61,10 +64,9 @@ pub struct Control<S: Side> {
 }
 
 impl<S: Side> Control<S> {
-    pub(super) const fn begun(side: S, phase: S::Phase, limits: Limits) -> Self {
+    pub(super) const fn begun(side: S, phase: S::Phase) -> Self {
         Self {
             side,
-            limits,
             phase,
             reader: Reader::new(S::PEER, S::INTERRUPTS),
             output: VecDeque::new(),
@@ -138,9 +140,8 @@ impl<S: Side> Control<S> {
     }
 
     pub(super) fn push(&mut self, event: S::Event) -> Result<(), ProtocolError> {
-        let bound = self.limits.events;
-        if self.events.len() >= bound {
-            return Err(ProtocolError::TooManyMessages { bound });
+        if self.events.len() >= MAX_EVENTS {
+            return Err(ProtocolError::TooManyMessages { bound: MAX_EVENTS });
         }
         self.events.push_back(event);
         Ok(())
@@ -168,8 +169,7 @@ impl<S: Side> Control<S> {
     }
 
     pub(super) fn expect_results(&mut self) {
-        let bound = self.limits.results_bound();
-        self.reader.expect_frame(Frame::Results, bound);
+        self.reader.expect_frame(Frame::Results, S::RESULTS_BYTES);
     }
 
     pub(super) fn require(&self, verb: &'static str, allowed: bool) -> Result<(), ProtocolError> {

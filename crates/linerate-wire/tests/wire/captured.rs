@@ -1,6 +1,6 @@
 //! Real iperf3 sessions, see tests/captured/README.md.
 
-use linerate_wire::control::{ClientControl, ClientEvent, Limits, ServerControl, ServerEvent};
+use linerate_wire::control::{ClientControl, ClientEvent, ServerControl, ServerEvent};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::frame;
 use linerate_wire::parameters::{Parameters, Protocol};
@@ -187,7 +187,7 @@ fn server_output_comes_through() {
 fn a_client_takes_what_a_real_server_wrote_byte_by_byte() {
     for case in &CASES {
         let cookie = Cookie::from_random([1; 36]);
-        let mut client = ClientControl::new(cookie, Parameters::default(), Limits::default());
+        let mut client = ClientControl::new(cookie, Parameters::default());
         let mut events = Vec::new();
         for byte in case.server {
             client.handle_input(&[*byte]).unwrap();
@@ -220,7 +220,7 @@ fn a_client_takes_what_a_real_server_wrote_byte_by_byte() {
 #[test]
 fn a_server_takes_what_a_real_client_wrote_and_answers_alike() {
     for case in &CASES {
-        let mut server = ServerControl::new(Limits::for_server());
+        let mut server = ServerControl::default();
         server.ask_parameters().unwrap();
         let mut kinds = Vec::new();
         for byte in &case.client[37..] {

@@ -3,7 +3,7 @@
 
 use linerate_model::units::Nanos;
 use linerate_wire::auth::{Credentials, Users, decode_token};
-use linerate_wire::control::{ClientControl, ClientEvent, Limits, ServerControl, ServerEvent};
+use linerate_wire::control::{ClientControl, ClientEvent, ServerControl, ServerEvent};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::error::ProtocolError;
 use linerate_wire::extension::{Finishing, Hello, Message};
@@ -15,7 +15,7 @@ use linerate_wire::udp::{CounterWidth, DataHeader};
 use crate::session::{offer, results};
 
 fn client(parameters: Parameters) -> ClientControl {
-    ClientControl::new(Cookie::from_random([0; 36]), parameters, Limits::default())
+    ClientControl::new(Cookie::from_random([0; 36]), parameters)
 }
 
 /// A client whose test has ended and which waits for results.
@@ -28,7 +28,7 @@ fn exchanging_client() -> ClientControl {
 }
 
 fn asking_server() -> ServerControl {
-    let mut server = ServerControl::new(Limits::for_server());
+    let mut server = ServerControl::default();
     server.ask_parameters().unwrap();
     server
 }
@@ -514,7 +514,7 @@ fn order_is_kept() {
             "a closed machine takes no more"
         );
     }
-    let mut early = ServerControl::new(Limits::for_server());
+    let mut early = ServerControl::default();
     assert!(matches!(
         early.handle_input(&[4]),
         Err(ProtocolError::OutOfOrder { .. })

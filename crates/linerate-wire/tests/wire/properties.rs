@@ -3,7 +3,7 @@
 
 use linerate_model::record::PeerStream;
 use linerate_model::units::Nanos;
-use linerate_wire::control::{ClientControl, Limits, ServerControl, ServerEvent};
+use linerate_wire::control::{ClientControl, ServerControl, ServerEvent};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::extension::{Hello, Message};
 use linerate_wire::frame;
@@ -164,7 +164,7 @@ fn wire() -> impl Strategy<Value = Vec<u8>> {
 
 /// What a client machine makes of the input in pieces, acting on each event.
 fn drive_client<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Vec<u8>) {
-    let mut client = ClientControl::new(Cookie::from_random([0; 36]), offer(), Limits::default());
+    let mut client = ClientControl::new(Cookie::from_random([0; 36]), offer());
     let mut log = Vec::new();
     for piece in pieces {
         let outcome = client.handle_input(piece);
@@ -219,7 +219,7 @@ proptest! {
 
     #[test]
     fn a_server_survives_any_session(input in wire(), cut in 1usize..30) {
-        let mut server = ServerControl::new(Limits::for_server());
+        let mut server = ServerControl::default();
         server.ask_parameters().unwrap();
         let start = frame::encode(&offer().to_json());
         for piece in start.chunks(cut).chain(input.chunks(cut)) {

@@ -2,7 +2,7 @@
 
 use linerate_model::record::PeerStream;
 use linerate_model::units::Nanos;
-use linerate_wire::control::{ClientControl, ClientEvent, Limits, ServerControl, ServerEvent};
+use linerate_wire::control::{ClientControl, ClientEvent, ServerControl, ServerEvent};
 use linerate_wire::cookie::{COOKIE_BYTES, Cookie};
 use linerate_wire::extension::{Finishing, FinishingStream, Hello};
 use linerate_wire::parameters::{Extension, Parameters};
@@ -62,10 +62,10 @@ pub(crate) const RECORD: &[u8] = br#"{"samples":[1,2,3]}"#;
 impl Session {
     pub(crate) fn new(parameters: Parameters, takes_offers: bool) -> Self {
         let cookie = Cookie::from_random([3; 36]);
-        let mut server = ServerControl::new(Limits::for_server());
+        let mut server = ServerControl::default();
         server.ask_parameters().unwrap();
         Self {
-            client: ClientControl::new(cookie, parameters, Limits::default()),
+            client: ClientControl::new(cookie, parameters),
             server,
             client_events: Vec::new(),
             server_events: Vec::new(),
