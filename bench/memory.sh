@@ -57,10 +57,10 @@ cat <<TEXT
 
 ## Memory
 
-The most that was resident (VmHWM, which counts the pages of the program's file too) with 128 TCP streams over loopback,
-MB, medians of $runs runs in turn with a new server each time. The client is looked at every few milliseconds while it lives, the
-server after the test. Samples apart: with \`--sample 1s\` there are two of each stream instead of two hundred. Run it alone:
-\`bench/memory.sh target/release/linerate\`.
+Peak resident memory (VmHWM, which includes pages of the program's file) with 128 TCP streams over loopback, MB, medians
+of $runs alternating runs with a new server each time. The client is checked every few milliseconds while it runs, the
+server after the test. To separate the samples: with \`--sample 1s\` there are two of each stream instead of two hundred.
+Run it alone: \`bench/memory.sh target/release/linerate\`.
 
 | test | client | server | server before it |
 |---|---|---|---|

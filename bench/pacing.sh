@@ -34,7 +34,7 @@ one() { # port, command …
     echo "$(cat "$work/flow") ${share:-0}"
 }
 
-echo "| asked | sender | Mbit/s | variation of milliseconds, % | empty milliseconds, % | fullest / mean | CPU of the sender, % of a core | buffers not seen |"
+echo "| requested | sender | Mbit/s | variation of milliseconds, % | empty milliseconds, % | fullest / mean | CPU of the sender, % of a core | buffers not seen |"
 echo "|---|---|---|---|---|---|---|---|"
 for rate in 1G 100M; do
     for name in sleep spin iperf3; do : >"$work/$name"; done
@@ -58,4 +58,4 @@ for rate in 1G 100M; do
     done
 done
 echo
-told_stolen
+print_stolen

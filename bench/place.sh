@@ -122,7 +122,7 @@ least_stolen() { # share, command …
     echo "$kept"
 }
 # A sentence on what was stolen since the last one.
-told_stolen() {
+print_stolen() {
     sort -g "$work/stolen" | awk '{ v[NR] = 100 * $1 } END { if (NR) printf "Of the CPU time the hypervisor took %.1f %% from the median run that counts, and %.1f %% from the worst.\n", v[int((NR + 1) / 2)], v[NR] }'
     : >"$work/stolen"
 }

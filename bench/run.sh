@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# linerate beside iperf3 and, where they can be had, other programs, alternating in one run, on loopback and over veth
+# linerate compared with iperf3 and, where they can be had, other programs, in alternating runs, on loopback and over veth
 # pairs between two network namespaces (MTU 1500 and 9000); medians. Needs no root. Writes docs/performance.md.
 # bench/place.sh, traffic.sh and peers.sh say which variables there are; besides these
 #
@@ -59,7 +59,7 @@ peer_cells() { # path, address
         if ! has_peer "$name"; then
             echo "not measured: $name (${how[$name]})"
         elif ! cell "$1, TCP, $(title_of "$name")" "$2" "" "${typed[$name]}" run_peer "$2" "$name"; then
-            echo "not measured: $name, whose test failed: $(tail -qn 1 "$work/client.out" "$work/server.out" | paste -sd' ' | grep . || echo without a word)"
+            echo "not measured: $name, whose test failed: $(tail -qn 1 "$work/client.out" "$work/server.out" | paste -sd' ' | grep . || echo no message)"
         fi
     done >>"$work/absent"
 }
@@ -88,7 +88,7 @@ section() { # title; the rows since the last one
     table
     chart
     echo
-    told_stolen
+    print_stolen
     : >"$work/rows"
 }
 

@@ -101,10 +101,10 @@ cat <<TEXT
 
 ## Start-up
 
-Wall time of the whole command over loopback, from before its process is made until it has ended; $pairs runs of each, in
-turn, medians; the ratio is that of neighbouring runs, above 1 linerate is slower. iperf3's streams have threads of their own since
-3.16, and its main loop looks at how much they sent when it wakes up, at the latest for the next interval of its report. Run it
-alone: \`bench/startup.sh target/release/linerate\`.
+Wall time of the whole command over loopback, from before the process is created until it has ended; medians of $pairs
+alternating runs each; the ratio is that of adjacent runs, above 1 linerate is slower. iperf3's streams have their own
+threads since 3.16, and its main loop checks how much they sent when it wakes up, at the latest for the next interval of
+its report. Run it alone: \`bench/startup.sh target/release/linerate\`.
 
 | command | ms | range, ms | linerate / it |
 |---|---|---|---|
@@ -117,15 +117,15 @@ round_trips >"$work/trips"
 awk -v whole="$(median <"$work/linerate")" -v alone="$(median <"$work/process")" -v trip="$(median <"$work/trips")" \
     -v trips="$trips" 'BEGIN {
         beyond = whole - trips * trip
-        printf "\nTwo linerates need %d round trips for it, besides those that the window takes to grow; one took %.3f ms here. Beyond these\n", trips, trip
-        printf "%d the command takes %.2f ms: ", trips, beyond
+        printf "\nTwo linerates need %d round trips for it, plus those for the window to grow; one round trip took %.3f ms here. Beyond\n", trips, trip
+        printf "these %d the command takes %.2f ms: ", trips, beyond
         printf "%.2f for a process that does nothing else, **%.2f** for the test.\n\n", alone, beyond - alone }'
 
 before=$(settled "$idle")
 in_a_row "$tests"
 after=$(settled "$before")
 cat <<TEXT
-$tests such tests in a row against one server of linerate's, which had had $((2 * pairs)) before, and what it holds once they ended:
+$tests such tests in a row against one linerate server, which had served $((2 * pairs)) before, and its resources after they ended:
 
 | server | threads | descriptors | resident, KiB |
 |---|---|---|---|

@@ -69,7 +69,7 @@ measure() { # address, linerate's arguments, command of the other …
     : >"$work/theirs"
     for _ in $(seq "$runs"); do
         if ! both=$(least_stolen 0.02 pair "$@"); then
-            echo "bench: a test failed: linerate test $1 $2, beside ${*:3}" >&2
+            echo "bench: a test failed: linerate test $1 $2, compared with ${*:3}" >&2
             return 1
         fi
         echo "${both% / *}" >>"$work/mine"

@@ -33,22 +33,22 @@ others=$(sed -n "/^$from/,\$p" docs/accuracy.md 2>/dev/null || true)
     cat <<HEAD
 # Accuracy
 
-How often the first finding is right, how often a healthy path raises an alarm, and how well the rate is foretold that
-a remedy gives. Made by \`make accuracy\`, which runs
+How often the first finding is right, how often a healthy path raises a false alarm, and how accurately findings predict
+the rate after a remedy. Made by \`make accuracy\`, which runs
 
     linerate ${arguments[*]}
 
-Every scenario of \`scenarios/\` is run on a path that this machine makes, once for each seed ($runs of them), and each
-run's findings are held against what the scenario expects. With \`--remedies\` each remedy that a finding names with a rate
-to expect is then applied to its scenario, which is run again with other dice (a seed that is 1,000,000 more); a promise is kept when the goodput of the
-plateau lies within 15 % of it. Not counted, but listed: remedies that a lab cannot apply, those without a rate, and those that
-are further off in a run that the machine disturbed, which shows nothing either way. [The lab's
-guide](guides/lab.md) says what the signs mean.
+Every scenario of \`scenarios/\` runs on a path that this machine makes, once for each seed ($runs of them), and each run's
+findings are compared with what the scenario expects. With \`--remedies\`, each remedy with an expected rate is then
+applied to its scenario, which runs again with another seed (1,000,000 more); a prediction is correct if the plateau's
+goodput lies within 15 % of it. Not counted, but listed: remedies that a lab cannot apply, those without a rate, and
+those that are further off in a run that the machine disturbed, which proves nothing. [The lab's guide](guides/lab.md)
+explains the signs.
 
 On Linux $(uname -r), $(nproc) CPUs, $("$linerate" --version), $(date -u +%F), seeds from $seeds.
 
 HEAD
-    [ -z "${KEPT:-}" ] || printf 'The runs were made and kept before (`--keep`); this build only judged them (`--kept`).\n\n'
+    [ -z "${KEPT:-}" ] || printf 'The runs were made and saved earlier (`--keep`); this build only judged them (`--kept`).\n\n'
     echo '```'
     cat "$said"
     echo '```'

@@ -407,12 +407,12 @@ impl DirectionEvidence {
             return Err("UDP has no windows: the kernel keeps no such clocks for it".to_owned());
         }
         if record.plan.protocol == Protocol::Sctp {
-            return Err("Linux does not tell what an SCTP sender waits for".to_owned());
+            return Err("Linux does not report what an SCTP sender waits for".to_owned());
         }
         let absent = if record.is_observation() {
-            "the sender's kernel, whose clocks would tell it, was not watched: `linerate observe` on its host does"
+            "the sender's kernel, whose clocks show it, was not observed; run `linerate observe` on its host"
         } else if record.control.peer_software.is_some() {
-            "the sender's half of the record, with its kernel's clocks, did not arrive"
+            "the sender's part of the record, with its kernel's clocks, did not arrive"
         } else {
             "the sender is a stock iperf3, whose results do not carry its kernel's clocks"
         };
@@ -463,7 +463,7 @@ impl DirectionEvidence {
         for stream in end.streams_of(self.flow) {
             let rows = Rows::within(stream, span)
                 .ok_or("too few samples of the sender's kernel over the plateau")?;
-            let absent = "the sender's kernel does not tell (busy_time needs Linux 4.10)";
+            let absent = "the sender's kernel does not report it (busy_time needs Linux 4.10)";
             elapsed += rows.elapsed_us();
             busy += rows.growth(Column::busy_time_us).ok_or(absent)?;
             window += rows.growth(Column::rwnd_limited_us).ok_or(absent)?;

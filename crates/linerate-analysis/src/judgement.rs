@@ -87,7 +87,7 @@ fn cut_off(outcome: &Outcome) -> Option<String> {
         Outcome::Interrupted | Outcome::PeerInterrupted => {
             Some("the run was stopped before its end".to_owned())
         }
-        Outcome::Failed { .. } => Some("the run failed on the way".to_owned()),
+        Outcome::Failed { .. } => Some("the run failed before its end".to_owned()),
     }
 }
 
@@ -104,7 +104,7 @@ fn of_direction(
     };
     if direction.measured_at == Place::SendingApplication {
         return undecided(
-            "only the sender was measured, and what is sent is not delivered: a linerate server tells the interval",
+            "only the sender was measured, and sent data may not arrive: a linerate server reports the interval",
         );
     }
     let Some(plateau) = direction.plateau else {
@@ -121,7 +121,7 @@ fn of_direction(
             let agree = parts(&direction.rates_bps)
                 .all(|rate| wanted.judge(provisioned, [rate, rate]) == by_interval);
             let tenths = if agree {
-                "every tenth of it says the same"
+                "every tenth of it agrees"
             } else {
                 "its tenths do not agree"
             };

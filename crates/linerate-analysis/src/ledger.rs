@@ -310,7 +310,7 @@ impl DirectionLedger {
                     Role::Server => "server",
                 };
                 let why = if record.control.peer_software.is_some() {
-                    "'s half of the record did not arrive"
+                    "'s part of the record did not arrive"
                 } else {
                     " is a stock iperf3, whose results carry only its application's count"
                 };
@@ -510,7 +510,7 @@ fn tcp_entry(
     }
     if let (false, Some(stream), Some(arrived)) = (watched, received, arrived) {
         let taken = cookie.saturating_add(stream.app_bytes);
-        let trust = "the receiving application's: it holds the bytes";
+        let trust = "the receiving application's: it has the bytes";
         if stream.drained {
             let right = taken.saturating_add(stream.unread_bytes.unwrap_or(0));
             checks.push(check(
@@ -693,7 +693,7 @@ fn udp_entry(
         datagrams.path_lost = datagrams.socket_dropped.map(|dropped| lost - dropped);
     }
     if let (Some(sent), Some(delivered)) = (datagrams.sent, datagrams.delivered) {
-        let trust = "the receiver's: more was delivered than the sender says it sent";
+        let trust = "the receiver's: more was delivered than the sender reports as sent";
         checks.push(Check {
             counted: Counted::Datagrams,
             ..check(

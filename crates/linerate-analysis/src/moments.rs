@@ -1,4 +1,4 @@
-//! A sending stream's samples, one by one: what held it between each and the next.
+//! A sending stream's samples, one by one: what limited it between each and the next.
 
 use crate::ends::Ends;
 use crate::queue;
@@ -105,7 +105,7 @@ impl<'a> Columns<'a> {
         let samples = &stream.samples;
         let needed = |column: Column, since: &str| {
             samples.column(column).ok_or(format!(
-                "the sender's kernel does not tell ({column} needs Linux {since})"
+                "the sender's kernel does not report it ({column} needs Linux {since})"
             ))
         };
         let sent = samples

@@ -76,7 +76,7 @@ impl Unsteady {
     /// In words.
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::TooShort => "the run is too short to tell ramp from plateau",
+            Self::TooShort => "the run is too short to separate ramp and plateau",
             Self::LateSettling => "the rate had not settled in the first half of the run",
             Self::HalvesDiffer => "the two halves of the plateau differ by more than 10 %",
         }

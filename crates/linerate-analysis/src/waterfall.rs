@@ -361,7 +361,7 @@ impl Losses {
         Self {
             lost_bps: again().unwrap_or(0),
             dropped_bps: 0,
-            source: "bytes that the sending kernel sent again over the plateau",
+            source: "bytes that the sending kernel retransmitted over the plateau",
         }
     }
 
@@ -402,12 +402,9 @@ impl Losses {
 fn sender_held(record: &RunRecord) -> String {
     match record.plan.rate_bps {
         Some(rate) if record.plan.streams > 1 => {
-            format!(
-                "{rate} was asked for, each of {} streams",
-                record.plan.streams
-            )
+            format!("each of {} streams requested {rate}", record.plan.streams)
         }
-        Some(rate) => format!("{rate} was asked for"),
-        None => "the sending host sent no more".to_owned(),
+        Some(rate) => format!("{rate} was requested"),
+        None => "the sending host did not send more".to_owned(),
     }
 }

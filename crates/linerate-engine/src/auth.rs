@@ -91,7 +91,7 @@ impl Credentials {
 pub(crate) fn token(credentials: &Credentials, now: Nanos) -> Result<String, EngineError> {
     let (_, der) = pem(&credentials.public_key_pem, &["PUBLIC KEY"])?;
     let key = PublicEncryptingKey::from_der(&der)
-        .map_err(|_| error("the public key is no RSA key of 2048 to 8192 bits"))?;
+        .map_err(|_| error("the public key is not an RSA key of 2048 to 8192 bits"))?;
     let plain = wire::Credentials {
         user: credentials.user.clone(),
         password: credentials.password.clone(),
@@ -99,7 +99,7 @@ pub(crate) fn token(credentials: &Credentials, now: Nanos) -> Result<String, Eng
     };
     if !plain.is_plain() {
         return Err(error(
-            "user name and password must not be empty nor hold white space: iperf3 servers cut them there",
+            "user name and password must not be empty or contain white space: iperf3 servers cut them there",
         ));
     }
     let plain = plain.plaintext();
@@ -163,11 +163,13 @@ impl Verifier {
             der
         };
         let key = PrivateDecryptingKey::from_pkcs8(&der).map_err(|_| {
-            error("the private key is no RSA key of 2048 to 8192 bits without a passphrase")
+            error("the private key is not an RSA key of 2048 to 8192 bits without a passphrase")
         })?;
         let (users, warnings) = wire::Users::parse(users);
         if users.is_empty() {
-            return Err(error("the users file names no user, so nobody could test"));
+            return Err(error(
+                "the users file names no user, so no client could test",
+            ));
         }
         let skew_seconds = skew_seconds.unwrap_or(wire::DEFAULT_SKEW_SECONDS);
         let seen = Mutex::new(wire::SeenTokens::new(skew_seconds, MOST_TOKENS));

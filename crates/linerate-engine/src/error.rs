@@ -93,8 +93,8 @@ pub enum EngineError {
     },
     /// A precision was asked for of a rate that is not known before the test ends.
     #[error(
-        "--precision: the server at {address} is a stock one, which does not tell what arrives over UDP before the test ends; \
-         leave --precision away, test with -R, or run `linerate serve` there"
+        "--precision: the server at {address} is a stock iperf3, which does not report what arrives over UDP before \
+         the test ends; omit --precision, test with -R, or run `linerate serve` there"
     )]
     Unseen {
         /// The server.
@@ -111,7 +111,7 @@ pub enum EngineError {
     StoppedEarly,
     /// The process whose connections are asked for is not there, or not ours to look at.
     #[error(
-        "cannot see which sockets process {pid} holds: {source}{}",
+        "cannot list the sockets of process {pid}: {source}{}",
         process_advice(source)
     )]
     Process {

@@ -52,7 +52,7 @@ pub(crate) fn resolve(plan: &Plan) -> Result<Vec<SocketAddr>, EngineError> {
         .collect();
     if wanted.is_empty() {
         return Err(fail(
-            "it has no address of the family asked for; leave -4 or -6 away".to_owned(),
+            "it has no address of the requested family; omit -4 or -6".to_owned(),
         ));
     }
     Ok(wanted)

@@ -8,7 +8,7 @@ use linerate_tune::profile::Wish;
 
 /// What a lab cannot be given.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {} = {} cannot be had in a lab: {reason}", .wish.from, .wish.object, .wish.value)]
+#[error("{}: {} = {} is not possible in a lab: {reason}", .wish.from, .wish.object, .wish.value)]
 pub struct NotInLab {
     /// The wish.
     pub wish: Wish,
@@ -53,7 +53,7 @@ fn give(host: &mut HostSpec, wish: &Wish) -> Result<(), String> {
             if interface != INTERFACE {
                 return Err(format!("its hosts have one interface, {INTERFACE}"));
             }
-            let number = || value.parse().map_err(|_| "it is no number".to_owned());
+            let number = || value.parse().map_err(|_| "it is not a number".to_owned());
             match setting {
                 InterfaceSetting::Mtu => {
                     host.mtu = number()?;
@@ -71,7 +71,7 @@ fn give(host: &mut HostSpec, wish: &Wish) -> Result<(), String> {
             }
         }
         Object::Governor => {
-            return Err("it holds for the whole machine, which a lab does not touch".to_owned());
+            return Err("it applies to the whole machine, which a lab does not change".to_owned());
         }
     }
     Ok(())
@@ -122,7 +122,7 @@ mod tests {
         for (text, said) in [
             (
                 "[sysctl]\n\"vm.swappiness\" = 1\n",
-                "p.toml:2: vm.swappiness = 1 cannot be had in a lab: only",
+                "p.toml:2: vm.swappiness = 1 is not possible in a lab: only",
             ),
             ("[interface.eth1]\nmtu = 9000\n", "one interface, eth0"),
             ("[interface.eth0]\nrx_ring = 512\n", "rings"),

@@ -8,11 +8,11 @@
 //! [`prove`] says whether a change helped, from runs before and after in turn, and [`sweep`] measures every combination
 //! of factors; [`interval`] says how well their means are known.
 //!
-//! [`rfc6349`] goes through the steps of that RFC and reckons its metrics.
+//! [`rfc6349`] goes through the steps of that RFC and computes its metrics.
 //!
 //! [`to_peer`] finds out what an audit of a host wants to know of the path to its peer.
 //!
-//! What it is not: it makes no path and starts no program. Whoever asks hands in how to run one thing once.
+//! What it is not: it makes no path and starts no program. The caller passes in how to run one thing once.
 //!
 //! ```
 //! use linerate_experiment::grade::{self, Observed, Rounds};

@@ -61,7 +61,7 @@ impl Measured {
                 let why = error.map_or_else(String::new, |error| format!(": {error}"));
                 Some(format!("the test ended as {how}{why}"))
             }
-            (None, _) => Some("the test gave no document".to_owned()),
+            (None, _) => Some("the test printed no JSON document".to_owned()),
         };
         disturbed.extend(unbalanced(document));
         let streams = document.get("streams").and_then(Value::as_array);

@@ -1,7 +1,7 @@
 //! What an audit wants to know of the path to a peer: round trip, rate, largest packet, and the peer's link.
 //!
 //! The runs are the first three steps of [`crate::rfc6349`]: a quiet one, datagrams that may not be cut, several
-//! connections. It runs nothing: [`Sounding`] asks for one run after the other and is told what each gave.
+//! connections. It runs nothing: [`Sounding`] asks for one run after the other and gets the result of each.
 
 use linerate_model::audit::{LargestPacket, ToPeer};
 use linerate_model::plan::Plan;

@@ -60,7 +60,7 @@ pub(crate) fn another_thread(case: &Case<'_>, draft: Draft, end: Option<&EndReco
 }
 
 /// The three values of `tcp_rmem` or `tcp_wmem` that leave room for `bytes` of payload; half of a buffer is
-/// reckoned as overhead.
+/// counted as overhead.
 pub(crate) fn three_values(now: Option<[u64; 3]>, bytes: u64) -> BufferSizes {
     BufferSizes {
         first: now.map(|[least, initial, _]| [least, initial]),

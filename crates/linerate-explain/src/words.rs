@@ -4,9 +4,9 @@ use linerate_model::units::{BitRate, Bytes, Nanos, three_digits};
 pub(crate) use linerate_model::units::{grouped as count, percent, whole};
 
 /// Name of a figure: segments that DSACK reported as duplicates.
-pub(crate) const RECEIVED_TWICE: &str = "segments reported as received twice (DSACK)";
+pub(crate) const RECEIVED_TWICE: &str = "segments reported as duplicates (DSACK)";
 /// Name of a figure: what a path carried while its mean was far below.
-pub(crate) const CARRIED: &str = "carried in stretches, bit/s";
+pub(crate) const CARRIED: &str = "carried at times, bit/s";
 
 /// A rate in bit/s: `95.3 Mbit/s`.
 pub(crate) fn rate(bps: f64) -> String {

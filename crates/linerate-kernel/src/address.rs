@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
+use rustix::net::AddressFamily;
+
 /// Bytes of the longest address that is understood (`sockaddr_in6`).
 pub(crate) const LONGEST: usize = 28;
 
@@ -16,10 +18,10 @@ pub enum Family {
 
 impl Family {
     /// The kernel's number.
-    pub(crate) const fn number(self) -> i32 {
+    pub(crate) const fn number(self) -> AddressFamily {
         match self {
-            Self::V4 => libc::AF_INET,
-            Self::V6 => libc::AF_INET6,
+            Self::V4 => AddressFamily::INET,
+            Self::V6 => AddressFamily::INET6,
         }
     }
 
@@ -96,7 +98,7 @@ mod tests {
     #[test]
     fn a_family_has_one_number() {
         for family in [Family::V4, Family::V6] {
-            assert_eq!(i32::from(family.octet()), family.number());
+            assert_eq!(u16::from(family.octet()), family.number().as_raw());
         }
     }
 

@@ -1,13 +1,10 @@
-#![expect(
-    unsafe_code,
-    reason = "clock_gettime and getrusage write through pointers"
-)]
+#![expect(unsafe_code, reason = "getrusage writes through a pointer")]
 //! Clocks: monotonic time measures, wall time labels, CPU time books work.
 
 use std::mem::MaybeUninit;
 
-use libc::{c_int, clockid_t};
 use linerate_model::units::Nanos;
+use rustix::time::{ClockId, clock_gettime};
 
 /// CPU time of a thread or a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,49 +17,29 @@ pub struct CpuTimes {
 
 /// Time since some point in the past (boot), ns; it never steps, but does run at NTP's rate.
 pub fn monotonic() -> Nanos {
-    read(libc::CLOCK_MONOTONIC)
+    read(ClockId::Monotonic)
 }
 
 /// Time since 1970-01-01 UTC, ns. It may step: label with it, never measure.
 pub fn wall() -> Nanos {
-    read(libc::CLOCK_REALTIME)
+    read(ClockId::Realtime)
 }
 
 /// CPU time that the calling thread has used, ns, user and system together, to the nanosecond.
 pub fn thread_cpu() -> Nanos {
-    read(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
-/// CPU time of all threads of this process, those that ended included.
-pub fn process_cpu() -> CpuTimes {
-    usage(libc::RUSAGE_SELF)
+    read(ClockId::ThreadCPUTime)
 }
 
 /// CPU time of the calling thread. The split between user and system is scaled from ticks; their
 /// sum is exact ([`thread_cpu`] reads it faster).
+///
+/// # Panics
+/// Never on Linux: `RUSAGE_THREAD` (2.6.26) cannot fail.
 pub fn thread_times() -> CpuTimes {
-    usage(libc::RUSAGE_THREAD)
-}
-
-/// # Panics
-/// Never on Linux: the three clocks exist in every kernel since 2.6.12.
-fn read(clock: clockid_t) -> Nanos {
-    let mut time = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: the kernel writes one timespec.
-    let result = unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) };
-    assert_eq!(result, 0, "clock {clock} does not exist");
-    // SAFETY: it was zeroed, and integers hold any bit pattern.
-    let time = unsafe { time.assume_init() };
-    nanos(time.tv_sec, time.tv_nsec)
-}
-
-/// # Panics
-/// Never on Linux: `RUSAGE_SELF` and `RUSAGE_THREAD` (2.6.26) cannot fail.
-fn usage(whose: c_int) -> CpuTimes {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the kernel writes one rusage.
-    let result = unsafe { libc::getrusage(whose, usage.as_mut_ptr()) };
-    assert_eq!(result, 0, "getrusage({whose}) is not supported");
+    let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
+    assert_eq!(result, 0, "getrusage(RUSAGE_THREAD) is not supported");
     // SAFETY: it was zeroed, and integers hold any bit pattern.
     let usage = unsafe { usage.assume_init() };
     let span = |time: libc::timeval| nanos(time.tv_sec, time.tv_usec * 1000);
@@ -70,6 +47,11 @@ fn usage(whose: c_int) -> CpuTimes {
         user: span(usage.ru_utime),
         system: span(usage.ru_stime),
     }
+}
+
+fn read(clock: ClockId) -> Nanos {
+    let time = clock_gettime(clock);
+    nanos(time.tv_sec, time.tv_nsec)
 }
 
 /// A wall clock before 1970 reads as 0. The widths differ between targets.
@@ -98,12 +80,6 @@ mod tests {
             sum = std::hint::black_box(sum.wrapping_add(1));
         }
         let thread = thread_times();
-        let process = process_cpu();
         assert!(thread.user.plus(thread.system) >= Nanos::from_millis(20));
-        let all = process
-            .user
-            .plus(process.system)
-            .plus(Nanos::from_millis(1));
-        assert!(all >= thread.user.plus(thread.system));
     }
 }

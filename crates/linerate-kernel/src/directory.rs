@@ -1,47 +1,44 @@
-#![expect(
-    unsafe_code,
-    reason = "the calls relative to a directory take raw descriptors and texts"
-)]
 //! Directories held by a descriptor, and files opened, made, renamed and removed relative to them.
 //!
-//! Whoever renames a directory or exchanges a link while a program works in it changes where a path leads, not where
+//! A program that renames a directory or exchanges a link while a program works in it changes where a path leads, not where
 //! a descriptor leads. So a program that may write where others may write as well (root in `/tmp`) opens the directory
 //! once and names what is in it by single names. [`Access`] never follows a link in the last place.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use libc::c_int;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, mkdirat, openat, renameat, unlinkat};
+use rustix::io::retry_on_intr;
 
-use crate::option::check;
 use crate::thread::random;
 
 /// Of so many random names one is free, unless somebody knows them beforehand.
 const NAME_TRIES: u32 = 16;
 /// Not inherited by other programs, no controlling terminal, no wait for the other end of a pipe.
-pub(crate) const ALWAYS: c_int = libc::O_CLOEXEC | libc::O_NOCTTY | libc::O_NONBLOCK;
+pub(crate) const ALWAYS: OFlags = OFlags::CLOEXEC
+    .union(OFlags::NOCTTY)
+    .union(OFlags::NONBLOCK);
 
 /// What a file of a [`Directory`] is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Access(c_int);
+pub struct Access(OFlags);
 
 impl Access {
     /// To read.
-    pub const READ: Self = Self(libc::O_RDONLY);
+    pub const READ: Self = Self(OFlags::RDONLY);
     /// To read and write.
-    pub const CHANGE: Self = Self(libc::O_RDWR);
+    pub const CHANGE: Self = Self(OFlags::RDWR);
     /// To read, and to write at the end.
-    pub const APPEND: Self = Self(libc::O_RDWR | libc::O_APPEND);
+    pub const APPEND: Self = Self(OFlags::RDWR.union(OFlags::APPEND));
 
     /// The same for a file that is made where there is none, with mode 0666 but for the umask.
     #[must_use]
     pub const fn or_make(self) -> Self {
-        Self(self.0 | libc::O_CREAT)
+        Self(self.0.union(OFlags::CREATE))
     }
 }
 
@@ -62,7 +59,7 @@ impl Directory {
         } else {
             path
         };
-        open_at(None, path, libc::O_PATH | libc::O_DIRECTORY, 0).map(Self)
+        open_at(CWD, path, OFlags::PATH | OFlags::DIRECTORY, 0).map(Self)
     }
 
     /// The same, but for a link in the last place, which is refused.
@@ -70,8 +67,8 @@ impl Directory {
     /// # Errors
     /// `ENOTDIR` for a link; otherwise as [`Self::open`].
     pub fn open_no_link(path: &Path) -> io::Result<Self> {
-        let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
-        open_at(None, path, flags, 0).map(Self)
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        open_at(CWD, path, flags, 0).map(Self)
     }
 
     /// A directory that another call has opened.
@@ -109,8 +106,7 @@ impl Directory {
     /// # Errors
     /// `EACCES` where it may not be read.
     pub fn readable(&self) -> io::Result<File> {
-        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
-        open_at(Some(self.as_fd()), Path::new("."), flags, 0).map(File::from)
+        self.at(OsStr::new("."), OFlags::RDONLY | OFlags::DIRECTORY, 0)
     }
 
     /// What has this name, a link itself and not what it leads to: to look at, neither to read nor to write.
@@ -118,7 +114,7 @@ impl Directory {
     /// # Errors
     /// `ENOENT`.
     pub fn look(&self, name: &OsStr) -> io::Result<File> {
-        self.at(name, libc::O_PATH | libc::O_NOFOLLOW, 0)
+        self.at(name, OFlags::PATH | OFlags::NOFOLLOW, 0)
     }
 
     /// What this name leads to, links followed by the kernel: to look at, neither to read nor to write.
@@ -126,7 +122,7 @@ impl Directory {
     /// # Errors
     /// `ENOENT` where there is nothing; `EACCES` for a link that may not be followed.
     pub fn look_behind_links(&self, name: &OsStr) -> io::Result<File> {
-        self.at(name, libc::O_PATH, 0)
+        self.at(name, OFlags::PATH, 0)
     }
 
     /// Opens what this name leads to, or makes it there, as `O_CREAT` does: links are followed by the kernel, by its
@@ -135,7 +131,7 @@ impl Directory {
     /// # Errors
     /// Those of `open`.
     pub fn make_behind_links(&self, name: &OsStr) -> io::Result<File> {
-        self.at(name, libc::O_WRONLY | libc::O_CREAT, 0o666)
+        self.at(name, OFlags::WRONLY | OFlags::CREATE, 0o666)
     }
 
     /// Opens a regular file of this directory.
@@ -143,7 +139,7 @@ impl Directory {
     /// # Errors
     /// `InvalidInput` for a link and for what is no regular file; otherwise those of `open`.
     pub fn file(&self, name: &OsStr, access: Access) -> io::Result<File> {
-        let opened = self.at(name, access.0 | libc::O_NOFOLLOW, 0o666);
+        let opened = self.at(name, access.0 | OFlags::NOFOLLOW, 0o666);
         regular(opened.map_err(|error| match error.raw_os_error() {
             Some(libc::ELOOP) => {
                 let why = "it is a symbolic link, which is not followed here; remove it";
@@ -158,7 +154,7 @@ impl Directory {
     /// # Errors
     /// `EEXIST` where something has the name.
     pub fn make(&self, name: &OsStr, mode: u32) -> io::Result<File> {
-        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         self.at(name, flags, mode)
     }
 
@@ -168,10 +164,8 @@ impl Directory {
     /// `EEXIST`; those of `mkdirat`.
     pub fn make_directory(&self, name: &OsStr, mode: u32) -> io::Result<Self> {
         use std::os::unix::fs::PermissionsExt as _;
-        let text = text(name)?;
-        // SAFETY: the text ends with a NUL and outlives the call; the descriptor is open.
-        check(unsafe { libc::mkdirat(self.0.as_raw_fd(), text.as_ptr(), mode) })?;
-        let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        mkdirat(self, name, Mode::from_raw_mode(mode))?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
         let made = self.at(name, flags, 0).map(|file| Self(file.into()))?;
         // Whatever the caller's umask is.
         made.readable()?
@@ -184,9 +178,7 @@ impl Directory {
     /// # Errors
     /// Those of `renameat`.
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
-        let (folder, from, to) = (self.0.as_raw_fd(), text(from)?, text(to)?);
-        // SAFETY: both texts end with a NUL and outlive the call; the descriptor is open.
-        check(unsafe { libc::renameat(folder, from.as_ptr(), folder, to.as_ptr()) }).map(drop)
+        Ok(renameat(self, from, self, to)?)
     }
 
     /// Gives a file a second name that nothing has.
@@ -194,9 +186,8 @@ impl Directory {
     /// # Errors
     /// `EEXIST`; those of `linkat`.
     fn link(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
-        let (folder, from, to) = (self.0.as_raw_fd(), text(from)?, text(to)?);
-        // SAFETY: as above; without AT_SYMLINK_FOLLOW a link is not followed.
-        check(unsafe { libc::linkat(folder, from.as_ptr(), folder, to.as_ptr(), 0) }).map(drop)
+        // Without SYMLINK_FOLLOW a link is not followed.
+        Ok(linkat(self, from, self, to, AtFlags::empty())?)
     }
 
     /// Removes a file, or a link itself.
@@ -204,9 +195,7 @@ impl Directory {
     /// # Errors
     /// `ENOENT`, `EISDIR`; those of `unlinkat`.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
-        let text = text(name)?;
-        // SAFETY: the text ends with a NUL and outlives the call; the descriptor is open.
-        check(unsafe { libc::unlinkat(self.0.as_raw_fd(), text.as_ptr(), 0) }).map(drop)
+        Ok(unlinkat(self, name, AtFlags::empty())?)
     }
 
     /// Where the link of this name points; it need not be there.
@@ -237,8 +226,8 @@ impl Directory {
         self.readable()?.sync_all()
     }
 
-    fn at(&self, name: &OsStr, flags: c_int, mode: u32) -> io::Result<File> {
-        open_at(Some(self.as_fd()), Path::new(name), flags, mode).map(File::from)
+    fn at(&self, name: &OsStr, flags: OFlags, mode: u32) -> io::Result<File> {
+        open_at(self.as_fd(), Path::new(name), flags, mode).map(File::from)
     }
 }
 
@@ -349,32 +338,21 @@ pub(crate) fn regular(file: File) -> io::Result<File> {
     if file.metadata()?.is_file() {
         return Ok(file);
     }
-    let why = "it is no regular file";
+    let why = "it is not a regular file";
     Err(io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
-/// `openat(2)`, from a directory or the current one.
+/// `openat(2)`, from a directory or the current one ([`CWD`]).
 pub(crate) fn open_at(
-    directory: Option<BorrowedFd<'_>>,
+    directory: BorrowedFd<'_>,
     path: &Path,
-    flags: c_int,
+    flags: OFlags,
     mode: u32,
 ) -> io::Result<OwnedFd> {
-    let from = directory.map_or(libc::AT_FDCWD, |directory| directory.as_raw_fd());
-    let text = text(path.as_os_str())?;
-    loop {
-        // SAFETY: the text ends with a NUL and outlives the call; the mode is a variable argument of its type.
-        match check(unsafe { libc::openat(from, text.as_ptr(), flags | ALWAYS, mode) }) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // SAFETY: the call has just given us this descriptor, which nobody else has.
-            other => return other.map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor) }),
-        }
-    }
-}
-
-/// A name as the kernel takes it.
-pub(crate) fn text(name: &OsStr) -> io::Result<CString> {
-    CString::new(name.as_bytes()).map_err(io::Error::from)
+    let mode = Mode::from_raw_mode(mode);
+    Ok(retry_on_intr(|| {
+        openat(directory, path, flags | ALWAYS, mode)
+    })?)
 }
 
 #[cfg(test)]
@@ -475,7 +453,7 @@ mod tests {
             .unwrap()
             .file(OsStr::new("null"), Access::READ)
             .unwrap_err();
-        assert!(error.to_string().contains("no regular file"), "{error}");
+        assert!(error.to_string().contains("not a regular file"), "{error}");
 
         let mut made = held
             .file(OsStr::new("made"), Access::APPEND.or_make())

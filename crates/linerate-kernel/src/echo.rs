@@ -1,13 +1,11 @@
-#![expect(unsafe_code, reason = "std makes no sockets of ICMP")]
 //! One echo request (ping), by a socket that needs no privilege where the kernel allows it
 //! (`net.ipv4.ping_group_range`, icmp(7)), else by a raw one.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
-use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use crate::option::check;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
 
 const ECHO: u8 = 8;
 const ECHO_REPLY: u8 = 0;
@@ -22,9 +20,9 @@ const HEADER: usize = 8;
 /// # Errors
 /// No such socket for this process (`EACCES`, `EPERM`); the route's own refusals (`ENETUNREACH`, `EHOSTUNREACH`).
 pub fn answers(address: IpAddr, interface: u32, limit: Duration) -> io::Result<bool> {
-    let (socket, raw) = match open(address, libc::SOCK_DGRAM) {
+    let (socket, raw) = match open(address, SocketType::DGRAM) {
         Ok(socket) => (socket, false),
-        Err(_) => (open(address, libc::SOCK_RAW)?, true),
+        Err(_) => (open(address, SocketType::RAW)?, true),
     };
     socket.connect(match address {
         IpAddr::V4(_) => SocketAddr::new(address, 0),
@@ -67,15 +65,13 @@ fn is_waiting(error: &io::Error) -> bool {
 }
 
 /// Sockets of the standard library are what they are opened as: this one carries ICMP.
-fn open(address: IpAddr, kind: libc::c_int) -> io::Result<UdpSocket> {
+fn open(address: IpAddr, kind: SocketType) -> io::Result<UdpSocket> {
     let (family, protocol) = match address {
-        IpAddr::V4(_) => (libc::AF_INET, libc::IPPROTO_ICMP),
-        IpAddr::V6(_) => (libc::AF_INET6, libc::IPPROTO_ICMPV6),
+        IpAddr::V4(_) => (AddressFamily::INET, ipproto::ICMP),
+        IpAddr::V6(_) => (AddressFamily::INET6, ipproto::ICMPV6),
     };
-    // SAFETY: no pointer is passed.
-    let fd = check(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) })?;
-    // SAFETY: the descriptor was just made and belongs to nobody else.
-    Ok(UdpSocket::from(unsafe { OwnedFd::from_raw_fd(fd) }))
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, Some(protocol))?;
+    Ok(UdpSocket::from(socket))
 }
 
 /// A raw IPv4 socket hears the IP header too.

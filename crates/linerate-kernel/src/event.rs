@@ -1,11 +1,10 @@
-#![expect(unsafe_code, reason = "eventfd is created as a raw descriptor")]
 //! A flag that many threads can poll.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::option::check;
+use rustix::event::{EventfdFlags, eventfd};
 
 /// An eventfd used as a level: once raised, every thread that polls it for reading wakes, and goes
 /// on waking, until somebody clears it. A stop signal is raised once and never cleared.
@@ -20,10 +19,7 @@ impl EventFd {
     /// # Errors
     /// `EMFILE`, `ENFILE`, `ENOMEM`.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: no pointer is passed.
-        let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        // SAFETY: the descriptor was just made and belongs to nobody else.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self {
             file: File::from(fd),
         })

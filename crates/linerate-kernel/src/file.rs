@@ -5,7 +5,8 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use crate::option::check;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::{Errno, ioctl_fionbio, retry_on_intr};
 
 /// Opens what is there for writing at its end, as it stands, and never waits: a pipe that nobody reads is an
 /// error, where a plain open would block until somebody does.
@@ -21,24 +22,9 @@ pub fn append_without_waiting(path: &Path) -> io::Result<File> {
             Some(libc::ENXIO) => io::Error::new(error.kind(), "nobody reads from this pipe"),
             _ => error,
         })?;
-    wait_from_now_on(&file)?;
+    // A writer that must not lose a byte waits for room.
+    ioctl_fionbio(&file, false)?;
     Ok(file)
-}
-
-/// A writer that must not lose a byte waits for room.
-#[expect(unsafe_code, reason = "fcntl takes its argument as a variable one")]
-fn wait_from_now_on(file: &File) -> io::Result<()> {
-    use std::os::fd::AsRawFd as _;
-    // SAFETY: F_GETFL takes no argument and F_SETFL an int; the descriptor is open.
-    unsafe {
-        let flags = check(libc::fcntl(file.as_raw_fd(), libc::F_GETFL))?;
-        check(libc::fcntl(
-            file.as_raw_fd(),
-            libc::F_SETFL,
-            flags & !libc::O_NONBLOCK,
-        ))?;
-    }
-    Ok(())
 }
 
 /// Waits until no other process holds the lock of this file or folder (`flock(2)`), and holds it until the file is
@@ -46,29 +32,20 @@ fn wait_from_now_on(file: &File) -> io::Result<()> {
 ///
 /// # Errors
 /// Those of `flock`; a file system without locks.
-#[expect(unsafe_code, reason = "flock takes a raw descriptor")]
 pub fn lock(file: &File) -> io::Result<()> {
-    use std::os::fd::AsRawFd as _;
-    loop {
-        // SAFETY: no pointer is passed; the descriptor is open.
-        match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) }) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => return other.map(drop),
-        }
-    }
+    Ok(retry_on_intr(|| {
+        flock(file, FlockOperation::LockExclusive)
+    })?)
 }
 
 /// Takes the lock of this file or folder as [`lock`] does, or says that another process holds it.
 ///
 /// # Errors
 /// Those of `flock`; a file system without locks.
-#[expect(unsafe_code, reason = "flock takes a raw descriptor")]
 pub fn try_lock(file: &File) -> io::Result<bool> {
-    use std::os::fd::AsRawFd as _;
-    // SAFETY: no pointer is passed; the descriptor is open.
-    match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-        other => other.map(|_| true),
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        other => Ok(other.map(|()| true)?),
     }
 }
 

@@ -7,6 +7,8 @@
 
 use std::io;
 
+use rustix::net::netlink::NETFILTER;
+
 use crate::KernelError;
 use crate::netlink::{CREATE, Netlink, Order, push_attribute, push_nested};
 
@@ -79,7 +81,7 @@ pub enum QueueBy {
 /// `EPERM` without `CAP_NET_ADMIN`; `EPROTONOSUPPORT` or `EINVAL` where the kernel has no `nf_tables`
 /// (`CONFIG_NF_TABLES`), `ENOENT` where it has neither way to queue.
 pub fn queue_forwarded(rules: &[ToQueue]) -> Result<QueueBy, KernelError> {
-    let attempt = |by| Netlink::open_to(libc::NETLINK_NETFILTER)?.order(&batch(rules, by));
+    let attempt = |by| Netlink::open_to(Some(NETFILTER))?.order(&batch(rules, by));
     match attempt(QueueBy::Tables) {
         Ok(()) => return Ok(QueueBy::Tables),
         Err(error) if is_unknown(&error) => {}

@@ -1,11 +1,10 @@
-#![expect(unsafe_code, reason = "uname and sysconf are raw calls")]
 //! What host this is.
 
-use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::netlink::text;
+use linerate_model::host::CpuSet;
+
 use crate::proc_file::{number, word};
 
 /// Facts of this host. Network settings are those of the calling thread's network namespace; some
@@ -152,24 +151,14 @@ fn measures_overhead(release: &str) -> bool {
 
 /// Host name, kernel release, architecture.
 fn names() -> [String; 3] {
-    let mut names = MaybeUninit::<libc::utsname>::zeroed();
-    // SAFETY: the kernel writes one utsname; where it fails the zeros stay, which are empty texts.
-    unsafe { libc::uname(names.as_mut_ptr()) };
-    // SAFETY: it was zeroed, and characters hold any bit pattern.
-    let names = unsafe { names.assume_init() };
-    let read =
-        |raw: &[libc::c_char]| text(&raw.iter().map(|c| c.to_ne_bytes()[0]).collect::<Vec<_>>());
-    [
-        read(&names.nodename),
-        read(&names.release),
-        read(&names.machine),
-    ]
+    let names = rustix::system::uname();
+    [names.nodename(), names.release(), names.machine()]
+        .map(|name| name.to_string_lossy().into_owned())
 }
 
 fn cpus_online() -> Option<u32> {
-    // SAFETY: it takes a number and gives one.
-    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    u32::try_from(online).ok().filter(|count| *count > 0)
+    let online: CpuSet = word("/sys/devices/system/cpu/online")?.parse().ok()?;
+    u32::try_from(online.count()).ok()
 }
 
 /// The value of `name : value`.

@@ -1,4 +1,4 @@
-#![expect(unsafe_code, reason = "unshare and setns are raw calls")]
+#![expect(unsafe_code, reason = "unshare is unsafe for some of its flags")]
 //! Network namespaces: which one the calling thread is in, new ones, and work inside another.
 //!
 //! A namespace lives as long as a descriptor, a process or a thread holds it; none of these has a name
@@ -7,12 +7,14 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use rustix::process::{getegid, geteuid};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
 use crate::KernelError;
-use crate::option::check;
 
 /// The inode of the calling thread's network namespace: equal numbers mean the same namespace, on one
 /// host and between two boots.
@@ -41,7 +43,7 @@ impl NetworkNamespace {
     /// The one behind a file: `/proc/PID/ns/net`, or another process's descriptor of one.
     ///
     /// # Errors
-    /// `NotFound`, or `PermissionDenied` where the process is somebody else's.
+    /// `NotFound`, or `PermissionDenied` where the process is another user's.
     pub fn open(path: &Path) -> io::Result<Self> {
         File::open(path).map(|file| Self { file })
     }
@@ -53,7 +55,7 @@ impl NetworkNamespace {
     /// the bound `user.max_net_namespaces`; `EINVAL` where the kernel has none (`CONFIG_NET_NS`).
     pub fn make() -> io::Result<Self> {
         on_a_thread(|| {
-            unshare(libc::CLONE_NEWNET)?;
+            unshare(UnshareFlags::NEWNET)?;
             Self::current()
         })
     }
@@ -79,8 +81,8 @@ impl NetworkNamespace {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn enter(&self) -> io::Result<()> {
-        // SAFETY: no pointer is passed; the descriptor is open.
-        check(unsafe { libc::setns(self.file.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
+        let network = Some(LinkNameSpaceType::Network);
+        Ok(move_into_link_name_space(self.as_fd(), network)?)
     }
 }
 
@@ -98,9 +100,8 @@ impl AsFd for NetworkNamespace {
 /// They name the step. `PermissionDenied` where the machine forbids user namespaces; `ENOSPC` at the
 /// bound `user.max_user_namespaces`; `EINVAL` with a second thread running, or without `CONFIG_USER_NS`.
 pub fn own_user() -> Result<(), KernelError> {
-    // SAFETY: neither call takes anything or can fail.
-    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
-    unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET)
+    let (user, group) = (geteuid(), getegid());
+    unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET)
         .map_err(KernelError::of("make", "a user namespace"))?;
     for (file, text) in [
         // Without this an ordinary user may not write the next but one (user_namespaces(7)).
@@ -119,7 +120,7 @@ pub fn own_user() -> Result<(), KernelError> {
 /// # Errors
 /// As [`NetworkNamespace::make`].
 pub fn own_network() -> Result<(), KernelError> {
-    unshare(libc::CLONE_NEWNET).map_err(KernelError::of("make", "a network namespace"))
+    unshare(UnshareFlags::NEWNET).map_err(KernelError::of("make", "a network namespace"))
 }
 
 /// Takes the calling process, which has one thread, into the user namespace behind a file:
@@ -135,21 +136,19 @@ pub fn enter_user(path: &Path) -> Result<(), KernelError> {
     if inode(&there).ok() == own.ok() {
         return Ok(());
     }
-    // SAFETY: no pointer is passed; the descriptor is open.
-    check(unsafe { libc::setns(there.as_raw_fd(), libc::CLONE_NEWUSER) })
-        .map(drop)
+    move_into_link_name_space(there.as_fd(), Some(LinkNameSpaceType::User))
+        .map_err(io::Error::from)
         .map_err(KernelError::of("enter", &object))
 }
 
 /// Whether the process is root, of the machine or of its user namespace.
 pub fn is_root() -> bool {
-    // SAFETY: it takes nothing and cannot fail.
-    unsafe { libc::geteuid() == 0 }
+    geteuid().is_root()
 }
 
-fn unshare(what: libc::c_int) -> io::Result<()> {
-    // SAFETY: no pointer is passed.
-    check(unsafe { libc::unshare(what) }).map(drop)
+fn unshare(what: UnshareFlags) -> io::Result<()> {
+    // SAFETY: no caller asks for a table of descriptors of its own (`FILES`).
+    Ok(unsafe { unshare_unsafe(what) }?)
 }
 
 /// A namespace is a thread's: what changes it runs on a thread that ends.

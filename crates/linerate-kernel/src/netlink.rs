@@ -1,7 +1,3 @@
-#![expect(
-    unsafe_code,
-    reason = "a netlink socket is made and addressed by raw calls"
-)]
 //! Questions and orders over netlink: one request, its answers, their attributes.
 //!
 //! Written here and not taken from the netlink-packet crates: those decode a whole message into
@@ -9,24 +5,29 @@
 //! A counter must not vanish for that, so attributes are read one by one, and unknown ones skipped.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use linerate_model::units::Nanos;
+use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send,
+    socket_with,
+};
 
 use crate::address::array;
 use crate::clock;
 use crate::error::Explained;
-use crate::option::{self, check, check_size};
+use crate::option;
 
 /// An answer is at most a page or 32 KiB; room for twice that.
 const ROOM: usize = 65_536;
 /// Bytes of `struct nlmsghdr`: length u32, type u16, flags u16, sequence u32, port u32.
 const HEADER: usize = 16;
 /// The kernel answers at once; this is against a kernel that does not.
-const PATIENCE: libc::timeval = libc::timeval {
-    tv_sec: 1,
-    tv_usec: 0,
-};
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Answers to one request are read in at most so many pieces: 10,000 × 32 KiB.
 const MOST_PIECES: usize = 10_000;
 
@@ -69,17 +70,14 @@ pub(crate) struct Netlink {
 impl Netlink {
     /// A socket to rtnetlink in the calling thread's network namespace; it stays there.
     pub(crate) fn open() -> io::Result<Self> {
-        Self::open_to(libc::NETLINK_ROUTE)
+        Self::open_to(None)
     }
 
-    /// The same to another part of the kernel: `NETLINK_NETFILTER` …
-    pub(crate) fn open_to(protocol: libc::c_int) -> io::Result<Self> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: no pointer is passed.
-        let fd = check(unsafe { libc::socket(libc::AF_NETLINK, kind, protocol) })?;
-        // SAFETY: the descriptor was just made and belongs to nobody else.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        option::set(&fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, PATIENCE)?;
+    /// The same to another part of the kernel: `NETLINK_NETFILTER` … `None` is rtnetlink.
+    pub(crate) fn open_to(protocol: Option<Protocol>) -> io::Result<Self> {
+        let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
+        let fd = socket_with(family, kind, SocketFlags::CLOEXEC, protocol)?;
+        set_socket_timeout(&fd, Timeout::Recv, Some(PATIENCE))?;
         Ok(Self {
             fd,
             sequence: 0,
@@ -175,21 +173,14 @@ impl Netlink {
 
     /// Hears from now on what the kernel tells to these groups, a bit each.
     pub(crate) fn join(&self, groups: u32) -> io::Result<()> {
-        // SAFETY: all zeros is a valid address.
-        let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
-        address.nl_family = libc::sa_family_t::try_from(libc::AF_NETLINK).unwrap_or_default();
-        address.nl_groups = groups;
-        let length = libc::socklen_t::try_from(size_of::<libc::sockaddr_nl>()).unwrap_or_default();
-        // SAFETY: the address lives through the call and the length is its own.
-        check(unsafe { libc::bind(self.fd.as_raw_fd(), (&raw const address).cast(), length) })
-            .map(drop)
+        Ok(bind(&self.fd, &SocketAddrNetlink::new(0, groups))?)
     }
 
     /// Hands over what the groups were told since the last time, without waiting: whether there was anything.
     ///
     /// Errors: `ENOBUFS` where more was told than the socket holds; what came since then follows.
     pub(crate) fn heard(&mut self, mut take: impl FnMut(u16, &[u8])) -> io::Result<bool> {
-        match self.receive_with(libc::MSG_TRUNC | libc::MSG_DONTWAIT) {
+        match self.receive_with(RecvFlags::DONTWAIT) {
             Ok(length) => {
                 for message in messages(&self.answer[..length]) {
                     take(message.kind, message.body);
@@ -219,7 +210,7 @@ impl Netlink {
                 &order.body,
             )?;
         }
-        crate::socket::send_flags(&self.fd, &self.request, 0)?;
+        send(&self.fd, &self.request, SendFlags::empty())?;
         let mut missing = orders.iter().filter(|order| order.answered).count();
         for _ in 0..MOST_PIECES {
             if missing == 0 {
@@ -244,30 +235,26 @@ impl Netlink {
         self.request.clear();
         push_message(&mut self.request, kind, flags, self.sequence, body)?;
         // An unconnected netlink socket sends to the kernel.
-        crate::socket::send_flags(&self.fd, &self.request, 0).map(drop)
+        send(&self.fd, &self.request, SendFlags::empty())?;
+        Ok(())
     }
 
     /// One piece of the answer into `self.answer`; its length.
     fn receive(&mut self) -> io::Result<usize> {
-        self.receive_with(libc::MSG_TRUNC)
+        self.receive_with(RecvFlags::empty())
     }
 
-    fn receive_with(&mut self, flags: libc::c_int) -> io::Result<usize> {
-        // SAFETY: the kernel writes at most the length given, which is the vector's.
-        let length = check_size(unsafe {
-            libc::recv(
-                self.fd.as_fd().as_raw_fd(),
-                self.answer.as_mut_ptr().cast(),
-                self.answer.len(),
-                flags,
-            )
-        });
-        match length {
-            Ok(length) if length > self.answer.len() => Err(io::ErrorKind::InvalidData.into()),
-            Ok(length) => Ok(length),
+    fn receive_with(&mut self, flags: RecvFlags) -> io::Result<usize> {
+        match recv(
+            &self.fd,
+            self.answer.as_mut_slice(),
+            flags | RecvFlags::TRUNC,
+        ) {
+            Ok((_, length)) if length > self.answer.len() => Err(io::ErrorKind::InvalidData.into()),
+            Ok((_, length)) => Ok(length),
             // The caller's loop is bounded, so a storm of signals is as well.
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
-            Err(error) => Err(error),
+            Err(Errno::INTR) => Ok(0),
+            Err(error) => Err(error.into()),
         }
     }
 }
@@ -278,7 +265,7 @@ impl AsFd for Netlink {
     }
 }
 
-/// Something that the kernel shall change.
+/// A change for the kernel to make.
 #[derive(Debug)]
 pub(crate) struct Order {
     pub(crate) kind: u16,

@@ -23,8 +23,6 @@ unsafe impl Plain for i32 {}
 unsafe impl Plain for u32 {}
 // SAFETY: as above.
 unsafe impl Plain for u64 {}
-// SAFETY: two integers of the same size; every bit pattern is valid.
-unsafe impl Plain for libc::timeval {}
 // SAFETY: an array adds no padding to its elements.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 
@@ -122,9 +120,4 @@ pub(crate) fn queue_size(fd: impl AsFd, request: c_ulong) -> io::Result<u64> {
     let result = unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), request as _, &raw mut count) };
     check(result)?;
     u64::try_from(count).map_err(|_| io::ErrorKind::InvalidData.into())
-}
-
-/// The socket's address family: `AF_INET`, `AF_INET6` …
-pub(crate) fn domain(fd: impl AsFd) -> io::Result<c_int> {
-    get(fd, libc::SOL_SOCKET, libc::SO_DOMAIN)
 }

@@ -1,20 +1,27 @@
 #![expect(unsafe_code, reason = "recvmmsg takes pointers to pointers")]
 //! Packets that wait in the kernel until somebody says what becomes of them (NFQUEUE,
-//! `nfnetlink_queue.h`): what a rule of [`crate::forward_rules`] sends to a queue is told here, with its
+//! `nfnetlink_queue.h`): what a rule of [`crate::forward_rules`] sends to a queue is reported here, with its
 //! first bytes, and let go or dropped by its number.
 //!
 //! It never blocks. What the kernel could not tell because this side did not listen is dropped by the
 //! kernel and counted ([`PacketQueue::overruns`]).
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, netlink, send, sendto, socket_with,
+    sockopt,
+};
 
 use crate::KernelError;
-use crate::address::array;
+use crate::address::{array, ip_address};
 use crate::netlink::{
     NLM_F_REQUEST, Netlink, Order, attributes, messages, push_attribute, push_message, word,
 };
-use crate::option::{self, check, check_size};
+use crate::option::check;
+use crate::socket::set_receive_buffer;
 
 /// `NFNL_SUBSYS_QUEUE`, in the upper byte of a message's type.
 const SUBSYSTEM: u16 = 3 << 8;
@@ -105,7 +112,7 @@ impl PacketQueue {
     /// `EPERM` without `CAP_NET_ADMIN` or where another listens; `EINVAL` or `EPROTONOSUPPORT` where the
     /// kernel has no queues (`CONFIG_NETFILTER_NETLINK_QUEUE`, module `nfnetlink_queue`).
     pub fn open(queues: &[u16], options: QueueOptions) -> Result<Self, KernelError> {
-        let mut netlink = Netlink::open_to(libc::NETLINK_NETFILTER)
+        let mut netlink = Netlink::open_to(Some(netlink::NETFILTER))
             .map_err(KernelError::of("open", "a netfilter socket"))?;
         for queue in queues {
             netlink
@@ -114,9 +121,8 @@ impl PacketQueue {
         }
         let fd = netlink.into_fd();
         // Before root's bound where we are root of the machine, else up to the bound.
-        let force = libc::c_int::try_from(options.receive_buffer).unwrap_or(libc::c_int::MAX);
-        option::set(&fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, force)
-            .or_else(|_| crate::socket::set_receive_buffer(&fd, options.receive_buffer))
+        sockopt::set_socket_recv_buffer_size_force(&fd, options.receive_buffer)
+            .or_else(|_| set_receive_buffer(&fd, options.receive_buffer))
             .map_err(KernelError::of(
                 "set the receive buffer of",
                 "a packet queue",
@@ -246,9 +252,9 @@ impl PacketQueue {
         if self.out.is_empty() {
             return Ok(());
         }
-        let sent = crate::socket::send_flags(&self.fd, &self.out, 0);
+        let sent = send(&self.fd, &self.out, SendFlags::empty());
         self.out.clear();
-        sent.map(drop)
+        Ok(sent.map(drop)?)
     }
 
     /// Times that the kernel found the receive buffer full: packets were lost then that nobody decided on.
@@ -384,17 +390,12 @@ impl RawSender {
     /// # Errors
     /// `EPERM` without `CAP_NET_RAW`; `EAFNOSUPPORT` where the kernel lacks IPv6.
     pub fn open() -> Result<Self, KernelError> {
-        let open = |family| -> io::Result<OwnedFd> {
-            let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-            // SAFETY: no pointer is passed.
-            let fd = check(unsafe { libc::socket(family, kind, libc::IPPROTO_RAW) })?;
-            // SAFETY: the descriptor was just made and belongs to nobody else.
-            Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-        };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let open = |family| socket_with(family, SocketType::RAW, flags, Some(ipproto::RAW));
         let attempt = || -> io::Result<Self> {
             Ok(Self {
-                v4: open(libc::AF_INET)?,
-                v6: open(libc::AF_INET6)?,
+                v4: open(AddressFamily::INET)?,
+                v6: open(AddressFamily::INET6)?,
             })
         };
         attempt().map_err(KernelError::of("open", "a raw socket"))
@@ -405,34 +406,15 @@ impl RawSender {
     /// # Errors
     /// `InvalidInput` for what is no IP packet; `WouldBlock`, `EMSGSIZE`, `ENETUNREACH` …
     pub fn send(&self, packet: &[u8]) -> io::Result<()> {
-        let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
-        // struct sockaddr_in: family, port, address; sockaddr_in6: family, port, flow, address, scope.
-        let mut address = [0_u8; crate::address::LONGEST];
-        let (fd, family, length) = match packet.first().map(|first| first >> 4) {
-            Some(4) => {
-                address[4..8].copy_from_slice(&array::<4>(packet, 16).ok_or_else(invalid)?);
-                (&self.v4, libc::AF_INET, 16)
-            }
-            Some(6) => {
-                address[8..24].copy_from_slice(&array::<16>(packet, 24).ok_or_else(invalid)?);
-                (&self.v6, libc::AF_INET6, 28)
-            }
-            _ => return Err(invalid()),
+        let (fd, destination) = match packet.first().map(|first| first >> 4) {
+            Some(4) => (&self.v4, packet.get(16..20)),
+            Some(6) => (&self.v6, packet.get(24..40)),
+            _ => (&self.v4, None),
         };
-        let family = u16::try_from(family).map_err(|_| invalid())?;
-        address[..2].copy_from_slice(&family.to_ne_bytes());
-        // SAFETY: packet and address live through the call; the address is of `length` bytes at least.
-        check_size(unsafe {
-            libc::sendto(
-                fd.as_raw_fd(),
-                packet.as_ptr().cast(),
-                packet.len(),
-                libc::MSG_NOSIGNAL,
-                address.as_ptr().cast(),
-                length,
-            )
-        })
-        .map(drop)
+        let destination = destination.and_then(ip_address);
+        let destination = SocketAddr::new(destination.ok_or(io::ErrorKind::InvalidInput)?, 0);
+        sendto(fd, packet, SendFlags::NOSIGNAL, &destination)?;
+        Ok(())
     }
 }
 

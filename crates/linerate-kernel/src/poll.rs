@@ -1,13 +1,15 @@
-#![expect(unsafe_code, reason = "ppoll takes a pointer to the entries")]
+#![expect(
+    unsafe_code,
+    reason = "a slice of entries is one of the kernel's as it is"
+)]
 //! Waiting for descriptors, with a timeout in nanoseconds and without allocation.
 
 use std::io;
-use std::marker::PhantomData;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use linerate_model::units::Nanos;
-
-use crate::option::check;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 /// What to wait for. Errors and hang-ups are always reported, asked for or not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,11 +34,6 @@ impl Interest {
     /// Writing.
     pub const WRITE: Self = Self {
         read: false,
-        write: true,
-    };
-    /// Both.
-    pub const BOTH: Self = Self {
-        read: true,
         write: true,
     };
 }
@@ -68,57 +65,29 @@ impl Readiness {
 /// One descriptor to wait for, and afterwards what it is ready for.
 ///
 /// It is laid out as the kernel's `pollfd`, so a slice of entries goes to the kernel as it is.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone)]
 #[repr(transparent)]
-pub struct PollEntry<'fd> {
-    raw: libc::pollfd,
-    descriptor: PhantomData<BorrowedFd<'fd>>,
-}
+pub struct PollEntry<'fd>(PollFd<'fd>);
 
 impl<'fd> PollEntry<'fd> {
     /// An entry that waits for `interest` on `fd`.
     pub fn new(fd: BorrowedFd<'fd>, interest: Interest) -> Self {
-        let raw = libc::pollfd {
-            fd: fd.as_raw_fd(),
-            events: events(interest),
-            revents: 0,
-        };
-        Self {
-            raw,
-            descriptor: PhantomData,
-        }
-    }
-
-    /// Waits for something else from now on.
-    pub fn set_interest(&mut self, interest: Interest) {
-        self.raw.events = events(interest);
+        let mut events = PollFlags::empty();
+        events.set(PollFlags::IN, interest.read);
+        events.set(PollFlags::OUT, interest.write);
+        Self(PollFd::from_borrowed_fd(fd, events))
     }
 
     /// What the last [`wait`] found; nothing before the first.
     pub fn readiness(&self) -> Readiness {
-        let has = |bits| self.raw.revents & bits != 0;
+        let has = |bits| self.0.revents().intersects(bits);
         Readiness {
-            readable: has(libc::POLLIN),
-            writable: has(libc::POLLOUT),
-            error: has(libc::POLLERR | libc::POLLNVAL),
-            hangup: has(libc::POLLHUP),
+            readable: has(PollFlags::IN),
+            writable: has(PollFlags::OUT),
+            error: has(PollFlags::ERR | PollFlags::NVAL),
+            hangup: has(PollFlags::HUP),
         }
     }
-}
-
-impl std::fmt::Debug for PollEntry<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PollEntry")
-            .field("fd", &self.raw.fd)
-            .field("readiness", &self.readiness())
-            .finish_non_exhaustive()
-    }
-}
-
-fn events(interest: Interest) -> libc::c_short {
-    let read = if interest.read { libc::POLLIN } else { 0 };
-    let write = if interest.write { libc::POLLOUT } else { 0 };
-    read | write
 }
 
 /// Waits until an entry is ready or `timeout` has passed (`None`: for ever), and says how many are.
@@ -130,27 +99,16 @@ fn events(interest: Interest) -> libc::c_short {
 /// `EINVAL` for more entries than the limit of open files, `ENOMEM`.
 pub fn wait(entries: &mut [PollEntry<'_>], timeout: Option<Nanos>) -> io::Result<usize> {
     for entry in entries.iter_mut() {
-        entry.raw.revents = 0;
+        entry.0.clear_revents();
     }
-    let time = timeout.map(timespec);
-    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    let count = libc::nfds_t::try_from(entries.len()).unwrap_or(libc::nfds_t::MAX);
-    // SAFETY: `PollEntry` is a transparent `pollfd`, there are `count` of them, borrowed mutably for
-    // the call; the time is null or lives in this frame; no signal mask is passed.
-    let ready = unsafe { libc::ppoll(entries.as_mut_ptr().cast(), count, time, std::ptr::null()) };
-    match check(ready) {
-        Ok(ready) => Ok(usize::try_from(ready).unwrap_or(0)),
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
-        Err(error) => Err(error),
+    // 2^64 ns are 585 years: no span is too long.
+    let time = timeout.and_then(|span| Timespec::try_from(span.as_duration()).ok());
+    // SAFETY: `PollEntry` is a transparent `PollFd`.
+    let entries = unsafe { &mut *(std::ptr::from_mut(entries) as *mut [PollFd<'_>]) };
+    match poll(entries, time.as_ref()) {
+        Err(Errno::INTR) => Ok(0),
+        ready => Ok(ready?),
     }
-}
-
-fn timespec(span: Nanos) -> libc::timespec {
-    // SAFETY: a timespec is integers; zeroing covers the padding that some targets have.
-    let mut time: libc::timespec = unsafe { std::mem::zeroed() };
-    time.tv_sec = libc::time_t::try_from(span.0 / 1_000_000_000).unwrap_or(libc::time_t::MAX);
-    time.tv_nsec = libc::c_long::try_from(span.0 % 1_000_000_000).unwrap_or(0);
-    time
 }
 
 #[cfg(test)]
@@ -182,7 +140,7 @@ mod tests {
     fn readiness_is_told_apart() {
         let (one, other) = UnixStream::pair().unwrap();
         let mut entries = [
-            PollEntry::new(one.as_fd(), Interest::BOTH),
+            PollEntry::new(one.as_fd(), Interest::WRITE),
             PollEntry::new(other.as_fd(), Interest::READ),
         ];
         assert_eq!(wait(&mut entries, None).unwrap(), 1);
@@ -196,7 +154,7 @@ mod tests {
         let mut entries = [PollEntry::new(other.as_fd(), Interest::NONE)];
         assert_eq!(wait(&mut entries, None).unwrap(), 1);
         assert!(entries[0].readiness().hangup && !entries[0].readiness().readable);
-        entries[0].set_interest(Interest::READ);
+        let mut entries = [PollEntry::new(other.as_fd(), Interest::READ)];
         assert_eq!(wait(&mut entries, None).unwrap(), 1);
         assert!(entries[0].readiness().readable);
     }

@@ -2,19 +2,28 @@
 //! and local time for labels.
 #![expect(
     unsafe_code,
-    reason = "daemon, rlimits, prctl, pidfds, localtime_r and strftime are C"
+    reason = "daemon, localtime_r and strftime are C; a child runs code before its program"
 )]
 
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 
 use linerate_model::units::{Bytes, Nanos};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::param::clock_ticks_per_second;
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Signal, geteuid, getpid, getppid, getpriority_process, getrlimit,
+    pidfd_open, pidfd_send_signal, set_parent_process_death_signal, setpriority_process, setrlimit,
+    setsid,
+};
+use rustix::thread::{CpuSet, LinkNameSpaceType, move_into_link_name_space, sched_setaffinity};
 
 use crate::option::check;
+use crate::signal::change_mask;
 
 /// The longest label that [`local_label`] makes, bytes.
 const LONGEST_LABEL: usize = 256;
@@ -25,15 +34,8 @@ const LONGEST_LABEL: usize = 256;
 /// To be called while the process has one thread: the others would not come along.
 pub fn go_to_background() -> io::Result<()> {
     // SAFETY: daemon takes two integers and touches no memory of ours.
-    if unsafe { libc::daemon(0, 0) } == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    check(unsafe { libc::daemon(0, 0) }).map(drop)
 }
-
-/// CPUs in a `cpu_set_t`.
-const MOST_CPUS: usize = 8 * size_of::<libc::cpu_set_t>();
 
 /// Where and how a child runs.
 #[derive(Debug, Clone, Default)]
@@ -49,17 +51,7 @@ pub struct ChildSettings<'a> {
 /// Lets every signal act on the calling thread. A child inherits what its parent has blocked (to read it from a
 /// descriptor), and would never hear of it. Safe between fork and exec.
 fn unblock_all() -> io::Result<()> {
-    // SAFETY: the set is initialised before it is read, and lives through the call; the old one is not asked for.
-    unsafe {
-        let mut none = MaybeUninit::<libc::sigset_t>::zeroed();
-        check(libc::sigemptyset(none.as_mut_ptr()))?;
-        check(libc::sigprocmask(
-            libc::SIG_SETMASK,
-            none.as_ptr(),
-            std::ptr::null_mut(),
-        ))?;
-    }
-    Ok(())
+    change_mask(libc::SIG_SETMASK, &[])
 }
 
 /// Starts a child that the kernel kills when the calling thread ends, however that comes about. No signal is
@@ -70,40 +62,35 @@ fn unblock_all() -> io::Result<()> {
 pub fn spawn_bound(command: &mut Command, settings: &ChildSettings<'_>) -> io::Result<Child> {
     let namespace = settings.namespace.map(|fd| fd.as_raw_fd());
     let nice = settings.nice;
-    let cpus = settings.cpus.clone();
-    let parent = std::process::id().cast_signed();
-    // SAFETY: between fork and exec only system calls are made, nothing is allocated; the namespace's
-    // descriptor is borrowed until the child has started.
-    unsafe {
-        command.pre_exec(move || {
-            unblock_all()?;
-            if let Some(fd) = namespace {
-                check(libc::setns(fd, libc::CLONE_NEWNET))?;
-            }
-            if !cpus.is_empty() {
-                let mut mask: libc::cpu_set_t = std::mem::zeroed();
-                for cpu in cpus.iter().filter(|cpu| **cpu < MOST_CPUS) {
-                    libc::CPU_SET(*cpu, &mut mask);
-                }
-                check(libc::sched_setaffinity(
-                    0,
-                    size_of::<libc::cpu_set_t>(),
-                    &raw const mask,
-                ))?;
-            }
-            if nice != 0 {
-                add_niceness(nice)?;
-            }
-            let killed = libc::SIGKILL as libc::c_ulong;
-            check(libc::prctl(libc::PR_SET_PDEATHSIG, killed))?;
-            // The parent may have ended before the line above.
-            if libc::getppid() == parent {
-                Ok(())
-            } else {
-                Err(io::Error::from_raw_os_error(libc::ESRCH))
-            }
-        })
+    let mut mask = CpuSet::new();
+    for cpu in settings.cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU) {
+        mask.set(*cpu);
+    }
+    let is_bound = !settings.cpus.is_empty();
+    let parent = getpid();
+    let bind = move || {
+        unblock_all()?;
+        if let Some(fd) = namespace {
+            // SAFETY: the descriptor is borrowed until the child has started.
+            let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+            move_into_link_name_space(fd, Some(LinkNameSpaceType::Network))?;
+        }
+        if is_bound {
+            sched_setaffinity(None, &mask)?;
+        }
+        if nice != 0 {
+            be_nicer(nice)?;
+        }
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have ended before the line above.
+        if getppid() == Some(parent) {
+            Ok(())
+        } else {
+            Err(Errno::SRCH.into())
+        }
     };
+    // SAFETY: between fork and exec only system calls are made, nothing is allocated.
+    unsafe { command.pre_exec(bind) };
     command.spawn()
 }
 
@@ -117,23 +104,23 @@ pub fn spawn_detached(command: &mut Command, kept: Option<BorrowedFd<'_>>) -> io
     let kept = kept.map(|fd| fd.as_raw_fd());
     let detach = move || {
         unblock_all()?;
+        setsid()?;
         // SAFETY: no pointer is passed; descriptors are marked, none is closed before exec.
         unsafe {
-            check(libc::setsid())?;
             libc::syscall(
                 libc::SYS_close_range,
                 3,
                 libc::c_uint::MAX,
                 libc::CLOSE_RANGE_CLOEXEC,
             );
-            if let Some(fd) = kept {
-                check(libc::fcntl(fd, libc::F_SETFD, 0))?;
-            }
+        }
+        if let Some(fd) = kept {
+            // SAFETY: the descriptor is borrowed until the child has started.
+            fcntl_setfd(unsafe { BorrowedFd::borrow_raw(fd) }, FdFlags::empty())?;
         }
         Ok(())
     };
-    // SAFETY: between fork and exec only system calls are made; the kept descriptor is borrowed until the child has
-    // started.
+    // SAFETY: between fork and exec only system calls are made, nothing is allocated.
     unsafe { command.pre_exec(detach) };
     command.spawn()
 }
@@ -150,12 +137,8 @@ impl PidFd {
     /// # Errors
     /// `ESRCH` where there is none.
     pub fn open(pid: u32) -> io::Result<Self> {
-        let pid = libc::pid_t::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: no pointer is passed.
-        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-        let fd = check(libc::c_int::try_from(fd).unwrap_or(-1))?;
-        // SAFETY: the descriptor was just made and belongs to nobody else.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let fd = pidfd_open(pid.ok_or(Errno::INVAL)?, PidfdFlags::empty())?;
         Ok(Self { fd })
     }
 
@@ -164,20 +147,10 @@ impl PidFd {
     /// # Errors
     /// `EPERM` where it is another user's.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
-        let null = std::ptr::null::<libc::siginfo_t>();
-        // SAFETY: a null pointer asks for the kernel's own siginfo.
-        let sent = unsafe {
-            libc::syscall(
-                libc::SYS_pidfd_send_signal,
-                self.fd.as_raw_fd(),
-                signal,
-                null,
-                0,
-            )
-        };
-        match check(libc::c_int::try_from(sent).unwrap_or(-1)) {
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-            other => other.map(drop),
+        let signal = Signal::from_named_raw(signal).ok_or(Errno::INVAL)?;
+        match pidfd_send_signal(&self.fd, signal) {
+            Err(Errno::SRCH) => Ok(()),
+            other => Ok(other?),
         }
     }
 }
@@ -189,12 +162,13 @@ impl AsFd for PidFd {
 }
 
 /// Adds to the calling thread's niceness, 0 to 19: the more, the smaller its share of a contended CPU. Beyond 19
-/// it stays at 19.
+/// it stays at 19. Safe between fork and exec.
 ///
 /// # Errors
 /// None is known.
 pub fn be_nicer(by: i32) -> io::Result<()> {
-    add_niceness(by)
+    let nice = niceness()?.saturating_add(by);
+    Ok(setpriority_process(None, nice)?)
 }
 
 /// The niceness of the calling thread: −20 to 19, 0 where nobody set one.
@@ -202,34 +176,14 @@ pub fn be_nicer(by: i32) -> io::Result<()> {
 /// # Errors
 /// None is known.
 pub fn niceness() -> io::Result<i32> {
-    // A niceness may be −1, which is also what an error looks like: only errno tells, so it is cleared first.
-    // SAFETY: errno is the calling thread's own; no pointer is passed; 0 is the calling thread.
-    unsafe {
-        *libc::__errno_location() = 0;
-        let nice = libc::getpriority(libc::PRIO_PROCESS, 0);
-        if nice == -1 && *libc::__errno_location() != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(nice)
-    }
-}
-
-/// `setpriority` takes the niceness itself, not what is added to it. Safe between fork and exec.
-fn add_niceness(by: i32) -> io::Result<()> {
-    let nice = niceness()?.saturating_add(by);
-    // SAFETY: no pointer is passed; 0 is the calling thread.
-    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }).map(drop)
+    Ok(getpriority_process(None)?)
 }
 
 /// CPU time of all threads of a process since it started, to a clock tick (10 ms where `CONFIG_HZ` is what
 /// userspace sees, 100): `/proc/PID/stat`, `utime` + `stime`. `None` where there is no such process.
 pub fn cpu_time(pid: u32) -> Option<Nanos> {
-    // SAFETY: it takes an integer and gives one.
-    let ticks = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
-    cpu_time_in(
-        &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?,
-        ticks,
-    )
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    cpu_time_in(&stat, clock_ticks_per_second())
 }
 
 fn cpu_time_in(stat: &str, ticks_per_second: u64) -> Option<Nanos> {
@@ -319,27 +273,16 @@ fn start_ticks_in(stat: &str) -> Option<u64> {
 
 /// The effective user.
 pub fn user() -> u32 {
-    // SAFETY: it takes nothing and cannot fail.
-    unsafe { libc::geteuid() }
+    geteuid().as_raw()
 }
 
 /// Raises the number of descriptors that this process may have to what its host allows it
 /// (`RLIMIT_NOFILE`, soft to hard), and gives back that number.
 pub fn raise_descriptor_limit() -> io::Result<u64> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: the pointer is to a live value of the right type.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    limit.rlim_cur = limit.rlim_max;
-    // SAFETY: as above.
-    if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(limit.rlim_cur)
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit)?;
+    Ok(limit.current.unwrap_or(u64::MAX))
 }
 
 /// An instant of the wall clock in the local time zone, in a format of `strftime(3)`. Empty where the

@@ -8,11 +8,9 @@ use crate::ethtool;
 use crate::netlink::{Ask, Netlink, attribute, attributes, is_absent, push_attribute, text, word};
 
 const RTM_GETLINK: u16 = 18;
-const RTM_GETADDR: u16 = 22;
 const RTM_GETROUTE: u16 = 26;
-/// Bytes of `struct ifinfomsg`, `struct ifaddrmsg` and `struct rtmsg`.
+/// Bytes of `struct ifinfomsg` and `struct rtmsg`.
 const LINK_HEADER: usize = 16;
-const ADDRESS_HEADER: usize = 8;
 const ROUTE_HEADER: usize = 12;
 /// `ARPHRD_LOOPBACK`
 const LOOPBACK: u16 = 772;
@@ -25,9 +23,7 @@ const RTA_METRICS: u16 = 8;
 const RTA_VIA: u16 = 18;
 const RTAX_MTU: u16 = 2;
 const RTAX_CC_ALGO: u16 = 16;
-// include/uapi/linux/if_addr.h, if_link.h
-const IFA_ADDRESS: u16 = 1;
-const IFA_LOCAL: u16 = 2;
+// include/uapi/linux/if_link.h
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
@@ -118,23 +114,6 @@ pub fn to(address: IpAddr) -> io::Result<Option<Route>> {
     Ok(Some(route))
 }
 
-/// The interface that holds this local address; `None` where none does.
-///
-/// # Errors
-/// Those of netlink.
-pub fn interface_of(address: IpAddr) -> io::Result<Option<u32>> {
-    let address = address.to_canonical();
-    let mut request = vec![0; ADDRESS_HEADER];
-    request[0] = Family::from(address).octet();
-    let mut found = None;
-    Netlink::open()?.ask(RTM_GETADDR, Ask::All, &request, |body| {
-        if found.is_none() && holds(body, address) {
-            found = word(body, 4);
-        }
-    })?;
-    Ok(found)
-}
-
 /// The facts of an interface; `None` where there is none of this index.
 ///
 /// # Errors
@@ -187,20 +166,6 @@ fn parse_route(body: &[u8]) -> Option<Route> {
             .filter(|mtu| *mtu > 0),
         congestion: attribute(metrics, RTAX_CC_ALGO).map(text),
     })
-}
-
-/// `struct ifaddrmsg`: family u8, prefix length u8, flags, scope, interface u32; then attributes.
-fn holds(body: &[u8], address: IpAddr) -> bool {
-    let Some(attributes) = body.get(ADDRESS_HEADER..) else {
-        return false;
-    };
-    // On a point-to-point link IFA_ADDRESS is the peer's.
-    let own = attribute(attributes, IFA_LOCAL).or_else(|| attribute(attributes, IFA_ADDRESS));
-    let own = own.and_then(ip_address);
-    // All of 127.0.0.0/8 is local through the one address that is listed.
-    let whole_loopback =
-        |own: IpAddr| address.is_ipv4() && own.is_loopback() && address.is_loopback();
-    own.is_some_and(|own| own == address || whole_loopback(own))
 }
 
 fn link(netlink: &mut Netlink, index: u32) -> io::Result<Option<InterfaceFacts>> {
@@ -292,14 +257,6 @@ mod tests {
     }
 
     #[test]
-    fn loopback_holds_its_addresses_and_no_others() {
-        let lo = index_of("lo");
-        assert_eq!(interface_of([127, 0, 0, 1].into()).unwrap(), lo);
-        assert_eq!(interface_of([127, 1, 2, 3].into()).unwrap(), lo);
-        assert_eq!(interface_of([192, 0, 2, 99].into()).unwrap(), None);
-    }
-
-    #[test]
     fn loopback_has_facts_and_no_speed() {
         let facts = interface_facts(index_of("lo").unwrap()).unwrap().unwrap();
         assert_eq!(
@@ -326,6 +283,5 @@ mod tests {
             assert_eq!(parse_route(&vec![0; length]), None);
         }
         assert_eq!(parse_link(&[0; 7]), None);
-        assert!(!holds(&[0; 3], Ipv4Addr::LOCALHOST.into()));
     }
 }

@@ -8,6 +8,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use libc::c_int;
 
+use rustix::net::ipproto;
+
 use crate::option;
 use crate::socket::{self, Family};
 
@@ -22,7 +24,7 @@ const SCTP_SOCKOPT_BINDX_ADD: c_int = 100;
 /// # Errors
 /// `EPROTONOSUPPORT` where the kernel has no SCTP.
 pub fn stream_socket(family: Family) -> io::Result<OwnedFd> {
-    socket::stream_socket(family, libc::IPPROTO_SCTP)
+    socket::stream_socket(family, ipproto::SCTP)
 }
 
 /// Sends small messages at once, without waiting for more to go into the same packet.

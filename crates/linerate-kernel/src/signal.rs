@@ -30,7 +30,8 @@ pub fn unblock_signals(signals: &[i32]) -> io::Result<()> {
     change_mask(libc::SIG_UNBLOCK, signals)
 }
 
-fn change_mask(how: libc::c_int, signals: &[i32]) -> io::Result<()> {
+/// Changes which signals the calling thread blocks (`SIG_BLOCK` …). Safe between fork and exec.
+pub(crate) fn change_mask(how: libc::c_int, signals: &[i32]) -> io::Result<()> {
     let set = set_of(signals)?;
     // SAFETY: the set lives through the call; the old set is not asked for.
     let result = unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) };

@@ -1,25 +1,31 @@
-#![expect(unsafe_code, reason = "send, recv and socket are raw calls")]
+#![expect(unsafe_code, reason = "recvmsg takes a raw header")]
 //! Any socket: bytes in and out, buffers, marking, pacing, where its packets go.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::Ipv6Addr;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use libc::c_int;
 use linerate_model::units::BitRate;
+use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
+use rustix::net::{
+    self, AddressFamily, Protocol, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags,
+    SocketType, ipproto, sendmsg, socket_with,
+};
 
 use crate::KernelError;
 pub use crate::address::Family;
-use crate::option::{self, check, check_size, clamp_int};
+use crate::option::{self, check_size};
 
 // Constants that the libc crate lacks on some targets (include/uapi/asm-generic/socket.h).
 const SO_MAX_PACING_RATE: c_int = 47;
-const SO_INCOMING_CPU: c_int = 49;
 const SO_MEMINFO: c_int = 55;
 // include/uapi/linux/in6.h
 const IPV6_FL_ACTION_GET: u8 = 0;
 const IPV6_FL_SHARE_ANY: u8 = 255;
 const IPV6_FL_FLAG_CREATE: u16 = 1;
+/// The kernel takes a buffer's size as `int`.
+const MOST_BUFFER: usize = c_int::MAX as usize;
 /// The flow label's 20 bits.
 const FLOW_LABEL_MASK: u32 = 0xf_ffff;
 
@@ -53,9 +59,11 @@ pub struct MemoryInfo {
 /// # Errors
 /// `WouldBlock` where the buffer is full; `BrokenPipe`, `ConnectionReset` …
 pub fn send(fd: impl AsFd, data: &[u8]) -> io::Result<usize> {
-    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    send_flags(fd, data, flags)
+    Ok(net::send(fd, data, NOW)?)
 }
+
+/// Without waiting and without `SIGPIPE`.
+pub(crate) const NOW: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
 /// Hands `length` bytes to the kernel as [`send`] does, `pattern` over and over: one call moves much and
 /// touches little of the cache. At most [`MOST_PARTS`] times the pattern go in one call.
@@ -63,8 +71,7 @@ pub fn send(fd: impl AsFd, data: &[u8]) -> io::Result<usize> {
 /// # Errors
 /// As [`send`]; `InvalidInput` for an empty pattern.
 pub fn send_repeated(fd: impl AsFd, pattern: &[u8], length: usize) -> io::Result<usize> {
-    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    send_repeated_flags(fd, pattern, length, flags)
+    send_repeated_flags(fd, pattern, length, NOW)
 }
 
 /// `send_repeated` with other flags.
@@ -72,17 +79,13 @@ pub(crate) fn send_repeated_flags(
     fd: impl AsFd,
     pattern: &[u8],
     length: usize,
-    flags: c_int,
+    flags: SendFlags,
 ) -> io::Result<usize> {
-    let part = libc::iovec {
-        iov_base: pattern.as_ptr().cast_mut().cast(),
-        iov_len: pattern.len(),
-    };
-    let mut parts = [part; MOST_PARTS];
-    let header = repeated(&mut parts, pattern.len(), length)?;
-    // SAFETY: the header points to `parts`, whose elements point to `pattern`; both outlive the call, and the
-    // kernel only reads them.
-    check_size(unsafe { libc::sendmsg(fd.as_fd().as_raw_fd(), &raw const header, flags) })
+    let (count, last) = repeated(pattern.len(), length)?;
+    let mut parts = [IoSlice::new(pattern); MOST_PARTS];
+    parts[count - 1] = IoSlice::new(&pattern[..last]);
+    let mut beside = SendAncillaryBuffer::default();
+    Ok(sendmsg(fd, &parts[..count], &mut beside, flags)?)
 }
 
 /// Takes up to `length` bytes from the kernel as [`receive`] does, and drops them: each part of the length of
@@ -92,12 +95,17 @@ pub(crate) fn send_repeated_flags(
 /// # Errors
 /// As [`receive`]; `InvalidInput` for an empty `scratch`.
 pub fn receive_over(fd: impl AsFd, scratch: &mut [u8], length: usize) -> io::Result<usize> {
+    let (count, last) = repeated(scratch.len(), length)?;
     let part = libc::iovec {
         iov_base: scratch.as_mut_ptr().cast(),
         iov_len: scratch.len(),
     };
     let mut parts = [part; MOST_PARTS];
-    let mut header = repeated(&mut parts, scratch.len(), length)?;
+    parts[count - 1].iov_len = last;
+    // SAFETY: a msghdr of zeros is valid: null pointers with zero lengths.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_iov = parts.as_mut_ptr();
+    header.msg_iovlen = count as _;
     // SAFETY: the header points to `parts`, whose elements point to `scratch`; both outlive the call. That the
     // parts lie over one another is fine: the kernel writes them one after the other, each within its length.
     check_size(unsafe {
@@ -108,36 +116,14 @@ pub fn receive_over(fd: impl AsFd, scratch: &mut [u8], length: usize) -> io::Res
 /// Parts of one [`send_repeated`], [`receive_over`] and the like, at most.
 pub const MOST_PARTS: usize = 32;
 
-/// A header for `length` bytes in parts of `part` bytes, the last one cut short.
-fn repeated(
-    parts: &mut [libc::iovec; MOST_PARTS],
-    part: usize,
-    length: usize,
-) -> io::Result<libc::msghdr> {
+/// How many parts of `part` bytes make up `length`, and how long the last one is.
+fn repeated(part: usize, length: usize) -> io::Result<(usize, usize)> {
     if part == 0 {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let length = length.min(part.saturating_mul(MOST_PARTS));
     let count = length.div_ceil(part).max(1);
-    parts[count - 1].iov_len = length - (count - 1) * part;
-    // SAFETY: a msghdr of zeros is valid: null pointers with zero lengths.
-    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
-    header.msg_iov = parts.as_mut_ptr();
-    header.msg_iovlen = count as _;
-    Ok(header)
-}
-
-/// `send` with other flags.
-pub(crate) fn send_flags(fd: impl AsFd, data: &[u8], flags: c_int) -> io::Result<usize> {
-    // SAFETY: the kernel reads at most the length given, which is the slice's.
-    check_size(unsafe {
-        libc::send(
-            fd.as_fd().as_raw_fd(),
-            data.as_ptr().cast(),
-            data.len(),
-            flags,
-        )
-    })
+    Ok((count, length - (count - 1) * part))
 }
 
 /// Takes bytes from the kernel without waiting; 0 is the peer's end of data (for a stream).
@@ -145,43 +131,36 @@ pub(crate) fn send_flags(fd: impl AsFd, data: &[u8], flags: c_int) -> io::Result
 /// # Errors
 /// `WouldBlock` where nothing is there; `ConnectionReset` …
 pub fn receive(fd: impl AsFd, data: &mut [u8]) -> io::Result<usize> {
-    let flags = libc::MSG_DONTWAIT;
-    // SAFETY: the kernel writes at most the length given, which is the slice's.
-    check_size(unsafe {
-        libc::recv(
-            fd.as_fd().as_raw_fd(),
-            data.as_mut_ptr().cast(),
-            data.len(),
-            flags,
-        )
-    })
+    let (_, length) = net::recv(fd, data, RecvFlags::DONTWAIT)?;
+    Ok(length)
 }
 
 /// Asks for a send buffer of `bytes`; this ends autotuning. The kernel grants at most
 /// `net.core.wmem_max` without saying so: read [`send_buffer`] afterwards.
 pub fn set_send_buffer(fd: impl AsFd, bytes: usize) -> io::Result<()> {
-    option::set(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, clamp_int(bytes))
+    Ok(sockopt::set_socket_send_buffer_size(
+        fd,
+        bytes.min(MOST_BUFFER),
+    )?)
 }
 
 /// Asks for a receive buffer of `bytes`; this ends autotuning. The kernel grants at most
 /// `net.core.rmem_max` without saying so: read [`receive_buffer`] afterwards.
 pub fn set_receive_buffer(fd: impl AsFd, bytes: usize) -> io::Result<()> {
-    option::set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, clamp_int(bytes))
+    Ok(sockopt::set_socket_recv_buffer_size(
+        fd,
+        bytes.min(MOST_BUFFER),
+    )?)
 }
 
 /// The send buffer as the kernel says it, bytes: twice what was granted, for its own overhead.
 pub fn send_buffer(fd: impl AsFd) -> io::Result<usize> {
-    size_option(fd, libc::SO_SNDBUF)
+    Ok(sockopt::socket_send_buffer_size(fd)?)
 }
 
 /// The receive buffer as the kernel says it, bytes: twice what was granted, for its own overhead.
 pub fn receive_buffer(fd: impl AsFd) -> io::Result<usize> {
-    size_option(fd, libc::SO_RCVBUF)
-}
-
-fn size_option(fd: impl AsFd, name: c_int) -> io::Result<usize> {
-    let value: c_int = option::get(fd, libc::SOL_SOCKET, name)?;
-    usize::try_from(value).map_err(|_| io::ErrorKind::InvalidData.into())
+    Ok(sockopt::socket_recv_buffer_size(fd)?)
 }
 
 /// The socket's memory.
@@ -221,10 +200,10 @@ pub fn memory(fd: impl AsFd) -> io::Result<MemoryInfo> {
 /// `EPERM` for bits that need a privilege on old kernels.
 pub fn set_tos(fd: impl AsFd, tos: u8) -> io::Result<()> {
     let fd = fd.as_fd();
-    if option::domain(fd)? == libc::AF_INET6 {
-        option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, c_int::from(tos))?;
+    if sockopt::socket_domain(fd)? == AddressFamily::INET6 {
+        sockopt::set_ipv6_tclass(fd, tos.into())?;
     }
-    option::set(fd, libc::IPPROTO_IP, libc::IP_TOS, c_int::from(tos))
+    Ok(sockopt::set_ip_tos(fd, tos)?)
 }
 
 /// Reserves an IPv6 flow label towards `address` and lets the socket send it. The connect that
@@ -253,31 +232,10 @@ pub fn set_flow_label(fd: impl AsFd, address: Ipv6Addr, label: u32) -> io::Resul
 pub fn set_dont_fragment(fd: impl AsFd, family: Family) -> io::Result<()> {
     let fd = fd.as_fd();
     if family == Family::V6 {
-        let discover = libc::IPV6_PMTUDISC_DO;
-        option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, discover)?;
+        sockopt::set_ipv6_mtu_discover(fd, Ipv6PathMtuDiscovery::DO)?;
         option::set::<c_int>(fd, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 1)?;
     }
-    option::set(
-        fd,
-        libc::IPPROTO_IP,
-        libc::IP_MTU_DISCOVER,
-        libc::IP_PMTUDISC_DO,
-    )
-}
-
-/// The path's MTU as the kernel knows it, bytes, IP header included; `None` while not connected, and
-/// for UDP also from [`set_tos`] to the next datagram, because the kernel drops its route then.
-pub fn path_mtu(fd: impl AsFd) -> io::Result<Option<u32>> {
-    let fd = fd.as_fd();
-    let mtu = if option::domain(fd)? == libc::AF_INET6 {
-        option::get::<u32>(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU)
-    } else {
-        option::get::<u32>(fd, libc::IPPROTO_IP, libc::IP_MTU)
-    };
-    match mtu {
-        Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(None),
-        other => other.map(Some),
-    }
+    Ok(sockopt::set_ip_mtu_discover(fd, Ipv4PathMtuDiscovery::DO)?)
 }
 
 /// Binds the socket to an interface. Unprivileged since Linux 5.7, unless it is bound already.
@@ -303,22 +261,14 @@ pub fn set_max_pacing_rate(fd: impl AsFd, rate: BitRate) -> io::Result<()> {
     option::set(fd, libc::SOL_SOCKET, SO_MAX_PACING_RATE, bytes_per_second)
 }
 
-/// The CPU that handled the socket's last received packet; `None` before the first, and always for
-/// a UDP socket that is not connected.
-pub fn incoming_cpu(fd: impl AsFd) -> io::Result<Option<u32>> {
-    let cpu: c_int = option::get(fd, libc::SOL_SOCKET, SO_INCOMING_CPU)?;
-    Ok(u32::try_from(cpu).ok())
-}
-
 /// Lets a listener bind while old connections of its port are still in `TIME_WAIT`.
 pub fn set_reuse_address(fd: impl AsFd, on: bool) -> io::Result<()> {
-    option::set(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, c_int::from(on))
+    Ok(sockopt::set_socket_reuseaddr(fd, on)?)
 }
 
 /// Takes the error that waits on the socket, for example how a non-blocking connect ended.
 pub fn pending_error(fd: impl AsFd) -> io::Result<Option<io::Error>> {
-    let error: c_int = option::get(fd, libc::SOL_SOCKET, libc::SO_ERROR)?;
-    Ok((error != 0).then(|| io::Error::from_raw_os_error(error)))
+    Ok(sockopt::socket_error(fd)?.err().map(io::Error::from))
 }
 
 /// A Multipath TCP stream socket, blocking, closed on exec.
@@ -326,21 +276,12 @@ pub fn pending_error(fd: impl AsFd) -> io::Result<Option<io::Error>> {
 /// # Errors
 /// `EPROTONOSUPPORT` where the kernel is built without it, `ENOPROTOOPT` where it is switched off.
 pub fn mptcp_stream_socket(family: Family) -> io::Result<OwnedFd> {
-    stream_socket(family, libc::IPPROTO_MPTCP)
+    stream_socket(family, ipproto::MPTCP)
 }
 
 /// A stream socket of a protocol, blocking, closed on exec.
-pub(crate) fn stream_socket(family: Family, protocol: c_int) -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
-    // SAFETY: no pointer is passed.
-    let fd = check(unsafe { libc::socket(family.number(), kind, protocol) })?;
-    // SAFETY: the descriptor was just made and belongs to nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Whether this kernel gives out Multipath TCP sockets.
-pub fn is_mptcp_available() -> bool {
-    mptcp_stream_socket(Family::V4)
-        .or_else(|_| mptcp_stream_socket(Family::V6))
-        .is_ok()
+pub(crate) fn stream_socket(family: Family, protocol: Protocol) -> io::Result<OwnedFd> {
+    let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
+    let family = family.number();
+    Ok(socket_with(family, kind, flags, Some(protocol))?)
 }

@@ -1,12 +1,17 @@
-#![expect(unsafe_code, reason = "pipe2, vmsplice, tee and splice are raw calls")]
+#![expect(unsafe_code, reason = "vmsplice shares memory with the kernel")]
 //! Sending memory over and over without copying it: its pages wait in a pipe (vmsplice(2)), are duplicated into a second one
 //! (tee(2)) and go from there into the socket (splice(2)). Looking the pages up anew for each send took a tenth of the time.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::ioctl_fionbio;
+use rustix::pipe::{
+    IoSliceRaw, PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice,
+    tee, vmsplice,
+};
 
 use crate::host;
-use crate::option::{check, check_size};
 use crate::socket::MOST_PARTS;
 
 /// Since then a pipe's pages go into a socket as they are, many at a time (`MSG_SPLICE_PAGES`); before, one by one.
@@ -37,21 +42,10 @@ struct Pipe {
 impl Pipe {
     /// A pipe that holds `most` bytes, or less where the kernel gives less.
     fn new(most: usize) -> io::Result<Self> {
-        let mut ends = [0; 2];
-        // SAFETY: the kernel writes two descriptors into the array.
-        check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) })?;
-        // SAFETY: both are open and nobody else's.
-        let [out, into] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
-        for wanted in [most, WORTH] {
-            let wanted = libc::c_int::try_from(wanted).unwrap_or(libc::c_int::MAX);
-            // SAFETY: an integer is passed. Where it is refused the pipe stays as it was.
-            if unsafe { libc::fcntl(into.as_raw_fd(), libc::F_SETPIPE_SZ, wanted) } >= 0 {
-                break;
-            }
-        }
-        // SAFETY: nothing is passed.
-        let capacity = check(unsafe { libc::fcntl(into.as_raw_fd(), libc::F_GETPIPE_SZ) })?;
-        let capacity = usize::try_from(capacity).unwrap_or(0);
+        let (out, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        // Where both sizes are refused the pipe stays as it was.
+        let _sized = fcntl_setpipe_size(&into, most).or_else(|_| fcntl_setpipe_size(&into, WORTH));
+        let capacity = fcntl_getpipe_size(&into)?;
         if capacity < WORTH {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -82,24 +76,14 @@ impl Spliced {
         // The kernel makes a pipe larger, up to a power of two.
         let way = Pipe::new(1 << (most / 2).max(WORTH).ilog2())?;
         let pages = Pipe::new(way.capacity)?;
-        let socket = socket.as_fd().as_raw_fd();
-        // SAFETY: nothing is passed; the flags come back.
-        let flags = check(unsafe { libc::fcntl(socket, libc::F_GETFL) })?;
-        // SAFETY: an integer is passed.
-        check(unsafe { libc::fcntl(socket, libc::F_SETFL, flags | libc::O_NONBLOCK) })?;
+        ioctl_fionbio(&socket, true)?;
         let room = pages.capacity.min(way.capacity);
-        let part = libc::iovec {
-            iov_base: area.as_ptr().cast_mut().cast(),
-            iov_len: area.len().min(room),
-        };
-        let parts = [part; MOST_PARTS];
-        let count = (room / part.iov_len).min(MOST_PARTS);
-        let into = pages.into.as_raw_fd();
-        // SAFETY: the kernel takes references to the area's pages, which it only reads; the area is never freed or
-        // written to, as a shared slice for the program's life.
-        let length = check_size(unsafe {
-            libc::vmsplice(into, parts.as_ptr(), count, libc::SPLICE_F_NONBLOCK)
-        })?;
+        let part = &area[..area.len().min(room)];
+        let count = (room / part.len()).min(MOST_PARTS);
+        let parts: [_; MOST_PARTS] = std::array::from_fn(|_| IoSliceRaw::from_slice(part));
+        // SAFETY: the kernel takes references to the area's pages, which it only reads, as it is the pipe's writing
+        // end; the area is never freed or written to, as a shared slice for the program's life.
+        let length = unsafe { vmsplice(&pages.into, &parts[..count], SpliceFlags::NONBLOCK) }?;
         let mut made = Self {
             pages,
             way,
@@ -119,31 +103,15 @@ impl Spliced {
             self.held = self.fill()?;
         }
         let asked = length.min(self.held);
-        // SAFETY: no offsets are passed; both descriptors are open.
-        let sent = check_size(unsafe {
-            libc::splice(
-                self.way.out.as_raw_fd(),
-                std::ptr::null_mut(),
-                socket.as_fd().as_raw_fd(),
-                std::ptr::null_mut(),
-                asked,
-                libc::SPLICE_F_NONBLOCK,
-            )
-        })?;
+        let flags = SpliceFlags::NONBLOCK;
+        let sent = splice(&self.way.out, None, socket, None, asked, flags)?;
         self.held -= sent;
         Ok((sent, asked))
     }
 
     fn fill(&self) -> io::Result<usize> {
-        // SAFETY: both descriptors are open; the kernel takes references to pages that a pipe holds.
-        check_size(unsafe {
-            libc::tee(
-                self.pages.out.as_raw_fd(),
-                self.way.into.as_raw_fd(),
-                self.length,
-                libc::SPLICE_F_NONBLOCK,
-            )
-        })
+        let (pages, way) = (&self.pages.out, &self.way.into);
+        Ok(tee(pages, way, self.length, SpliceFlags::NONBLOCK)?)
     }
 }
 

@@ -1,19 +1,20 @@
-#![expect(
-    unsafe_code,
-    reason = "scheduling calls take raw masks; sigaction and prctl are raw"
-)]
+#![expect(unsafe_code, reason = "scheduling calls take raw masks; signal is raw")]
 //! The calling thread: its CPUs, timer slack, id, signals, and random bytes.
 //!
 //! A thread inherits mask, slack and blocked signals from the thread that starts it.
 
 use std::io;
 use std::mem::size_of_val;
+use std::num::NonZero;
 
 pub use libc::{SIGHUP, SIGINT, SIGTERM};
 use linerate_model::units::Nanos;
+use rustix::io::retry_on_intr;
+use rustix::rand::{GetRandomFlags, getrandom};
+use rustix::thread::set_current_timer_slack;
 
 use crate::KernelError;
-use crate::option::{check, check_size};
+use crate::option::check;
 pub use crate::signal::{Received, SignalFd, block_signals, unblock_signals};
 
 /// Bits in a word of a CPU mask.
@@ -58,7 +59,7 @@ pub fn affinity() -> io::Result<Vec<usize>> {
 /// How many CPUs' worth of time the process can use: the affinity mask and the cgroup's quota
 /// taken together; at least 1.
 pub fn available_cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// How late the calling thread's timers may fire, so that the kernel can bundle them. 50 µs by
@@ -67,9 +68,7 @@ pub fn available_cpus() -> usize {
 /// # Errors
 /// None is known.
 pub fn set_timer_slack(slack: Nanos) -> io::Result<()> {
-    let slack = libc::c_ulong::try_from(slack.0).unwrap_or(libc::c_ulong::MAX);
-    // SAFETY: no pointer is passed.
-    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack) }).map(drop)
+    Ok(set_current_timer_slack(NonZero::new(slack.0))?)
 }
 
 /// Asks for short turns on the CPU for the calling thread: among threads of the same weight it is then let
@@ -96,8 +95,7 @@ pub fn set_turn(turn: Nanos) -> io::Result<()> {
 
 /// The calling thread's id, as it stands in `/proc/self/task`.
 pub fn id() -> u32 {
-    // SAFETY: it takes nothing and cannot fail.
-    unsafe { libc::gettid() }.cast_unsigned()
+    rustix::thread::gettid().as_raw_pid().cast_unsigned()
 }
 
 /// Makes a write to a closed connection an error (`EPIPE`) instead of the end of the process.
@@ -121,13 +119,8 @@ pub fn random(buffer: &mut [u8]) -> io::Result<()> {
     let mut rest = buffer;
     // Each round fills at least a byte.
     while !rest.is_empty() {
-        // SAFETY: the kernel writes at most the length given, which is the slice's.
-        let filled = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
-        match check_size(filled) {
-            Ok(filled) => rest = &mut rest[filled..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
+        let filled = retry_on_intr(|| getrandom(&mut *rest, GetRandomFlags::empty()))?;
+        rest = &mut rest[filled..];
     }
     Ok(())
 }

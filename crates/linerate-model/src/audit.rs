@@ -56,7 +56,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// What the host shall carry.
+/// The required load of the host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Target {
@@ -397,7 +397,7 @@ pub struct Audit {
     pub schema_version: u32,
     /// The host and what it is: `vm1, Linux 6.12, virtual machine (kvm)`.
     pub host: String,
-    /// What it shall carry.
+    /// Its required load.
     pub target: Target,
     /// The interfaces that were judged.
     pub interfaces: Vec<String>,

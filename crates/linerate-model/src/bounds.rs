@@ -1,4 +1,4 @@
-//! What a record may hold, whoever wrote it: a file, or a peer. A few bytes of runs can say many millions of samples,
+//! What a record may contain, whether it is from a file or a peer. A few bytes of runs can say many millions of samples,
 //! so a record's size is looked at before its samples are read.
 
 use serde::Deserialize;

@@ -71,12 +71,12 @@ pub enum Restored {
     AlreadySo,
     /// It was written back, and reads so.
     Restored,
-    /// It was written back over a value that somebody else had set since.
+    /// It was written back over a value that something else had set since.
     Overwrote {
         /// That value.
         found: String,
     },
-    /// Somebody else has set another value since: that one stays.
+    /// Something else has set another value since: that one stays.
     LeftAlone {
         /// That value.
         found: String,
@@ -104,11 +104,11 @@ impl fmt::Display for Restored {
             Self::AlreadySo => f.write_str("had its old value"),
             Self::Restored => f.write_str("restored"),
             Self::Overwrote { found } => {
-                write!(f, "restored over {found}, which somebody else had set")
+                write!(f, "restored over {found}, which something else had set")
             }
             Self::LeftAlone { found } => write!(
                 f,
-                "left at {found}, which somebody else has set since (--force restores it)"
+                "left at {found}, which something else has set since (--force restores it)"
             ),
             Self::Failed { reason } => write!(f, "NOT RESTORED: {reason}"),
         }

@@ -102,7 +102,7 @@ impl fmt::Display for Variation {
             Self::Datagrams { bps } => write!(f, "UDP at {bps}"),
             Self::OtherDirection => f.write_str("the other direction"),
             Self::Congestion { name } => write!(f, "{name} (-C)"),
-            Self::Unpaced => f.write_str("no rate asked for"),
+            Self::Unpaced => f.write_str("no rate limit"),
         }
     }
 }

@@ -52,9 +52,9 @@ impl Quantity {
     /// What it is, without its unit.
     pub fn subject(self) -> String {
         match self {
-            Self::RateAsked => "rate asked for".to_owned(),
+            Self::RateAsked => "requested rate".to_owned(),
             Self::RateSent => "rate sent".to_owned(),
-            Self::TokenRate => "rate of the tokens".to_owned(),
+            Self::TokenRate => "token rate".to_owned(),
             Self::Datagrams => "datagrams sent".to_owned(),
             Self::Dropped => "datagrams dropped in the socket".to_owned(),
             Self::Lost => "datagrams lost".to_owned(),
@@ -233,7 +233,7 @@ mod tests {
             exact: true,
         };
         for (quantity, name) in [
-            (Quantity::RateAsked, "rate asked for, bit/s"),
+            (Quantity::RateAsked, "requested rate, bit/s"),
             (Quantity::Datagrams, "datagrams sent"),
             (wrapped, "k = 3: 4096 bytes, Mbit/s"),
         ] {

@@ -14,7 +14,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// What to say of a word that is none of those known: the one that was probably meant, or all of them.
 pub fn hint(typed: &str, known: &[&str]) -> String {
     nearest(typed, known.iter().copied()).map_or_else(
-        || format!("it has {}", known.join(", ")),
+        || format!("known here: {}", known.join(", ")),
         |meant| format!("did you mean '{meant}'?"),
     )
 }
@@ -51,6 +51,6 @@ mod tests {
             assert_eq!(nearest(typed, keys), meant, "{typed}");
         }
         assert_eq!(hint("rtae", &keys), "did you mean 'rate'?");
-        assert_eq!(hint("bandwidth", &keys[..2]), "it has rate, rtt");
+        assert_eq!(hint("bandwidth", &keys[..2]), "known here: rate, rtt");
     }
 }

@@ -219,7 +219,7 @@ macro_rules! plain_type {
     };
 }
 
-/// One line of somebody else's text: a name, a title, an error. A line end in it is escaped too, so that it cannot
+/// One line of foreign text: a name, a title, an error. A line end in it is escaped too, so that it cannot
 /// forge a line.
 ///
 /// ```
@@ -239,7 +239,7 @@ impl PlainText {
 
 plain_type!(PlainText, acts_on_terminal);
 
-/// Somebody else's text of several lines: a server's output. Line ends and tabs stay.
+/// Foreign text of several lines: a server's output. Line ends and tabs stay.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlainLines(String);
 

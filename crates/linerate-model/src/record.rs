@@ -538,7 +538,7 @@ pub enum RecordError {
         most: usize,
     },
     /// No record at all.
-    #[error("this is no linerate record, or it is damaged or cut short: {reason}")]
+    #[error("this is not a linerate record, or it is damaged or truncated: {reason}")]
     NotARecord {
         /// Why.
         reason: PlainText,

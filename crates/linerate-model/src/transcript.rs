@@ -146,7 +146,7 @@ pub enum Side {
 /// What was asked for, as far as a command line in the transcript tells.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
-    /// The command as it stands there.
+    /// The command as printed there.
     pub command: PlainText,
     /// `-c` or `--dest`.
     pub host: Option<PlainText>,

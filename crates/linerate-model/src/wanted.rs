@@ -41,7 +41,7 @@ type Bound = fn(Amount) -> Wanted;
 
 /// A text that wants nothing that can be judged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is nothing that a rate can be held against: {reason}")]
+#[error("'{text}' is not a required rate: {reason}")]
 pub struct WantedError {
     text: PlainText,
     reason: String,
@@ -144,7 +144,7 @@ fn amount(text: &str) -> Result<Amount, String> {
             Ok(percent) if (0.0..=1000.0).contains(&percent) => {
                 Ok(Amount::PercentOfProvisioned(percent))
             }
-            _ => Err(format!("'{text}' is no percentage, such as 90%")),
+            _ => Err(format!("'{text}' is not a percentage such as 90%")),
         };
     }
     text.parse()
@@ -244,7 +244,7 @@ mod tests {
             "90%..80%", ">=> 1",
         ] {
             let error = wrong.parse::<Wanted>().unwrap_err().to_string();
-            assert!(error.contains("held against"), "{wrong}: {error}");
+            assert!(error.contains("required rate"), "{wrong}: {error}");
         }
     }
 

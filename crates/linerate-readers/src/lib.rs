@@ -49,7 +49,7 @@ const MOST_READINGS: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// There is nothing in it.
-    #[error("reading {name}: it holds no text")]
+    #[error("reading {name}: it contains no text")]
     Empty {
         /// The input.
         name: PlainText,

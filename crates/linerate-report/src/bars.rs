@@ -1,6 +1,6 @@
 //! Bars with intervals as one figure, for a paper or a ticket: SVG without a script, dark ink on white.
 //!
-//! All panels share one axis, so that rows and columns can be compared by eye. Bars are told apart by how dark
+//! All panels share one axis, so that rows and columns can be compared by eye. Bars differ by how dark
 //! they are and by their hatching, so that the figure can be read in grey and by the colour-blind. A bar that could
 //! not be measured is no bar of zero: there is a cross and a remark.
 //!

@@ -71,7 +71,7 @@ fn asked(answer: &Expectation) -> String {
     parts.extend(
         question
             .window_bytes
-            .map(|window| format!("buffers of {window} asked for")),
+            .map(|window| format!("requested buffers of {window}")),
     );
     parts.extend(
         question
@@ -240,7 +240,7 @@ fn loss(answer: &Expectation) -> String {
     } = &answer.loss;
     let mut parts = vec![match bears {
         Some(share) if *share >= 1.0 => {
-            "it bears any: the rate is less than a segment a round trip".to_owned()
+            "any loss is tolerable: the rate is less than one segment per RTT".to_owned()
         }
         Some(share) => format!(
             "the path's rate bears {share:.1e} lost at random, 1 packet in {}{}",

@@ -129,7 +129,7 @@ fn remark(run: &Carried) -> Option<String> {
     }
     if let Some(time) = run.cpu_time.filter(|time| time.stolen > DISTURBED) {
         parts.push(format!(
-            "the hypervisor took {} of the CPUs meanwhile: too low",
+            "the hypervisor took {} of the CPUs during the run: too low",
             percent(time.stolen)
         ));
     }

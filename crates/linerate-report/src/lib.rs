@@ -23,8 +23,10 @@
 pub mod bars;
 pub mod chart;
 pub mod compare;
+pub mod csv;
 mod date;
 pub mod expectation;
+pub mod file_format;
 pub mod host;
 pub mod host_limit;
 pub mod html;

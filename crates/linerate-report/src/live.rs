@@ -154,7 +154,7 @@ impl Block {
     /// What limited the interval, by the clocks of the kernel.
     fn limit(&self, clocks: &KernelClocks) -> String {
         let idle = if self.paced {
-            "the rate asked for"
+            "the requested rate"
         } else {
             "the sending program"
         };

@@ -8,7 +8,7 @@
 //! use linerate_report::progress::Progress;
 //!
 //! let progress = Progress::new(&Plan::new("server"));
-//! assert_eq!(progress.line(&Event::Ending).as_deref(), Some("Ending: draining what is under way"));
+//! assert_eq!(progress.line(&Event::Ending).as_deref(), Some("Ending: draining the data in flight"));
 //! ```
 
 use linerate_analysis::statistics;
@@ -63,7 +63,7 @@ impl Progress {
             Event::Opened { streams } => Some(opened(streams)),
             Event::Started => None,
             Event::Interval(interval) => Some(self.interval(interval)),
-            Event::Ending => Some("Ending: draining what is under way".to_owned()),
+            Event::Ending => Some("Ending: draining the data in flight".to_owned()),
             Event::Warning { text } => Some(format!("warning: {text}")),
         }
     }
@@ -123,7 +123,7 @@ pub(crate) fn retransmits(count: u64) -> String {
 
 fn opened(streams: &[StreamOpened]) -> String {
     if streams.len() > EACH_UP_TO {
-        return format!("{} streams stand", streams.len());
+        return format!("{} streams connected", streams.len());
     }
     let lines: Vec<String> = streams
         .iter()

@@ -23,7 +23,7 @@ pub fn kind_of(bytes: &[u8]) -> Option<Kind> {
 }
 
 /// Refuses a record, of a test or an observation, that holds more than this build reads ([`bounds`]), before any of its
-/// samples are. What is no record passes: whoever reads on says why.
+/// samples are. What is not a record passes: the reader after this one says why.
 ///
 /// # Errors
 /// The limit, by name.
@@ -44,7 +44,7 @@ pub fn from_json(bytes: &[u8]) -> Result<RunRecord, RecordError> {
     match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
         None => return not_a_record("it is empty"),
         Some(b'{') => {}
-        Some(_) => return not_a_record("it is no JSON object"),
+        Some(_) => return not_a_record("it is not a JSON object"),
     }
     let read = RunRecord::read(
         || RunRecord::version_of(&mut serde_json::Deserializer::from_slice(bytes)),

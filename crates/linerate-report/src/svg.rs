@@ -221,7 +221,7 @@ fn absent(view: &RunView, charts: &Charts, flow: Flow) -> Vec<String> {
         ));
     } else if !sender.known {
         all.push(format!(
-            "The sender, {}, told no samples: congestion window and round-trip time are not known.",
+            "The sender, {}, reported no samples: congestion window and round-trip time are not known.",
             plain(&sender.software)
         ));
     }

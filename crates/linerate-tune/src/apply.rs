@@ -265,7 +265,7 @@ fn make(
     Ok(probes)
 }
 
-/// Whoever rolls back at the deadline must not be overtaken.
+/// The process that rolls back at the deadline must not be overtaken.
 fn may_go_on(set: &ChangeSet, around: &mut dyn Surroundings) -> Result<(), Cause> {
     if around.stopped() {
         return Err(Cause::Stopped);

@@ -92,7 +92,7 @@ fn take_way(target: &mut Target, measured: &ToPeer, facts: &HostFacts) {
         None if facts.interface(way).is_some() => target.interface = Some(way.to_owned()),
         Some(given) if given != way => {
             let remark = format!(
-                "the tests to {} left by {way}, not by {given}: what they found is of that way",
+                "the tests to {} left through {way}, not {given}: their results are those of that route",
                 measured.peer
             );
             if let Some(measured) = &mut target.measured {

@@ -1,4 +1,4 @@
-//! What a check may ask: the facts, what the host shall carry, and what rose between two readings.
+//! What a check may ask: the facts, the required load, and what rose between two readings.
 
 use linerate_model::audit::{Advised, Change, Outcome, Risk, Role, Target};
 use linerate_model::host::{CpuSet, HostFacts, Interface, Setting};
@@ -75,7 +75,7 @@ impl Case<'_> {
     pub(crate) fn number(&self, key: &str) -> Result<u64, String> {
         let text = self.text(key)?;
         text.parse()
-            .map_err(|_| format!("{key} is '{text}', which is no number"))
+            .map_err(|_| format!("{key} is '{text}', which is not a number"))
     }
 
     /// A setting of three numbers.
@@ -135,7 +135,7 @@ impl Case<'_> {
         let scale: i32 = self
             .text(key)?
             .parse()
-            .map_err(|_| format!("{key} is no number"))?;
+            .map_err(|_| format!("{key} is not a number"))?;
         // tcp_win_from_space, include/net/tcp.h before Linux 6.6.
         let part = 2_f64.powi(-scale.abs().min(31));
         let ratio = if scale > 0 { 1.0 - part } else { part };
@@ -154,7 +154,7 @@ impl Case<'_> {
         }
         let Some(earlier) = self.earlier else {
             return Err(format!(
-                "{what} stand at {now} since the start; whether they rise, two readings under load tell (--for 10s, --peer)"
+                "{what}: {now} since the start; two readings under load show whether they rise (--for 10s, --peer)"
             ));
         };
         let boots = (&earlier.system.boot_id, &self.facts.system.boot_id);
@@ -258,7 +258,7 @@ impl Room {
         if self.of_group {
             "the control group's memory"
         } else {
-            "tcp_mem[1], where the kernel begins to press all sockets,"
+            "tcp_mem[1], where the kernel begins to limit all sockets,"
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The journal of a set of changes: what is written before and after each of them, so that whoever comes later, after
+//! The journal of a set of changes: what is written before and after each of them, so that a program that comes later, after
 //! a crash or a power cut, knows what to put back. One JSON object a line; a last line that was cut is ignored,
 //! because what it would have said had not happened yet.
 
@@ -105,7 +105,7 @@ pub enum Entry {
     },
     /// All changes hold, and what worked before works.
     Complete,
-    /// Somebody said that it shall stay.
+    /// Somebody confirmed it.
     Confirmed {
         /// When, s since 1970; a label.
         at_unix_s: u64,
@@ -114,7 +114,7 @@ pub enum Entry {
     RollingBack {
         /// Why.
         why: String,
-        /// Whether what somebody else has changed since stays.
+        /// Whether what something else has changed since stays.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         leaves_drifted: bool,
     },
@@ -212,7 +212,7 @@ pub struct ChangeSet {
     pub rollback: Option<Rollback>,
     /// Why it was rolled back or ended.
     pub note: String,
-    /// Whether the last rollback that was begun leaves what somebody else has changed; whoever finishes it does too.
+    /// Whether the last rollback that was begun leaves what something else has changed; the program that finishes it does too.
     pub leaves_drifted: bool,
     /// Files that were written, or were about to be.
     pub files: Vec<KeptFile>,

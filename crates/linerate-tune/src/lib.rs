@@ -5,8 +5,8 @@
 //! computed value, its reason and the risk of setting it; that it is right; or that it cannot know, and what would
 //! tell. What cannot be seen is never passed.
 //!
-//! [`profile`] reads how settings should be, by [`document`], which names what is wrong with its line, and [`plan`] says
-//! what would have to be changed for it, in which order, at which risk, and who else sets it.
+//! [`profile`] reads how settings should be, and [`plan`] says what would have to be changed for it, in which order, at
+//! which risk, and who else sets it.
 //!
 //! [`settings`] is how single settings are read, saved, written and restored; [`live`] does it to the running kernel and
 //! is the only part that touches one.
@@ -38,7 +38,6 @@ mod case;
 pub mod checks;
 pub mod connectivity;
 pub mod difference;
-pub mod document;
 pub mod guest;
 pub mod journal;
 pub mod kept_file;

@@ -227,7 +227,8 @@ fn on_interface(
 ) -> Result<Vec<Place>, String> {
     if setting == InterfaceSetting::Qdisc {
         return Err(format!(
-            "no file keeps the discipline of one interface; net.core.default_qdisc = {value} gives it to all that are made later"
+            "no file keeps the qdisc of one interface; net.core.default_qdisc = {value} applies to all interfaces \
+             created later"
         ));
     }
     let (_, key, form) = LINK_KEYS
@@ -236,7 +237,7 @@ fn on_interface(
         .ok_or_else(|| "systemd.link(5) has no word for it".to_owned())?;
     if interface.kind != "hardware" {
         return Err(format!(
-            "{} is a {}: whoever makes it at boot (NetworkManager, networkd, ifupdown) has to set it there",
+            "{} is a {}: set it in the program that creates it at boot (NetworkManager, networkd, ifupdown)",
             interface.name, interface.kind
         ));
     }

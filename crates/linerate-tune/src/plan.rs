@@ -330,8 +330,9 @@ fn ends_no_ipv6(facts: &HostFacts, interface: &Interface) -> Result<(), String> 
     }
     let above = above.join(", ");
     Err(format!(
-        "IPv6 needs {LEAST_MTU_OF_IPV6} or more, and what stands on {name} has addresses of it: {above}. Where the kernel \
-         lowers the MTU there too, it removes them, which setting the MTU back does not bring back; remove them first"
+        "IPv6 needs {LEAST_MTU_OF_IPV6} or more, and what is built on {name} has IPv6 addresses: {above}. If the \
+         kernel lowers the MTU there too, it removes them, and restoring the MTU does not restore them; remove them \
+         first"
     ))
 }
 

@@ -1,12 +1,11 @@
 //! Profiles: files that say how settings should be. A profile is TOML; files of sysctl.conf(5) are read as well.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
+use linerate_document::{Document, DocumentError, Key, Section, Value, words};
 use linerate_model::host::CpuSet;
 use linerate_model::tuning::{InterfaceSetting, Object};
-use toml::de::DeValue;
-
-use crate::document::{Document, DocumentError, Value, words};
 
 /// One wish of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +50,29 @@ impl fmt::Display for Origin {
     }
 }
 
-const SECTIONS: [&str; 5] = ["name", "about", "sysctl", "interface", "cpu"];
+const TOP: Section = Section::of(
+    "a profile",
+    &[&[
+        Key::of("name", ""),
+        Key::of("about", ""),
+        Key::of("sysctl", "[sysctl]"),
+        Key::of("interface", "[interface.NAME]"),
+        Key::of("cpu", "[cpu]"),
+    ]],
+);
+const CPU: Section = Section::of("[cpu]", &[&[Key::of("governor", "")]]);
+const INTERFACE: Section = Section::of("an interface", &[&INTERFACE_KEYS]);
+const INTERFACE_KEYS: [Key; InterfaceSetting::ALL.len()] = {
+    let mut keys = [Key::of("", ""); InterfaceSetting::ALL.len()];
+    let mut at = 0;
+    while at < keys.len() {
+        keys[at] = Key::of(InterfaceSetting::ALL[at].1, "");
+        at += 1;
+    }
+    keys
+};
+/// Largest packets that an interface may have, bytes.
+pub(crate) const MTU: RangeInclusive<u32> = 68..=65_535;
 
 /// Reads a profile, or lines of sysctl.conf(5) where its name ends in `.conf`.
 ///
@@ -73,19 +94,37 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Wish>, DocumentError> {
 /// # Errors
 /// What is wrong, with its line and for unknown keys with the nearest one.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Wish>, DocumentError> {
-    let document = Document { file, text };
-    let table = document.top()?;
+    let document = Document::parse(file, text, &[&TOP, &INTERFACE, &CPU])?;
+    let top = document.top(&TOP)?;
+    for key in ["name", "about"] {
+        top.read(key, Value::text)?;
+    }
     let mut wishes = Vec::new();
-    for (key, value) in table.get_ref() {
-        match key.get_ref().as_ref() {
-            "name" | "about" => {
-                document.text_of(key.get_ref(), value)?;
+    let mut wish = |object, value, at: &Value<'_>| {
+        let from = Origin::line(file, at.line());
+        wishes.push(Wish {
+            object,
+            value,
+            from,
+        });
+    };
+    if let Some(governor) = top.table("cpu", &CPU)?.value("governor") {
+        wish(Object::Governor, governor.words()?, governor);
+    }
+    for (interface, settings) in top.or("interface", Vec::new(), Value::pairs)? {
+        let table = settings.table(&INTERFACE)?;
+        for (setting, key) in InterfaceSetting::ALL {
+            if let Some(value) = table.value(key) {
+                let interface = interface.to_owned();
+                let object = Object::Interface { interface, setting };
+                wish(object, interface_value(setting, value)?, value);
             }
-            "sysctl" => document.sysctls(value, &mut wishes)?,
-            "interface" => document.interfaces(value, &mut wishes)?,
-            "cpu" => document.cpu(value, &mut wishes)?,
-            _ => return Err(document.unknown("a profile", key, &SECTIONS)),
         }
+    }
+    for (key, value) in top.or("sysctl", Vec::new(), Value::pairs)? {
+        let wanted = sysctl_value(key, &value)?;
+        let key = key.to_owned();
+        wish(Object::Sysctl { key }, wanted, &value);
     }
     Ok(wishes)
 }
@@ -101,15 +140,9 @@ pub fn parse_sysctl(file: &str, text: &str) -> Result<Vec<Wish>, DocumentError> 
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
-        let wrong = |key: &str, reason: String| DocumentError::Value {
-            file: file.to_owned(),
-            line: number,
-            key: key.to_owned(),
-            found: line.to_owned(),
-            reason,
-        };
+        let wrong = |key: &str, reason| DocumentError::in_line(file, number, key, line, reason);
         let Some((key, value)) = line.split_once('=') else {
-            return Err(wrong("the line", "it is no 'key = value'".to_owned()));
+            return Err(wrong("the line", "not 'key = value'".to_owned()));
         };
         let key = key.trim().trim_start_matches('-').replace('/', ".");
         let value = words(value);
@@ -123,127 +156,46 @@ pub fn parse_sysctl(file: &str, text: &str) -> Result<Vec<Wish>, DocumentError> 
     Ok(wishes)
 }
 
-impl Document<'_> {
-    /// A text, a number, or a list of numbers, as a sysctl's value.
-    fn sysctl_value(&self, key: &str, value: &Value<'_>) -> Result<String, DocumentError> {
-        match value.get_ref() {
-            DeValue::String(text) => Ok(words(text)),
-            DeValue::Integer(number) => Ok(number.as_str().to_owned()),
-            DeValue::Array(list) => {
-                let parts: Result<Vec<String>, _> = list
-                    .iter()
-                    .map(|part| self.sysctl_value(key, part))
-                    .collect();
-                Ok(parts?.join(" "))
-            }
-            _ => Err(self.wrong(key, value, "it is neither a text nor a number")),
-        }
-    }
+/// A text, a number, or a list of numbers, as a sysctl's value.
+fn sysctl_value(key: &str, value: &Value<'_>) -> Result<String, DocumentError> {
+    let reason = "keys of [sysctl] are whole and in quotation marks: \"net.ipv4.tcp_rmem\"";
+    value.refuse(!key.contains('.'), reason)?;
+    let parts = value.elements();
+    let parts = parts.iter().map(|part| part.amount(|text| Ok(words(text))));
+    let wanted = parts.collect::<Result<Vec<_>, _>>()?.join(" ");
+    possible(key, &wanted).map_err(|reason| value.wrong(reason))?;
+    Ok(wanted)
+}
 
-    fn push(&self, wishes: &mut Vec<Wish>, object: Object, wanted: String, at: &Value<'_>) {
-        wishes.push(Wish {
-            object,
-            value: wanted,
-            from: Origin::line(self.file, self.line(&at.span())),
-        });
-    }
-
-    fn sysctls(&self, value: &Value<'_>, wishes: &mut Vec<Wish>) -> Result<(), DocumentError> {
-        for (key, value) in self.table("sysctl", value)? {
-            let name = key.get_ref().as_ref();
-            if !name.contains('.') {
-                return Err(self.wrong(
-                    name,
-                    value,
-                    "keys of [sysctl] are whole and in quotation marks: \"net.ipv4.tcp_rmem\"",
-                ));
-            }
-            let wanted = self.sysctl_value(name, value)?;
-            possible(name, &wanted).map_err(|reason| self.wrong(name, value, reason))?;
-            let object = Object::Sysctl {
-                key: name.to_owned(),
-            };
-            self.push(wishes, object, wanted, value);
+fn interface_value(setting: InterfaceSetting, value: &Value<'_>) -> Result<String, DocumentError> {
+    use InterfaceSetting as S;
+    let whole = |range| value.whole(range).map(|number: u32| number.to_string());
+    match setting {
+        S::Qdisc => {
+            const KINDS: [&str; 6] = ["fq", "fq_codel", "pfifo_fast", "pfifo", "cake", "sfq"];
+            value
+                .word(&KINDS.map(|kind| (kind, kind)))
+                .map(str::to_owned)
         }
-        Ok(())
-    }
-
-    fn interfaces(&self, value: &Value<'_>, wishes: &mut Vec<Wish>) -> Result<(), DocumentError> {
-        let known = InterfaceSetting::ALL.map(|(_, key)| key);
-        for (interface, settings) in self.table("interface", value)? {
-            let interface = interface.get_ref().as_ref();
-            for (key, value) in self.table(interface, settings)? {
-                let name = key.get_ref().as_ref();
-                let found = InterfaceSetting::ALL.iter().find(|(_, each)| *each == name);
-                let Some((setting, _)) = found else {
-                    return Err(self.unknown("an interface", key, &known));
-                };
-                let wanted = self.interface_value(*setting, name, value)?;
-                let object = Object::Interface {
-                    interface: interface.to_owned(),
-                    setting: *setting,
-                };
-                self.push(wishes, object, wanted, value);
-            }
+        S::AdaptiveRx | S::Tso | S::Gso | S::Gro | S::Lro => {
+            let on = value.boolean()?;
+            Ok(if on { "on" } else { "off" }.to_owned())
         }
-        Ok(())
-    }
-
-    pub(crate) fn interface_value(
-        &self,
-        setting: InterfaceSetting,
-        key: &str,
-        value: &Value<'_>,
-    ) -> Result<String, DocumentError> {
-        use InterfaceSetting as S;
-        let whole = |range| {
-            self.whole(key, value, range)
-                .map(|number| number.to_string())
-        };
-        match setting {
-            S::Qdisc => {
-                const KINDS: [&str; 6] = ["fq", "fq_codel", "pfifo_fast", "pfifo", "cake", "sfq"];
-                let kind = self.words_of(key, value)?;
-                if KINDS.contains(&kind.as_str()) {
-                    return Ok(kind);
-                }
-                let reason = format!("it is none of {}", KINDS.join(", "));
-                Err(self.wrong(key, value, reason))
-            }
-            S::AdaptiveRx | S::Tso | S::Gso | S::Gro | S::Lro => {
-                let on = self.switch(key, value)?;
-                Ok(if on { "on" } else { "off" }.to_owned())
-            }
-            S::RpsCpus | S::XpsCpus if self.words_of(key, value)? == "off" => Ok("off".to_owned()),
-            S::RpsCpus | S::XpsCpus | S::IrqCpus => {
-                let cpus: Option<CpuSet> = self.words_of(key, value)?.parse().ok();
-                match cpus.filter(|cpus| !cpus.is_empty()) {
-                    Some(cpus) => Ok(cpus.to_string()),
-                    None if setting == S::IrqCpus => {
-                        Err(self.wrong(key, value, "it is no list of CPUs such as \"0-3,8\""))
-                    }
-                    None => {
-                        let reason = "it is neither \"off\" nor a list of CPUs such as \"0-3,8\"";
-                        Err(self.wrong(key, value, reason))
-                    }
-                }
-            }
-            S::Mtu => whole(68..=65_535),
-            S::Txqueuelen => whole(0..=1_000_000),
-            S::RxUsecs => whole(0..=100_000),
-            S::RxRing | S::TxRing | S::Channels => whole(1..=65_536),
+        S::RpsCpus | S::XpsCpus if value.words()? == "off" => Ok("off".to_owned()),
+        S::RpsCpus | S::XpsCpus | S::IrqCpus => {
+            let cpus: Option<CpuSet> = value.words()?.parse().ok();
+            let cpus = cpus.filter(|cpus| !cpus.is_empty());
+            cpus.map(|cpus| cpus.to_string()).ok_or_else(|| {
+                value.wrong(match setting {
+                    S::IrqCpus => "not a list of CPUs such as \"0-3,8\"",
+                    _ => "neither \"off\" nor a list of CPUs such as \"0-3,8\"",
+                })
+            })
         }
-    }
-
-    fn cpu(&self, value: &Value<'_>, wishes: &mut Vec<Wish>) -> Result<(), DocumentError> {
-        for (key, value) in self.table("cpu", value)? {
-            if key.get_ref() != "governor" {
-                return Err(self.unknown("[cpu]", key, &["governor"]));
-            }
-            let wanted = self.words_of("governor", value)?;
-            self.push(wishes, Object::Governor, wanted, value);
-        }
-        Ok(())
+        S::Mtu => whole(MTU),
+        S::Txqueuelen => whole(0..=1_000_000),
+        S::RxUsecs => whole(0..=100_000),
+        S::RxRing | S::TxRing | S::Channels => whole(1..=65_536),
     }
 }
 

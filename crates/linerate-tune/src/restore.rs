@@ -7,7 +7,7 @@ use crate::apply::{Journal, same};
 use crate::journal::{Change, ChangeSet, Entry};
 use crate::settings::Settings;
 
-/// What becomes of values that somebody else has changed since.
+/// What becomes of values that something else has changed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drifted {
     /// They are restored like all others, and named: a rollback, or a revert that was told to.

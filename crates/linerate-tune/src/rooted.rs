@@ -28,7 +28,7 @@ impl Rooted {
         let policies = self.0.directory(&path).and_then(|folder| folder.names());
         let policies = policies.map_err(|error| {
             format!(
-                "nothing scales the frequency here ({}: {error})",
+                "there is no CPU frequency scaling here ({}: {error})",
                 self.0.path(&path).display()
             )
         })?;
@@ -41,7 +41,7 @@ impl Rooted {
             }
         }
         if found.is_empty() {
-            return Err("nothing scales the frequency here".to_owned());
+            return Err("there is no CPU frequency scaling here".to_owned());
         }
         Ok(found)
     }
@@ -153,7 +153,7 @@ fn sysctl_path(key: &str) -> Result<String, String> {
     let path: String = key.chars().map(swap).collect();
     let wrong = |part: &str| part.is_empty() || part == "." || part == ".." || part.contains('\0');
     if path.split('/').any(wrong) {
-        return Err("that is no key".to_owned());
+        return Err("that is not a key".to_owned());
     }
     Ok(path)
 }
@@ -166,14 +166,14 @@ fn file(object: &Object) -> Result<String, String> {
             let name = match setting {
                 InterfaceSetting::Mtu => "mtu",
                 InterfaceSetting::Txqueuelen => "tx_queue_len",
-                _ => return Err("no file holds it, only a running kernel".to_owned()),
+                _ => return Err("no file contains it, only a running kernel".to_owned()),
             };
             if interface.contains('/') || interface.starts_with('.') {
-                return Err("that is no name of an interface".to_owned());
+                return Err("that is not an interface name".to_owned());
             }
             Ok(format!("sys/class/net/{interface}/{name}"))
         }
-        Object::Governor => Err("no single file holds it".to_owned()),
+        Object::Governor => Err("no single file contains it".to_owned()),
     }
 }
 
@@ -181,7 +181,7 @@ fn file(object: &Object) -> Result<String, String> {
 fn governor(policy: &str) -> Result<String, String> {
     let digits = policy.strip_prefix("policy").unwrap_or_default();
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(format!("'{policy}' is no policy of the frequency"));
+        return Err(format!("'{policy}' is not a cpufreq policy"));
     }
     Ok(format!("{CPUS}/cpufreq/{policy}/scaling_governor"))
 }
@@ -211,7 +211,7 @@ mod tests {
             };
             let error = rooted.write(&object, "9000").unwrap_err();
             assert!(
-                error.to_string().contains("no name of an interface"),
+                error.to_string().contains("not an interface name"),
                 "{error}"
             );
         }

@@ -31,13 +31,13 @@ pub enum StateError {
         source: io::Error,
     },
     /// Another process changes settings now.
-    #[error("another linerate changes settings now (it holds {}); try again when it has ended", .0.display())]
+    #[error("another linerate is changing settings (it has locked {}); try again when it has ended", .0.display())]
     Busy(PathBuf),
     /// A name that no set can have.
-    #[error("'{0}' is no name of a set of changes; `linerate tune status` lists them")]
+    #[error("'{0}' is not the name of a set of changes; `linerate tune status` lists them")]
     NoName(String),
     /// There is no such set.
-    #[error("there is no set of changes {0}; `linerate tune status` lists those that there are")]
+    #[error("there is no set of changes {0}; `linerate tune status` lists the existing ones")]
     NoSet(String),
     /// A journal is damaged, or too new.
     #[error("{}: {source}", .path.display())]
@@ -54,7 +54,7 @@ fn advice(error: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => {
             " (settings are changed by root; --state names another folder)"
         }
-        io::ErrorKind::StorageFull => " (nothing more is changed; make room first)",
+        io::ErrorKind::StorageFull => " (nothing more is changed; free some space first)",
         _ => "",
     }
 }

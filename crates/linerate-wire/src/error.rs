@@ -15,7 +15,9 @@ const EXCERPT_BYTES: usize = 60;
 #[non_exhaustive]
 pub enum ProtocolError {
     /// The bytes are no message of this protocol at all.
-    #[error("the peer answered '{text}': this is no iperf3 or linerate {role}; is the port right?")]
+    #[error(
+        "the peer answered '{text}': this is not an iperf3 or linerate {role}; is the port right?"
+    )]
     NotIperf3 {
         /// The beginning of what came, printable.
         text: PlainText,

@@ -64,7 +64,7 @@ fn check_bounds(text: &[u8], bounds: Bounds) -> Result<(), &'static str> {
             return Err("they are nested too deep");
         }
         if values > bounds.values {
-            return Err("they hold too many values");
+            return Err("they contain too many values");
         }
     }
     Ok(())

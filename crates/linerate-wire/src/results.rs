@@ -99,8 +99,11 @@ impl Results {
         if streams.len() > MAX_STREAMS {
             return Err(ProtocolError::Json {
                 message: "results",
-                reason: format!("they hold {} streams, at most 1024 are read", streams.len())
-                    .into(),
+                reason: format!(
+                    "they contain {} streams, at most 1024 are read",
+                    streams.len()
+                )
+                .into(),
             });
         }
         let read = streams.iter().enumerate();

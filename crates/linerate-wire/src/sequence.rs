@@ -33,7 +33,7 @@ pub struct SequenceCounts {
 
 impl SequenceCounts {
     /// Datagrams lost of `sent`: all that were never seen, up to the last one sent. Those that
-    /// came too old to be told apart count as lost.
+    /// came too late to be distinguished count as lost.
     pub const fn lost(&self, sent: u64) -> u64 {
         sent.saturating_sub(self.unique)
     }

@@ -16,7 +16,7 @@ pub fn is_answer(datagram: &[u8]) -> bool {
 }
 
 /// Whether a datagram is one that a stock client opens a stream with. Stock servers take any
-/// datagram; a data datagram has at least 16 bytes, so these are told apart by length alone.
+/// datagram; a data datagram has at least 16 bytes, so length alone tells these apart.
 pub fn is_request(datagram: &[u8]) -> bool {
     is_of_some_age(datagram, HANDSHAKE_REQUEST, 123_456_789)
 }

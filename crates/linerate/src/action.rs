@@ -81,7 +81,7 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            // Whoever read our output has enough of it.
+            // The reader of our output has enough of it.
             Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe => 0,
             Self::Said | Self::Missed(_) | Self::Refused(_) => 1,
             Self::Inner { code, .. } => *code,

@@ -14,12 +14,13 @@ use linerate_engine::server::Network;
 use linerate_model::plan::{DEFAULT_PORT, Family};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
-use crate::action::{Action, Failure};
+use crate::action::Action;
 use crate::expect::arguments::ExpectArguments;
 use crate::host::arguments::HostArguments;
 use crate::host_limit::arguments::SelfArguments;
 use crate::lab::arguments::LabArguments;
 use crate::prove::arguments::ProveArguments;
+use crate::report_files::ReportFiles;
 use crate::sweep::arguments::SweepArguments;
 use crate::tune::arguments::TuneArguments;
 
@@ -31,11 +32,9 @@ pub(crate) use requests::{
 };
 use values::{amount, amounts};
 
-/// Measures the throughput between two hosts, says why it is not higher, and never lies about where a
-/// number was measured.
+/// Measures the throughput between two hosts, says why it is not higher, and states where each number was measured.
 ///
-/// Run `linerate serve` on one host and `linerate test HOST` on the other. `linerate iperf3 …` takes
-/// iperf3's own arguments.
+/// Run `linerate serve` on one host and `linerate test HOST` on the other. `linerate iperf3 …` accepts iperf3's arguments.
 #[derive(Parser, Debug)]
 #[command(
     name = "linerate",
@@ -56,35 +55,35 @@ enum Command {
     /// Measure the path to a host that runs `linerate serve` or `iperf3 -s`
     #[command(args_override_self = true)]
     Test(Box<TestArguments>),
-    /// Wait for tests, many at once, from linerate and iperf3 clients
+    /// Serve tests, several at once, for linerate and iperf3 clients
     Serve(Box<ServeArguments>),
-    /// Show a kept record again
+    /// Print the report of a saved record
     Show(ShowArguments),
-    /// Set kept records side by side: figures with intervals, settings that differ, findings
+    /// Compare saved records: figures with intervals, settings that differ, findings
     Compare(CompareArguments),
-    /// Watch TCP connections that other programs hold, and say what limits them
+    /// Watch TCP connections of other programs and say what limits them
     Observe(Box<ObserveArguments>),
     /// Make wide-area paths on this machine, and test across them
     Lab(Box<LabArguments>),
-    /// Measure what this host carries by itself: loopback, a veth pair, CPU per gigabyte, timers, wake-ups
+    /// Measure the local throughput limit (client and server on this host): loopback, a veth pair, CPU per gigabyte, timers, wake-ups
     #[command(name = "self")]
     HostLimit(Box<SelfArguments>),
-    /// Show what this host is; audit it for a task; compare two hosts
+    /// Describe this host, audit it for a task, compare two hosts
     Host(Box<HostArguments>),
-    /// Change a host's settings with a way back: plan, apply, confirm, revert, persist
+    /// Change a host's settings with automatic rollback: plan, apply, confirm, revert, persist
     Tune(Box<TuneArguments>),
-    /// Say whether a change helped: runs before and after in turn, with the effect's interval
+    /// Test whether a change helped: alternating runs before and after, effect with confidence interval
     Prove(Box<ProveArguments>),
-    /// Measure every combination of settings, options and paths that a file names
+    /// Measure every combination of settings, options and paths listed in a file
     Sweep(Box<SweepArguments>),
     /// Restore settings when the process that changed them is gone
     #[command(hide = true)]
     SettingsGuard,
-    /// Explain what another tool printed (iperf, iperf3, ss, iostat, DRBD and more), a packet capture, or a kept record
+    /// Explain the output of another tool (iperf, iperf3, ss, iostat, DRBD and more), a packet capture, or a saved record
     Explain(Box<ExplainArguments>),
-    /// What a healthy path gives, as this host is configured and as it would be tuned
+    /// Predict the rate of a healthy path, with this host's settings and with tuned ones
     Expect(Box<ExpectArguments>),
-    /// Take iperf3's own arguments, print what iperf3 prints
+    /// Accept iperf3's arguments and print iperf3's output
     Iperf3 {
         /// iperf3's arguments
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -103,26 +102,26 @@ pub(crate) struct TestArguments {
     host: String,
     #[command(flatten)]
     plan: PlanArguments,
-    /// User for a server that asks; the password comes from LINERATE_PASSWORD or IPERF3_PASSWORD
+    /// User name, if the server requires one; the password comes from LINERATE_PASSWORD or IPERF3_PASSWORD
     #[arg(long, value_name = "NAME", requires = "public_key")]
     username: Option<String>,
     /// The server's public key (PEM)
     #[arg(long = "rsa-public-key-path", value_name = "FILE")]
     public_key: Option<PathBuf>,
-    /// Pad the credentials as servers older than iperf3 3.17 want it
+    /// Use the credential padding of iperf3 servers before 3.17
     #[arg(long)]
     use_pkcs1_padding: bool,
-    /// Then run what would prove the first finding or refute it: another window, -P 4, pacing …
+    /// After the test, make runs that confirm or refute the first finding: another window, -P 4, pacing …
     #[arg(long)]
     counter_test: bool,
     /// Instead of one test, the steps of RFC 6349: path MTU, base RTT, bottleneck, a sweep of windows
     #[arg(long, conflicts_with_all = ["counter_test", "output", "udp", "bytes", "blocks", "window", "parallel", "bitrate", "bidir", "json_stream", "precision", "expect", "provisioned"])]
     rfc6349: bool,
-    /// Keep the record in this file
+    /// Save the record to this file
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    pictures: PictureArguments,
+    files: ReportFiles,
     /// The whole report: hosts, where the rate went, every note, the ledger
     #[arg(short = 'v', long, conflicts_with_all = ["json", "json_stream", "rfc6349"])]
     full: bool,
@@ -130,35 +129,12 @@ pub(crate) struct TestArguments {
     format: FormatArguments,
 }
 
-// Pictures of a run.
-#[derive(Args, Debug, Clone, Default)]
-pub(crate) struct PictureArguments {
-    /// Write the report as one HTML file with charts
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
-    /// Write a figure of rate, congestion window and round-trip time as SVG
-    #[arg(long, value_name = "FILE")]
-    pub(crate) svg: Option<PathBuf>,
-}
-
-impl PictureArguments {
-    /// Refuses pictures of what is not drawn yet.
-    pub(crate) fn refuse(&self, what: &str) -> Result<(), Failure> {
-        if self.html.is_none() && self.svg.is_none() {
-            return Ok(());
-        }
-        Err(Failure::Usage(format!(
-            "--html and --svg draw a test; {what} is shown as text, --json or --json-stream"
-        )))
-    }
-}
-
 #[derive(Args, Debug, Clone, Copy)]
 struct FormatArguments {
     /// One JSON document
     #[arg(long, alias = "json-document", conflicts_with = "json_stream")]
     json: bool,
-    /// One JSON object a line, as things happen
+    /// One JSON object per line, live
     #[arg(long)]
     json_stream: bool,
 }
@@ -188,40 +164,40 @@ pub(crate) struct ServeArguments {
     /// End after one test
     #[arg(short = '1', long)]
     one_off: bool,
-    /// Tests at once
+    /// Maximum number of simultaneous tests
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = positive)]
     max_clients: usize,
-    /// Tests at once from one address (IPv6: from one /64)
+    /// Maximum number of simultaneous tests from one address (IPv6: from one /64)
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = positive)]
     max_clients_per_address: usize,
-    /// Streams of a test, both directions together
+    /// Maximum streams of one test, both directions together
     #[arg(long, value_name = "N", default_value_t = 256)]
     max_streams: u16,
-    /// Streams of all tests together, each with a thread; for one address half of them, or one test of --max-streams
-    /// [default: 256 for each CPU, 512 to 4096, and a fifth of the file descriptors at most]
+    /// Maximum streams of all tests together, one thread each; one address may use half of them, or one test of
+    /// --max-streams [default: 256 per CPU, 512 to 4096, at most a fifth of the file descriptors]
     #[arg(long, value_name = "N", value_parser = positive)]
     max_total_streams: Option<usize>,
-    /// Memory of all tests together (K, M, G of 1024); sampling becomes coarser before tests are refused [default: an eighth
-    /// of this host's, half of what its control group allows, 64M to 1G]
+    /// Memory limit of all tests together (K, M, G of 1024); sampling becomes coarser before tests are refused [default:
+    /// an eighth of this host's memory, half of its control group's limit, 64M to 1G]
     #[arg(long, value_name = "BYTES", value_parser = server_memory)]
     max_memory: Option<Bytes>,
-    /// Samples a second of all streams together; with more streams each is sampled less often [default: 10000 for each CPU,
+    /// Maximum samples per second of all streams together; with more streams each is sampled less often [default: 10000 for each CPU,
     /// at least 20000]
     #[arg(long, value_name = "N")]
     max_sample_rate: Option<u64>,
-    /// Longest test, without what is omitted. One without an end is ended then
+    /// Maximum test duration, without the omitted part; also ends unlimited tests
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h")]
     max_duration: Nanos,
-    /// Highest rate of a test, all streams together, averaged over 5 s
+    /// Maximum rate of a test, all streams together, averaged over 5 s
     #[arg(long, value_name = "RATE")]
     max_rate: Option<BitRate>,
-    /// End a test that moves less than 4 KiB a stream in this time, or than half of the rate that it asked for
+    /// End a test that, in this time, transfers less than 4 KiB per stream or less than half of its requested rate
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
     idle_timeout: Nanos,
     /// Networks that may test, such as 192.0.2.0/24; may be repeated [default: all]
     #[arg(long, value_name = "NETWORK")]
     allow: Vec<Network>,
-    /// On SIGTERM, running tests may end within this time
+    /// On SIGTERM, give running tests this time to finish
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     grace: Nanos,
     /// Private key (PEM); with it and the users file, clients must authenticate
@@ -237,16 +213,16 @@ pub(crate) struct ServeArguments {
     /// Pad credentials as iperf3 before 3.17 does
     #[arg(long)]
     use_pkcs1_padding: bool,
-    /// Seconds that a client's clock may differ [default: 10]
+    /// Maximum clock difference of a client, seconds [default: 10]
     #[arg(long, value_name = "SECONDS")]
     time_skew_threshold: Option<u64>,
     /// Read no faster than this, all TCP streams of a test together: a slow application, for a lab
     #[arg(long, value_name = "RATE", hide = true)]
     read_rate: Option<BitRate>,
-    /// Keep a record of each test in this folder
+    /// Save a record of each test to this folder
     #[arg(short = 'o', long, value_name = "FOLDER")]
     output: Option<PathBuf>,
-    /// One JSON object a line, as things happen
+    /// One JSON object per line, live
     #[arg(long)]
     json_stream: bool,
 }
@@ -257,7 +233,7 @@ pub(crate) struct ShowArguments {
     /// The record's file
     file: PathBuf,
     #[command(flatten)]
-    pictures: PictureArguments,
+    files: ReportFiles,
     /// The whole report: hosts, where the rate went, every note, the ledger
     #[arg(short = 'v', long, conflicts_with = "json")]
     full: bool,
@@ -287,25 +263,25 @@ pub(crate) struct ObserveArguments {
     /// Connections with this port at either end; may be repeated
     #[arg(short = 'p', long, value_name = "PORT", action = clap::ArgAction::Append)]
     port: Vec<u16>,
-    /// Connections that this process or one of its descendants holds
+    /// Connections of this process and its descendants
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
     /// Connections to this peer: a name, an address or a network such as 192.0.2.0/24; may be repeated
     #[arg(long, value_name = "HOST", action = clap::ArgAction::Append)]
     to: Vec<String>,
-    /// Connections that came in to a port that is listened on
+    /// Incoming connections to listening ports
     #[arg(long)]
     listen: bool,
     /// Seconds to watch [default: until Ctrl-C]
     #[arg(short = 't', long, value_parser = seconds)]
     time: Option<Nanos>,
-    /// Between two samples: 1ms to 10s
+    /// Sampling interval, 1ms to 10s
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10ms")]
     interval: Nanos,
-    /// Between two lines of progress
+    /// Interval of progress lines
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     progress: Nanos,
-    /// Keep the record in this file
+    /// Save the record to this file
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -315,7 +291,7 @@ pub(crate) struct ObserveArguments {
 // `linerate explain`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct ExplainArguments {
-    /// Files as they were pasted, or captures; - or none is standard input. Several are compared
+    /// Pasted output or captures; - or no file reads standard input. Several files are compared
     files: Vec<PathBuf>,
     /// Round-trip time of the path
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -323,16 +299,16 @@ pub(crate) struct ExplainArguments {
     /// Rate of the slowest link, bit/s (K, M, G of 1000)
     #[arg(long, value_name = "RATE")]
     link: Option<BitRate>,
-    /// Socket buffer that was in force (K, M, G of 1024)
+    /// Socket buffer size used in the test (K, M, G of 1024)
     #[arg(long, value_name = "BYTES")]
     buffer: Option<Bytes>,
     /// Bytes that the kernel counted, such as 65284.93754MiB
     #[arg(long, value_name = "BYTES", value_parser = amount)]
     kernel_bytes: Option<Bytes>,
-    /// Rate that each stream was asked for, bit/s, where the output has no command line
+    /// Requested rate of each stream, bit/s, if the output has no command line
     #[arg(long, value_name = "RATE")]
     asked: Option<BitRate>,
-    /// Amounts that a table's rows were asked for, such as 1536M:5632M:512M
+    /// Requested amounts of a table's rows, such as 1536M:5632M:512M
     #[arg(long, value_name = "FIRST:LAST:STEP", value_parser = amounts)]
     asked_amounts: Option<[Bytes; 3]>,
     /// Mean queue depth of the disk, as iostat prints it
@@ -362,7 +338,7 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
             command: Command::Show(arguments),
         }) => Action::Show(ShowRequest {
             file: arguments.file,
-            pictures: arguments.pictures,
+            files: arguments.files,
             full: arguments.full,
             format: if arguments.json {
                 Format::Json
@@ -426,7 +402,7 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
 fn positive(text: &str) -> Result<usize, String> {
     let number = text
         .parse()
-        .map_err(|_| "a whole number is wanted".to_owned())?;
+        .map_err(|_| "expected a whole number".to_owned())?;
     if number == 0 {
         return Err("no test could run then; 1 and more are possible".to_owned());
     }
@@ -482,30 +458,6 @@ mod tests {
     #[test]
     fn the_definition_holds_together() {
         Cli::command().debug_assert();
-    }
-
-    /// A scenario's `[test] args` are read without this definition, so that must know which options have a value.
-    #[test]
-    fn scenarios_know_which_options_have_a_value() {
-        use linerate_lab::scenario::command_line::ELSEWHERE_WITH_VALUE;
-        use linerate_model::plan::options::named;
-        let mut command = Cli::command();
-        command.build();
-        let test = command.find_subcommand("test").unwrap();
-        let mut names = Vec::new();
-        for option in test
-            .get_arguments()
-            .filter(|option| !option.is_positional() && option.get_action().takes_values())
-        {
-            let short = option.get_short().map(|letter| format!("-{letter}"));
-            let long = option.get_long().map(|name| format!("--{name}"));
-            names.extend(short.into_iter().chain(long));
-        }
-        names.retain(|name| named(name).is_none());
-        names.sort();
-        let mut known = ELSEWHERE_WITH_VALUE;
-        known.sort_unstable();
-        assert_eq!(names, known);
     }
 
     #[test]

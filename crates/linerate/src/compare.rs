@@ -15,8 +15,8 @@ use crate::action::Failure;
 use crate::arguments::{CompareRequest, Format};
 use crate::input;
 use crate::keep::{Keep, Kept};
-use crate::pictures::refuse_one_file_for_two;
 use crate::printer::Printer;
+use crate::report_files::refuse_one_file_for_two;
 use crate::test;
 
 /// Compares every file or folder with the first.
@@ -103,7 +103,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 fn no_record(path: &Path) -> Failure {
     Failure::File(format!(
-        "the folder {} holds no record: a file of it whose name ends in .json is wanted",
+        "the folder {} contains no record: it needs a file whose name ends in .json",
         path.display()
     ))
 }
@@ -126,9 +126,9 @@ fn run_of(path: &Path) -> Result<RunRecord, Failure> {
 fn draw(path: &Path, kinds: &[Kind]) -> Result<(), Failure> {
     let records = kinds.iter().flat_map(|kind| &kind.files);
     for record in records {
-        refuse_one_file_for_two(&[("a record", Some(record)), ("--html", Some(path))])?;
+        refuse_one_file_for_two(&[("a record".to_owned(), record), ("--html".to_owned(), path)])?;
     }
-    let mut file = Keep::open(path, Kept::Page)?;
+    let mut file = Keep::open(path, Kept::Report("html"))?;
     let kept: Vec<String> = kinds
         .iter()
         .map(|kind| kind.files[0].display().to_string())

@@ -40,7 +40,7 @@ impl Setting<'_> {
         let trials = counter_test::trials(&findings, &evidence);
         if trials.is_empty() {
             self.tell(&format!(
-                "No run of this kind would decide {}; its page says what would: {}",
+                "No run of this kind can decide {}; its page says what can: {}",
                 first.id, first.page
             ));
             return;
@@ -72,8 +72,8 @@ impl Setting<'_> {
         }
         let first = findings.first().map_or("", |finding| finding.id.as_str());
         self.tell(&format!(
-            "\nThe first finding is {first}. Counter-tests of {}: {}; {} runs of {}, in turn with the test as it was, \
-             about {} in all. Ctrl-C ends them and keeps what was measured.",
+            "\nThe first finding is {first}. Counter-tests of {}: {}; {} runs of {}, alternating with the unchanged \
+             test, about {} in total. Ctrl-C ends them and keeps the measurements.",
             names.join(" and "),
             changes.join(", "),
             schedule.runs.len(),
@@ -122,7 +122,7 @@ impl Setting<'_> {
             .map_or_else(String::new, |(lost, sent)| {
                 let how = match run.variation {
                     Some(Variation::Datagrams { .. }) => "lost",
-                    _ => "sent again",
+                    _ => "retransmitted",
                 };
                 format!(", {} of {} {how}", grouped(lost), grouped(sent))
             });

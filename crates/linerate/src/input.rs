@@ -25,7 +25,7 @@ pub(crate) fn text(path: &Path, most: usize) -> Result<String, Failure> {
 
 /// As [`text`], with the bare error.
 pub(crate) fn string(path: &Path, most: usize) -> std::io::Result<String> {
-    let not_text = |_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is no UTF-8 text");
+    let not_text = |_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not UTF-8 text");
     String::from_utf8(bytes(path, most)?).map_err(not_text)
 }
 

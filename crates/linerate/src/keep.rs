@@ -18,33 +18,27 @@ use crate::action::Failure;
 pub(crate) enum Kept {
     /// The record of a run.
     Record,
-    /// A report as HTML.
-    Page,
-    /// A figure as SVG.
-    Figure,
+    /// A run's report, in the form of this option without its dashes.
+    Report(&'static str),
 }
 
 impl Kept {
-    const fn name(self) -> &'static str {
+    fn name(self) -> String {
         match self {
-            Self::Record => "keep the record in",
-            Self::Page => "write the HTML report to",
-            Self::Figure => "write the SVG figure to",
+            Self::Record => "keep the record in".to_owned(),
+            Self::Report(form) => format!("write the report (--{form}) to"),
         }
     }
 
     /// What there is all the same.
-    const fn left(self) -> &'static str {
+    fn left(self) -> String {
         match self {
             Self::Record => {
-                "the report on standard output is complete; another run with --json prints the samples too"
+                "the report on standard output is complete; another run with --json prints the samples too".to_owned()
             }
-            Self::Page => {
-                "nothing that was measured is lost by that, and `linerate show RECORD --html FILE` makes it of a kept record"
-            }
-            Self::Figure => {
-                "nothing that was measured is lost by that, and `linerate show RECORD --svg FILE` makes it of a kept record"
-            }
+            Self::Report(form) => format!(
+                "no measurement is lost, and `linerate show RECORD --{form} FILE` makes it from a saved record"
+            ),
         }
     }
 }
@@ -53,7 +47,7 @@ impl Kept {
 /// measured is lost to a wrong path, and grows under a random name ([`Replacement`]), so that an older one is replaced
 /// at once.
 ///
-/// What holds where others may write as well, for root in `/tmp`: nothing is written into a file that somebody else has
+/// What holds where others may write as well, for root in `/tmp`: nothing is written into a file that another user has
 /// made there, and no link is followed but by the kernel, by its rules (`fs.protected_symlinks`). In the last place a
 /// link is refused where those rules refuse it, also on a kernel that has them off, and root follows none in a
 /// folder without the sticky bit that anybody may write to. A link stays a link: the kernel opens its target (or makes
@@ -171,7 +165,7 @@ const NEW_FILE: u32 = 0o666;
 const ANYBODY: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
-/// Refuses a link that somebody else may have made, or may exchange, to have this program write elsewhere. In sticky
+/// Refuses a link that another user may have made, or may exchange, to have this program write elsewhere. In sticky
 /// folders it is the kernel's rule (`fs.protected_symlinks` in proc(5)).
 fn refuse_foreign_link(folder: &Directory, link: &File) -> io::Result<()> {
     let (folder, link, user) = (folder.metadata()?, link.metadata()?, process::user());

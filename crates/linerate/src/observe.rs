@@ -60,7 +60,7 @@ pub(crate) fn show(seen: &Observation, format: Format, printer: &Printer) -> Res
 /// Why there is nothing to report, and what to do.
 fn nobody(watch: &Watch) -> String {
     let advice = if watch.pid.is_some() {
-        "does the process hold its connections itself, in this network namespace?"
+        "does the process own its connections itself, in this network namespace?"
     } else if watch.listening && !watch.ports.is_empty() {
         "is the port listened on here? leave --listen away for connections that this host opens"
     } else if watch.ports.is_empty() && watch.peers.is_empty() {
@@ -68,7 +68,7 @@ fn nobody(watch: &Watch) -> String {
     } else {
         "is it the port or address of the connection itself (`ss -tn` lists them), in this network namespace?"
     };
-    format!("no TCP connection that was asked for was seen: {advice}")
+    format!("no matching TCP connection was seen: {advice}")
 }
 
 /// Shows what happens while it happens.
@@ -86,7 +86,7 @@ impl Live<'_> {
         }
         if self.watching.begins_to_wait(sighting) {
             self.printer
-                .tell("linerate: waiting: no connection that was asked for is there yet");
+                .tell("linerate: waiting: no matching connection yet");
         }
         let shown = match self.format {
             Format::Json => Ok(()),

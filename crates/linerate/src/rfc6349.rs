@@ -19,8 +19,9 @@ pub(crate) fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failur
     let mut survey = Survey::new(&request.plan);
     let (runs, total) = survey.announced();
     printer.tell(&format!(
-        "RFC 6349: path MTU, base round trip, bottleneck, then windows of 25 to 125 % of the bandwidth-delay product: {runs} \
-         throughput runs, about {total} in all (-t sets the length of each). Ctrl-C ends it and reports what was measured."
+        "RFC 6349: path MTU, base round trip, bottleneck, then windows of 25 to 125 % of the bandwidth-delay \
+         product: {runs} throughput runs, about {total} in all (-t sets the length of each). Ctrl-C ends it and \
+         reports the measurements."
     ));
     // It ends with the last step, each of which bounds itself.
     while let Some((step, plan)) = survey.upcoming() {

@@ -11,15 +11,15 @@ use crate::action::Failure;
 use crate::arguments::{Format, ShowRequest};
 use crate::input;
 use crate::observe;
-use crate::pictures::Pictures;
 use crate::printer::Printer;
+use crate::report_files::OpenFiles;
 use crate::test;
 
 /// Shows the record.
 pub(crate) fn run(request: &ShowRequest, printer: &mut Printer) -> Result<(), Failure> {
     let bytes = input::read(&request.file, MAX_RECORD_BYTES)?;
     if record::kind_of(&bytes) == Some(Kind::Observation) {
-        request.pictures.refuse("an observation")?;
+        request.files.refuse("an observation")?;
         return show(
             &request.file.display().to_string(),
             &bytes,
@@ -28,12 +28,12 @@ pub(crate) fn run(request: &ShowRequest, printer: &mut Printer) -> Result<(), Fa
         );
     }
     let run = parsed(&request.file, &bytes)?;
-    let mut pictures = Pictures::open(&request.pictures, Some(&request.file))?;
+    let mut files = OpenFiles::open(&request.files, Some(&request.file))?;
     let evidence = Evidence::of(&run);
     let view = test::view(&evidence);
-    let drawn = pictures.write(&view, &evidence);
+    let written = files.write(&view, &evidence);
     test::print(&view, &run, request.format, request.full, printer)?;
-    drawn
+    written
 }
 
 /// Reads a kept record of a test.

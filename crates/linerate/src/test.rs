@@ -21,8 +21,8 @@ use crate::arguments::{Format, Runs, TestRequest};
 use crate::counter_test::Setting;
 use crate::input;
 use crate::keep::{Keep, Kept};
-use crate::pictures::Pictures;
 use crate::printer::{Printer, columns};
+use crate::report_files::OpenFiles;
 use crate::signals;
 
 /// Runs the test.
@@ -38,7 +38,7 @@ pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Fa
     let mut keep = record_file
         .map(|path| Keep::open(path, Kept::Record))
         .transpose()?;
-    let mut pictures = Pictures::open(&request.pictures, record_file)?;
+    let mut files = OpenFiles::open(&request.files, record_file)?;
     let mut live = Live::new(request, printer);
     let ended = client::run(&request.plan, &options, signals[0].as_fd(), &mut |event| {
         if matches!(event, Event::Ending) && request.runs != Runs::CounterTests {
@@ -75,10 +75,10 @@ pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Fa
     );
     let evidence = Evidence::of(&record);
     let view = view(&evidence);
-    let drawn = pictures.write(&view, &evidence);
+    let written = files.write(&view, &evidence);
     print(&view, &record, request.format, request.full, printer)?;
     kept?;
-    drawn?;
+    written?;
     lost.map_or(Ok(()), |error| Err(Failure::Output(error)))?;
     verdict(&evidence)
 }
@@ -114,20 +114,20 @@ fn verdict(evidence: &Evidence<'_>) -> Result<(), Failure> {
         Outcome::Completed | Outcome::Interrupted => {}
         Outcome::PeerInterrupted => {
             return Err(Failure::Incomplete(
-                "the server was stopped during the test; what was measured until then is above"
+                "the server was stopped during the test; the measurements so far are above"
                     .to_owned(),
             ));
         }
         Outcome::Failed { error } => {
             return Err(Failure::Incomplete(format!(
-                "the test failed on the way: {error}; what was measured until then is above"
+                "the test failed before its end: {error}; the measurements so far are above"
             )));
         }
     }
     let broken = evidence.ledger.broken().count();
     if broken > 0 {
         return Err(Failure::Unbalanced(format!(
-            "{broken} of the ledger's equations do not hold; the report says which, and which figure to trust"
+            "{broken} of the ledger's equations do not hold; the report shows which, and which figure to trust"
         )));
     }
     let Some(judgement) = Judgement::of(evidence) else {

@@ -98,7 +98,7 @@ impl Session<'_> {
     }
 
     fn miss(&mut self, what: &str, reason: &dyn Display) {
-        let text = format!("{what}: {reason}; this record holds the client's side only");
+        let text = format!("{what}: {reason}; this record has only the client's side");
         (self.observe)(&Event::Warning {
             text: text.clone().into(),
         });
@@ -216,7 +216,7 @@ impl Session<'_> {
                 ClientEvent::EndRecord(json) => match read_half(&json, half) {
                     Ok(half) => peer.half = Some(half),
                     Err(reason) => {
-                        self.miss("the server's half of the record cannot be read", &reason);
+                        self.miss("the server's part of the record cannot be read", &reason);
                     }
                 },
                 ClientEvent::DisplayResults => break,

@@ -114,7 +114,7 @@ impl Ending {
         )
     }
 
-    /// What would have ended as planned has failed; other reasons stay. Whoever left waits for nothing.
+    /// What would have ended as planned has failed; other reasons stay. A stream that has left waits for nothing.
     fn or_failed(self, what: &str, missed: Missed) -> Self {
         match (self, missed) {
             (_, Missed::Left) => Self::Left,
@@ -708,14 +708,15 @@ impl<'a> Session<'a> {
 /// What a server's error number means (upstream's `iperf_api.h`).
 fn refusal(code: i32, errno: i32) -> String {
     let reason = match code {
-        27 => "the rate asked for, or reached, is above its limit",
-        37 => "the duration asked for is above its limit",
+        27 => "the requested or reached rate is above its limit",
+        37 => "the requested duration is above its limit",
         142 => "it refused the credentials",
         114 => {
             "it does not run these parameters: more streams (-P, --bidir) than it allows, or a value out of its range"
         }
         121 => {
-            "it is busy: it has no room for the streams or the memory of this test now; fewer streams (-P) may fit, and its log says more"
+            "it is busy: it has not enough capacity for the streams or the memory of this test now; fewer streams \
+             (-P) may fit, and its log shows details"
         }
         160 => "too little moved, or the test took longer than it allows",
         _ => "it gave up",

@@ -75,7 +75,8 @@ impl Session<'_> {
             self.notes.push(Note {
                 id: "blocks-rounded-up".into(),
                 text: format!(
-                    "iperf3 counts whole blocks, and UDP moves whole datagrams: {added} bytes were added to the amount asked for"
+                    "iperf3 counts whole blocks, and UDP moves whole datagrams: {added} bytes were added to the \
+                     requested amount"
                 )
                 .into(),
             });
@@ -187,7 +188,8 @@ impl Session<'_> {
             self.notes.push(Note {
                 id: "udp-handshake-repeated".into(),
                 text: format!(
-                    "{repeats} opening datagrams were lost or late and sent again; a stock server may count each as a lost datagram"
+                    "{repeats} opening datagrams were lost or late and were sent again; a stock server may count \
+                     each as a lost datagram"
                 ).into(),
             });
         }

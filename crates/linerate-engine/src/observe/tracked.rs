@@ -173,7 +173,7 @@ impl Tracked {
     }
 
     /// An active opener's SYN is counted as acknowledged, a passive one's is not: with nothing under way and
-    /// the FIN still to come the difference shows it, whoever listens now.
+    /// the FIN still to come the difference shows it, whichever program listens now.
     fn learn_opener(&mut self) {
         if self.sure_opener.is_some() || self.value(Column::state) != Some(ESTABLISHED) {
             return;
@@ -222,7 +222,7 @@ impl Tracked {
         Nanos(self.store.latest().map_or(0, |row| row[0]))
     }
 
-    /// What is told when it is first seen.
+    /// What is reported when it is first seen.
     pub(super) fn found(&self, at: Nanos) -> Sighting {
         Sighting::Found {
             at_ns: at,
@@ -235,7 +235,7 @@ impl Tracked {
         }
     }
 
-    /// What is told when it is gone.
+    /// What is reported when it is gone.
     pub(super) fn gone(&self, at: Nanos) -> Sighting {
         Sighting::Gone {
             at_ns: at,

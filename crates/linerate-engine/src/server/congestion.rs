@@ -7,7 +7,7 @@
 //! so, accepted connections begin with Reno instead, which leaves nothing behind, and get what the test asks
 //! for, or the host's default of that moment, before their first byte of payload.
 //!
-//! Listening sockets that were passed in are left as they are: the choice would stay with whoever passes them.
+//! Listening sockets that were passed in are left as they are: the choice stays with the program that passes them.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};

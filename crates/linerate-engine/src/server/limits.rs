@@ -190,7 +190,7 @@ impl ServerLimits {
     pub(crate) fn refuse(&self, plan: &Plan) -> Option<(i32, String)> {
         if plan.total_streams() > self.streams {
             let text = format!(
-                "{} streams asked for, {} allowed",
+                "{} streams requested, {} allowed",
                 plan.total_streams(),
                 self.streams
             );
@@ -208,7 +208,7 @@ impl ServerLimits {
         if all > self.duration || endless {
             return Some((
                 TOO_LONG,
-                format!("a test of {all} asked for, {} allowed", self.duration),
+                format!("a test of {all} requested, {} allowed", self.duration),
             ));
         }
         if let (Some(most), Some(asked)) = (self.rate, plan.rate_bps) {
@@ -216,7 +216,7 @@ impl ServerLimits {
             if all > most.0 {
                 return Some((
                     RATE_TOO_HIGH,
-                    format!("{} asked for, {most} allowed", BitRate(all)),
+                    format!("{} requested, {most} allowed", BitRate(all)),
                 ));
             }
         }
@@ -238,7 +238,7 @@ pub struct Network {
 /// A text that is no network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no network: an address, or an address and a prefix length such as 192.0.2.0/24, is"
+    "'{0}' is not a network: give an address, or an address and a prefix length such as 192.0.2.0/24"
 )]
 pub struct NetworkError(String);
 

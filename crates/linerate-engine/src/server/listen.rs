@@ -248,7 +248,7 @@ impl Pending {
         self.have
     }
 
-    /// Reads what is there, never more than the cookie: the rest belongs to whoever gets the connection.
+    /// Reads what is there, never more than the cookie: the rest belongs to the connection's owner.
     pub(super) fn read(&mut self) -> Read {
         while self.have < self.cookie.len() {
             match self.stream.read(&mut self.cookie[self.have..]) {

@@ -326,7 +326,7 @@ impl Shared {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the turn to open UDP streams without a token from an address. False = somebody else has it.
+    /// Takes the turn to open UDP streams without a token from an address. False = another client has it.
     pub(crate) fn take_udp_turn(&self, peer: IpAddr) -> bool {
         let mut sessions = self.sessions();
         let free = !sessions.opening_udp.contains(&peer);
@@ -597,7 +597,7 @@ impl Server {
         }
         let (number, site) = (sessions.counted + 1, Site::of(address));
         let refused = if self.shared.options.one_off && sessions.counted > 0 {
-            Err("one test was asked for and it runs already")
+            Err("only one test was requested and it is already running")
         } else {
             let handle = connection.stream.try_clone().ok();
             sessions

@@ -153,14 +153,15 @@ impl Occupancy {
         let most = of(limits.all_streams);
         if self.all.streams + demand.streams > most {
             return Err(format!(
-                "{} streams asked for, {} in use, and {most} of {} may be: the rest is kept for addresses that run no test",
+                "{} streams requested, {} in use, and at most {most} of {} may be: the rest is reserved for \
+                 addresses without a test",
                 demand.streams, self.all.streams, limits.all_streams
             ));
         }
         let most_here = (limits.all_streams / 2).max(usize::from(limits.streams));
         if here.streams + demand.streams > most_here {
             return Err(format!(
-                "{} streams asked for, {} in use by this address, and {most_here} may be",
+                "{} streams requested, {} in use by this address, and at most {most_here} may be",
                 demand.streams, here.streams
             ));
         }

@@ -275,7 +275,7 @@ impl<'a> Session<'a> {
         let json = if full <= held.bytes || full <= ANSWER_BYTES.min(wanted) {
             to_json(half, full)
         } else {
-            // One at a time: a copy with fewer samples takes memory as well. Whoever needs none does not wait.
+            // One at a time: a copy with fewer samples takes memory as well. A caller that needs none does not wait.
             let _turn = shared.turn.lock();
             let factor = full.div_ceil(held.bytes.max(1)).next_power_of_two();
             let mut factor = factor.clamp(2, MOST_LEFT_OUT);

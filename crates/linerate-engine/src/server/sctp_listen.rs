@@ -82,7 +82,7 @@ impl Shared {
             None => self.open_sctp(plan).map(Arc::new),
         };
         let listeners = opened.map_err(|error| {
-            let what = "it asked for SCTP, and listening for that failed";
+            let what = "it requested SCTP, and listening for that failed";
             Refusal::system(STREAM_LISTENER, &error, what)
         })?;
         *self.sctp.lock() = Arc::downgrade(&listeners);

@@ -213,7 +213,7 @@ impl Session<'_> {
             Turn::Event(said) => Ok(said),
             Turn::TimedOut => Err(Refusal::new(
                 Cause::ClientSilent,
-                "it said nothing when it was its turn".to_owned(),
+                "it sent nothing when a message from it was due".to_owned(),
             )),
             Turn::Woken(_) => Err(self.stopped()),
         }
@@ -329,12 +329,12 @@ impl Session<'_> {
     fn check_file_and_cpu(&self, plan: &Plan) -> Result<(), Refusal> {
         if self.shared.options.file.is_some() {
             if plan.protocol == Protocol::Udp {
-                let reason = "it asked for UDP, and -F needs TCP".to_owned();
+                let reason = "it requested UDP, and -F needs TCP".to_owned();
                 return Err(Refusal::code(FILE_OVER_UDP, reason));
             }
             if plan.direction == Direction::Both {
                 let reason =
-                    "it asked for both directions, and -F cannot send the file that it writes"
+                    "it requested both directions, and -F cannot send the file that it writes"
                         .to_owned();
                 return Err(Refusal::code(UNUSABLE_PARAMETERS, reason));
             }
@@ -350,14 +350,14 @@ impl Session<'_> {
         });
         match bound {
             Ok(Err(error)) => {
-                let what = format!("it asked for CPU {cpu} (-A)");
+                let what = format!("it requested CPU {cpu} (-A)");
                 Err(Refusal::system(AFFINITY, &error.source, &what))
             }
             _ => Ok(()),
         }
     }
 
-    /// The user whose token this is, or why it is refused. One is looked at at a time, so that whoever sends wrong ones
+    /// The user whose token this is, or why it is refused. One is looked at at a time, so that a client that sends wrong ones
     /// takes one CPU at most; who waits for that is gone with its connection, and when its time is up.
     fn verify(
         &mut self,
@@ -474,7 +474,7 @@ impl Session<'_> {
         let total = usize::from(plan.total_streams());
         let mut arrivals: Vec<Arrival> = Vec::with_capacity(total);
         let last = clock::monotonic().plus(STREAMS_PATIENCE);
-        // Whoever only receives has nothing to be idle with.
+        // A side that only receives cannot be idle.
         let sends = plan.direction != Direction::Receive;
         let received = self.shared.options.receive_timeout.filter(|_| sends);
         let patience = received.map_or(PATIENCE, |timeout| timeout.min(PATIENCE));

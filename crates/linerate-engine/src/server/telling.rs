@@ -5,7 +5,7 @@ use linerate_wire::extension::{Received, ReceivedStream};
 
 use crate::stream::StreamHandle;
 
-/// No client is told more often; the streams show their figures every 9 ms.
+/// No client is informed more often; the streams show their figures every 9 ms.
 const MOST_OFTEN: Nanos = Nanos::from_millis(10);
 /// Nor more seldom: it would wait in vain.
 const LEAST_OFTEN: Nanos = Nanos::from_millis(1000);

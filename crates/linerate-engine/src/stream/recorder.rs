@@ -162,7 +162,7 @@ impl<'a> Recorder<'a> {
             }
             let word = PollEntry::new(gate.start_fd(), Interest::READ);
             let mut entries = [
-                word,
+                word.clone(),
                 first.map_or(word, |fd| PollEntry::new(fd, Interest::READ)),
             ];
             let waited = poll::wait(&mut entries, None);

@@ -113,7 +113,7 @@ fn decide(trial: &Trial, record: &RunRecord, finding: &Finding) -> CounterTest {
 fn sentence(trial: &Trial, runs: &[CounterRun], ratio: Option<Ratio>, verdict: Verdict) -> String {
     let what = match trial.measure {
         Measure::Goodput => "goodput",
-        Measure::Loss => "the share that is lost",
+        Measure::Loss => "the lost share",
         Measure::RoundTrip => "the round trip",
         Measure::Unread => "what lies unread",
     };

@@ -184,7 +184,7 @@ impl<'a> Known<'a> {
     fn streams(&self, each_held: bool) -> Option<Trial> {
         let streams = self.plan.streams.checked_mul(MORE_STREAMS)?;
         let [each, together] = [
-            "each connection is held by itself",
+            "each connection is limited separately",
             "what they share is the limit",
         ];
         (streams <= linerate_model::plan::MAX_STREAMS).then(|| Trial {
@@ -214,7 +214,7 @@ impl<'a> Known<'a> {
             predicts_more: false,
             means: [
                 "the queue was this test's own",
-                "the queue, or the way, is there without this test",
+                "the queue, or the path, is there without this test",
             ],
             ..goodput()
         })
@@ -323,8 +323,8 @@ fn unpaced() -> Trial {
         threshold: 1.05,
         predicts_more: true,
         means: [
-            "the path carries more than was asked for",
-            "the path carries no more than was asked for",
+            "the path carries more than was requested",
+            "the path does not carry more than was requested",
         ],
         ..goodput()
     }

@@ -129,7 +129,7 @@ impl fmt::Display for Remark {
             },
             Self::Path { evidence } => write!(f, "the path did not do as it should: {evidence}"),
             Self::PathUndecided { evidence } => {
-                write!(f, "too little to tell of the path: {evidence}")
+                write!(f, "too little evidence about the path: {evidence}")
             }
             Self::Lab { why } => write!(f, "the lab itself may have been the bottleneck: {why}"),
         }
@@ -187,7 +187,7 @@ fn findings(expect: &Expect, found: &[String]) -> Vec<Remark> {
     };
     let missing = unruled(&expect.top);
     if !first_is_right && !missing.is_empty() {
-        // What stands in its place, and beside it, cannot be judged either.
+        // Its place, and additional findings, cannot be judged either.
         remarks.push(Remark::NoRule { ids: missing });
         return remarks;
     }
@@ -210,7 +210,7 @@ fn findings(expect: &Expect, found: &[String]) -> Vec<Remark> {
         remarks.push(Remark::NoRule { ids: missing });
     }
     if !expect.top.is_empty() {
-        // The first one was judged already; a second one of the acceptable first ones may stand beside it.
+        // The first one was judged already; a second one of the acceptable first ones may accompany it.
         let allowed = [&expect.top, &expect.with, &expect.also, &expect.never];
         let beside = found
             .iter()

@@ -1,6 +1,6 @@
 //! Scenarios held against what they expect.
 //!
-//! A run passes when its first finding is an expected one, what must stand beside it does, nothing stands
+//! A run passes when its first finding is an expected one, what must accompany it does, nothing stands
 //! there that was not allowed, goodput lies in its range, and the path's own counters show that it did what
 //! the scenario says. Findings that no rule can make yet are not judged and said so.
 //!

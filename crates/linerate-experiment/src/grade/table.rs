@@ -189,7 +189,8 @@ fn summary(report: &Report) -> String {
     if untold > 0 {
         let _ = writeln!(
             text,
-            "{untold} of them by {netem}, which does not tell how late packets left: none of these is called disturbed for that."
+            "{untold} of them by {netem}, which does not report how late packets left: none of these is marked as \
+             disturbed for that reason."
         );
     }
     let expecting: Vec<&Row> = report
@@ -222,7 +223,7 @@ fn summary(report: &Report) -> String {
         .filter(|run| run.observed.findings.iter().skip(1).any(|id| !known(id)));
     let _ = writeln!(
         text,
-        "Healthy paths: {} runs, {} with another first finding, {} with another one beside it.",
+        "Healthy paths: {} runs, {} with another first finding, {} with an additional finding.",
         healthy.len(),
         alarmed.count(),
         beside.count()

@@ -102,7 +102,7 @@ fn remark(proof: &Proof, run: &Run) -> String {
     let counts =
         counting(&proof.runs, turn.pair, turn.side).is_some_and(|counting| counting.turn == turn);
     let then = if counts {
-        "no attempt was better, so it stands, marked ?"
+        "no attempt was better, so it is kept, marked ?"
     } else {
         "made again"
     };

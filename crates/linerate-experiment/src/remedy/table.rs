@@ -64,7 +64,7 @@ fn row(trial: &Trial) -> Vec<String> {
 fn remark(trial: &Trial) -> Option<String> {
     Some(match &trial.outcome {
         Outcome::Kept { .. } | Outcome::Broken { .. } => return None,
-        Outcome::NoRate => "no rate was promised, so none was measured".to_owned(),
+        Outcome::NoRate => "no rate was predicted, so none was measured".to_owned(),
         Outcome::NotApplied { why } => why.clone(),
         Outcome::Failed { why } => format!("the run with the remedy failed: {why}"),
         Outcome::Disturbed { why, .. } => format!(
@@ -80,8 +80,8 @@ fn summary(report: &Report) -> String {
     let shows_nothing = |trial: &&Trial| matches!(trial.outcome, Outcome::Disturbed { .. });
     let disturbed = report.trials.iter().filter(shows_nothing).count();
     format!(
-        "{trials} remedies, {judged} of them applied and judged: {kept} within {:.0} % of the rate promised (✓), {} not (✗); \
-         {disturbed} disturbed and further off (?), {} without a rate or not to be applied in a lab (·)\n",
+        "{trials} remedies, {judged} of them applied and judged: {kept} within {:.0} % of the predicted rate (✓), {} \
+         not (✗); {disturbed} disturbed and further off (?), {} without a rate or not applicable in a lab (·)\n",
         100.0 * WITHIN,
         judged - kept,
         trials - judged - disturbed

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// Ethernet's bytes around an IP packet: preamble 8, header 14, check sequence 4, gap 12.
 pub const FRAMING: f64 = 38.0;
-/// Headers of IPv4 and TCP without options, as the RFC reckons.
+/// Headers of IPv4 and TCP without options, as the RFC counts.
 pub const HEADERS: f64 = 40.0;
 /// What TCP's timestamps (RFC 7323) take of a segment, where they are on.
 pub const TIMESTAMPS: f64 = 12.0;

@@ -10,7 +10,7 @@
 //!
 //! The metrics are those of §4, for each run; see [`metrics`].
 //!
-//! What it is not: it runs nothing. [`Survey`] asks for one run after the other and is told what each gave.
+//! What it is not: it runs nothing. [`Survey`] asks for one run after the other and gets the result of each.
 
 pub mod metrics;
 mod probes;

@@ -180,7 +180,7 @@ impl Survey {
             (_, Err(why)) => {
                 let what = step.words();
                 self.report.remarks.push(format!("{what} failed: {why}"));
-                // Without these nothing else can be reckoned.
+                // Without these nothing else can be computed.
                 if matches!(step, Step::Quiet | Step::Bottleneck) {
                     self.waiting.clear();
                 }
@@ -208,7 +208,7 @@ impl Survey {
             (None, Some(found)) => self.report.path_mtu = Some(found),
             (None, None) if self.waiting.iter().any(Step::is_probe) => {}
             (None, None) => self.report.remarks.push(format!(
-                "no datagram that may not be cut arrived, of any size: UDP does not pass, or not this port{}",
+                "no datagram with Don't Fragment arrived, of any size: UDP does not pass, or not on this port{}",
                 self.instead()
             )),
         }
@@ -253,7 +253,7 @@ impl Survey {
             return;
         };
         let how = if path.and_then(|path| path.min_rtt_us).is_some() {
-            "the least that the sending kernel saw at 1 Mbit/s"
+            "the minimum that the sending kernel saw at 1 Mbit/s"
         } else {
             "the time that the control connection took to open: the sending kernel is not known"
         };
@@ -351,7 +351,7 @@ impl Survey {
         if let (false, Some(most)) = (refused.is_empty(), self.granted) {
             self.waiting.push(Step::Autotuned);
             self.report.remarks.push(format!(
-                "windows of {} of the product were not asked for: the hosts grant sockets of {} (net.core.rmem_max, \
+                "windows of {} of the product were not tested: the hosts grant sockets of {} (net.core.rmem_max, \
                  wmem_max); one run leaves the window to autotuning instead",
                 refused.join(", "),
                 Bytes(most)
@@ -441,7 +441,7 @@ impl Step {
     /// What it is, in words.
     pub fn words(&self) -> String {
         match self {
-            Self::Probe { mtu } => format!("datagrams of {mtu} bytes of IP that may not be cut"),
+            Self::Probe { mtu } => format!("datagrams of {mtu} bytes of IP with Don't Fragment"),
             Self::Quiet => "base round trip, at 1 Mbit/s".to_owned(),
             Self::Bottleneck => format!("bottleneck, with {SEVERAL} connections"),
             Self::Autotuned => "window left to autotuning, one connection".to_owned(),

@@ -48,9 +48,10 @@ pub(super) fn text(report: &Report) -> String {
         text.push('\n');
         text.push_str(&runs(report));
         text.push_str(
-            "\nTransfer time ratio: actual over ideal time, 1 is ideal (section 4.1). Efficiency: share of what was sent\n\
-             that was not sent again (4.2). Buffer delay: how much longer than the base the round trips were (4.3).\n\
-             Ideal: what the window in flight carries in a base round trip, at most what is achievable.\n",
+            "\nTransfer time ratio: actual over ideal time, 1 is ideal (section 4.1). Efficiency: share of what was \
+             sent\nthat was not retransmitted (4.2). Buffer delay: how much longer than the base the round trips \
+             were (4.3).\nIdeal: what the window in flight carries in a base round trip, at most what is \
+             achievable.\n",
         );
     }
     for remark in &report.remarks {

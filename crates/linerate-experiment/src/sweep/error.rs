@@ -1,27 +1,15 @@
 //! What is wrong with a sweep's file.
 
-use linerate_lab::scenario::ScenarioError;
-use linerate_tune::document::DocumentError;
+use linerate_document::DocumentError;
 
 use crate::in_lab::NotInLab;
 
 /// Why a sweep cannot be run. Lines count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SweepError {
-    /// Something in it, or in a profile that it names, cannot be.
+    /// Something in it, in a profile that it names, or in a path that it describes, cannot be.
     #[error(transparent)]
     Document(#[from] DocumentError),
-    /// Something that is needed is absent, or does not go together.
-    #[error("{file}: {reason}")]
-    Whole {
-        /// The file.
-        file: String,
-        /// What, and what to do.
-        reason: String,
-    },
-    /// A path that a lab cannot make.
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
     /// A setting that a lab's hosts cannot have.
     #[error(transparent)]
     NotInLab(#[from] NotInLab),

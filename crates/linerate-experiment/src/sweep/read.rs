@@ -6,37 +6,55 @@
 
 use std::collections::BTreeMap;
 
+use linerate_document::{Document, DocumentError, Key, Section, Table, Value, words};
 use linerate_lab::scenario::{Scenario, keys};
-use linerate_model::nearest::nearest;
-use linerate_tune::document::{Document, Key, Value};
+use linerate_model::nearest;
 use linerate_tune::profile::{self, Wish};
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
 use super::{Chart, Factor, MOST_CELLS, MOST_REPETITIONS, Setup, Sweep, SweepError};
 use crate::in_lab;
 
-type Result<T> = std::result::Result<T, SweepError>;
+type Result<T> = std::result::Result<T, DocumentError>;
 
-const TOP: [&str; 11] = [
-    "name",
-    "about",
-    "peer",
-    "lab",
-    "test",
-    "profile",
-    "repetitions",
-    "seed",
-    "least",
-    "factor",
-    "chart",
-];
-const FACTOR: [&str; 4] = ["name", "vary", "levels", "labels"];
-const CHART: [&str; 4] = ["rows", "columns", "groups", "bars"];
-/// Keys of a scenario's top that a lab may have here.
-const LAB_TOP: [&str; 5] = ["mode", "engine", "family", "sender", "receiver"];
-/// Tables of a path that are written as tables of their own, for which there is no place here.
-const NOT_HERE: [&str; 2] = ["change", "cross"];
+const TOP: Section = Section::of(
+    "a sweep",
+    &[&[
+        Key::of("name", "text"),
+        Key::of("about", "text"),
+        Key::of("peer", "name or address of a host"),
+        Key::of("lab", "[lab]"),
+        Key::of("test", "arguments of `linerate test`, without the host"),
+        Key::of("profile", "a profile's file"),
+        Key::of("repetitions", "1 to 100"),
+        Key::of("seed", "0 to 9223372036854775807"),
+        Key::of("least", "percentage such as \"2%\""),
+        Key::of("factor", "[[factor]]"),
+        Key::of("chart", "[chart]"),
+    ]],
+);
+const FACTOR: Section = Section::of(
+    "[[factor]]",
+    &[&[
+        Key::of("name", "text"),
+        Key::of("vary", VARIES),
+        Key::of("levels", "list of the values that it takes"),
+        Key::of("labels", "list of as many texts as there are levels"),
+    ]],
+);
+const CHART: Section = Section::of(
+    "[chart]",
+    &[&[
+        Key::of("rows", "name of a factor"),
+        Key::of("columns", "name of a factor"),
+        Key::of("groups", "name of a factor"),
+        Key::of("bars", "name of a factor"),
+    ]],
+);
+/// Of a path all but what is written as tables of their own, for which there is no place here.
+const LAB: Section = Section::of(
+    "[lab]",
+    &[keys::MODES, keys::HOSTS, keys::SETTINGS, keys::WHOLE_PATH],
+);
 const REPETITIONS: u32 = 5;
 const LEAST: f64 = 0.02;
 const VARIES: &str = "interface.NAME.mtu (or another key of a profile's interface), sysctl.net.…, cpu.governor, profile, test (words such as \"-R\"), test.-P (an option's value), path.rtt (or another key of a lab's path)";
@@ -51,7 +69,8 @@ enum Part {
 }
 
 struct Reading<'a> {
-    document: Document<'a>,
+    document: &'a Document<'a>,
+    file: &'a str,
     load: &'a dyn Fn(&str) -> std::result::Result<String, String>,
 }
 
@@ -65,224 +84,147 @@ impl Sweep {
         file: &str,
         text: &str,
         load: &dyn Fn(&str) -> std::result::Result<String, String>,
-    ) -> Result<Self> {
-        let document = Document { file, text };
-        Reading { document, load }.sweep(document.top()?.get_ref())
+    ) -> std::result::Result<Self, SweepError> {
+        let document = Document::parse(file, text, &[&TOP, &FACTOR, &CHART, &LAB])?;
+        let reading = Reading {
+            document: &document,
+            file,
+            load,
+        };
+        reading.sweep(&document.top(&TOP)?)
     }
 }
 
 impl Reading<'_> {
-    fn sweep(&self, top: &DeTable<'_>) -> Result<Sweep> {
-        self.document.known("a sweep", top, &TOP)?;
-        let text = |key| {
-            find(top, key)
-                .map(|value| self.text_of(key, value))
-                .transpose()
-        };
-        let name = text("name")?.ok_or_else(|| self.whole("it needs a name = \"…\""))?;
-        let peer = text("peer")?;
-        let lab = find(top, "lab");
-        if peer.is_some() == lab.is_some() {
-            return Err(self.whole(
-                "it needs either peer = \"HOST\" (real hosts, `linerate serve` there) or [lab] (a path on this machine)",
-            ));
-        }
-        let base = self.base(top, lab)?;
-        let mut factors = Vec::new();
-        let mut parts = Vec::new();
-        for value in list(find(top, "factor")) {
-            let (factor, levels) = self.factor(value, lab.is_some())?;
-            if factors
-                .iter()
-                .any(|known: &Factor| known.name == factor.name)
-            {
-                return Err(self.wrong("name", value, "another factor is called so"));
-            }
-            factors.push(factor);
-            parts.push(levels);
-        }
-        if factors.is_empty() {
-            return Err(self.whole(
-                "it has no [[factor]]; one is name = \"MTU\", vary = \"interface.eth0.mtu\", levels = [1500, 9000]",
-            ));
-        }
-        let count = parts
-            .iter()
-            .try_fold(1_usize, |count, levels| count.checked_mul(levels.len()));
-        if count.is_none_or(|count| count > MOST_CELLS) {
-            return Err(self.whole(format!("the factors make more than {MOST_CELLS} cells")));
-        }
-        let seed = self.number(top, "seed", 0..=u64::MAX >> 1)?.unwrap_or(1);
-        let repetitions = self.number(top, "repetitions", 1..=u64::from(MOST_REPETITIONS))?;
-        let chart = self.chart(find(top, "chart"), &factors)?;
+    fn sweep(&self, top: &Table<'_>) -> std::result::Result<Sweep, SweepError> {
+        let name = top.needed("name")?.text()?.to_owned();
+        let about = top.or("about", "", Value::text)?.to_owned();
+        let peer = top.read("peer", Value::text)?.map(str::to_owned);
+        let in_lab = peer.is_none();
+        let base = self.base(top, in_lab)?;
+        let (factors, parts) = self.factors(top, in_lab)?;
+        let seed = top.or("seed", 1, |value| value.whole(0..=u64::MAX >> 1))?;
+        let repetitions = top.or("repetitions", REPETITIONS, |value| {
+            value.whole(1..=MOST_REPETITIONS)
+        })?;
+        let chart = top.or("chart", by_default(&factors), |value| {
+            chart(value, &factors)
+        })?;
         let mut cells = Vec::new();
         for levels in combinations(&parts.iter().map(Vec::len).collect::<Vec<_>>()) {
-            let of_level = levels
-                .iter()
-                .zip(&parts)
-                .map(|(level, parts)| &parts[*level]);
-            let all: Vec<Part> = base.iter().chain(of_level.flatten()).cloned().collect();
-            cells.push(self.setup(levels, &all, lab.is_some(), seed)?);
+            let of_level = levels.iter().zip(&parts);
+            let of_level = of_level.map(|(level, parts)| &parts[*level]);
+            let all: Vec<Part> = base.iter().chain(of_level).cloned().collect();
+            cells.push(self.setup(levels, &all, in_lab, seed)?);
         }
         Ok(Sweep {
             name,
-            about: text("about")?.unwrap_or_default(),
+            about,
             peer,
-            repetitions: repetitions
-                .and_then(|number| u32::try_from(number).ok())
-                .unwrap_or(REPETITIONS),
+            repetitions,
             seed,
-            least: find(top, "least")
-                .map(|value| self.share("least", value))
-                .transpose()?
-                .unwrap_or(LEAST),
-            factors,
+            least: top.or("least", LEAST, |value| value.amount(share))?,
             chart,
+            factors,
             cells,
         })
     }
 
     /// What all cells have.
-    fn base(&self, top: &DeTable<'_>, lab: Option<&Value<'_>>) -> Result<Vec<Part>> {
-        let mut parts = Vec::new();
-        if let Some(lab) = lab {
-            parts.extend(self.lab(lab)?);
+    fn base(&self, top: &Table<'_>, in_lab: bool) -> Result<Vec<Part>> {
+        if in_lab != top.value("lab").is_some() {
+            return Err(self.document.contradiction(
+                "it needs either peer = \"HOST\" (real hosts, `linerate serve` there) or [lab] (a path on this machine)",
+            ));
         }
-        if let Some(test) = find(top, "test") {
-            parts.push(self.words("test", test)?);
-        }
-        if let Some(profile) = find(top, "profile") {
-            parts.push(self.profile(profile)?);
-        }
+        let mut parts = top.or("lab", Vec::new(), lab)?;
+        parts.extend(top.read("test", arguments)?);
+        parts.extend(top.read("profile", |value| self.profile(value))?);
         Ok(parts)
     }
 
-    fn lab(&self, lab: &Value<'_>) -> Result<Vec<Part>> {
-        let DeValue::Table(table) = lab.get_ref() else {
-            return Err(self.wrong("lab", lab, "it is no table"));
-        };
-        let of_path: Vec<&str> = keys::PATH
-            .names()
-            .filter(|name| !NOT_HERE.contains(name))
-            .collect();
-        let all: Vec<&str> = LAB_TOP.iter().chain(&of_path).copied().collect();
-        self.document.known("[lab]", table, &all)?;
-        let line = |(key, value): (&Key<'_>, &Value<'_>)| {
-            let name = key.get_ref().as_ref();
-            let place = if LAB_TOP.contains(&name) { "" } else { "path." };
-            let raw = self.document.raw(value);
-            let plain = match value.get_ref() {
-                DeValue::Table(_) => raw.starts_with('{'),
-                _ => true,
-            };
-            if !plain {
-                return Err(self.wrong(
-                    name,
-                    value,
-                    format!("write it as one value: {name} = {{ … }}"),
-                ));
-            }
-            let key = format!("{place}{name}");
-            let text = format!("{key} = {raw}");
-            Ok(Part::Scenario(self.document.line(&value.span()), key, text))
-        };
-        table.iter().map(line).collect()
-    }
-
-    fn factor(&self, value: &Value<'_>, lab: bool) -> Result<(Factor, Vec<Vec<Part>>)> {
-        let DeValue::Table(table) = value.get_ref() else {
-            return Err(self.wrong("factor", value, "it is no table; write [[factor]]"));
-        };
-        self.document.known("[[factor]]", table, &FACTOR)?;
-        let needed = |key: &str| {
-            find(table, key).ok_or_else(|| {
-                self.wrong(
-                    "factor",
-                    value,
-                    format!("it has no {key}; it needs name, vary and levels"),
-                )
-            })
-        };
-        let name = self.text_of("name", needed("name")?)?;
-        let vary_value = needed("vary")?;
-        let vary = self.text_of("vary", vary_value)?;
-        let levels_value = needed("levels")?;
-        let DeValue::Array(levels) = levels_value.get_ref() else {
-            return Err(self.wrong("levels", levels_value, "it is no list"));
-        };
-        if levels.is_empty() {
-            return Err(self.wrong("levels", levels_value, "there is none"));
-        }
-        let mut labels = Vec::new();
+    /// The factors, and what each level of each adds to a cell.
+    fn factors(&self, top: &Table<'_>, in_lab: bool) -> Result<(Vec<Factor>, Vec<Vec<Part>>)> {
+        let mut factors: Vec<Factor> = Vec::new();
         let mut parts = Vec::new();
-        for level in levels {
-            let part = self.level(&vary, vary_value, level, lab)?;
-            labels.push(label(&vary, level, self.document.raw(level)));
-            parts.push(vec![part]);
-        }
-        if let Some(value) = find(table, "labels") {
-            labels = self.labels(value, levels.len())?;
-        }
-        for (at, label) in labels.iter().enumerate() {
-            if labels[..at].contains(label) {
-                let reason = format!("two levels are called '{label}'; give them labels");
-                return Err(self.wrong("levels", levels_value, reason));
-            }
-        }
-        Ok((Factor { name, vary, labels }, parts))
-    }
-
-    fn labels(&self, value: &Value<'_>, levels: usize) -> Result<Vec<String>> {
-        let labels = list(Some(value))
-            .map(|label| self.text_of("labels", label))
-            .collect::<Result<Vec<_>>>()?;
-        if labels.len() == levels {
-            Ok(labels)
-        } else {
-            let reason = format!("there are {} for {levels} levels", labels.len());
-            Err(self.wrong("labels", value, reason))
-        }
-    }
-
-    fn level(&self, vary: &str, at: &Value<'_>, level: &Value<'_>, lab: bool) -> Result<Part> {
-        let line = self.document.line(&level.span());
-        let raw = self.document.raw(level);
-        if let Some(option) = vary.strip_prefix("test.") {
-            if !option.starts_with('-') {
-                return Err(self.wrong("vary", at, "an option begins with -: test.-P"));
-            }
-            let value = match level.get_ref() {
-                DeValue::String(text) => text.to_string(),
-                DeValue::Integer(_) | DeValue::Float(_) => raw.to_owned(),
-                _ => return Err(self.wrong("levels", level, "it is neither a text nor a number")),
-            };
-            return Ok(Part::Words(line, vec![option.to_owned(), value]));
-        }
-        if vary == "test" {
-            return self.words("levels", level);
-        }
-        if vary == "profile" {
-            return self.profile(level);
-        }
-        if let Some(key) = vary.strip_prefix("path.") {
-            if !lab {
-                let reason = "a real path cannot be set; only a [lab] has one that can";
-                return Err(self.wrong("vary", at, reason));
-            }
-            let head = key.split('.').next().unwrap_or(key);
-            if keys::PATH.names().all(|name| name != head) || NOT_HERE.contains(&head) {
-                let hint = nearest(head, keys::PATH.names())
-                    .map_or_else(String::new, |meant| format!("; did you mean path.{meant}?"));
-                let reason = format!("a path has no key {key}{hint}");
-                return Err(self.wrong("vary", at, reason));
-            }
-            return Ok(Part::Scenario(
-                line,
-                vary.to_owned(),
-                format!("{vary} = {raw}"),
+        top.read_all("factor", |value| {
+            let (factor, levels) = self.factor(value, in_lab)?;
+            let again = factors.iter().any(|known| known.name == factor.name);
+            let reason = format!("another factor has the name '{}'", factor.name);
+            value.refuse(again, reason)?;
+            factors.push(factor);
+            parts.push(levels);
+            Ok(())
+        })?;
+        if factors.is_empty() {
+            return Err(self.document.contradiction(
+                "it has no [[factor]]; one is name = \"MTU\", vary = \"interface.eth0.mtu\", levels = [1500, 9000]",
             ));
         }
-        let text = match vary.split_once('.') {
+        let mut levels = parts.iter().map(Vec::len);
+        let count = levels.try_fold(1_usize, usize::checked_mul);
+        if count.is_none_or(|count| count > MOST_CELLS) {
+            let reason = format!("the factors make more than {MOST_CELLS} cells");
+            return Err(self.document.contradiction(reason));
+        }
+        Ok((factors, parts))
+    }
+
+    fn factor(&self, value: &Value<'_>, in_lab: bool) -> Result<(Factor, Vec<Part>)> {
+        let table = value.table(&FACTOR)?;
+        let vary = table.needed("vary")?;
+        let levels = table.needed("levels")?;
+        let mut labels = Vec::new();
+        let mut parts = Vec::new();
+        for level in levels.list()? {
+            parts.push(self.level(vary, &level, in_lab)?);
+            labels.push(label(vary.text()?, &level));
+        }
+        levels.refuse(parts.is_empty(), "there is none")?;
+        if let Some(value) = table.value("labels") {
+            labels = table.read_all("labels", |label| label.text().map(str::to_owned))?;
+            let reason = format!("there are {} for {} levels", labels.len(), parts.len());
+            value.refuse(labels.len() != parts.len(), reason)?;
+        }
+        for (at, label) in labels.iter().enumerate() {
+            let reason = format!("two levels are called '{label}'; give them labels");
+            levels.refuse(labels[..at].contains(label), reason)?;
+        }
+        let factor = Factor {
+            name: table.needed("name")?.text()?.to_owned(),
+            vary: vary.text()?.to_owned(),
+            labels,
+        };
+        Ok((factor, parts))
+    }
+
+    fn level(&self, vary: &Value<'_>, level: &Value<'_>, in_lab: bool) -> Result<Part> {
+        let varied = vary.text()?;
+        let (line, raw) = (level.line(), level.raw());
+        if let Some(option) = varied.strip_prefix("test.") {
+            vary.refuse(!option.starts_with('-'), "an option begins with -: test.-P")?;
+            let value = level.amount(|text| Ok(text.to_owned()))?;
+            return Ok(Part::Words(line, vec![option.to_owned(), value]));
+        }
+        if varied == "test" {
+            return arguments(level);
+        }
+        if varied == "profile" {
+            return self.profile(level);
+        }
+        if let Some(key) = varied.strip_prefix("path.") {
+            let reason = "a real path cannot be set; only a [lab] has one that can";
+            vary.refuse(!in_lab, reason)?;
+            let head = key.split('.').next().unwrap_or(key);
+            let known = keys::SETTINGS.iter().chain(keys::WHOLE_PATH);
+            let known: Vec<&str> = known.map(|key| key.name).collect();
+            let hint = nearest::hint(head, &known);
+            let reason = format!("unknown key '{head}' of a path; {hint}");
+            vary.refuse(!known.contains(&head), reason)?;
+            let text = format!("{varied} = {raw}");
+            return Ok(Part::Scenario(line, varied.to_owned(), text));
+        }
+        let text = match varied.split_once('.') {
             Some(("sysctl", key)) => format!("sysctl.\"{key}\" = {raw}"),
             Some(("interface", rest)) if rest.contains('.') => {
                 let (interface, key) = rest.rsplit_once('.').unwrap_or((rest, ""));
@@ -291,31 +233,33 @@ impl Reading<'_> {
             Some(("cpu", key)) => format!("cpu.{key} = {raw}"),
             _ => {
                 let known = ["interface", "sysctl", "cpu", "profile", "test", "path"];
-                let head = vary.split('.').next().unwrap_or(vary);
-                let hint = nearest(head, known)
-                    .filter(|meant| *meant != head)
-                    .map_or_else(String::new, |meant| format!("; did you mean '{meant}'?"));
-                return Err(self.wrong("vary", at, format!("it is none of {VARIES}{hint}")));
+                let head = varied.split('.').next().unwrap_or(varied);
+                let hint = nearest::hint(head, &known);
+                return Err(vary.wrong(if known.contains(&head) {
+                    "its second part is missing".to_owned()
+                } else {
+                    format!("unknown word '{head}'; {hint}")
+                }));
             }
         };
         let text = format!("{}{text}\n", "\n".repeat(line - 1));
-        Ok(Part::Wishes(profile::parse(self.document.file, &text)?))
+        profile::parse(self.file, &text).map(Part::Wishes)
     }
 
     fn profile(&self, value: &Value<'_>) -> Result<Part> {
-        let name = self.text_of("profile", value)?;
-        let text = (self.load)(&name).map_err(|why| self.wrong("profile", value, why))?;
-        Ok(Part::Wishes(profile::read(&name, &text)?))
-    }
-
-    fn words(&self, key: &str, value: &Value<'_>) -> Result<Part> {
-        let text = self.text_of(key, value)?;
-        let words = text.split_whitespace().map(str::to_owned).collect();
-        Ok(Part::Words(self.document.line(&value.span()), words))
+        let name = value.text()?;
+        let text = (self.load)(name).map_err(|why| value.wrong(why))?;
+        profile::read(name, &text).map(Part::Wishes)
     }
 
     /// A cell of all its parts, of which a later one counts more.
-    fn setup(&self, levels: Vec<usize>, parts: &[Part], lab: bool, seed: u64) -> Result<Setup> {
+    fn setup(
+        &self,
+        levels: Vec<usize>,
+        parts: &[Part],
+        lab: bool,
+        seed: u64,
+    ) -> std::result::Result<Setup, SweepError> {
         let mut wishes: Vec<Wish> = Vec::new();
         let mut words = Vec::new();
         let mut lines: BTreeMap<String, (usize, String)> = BTreeMap::new();
@@ -343,8 +287,7 @@ impl Reading<'_> {
             lines.insert("test".to_owned(), (words_at, test));
             lines.insert("name".to_owned(), (0, "name = \"sweep\"".to_owned()));
             lines.insert("seed".to_owned(), (0, format!("seed = {seed}")));
-            let scenario =
-                Scenario::parse(self.document.file, &at_their_lines(lines.into_values()))?;
+            let scenario = Scenario::parse(self.file, &at_their_lines(lines.into_values()))?;
             Some(in_lab::with_wishes(&scenario, &wishes)?)
         } else {
             None
@@ -358,69 +301,47 @@ impl Reading<'_> {
             scenario,
         })
     }
+}
 
-    fn chart(&self, value: Option<&Value<'_>>, factors: &[Factor]) -> Result<Chart> {
-        let Some(value) = value else {
-            return Ok(by_default(factors));
-        };
-        let DeValue::Table(table) = value.get_ref() else {
-            return Err(self.wrong("chart", value, "it is no table"));
-        };
-        self.document.known("[chart]", table, &CHART)?;
-        let mut taken: Vec<String> = Vec::new();
-        let mut role = |key: &'static str| -> Result<Option<String>> {
-            let Some(value) = find(table, key) else {
-                return Ok(None);
-            };
-            let name = self.text_of(key, value)?;
+/// The path of all cells, as lines of a scenario.
+fn lab(value: &Value<'_>) -> Result<Vec<Part>> {
+    let line = |value: &Value<'_>| {
+        let (name, raw) = (value.name(), value.raw());
+        let reason = format!("write it as one value: {name} = {{ … }}");
+        value.refuse(value.is_table() && !raw.starts_with('{'), reason)?;
+        let of_path = keys::PATH.key(name).map_or("", |_| "path.");
+        let key = format!("{of_path}{name}");
+        let text = format!("{key} = {raw}");
+        Ok(Part::Scenario(value.line(), key, text))
+    };
+    value.table(&LAB)?.values().map(line).collect()
+}
+
+fn arguments(value: &Value<'_>) -> Result<Part> {
+    let words = value.text()?.split_whitespace().map(str::to_owned);
+    Ok(Part::Words(value.line(), words.collect()))
+}
+
+fn chart(value: &Value<'_>, factors: &[Factor]) -> Result<Chart> {
+    let table = value.table(&CHART)?;
+    let mut taken: Vec<String> = Vec::new();
+    let mut role = |key| {
+        table.read(key, |value| {
+            let name = value.text()?.to_owned();
             let names: Vec<&str> = factors.iter().map(|factor| factor.name.as_str()).collect();
-            if !names.contains(&name.as_str()) {
-                let reason = format!("there is no such factor, only {}", names.join(", "));
-                return Err(self.wrong(key, value, reason));
-            }
-            if taken.contains(&name) {
-                return Err(self.wrong(key, value, "the factor has a place already"));
-            }
+            let reason = format!("there is no such factor, only {}", names.join(", "));
+            value.refuse(!names.contains(&name.as_str()), reason)?;
+            value.refuse(taken.contains(&name), "the factor has a place already")?;
             taken.push(name.clone());
-            Ok(Some(name))
-        };
-        Ok(Chart {
-            rows: role("rows")?,
-            columns: role("columns")?,
-            groups: role("groups")?,
-            bars: role("bars")?,
+            Ok(name)
         })
-    }
-
-    fn number(
-        &self,
-        table: &DeTable<'_>,
-        key: &str,
-        range: std::ops::RangeInclusive<u64>,
-    ) -> Result<Option<u64>> {
-        let number = find(table, key).map(|value| self.document.whole(key, value, range));
-        Ok(number.transpose()?)
-    }
-
-    fn share(&self, key: &str, value: &Value<'_>) -> Result<f64> {
-        let text = self.text_of(key, value)?;
-        share(&text).map_err(|reason| self.wrong(key, value, reason))
-    }
-
-    fn text_of(&self, key: &str, value: &Value<'_>) -> Result<String> {
-        Ok(self.document.text_of(key, value)?.to_owned())
-    }
-
-    fn wrong(&self, key: &str, value: &Value<'_>, reason: impl Into<String>) -> SweepError {
-        self.document.wrong(key, value, reason).into()
-    }
-
-    fn whole(&self, reason: impl Into<String>) -> SweepError {
-        SweepError::Whole {
-            file: self.document.file.to_owned(),
-            reason: reason.into(),
-        }
-    }
+    };
+    Ok(Chart {
+        rows: role("rows")?,
+        columns: role("columns")?,
+        groups: role("groups")?,
+        bars: role("bars")?,
+    })
 }
 
 /// A share such as `2%`, above 0 and below 100 %.
@@ -435,52 +356,31 @@ pub fn share(text: &str) -> std::result::Result<f64, String> {
     percent
         .filter(|percent| *percent > 0.0 && *percent < 100.0)
         .map(|percent| percent / 100.0)
-        .ok_or_else(|| "it is no percentage such as 2%, above 0 and below 100".to_owned())
-}
-
-fn find<'t, 'v>(table: &'t DeTable<'v>, key: &str) -> Option<&'t Value<'v>> {
-    let mut all = table.iter();
-    all.find(|(name, _)| name.get_ref() == key)
-        .map(|(_, value)| value)
-}
-
-fn list<'t, 'v>(value: Option<&'t Value<'v>>) -> impl Iterator<Item = &'t Value<'v>> {
-    let (many, one): (&[Value<'v>], _) = match value.map(Spanned::get_ref) {
-        Some(DeValue::Array(list)) => (list.as_ref(), None),
-        Some(_) => (&[], value),
-        None => (&[], None),
-    };
-    many.iter().chain(one)
+        .ok_or_else(|| "not a percentage such as 2%, above 0 and below 100".to_owned())
 }
 
 /// How a level is called where it has no label.
-fn label(vary: &str, level: &Value<'_>, raw: &str) -> String {
-    match level.get_ref() {
-        DeValue::String(text) if vary == "profile" => {
-            let stem = std::path::Path::new(text.as_ref()).file_stem();
+fn label(vary: &str, level: &Value<'_>) -> String {
+    match level.text() {
+        Ok(text) if vary == "profile" => {
+            let stem = std::path::Path::new(text).file_stem();
             stem.map_or_else(
-                || text.to_string(),
+                || text.to_owned(),
                 |stem| stem.to_string_lossy().into_owned(),
             )
         }
-        DeValue::String(text) if text.is_empty() => "none".to_owned(),
-        DeValue::String(text) => text.to_string(),
-        _ => raw.split_whitespace().collect::<Vec<_>>().join(" "),
+        Ok("") => "none".to_owned(),
+        Ok(text) => text.to_owned(),
+        Err(_) => words(level.raw()),
     }
 }
 
 /// All combinations, the last factor varying fastest.
 fn combinations(levels: &[usize]) -> Vec<Vec<usize>> {
     levels.iter().fold(vec![Vec::new()], |all, count| {
-        all.iter()
-            .flat_map(|head| {
-                (0..*count).map(move |level| {
-                    let mut cell = head.clone();
-                    cell.push(level);
-                    cell
-                })
-            })
-            .collect()
+        let longer = |head: &Vec<usize>, level| [head.as_slice(), &[level]].concat();
+        let of = |head| (0..*count).map(move |level| longer(head, level));
+        all.iter().flat_map(of).collect()
     })
 }
 
@@ -602,12 +502,12 @@ levels = [1, 8]
             (
                 "vary = \"path.rtt\"",
                 "vray = \"path.rtt\"",
-                "m.toml:15: [[factor]] has no key 'vray': did you mean 'vary'?",
+                "m.toml:15: unknown key 'vray' in [[factor]]: did you mean 'vary'?",
             ),
             (
                 "rate = \"400M\"",
                 "rat = \"400M\"",
-                "m.toml:5: [lab] has no key 'rat': did you mean 'rate'?",
+                "m.toml:5: unknown key 'rat' in [lab]: did you mean 'rate'?",
             ),
             (
                 "rate = \"400M\"",
@@ -618,12 +518,12 @@ levels = [1, 8]
             (
                 "[1500, 9000]",
                 "[1500, 90000]",
-                "m.toml:20: mtu = 90000: it is no whole number from 68 to 65535",
+                "m.toml:20: mtu = 90000: not a whole number from 68 to 65535",
             ),
             (
                 "interface.eth0.mtu",
                 "interface.eth0.mut",
-                "m.toml:20: an interface has no key 'mut': did you mean 'mtu'?",
+                "m.toml:20: unknown key 'mut' in an interface: did you mean 'mtu'?",
             ),
             (
                 "interface.eth0.mtu",
@@ -633,12 +533,12 @@ levels = [1, 8]
             (
                 "path.rtt",
                 "path.rrt",
-                "m.toml:15: vary = \"path.rrt\": a path has no key rrt; did you mean path.rtt?",
+                "m.toml:15: vary = \"path.rrt\": unknown key 'rrt' of a path; did you mean 'rtt'?",
             ),
             (
                 "old.toml",
                 "older.toml",
-                "m.toml:11: profile = \"older.toml\": no such file",
+                "m.toml:11: levels = \"older.toml\": no such file",
             ),
             ("-t 3", "-t 3 --json", "m.toml:"),
             (
@@ -657,7 +557,7 @@ levels = [1, 8]
                 "\nrepetitions = 0\nname = \"matrix\"",
                 "m.toml:2: repetitions = 0",
             ),
-            ("[lab]", "[[lab", "this is not TOML"),
+            ("[lab]", "[[lab", "invalid TOML"),
         ] {
             assert!(MATRIX.contains(from), "{from}");
             let text = MATRIX.replace(from, to);

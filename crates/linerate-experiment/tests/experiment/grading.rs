@@ -265,7 +265,7 @@ receive-window    1          2
 
 9 runs of 3 scenarios: 4 as expected (✓), 3 as far as there are rules (·), 2 missed (✗); 0 made more than once, 0 disturbed to the last (?)
 First finding right in 4 of 9 runs.
-Healthy paths: 3 runs, 0 with another first finding, 0 with another one beside it.
+Healthy paths: 3 runs, 0 with another first finding, 0 with an additional finding.
 "
     );
     assert!(Report::default().text().contains("0 runs of 0 scenarios"));
@@ -315,7 +315,7 @@ fn an_engine_that_cannot_tell_of_lateness_is_named() {
     };
     let (_, report) = attempts(&[by_netem]);
     assert!(!report.rows[0].runs[0].disturbed);
-    let words = "1 of them by netem, which does not tell how late packets left";
+    let words = "1 of them by netem, which does not report how late packets left";
     assert!(report.text().contains(words), "{}", report.text());
     let (_, report) = attempts(&[found(&["path-full"])]);
     assert!(!report.text().contains("netem"), "{}", report.text());

@@ -198,5 +198,5 @@ fn the_same_remedy_is_tried_once_and_one_without_a_rate_not_at_all() {
     let report = tried(&[promise(None)], &[]);
     assert!(matches!(report.trials[0].outcome, Outcome::NoRate));
     assert!(!report.passed());
-    assert!(report.text().contains("no rate was promised"));
+    assert!(report.text().contains("no rate was predicted"));
 }

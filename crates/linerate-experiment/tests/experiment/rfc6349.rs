@@ -197,7 +197,7 @@ fn windows_that_the_hosts_refuse_are_left_to_autotuning() {
     assert!(steps.contains(&Step::Autotuned));
     let text = report.text();
     assert!(
-        text.contains("windows of 50 %, 75 %, 100 %, 125 % of the product were not asked for"),
+        text.contains("windows of 50 %, 75 %, 100 %, 125 % of the product were not tested"),
         "{text}"
     );
     assert!(text.contains("autotuned"));

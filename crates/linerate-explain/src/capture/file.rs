@@ -53,8 +53,8 @@ fn hides(capture: &Capture) -> Vec<String> {
     let over = capture.passed_over;
     let mut said = Vec::new();
     let counted = [
-        (over.not_ip, "packets are no IP"),
-        (over.not_tcp, "are no TCP"),
+        (over.not_ip, "packets are not IP"),
+        (over.not_tcp, "are not TCP"),
         (over.fragments, "are fragments, which are not put together"),
         (
             over.headers,
@@ -66,7 +66,7 @@ fn hides(capture: &Capture) -> Vec<String> {
         ),
         (
             over.connections,
-            "belong to connections beyond those told apart",
+            "belong to connections beyond the number that is tracked",
         ),
         (over.beyond, "lie beyond the number that is kept"),
     ];
@@ -113,7 +113,8 @@ fn findings(capture: &Capture) -> Vec<Finding> {
     if let Some(dropped) = capture.dropped.filter(|packets| *packets > 0) {
         fault(
             format!(
-                "The capturing host dropped {} packets beside the {} of the file: gaps below may be its own",
+                "The capturing host dropped {} packets in addition to the {} in the file: it may have caused the \
+                 gaps below",
                 words::count(dropped),
                 words::count(capture.packets)
             ),
@@ -125,14 +126,14 @@ fn findings(capture: &Capture) -> Vec<Finding> {
         CaptureEnd::Cut => findings.push(finding(
             "capture-gaps",
             Severity::Note,
-            "The file ends within a packet: it was cut, or is still being written; what stands before was read"
+            "The file ends within a packet: it was truncated, or is still being written; everything before was read"
                 .to_owned(),
         )),
         CaptureEnd::Damaged(at) => findings.push(finding(
             "capture-gaps",
             Severity::Fault,
             format!(
-                "The file is damaged at byte {}: what stands there is no packet, and nothing behind it was read",
+                "The file is damaged at byte {}: what is there is not a packet, and nothing after it was read",
                 words::count(at)
             ),
         )),

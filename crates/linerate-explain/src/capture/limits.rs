@@ -24,8 +24,8 @@ pub(super) fn missed(direction: &Direction<'_>) -> Option<Finding> {
         "capture-gaps",
         Severity::Fault,
         format!(
-            "The capture is not whole: {} acknowledged {} of {} that never passed here, so the capture missed packets, \
-             or they took another way; what it shows of losses cannot be trusted",
+            "The capture is incomplete: {} acknowledged {} of {} that it does not contain, so the capture missed \
+             packets, or they took another path; what it shows about losses cannot be trusted",
             direction.receiver(),
             words::size(missed as f64),
             words::size((missed + passed) as f64),
@@ -66,7 +66,7 @@ pub(super) fn receive_window(direction: &Direction<'_>) -> Option<Finding> {
         .map(|us| (us, window.usual_bytes * 8e6 / us));
     let most = carries.map_or_else(String::new, |(us, bps)| {
         format!(
-            ", which carries {} over a round trip of {}",
+            ", which carries {} over an RTT of {}",
             words::rate(bps),
             words::micros(us)
         )
@@ -91,7 +91,7 @@ pub(super) fn receive_window(direction: &Direction<'_>) -> Option<Finding> {
     ];
     finding
         .figures
-        .extend(carries.map(|(us, _)| figure("least rtt seen, µs", us)));
+        .extend(carries.map(|(us, _)| figure("minimum rtt seen, µs", us)));
     Some(finding)
 }
 
@@ -142,7 +142,7 @@ pub(super) fn small_mss(direction: &Direction<'_>) -> Option<Finding> {
         "small-mss",
         Severity::Note,
         format!(
-            "Segments hold at most {bytes} bytes: the SYN of {} asks for that, or a device on the way wrote it there",
+            "Segments have at most {bytes} bytes: the SYN of {} requests it, or a device on the path changed it",
             direction.receiver()
         ),
     );

@@ -42,7 +42,7 @@ fn policed(direction: &Direction<'_>, bucket: &policer::Bucket) -> Finding {
     let all = sent.sent.len();
     let stretches = match bucket.stretches {
         0 | 1 => String::new(),
-        more => format!(", the same in {more} stretches of the connection"),
+        more => format!(", the same in {more} periods of the connection"),
     };
     let (at, what_helps) = if bucket.small {
         (
@@ -56,16 +56,16 @@ fn policed(direction: &Direction<'_>, bucket: &policer::Bucket) -> Finding {
         let paced = words::rate(paced);
         (
             "",
-            format!("Paced at {paced} (an fq qdisc's maxrate) it would lose next to nothing"),
+            format!("Paced at {paced} (an fq qdisc's maxrate) it would lose almost nothing"),
         )
     };
     let mut finding = direction.finding(
         "policer",
         Severity::Limit,
         format!(
-            "A policer at {at}{} holds {}: its bucket of tokens was empty at each of {} losses and not where segments \
-             passed{stretches}, {} passed before the first loss, and round trips before losses were no longer than others \
-             (but for {} of them); {} of {} segments were lost ({}). {what_helps}",
+            "A policer at {at}{} limits {}: its token bucket was empty at each of {} losses and not when segments \
+             passed{stretches}; {} passed before the first loss, and RTTs before losses were not longer than others \
+             (except before {} of them); {} of {} segments were lost ({}). {what_helps}",
             words::rate(bucket.rate_bps),
             direction.sender(),
             count(bucket.losses),
@@ -81,8 +81,8 @@ fn policed(direction: &Direction<'_>, bucket: &policer::Bucket) -> Finding {
         figure(Quantity::TokenRate, bucket.rate_bps),
         figure("passed before the first loss, bytes", bucket.burst_bytes),
         figure("losses that it explains", bucket.losses as f64),
-        figure("stretches that it was seen in", bucket.stretches as f64),
-        figure("share of losses after a longer round trip", bucket.longer),
+        figure("periods in which it was seen", bucket.stretches as f64),
+        figure("share of losses after a longer RTT", bucket.longer),
         figure("segments sent", all as f64),
     ];
     finding
@@ -99,11 +99,11 @@ fn lossy(direction: &Direction<'_>, lost: usize, share: f64) -> Finding {
     );
     let trips = match usual.zip(least) {
         Some((usual, least)) => format!(
-            "round trip {}, minimum {}",
+            "RTT {}, minimum {}",
             words::micros(usual),
             words::micros(least)
         ),
-        None => "round trips not known".to_owned(),
+        None => "RTT unknown".to_owned(),
     };
     let what = format!(
         "{} of {} segments were lost ({})",
@@ -119,7 +119,7 @@ fn lossy(direction: &Direction<'_>, lost: usize, share: f64) -> Finding {
             "path-full",
             Severity::Healthy,
             format!(
-                "The path is full at {rate}: {what}, {} of them after the round trip had grown: a queue was full ({trips})",
+                "The path is full at {rate}: {what}, {} of them after the RTT had grown: a queue was full ({trips})",
                 words::percent(longer)
             ),
         )
@@ -129,7 +129,7 @@ fn lossy(direction: &Direction<'_>, lost: usize, share: f64) -> Finding {
             "network-loss",
             Severity::Limit,
             format!(
-                "{what}, {} of them after the round trip had grown ({trips}): {}",
+                "{what}, {} of them after the RTT had grown ({trips}): {}",
                 words::percent(longer),
                 not_policed(no)
             ),
@@ -138,14 +138,14 @@ fn lossy(direction: &Direction<'_>, lost: usize, share: f64) -> Finding {
     finding.figures = vec![
         figure("segments lost", lost as f64),
         figure("segments sent", sent.sent.len() as f64),
-        figure("share of losses after a longer round trip", longer),
+        figure("share of losses after a longer RTT", longer),
     ];
     finding
         .figures
         .extend(usual.map(|us| figure("rtt median, µs", us)));
     finding
         .figures
-        .extend(least.map(|us| figure("rtt least, µs", us)));
+        .extend(least.map(|us| figure("rtt minimum, µs", us)));
     finding
 }
 
@@ -161,7 +161,7 @@ fn not_policed(no: Option<No>) -> &'static str {
             "random loss or a shallow queue; a policer loses only what exceeds its rate"
         }
         Some(No::Queue) => {
-            "a queue that grows now and then, or a policer beside one: round trips do not tell which"
+            "a queue that grows at times, or a policer in addition to one: the RTTs do not show which"
         }
         _ => "random loss, a shallow queue or a policer: too few to tell which",
     }
@@ -174,15 +174,15 @@ fn needless(direction: &Direction<'_>) -> Finding {
         "reordering",
         Severity::Note,
         format!(
-            "{} of {} repeats were needless: their first copy had arrived, so segments overtook one another or \
+            "{} of {} retransmits were unnecessary: their first copy had arrived, so segments were reordered or \
              acknowledgements came late",
             words::count(sent.needless),
             count(sent.repeats())
         ),
     );
     finding.figures = vec![
-        figure("segments repeated", sent.repeats() as f64),
-        figure("of them needless", sent.needless as f64),
+        figure("segments retransmitted", sent.repeats() as f64),
+        figure("of them unnecessary", sent.needless as f64),
     ];
     finding
 }
@@ -198,8 +198,8 @@ fn before_the_capture(direction: &Direction<'_>) -> Option<Finding> {
         "cannot-tell",
         Severity::Note,
         format!(
-            "{} of {} segments filled a gap: their first copies were lost, or overtaken, before this capture's place. \
-             What lost them shows only in a capture at {}",
+            "{} of {} segments filled a gap: their first copies were lost or reordered before the capture point. The \
+             cause shows only in a capture at {}",
             words::count(sent.filled),
             count(sent.sent.len()),
             direction.sender()

@@ -112,7 +112,7 @@ fn judge(direction: &Direction<'_>) -> Vec<Finding> {
             "cannot-tell",
             Severity::Note,
             format!(
-                "Only {} of payload passed: too little to say what limits",
+                "Only {} of payload passed: too little to find the limit",
                 words::size(direction.sent.passed_bytes as f64)
             ),
         ));
@@ -134,7 +134,7 @@ fn judge(direction: &Direction<'_>) -> Vec<Finding> {
             "cannot-tell",
             Severity::Note,
             "No loss, no queue and no closed window shows: the sending program, its buffer or the congestion window \
-             held it; `ss -ti` on the sender while it runs, or `linerate test` between these hosts, tells which"
+             was the limit; `ss -ti` on the sender while it runs, or `linerate test` between these hosts, shows which"
                 .to_owned(),
         ));
     }

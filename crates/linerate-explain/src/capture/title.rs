@@ -54,12 +54,12 @@ fn place(direction: &Direction<'_>) -> String {
         .collect();
     let whence = match place.near() {
         Some(end) => format!("taken at or near {}", ends[end].address),
-        None => "taken on the way, or where is not told".to_owned(),
+        None => "taken on the path, or at an unknown place".to_owned(),
     };
     if trips.is_empty() {
-        format!("{whence}; no round trip shows")
+        format!("{whence}; no RTT known")
     } else {
-        format!("{whence} (least round trips: {})", trips.join(", "))
+        format!("{whence} (minimum RTTs: {})", trips.join(", "))
     }
 }
 
@@ -120,7 +120,7 @@ fn sent(direction: &Direction<'_>) -> String {
         count(sent.repeats()),
     )];
     if let Some(usual) = median(&sent.round_trips_us()) {
-        words.push(format!("median round trip {}", words::micros(usual)));
+        words.push(format!("median RTT {}", words::micros(usual)));
     }
     if sent.super_segments > 0 {
         words.push(format!(

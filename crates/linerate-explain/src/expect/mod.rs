@@ -108,7 +108,7 @@ fn check(asked: &Question) -> Result<(), ExpectError> {
     }
     if asked.rtt_ns.0 == 0 || asked.rtt_ns > MOST_RTT {
         let reason = format!(
-            "a round trip of {} asked for; more than 0 and at most {MOST_RTT} is possible",
+            "a round trip of {} requested; more than 0 and at most {MOST_RTT} is possible",
             asked.rtt_ns
         );
         return refuse("--rtt", reason);
@@ -116,21 +116,21 @@ fn check(asked: &Question) -> Result<(), ExpectError> {
     let least = LEAST_MTU[usize::from(asked.ipv6)];
     if !(least..=MOST_MTU).contains(&asked.mtu_bytes) {
         let reason = format!(
-            "packets of {} bytes asked for; {least} to {MOST_MTU} are possible",
+            "packets of {} bytes requested; {least} to {MOST_MTU} are possible",
             asked.mtu_bytes
         );
         return refuse("--mtu", reason);
     }
     if asked.streams == 0 || asked.streams > MAX_STREAMS {
         let reason = format!(
-            "{} streams asked for; 1 to {MAX_STREAMS} can be run",
+            "{} streams requested; 1 to {MAX_STREAMS} can be run",
             asked.streams
         );
         return refuse("-P", reason);
     }
     if asked.time_ns.0 == 0 || asked.time_ns > MOST_TIME {
         let reason = format!(
-            "a test of {} asked for; more than 0 and at most 86400 s is possible",
+            "a test of {} requested; more than 0 and at most 86400 s is possible",
             asked.time_ns
         );
         return refuse("-t", reason);
@@ -140,7 +140,7 @@ fn check(asked: &Question) -> Result<(), ExpectError> {
     }
     if asked.window_bytes > Some(MOST_ASKED) {
         let reason = format!(
-            "buffers of {} asked for; at most {MOST_ASKED} can be asked of a kernel",
+            "buffers of {} requested; a kernel accepts at most {MOST_ASKED}",
             asked.window_bytes.unwrap_or_default()
         );
         return refuse("--window", reason);
@@ -148,15 +148,14 @@ fn check(asked: &Question) -> Result<(), ExpectError> {
     if asked.loss.is_some_and(|share| share > MOST_LOSS) {
         return refuse(
             "--loss",
-            "above a loss of 10 % of the packets timeouts decide, and no formula holds: at most 0.1 is answered"
+            "above 10 % packet loss timeouts decide, and no formula applies: at most 0.1 is accepted"
                 .to_owned(),
         );
     }
     if asked.loss.is_some_and(|share| !(0.0..1.0).contains(&share)) {
         return refuse(
             "--loss",
-            "a share of the packets is wanted, from 0 to less than 1, such as 1e-6 or 0.01%"
-                .to_owned(),
+            "give a share of the packets, from 0 to less than 1, such as 1e-6 or 0.01%".to_owned(),
         );
     }
     Ok(())
@@ -317,7 +316,8 @@ impl<'a> Path<'a> {
         let mut notes = Vec::new();
         if configured.is_none() {
             notes.push(
-                "this host's settings of socket buffers could not be read, so nothing is said of it as it is configured"
+                "this host's settings of socket buffers could not be read, so there is no prediction for its present \
+                 settings"
                     .to_owned(),
             );
         }
@@ -332,13 +332,13 @@ impl<'a> Path<'a> {
         }
         if algorithm.starts_with("bbr") {
             notes.push(
-                "BBR follows bandwidth and round trip, not loss: version 1 bears 15 to 20 %, version 3 about 2 %, and both \
-                 bear the same name; no formula for its rate under loss or the queue that it needs is known here"
+                "BBR follows bandwidth and RTT, not loss: version 1 tolerates 15 to 20 %, version 3 about 2 %, and \
+                 both have the same name; no formula is known here for its rate under loss or the queue that it needs"
                     .to_owned(),
             );
         } else if !matches!(algorithm, "cubic" | "reno") {
             notes.push(format!(
-                "for {} no response to loss is known here: it is reckoned as CUBIC",
+                "no response to loss is known for {}: it is calculated as CUBIC",
                 algorithm.chars().take(32).collect::<PlainText>()
             ));
         }
@@ -355,7 +355,7 @@ impl<'a> Path<'a> {
         }
         if self.asked.window_bytes.is_some() {
             notes.push(
-                "buffers that are asked for switch autotuning off; both hosts must grant them (net.core.rmem_max, wmem_max)"
+                "requested buffers switch autotuning off; both hosts must grant them (net.core.rmem_max, wmem_max)"
                     .to_owned(),
             );
         }
@@ -366,8 +366,8 @@ impl<'a> Path<'a> {
             ));
         }
         notes.push(
-            "not in these figures: the hosts' CPUs, interfaces and disks, other traffic, shapers and policers, and a peer \
-             that is configured otherwise"
+            "not in these figures: the hosts' CPUs, interfaces and disks, other traffic, shapers and policers, and a \
+             peer with other settings"
                 .to_owned(),
         );
         notes

@@ -2,7 +2,7 @@
 //!
 //! Between the three stands Little's law: rate = bytes in flight / round trip. What varies with what tells who
 //! fills the bottleneck. Where our own queue stands in it, more in flight makes the round trip longer and the
-//! rate stays; where no queue stands, the round trip stays and the rate grows; where somebody else's queue stands
+//! rate stays; where no queue stands, the round trip stays and the rate grows; where other traffic's queue stands
 //! in it, the round trip is long and the rate grows all the same, because it is our share of that queue.
 
 use linerate_analysis::{queue, statistics};

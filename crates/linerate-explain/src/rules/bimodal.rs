@@ -35,8 +35,8 @@ pub(crate) struct Levels {
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let levels = seen(case)?;
     let sentence = format!(
-        "The rate stands at two levels in turn: {} for {} of the time and {} for the rest, {} changes; two paths, two \
-         queues or two CPUs of which one is slower, or a rate that something switches",
+        "The rate alternates between two levels: {} for {} of the time and {} for the rest, {} changes; probably two \
+         paths, queues or CPUs of different speed, or something that switches the rate",
         words::rate(levels.low_bps),
         words::percent(levels.low),
         words::rate(levels.high_bps),

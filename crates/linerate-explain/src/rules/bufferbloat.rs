@@ -31,8 +31,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     }
     let per_minute = 60e6 / mean;
     let sentence = format!(
-        "The queue in front of the bottleneck holds {}: whatever shares the path waits that long (RTT {}, {:.0} times \
-         the least, {} round trips a minute); it needs a queue that is kept short, fq_codel or CAKE, at the bottleneck",
+        "The queue at the bottleneck delays everything that passes it by {} (RTT {}, {:.0} times the minimum, {} \
+         round trips per minute); use fq_codel or CAKE there to keep it short",
         words::micros(queue),
         words::micros(mean),
         mean / least,
@@ -44,8 +44,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .figures([
             case.sender_figure("queue, µs", Some(queue)),
             case.sender_figure("rtt mean, µs", Some(mean)),
-            case.sender_figure("rtt least, µs", Some(least)),
-            case.sender_figure("round trips a minute under load", Some(per_minute)),
+            case.sender_figure("rtt minimum, µs", Some(least)),
+            case.sender_figure("round trips per minute under load", Some(per_minute)),
             case.rate_figure(),
         ])
         .remedy(case.direction.flow.sender(), Fix::Pacing(BitRate(paced)))

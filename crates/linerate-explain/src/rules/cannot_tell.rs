@@ -23,7 +23,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             bytes => (
                 Severity::Note,
                 format!(
-                    "{} arrived, too little in the measured time to tell a rate{why}",
+                    "Only {} arrived in the measured time, too little to compute a rate{why}",
                     words::size(bytes as f64)
                 ),
             ),
@@ -54,7 +54,7 @@ fn without_budget(case: &Case<'_>) -> Option<Finding> {
     let draft = case.finding(
         "cannot-tell",
         Severity::Note,
-        format!("Why it is not faster cannot be told: {reason}"),
+        format!("Limit unknown: {reason}"),
     );
     if case.record().is_observation() {
         // What to do stands in the reason: the connection cannot be run again.
@@ -112,7 +112,7 @@ fn paced(case: &Case<'_>) -> Option<Finding> {
         format!(" {} wrote {}, and", case.sending_host(), words::rate(sent))
     });
     let sentence = format!(
-        "Of the {} asked for,{sent} {} arrived; what is missing cannot be told apart from pacing",
+        "Of the requested {},{sent} {} arrived; the difference may be due to pacing",
         words::rate(asked),
         words::rate(rate)
     );
@@ -133,7 +133,7 @@ fn too_few(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let sentence = format!(
-        "{} datagrams are too few to tell whether the rate asked for was reached",
+        "{} datagrams are too few to tell whether the test reached the requested rate",
         words::count(sent)
     );
     case.finding("cannot-tell", Severity::Note, sentence).done()
@@ -149,8 +149,7 @@ fn unexplained(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let share = case.network_share()?;
-    let rtt = phrases::round_trips(case, "least")
-        .unwrap_or_else(|| "its round-trip times are not known".to_owned());
+    let rtt = phrases::round_trips(case).unwrap_or_else(|| "RTT unknown".to_owned());
     let sentence = format!(
         "The congestion window limited the rate {} of the time at {}, but neither a queue ({rtt}) nor loss explains it",
         words::percent(share),
@@ -162,7 +161,7 @@ fn unexplained(case: &Case<'_>) -> Option<Finding> {
         .figures([
             case.sender_figure("network share of the plateau", Some(share)),
             case.sender_figure("rtt mean, µs", case.path().rtt_us),
-            case.sender_figure("rtt least, µs", case.path().min_rtt_us),
+            case.sender_figure("rtt minimum, µs", case.path().min_rtt_us),
             case.sender_figure("queue, µs", queue::standing_queue_us(case)),
         ])
         .next(case.again(|plan| plan.streams = streams))

@@ -1,4 +1,4 @@
-//! `congested`: somebody else's traffic fills the bottleneck, and this is our share of it.
+//! `congested`: other traffic fills the bottleneck, and this is our share of it.
 //!
 //! Limited by the network for nine tenths of the time, between two hosts, one direction at a time, in one of two forms:
 //!
@@ -51,8 +51,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 fn always(case: &Case<'_>, round_trip_us: f64, law: Law) -> Option<Draft> {
     let (_, least) = case.round_trips()?;
     let sentence = format!(
-        "Other traffic shares the bottleneck: the round trip stays at {} or more (minimum {}) however little this sender \
-         has in flight, and its rate follows what it has in flight: {} was its share",
+        "Other traffic shares the bottleneck: the RTT stays at {} or more (minimum {}) even when this sender has \
+         little in flight, and its rate follows its bytes in flight; its share was {}",
         words::micros(round_trip_us),
         words::micros(least),
         words::rate(case.rate()?),
@@ -63,24 +63,21 @@ fn always(case: &Case<'_>, round_trip_us: f64, law: Law) -> Option<Draft> {
         .figures([
             case.rate_figure(),
             case.sender_figure("rtt that 19 of 20 slices exceed, µs", Some(round_trip_us)),
-            case.sender_figure("rtt least, µs", Some(least)),
+            case.sender_figure("rtt minimum, µs", Some(least)),
             case.sender_figure(
                 "exponent of the rate over the bytes in flight",
                 Some(law.exponent),
             ),
-            case.sender_figure(
-                "share of what varies that this explains",
-                Some(law.explains),
-            ),
-            case.sender_figure("largest over smallest bytes in flight", Some(law.spread)),
+            case.sender_figure("share of variation explained (R²)", Some(law.explains)),
+            case.sender_figure("largest / smallest bytes in flight", Some(law.spread)),
         ]);
     Some(draft)
 }
 
 fn at_times(case: &Case<'_>, found: &AtTimes) -> Draft {
     let sentence = format!(
-        "Other traffic shared the bottleneck for {} of the time at least: this sender got {} then and {} at other times, \
-         behind a queue of {} as against {}; a path that had become slower would have a longer one",
+        "Other traffic shared the bottleneck at least {} of the time: this sender got {} then and {} otherwise, with \
+         a queue of {} compared with {}; if the path itself had become slower, the queue would be longer",
         words::percent(found.share),
         words::rate(found.low.rate_bps),
         words::rate(found.high.rate_bps),
@@ -161,7 +158,7 @@ fn stands(mean_us: f64, least_us: f64) -> bool {
 }
 
 fn now_and_then(case: &Case<'_>) -> Option<AtTimes> {
-    // Nothing got through in a stall, whoever stood in the queue.
+    // Nothing got through in a stall, whatever was in the queue.
     if repeats::explain(case) || case.stall().is_some() {
         return None;
     }

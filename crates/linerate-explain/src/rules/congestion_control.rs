@@ -14,13 +14,13 @@ use linerate_model::plan::End;
 use linerate_model::remedy::Fix;
 use linerate_model::units::Nanos;
 
-use crate::facts::case::{Case, capital};
+use crate::facts::case::Case;
 use crate::facts::limit::Limit;
 use crate::facts::loss::{self, Cause};
 use crate::facts::{queue, repeats, response, slices};
 use crate::words;
 
-/// CUBIC must promise this many times Reno's rate.
+/// CUBIC must predict this many times Reno's rate.
 const BETTER: f64 = 1.5;
 /// The low part of a run that one loss spoilt.
 const MOST: f64 = 0.5;
@@ -54,9 +54,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         "CUBIC"
     };
     let sentence = format!(
-        "{}'s {name} was still growing back: it takes {} after one loss at this window and round trip ({}{}{} in \
-         {}); {} passed where {}",
-        capital(&case.sending_host()),
+        "{name} on {} recovers too slowly: it needs {} after one loss at this window and RTT ({}{}{} in {}); the rate \
+         was {}, where {}",
+        case.sending_host(),
         words::seconds(words::whole(seen.recovery_s * 1e9)),
         words::count(words::whole(seen.losses)),
         if seen.losses < 1.5 {
@@ -72,9 +72,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         words::seconds(case.direction.span_ns + case.plan().omit_ns.0),
         words::rate(rate),
         if seen.predicted {
-            format!("{} can", words::rate(seen.possible_bps))
+            format!("{} is possible", words::rate(seen.possible_bps))
         } else {
-            format!("some {} seem possible", words::rate(seen.possible_bps))
+            format!("about {} seems possible", words::rate(seen.possible_bps))
         },
     );
     let predicted = seen.predicted.then_some(seen.possible_bps);
@@ -83,8 +83,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .share(case.network_share()?)
         .figures([
             case.rate_figure(),
-            case.sender_figure("rate that is possible, bit/s", Some(seen.possible_bps)),
-            case.sender_figure("time to grow back from a loss, s", Some(seen.recovery_s)),
+            case.sender_figure("possible rate, bit/s", Some(seen.possible_bps)),
+            case.sender_figure("recovery time after a loss, s", Some(seen.recovery_s)),
             case.sender_figure("losses", Some(seen.losses)),
             case.sender_figure("rtt mean, µs", case.path().rtt_us),
         ]);

@@ -30,8 +30,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         },
     );
     let sentence = format!(
-        "{}'s slow start ended after {} at {} segments ({} at this round trip) without a loss: it took a rising delay \
-         for a queue, and congestion avoidance took {until} to come to {} segments",
+        "{} left slow start after {} at {} segments ({} at this RTT) without a loss, because it took a rising delay \
+         for a queue; congestion avoidance needed {until} to reach {} segments",
         capital(&case.sending_host()),
         words::seconds(since),
         words::count(exit.threshold),
@@ -55,7 +55,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
                 "largest window afterwards, segments",
                 Some(exit.largest as f64),
             ),
-            case.sender_figure("rtt least, µs", case.path().min_rtt_us),
+            case.sender_figure("rtt minimum, µs", case.path().min_rtt_us),
             case.rate_figure(),
         ])
         .remedy(case.direction.flow.sender(), Fix::HystartOff)

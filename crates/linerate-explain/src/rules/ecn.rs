@@ -15,8 +15,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let part = marked as f64 / sent.max(1) as f64;
     let share = case.network_share()?;
     let sentence = format!(
-        "Congestion marks (ECN) limited the rate {} of the time: {} of {} segments were reported as marked ({}), before a queue \
-         grew; the router's marking threshold is low for this rate and round trip",
+        "ECN marks limited the rate {} of the time: {} of {} segments were marked ({}) before a queue grew; the \
+         router's marking threshold is too low for this rate and RTT",
         words::percent(share),
         words::count(marked),
         words::count(sent),
@@ -29,7 +29,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure("segments reported as marked", Some(marked as f64)),
             case.sender_figure("segments sent", Some(sent as f64)),
             case.sender_figure("rtt mean, µs", case.path().rtt_us),
-            case.sender_figure("rtt least, µs", case.path().min_rtt_us),
+            case.sender_figure("rtt minimum, µs", case.path().min_rtt_us),
             case.rate_figure(),
         ])
         .next(case.again(|plan| plan.streams = streams))

@@ -45,7 +45,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         more => format!("; {} more equations do not hold", more - 1),
     };
     let sentence = format!(
-        "The ledger does not balance: {}{stream}: {} against {}{unit}, {} apart; trust {}{others}",
+        "The ledger does not balance: {}{stream}: {} and {}{unit} differ by {}; trust {}{others}",
         worst.equation,
         words::count(worst.left),
         words::count(worst.right),

@@ -33,15 +33,15 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let (first, last) = (*sizes.first()?, *sizes.last()?);
     let came_through = if last < first {
         format!(
-            ", until its kernel tried segments of {} by itself",
+            ", until its kernel tried segments of {}",
             words::size(last as f64)
         )
     } else {
         ", while the control connection's small ones passed".to_owned()
     };
     let sentence = format!(
-        "Segments of {} that {} sent vanish on the path and nobody says so: {} timeouts and nothing \
-         acknowledged{came_through}; a tunnel or link with a smaller MTU, and its ICMP messages filtered",
+        "Segments of {} sent by {} vanish on the path without an ICMP message: {} timeouts and nothing \
+         acknowledged{came_through}; probably a tunnel or link with a smaller MTU whose ICMP messages are filtered",
         words::size(first as f64),
         case.sending_host(),
         words::count(timeouts(stream)?),
@@ -56,10 +56,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             figure("timeouts", timeouts(stream)),
             figure("acknowledged, cookie included, bytes", facts.bytes_acked),
             figure("segments sent", facts.data_segs_out),
-            figure(
-                "path MTU that the kernel believes in, bytes",
-                facts.pmtu_bytes,
-            ),
+            figure("kernel's path MTU, bytes", facts.pmtu_bytes),
         ])
         .remedy(case.direction.flow.sender(), Fix::MtuProbing)
         .next(case.again(|plan| plan.mss_bytes = Some(TRY_MSS)))

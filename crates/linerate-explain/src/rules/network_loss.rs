@@ -21,11 +21,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let share = case.network_share()?;
     let path = case.path();
     let (again, all) = path.retransmits.zip(path.data_segments)?;
-    let rtt = phrases::round_trips(case, "at least").unwrap_or_else(|| "RTT not known".to_owned());
+    let rtt = phrases::round_trips(case).unwrap_or_else(|| "RTT unknown".to_owned());
     let needless = phrases::received_twice(case);
     let may_be = match loss::several_at_a_time(case) {
         Some((several, losses)) => format!(
-            ", several at a time in {several} of {losses} losses after the first: a shallow queue or a policer, or random loss in bursts"
+            "; {several} of {losses} losses after the first took several segments: a shallow queue, a policer, or \
+             random loss in bursts"
         ),
         None => ": random loss, a shallow queue or a policer".to_owned(),
     };
@@ -41,18 +42,18 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .share(share)
         .figures([
             case.sender_figure("network share of the plateau", Some(share)),
-            case.sender_figure("segments sent again", Some(again as f64)),
+            case.sender_figure("segments retransmitted", Some(again as f64)),
             case.sender_figure(
                 words::RECEIVED_TWICE,
                 case.path().received_twice.map(|n| n as f64),
             ),
             case.sender_figure("segments sent", Some(all as f64)),
             case.sender_figure("rtt mean, µs", path.rtt_us),
-            case.sender_figure("rtt least, µs", path.min_rtt_us),
+            case.sender_figure("rtt minimum, µs", path.min_rtt_us),
             case.rate_figure(),
         ])
         .would_pass(would_pass::loss(case).map(|passes| WouldPass {
-            sentence: format!("if it is random, {}", passes.sentence),
+            sentence: format!("if the loss is random, {}", passes.sentence),
             ..passes
         }))
         .next(case.again(|plan| plan.streams = streams))

@@ -41,16 +41,16 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let rehashed = rehashed(case);
     let sentence = if step.after_us > step.before_us {
         format!(
-            "The path changed after {}: the round trip stepped from {} to {} and no longer depends on what is in flight, so \
-             it is no queue",
+            "The path changed after {}, probably a reroute: the RTT stepped from {} to {} and does not depend on the \
+             bytes in flight, so it is not a queue",
             words::seconds(since),
             words::micros(step.before_us),
             words::micros(step.after_us),
         )
     } else {
         format!(
-            "The path changed after {}: the least round trip fell from {} to {}; a shorter path, or somebody else's queue \
-             that went away",
+            "The path changed after {}: the minimum RTT fell from {} to {}; a shorter path, or a queue of other \
+             traffic that drained",
             words::seconds(since),
             words::micros(step.before_us),
             words::micros(step.after_us),
@@ -61,7 +61,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure("step after, ns", Some(since as f64)),
             case.sender_figure("round trip before, µs", Some(step.before_us)),
             case.sender_figure("round trip after, µs", Some(step.after_us)),
-            case.sender_figure("times the kernel chose another path (rehash)", rehashed),
+            case.sender_figure("flow rehashes by the kernel", rehashed),
             case.rate_figure(),
         ])
         .next(case.again(|_| {}))

@@ -29,8 +29,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .figures([
             case.rate_figure(),
             case.sender_figure("rtt mean, µs", path.rtt_us),
-            case.sender_figure("rtt least, µs", path.min_rtt_us),
-            case.sender_figure("share of the segments sent again", case.repeated_share()),
+            case.sender_figure("rtt minimum, µs", path.min_rtt_us),
+            case.sender_figure("share of the segments retransmitted", case.repeated_share()),
             case.sender_figure("network share of the plateau", case.network_share()),
             case.sender_figure("slower interface, bit/s", case.link_bps()),
             case.sender_figure(
@@ -53,8 +53,8 @@ fn sentence(case: &Case<'_>, full: Full, rate: f64) -> String {
             words::rate(bps)
         ),
         Full::NothingLost => format!(
-            "{says} was sent as fast as {} could, and nothing was lost",
-            case.sending_host()
+            "{} sent {says} as fast as it could, and nothing was lost",
+            capital(&case.sending_host())
         ),
         Full::Queue {
             queue_us,
@@ -62,15 +62,15 @@ fn sentence(case: &Case<'_>, full: Full, rate: f64) -> String {
             least_us,
         } => {
             let queue = format!(
-                "a queue of {} stands in it (RTT {}, minimum {})",
+                "it has a standing queue of {} (RTT {}, minimum {})",
                 words::micros(queue_us),
                 words::micros(mean_us),
                 words::micros(least_us)
             );
             if let Some(stretches) = case.full_in_stretches() {
                 format!(
-                    "The path is full at times only, or not always at one rate: it carried {} in stretches, {says} on \
-                     average; {queue} on average",
+                    "The path is full only at times, or its rate varies: it carried {} at times, {says} on average; \
+                     {queue} on average",
                     words::rate(stretches.carried_bps)
                 )
             } else if unsteady(case) {
@@ -86,7 +86,7 @@ fn sentence(case: &Case<'_>, full: Full, rate: f64) -> String {
             least_us,
         } => {
             let queue = format!(
-                "it lost segments only when a queue of {} had grown in it (RTT {} then, minimum {})",
+                "segments were lost only after a queue of {} had grown (RTT then {}, minimum {})",
                 words::micros(queue_us),
                 words::micros(rtt_us),
                 words::micros(least_us)
@@ -94,22 +94,22 @@ fn sentence(case: &Case<'_>, full: Full, rate: f64) -> String {
             // Between losses the path was not full: the mean is not what it carries.
             match case.full_in_stretches() {
                 Some(stretches) => format!(
-                    "The path is full at times only: it carried {} in stretches, {says} on average; {queue}",
+                    "The path is full only at times: it carried {} at times, {says} on average; {queue}",
                     words::rate(stretches.carried_bps)
                 ),
                 None => format!("The path is full: {queue}; {says} arrived"),
             }
         }
-        Full::OneHost => format!(
-            "Both ends are on one host, which moved {says} between them; no network was measured"
-        ),
+        Full::OneHost => {
+            format!("Both ends are on one host and reached {says}; no network was measured")
+        }
         Full::NextDoor => format!(
-            "Both ends are on one machine, in two network namespaces, and share its CPUs: {says} went between \
-             them, without a queue and without loss that would explain it"
+            "Both ends are on one machine, in two network namespaces, and share its CPUs: {says} between them, with \
+             neither a queue nor loss to limit it"
         ),
         Full::Bbr => format!(
-            "{}'s BBR took the path for full at {says}; it keeps the queue short, so none shows",
-            capital(&case.sending_host())
+            "BBR on {} found the path full at {says}; BBR keeps the queue short, so no queue shows",
+            case.sending_host()
         ),
     }
 }

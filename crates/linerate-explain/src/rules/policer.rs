@@ -33,9 +33,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let level = loss::token_bps(losses);
     let later = match losses.later().len() {
         0 => String::new(),
-        1 => ", then once more".to_owned(),
+        1 => ", then one more loss".to_owned(),
         more => format!(
-            ", then {more} more losses at the same rate ({} segments in all)",
+            ", then {more} more losses at the same rate ({} segments in total)",
             words::count(case.path().retransmits?)
         ),
     };
@@ -44,11 +44,11 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let gains = if more {
         ""
     } else {
-        "; paced below it nothing is sent twice, at about this rate"
+        "; pacing below it avoids the retransmits at about the same rate"
     };
     let sentence = format!(
-        "Consistent with a policer at about {}: {} passed until {} segments had to be retransmitted, at a window of {}{later}; \
-         no queue stood before a loss (RTT {}, minimum {}){gains}",
+        "Consistent with a policer at about {}: {} passed until {} segments were retransmitted, at a window of \
+         {}{later}; no queue before the losses (RTT {}, minimum {}){gains}",
         words::rate(level),
         words::rate(loss::passed_bps(losses)),
         words::count(first.segments),
@@ -75,10 +75,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             ),
             case.sender_figure("losses", Some(losses.episodes.len() as f64)),
             case.sender_figure(
-                "largest over smallest window at a loss",
+                "largest / smallest window at a loss",
                 losses.window_spread(),
             ),
-            case.sender_figure("rtt before a loss over the least", Some(losses.rtt_ratio())),
+            case.sender_figure("rtt before a loss / minimum", Some(losses.rtt_ratio())),
             case.rate_figure(),
         ])
         .remedy(case.direction.flow.sender(), Fix::Pacing(BitRate(paced)))

@@ -69,7 +69,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let draft = case
         .finding("provisioned", Severity::Note, sentence)
         .figures([
-            payload("rate bought, bit/s", bought),
+            payload("contracted rate, bit/s", bought),
             payload("rate with IP's and TCP's headers, bit/s", rate * counts.ip),
             payload("rate on the line, bit/s", rate * counts.line),
             case.sender_figure("burst before the plateau, bytes", burst),
@@ -90,7 +90,7 @@ fn sentence(
     delivered: &Delivered,
 ) -> String {
     let by_count = format!(
-        "{} of payload are {} of IP packets and {} on the line",
+        "{} of payload is {} of IP packets and {} on the line",
         words::rate(rate),
         words::rate(rate * counts.ip),
         words::rate(rate * counts.line)
@@ -103,33 +103,33 @@ fn sentence(
                 .filter(|asked| *asked * counts.line < bought)
                 .map_or_else(String::new, |asked| {
                     format!(
-                        "; no more than {} was asked for, so the path was not tried beyond",
+                        "; the test requested only {}, so it did not try more",
                         words::rate(asked)
                     )
                 });
             format!(
-                "{} less than the {bought_rate} that were bought: {by_count}{asked}",
+                "{} below the contracted {bought_rate}: {by_count}{asked}",
                 words::percent(1.0 - rate * counts.line / bought)
             )
         }
         Delivered::Above => {
             let why = if case.direction.span_ns < LONG {
-                "a bucket may still have had tokens: only a longer run tells whether the rate is enforced"
+                "a token bucket may not be empty yet: only a longer run shows whether the rate is enforced"
             } else {
-                "the rate is not enforced, or more was sold than said"
+                "the rate is not enforced, or the contracted rate is higher than given"
             };
             format!(
-                "{} more than the {bought_rate} that were bought, even by payload alone: {by_count}; {why}",
+                "{} above the contracted {bought_rate}, even counting payload only: {by_count}; {why}",
                 words::percent(rate / bought - 1.0)
             )
         }
-        Delivered::AsBought => format!("As bought ({bought_rate}): {by_count}"),
+        Delivered::AsBought => format!("As contracted ({bought_rate}): {by_count}"),
     }
 }
 
 fn cannot_be_told(case: &Case<'_>, bought: f64, why: &str) -> Draft {
     let sentence = format!(
-        "Whether the {} that were bought are delivered cannot be told: {why}",
+        "Cannot tell whether the contracted {} is delivered: {why}",
         words::rate(bought)
     );
     case.finding("provisioned", Severity::Note, sentence)

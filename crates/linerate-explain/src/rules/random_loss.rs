@@ -41,7 +41,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let losses: usize = streams.iter().map(|one| one.episodes.len()).sum();
     let path = case.path();
     let (again, all) = path.retransmits.zip(path.data_segments)?;
-    let rtt = phrases::round_trips(case, "least").unwrap_or_else(|| "RTT not known".to_owned());
+    let rtt = phrases::round_trips(case).unwrap_or_else(|| "RTT unknown".to_owned());
     let needless = phrases::received_twice(case);
     // Slow start that overran a queue is no chance, and says nothing of the rest.
     let queued: Vec<&Episode> = streams
@@ -56,7 +56,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let alone = losses - queued.len();
     let by_chance = again.saturating_sub(overrun);
     let besides = if overrun > 0 {
-        format!("; {} more when a queue was overrun", words::count(overrun))
+        format!("; {} more when a queue overflowed", words::count(overrun))
     } else {
         String::new()
     };
@@ -68,14 +68,14 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let few = match (predicted, enough_seconds(case, measured, enough)) {
         (None, Some(seconds)) => {
             format!(
-                "; too few to foretell what -P {more} gives (about {seconds} s would show enough)"
+                "; too few losses to predict the rate with -P {more} (a test of about {seconds} s would see enough)"
             )
         }
         _ => String::new(),
     };
     let sentence = format!(
-        "Random loss limited the rate {} of the time: {} of {} segments were retransmitted{needless} ({}), in {alone} losses \
-         without a queue spread over the run ({rtt}){few}{besides}",
+        "Random loss limited the rate {} of the time: {} of {} segments were retransmitted{needless} ({}), in \
+         {alone} losses spread over the run without a queue ({rtt}){few}{besides}",
         words::percent(share),
         words::count(by_chance),
         words::count(all),
@@ -86,8 +86,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .share(share)
         .figures([
             case.sender_figure("network share of the plateau", Some(share)),
-            case.sender_figure("segments sent again", Some(again as f64)),
-            case.sender_figure("of them after a queue was overrun", Some(overrun as f64)),
+            case.sender_figure("segments retransmitted", Some(again as f64)),
+            case.sender_figure("of them after a queue overflowed", Some(overrun as f64)),
             case.sender_figure(
                 words::RECEIVED_TWICE,
                 path.received_twice.map(|count| count as f64),
@@ -95,7 +95,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure("segments sent", Some(all as f64)),
             case.sender_figure("losses without a queue", Some(alone as f64)),
             case.sender_figure(
-                "largest over smallest window at a loss",
+                "largest / smallest window at a loss",
                 streams.iter().find_map(Losses::window_spread),
             ),
             case.sender_figure(
@@ -109,14 +109,14 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
                     .map(|(ratio, rate)| ratio * rate),
             ),
             case.sender_figure("rtt mean, µs", path.rtt_us),
-            case.sender_figure("rtt least, µs", path.min_rtt_us),
+            case.sender_figure("rtt minimum, µs", path.min_rtt_us),
             case.rate_figure(),
         ])
         .remedy(case.direction.flow.sender(), Fix::Streams(more))
         .expected(
             predicted.unwrap_or(0.0),
             uncertainty,
-            "the same loss on each stream, until the path is full",
+            "the same random loss on each stream, until the path is full",
         )
         .would_pass(would_pass::loss(case))
         .next(case.again(|plan| plan.streams = more))

@@ -17,30 +17,29 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let plan = case.plan();
     let lost_any = case.datagrams_lost().is_some_and(|lost| lost > 0);
     let streams = if plan.streams > 1 {
-        format!(" by {} streams together", plan.streams)
+        format!(" ({} streams together)", plan.streams)
     } else {
         String::new()
     };
     let sentence = if case.record().is_observation() {
         format!(
-            "The connection is paced to {} (SO_MAX_PACING_RATE of its program, or a route's) and reached that; what the \
-             path can carry beyond does not show",
+            "The connection is paced to {} (SO_MAX_PACING_RATE of the application, or of the route) and reached it; \
+             whether the path carries more is not known",
             words::rate(asked)
         )
     } else if plan.rate_is_default {
         format!(
-            "The test asked for no more than the default of 1 Mbit/s a stream and reached it{streams}; \
-             that says nothing of what the path can carry: 1 Mbit/s is the default, -b 0 is unlimited"
+            "The test reached UDP's default rate of 1 Mbit/s per stream{streams}, which says nothing about the path; \
+             use -b RATE, or -b 0 for unlimited"
         )
     } else if plan.protocol == Protocol::Udp && lost_any {
         format!(
-            "The {} that were asked for were sent{streams}, and not all of it arrived; what the path can carry is less, or \
-             was not tried",
+            "The sender reached the requested {}{streams}, but not all of it arrived; the path may carry less",
             words::rate(asked)
         )
     } else {
         format!(
-            "The {} that were asked for were reached{streams}; what the path can carry beyond was not tried",
+            "The test reached the requested {}{streams}; it did not try whether the path carries more",
             words::rate(asked)
         )
     };

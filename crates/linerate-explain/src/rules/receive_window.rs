@@ -1,4 +1,4 @@
-//! `receive-window`: the receiver's window held the sender back.
+//! `receive-window`: the receiver's window limited the sender.
 //!
 //! First cause: its share of the time budget is the largest, or at least 20 % and the bytes in flight
 //! fill 70 % of the window or the window is below 256 KiB; no standing queue explains it, and the receiver
@@ -12,7 +12,7 @@ use linerate_model::units::Bytes;
 
 use crate::advice;
 use crate::draft::Draft;
-use crate::facts::case::{Case, capital};
+use crate::facts::case::Case;
 use crate::facts::limit::{self, Limit};
 use crate::words;
 use crate::would_pass;
@@ -21,7 +21,7 @@ use crate::would_pass;
 const AT_THE_BOUND: f64 = 0.8;
 
 /// What limits after the remedy, where nothing else is known.
-const NEXT: &str = "the receive window again, unless the path carries less";
+const NEXT: &str = "the receive window again, or the path if it carries less";
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let clock = case.budget()?.receive_window;
@@ -35,7 +35,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             case.sender_figure("rwnd_limited share of the plateau", Some(clock)),
             case.sender_figure("snd_wnd median, bytes", path.receive_window_bytes),
             case.sender_figure("rtt mean, µs", path.rtt_us),
-            case.sender_figure("rtt least, µs", path.min_rtt_us),
+            case.sender_figure("rtt minimum, µs", path.min_rtt_us),
             case.sender_figure("ceiling window / rtt, bit/s", limit::ceiling_bps(case)),
             case.receiver_figure("unread median, bytes", case.direction.unread_bytes),
             case.rate_figure(),
@@ -51,8 +51,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 fn sentence(case: &Case<'_>, share: f64) -> String {
     let path = case.path();
     let mut text = format!(
-        "{}'s receive window limited the rate {} of the time",
-        capital(&case.receiving_host()),
+        "The receive window of {} limited the rate {} of the time",
+        case.receiving_host(),
         words::percent(share)
     );
     if let (Some(window), Some(rtt)) = (path.receive_window_bytes, path.rtt_us) {
@@ -75,16 +75,16 @@ fn sentence(case: &Case<'_>, share: f64) -> String {
         );
     }
     if let Some(asked) = case.plan().window_bytes {
-        let _ = write!(text, "; the limit is -w {}", asked.as_option());
+        let _ = write!(text, "; -w {} sets this limit", asked.as_option());
     } else if autotuning_bound(case).is_some() {
-        text += "; autotuning gave all that tcp_rmem allows";
+        text += "; autotuning has reached the tcp_rmem maximum";
     }
     if case.receiver().is_none() {
         let _ = write!(
             text,
-            "; whether {} read too slowly cannot be told: {}",
+            "; it is not known whether {} read too slowly: {}",
             case.receiving_host(),
-            half_is_missing(case)
+            part_is_missing(case)
         );
     }
     text
@@ -150,13 +150,13 @@ fn ask_for(case: &Case<'_>, draft: Draft, bytes: u64) -> Draft {
     draft.next(case.again(|plan| plan.window_bytes = Some(Bytes(bytes))))
 }
 
-/// Why an end's half of the record is not there.
-fn half_is_missing(case: &Case<'_>) -> &'static str {
+/// Why an end's part of the record is not there.
+fn part_is_missing(case: &Case<'_>) -> &'static str {
     if case.record().is_observation() {
-        "its kernel was not watched; `linerate observe` there tells"
+        "its kernel was not observed; run `linerate observe` there"
     } else if case.record().control.peer_software.is_some() {
-        "its half of the record did not arrive"
+        "its part of the record did not arrive"
     } else {
-        "a stock iperf3 does not say"
+        "a stock iperf3 does not report it"
     }
 }

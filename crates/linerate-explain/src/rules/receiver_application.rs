@@ -17,12 +17,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let share = case.receive_window_share();
     let held = share.map_or_else(String::new, |share| {
         format!(
-            ", so its receive window held the sender {} of the time",
+            ", so its receive window limited the sender {} of the time",
             words::percent(share)
         )
     });
     let sentence = format!(
-        "{}'s application read too slowly: {} lay unread in its socket (median){held}",
+        "{}'s application read too slowly: {} were unread in its socket (median){held}",
         capital(&case.receiving_host()),
         words::size(unread)
     );

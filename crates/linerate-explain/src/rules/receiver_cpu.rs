@@ -26,7 +26,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         (Severity::Healthy, text)
     } else if case.one_host() {
         let text = format!(
-            "Both ends share one machine's CPUs, and they are the limit: the receiving thread {computes}"
+            "Both ends share one machine's CPUs, which are the limit: the receiving thread {computes}"
         );
         (Severity::Healthy, text)
     } else {

@@ -29,12 +29,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let place = if case.one_host() {
         "; on one machine they may wait in the queues of several CPUs"
     } else {
-        "; packets of one stream take several ways, for example by a balancer by packet, bonded links or several \
-         queues"
+        "; packets of one stream take several paths, for example through a per-packet load balancer, bonded links or \
+         several queues"
     };
     let sentence = format!(
-        "Segments overtook one another and the sender took that for loss, {} of the time: {} of {} \
-         segments were retransmitted ({}), and the receiver got {} of those twice{place}",
+        "Reordering limited the rate {} of the time, because the sender took it for loss: {} of {} segments were \
+         retransmitted ({}), and the receiver reported {} of those as duplicates (DSACK){place}",
         words::percent(share),
         words::count(again),
         words::count(all),
@@ -46,7 +46,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .share(share)
         .figures([
             case.sender_figure("network share of the plateau", Some(share)),
-            case.sender_figure("segments sent again", Some(again as f64)),
+            case.sender_figure("segments retransmitted", Some(again as f64)),
             case.sender_figure(words::RECEIVED_TWICE, Some(needless as f64)),
             case.sender_figure("segments sent", Some(all as f64)),
             case.rate_figure(),
@@ -72,8 +72,8 @@ fn harmless(case: &Case<'_>) -> Option<Finding> {
     }
     let (seen, sent) = overtaking::seen_from(case, WORTH_KNOWING)?;
     let sentence = format!(
-        "Segments overtook one another {} times in {} segments; this sender coped with it, others may take it for loss: \
-         packets of one stream take several ways (a balancer by packet, bonded links, several queues)",
+        "The kernel saw reordering {} times in {} segments; this sender tolerated it, others may take it for loss: \
+         packets of one stream take several paths (a per-packet load balancer, bonded links, several queues)",
         words::count(seen),
         words::count(sent),
     );
@@ -92,9 +92,9 @@ fn overtaken(case: &Case<'_>) -> Option<Finding> {
     };
     let share = case.network_share()?;
     let sentence = format!(
-        "Segments overtook one another {} times in {} segments, which kept the congestion window small {} of the time; \
-         hardly anything was sent again: packets of one stream take several ways (a balancer by packet, bonded links, \
-         several queues)",
+        "The kernel saw reordering {} times in {} segments, which kept the congestion window small {} of the time, \
+         with almost no retransmits: packets of one stream take several paths (a per-packet load balancer, bonded \
+         links, several queues)",
         words::count(seen),
         words::count(sent),
         words::percent(share),

@@ -1,4 +1,4 @@
-//! `send-buffer`: the sender's own buffer held it back.
+//! `send-buffer`: the sender's own buffer limited it.
 //!
 //! First cause: its share of the time budget is the largest, or at least 20 % and the buffer is below
 //! 256 KiB or half filled by bytes in flight; or bytes in flight stand at half of the
@@ -31,7 +31,7 @@ const SURE: f64 = 0.25;
 /// (`tcp_sendmsg_locked`, `sk_stream_memory_free`).
 const PAST: u64 = 64 << 10;
 /// What limits after the remedy, where nothing else is known.
-const NEXT: &str = "the send buffer again, unless the path or the receive window carries less";
+const NEXT: &str = "the send buffer again, or the path or the receive window if they allow less";
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let budget = case.budget()?;
@@ -60,12 +60,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if let Some(most) = fixed_by_its_program(case) {
         let _ = write!(
             sentence,
-            "; its program seems to have fixed it (SO_SNDBUF): autotuning would go to {}",
+            "; its application probably set the size (SO_SNDBUF); autotuning could reach {}",
             words::size(most as f64)
         );
     }
     if let Some(asked) = case.plan().window_bytes {
-        let _ = write!(sentence, "; the limit is -w {}", asked.as_option());
+        let _ = write!(sentence, "; -w {} sets this limit", asked.as_option());
     }
     let draft = case
         .finding("send-buffer", severity, sentence)
@@ -103,13 +103,13 @@ fn in_bursts(case: &Case<'_>, bursts: &Stretches) -> Option<Finding> {
     let why = match (case.plan().window_bytes, most) {
         (Some(asked), _) => format!("-w {}, ", asked.as_option()),
         (None, Some(most)) if buffer as f64 >= OPEN_TO_AUTOTUNING * most as f64 => {
-            "all that tcp_wmem allows, ".to_owned()
+            "the tcp_wmem maximum, ".to_owned()
         }
         _ => String::new(),
     };
     let sentence = format!(
-        "{}'s send buffer ({why}{}) limited the rate: bursts of up to {} went past it, then it waited for room while the path \
-         ran dry; {} on average where the path carried {} in stretches",
+        "{}'s send buffer ({why}{}) limited the rate: bursts of up to {} exceeded it, then the sender waited for \
+         buffer space while the path was idle; {} on average, but {} at times",
         capital(&case.sending_host()),
         words::size(buffer as f64),
         words::size(bursts.peak_bytes),
@@ -125,11 +125,11 @@ fn in_bursts(case: &Case<'_>, bursts: &Stretches) -> Option<Finding> {
             case.sender_figure("in flight median, bytes", path.in_flight_bytes),
             case.sender_figure(words::CARRIED, Some(bursts.carried_bps)),
             case.sender_figure(
-                "share of the time with too little in flight to fill the path",
+                "share of the time with less in flight than fills the path",
                 Some(bursts.not_filled),
             ),
             case.sender_figure("rtt mean, µs", path.rtt_us),
-            case.sender_figure("rtt least, µs", path.min_rtt_us),
+            case.sender_figure("rtt minimum, µs", path.min_rtt_us),
             case.rate_figure(),
         ]);
     advise_after_bursts(case, draft, bursts).done()

@@ -22,18 +22,18 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .filter(Threads::waited)
         .map_or_else(String::new, |threads| {
             format!(
-                " and waited for a CPU {} of it",
+                " and waited for a CPU {} of the time",
                 words::percent(threads.waits)
             )
         });
     let spent = cpu.map_or_else(String::new, |cpu| {
         format!(
-            ", and its threads computed only {} of it{waited}: something held them back",
+            "; its threads were on the CPU only {} of the time{waited}, so something else delayed them",
             words::percent(cpu)
         )
     });
     let sentence = format!(
-        "{}'s application gave its kernel nothing to send {} of the time{spent}",
+        "{}'s application had written nothing to send {} of the time{spent}",
         capital(&case.sending_host()),
         words::percent(share)
     );

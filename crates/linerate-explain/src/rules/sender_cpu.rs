@@ -30,13 +30,13 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         (Severity::Healthy, text)
     } else if case.one_host() && case.cpu_share(role).is_some_and(|share| share < HELD_BACK) {
         let text = format!(
-            "{}'s sending thread {computes}: a quota or other programs held it back",
+            "{}'s sending thread {computes}: a CPU quota or other programs limited it",
             capital(&host)
         );
         (Severity::Limit, text)
     } else if case.one_host() {
         let text = format!(
-            "Both ends share one machine's CPUs, and they are the limit: the sending thread {computes}"
+            "Both ends share one machine's CPUs, which are the limit: the sending thread {computes}"
         );
         (Severity::Healthy, text)
     } else {

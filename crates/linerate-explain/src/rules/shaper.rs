@@ -37,8 +37,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let [first, second] = step.levels_bps;
     let burst = first * step.at_ns as f64 / 8e9;
     let sentence = format!(
-        "The rate stepped down from {} to {} after {} and stayed there, with a queue of {} in the path: consistent with \
-         a shaper that lets a burst of about {} pass; a second run tells it from a path that became slower",
+        "The rate dropped from {} to {} after {} and stayed there, with a queue of {} in the path: consistent with a \
+         shaper that passes a burst of about {}; repeat the test to rule out a path that became slower",
         words::rate(first),
         words::rate(second),
         words::seconds(step.at_ns),

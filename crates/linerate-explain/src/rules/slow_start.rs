@@ -56,7 +56,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .expected(
             average_of_longer(case, plateau, whole, ramp),
             0.10,
-            "the plateau, and less of the ramp",
+            "the plateau, with less ramp",
         )
         .next(longer(case, ramp))
         .done()
@@ -67,8 +67,8 @@ fn unfinished(case: &Case<'_>, ramp: u64) -> Option<Finding> {
     let whole = case.direction.whole_run_bps()?;
     let after = slow_start::rates_after(case, ramp).map(statistics::mean);
     let sentence = format!(
-        "Slow start took {}, {} of the run, which was over before the rate was steady: its average ({}) is no measure \
-         of the path",
+        "Slow start took {}, {} of the run, and the run ended before the rate was steady: its average ({}) does not \
+         measure the path",
         words::seconds(ramp),
         words::percent(share),
         words::rate(whole)
@@ -97,7 +97,7 @@ fn unfinished(case: &Case<'_>, ramp: u64) -> Option<Finding> {
         .expected(
             average_of_longer(case, after.unwrap_or(0.0), whole, ramp),
             0.25,
-            "what the path carries once slow start is over",
+            "the path's rate after slow start",
         )
         .next(longer(case, ramp))
         .done()

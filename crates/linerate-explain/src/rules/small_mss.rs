@@ -34,16 +34,16 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     }
     let sender = case.direction.flow.sender();
     let why = if loss {
-        "at the same loss and round trip the rate grows with them"
+        "at the same loss and RTT the rate grows with them"
     } else {
         "each of them costs about as much CPU as a large one"
     };
     let asked = case.plan().mss_bytes;
     let whence = match asked {
-        Some(asked) => format!("-M {asked} asked for that"),
+        Some(asked) => format!("because of -M {asked}"),
         None => match clamping_end(case, mss) {
-            Some(role) => format!("the MTU of {}'s interface makes them so", case.host(role)),
-            None => "an MTU or a clamped MSS on the way makes them so".to_owned(),
+            Some(role) => format!("because of the MTU of {}'s interface", case.host(role)),
+            None => "because of an MTU or a clamped MSS on the path".to_owned(),
         },
     };
     let sentence = format!(

@@ -57,12 +57,10 @@ impl Stopped {
         };
         match self {
             Self::Process => format!(
-                "On {host} the {kind} process took no sample (it did not run, or its host stood still)"
+                "The {kind} process on {host} did not run, or its host was suspended: it took no sample"
             ),
             Self::Thread(id) => {
-                format!(
-                    "On {host} the {kind} thread of stream {id} took no sample (it did not run)"
-                )
+                format!("The {kind} thread of stream {id} on {host} did not run: it took no sample")
             }
         }
     }

@@ -20,7 +20,7 @@ const UNSAID: [(&str, &[Beside]); 5] = [
     // A round trip that stepped with the path is no queue.
     ("shaper", &[Rule("path-change")]),
     ("congested", &[Rule("path-change"), Rule("shaper")]),
-    // Full at two levels, with somebody else's traffic, or filled late: that is the answer.
+    // Full at two levels, with other traffic, or filled late: that is the answer.
     (
         "path-full",
         &[

@@ -22,8 +22,7 @@ fn own_queue(case: &Case<'_>) -> String {
         let drops = end.qdisc_dropped().filter(|drops| *drops > 0)?;
         let interface = end.interface.as_ref()?;
         Some(format!(
-            "; the queue of {}'s own interface {} dropped meanwhile, {} times (a batch of \
-             datagrams counts once)",
+            "; meanwhile the transmit queue of {}'s interface {} dropped {} times (a batch of datagrams counts once)",
             case.sending_host(),
             interface.name,
             words::count(drops)
@@ -54,13 +53,13 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         let who = case.receiving_host();
         let linerate = case.record().control.peer_software.is_some();
         let why = if case.receiver().is_none() && linerate {
-            "its half of the record did not arrive"
+            "its part of the record did not arrive"
         } else if case.receiver().is_none() {
-            "a stock iperf3 does not say what its socket dropped"
+            "a stock iperf3 does not report socket drops"
         } else {
-            "its kernel does not say what the socket dropped"
+            "its kernel does not report socket drops"
         };
-        format!("{numbers} were lost, on the path or in {who}'s socket: {why}")
+        format!("{numbers} were lost on the path or in {who}'s socket; which is not known: {why}")
     };
     let severity = if share >= MATTERS {
         Severity::Limit

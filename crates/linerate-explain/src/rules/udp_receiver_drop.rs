@@ -29,7 +29,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         format!(" of {}", words::size(bytes as f64))
     });
     let sentence = format!(
-        "{} of {} datagrams ({}) were dropped in the receiver's socket: {} did not empty its buffer{of} in time; the path had delivered them",
+        "{} of {} datagrams ({}) were dropped in the receiver's socket, after the path had delivered them: {} did \
+         not read its buffer{of} in time",
         words::count(dropped),
         words::count(sent),
         words::percent(share),

@@ -29,16 +29,16 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         ),
         None => "whether its CPU limited it is not known".to_owned(),
         Some(cpu) if cpu >= CPU_FULL => format!(
-            "its sending thread computes {} of the time",
+            "its sending thread is on the CPU {} of the time",
             words::percent(cpu)
         ),
         Some(cpu) => format!(
-            "its CPU did not hold it ({} of a core a thread): its socket, queue or interface took no more",
+            "its CPU was not the limit ({} of a core per thread): its socket, queue or interface accepted no more",
             words::percent(cpu)
         ),
     };
     let sentence = format!(
-        "{} sent {} of the {} asked for ({}); {why}; the path was never asked for more",
+        "{} sent {} of the requested {} ({}); {why}; the test did not try more on the path",
         capital(&case.sending_host()),
         words::rate(sent),
         words::rate(asked),

@@ -35,8 +35,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .as_deref()
         .map_or(String::new(), |kind| format!(" ({kind})"));
     let sentence = format!(
-        "{}'s hypervisor{kind} gave {} of {cpu} to others, and {host} had no CPU time left: the guest is the limit, \
-         not the path",
+        "{}'s hypervisor{kind} gave {} of {cpu} to other tasks, and {host} ran out of CPU time: the guest is the \
+         limit, not the path",
         capital(&host),
         words::percent(share),
     );

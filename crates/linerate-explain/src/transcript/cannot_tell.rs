@@ -43,27 +43,30 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
         .any(|row| row.span == Span::Interval && row.window_bytes.is_some());
     let why = match (digest.test.tool, digest.test.side) {
         _ if digest.is_udp() => {
-            "the output holds no count of what arrived, or no total of all streams".to_owned()
+            "the output has no received count, or no total of all streams".to_owned()
         }
-        _ if windows => "the congestion window moves and nothing is repeated".to_owned(),
+        _ if windows => "the congestion window varies and there are no retransmits".to_owned(),
         (_, Some(Side::Server)) => {
-            "the receiver's output holds neither repeats nor the congestion window".to_owned()
+            "the receiver's output has neither retransmits nor the congestion window".to_owned()
         }
         (Tool::Iperf2, _) => {
-            "iperf 1 and 2 print the sender's rate alone, no repeats, no congestion window"
+            "iperf 1 and 2 print only the sender's rate, no retransmits and no congestion window"
                 .to_owned()
         }
-        (Tool::Iperf3, _) => "these rows hold no congestion window".to_owned(),
+        (Tool::Iperf3, _) => "these rows have no congestion window".to_owned(),
     };
     let rate = digest.rate(bps);
     let _ = if ramp::buffer_carries(bps, given) {
         write!(
             sentence,
-            "{rate} is what the buffer that was given carries over the round trip that was given; whether it is what held the \
-             transfer the output alone cannot tell: {why}"
+            "{rate} is what the given buffer carries at the given RTT; the output alone does not show whether the \
+             buffer was the limit: {why}"
         )
     } else {
-        write!(sentence, "why {rate} is not more cannot be told: {why}")
+        write!(
+            sentence,
+            "the output does not show what limits {rate}: {why}"
+        )
     };
     let mut found = finding("cannot-tell", Severity::Note, sentence);
     found.figures = figures;

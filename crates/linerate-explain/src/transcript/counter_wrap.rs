@@ -55,7 +55,9 @@ fn wrapped(digest: &Digest<'_>, total: &Row, most: u64, given: &Given) -> Findin
         }
     };
     let mut sentence = format!(
-        "{} in {:.0} s may be the total of a program with 32-bit counters (iperf 1 and early iperf 2 print this layout; so do later ones, which count in 64 bits). If it is, the true total is this plus k × 2^32 bytes, {} and {:.2} Mbit/s for k = 0 to {} and {:.2} Mbit/s for k = {most}",
+        "{} in {:.0} s may come from a 32-bit counter (iperf 1 and early iperf 2 print this layout; later versions, \
+         with 64-bit counters, do too). If so, the true total is this plus k × 2^32 bytes, {} and {:.2} Mbit/s for k \
+         = 0 to {} and {:.2} Mbit/s for k = {most}",
         amount(total.bytes.value),
         total.seconds(),
         amount(bytes),
@@ -66,7 +68,8 @@ fn wrapped(digest: &Digest<'_>, total: &Row, most: u64, given: &Given) -> Findin
     if !exact {
         let _ = write!(
             sentence,
-            "; {} is printed: its digits leave ± {}, and with the rate's digits ± {} of the {} that counted, so each candidate's rate is known to ± {:.2} Mbit/s",
+            "; {} is printed to ± {}; the printed rate narrows it to ± {} of {}, so each candidate's rate is known \
+             to ± {:.2} Mbit/s",
             amount(total.bytes.value),
             Bytes(whole(total.bytes.half)),
             Bytes(whole(half)),
@@ -82,7 +85,7 @@ fn wrapped(digest: &Digest<'_>, total: &Row, most: u64, given: &Given) -> Findin
             severity = Severity::Fault;
         }
     } else {
-        sentence.push_str("; which one, the kernel's own count would tell (--kernel-bytes)");
+        sentence.push_str("; the kernel's byte count shows which one (--kernel-bytes)");
     }
     let mut found = finding("counter-wrap", severity, sentence);
     found.figures = (0..=most)
@@ -134,13 +137,13 @@ fn confirmed(kernel: Bytes, bytes: f64, half: f64) -> (String, bool) {
             Bytes(whole(off)).to_string()
         };
         let words = format!(
-            "; the kernel's count of {} bytes confirms k = {k:.0} to {off}",
+            "; the kernel's count of {} bytes confirms k = {k:.0} within {off}",
             grouped(kernel.count())
         );
         (words, k >= 1.0)
     } else {
         let words = format!(
-            "; the kernel's count of {} bytes is no such total: {} away from the nearest, k = {k:.0}",
+            "; the kernel's count of {} bytes matches no candidate: it is {} from the nearest, k = {k:.0}",
             grouped(kernel.count()),
             Bytes(whole(off))
         );

@@ -18,7 +18,7 @@ const SHORT: f64 = 0.95;
 const CLEAN: f64 = 1e-4;
 /// From this share on it limits; below, TCP-like use still works.
 const LIMITS: f64 = 0.01;
-/// From this share on the two ends' rates are told apart.
+/// From this share on the two ends' rates are different.
 const MATTERS: f64 = 1e-3;
 /// The largest payload that one packet of MTU 1500 carries over IPv4, bytes.
 const ONE_PACKET: f64 = 1472.0;
@@ -139,12 +139,12 @@ pub(super) fn tcp_capped(digest: &Digest<'_>, given: &Given) -> Option<Finding> 
         "rate-capped",
         Severity::Healthy,
         format!(
-            "{} is what was asked for ({}); this run says nothing of higher rates",
+            "{} is the requested rate ({}); this run says nothing about higher rates",
             digest.rate(bps),
             BitRate(whole(reached))
         ),
     );
-    found.figures = vec![figure("rate asked for, bit/s", reached, "command")];
+    found.figures = vec![figure("requested rate, bit/s", reached, "command")];
     found.next = Some(format!("linerate test {}", digest.host()));
     Some(found)
 }
@@ -161,7 +161,8 @@ fn asked(case: &Case<'_>, given: &Given) -> Option<Finding> {
             case,
             DEFAULT_RATE * streams,
             format!(
-                "{} is {}'s own default request (1024 × 1024 bit/s, no -b), not the path; the path was never asked for more",
+                "{} is {}'s default rate (1024 × 1024 bit/s, no -b), not a limit of the path; the test did not try \
+                 more",
                 case.rate(case.sent_bps),
                 tool(case)
             ),
@@ -179,7 +180,7 @@ fn asked(case: &Case<'_>, given: &Given) -> Option<Finding> {
         .filter(|bps| (case.sent_bps / bps - 1.0).abs() < (case.sent_bps / decimal - 1.0).abs());
     let letters = match of_1024 {
         Some(bps) if bps > decimal => format!(
-            " (this version's letters are of 1024: {:.2} Mbit/s)",
+            " (this version's suffixes are powers of 1024: {:.2} Mbit/s)",
             bps / 1e6
         ),
         _ => String::new(),
@@ -205,7 +206,7 @@ fn asked(case: &Case<'_>, given: &Given) -> Option<Finding> {
         case,
         of_1024.unwrap_or(decimal),
         format!(
-            "{clean}{} is what was asked for{letters}; this run says nothing of higher rates",
+            "{clean}{} is the requested rate{letters}; this run says nothing about higher rates",
             case.rate(case.sent_bps)
         ),
     ))
@@ -230,7 +231,7 @@ fn capped(case: &Case<'_>, asked: f64, sentence: String) -> Finding {
     }
     let mut found = finding("rate-capped", Severity::Healthy, sentence);
     found.figures = vec![
-        figure("rate asked for, bit/s", asked, "command"),
+        figure("requested rate, bit/s", asked, "command"),
         figure("rate sent, bit/s", case.sent_bps, "sender"),
     ];
     found.next = Some(format!(
@@ -250,7 +251,8 @@ fn short(case: &Case<'_>, asked: f64) -> Finding {
         "udp-sender-short",
         Severity::Limit,
         format!(
-            "The sender fell short: {} of {} that were asked for ({}{}){size}; the network was never asked for {}: the sending host or the tool's pacing limits, this output cannot tell which",
+            "The sender reached {} of the requested {} ({}{}){size}; the test did not try {} on the network: the \
+             sending host or the tool's pacing was the limit, the output does not show which",
             case.rate(case.sent_bps),
             BitRate(whole(asked)),
             percent(share),
@@ -259,7 +261,7 @@ fn short(case: &Case<'_>, asked: f64) -> Finding {
         ),
     );
     found.figures = vec![
-        figure("rate asked for, bit/s", asked, "command"),
+        figure("requested rate, bit/s", asked, "command"),
         figure("rate sent, bit/s", case.sent_bps, "sender"),
     ];
     found.next = Some(format!(
@@ -290,7 +292,8 @@ fn loss(case: &Case<'_>) -> Option<Finding> {
         .filter(|(lost, total, _)| *lost > 0 && *total > 0)?;
     let share = lost as f64 / total as f64;
     let mut sentence = format!(
-        "{} of {} datagrams were lost ({}){}; where cannot be told: on the path, or in a buffer of either host",
+        "{} of {} datagrams were lost ({}){}, on the path or in a buffer of either host; the output does not show \
+         where",
         grouped(lost),
         grouped(total),
         precise(share),
@@ -299,7 +302,7 @@ fn loss(case: &Case<'_>) -> Option<Finding> {
     if let Some(bps) = case.received_bps.filter(|_| share >= MATTERS) {
         let _ = write!(
             sentence,
-            "; the receiver got {}, {} is the sender's rate and not throughput",
+            "; the receiver got {}; {} is the sender's rate, not throughput",
             BitRate(whole(bps)),
             case.rate(case.sent_bps)
         );
@@ -308,7 +311,8 @@ fn loss(case: &Case<'_>) -> Option<Finding> {
         let sent = total as f64 * bytes;
         let _ = write!(
             sentence,
-            "; datagrams of {bytes:.0} bytes ({} × {bytes:.0} = {}) are cut into fragments at MTU 1500, and one lost fragment loses all of its datagram",
+            "; datagrams of {bytes:.0} bytes ({} × {bytes:.0} = {}) are fragmented at MTU 1500, and one lost \
+             fragment loses the whole datagram",
             grouped(total),
             Bytes(whole(sent))
         );
@@ -369,7 +373,7 @@ fn check(printed: Printed, lost: u64, total: u64) -> String {
     };
     // Older versions cut digits instead of rounding.
     if printed.meets(value - 2.0 * printed.half, value + 2.0 * printed.half) {
-        format!(", the printed {text} is a percentage and right")
+        format!("; the printed {text} is a percentage and is correct")
     } else {
         format!(", the printed {text} % is wrong")
     }

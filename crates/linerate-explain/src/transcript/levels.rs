@@ -10,7 +10,7 @@ use super::{figure, finding};
 
 /// Rates of a level differ by no more than this.
 const SAME_LEVEL: f64 = 0.03;
-/// Two levels are told apart from noise by this factor.
+/// Two levels are separated from noise by this factor.
 const FAR_APART: f64 = 1.5;
 /// Levels that were seen at least twice hold this share of the intervals.
 const COVERED: f64 = 0.7;
@@ -73,14 +73,15 @@ fn bimodal(
     }
     let _ = write!(
         sentence,
-        "; a mean of {} would describe none of them",
+        "; the mean of {} describes none of them",
         digest.rate(mean(&values))
     );
     for span in digest.beside {
         let rates: Vec<f64> = within.iter().map(|each| each.bps).collect();
         let _ = write!(
             sentence,
-            "; another test came in from the other side at about {:.0} s and ended at {:.1} s ({} meanwhile): two clients in one log, a bidirectional transcript",
+            "; another test in the opposite direction started at about {:.0} s and ended at {:.1} s ({} meanwhile): \
+             two clients in one log",
             span[0],
             span[1],
             if rates.is_empty() {
@@ -93,7 +94,7 @@ fn bimodal(
     if digest.beside.len() == MOST_GUESTS {
         let _ = write!(
             sentence,
-            "; tests within this log beyond the first {MOST_GUESTS} are not looked at"
+            "; only the first {MOST_GUESTS} tests within this log are analysed"
         );
     }
     let mut found = finding("bimodal", Severity::Limit, sentence);
@@ -119,7 +120,7 @@ fn unstable(digest: &Digest<'_>, values: &[f64]) -> Option<Finding> {
         "unstable",
         Severity::Note,
         format!(
-            "Unstable: {}, mean {}, with a variation of {:.0} % from interval to interval; one figure does not describe this run",
+            "Unstable: {}, mean {}, with {:.0} % variation between intervals; no single figure describes this run",
             digest.rates_between(values),
             digest.rate(average),
             share * 100.0

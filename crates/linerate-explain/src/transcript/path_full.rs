@@ -37,7 +37,7 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
         "path-full",
         Severity::Healthy,
         format!(
-            "{} is all of {} {} ({}){}{}: {}",
+            "{} is the full payload rate of {} {} ({}){}{}: {}",
             digest.rate(bps),
             line.line,
             line.how,
@@ -69,7 +69,7 @@ fn loopback(digest: &Digest<'_>, bps: f64) -> Finding {
         "path-full",
         Severity::Healthy,
         format!(
-            "This host can do {} through itself: both ends have its address, so no network is in this figure",
+            "This host reaches {} over loopback: both ends have its address, so no network was measured",
             digest.rate(shown)
         ),
     );
@@ -91,7 +91,7 @@ fn against(digest: &Digest<'_>, bps: f64, link: BitRate) -> Finding {
     let part = bps / carries.max(1.0);
     if part > MORE {
         let sentence = format!(
-            "{} is more than a link of {link} carries ({}): the rate that was given is not this path's",
+            "{} is more than a {link} link carries ({}): the given link rate is not this path's",
             digest.rate(bps),
             exact(carries),
         );
@@ -140,7 +140,8 @@ fn to_fix(digest: &Digest<'_>) -> String {
         "nothing to fix".to_owned()
     } else {
         format!(
-            "full, but {} segments, about {:.1} % of them, were retransmitted on the way: the queue in front of the bottleneck is short, or something loses",
+            "full, but {} segments (about {:.1} %) were retransmitted: the queue at the bottleneck is short, or \
+             there is other loss",
             linerate_model::units::grouped(again),
             share * 100.0
         )

@@ -37,7 +37,7 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
         format!("a mean of {} after it", digest.rate(level))
     };
     let mut sentence = format!(
-        "The average of {} carries the ramp: {ramp}, against {plateau_text}; it stands {:.0} % below the plateau",
+        "The average of {} includes the ramp: {ramp}, compared with {plateau_text}; it is {:.0} % below the plateau",
         digest.rate(average),
         below * 100.0
     );

@@ -34,9 +34,9 @@ pub(super) fn judge(digest: &Digest<'_>) -> Option<Finding> {
     let all = told.len();
     let with = told.iter().filter(|count| **count > 0).count();
     let segments = if repeated == 1 {
-        "1 segment is repeated".to_owned()
+        "1 segment was retransmitted".to_owned()
     } else {
-        format!("{} segments are repeated", grouped(repeated))
+        format!("{} segments were retransmitted", grouped(repeated))
     };
     let window = if windows.len() > 1 && high > low {
         format!(
@@ -49,20 +49,22 @@ pub(super) fn judge(digest: &Digest<'_>) -> Option<Finding> {
     };
     let sentence = if all == 0 {
         format!(
-            "{segments} in all; whether they limited the rate, and what lost them, this output cannot tell (the sender's -i 1 shows when)"
+            "{segments} in total; the output does not show whether they limited the rate, or the cause of the losses \
+             (-i 1 at the sender shows when)"
         )
     } else if windows.len() > 1 && high <= low {
         format!(
-            "{segments}, in {with} of {all} intervals, and the congestion window stands still at {}: loss does not limit here",
+            "{segments}, in {with} of {all} intervals, but the congestion window stays at {}: loss is not the limit",
             Bytes(whole(low))
         )
     } else {
         format!(
-            "{segments}, in {with} of {all} intervals{window}: loss limits now, by congestion or by a policer; this output cannot tell which"
+            "{segments}, in {with} of {all} intervals{window}: loss is the limit, from congestion or a policer; the \
+             output does not show which"
         )
     };
     let mut found = finding("cannot-tell", Severity::Note, sentence);
-    found.figures = vec![figure("segments repeated", repeated as f64, "sender")];
+    found.figures = vec![figure("segments retransmitted", repeated as f64, "sender")];
     if !windows.is_empty() {
         found
             .figures

@@ -17,7 +17,8 @@ pub(super) fn explain(sockets: &[Socket]) -> Vec<Finding> {
         findings.push(finding(
             "cannot-tell",
             Severity::Note,
-            "One reading of these sockets shows no limit; two readings some seconds apart would show what moved".to_owned(),
+            "One reading of these sockets shows no limit; take two readings some seconds apart"
+                .to_owned(),
         ));
     }
     findings
@@ -113,7 +114,7 @@ fn clock(socket: &Socket, key: &str, id: &str, what: &str) -> Option<Finding> {
         id,
         Severity::Limit,
         format!(
-            "{} waited for {what} in {:.0} % of the time that it had something to send; {}",
+            "{} was limited by {what} for {:.0} % of the time it had data to send; {}",
             who(socket),
             share * 100.0,
             state(socket)
@@ -143,7 +144,8 @@ fn repeats(socket: &Socket) -> Option<Finding> {
         "cannot-tell",
         Severity::Note,
         format!(
-            "{} repeated {} of {} segments ({:.2} %): congestion, random loss or a policer, one reading cannot tell which; {}",
+            "{} retransmitted {} of {} segments ({:.2} %): congestion, random loss or a policer; one reading does \
+             not show which; {}",
             who(socket),
             grouped(whole(all)),
             grouped(whole(sent)),
@@ -152,7 +154,7 @@ fn repeats(socket: &Socket) -> Option<Finding> {
         ),
     );
     found.figures = vec![figure(
-        "segments repeated",
+        "segments retransmitted",
         all,
         format!("line {}", socket.line),
     )];
@@ -177,11 +179,11 @@ fn state(socket: &Socket) -> String {
         rate(socket, "delivery_rate").map(|bps| format!("{} are delivered", BitRate(whole(bps)))),
     );
     if text(socket, "app_limited").is_some() {
-        words.push("the application limited the last figure (app_limited)".to_owned());
+        words.push("the last rate sample was application-limited (app_limited)".to_owned());
     }
     if socket.receive_queue.is_some_and(|bytes| bytes > 65_536) {
         words.push(format!(
-            "{} wait to be read by the application",
+            "{} are unread by the application",
             Bytes(socket.receive_queue.unwrap_or(0))
         ));
     }

@@ -109,7 +109,7 @@ fn busy(block: &IostatBlock) -> Option<Finding> {
         "disk-busy",
         Severity::Limit,
         format!(
-            "{who}: {} of the time; the disks limit, more writes will queue",
+            "{who}: {} of the time; the disks are the limit, further writes will queue",
             text.join(", ")
         ),
     );
@@ -201,14 +201,15 @@ fn merged(block: &IostatBlock, top: &Device, members: &Members) -> Option<Findin
         let (low, high) = members.factors?;
         let (few, many) = members.range;
         format!(
-            "{writes} writes/s{} at {} against {few:.0} to {many:.0} writes/s at each member shown: {low:.0} to {high:.0} merged for each written",
+            "{writes} writes/s{} at {}, but {few:.0} to {many:.0} writes/s at each member shown: {low:.0} to \
+             {high:.0} merged per write",
             size(block, top, writes),
             top.name
         )
     };
     let mut found = finding("writes-merged", Severity::Note, sentence);
     found.figures = vec![
-        figure("writes/s asked for", writes, &*top.name),
+        figure("writes/s requested", writes, &*top.name),
         figure("writes/s of the members", members.writes, "members"),
         figure("merged writes/s of the members", members.merged, "members"),
     ];
@@ -234,7 +235,7 @@ fn amounts(block: &IostatBlock, top: &Device, members: &Members) -> String {
     let verb = if (sum - whole).abs() <= 0.02 * whole.max(1.0) {
         "as above"
     } else {
-        "not what is printed above"
+        "not the printed value above"
     };
     format!("; {terms} = {} {unit}, {verb} ({whole})", round(*sum))
 }
@@ -282,7 +283,7 @@ fn little(block: &IostatBlock) -> Option<String> {
             "disagrees with"
         };
         let text = format!(
-            "queue and wait of {}: Little's law {verb} the queue ({} = {expected:.2} against {queue})",
+            "queue and wait of {}: Little's law {verb} the queue ({} = {expected:.2}, printed {queue})",
             device.name,
             waits
                 .iter()
@@ -336,7 +337,7 @@ fn disk(line: &Diskstats, given: &Given) -> Vec<Finding> {
         if spent > 0.0 && spent < WRAP {
             let _ = write!(
                 sentence,
-                "; mean write time {:.1} ms plus k × {:.1} ms, since that field is 32-bit too and may have wrapped k times",
+                "; mean write time {:.1} ms plus k × {:.1} ms if that 32-bit field wrapped k times",
                 spent / writes,
                 WRAP / writes
             );
@@ -368,7 +369,7 @@ fn weighted_field(line: &Diskstats, weighted: f64, given: &Given) -> Finding {
         "counter-wrap",
         Severity::Fault,
         format!(
-            "{}: the weighted-time field stands at {:.0} % of 2^32; {at}: mean queues from this field cannot be trusted",
+            "{}: the weighted-time field is at {:.0} % of 2^32; {at}: do not trust mean queue depths from this field",
             line.device,
             weighted / WRAP * 100.0
         ),

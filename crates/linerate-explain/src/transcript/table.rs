@@ -57,7 +57,7 @@ pub(super) fn explain(table: &RateTable, given: &Given) -> (Option<String>, Vec<
     for (group, fit) in groups.iter().zip(&fits) {
         let Some(fit) = fit else {
             recomputed.push(format!(
-                "{}: no units make amount, duration and rate agree",
+                "{}: amount, duration and rate agree in no unit",
                 group.name
             ));
             continue;
@@ -277,14 +277,19 @@ fn wrapped(table: &RateTable, group: &Group, fit: &Fit, given: &Given) -> Option
         })
         .collect();
     let mut sentence = format!(
-        "From row {} on (line {}) time and amount begin again near zero ({}) while the rate column stays plausible: a 32-bit counter that wraps at 4096 MiB",
+        "From row {} on (line {}) time and amount restart near zero ({}) while the rate column stays plausible: a \
+         32-bit counter wrapped at 4096 MiB",
         restart + 1,
         table.rows[restart].line,
         list.join(", ")
     );
     match given.amounts {
-        Some([first, last, step]) => sentence.push_str(&remainders(table, group, fit, [first.0, last.0, step.0])),
-        None => sentence.push_str("; how often it wrapped needs the amounts that were asked for (--asked-amounts FIRST:LAST:STEP)"),
+        Some([first, last, step]) => {
+            sentence.push_str(&remainders(table, group, fit, [first.0, last.0, step.0]));
+        }
+        None => sentence.push_str(
+            "; to count the wraps, give the requested amounts (--asked-amounts FIRST:LAST:STEP)",
+        ),
     }
     let mut found = finding("counter-wrap", Severity::Fault, sentence);
     found.figures = (restart..table.rows.len())
@@ -331,7 +336,7 @@ fn remainders(
     );
     if all {
         format!(
-            "; asked for {range}, each amount is N mod 2^32: what was transferred is the remainder"
+            "; with {range} requested, each amount is N mod 2^32: only the remainder was transferred"
         )
     } else {
         format!(
@@ -360,7 +365,9 @@ fn mixed(
         "units-mixed",
         Severity::Fault,
         format!(
-            "The two rates are in different units: {a:.2} ({}) are {}{}, {b:.2} ({}) are {}{}; in one unit they agree ({a_mbit:.1} against {b_mbit:.1} Mbit/s, {:.1} % apart instead of {:.1} %): neither program is wrong, the reader's units are",
+            "The two rates are in different units: {a:.2} ({}) is {}{}, {b:.2} ({}) is {}{}; in one unit they agree \
+             ({a_mbit:.1} and {b_mbit:.1} Mbit/s, {:.1} % apart instead of {:.1} %): both programs are right, the \
+             comparison mixed units",
             one.name,
             fit.rate.1,
             base(fit.rate.0),

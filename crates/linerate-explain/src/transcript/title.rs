@@ -57,7 +57,7 @@ pub(super) fn test(digest: &Digest<'_>) -> String {
             Way::Out => "what was sent",
             Way::In => "what was received",
         };
-        format!("{way} of a test both ways at once")
+        format!("{way} of a bidirectional test")
     }));
     let streams = digest.streams.len();
     let intervals = digest.rates.len();
@@ -74,7 +74,7 @@ pub(super) fn test(digest: &Digest<'_>) -> String {
     words.extend(ending(digest));
     if let Some(inside) = test.inside {
         words.push(format!(
-            "in the log of another test, which had run for about {} s when this one came in",
+            "in the log of another test, started about {} s after it",
             inside.from_s
         ));
     }
@@ -112,7 +112,7 @@ fn window(digest: &Digest<'_>) -> Option<String> {
     Some(match window.asked_bytes {
         _ if window.is_default => format!("window {given} at the start (default)"),
         Some(asked) if (asked.value - window.bytes.value).abs() > asked.half => {
-            format!("window {given} where {} was asked for", size(asked.value))
+            format!("window {given}, requested {}", size(asked.value))
         }
         _ => format!("window {given}"),
     })
@@ -123,7 +123,7 @@ fn ending(digest: &Digest<'_>) -> Option<String> {
         Ending::Whole => None,
         Ending::Cut => Some("cut short: the total is missing".to_owned()),
         Ending::Stopped => Some(match digest.seconds() {
-            Some(seconds) => format!("stopped by hand at {seconds:.1} s, the total stands"),
+            Some(seconds) => format!("interrupted at {seconds:.1} s, the total is valid"),
             None => "stopped by hand".to_owned(),
         }),
     }
@@ -172,7 +172,7 @@ pub(super) fn recomputed(digest: &Digest<'_>) -> (Option<String>, Vec<Finding>) 
         "figures-disagree",
         Severity::Fault,
         format!(
-            "Line {}: {} in {:.2} s are {}, but {} is printed; {} of {} rows disagree beyond their digits",
+            "Line {}: {} in {:.2} s is {}, but {} is printed; in {} of {} rows the figures disagree beyond rounding",
             first.line,
             Bytes(whole(first.bytes.value)),
             first.seconds(),
@@ -232,7 +232,7 @@ fn totals(digest: &Digest<'_>) -> Vec<Finding> {
             faults.push(fault(
                 sum,
                 format!(
-                    "the sum is {}, and its {} streams are {} together",
+                    "the sum is {}, but its {} streams add up to {}",
                     Bytes(whole(sum.bytes.value)),
                     parts.rows,
                     Bytes(whole(parts.bytes))
@@ -244,7 +244,7 @@ fn totals(digest: &Digest<'_>) -> Vec<Finding> {
         {
             faults.push(fault(
                 sum,
-                format!("{told} repeats in the sum, {again} in its streams"),
+                format!("{told} retransmits in the sum, {again} in its streams"),
             ));
         }
     }
@@ -363,7 +363,7 @@ fn against_intervals<'a>(digest: &Digest<'a>) -> Option<(&'a Row, String)> {
             let (low, high) = (of.sum.low - left_out, of.sum.high + left_out);
             (!total.bytes.meets(low, high)).then(|| {
                 let words = format!(
-                    "the total is {}, and its {} intervals are {} together",
+                    "the total is {}, but its {} intervals add up to {}",
                     Bytes(whole(total.bytes.value)),
                     of.sum.rows,
                     Bytes(whole(of.sum.bytes))

@@ -33,7 +33,7 @@ pub(super) fn explain(transcripts: &[Transcript], given: &Given) -> Vec<Finding>
         .take(MOST)
         .collect();
     for (at, (number, one)) in digests.iter().enumerate() {
-        // Runs of one file may be of different hosts; whoever names two files wants them compared.
+        // Runs of one file may be of different hosts; two named files are to be compared.
         for (_, other) in digests[at + 1..]
             .iter()
             .filter(|(other, _)| other != number)
@@ -87,7 +87,8 @@ fn below_host(host: &Digest<'_>, path: &Digest<'_>) -> Finding {
         "cannot-tell",
         Severity::Note,
         format!(
-            "{} of {} are {how} what the host can do, {} of {} ({:.0} %): copying and the TCP of this host are not the limit, the driver, the interface or the path is",
+            "{} of {} are {how} the local throughput limit, {} of {} ({:.0} %): the driver, the interface or the \
+             path is the limit, not copying or TCP on this host",
             path.rate(does),
             name(path),
             host.rate(can),
@@ -97,7 +98,7 @@ fn below_host(host: &Digest<'_>, path: &Digest<'_>) -> Finding {
     );
     if share > 0.7 {
         found.sentence = format!(
-            "{} of {} are near what the host can do, {} of {}",
+            "{} of {} are near the local throughput limit, {} of {}",
             path.rate(does),
             name(path),
             host.rate(can),
@@ -123,7 +124,7 @@ fn per_connection(slow: &Digest<'_>, fast: &Digest<'_>) -> Option<Finding> {
     let (id, why) = if full.is_some() && few == 1 {
         (
             "cannot-tell",
-            "one stream did not reach or hold it, so one core or one queue is suspect",
+            "one stream did not reach or sustain it; suspect one core or one queue",
         )
     } else {
         ("receive-window", "so the limit was per connection")
@@ -170,7 +171,8 @@ fn window(slow: &Digest<'_>, fast: &Digest<'_>) -> Option<Finding> {
         "receive-window",
         Severity::Limit,
         format!(
-            "With a window of {} the plateau is {} instead of {}, {:.1} times as much: the window was the limit before ({} against {})",
+            "With a window of {} the plateau is {} instead of {}, {:.1} times as high: the window was the limit \
+             before ({} and {})",
             linerate_model::units::Bytes(linerate_model::units::whole(asked)),
             fast.rate(b),
             slow.rate(a),
@@ -194,14 +196,14 @@ fn factor(one: &Digest<'_>, other: &Digest<'_>, given: &Given) -> Option<Finding
         return None;
     }
     let why = given.changed.as_ref().map_or_else(
-        || "what changed between them is not in the output".to_owned(),
-        |changed| format!("what changed is said to be: {changed}"),
+        || "the output does not show what changed".to_owned(),
+        |changed| format!("reported change: {changed}"),
     );
     let mut found = finding(
         "cannot-tell",
         Severity::Note,
         format!(
-            "{} is better than {} by {ratio:.1} times ({} against {}); {why}",
+            "{} is better than {} by {ratio:.1} times ({} and {}); {why}",
             name(high),
             name(low),
             high.rate(a.max(b)),
@@ -221,7 +223,8 @@ fn udp(one: &Digest<'_>, other: &Digest<'_>, given: &Given) -> Vec<Finding> {
             "cannot-tell",
             Severity::Note,
             format!(
-                "{} sends datagrams of {a:.0} bytes, {} of {b:.0}: their losses are not comparable, a datagram that is cut into fragments is lost with any of them",
+                "{} sends datagrams of {a:.0} bytes, {} of {b:.0}: their losses are not comparable, because losing \
+                 one fragment loses the whole datagram",
                 name(one),
                 name(other)
             ),
@@ -247,9 +250,9 @@ fn udp(one: &Digest<'_>, other: &Digest<'_>, given: &Given) -> Vec<Finding> {
     });
     let why = match (settings, &given.changed) {
         (Some(changed), _) => format!(
-            "only {changed} changed, so the earlier loss was in buffers of the hosts, not on the path"
+            "only {changed} changed, so the earlier loss happened in host buffers, not on the path"
         ),
-        (None, Some(changed)) => format!("what changed is said to be: {changed}"),
+        (None, Some(changed)) => format!("reported change: {changed}"),
         (None, None) => "what changed is not in the output (--changed)".to_owned(),
     };
     findings.push(finding(

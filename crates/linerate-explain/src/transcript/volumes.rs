@@ -75,8 +75,8 @@ fn connection(state: &str) -> String {
             "does not try to connect: the connection was dropped, by hand or after a split brain"
         }
         "Connected" => "connected",
-        "SyncSource" => "sends the peer what it lacks",
-        "SyncTarget" => "takes from the peer what it lacks",
+        "SyncSource" => "sends missing data to the peer",
+        "SyncTarget" => "receives missing data from the peer",
         "PausedSyncS" | "PausedSyncT" => "a synchronisation is paused",
         "VerifyS" | "VerifyT" => "both ends compare their data",
         "Established" => "connected, nothing to synchronise",
@@ -162,10 +162,10 @@ fn limits(of_default: f64, of_line: f64) -> String {
     let near = |share: f64| (85.0..=102.0).contains(&share);
     match (near(of_default), near(of_line)) {
         (true, _) if (of_default - 100.0).abs() < (of_line - 100.0).abs() => {
-            format!("{text}: both are near, the first is more likely the limit")
+            format!("{text}: c-max-rate is more likely the limit")
         }
-        (_, true) => format!("{text}: the line is more likely the limit"),
-        _ => format!("{text}: neither is near"),
+        (_, true) => format!("{text}: the network is more likely the limit"),
+        _ => format!("{text}: it is close to neither"),
     }
 }
 
@@ -203,9 +203,10 @@ pub(super) fn gluster(events: &[GlusterEvent]) -> Vec<Finding> {
         let (who, steps) = if asker == holder {
             (
                 format!(
-                    "held by the node that asks for it ({asker}): a command that did not finish left it behind"
+                    "held by the requesting node itself ({asker}): a command that did not finish left it behind"
                 ),
-                "Look for a gluster command that still runs on that node, wait for it, then restart glusterd there (bricks and mounts go on), and look at `gluster peer status` and `gluster volume status`",
+                "Look for a gluster command that still runs on that node, wait for it, then restart glusterd there \
+                 (bricks and mounts keep running), and look at `gluster peer status` and `gluster volume status`",
             )
         } else {
             (
@@ -217,7 +218,7 @@ pub(super) fn gluster(events: &[GlusterEvent]) -> Vec<Finding> {
             "cluster-lock",
             Severity::Limit,
             format!(
-                "{}: glusterd's lock is {who}{often}. {steps}. Nothing was changed",
+                "{}: glusterd's cluster lock is {who}{often}. {steps}. linerate changed nothing",
                 event.at
             ),
         ));

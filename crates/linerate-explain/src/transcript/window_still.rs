@@ -42,11 +42,8 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
         .collect();
     let bounds: Vec<String> = still.iter().map(|one| milliseconds(one.rtt_s())).collect();
     let window = match windows.as_slice() {
-        [one] => format!("The congestion window stands still at {one}"),
-        several => format!(
-            "The congestion windows stand still at {}",
-            several.join(" and ")
-        ),
+        [one] => format!("The congestion window stays at {one}"),
+        several => format!("The congestion windows stay at {}", several.join(" and ")),
     };
     let bound = match bounds.as_slice() {
         [one] => one.clone(),
@@ -58,12 +55,15 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
     };
     let mut sentence = if held(digest) {
         format!(
-            "{window}, nothing is repeated, and the rate stands at {} in all intervals: a rate that was asked for (-b, pacing), the application or a window limits, not the path; window × 8 / rate = {bound}, an upper bound on the round-trip time",
+            "{window}, there are no retransmits, and the rate is {} in all intervals: a requested rate (-b, pacing), \
+             the application or a window is the limit, not the path; window × 8 / rate = {bound}, an upper bound of \
+             the RTT",
             digest.rate(first.bps)
         )
     } else {
         format!(
-            "{window} and nothing is repeated: a window limits, not the path; window × 8 / rate = {bound}, an upper bound on the round-trip time; more window, more rate"
+            "{window} and there are no retransmits: a window is the limit, not the path; window × 8 / rate = \
+             {bound}, an upper bound of the RTT; a larger window gives a higher rate"
         )
     };
     let share = given
@@ -106,12 +106,13 @@ fn with_rtt(one: &Still, rtt: Nanos) -> String {
     let share = flying / one.window;
     let at = format!("; at {rtt}, {} are in flight", Bytes(whole(flying)));
     if share > 1.1 {
-        format!("{at}, more than the window: the round-trip time was shorter than {rtt}")
+        format!("{at}, more than the window: the RTT was shorter than {rtt}")
     } else if share > FILLED {
         format!("{at}, which is this window")
     } else {
         format!(
-            "{at}, {:.0} % of this window: another one is smaller, the receiver's or the send buffer, or the application or a rate that was asked for holds the sender",
+            "{at}, {:.0} % of this window: the limit is the receive window, the send buffer, the application or a \
+             requested rate",
             share * 100.0
         )
     }

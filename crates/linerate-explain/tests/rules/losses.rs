@@ -70,8 +70,8 @@ fn a_policer_is_told_by_its_burst_its_window_and_its_rate() {
     assert_eq!(finding.id, "policer", "{}", finding.sentence);
     assert!(
         finding.sentence.starts_with(
-            "Consistent with a policer at about 90.0 Mbit/s: 270 Mbit/s passed until 500 segments had to be \
-             retransmitted, at a window of 1,300, then 3 more losses at the same rate (518 segments in all)"
+            "Consistent with a policer at about 90.0 Mbit/s: 270 Mbit/s passed until 500 segments were \
+             retransmitted, at a window of 1,300, then 3 more losses at the same rate (518 segments in total)"
         ),
         "{}",
         finding.sentence
@@ -205,7 +205,7 @@ fn losses_behind_a_queue_are_a_full_path_s() {
     assert!(
         findings[0]
             .sentence
-            .contains("it lost segments only when a queue of 12.0 ms had grown in it"),
+            .contains("segments were lost only after a queue of 12.0 ms had grown"),
         "{}",
         findings[0].sentence
     );
@@ -253,7 +253,7 @@ fn chance_loses_single_segments_at_any_window() {
     assert!(
         finding
             .sentence
-            .contains("8 of 25,582 segments were retransmitted (0.031 %), in 6 losses without a queue spread over the run"),
+            .contains("8 of 25,582 segments were retransmitted (0.031 %), in 6 losses spread over the run without a queue"),
         "{}",
         finding.sentence
     );
@@ -268,10 +268,10 @@ fn chance_loses_single_segments_at_any_window() {
     let besides = verdict(&tcp(), &overran).sentence;
     assert!(
         besides.contains("6 of 26,480 segments")
-            && besides.contains("in 5 losses without a queue")
+            && besides.contains("in 5 losses spread over the run without a queue")
             && besides
-                .contains("; too few to foretell what -P 4 gives (about 100 s would show enough)")
-            && besides.ends_with("; 900 more when a queue was overrun"),
+                .contains("; too few losses to predict the rate with -P 4 (a test of about 100 s would see enough)")
+            && besides.ends_with("; 900 more when a queue overflowed"),
         "{besides}"
     );
     // Six losses foretell nothing, and more of them foretell better.
@@ -322,7 +322,7 @@ fn several_streams_share_a_bucket_and_chance_shows_on_each() {
     assert!(
         finding
             .sentence
-            .contains("2,000 segments had to be retransmitted, at a window of 5,200"),
+            .contains("2,000 segments were retransmitted, at a window of 5,200"),
         "{}",
         finding.sentence
     );
@@ -420,7 +420,7 @@ fn a_queue_that_own_bursts_overrun_is_no_chance() {
     assert_eq!(finding.id, "network-loss", "{}", finding.sentence);
     assert!(
         finding.sentence.contains(
-            "several at a time in 10 of 13 losses after the first: a shallow queue or a policer, or random loss in bursts"
+            "; 10 of 13 losses after the first took several segments: a shallow queue, a policer, or random loss in bursts"
         ),
         "{}",
         finding.sentence

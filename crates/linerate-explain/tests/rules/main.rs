@@ -161,7 +161,7 @@ fn a_healthy_path_is_full_and_nothing_alarms() {
     let sentence = verdict(&tcp(), &Traffic::default()).sentence;
     assert_eq!(
         sentence,
-        "The path is full at 95.4 Mbit/s: a queue of 30.9 ms stands in it (RTT 41.0 ms, minimum 10.1 ms)"
+        "The path is full at 95.4 Mbit/s: it has a standing queue of 30.9 ms (RTT 41.0 ms, minimum 10.1 ms)"
     );
 }
 
@@ -170,7 +170,8 @@ fn a_small_receive_window_is_named_with_its_ceiling_and_the_next_command() {
     let finding = verdict(&tcp(), &window_limited());
     assert_eq!(
         finding.sentence,
-        "The server (beta)'s receive window limited the rate 100 % of the time (median 212 KiB, RTT 12.0 ms: at most 145 Mbit/s)"
+        "The receive window of the server (beta) limited the rate 100 % of the time (median 212 KiB, RTT 12.0 ms: at \
+         most 145 Mbit/s)"
     );
     assert_eq!(
         finding.share_of_time.map(|share| (share * 100.0).round()),
@@ -220,12 +221,12 @@ fn a_window_that_was_asked_for_is_said_to_be_the_limit() {
     assert!(
         finding
             .sentence
-            .starts_with("The client (alpha)'s receive window"),
+            .starts_with("The receive window of the client (alpha)"),
         "{}",
         finding.sentence
     );
     assert!(
-        finding.sentence.ends_with("; the limit is -w 256K"),
+        finding.sentence.ends_with("; -w 256K sets this limit"),
         "{}",
         finding.sentence
     );
@@ -249,7 +250,7 @@ fn autotuning_at_its_bound_names_the_sysctl() {
     assert!(
         finding
             .sentence
-            .ends_with("autotuning gave all that tcp_rmem allows"),
+            .ends_with("autotuning has reached the tcp_rmem maximum"),
         "{}",
         finding.sentence
     );
@@ -311,7 +312,9 @@ fn a_stock_receiver_leaves_its_application_in_the_dark() {
     let finding = &explain(&record)[0];
     assert_eq!(finding.id, "receive-window");
     assert!(
-        finding.sentence.contains("a stock iperf3 does not say"),
+        finding
+            .sentence
+            .contains("a stock iperf3 does not report it"),
         "{}",
         finding.sentence
     );
@@ -328,8 +331,8 @@ fn a_slow_reader_is_told_from_a_small_window() {
     assert_eq!(finding.id, "receiver-application");
     assert_eq!(
         finding.sentence,
-        "The server (beta)'s application read too slowly: 2.77 MiB lay unread in its socket (median), \
-         so its receive window held the sender 100 % of the time"
+        "The server (beta)'s application read too slowly: 2.77 MiB were unread in its socket (median), so its \
+         receive window limited the sender 100 % of the time"
     );
     // It reads large pieces now and then: half of the buffer is free when it is looked at.
     let pieces = Traffic {
@@ -423,8 +426,8 @@ fn a_sender_with_nothing_to_send_is_told_from_one_that_computes() {
     assert_eq!(finding.id, "sender-application");
     assert_eq!(
         finding.sentence,
-        "The client (alpha)'s application gave its kernel nothing to send 60 % of the time, \
-         and its threads computed only 20 % of it: something held them back"
+        "The client (alpha)'s application had written nothing to send 60 % of the time; its threads were on the \
+         CPU only 20 % of the time, so something else delayed them"
     );
     let busy = Traffic {
         sender_cpu: 0.98,
@@ -526,9 +529,9 @@ fn segments_that_arrived_twice_were_not_lost() {
     assert_eq!(finding.id, "reordering");
     assert_eq!(
         finding.sentence,
-        "Segments overtook one another and the sender took that for loss, 100 % of the time: 400 of 51,944 \
-         segments were retransmitted (0.77 %), and the receiver got 372 of those twice; packets of one \
-         stream take several ways, for example by a balancer by packet, bonded links or several queues"
+        "Reordering limited the rate 100 % of the time, because the sender took it for loss: 400 of 51,944 segments \
+         were retransmitted (0.77 %), and the receiver reported 372 of those as duplicates (DSACK); packets of one \
+         stream take several paths, for example through a per-packet load balancer, bonded links or several queues"
     );
     assert_eq!(
         finding.next.as_deref(),
@@ -543,7 +546,7 @@ fn segments_that_arrived_twice_were_not_lost() {
     assert_eq!(finding.id, "network-loss");
     assert!(
         finding.sentence.contains(
-            "400 of 51,944 segments were retransmitted, 40 of them received twice (0.77 %"
+            "400 of 51,944 segments were retransmitted, 40 of them duplicates (DSACK) (0.77 %"
         ),
         "{}",
         finding.sentence
@@ -606,7 +609,7 @@ fn loss_without_a_queue_is_not_a_full_path() {
     assert_eq!(
         finding.sentence,
         "Loss without a queue limited the rate 100 % of the time: 400 of 51,944 segments were retransmitted \
-         (0.77 %; RTT 40.3 ms, at least 40.0 ms): random loss, a shallow queue or a policer"
+         (0.77 %; RTT 40.3 ms, minimum 40.0 ms): random loss, a shallow queue or a policer"
     );
     assert_eq!(finding.next.as_deref(), Some("linerate test server -P 4"));
     assert_eq!(
@@ -711,7 +714,7 @@ fn the_default_rate_of_udp_is_said_as_such() {
     assert!(
         findings[0]
             .sentence
-            .ends_with("1 Mbit/s is the default, -b 0 is unlimited")
+            .ends_with("use -b RATE, or -b 0 for unlimited")
     );
     assert_eq!(
         findings[0].next.as_deref(),
@@ -766,7 +769,7 @@ fn loss_that_a_stock_receiver_tells_is_not_split() {
     let finding = &explain(&record)[0];
     assert_eq!(finding.id, "udp-path-loss");
     assert!(finding.sentence.ends_with(
-        "on the path or in the server's socket: a stock iperf3 does not say what its socket dropped"
+        "on the path or in the server's socket; which is not known: a stock iperf3 does not report socket drops"
     ));
     assert_eq!(
         finding.next.as_deref(),
@@ -801,8 +804,8 @@ fn a_sender_that_falls_short_is_no_path() {
     assert_eq!(finding.id, "udp-sender-short");
     assert_eq!(
         finding.sentence,
-        "The client (alpha) sent 805 Mbit/s of the 4.00 Gbit/s asked for (20 %); \
-         its sending thread computes 99 % of the time; the path was never asked for more"
+        "The client (alpha) sent 805 Mbit/s of the requested 4.00 Gbit/s (20 %); its sending thread is on the CPU 99 \
+         % of the time; the test did not try more on the path"
     );
     let enough = Traffic {
         rate_bps: 3.9e9,
@@ -956,7 +959,7 @@ fn a_ledger_that_does_not_balance_comes_first() {
     assert!(
         findings[0]
             .sentence
-            .contains("1,000,000 apart; trust the receiving application's"),
+            .contains("differ by 1,000,000; trust the receiving application's"),
         "{}",
         findings[0].sentence
     );
@@ -1090,7 +1093,7 @@ fn each_direction_has_its_own_verdict() {
     assert!(
         findings[0]
             .sentence
-            .starts_with("The client (alpha)'s receive window"),
+            .starts_with("The receive window of the client (alpha)"),
         "{}",
         findings[0].sentence
     );
@@ -1231,7 +1234,7 @@ fn two_namespaces_of_one_machine_are_a_path() {
     let findings = explain(&namespaces(&tcp(), &Traffic::default()));
     assert_eq!(findings.len(), 1, "{findings:#?}");
     assert_eq!(findings[0].id, "path-full");
-    assert!(findings[0].sentence.contains("a queue of 30.9 ms stands"));
+    assert!(findings[0].sentence.contains("a standing queue of 30.9 ms"));
 
     let lossy = Traffic {
         retransmits: 400,
@@ -1292,7 +1295,7 @@ fn a_thread_that_waits_for_a_cpu_is_not_an_idle_application() {
     assert_eq!(findings[0].id, "sender-cpu");
     assert!(
         findings[0].sentence.contains(
-            "the sending thread computes 30 % of the time and waited for a CPU 68 % of the time"
+            "the sending thread is on the CPU 30 % of the time and waits for a CPU 68 % of the time"
         ),
         "{}",
         findings[0].sentence
@@ -1354,7 +1357,7 @@ fn a_paced_sender_idles_by_design() {
         );
         assert!(
             findings.iter().any(|finding| finding.id == "cannot-tell"
-                && finding.sentence.contains("50.0 Mbit/s asked for")),
+                && finding.sentence.contains("Of the requested 50.0 Mbit/s")),
             "{findings:#?}"
         );
         // A stall explains what was not written.
@@ -1392,7 +1395,8 @@ fn a_gap_between_samples_is_a_stopped_process() {
     assert_eq!(stall.id, "stall");
     assert_eq!(
         stall.sentence,
-        "On the server (beta) the receiving process took no sample (it did not run, or its host stood still) for 2.00 s, from 3.00 s to 5.00 s of the run"
+        "The receiving process on the server (beta) did not run, or its host was suspended: it took no sample for \
+         2.00 s, from 3.00 s to 5.00 s of the run"
     );
     // The sender's gap is not at the measuring end.
     let mut record = fixture::run(&tcp(), &Traffic::default());
@@ -1408,7 +1412,7 @@ fn a_gap_between_samples_is_a_stopped_process() {
     assert!(
         explain(&record)[0]
             .sentence
-            .contains("the receiving thread of stream 1 took no sample"),
+            .contains("The receiving thread of stream 1 on the server (beta) did not run"),
     );
     // At a second a sample, two seconds are no more than a late one.
     let slow = Plan {
@@ -1540,7 +1544,7 @@ fn a_linerate_whose_half_is_missing_is_no_stock_iperf3() {
     ] {
         let finding = &explain(&record)[0];
         assert!(
-            finding.sentence.contains("half of the record")
+            finding.sentence.contains("part of the record")
                 && finding.sentence.contains("did not arrive"),
             "{}",
             finding.sentence

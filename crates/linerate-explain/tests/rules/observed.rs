@@ -67,9 +67,9 @@ fn words_are_those_of_this_host_and_the_peer() {
     let finding = explain(&watched(&window_limited(), Role::Client)).remove(0);
     assert_eq!(
         finding.sentence,
-        "The peer (192.0.2.2)'s receive window limited the rate 100 % of the time (median 212 KiB, RTT 12.0 ms: at most 145 \
-         Mbit/s); whether the peer (192.0.2.2) read too slowly cannot be told: its kernel was not watched; `linerate \
-         observe` there tells"
+        "The receive window of the peer (192.0.2.2) limited the rate 100 % of the time (median 212 KiB, RTT 12.0 ms: \
+         at most 145 Mbit/s); it is not known whether the peer (192.0.2.2) read too slowly: its kernel was not \
+         observed; run `linerate observe` there"
     );
     assert_eq!(
         finding.next.as_deref(),
@@ -86,7 +86,8 @@ fn words_are_those_of_this_host_and_the_peer() {
     );
     let slow = explain(&watched(&slow_program(), Role::Client)).remove(0);
     assert!(
-        slow.sentence.starts_with("This host's application gave"),
+        slow.sentence
+            .starts_with("This host's application had written nothing"),
         "{}",
         slow.sentence
     );
@@ -145,7 +146,7 @@ fn the_receiver_s_host_tells_of_its_own_reader_alone() {
     let findings = explain(&seen);
     assert_eq!(findings[0].id, "cannot-tell");
     assert!(
-        findings[0].sentence.contains("was not watched"),
+        findings[0].sentence.contains("was not observed"),
         "{}",
         findings[0].sentence
     );

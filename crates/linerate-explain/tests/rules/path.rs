@@ -40,7 +40,7 @@ fn segments_that_vanish_while_small_ones_pass_are_a_black_hole() {
     assert_eq!(findings[0].id, "mtu-black-hole", "{findings:#?}");
     assert!(
         findings[0].sentence.starts_with(
-            "Segments of 1.41 KiB that the client (alpha) sent vanish on the path and nobody says so: 5 timeouts"
+            "Segments of 1.41 KiB sent by the client (alpha) vanish on the path without an ICMP message: 5 timeouts"
         ),
         "{}",
         findings[0].sentence
@@ -88,7 +88,7 @@ fn a_kernel_that_found_the_size_by_itself_tells_of_the_hole() {
     assert!(
         finding
             .sentence
-            .contains("until its kernel tried segments of 1.00 KiB by itself"),
+            .contains("until its kernel tried segments of 1.00 KiB;"),
         "{}",
         finding.sentence
     );
@@ -117,7 +117,7 @@ fn a_queue_of_many_round_trips_is_bloat() {
     assert!(
         findings[1]
             .sentence
-            .starts_with("The queue in front of the bottleneck holds 281 ms"),
+            .starts_with("The queue at the bottleneck delays everything that passes it by 281 ms"),
         "{}",
         findings[1].sentence
     );
@@ -148,7 +148,7 @@ fn slow_start_that_ended_without_a_loss_is_told_where_nothing_else_explains_the_
     assert!(
         finding
             .sentence
-            .contains("slow start ended after 0.20 s at 190 segments"),
+            .contains("left slow start after 0.20 s at 190 segments"),
         "{}",
         finding.sentence
     );
@@ -317,7 +317,7 @@ fn a_burst_and_then_a_level_with_a_queue_is_a_shaper_s() {
     assert!(
         findings[0]
             .sentence
-            .starts_with("The rate stepped down from 4.50 Gbit/s to 900 Mbit/s after 2.00 s"),
+            .starts_with("The rate dropped from 4.50 Gbit/s to 900 Mbit/s after 2.00 s"),
         "{}",
         findings[0].sentence
     );
@@ -388,7 +388,7 @@ fn reordering_without_repeats_is_told_by_how_often_it_was_seen() {
     assert!(
         finding
             .sentence
-            .starts_with("Segments overtook one another 80,000 times in 773,"),
+            .starts_with("The kernel saw reordering 80,000 times in 773,"),
         "{}",
         finding.sentence
     );

@@ -34,7 +34,7 @@ fn a_healthy_path_is_as_bought_by_one_count_or_another() {
         let findings = told(&bought(rate), &Traffic::default());
         assert_eq!(findings.len(), 1);
         assert!(
-            findings[0].sentence.starts_with("As bought"),
+            findings[0].sentence.starts_with("As contracted"),
             "{rate}: {}",
             findings[0].sentence
         );
@@ -46,15 +46,15 @@ fn a_healthy_path_is_as_bought_by_one_count_or_another() {
 fn less_and_more_are_told_with_how_much() {
     let less = told(&bought(200_000_000), &Traffic::default()).remove(0);
     assert!(
-        less.sentence.starts_with(
-            "49 % less than the 200 Mbit/s that were bought: 95.4 Mbit/s of payload are "
-        ),
+        less.sentence
+            .starts_with("49 % below the contracted 200 Mbit/s: 95.4 Mbit/s of payload is "),
         "{}",
         less.sentence
     );
     let more = told(&bought(50_000_000), &Traffic::default()).remove(0);
     assert!(
-        more.sentence.starts_with("91 % more than the 50.0 Mbit/s"),
+        more.sentence
+            .starts_with("91 % above the contracted 50.0 Mbit/s"),
         "{}",
         more.sentence
     );
@@ -70,7 +70,7 @@ fn a_burst_before_the_plateau_is_told_apart() {
     };
     let finding = told(&bought(100_000_000), &traffic).remove(0);
     assert!(
-        finding.sentence.starts_with("As bought"),
+        finding.sentence.starts_with("As contracted"),
         "{}",
         finding.sentence
     );
@@ -95,7 +95,7 @@ fn a_rate_that_was_asked_for_says_nothing_of_the_path() {
     assert!(
         finding
             .sentence
-            .contains("no more than 100 Mbit/s was asked for"),
+            .contains("the test requested only 100 Mbit/s"),
         "{}",
         finding.sentence
     );
@@ -114,7 +114,7 @@ fn each_direction_is_held_against_it_and_a_wavering_rate_is_not() {
     };
     let finding = told(&bought(100_000_000), &wavers).remove(0);
     assert!(
-        finding.sentence.contains("cannot be told"),
+        finding.sentence.contains("Cannot tell whether"),
         "{}",
         finding.sentence
     );

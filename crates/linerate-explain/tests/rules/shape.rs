@@ -90,7 +90,7 @@ fn a_rate_that_follows_what_is_in_flight_behind_a_long_round_trip_is_a_share() {
     assert_eq!(findings[0].id, "congested", "{findings:#?}");
     assert!(
         findings[0].sentence.starts_with(
-            "Other traffic shares the bottleneck: the round trip stays at 37.0 ms or more (minimum 20.0 ms)"
+            "Other traffic shares the bottleneck: the RTT stays at 37.0 ms or more (minimum 20.0 ms)"
         ),
         "{}",
         findings[0].sentence
@@ -135,7 +135,7 @@ fn others_that_come_and_go_leave_the_queue_as_it_was() {
     assert_eq!(findings[0].id, "congested", "{findings:#?}");
     assert!(
         findings[0].sentence.contains(
-            "this sender got 40.0 Mbit/s then and 100 Mbit/s at other times, behind a queue of 11.0 ms as against 10.0 ms"
+            "this sender got 40.0 Mbit/s then and 100 Mbit/s otherwise, with a queue of 11.0 ms compared with 10.0 ms"
         ),
         "{}",
         findings[0].sentence
@@ -340,7 +340,7 @@ fn a_guest_whose_cpu_was_taken_is_told() {
     assert!(
         findings[0]
             .sentence
-            .contains("gave 30 % of CPU 1 to others"),
+            .contains("gave 30 % of CPU 1 to other tasks"),
         "{}",
         findings[0].sentence
     );
@@ -424,9 +424,9 @@ fn bursts_past_a_small_send_buffer_are_its_doing_and_no_full_path() {
     assert_eq!(findings[0].id, "send-buffer", "{findings:#?}");
     assert_eq!(
         findings[0].sentence,
-        "The client (alpha)'s send buffer (all that tcp_wmem allows, 64.0 KiB) limited the rate: bursts of up to 964 KiB went past \
-         it, then it waited for room while the path ran dry; 50.1 Mbit/s on average where the path carried 94.0 Mbit/s in \
-         stretches"
+        "The client (alpha)'s send buffer (the tcp_wmem maximum, 64.0 KiB) limited the rate: bursts of up to 964 KiB \
+         exceeded it, then the sender waited for buffer space while the path was idle; 50.1 Mbit/s on average, but \
+         94.0 Mbit/s at times"
     );
     assert!(!findings.iter().any(|one| one.id == "path-full"));
     let expected = findings[0].expected.as_ref().unwrap();
@@ -447,8 +447,8 @@ fn bursts_past_a_small_send_buffer_are_its_doing_and_no_full_path() {
         assert_eq!(findings[0].id, "path-full", "{findings:#?}");
         assert!(
             findings[0].sentence.starts_with(
-                "The path is full at times only, or not always at one rate: it carried 94.0 Mbit/s in stretches, 50.1 Mbit/s on average; \
-                 a queue of 40.0 ms"
+                "The path is full only at times, or its rate varies: it carried 94.0 Mbit/s at times, 50.1 Mbit/s on average; \
+             it has a standing queue of 40.0 ms"
             ),
             "{}",
             findings[0].sentence
@@ -512,15 +512,15 @@ fn a_path_that_is_full_only_before_a_loss_is_not_full_at_its_mean() {
     };
     assert_eq!(
         says(&record),
-        "The path is full at times only: it carried 94.0 Mbit/s in stretches, 50.1 Mbit/s on average; it lost segments only \
-         when a queue of 10.0 ms had grown in it (RTT 70.0 ms then, minimum 60.0 ms)"
+        "The path is full only at times: it carried 94.0 Mbit/s at times, 50.1 Mbit/s on average; segments were lost \
+         only after a queue of 10.0 ms had grown (RTT then 70.0 ms, minimum 60.0 ms)"
     );
     // Never short of bytes, it is full at what arrived.
     let fed = with_column(record, "unacked_packets", 700);
     assert_eq!(
         says(&fed),
-        "The path is full: it lost segments only when a queue of 10.0 ms had grown in it (RTT 70.0 ms then, minimum 60.0 ms); \
-         50.1 Mbit/s arrived"
+        "The path is full: segments were lost only after a queue of 10.0 ms had grown (RTT then 70.0 ms, minimum \
+         60.0 ms); 50.1 Mbit/s arrived"
     );
 }
 
@@ -528,7 +528,7 @@ fn a_path_that_is_full_only_before_a_loss_is_not_full_at_its_mean() {
 fn where_the_kernel_does_not_tell_of_the_bursts_the_mean_is_all_there_is() {
     for (missing, begins) in [
         ("unacked_packets", "The path is full at 50.1 Mbit/s"),
-        ("notsent_bytes", "The path is full at times only"),
+        ("notsent_bytes", "The path is full only at times"),
     ] {
         let mut record = in_bursts(65_536);
         let stream = &mut record.client.as_mut().unwrap().streams[0];
@@ -649,8 +649,12 @@ fn what_cubic_would_reach_is_promised_where_enough_was_lost_by_chance() {
     };
     let often = reno(130, 900.0);
     assert!(often.expected.is_some(), "{}", often.sentence);
-    assert!(often.sentence.ends_with(" can"), "{}", often.sentence);
+    assert!(
+        often.sentence.ends_with(" is possible"),
+        "{}",
+        often.sentence
+    );
     let few = reno(9, 60.0);
     assert_eq!(few.expected, None);
-    assert!(few.sentence.ends_with("seem possible"), "{}", few.sentence);
+    assert!(few.sentence.ends_with("seems possible"), "{}", few.sentence);
 }

@@ -1,7 +1,6 @@
-#![expect(unsafe_code, reason = "sysconf is a raw call")]
 //! What the CPUs did: `/proc/stat` and `/proc/net/softnet_stat`.
 
-use std::sync::OnceLock;
+use rustix::param::clock_ticks_per_second;
 
 /// What one CPU did since boot, ms, in steps of a tick (10 ms). Guests' time is in `user` and `nice`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -125,16 +124,7 @@ fn stat_line(line: &str) -> Option<CpuCounters> {
 }
 
 fn ticks_to_millis(ticks: u64) -> u64 {
-    static PER_SECOND: OnceLock<u64> = OnceLock::new();
-    let per_second = *PER_SECOND.get_or_init(|| {
-        // SAFETY: it takes a number and gives one.
-        let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-        u64::try_from(ticks)
-            .ok()
-            .filter(|ticks| *ticks > 0)
-            .unwrap_or(100)
-    });
-    ticks.saturating_mul(1000) / per_second
+    ticks.saturating_mul(1000) / clock_ticks_per_second()
 }
 
 /// One row for each CPU online; hexadecimal columns: processed, dropped, `time_squeeze`, …, the CPU (13th).

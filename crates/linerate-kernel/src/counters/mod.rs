@@ -1,5 +1,5 @@
 //! Counters of the host, to be read before, during and after a test: CPUs, softirq, protocols,
-//! interfaces, queueing disciplines, the process's threads, cgroup throttling.
+//! interfaces, queueing disciplines, the memory limit of the process's cgroup.
 //!
 //! [`Counters`] keeps files and buffers open for reading ten times a second; the functions of the same
 //! names open, read once and close. Network counters are those of the network namespace that the
@@ -9,18 +9,16 @@ mod cgroup;
 mod cpu;
 mod device;
 mod protocol;
-mod tasks;
 
 use std::collections::BTreeMap;
 use std::io;
 
-pub use cgroup::{Throttling, memory_limit};
+pub use cgroup::memory_limit;
 pub(crate) use cpu::parse_softnet;
 pub use cpu::{CpuCounters, MachineTime, Softnet};
 pub use device::QdiscCounters;
 pub(crate) use device::link_stats;
 pub(crate) use protocol::parse as parse_protocols;
-pub use tasks::ThreadTimes;
 
 use linerate_model::host::LinkCounters;
 use linerate_model::plain_text::PlainText;
@@ -37,31 +35,25 @@ const PROTOCOLS: [&str; 3] = [
     "/proc/thread-self/net/snmp6",
 ];
 
-/// Counters to be read often: open files, a netlink socket, buffers.
+/// Counters to be read often: open files and their buffers.
 #[derive(Debug)]
 pub struct Counters {
     stat: ProcFile,
     softnet: ProcFile,
     protocols: Vec<ProcFile>,
-    netlink: Netlink,
-    tasks: tasks::Tasks,
-    cgroup: Vec<ProcFile>,
 }
 
 impl Counters {
     /// Opens everything in the calling thread's network namespace, and stays with it.
     ///
     /// # Errors
-    /// A file of /proc that cannot be opened, or no netlink socket.
+    /// A file of /proc that cannot be opened.
     pub fn open() -> Result<Self, KernelError> {
         let open = |path: &str| ProcFile::open(path).map_err(KernelError::of("open", path));
         Ok(Self {
             stat: open(STAT)?,
             softnet: open(SOFTNET)?,
             protocols: open_protocols(),
-            netlink: Netlink::open().map_err(KernelError::of("open", "a netlink socket"))?,
-            tasks: tasks::Tasks::default(),
-            cgroup: cgroup::open(),
         })
     }
 
@@ -83,27 +75,6 @@ impl Counters {
             protocol::parse(file.read()?, &mut counters);
         }
         Ok(counters)
-    }
-
-    /// An interface's counters; `None` where there is no such interface.
-    pub fn interface(&mut self, index: u32) -> io::Result<Option<LinkCounters>> {
-        device::interface(&mut self.netlink, index)
-    }
-
-    /// The counters of an interface's queueing disciplines, children included, root first.
-    pub fn qdiscs(&mut self, index: u32) -> io::Result<Vec<QdiscCounters>> {
-        device::qdiscs(&mut self.netlink, index)
-    }
-
-    /// Times of the process's threads, ascending by id; empty where the kernel does not count them.
-    pub fn threads(&mut self) -> io::Result<Vec<ThreadTimes>> {
-        self.tasks.read()
-    }
-
-    /// How far a cgroup's CPU quota held the process back; `None` where no version 2 group above it
-    /// has the CPU controller.
-    pub fn throttling(&mut self) -> io::Result<Option<Throttling>> {
-        cgroup::read(&mut self.cgroup)
     }
 }
 
@@ -160,24 +131,14 @@ pub fn softnet() -> io::Result<Vec<Softnet>> {
     ProcFile::open(SOFTNET)?.read().map(cpu::parse_softnet)
 }
 
-/// As [`Counters::interface`], once.
+/// An interface's counters; `None` where there is no such interface.
 pub fn interface(index: u32) -> io::Result<Option<LinkCounters>> {
     device::interface(&mut Netlink::open()?, index)
 }
 
-/// As [`Counters::qdiscs`], once.
+/// The counters of an interface's queueing disciplines, children included, root first.
 pub fn qdiscs(index: u32) -> io::Result<Vec<QdiscCounters>> {
     device::qdiscs(&mut Netlink::open()?, index)
-}
-
-/// As [`Counters::threads`], once.
-pub fn threads() -> io::Result<Vec<ThreadTimes>> {
-    tasks::Tasks::default().read()
-}
-
-/// As [`Counters::throttling`], once.
-pub fn throttling() -> io::Result<Option<Throttling>> {
-    cgroup::read(&mut cgroup::open())
 }
 
 #[cfg(test)]
@@ -194,15 +155,6 @@ mod tests {
             assert!(protocols.contains_key("Tcp.RetransSegs"));
             assert!(protocols.contains_key("Udp.RcvbufErrors"));
             assert!(protocols.contains_key("TcpExt.TCPBacklogDrop"));
-            let own = crate::thread::id();
-            assert!(
-                counters
-                    .threads()
-                    .unwrap()
-                    .iter()
-                    .any(|thread| thread.tid == own)
-            );
-            counters.throttling().unwrap();
         }
     }
 

@@ -129,7 +129,7 @@ pub(crate) fn set_features(name: &str, wanted: &[(String, bool)]) -> io::Result<
     call(name, &mut request)
 }
 
-/// `struct ethtool_sfeatures`: command, blocks; `struct ethtool_set_features_block`: which are meant, which shall be on.
+/// `struct ethtool_sfeatures`: command, blocks; `struct ethtool_set_features_block`: which are meant, which are to be on.
 fn features_request(names: &[String], wanted: &[(String, bool)]) -> Result<Vec<u8>, String> {
     let blocks = names.len().div_ceil(32);
     let mut request = question(ETHTOOL_SFEATURES, 8 + blocks * 8);

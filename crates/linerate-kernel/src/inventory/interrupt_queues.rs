@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use rustix::net::netlink::GENERIC;
+
 use crate::netlink::{Ask, Netlink, attribute, push_attribute, text, word};
 
 // include/uapi/linux/genetlink.h
@@ -30,7 +32,7 @@ const NETDEV_A_NAPI_IRQ: u16 = 3;
 /// # Errors
 /// `ENOENT` before Linux 6.3, `EOPNOTSUPP` before 6.8; `Interrupted` where queues changed meanwhile; those of netlink.
 pub(super) fn of(index: u32) -> io::Result<BTreeMap<u32, u32>> {
-    let mut netlink = Netlink::open_to(libc::NETLINK_GENERIC)?;
+    let mut netlink = Netlink::open_to(Some(GENERIC))?;
     let family = family(&mut netlink)?;
     let mut ask = |command, kind, take: &mut dyn FnMut(&[u8])| {
         let mut body = head(command);

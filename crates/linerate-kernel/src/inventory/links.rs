@@ -122,7 +122,7 @@ struct Found {
 impl Found {
     fn parent(&self, names: &BTreeMap<u32, String>) -> Fact<Option<String>> {
         match self.below {
-            // A veth refers to its other end, which is beside it and not below.
+            // A veth refers to its other end, which is its peer and not below.
             _ if self.interface.kind == "veth" => Fact::Known(None),
             None | Some(0) => Fact::Known(None),
             Some(index) if index == self.interface.index => Fact::Known(None),
@@ -263,7 +263,7 @@ fn qdiscs(netlink: &mut Netlink) -> Result<BTreeMap<u32, Vec<Qdisc>>, String> {
                     .push((handle, parent, qdisc));
             }
         })
-        .map_err(|error| format!("the kernel does not list queueing disciplines: {error}"))?;
+        .map_err(|error| format!("the kernel does not list qdiscs: {error}"))?;
     Ok(found
         .into_iter()
         .map(|(index, qdiscs)| (index, in_order(qdiscs)))

@@ -1,5 +1,5 @@
-#![expect(unsafe_code, reason = "cpuid and sysconf are raw")]
-//! What only the processor and the C library of the running machine know.
+#![expect(unsafe_code, reason = "cpuid is an instruction")]
+//! What only the processor of the running machine knows.
 
 /// The hypervisor's name as systemd-detect-virt(1) calls it, from the processor's leaf `0x4000_0000`; `None` where
 /// there is none or it does not name itself.
@@ -42,11 +42,4 @@ pub(super) fn hypervisor() -> Option<String> {
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn hypervisor() -> Option<String> {
     None
-}
-
-/// A page of memory, bytes.
-pub(super) fn page_bytes() -> Option<u64> {
-    // SAFETY: it takes a number and gives one.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u64::try_from(size).ok().filter(|size| *size > 0)
 }

@@ -32,7 +32,7 @@ pub trait Devices {
     fn routes(&self, interfaces: &[Interface]) -> Fact<Vec<RouteFacts>>;
     /// Fills in what the driver knows.
     fn drivers(&self, interface: &mut Interface);
-    /// Fills in which queue each of its interrupts is of, where that is told.
+    /// Fills in which queue each of its interrupts is of, where that is known.
     fn queues_of_interrupts(&self, interface: &mut Interface);
 }
 
@@ -200,7 +200,7 @@ fn sysctls(root: &Root, set: impl Iterator<Item = String>) -> BTreeMap<String, F
 
 fn running(root: &Root, key: &str) -> Fact<String> {
     let Some(path) = crate::setting::sysctl_path(key) else {
-        return Fact::unknown("it is no key");
+        return Fact::unknown("it is not a key");
     };
     root.text(&path)
         .map(|text| settings::single_blanks(&text))

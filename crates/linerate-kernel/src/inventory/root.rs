@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use libc::c_int;
+use rustix::fs::{CWD, OFlags};
 
 use crate::directory::{Directory, open_at, regular};
 use crate::rooted_path;
@@ -44,7 +44,7 @@ impl Root {
     /// What is no folder; `Unsupported` before Linux 5.6.
     pub fn at(folder: &Path) -> io::Result<Self> {
         let held = Directory::open(folder)?;
-        rooted_path::open(&held, Path::new("/"), libc::O_PATH)?;
+        rooted_path::open(&held, Path::new("/"), OFlags::PATH)?;
         Ok(Self {
             folder: folder.to_owned(),
             held: Some(Arc::new(held)),
@@ -80,7 +80,7 @@ impl Root {
     /// A file's text, or why there is none.
     pub(super) fn text(&self, path: &str) -> Result<String, String> {
         let bytes = self.bytes(path).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidInput => format!("{path} is no file"),
+            io::ErrorKind::InvalidInput => format!("{path} is not a file"),
             _ => format!("cannot read {path}: {error}"),
         })?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -98,7 +98,7 @@ impl Root {
 
     /// A regular file's bytes; a pipe or a device would make the reader wait.
     fn bytes(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
-        let file = regular(self.open(path.as_ref(), libc::O_RDONLY)?.into())?;
+        let file = regular(self.open(path.as_ref(), OFlags::RDONLY)?.into())?;
         let too_long = |bound: u64| {
             let why = format!("it is longer than {bound} bytes");
             Err(io::Error::new(io::ErrorKind::FileTooLarge, why))
@@ -120,7 +120,7 @@ impl Root {
     /// `ENOENT` where there is none; otherwise those of `open` and `write`.
     pub fn write(&self, path: impl AsRef<Path>, text: &str) -> io::Result<()> {
         // Emptied once it is known what it is.
-        let file: File = self.open(path.as_ref(), libc::O_WRONLY)?.into();
+        let file: File = self.open(path.as_ref(), OFlags::WRONLY)?.into();
         let mut file = regular(file)?;
         file.set_len(0)?;
         file.write_all(format!("{text}\n").as_bytes())
@@ -131,7 +131,7 @@ impl Root {
     /// # Errors
     /// Those of `open`.
     pub fn directory(&self, path: impl AsRef<Path>) -> io::Result<Directory> {
-        let flags = libc::O_PATH | libc::O_DIRECTORY;
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
         self.open(path.as_ref(), flags).map(Directory::held)
     }
 
@@ -167,9 +167,9 @@ impl Root {
         Ok((self.directory(above)?, name))
     }
 
-    fn open(&self, path: &Path, flags: c_int) -> io::Result<OwnedFd> {
+    fn open(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         match &self.held {
-            None => open_at(None, &self.path(path), flags, 0),
+            None => open_at(CWD, &self.path(path), flags, 0),
             Some(root) => rooted_path::open(root, path, flags),
         }
     }
@@ -187,7 +187,7 @@ impl Root {
     pub(crate) fn value<T: FromStr>(&self, path: &str) -> Result<T, String> {
         let word = self.word(path)?;
         word.parse()
-            .map_err(|_| format!("{path} holds '{word}', which is not understood"))
+            .map_err(|_| format!("{path} contains '{word}', which is not understood"))
     }
 
     /// The names in a folder, ascending; none where there is no such folder.
@@ -200,7 +200,7 @@ impl Root {
 
     /// Whether there is something.
     pub(crate) fn has(&self, path: &str) -> bool {
-        self.open(Path::new(path), libc::O_PATH | libc::O_NOFOLLOW)
+        self.open(Path::new(path), OFlags::PATH | OFlags::NOFOLLOW)
             .is_ok()
     }
 
@@ -213,7 +213,7 @@ impl Root {
 
     /// Where a name leads after all links, as a path below the folder; `None` where that is not there.
     pub(super) fn target(&self, path: &str) -> Option<String> {
-        let found = self.open(Path::new(path), libc::O_PATH).ok()?;
+        let found = self.open(Path::new(path), OFlags::PATH).ok()?;
         let found = Directory::path_of(found).ok()?;
         let below = found.strip_prefix(self.real_folder().ok()?).ok()?;
         Some(format!("/{}", below.to_str()?))
@@ -241,7 +241,7 @@ mod tests {
                 .contains("Linux")
         );
         assert_eq!(root.names("/no/such/folder"), Vec::<String>::new());
-        assert!(root.text("/dev/null").unwrap_err().contains("no file"));
+        assert!(root.text("/dev/null").unwrap_err().contains("not a file"));
     }
     #[test]
     fn links_stay_below_the_folder() {

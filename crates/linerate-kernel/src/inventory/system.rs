@@ -75,12 +75,9 @@ fn memory(root: &Root) -> Result<u64, String> {
 
 fn page_bytes(root: &Root) -> Fact<u64> {
     if root.is_this_machine() {
-        return Fact::of(
-            crate::inventory::machine::page_bytes(),
-            "the C library does not say",
-        );
+        return Fact::Known(rustix::param::page_size() as u64);
     }
-    Fact::unknown("files do not tell the size of a page")
+    Fact::unknown("files do not show the page size")
 }
 
 /// `net.ipv4.tcp_mem` exists in the first network namespace only (`ipv4_table` in `net/ipv4/sysctl_net_ipv4.c`).
@@ -141,7 +138,7 @@ fn virtual_machine(root: &Root, cpuinfo: Option<&str>) -> Fact<Option<String>> {
     match (found, flag, known_dmi) {
         (Some(name), _, _) => Fact::Known(Some(name)),
         (None, Some(false), _) | (None, None, true) => Fact::Known(None),
-        (None, _, _) => Fact::unknown("neither the processor nor the firmware tells"),
+        (None, _, _) => Fact::unknown("neither the processor nor the firmware reports it"),
     }
 }
 

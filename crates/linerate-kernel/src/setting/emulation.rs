@@ -1,5 +1,5 @@
 //! The disciplines that make a path on an interface's way out: netem delays, loses and doubles, tbf is a link of a
-//! rate with a queue in bytes. What they did is told by [`crate::counters::qdiscs`].
+//! rate with a queue in bytes. What they did is reported by [`crate::counters::qdiscs`].
 //!
 //! A packet meets netem first: its delay line holds what is on the way, and hands it to tbf where that hangs below.
 //! Both are changed in place, so that what waits in them stays.
@@ -121,10 +121,10 @@ pub fn set_netem(interface: &str, netem: &Netem, overhead: u32) -> Result<(), Ke
     let wanted = Discipline::wanted("netem", NETEM, ROOT, netem.options());
     qdisc::put_sized(interface, &wanted, Some(&sizes(overhead)))
         .map_err(|error| absent(error, "netem (CONFIG_NET_SCH_NETEM, module sch_netem)"))
-        .map_err(KernelError::of("put the discipline netem on", interface))
+        .map_err(KernelError::of("put the qdisc netem on", interface))
 }
 
-/// Puts a token bucket on an interface, or changes the one that stands there. `overhead` as of [`set_netem`]; below a
+/// Puts a token bucket on an interface, or changes the one that is there. `overhead` as of [`set_netem`]; below a
 /// netem that one's counts.
 ///
 /// # Errors
@@ -143,7 +143,7 @@ pub fn set_token_bucket(
     let wanted = Discipline::wanted("tbf", BUCKET, parent, bucket.options());
     qdisc::put_sized(interface, &wanted, sizes.as_deref())
         .map_err(|error| absent(error, "tbf (CONFIG_NET_SCH_TBF, module sch_tbf)"))
-        .map_err(KernelError::of("put the discipline tbf on", interface))
+        .map_err(KernelError::of("put the qdisc tbf on", interface))
 }
 
 /// The kernel's answer to a kind that it does not know is that there is no such file.

@@ -83,10 +83,7 @@ impl Disciplines {
     pub fn of(interface: &str) -> Result<Self, KernelError> {
         index_or_error(interface)
             .and_then(|index| dump(&mut Netlink::open()?, index))
-            .map_err(KernelError::of(
-                "list the queueing disciplines of",
-                interface,
-            ))
+            .map_err(KernelError::of("list the qdiscs of", interface))
     }
 
     /// Each of them, the root first.
@@ -119,9 +116,9 @@ impl Disciplines {
     pub fn unsaveable(&self, interface: &str) -> Result<Option<String>, KernelError> {
         for leaf in self.leaves() {
             let why = if !SAVEABLE.contains(&leaf.kind.as_str()) {
-                "the kernel does not tell all of its options"
+                "the kernel does not report all of its options"
             } else if leaf.sized {
-                "it has a table of sizes, which the kernel does not tell"
+                "it has a size table, which the kernel does not report"
             } else if has_filters(interface, leaf.handle)
                 .map_err(KernelError::of("list the filters of", interface))?
             {
@@ -130,7 +127,7 @@ impl Disciplines {
                 continue;
             };
             return Ok(Some(format!(
-                "the queueing discipline {} could not be put back as it is: {why}",
+                "the qdisc {} could not be restored as it is: {why}",
                 leaf.kind
             )));
         }
@@ -221,7 +218,7 @@ pub fn set_leaves(interface: &str, kind: &str) -> Result<(), KernelError> {
         Ok(())
     };
     let object = format!("{kind} on {interface}");
-    attempt().map_err(KernelError::of("put the queueing discipline", &object))
+    attempt().map_err(KernelError::of("put the qdisc", &object))
 }
 
 /// Makes the disciplines again what they were. Where nothing but a number of the kernel's own choice differs in the
@@ -255,10 +252,7 @@ pub fn restore(interface: &str, saved: &Disciplines) -> Result<(), KernelError> 
             saved.in_words()
         )))
     };
-    attempt().map_err(KernelError::of(
-        "restore the queueing disciplines of",
-        interface,
-    ))
+    attempt().map_err(KernelError::of("restore the qdiscs of", interface))
 }
 
 /// Gives leaves back what was there, below a root that is still the same.
@@ -469,7 +463,7 @@ impl fmt::Display for Disciplines {
 
 /// A text that tells of no queueing disciplines.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' tells of no queueing discipline")]
+#[error("'{0}' does not describe a qdisc")]
 pub struct DisciplinesError(String);
 
 impl FromStr for Disciplines {

@@ -45,7 +45,7 @@ pub fn set_sysctl(root: &Root, key: &str, value: &str) -> Result<(), KernelError
 }
 
 fn path(key: &str) -> io::Result<String> {
-    path_of(key).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it is no key"))
+    path_of(key).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it is not a key"))
 }
 
 #[cfg(test)]

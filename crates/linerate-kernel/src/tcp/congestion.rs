@@ -11,8 +11,6 @@ use crate::option;
 
 /// Longest name, with its final zero (`TCP_CA_NAME_MAX`).
 const NAME_LENGTH: usize = 16;
-/// Bytes of `struct tcp_bbr_info`; the other variants of the union are 16.
-const BBR_LENGTH: usize = 20;
 /// What BBR counts as a gain of 1 (`BBR_UNIT`).
 const BBR_UNIT: f64 = 256.0;
 
@@ -50,23 +48,8 @@ pub fn congestion(fd: impl AsFd) -> io::Result<String> {
     Ok(String::from_utf8_lossy(name).into_owned())
 }
 
-/// The congestion controls that are loaded; others may be loaded when asked for by root.
-///
-/// # Errors
-/// `NotFound` where there is no `/proc`.
-pub fn available_congestion() -> io::Result<Vec<String>> {
-    let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")?;
-    Ok(text.split_whitespace().map(str::to_owned).collect())
-}
-
-/// What the congestion control says of itself (`TCP_CC_INFO`); `None` where it is not BBR.
-pub fn cc_info(fd: impl AsFd) -> io::Result<Option<BbrInfo>> {
-    let (raw, length) =
-        option::get_with_length::<[u8; BBR_LENGTH]>(fd, libc::IPPROTO_TCP, libc::TCP_CC_INFO)?;
-    Ok(bbr(&raw[..length.min(BBR_LENGTH)]))
-}
-
-/// The union tells its variant by its length alone: only BBR's is 20 bytes.
+/// What the congestion control says of itself (`union tcp_cc_info`); `None` where it is not BBR. The union tells its
+/// variant by its length alone: only BBR's is 20 bytes, the others are 16.
 pub(crate) fn bbr(raw: &[u8]) -> Option<BbrInfo> {
     let word = |at| array(raw, at).map(u32::from_ne_bytes);
     let bytes_per_second = u64::from(word(4)?) << 32 | u64::from(word(0)?);

@@ -19,15 +19,16 @@ mod zerocopy;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-use libc::c_int;
 use linerate_model::tcp_info::{LENGTH, TcpInfo};
 use linerate_model::units::Nanos;
+use rustix::io::ioctl_fionread;
+use rustix::net::sockopt;
 
 pub(crate) use congestion::bbr;
-pub use congestion::{BbrInfo, available_congestion, cc_info, congestion, set_congestion};
+pub use congestion::{BbrInfo, congestion, set_congestion};
 pub use zerocopy::{ZerocopyCompletions, enable_zerocopy, send_zerocopy, zerocopy_completions};
 
-use crate::option::{self, check_size, clamp_int, queue_size};
+use crate::option::{self, check_size, queue_size};
 
 /// `SIOCOUTQNSD` (include/uapi/linux/sockios.h).
 const SIOCOUTQNSD: libc::c_ulong = 0x894B;
@@ -57,7 +58,7 @@ pub fn mss(fd: impl AsFd) -> io::Result<u32> {
 
 /// Sends small writes at once instead of waiting for an acknowledgement (Nagle off).
 pub fn set_nodelay(fd: impl AsFd, on: bool) -> io::Result<()> {
-    option::set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, c_int::from(on))
+    Ok(sockopt::set_tcp_nodelay(fd, on)?)
 }
 
 /// How long data may stay unacknowledged before the connection is given up; rounded up to whole
@@ -67,7 +68,7 @@ pub fn set_nodelay(fd: impl AsFd, on: bool) -> io::Result<()> {
 /// `EINVAL` beyond 24 days.
 pub fn set_user_timeout(fd: impl AsFd, timeout: Nanos) -> io::Result<()> {
     let millis = u32::try_from(timeout.0.div_ceil(1_000_000)).unwrap_or(u32::MAX);
-    option::set(fd, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, millis)
+    Ok(sockopt::set_tcp_user_timeout(fd, millis)?)
 }
 
 /// When an idle connection is probed. What is absent keeps, or has, the system's setting.
@@ -118,7 +119,7 @@ pub fn set_keepalive(fd: impl AsFd, asked: Keepalive) -> io::Result<()> {
             option::set(fd, libc::IPPROTO_TCP, name, value)?;
         }
     }
-    option::set::<c_int>(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)
+    Ok(sockopt::set_socket_keepalive(fd, true)?)
 }
 
 /// The times that apply to a connection, whether or not it is probed.
@@ -137,7 +138,7 @@ pub fn keepalive(fd: impl AsFd) -> io::Result<Keepalive> {
 /// # Errors
 /// `EINVAL` for a listener.
 pub fn unread(fd: impl AsFd) -> io::Result<u64> {
-    queue_size(fd, libc::FIONREAD)
+    Ok(ioctl_fionread(fd)?)
 }
 
 /// Sequence numbers written and not yet acknowledged (`SIOCOUTQ`): bytes, and 1 for an
@@ -155,12 +156,6 @@ pub fn unacknowledged(fd: impl AsFd) -> io::Result<u64> {
 /// `EINVAL` for a listener.
 pub fn unsent(fd: impl AsFd) -> io::Result<u64> {
     queue_size(fd, SIOCOUTQNSD)
-}
-
-/// Holds back "readable" until `bytes` are there (`SO_RCVLOWAT`); the end of data wakes all the
-/// same. The kernel bounds it by half the receive buffer, and enlarges the buffer where it may.
-pub fn set_low_water(fd: impl AsFd, bytes: usize) -> io::Result<()> {
-    option::set(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, clamp_int(bytes))
 }
 
 /// Takes up to `max` bytes from the receive queue without copying them anywhere and without

@@ -5,14 +5,15 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use libc::c_int;
+use rustix::net::SendFlags;
 
 use crate::address::array;
 use crate::control::{self, Control};
 use crate::option::{self, check_size};
-use crate::socket::send_repeated_flags;
+use crate::socket::{NOW, send_repeated_flags};
 
 const SO_ZEROCOPY: c_int = 60;
-const MSG_ZEROCOPY: c_int = 0x400_0000;
+const MSG_ZEROCOPY: SendFlags = SendFlags::from_bits_retain(0x400_0000);
 // include/uapi/linux/errqueue.h
 const SO_EE_ORIGIN_ZEROCOPY: u8 = 5;
 const SO_EE_CODE_ZEROCOPY_COPIED: u8 = 1;
@@ -49,8 +50,7 @@ pub fn enable_zerocopy(fd: impl AsFd) -> io::Result<()> {
 /// As [`crate::socket::send_repeated`], and `ENOBUFS` where `net.core.optmem_max` or the locked-memory limit
 /// is used up: read completions, or send with a copy.
 pub fn send_zerocopy(fd: impl AsFd, pattern: &[u8], length: usize) -> io::Result<usize> {
-    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | MSG_ZEROCOPY;
-    send_repeated_flags(fd, pattern, length, flags)
+    send_repeated_flags(fd, pattern, length, NOW | MSG_ZEROCOPY)
 }
 
 /// Takes the completions that wait in the error queue, without waiting; a notification covers one

@@ -1,4 +1,4 @@
-//! Which sockets the kernel shall tell of, as the program that it runs over each (`INET_DIAG_BC_*`).
+//! Which sockets the kernel reports, as the program that it runs over each (`INET_DIAG_BC_*`).
 
 use std::net::IpAddr;
 

@@ -1,10 +1,10 @@
-//! The kernel's table of TCP sockets, whoever holds them: what `ss -ti` shows, fast enough to be read a
+//! The kernel's table of TCP sockets, of all processes: what `ss -ti` shows, fast enough to be read a
 //! hundred times a second.
 //!
 //! Asked over `NETLINK_SOCK_DIAG` (`net/ipv4/inet_diag.c`, `net/ipv4/tcp_diag.c`) with the request that tells
 //! IPv4 and IPv6 in one walk (`TCPDIAG_GETSOCK`): a walk passes every bucket of the hash table, of which a large
 //! host has half a million, so the second walk of `SOCK_DIAG_BY_FAMILY` would cost as much again. The kernel
-//! picks the sockets of a [`SocketFilter`] itself. No privilege is needed: an ordinary user is told of every
+//! picks the sockets of a [`SocketFilter`] itself. No privilege is needed: an ordinary user sees every
 //! socket of the network namespace, only not which process holds another user's.
 //!
 //! A socket that closes while the table is read may be missing from it, and one that lives may be: the walk
@@ -17,6 +17,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_model::units::Nanos;
+use rustix::net::netlink::SOCK_DIAG;
 
 use crate::KernelError;
 use crate::netlink::{Netlink, push_attribute};
@@ -51,7 +52,7 @@ impl TcpTable {
     /// # Errors
     /// No netlink socket of this kind: a kernel without `CONFIG_INET_DIAG`, or a filter of system calls.
     pub fn open() -> Result<Self, KernelError> {
-        let netlink = Netlink::open_to(libc::NETLINK_SOCK_DIAG).map_err(KernelError::of(
+        let netlink = Netlink::open_to(Some(SOCK_DIAG)).map_err(KernelError::of(
             "open",
             "a socket to the kernel's table of TCP sockets (sock_diag)",
         ))?;
@@ -124,8 +125,8 @@ impl Destroyed {
     /// # Errors
     /// `EPERM` where this kernel lets only root hear it.
     pub fn open() -> Result<Self, KernelError> {
-        let object = "the destroyed sockets that the kernel tells of (sock_diag)";
-        let netlink = Netlink::open_to(libc::NETLINK_SOCK_DIAG)
+        let object = "the destroyed sockets that the kernel reports (sock_diag)";
+        let netlink = Netlink::open_to(Some(SOCK_DIAG))
             .and_then(|netlink| netlink.join(DESTROYED).map(|()| netlink))
             .map_err(KernelError::of("listen to", object))?;
         Ok(Self { netlink })

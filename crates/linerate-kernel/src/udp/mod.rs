@@ -1,6 +1,6 @@
 //! UDP in batches: several datagrams in a buffer (GSO, GRO), several buffers in a system call.
 //!
-//! What the drop counters count is told at [`enable_drop_counter`]: not always datagrams.
+//! What the drop counters count is said at [`enable_drop_counter`]: not always datagrams.
 
 mod receive;
 mod send;
@@ -9,9 +9,10 @@ use std::io;
 use std::os::fd::AsFd;
 
 use libc::c_int;
+use rustix::net::{AddressFamily, sockopt};
 
 pub use receive::{Message, Receiver};
-pub use send::{MAX_BATCH, MAX_PAYLOAD, MAX_SEGMENTS, send_batch, send_segments};
+pub use send::{MAX_PAYLOAD, MAX_SEGMENTS, send_segments};
 
 use crate::option;
 
@@ -46,7 +47,7 @@ pub fn enable_arrival_times(fd: impl AsFd) -> io::Result<()> {
 /// Adds to each message the address that it was sent to ([`Message::destination`]).
 pub fn enable_packet_info(fd: impl AsFd) -> io::Result<()> {
     let fd = fd.as_fd();
-    if option::domain(fd)? == libc::AF_INET6 {
+    if sockopt::socket_domain(fd)? == AddressFamily::INET6 {
         option::set::<c_int>(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)
     } else {
         option::set::<c_int>(fd, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)

@@ -158,7 +158,7 @@ impl Receiver {
     pub fn message(&self, index: usize) -> Message<'_> {
         assert!(
             index < self.received,
-            "message {index} of {} was asked for",
+            "message {index} of {} was requested",
             self.received
         );
         let header = &self.headers[index];

@@ -1,18 +1,16 @@
-#![expect(unsafe_code, reason = "sendmsg and sendmmsg take raw message headers")]
-//! Sending: one buffer that the kernel cuts into datagrams, or several such buffers at once.
+#![expect(unsafe_code, reason = "sendmsg takes a raw message header")]
+//! Sending: one buffer that the kernel cuts into datagrams.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::control::{SegmentControl, segment_size};
-use crate::option::{check, check_size};
+use crate::option::check_size;
 
 /// Datagrams in one buffer, at most (`UDP_MAX_SEGMENTS`; 128 since Linux 6.9, 64 before).
 pub const MAX_SEGMENTS: usize = 64;
 /// Bytes in one buffer, at most: what an IPv4 packet holds beside its headers.
 pub const MAX_PAYLOAD: usize = 65_507;
-/// Buffers in one [`send_batch`], at most.
-pub const MAX_BATCH: usize = 16;
 
 const FLAGS: libc::c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 
@@ -32,42 +30,6 @@ pub fn send_segments(fd: impl AsFd, buffer: &[u8], segment: u16) -> io::Result<u
     // SAFETY: the header points to `data`, which points to `buffer`, and to `control`; all outlive
     // the call, and the kernel only reads them.
     check_size(unsafe { libc::sendmsg(fd.as_fd().as_raw_fd(), &raw const header, FLAGS) })
-}
-
-/// Sends several buffers on a connected socket in one system call, each as [`send_segments`] would,
-/// and says how many buffers went; those behind them were not touched. Takes [`MAX_BATCH`] at most.
-///
-/// An error behind the first buffer shows at the next call only (sendmmsg(2)).
-///
-/// # Errors
-/// As [`send_segments`]; `InvalidInput` also for a buffer beyond the limits, which a count of
-/// buffers could not tell.
-pub fn send_batch(fd: impl AsFd, buffers: &[&[u8]], segment: u16) -> io::Result<usize> {
-    let most = most_bytes(segment)?;
-    let buffers = &buffers[..buffers.len().min(MAX_BATCH)];
-    if buffers.iter().any(|buffer| buffer.len() > most) {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    let mut control = segment_size(segment);
-    let mut data = [io_vector(&[]); MAX_BATCH];
-    // SAFETY: message headers of zeros are valid: null pointers with zero lengths.
-    let mut headers: [libc::mmsghdr; MAX_BATCH] = unsafe { std::mem::zeroed() };
-    for ((buffer, data), message) in buffers.iter().zip(&mut data).zip(&mut headers) {
-        *data = io_vector(buffer);
-        message.msg_hdr = header(data, &mut control, buffer.len() > usize::from(segment));
-    }
-    let count = libc::c_uint::try_from(buffers.len()).unwrap_or(0);
-    // SAFETY: the first `count` headers point to elements of `data`, which point to `buffers`, and to
-    // `control`; all outlive the call, and the kernel writes nothing but each `msg_len`.
-    let sent = check(unsafe {
-        libc::sendmmsg(
-            fd.as_fd().as_raw_fd(),
-            headers.as_mut_ptr(),
-            count,
-            FLAGS as _,
-        )
-    })?;
-    Ok(usize::try_from(sent).unwrap_or(0))
 }
 
 /// Bytes that one buffer may hold, in whole datagrams.

@@ -72,8 +72,7 @@ fn netem() {
     if let Err(error) = made {
         assert_eq!(error.code(), Some(libc::ENOENT), "{error}");
         let text = error.to_string();
-        let words =
-            "put the discipline netem on lo: this kernel has no netem (CONFIG_NET_SCH_NETEM";
+        let words = "put the qdisc netem on lo: this kernel has no netem (CONFIG_NET_SCH_NETEM";
         assert!(text.contains(words), "{text}");
         return skipped(Need::Netem, "netem", "this kernel has no netem");
     }

@@ -5,9 +5,10 @@ use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
 
-use linerate_kernel::tcp;
+use linerate_kernel::tcp::{self, BbrInfo};
 use linerate_kernel::tcp_table::{Condition, Destroyed, SocketFilter, TcpTable};
 use linerate_model::tcp_info::{FIELDS, TcpFacts};
+use linerate_model::units::{BitRate, Nanos};
 use linerate_testing::{Need, skipped};
 
 use crate::{connection, facts, until};
@@ -22,6 +23,7 @@ struct Seen {
     facts: TcpFacts,
     congestion: Option<String>,
     receive_buffer: u32,
+    bbr: Option<BbrInfo>,
 }
 
 /// The connections of a filter by their local address.
@@ -40,6 +42,7 @@ fn table(filter: &SocketFilter) -> BTreeMap<SocketAddr, Seen> {
             facts: TcpFacts::from(info),
             congestion: socket.congestion.map(str::to_owned),
             receive_buffer: memory.receive_buffer,
+            bbr: socket.bbr,
         };
         seen.insert(socket.local, one);
     });
@@ -90,6 +93,26 @@ fn the_table_tells_what_the_socket_tells() {
 /// How many fields are absent.
 fn serde_none(facts: &TcpFacts) -> usize {
     FIELDS.len() - format!("{facts:?}").matches("Some(").count()
+}
+
+#[test]
+fn bbr_tells_its_model() {
+    let (mut active, passive) = connection();
+    let (near, far) = (active.local_addr().unwrap(), passive.local_addr().unwrap());
+    let bbr = || table(&either_port(far.port()))[&near].bbr;
+    tcp::set_congestion(&active, "reno").unwrap();
+    assert_eq!(bbr(), None);
+    if let Err(error) = tcp::set_congestion(&active, "bbr") {
+        return skipped(Need::Bbr, "the model of BBR", &error.to_string());
+    }
+    active.write_all(&[1; 10_000]).unwrap();
+    until("it was received", || {
+        tcp::unread(&passive).unwrap() == 10_000
+    });
+    until("it has a model", || bbr().unwrap().bandwidth > BitRate(0));
+    let info = bbr().unwrap();
+    assert!(info.min_rtt.unwrap() < Nanos::from_millis(1000));
+    assert!(info.pacing_gain > 0.5 && info.pacing_gain < 4.0, "{info:?}");
 }
 
 #[test]

@@ -85,26 +85,6 @@ fn a_message_tells_where_it_comes_from_and_went_to() {
 }
 
 #[test]
-fn several_buffers_go_in_one_call() {
-    let (sender, socket) = datagram_pair();
-    udp::enable_gro(&socket).unwrap();
-    let buffer = numbered(10, 1000, 1000);
-    let (whole, single) = (&buffer[..], &buffer[..700]);
-    assert_eq!(
-        udp::send_batch(&sender, &[whole, single, whole], 1000).unwrap(),
-        3
-    );
-    let (datagrams, count) = receive_all(&mut Receiver::new(8, 65_536), &socket);
-    assert_eq!((datagrams.len(), count), (21, 3));
-    assert_eq!(datagrams[10].len(), 700);
-    assert_eq!(udp::send_batch(&sender, &[], 1000).unwrap(), 0);
-    assert_eq!(
-        udp::send_batch(&sender, &[&[1_u8][..]; 40], 1000).unwrap(),
-        udp::MAX_BATCH
-    );
-}
-
-#[test]
 fn what_exceeds_a_buffer_is_left_to_the_caller() {
     let (sender, socket) = datagram_pair();
     let much = vec![1; 100_000];
@@ -118,8 +98,6 @@ fn what_exceeds_a_buffer_is_left_to_the_caller() {
         receive_all(&mut Receiver::new(64, 2048), &socket).0.len(),
         64
     );
-    let error = udp::send_batch(&sender, &[&much], 1000).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert_eq!(
         udp::send_segments(&sender, &much, 0).unwrap_err().kind(),
         ErrorKind::InvalidInput

@@ -40,6 +40,14 @@ pub struct DirectionSpec {
     pub changes: Vec<Change>,
 }
 
+impl DirectionSpec {
+    /// The settings at the start and after each change.
+    pub fn all_settings(&self) -> impl Iterator<Item = &Settings> {
+        let later = self.changes.iter().map(|change| &change.settings);
+        std::iter::once(&self.settings).chain(later)
+    }
+}
+
 /// New settings from an instant on. Queue, tokens and packets on the wire are kept.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
@@ -166,7 +174,7 @@ pub struct Reorder {
 pub struct MaxPacket {
     /// IP bytes.
     pub bytes: u32,
-    /// Whether the sender is told.
+    /// Whether the sender is informed.
     pub icmp: bool,
 }
 

@@ -104,7 +104,7 @@ impl Shaped {
     }
 }
 
-/// What the engine is told.
+/// Commands to the engine.
 #[derive(Debug)]
 pub(super) struct DisciplineSettings<'a> {
     pub(super) forward: &'a DirectionSpec,
@@ -124,7 +124,7 @@ pub(super) struct Disciplines {
     thread: Option<JoinHandle<Result<(), KernelError>>>,
 }
 
-/// What the thread is told, and tells.
+/// Messages to and from the thread.
 #[derive(Debug)]
 struct Shared {
     /// When the test began.
@@ -217,7 +217,7 @@ impl Disciplines {
 
 impl Drop for Disciplines {
     fn drop(&mut self) {
-        // Its error was for whoever asked.
+        // Its error was for the caller.
         drop(self.stop());
     }
 }
@@ -235,7 +235,7 @@ impl Work {
             object: "the next change of the path".to_owned(),
             source,
         };
-        // It ends when it is told to: each turn makes what is due and waits for what is next.
+        // It ends on command: each turn makes what is due and waits for what is next.
         while !self.shared.stop.load(Ordering::Acquire) {
             let begun = *self
                 .shared
@@ -288,10 +288,7 @@ struct Direction {
 
 impl Direction {
     fn new(port: &str, spec: &DirectionSpec, seed: u64, mtu: u32) -> Self {
-        let all = || {
-            let later = spec.changes.iter().map(|change| &change.settings);
-            std::iter::once(&spec.settings).chain(later)
-        };
+        let all = || spec.all_settings();
         Self {
             port: port.to_owned(),
             seed,

@@ -296,7 +296,7 @@ pub(super) fn set(place: &str, key: &str, value: &str) -> Result<(), LabError> {
         reason,
     };
     let path = path_of(key).ok_or_else(|| {
-        failed("it is no setting of a network namespace, which begin with `net.`".to_owned())
+        failed("it is not a setting of a network namespace; those begin with `net.`".to_owned())
     })?;
     let written = fs::write(path, value);
     written.map_err(|error| {
@@ -305,7 +305,7 @@ pub(super) fn set(place: &str, key: &str, value: &str) -> Result<(), LabError> {
                 "this kernel has it not, or for the whole machine alone".to_owned()
             }
             std::io::ErrorKind::PermissionDenied => {
-                "it holds for the whole machine, which a lab does not touch".to_owned()
+                "it applies to the whole machine, which a lab does not change".to_owned()
             }
             _ => error.to_string(),
         })

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::host;
 use super::share::CpuInForce;
 
-/// Settings that decide what TCP does, told for each host whoever set them.
+/// Settings that decide what TCP does, reported for each host, whatever set them.
 const TOLD: [&str; 8] = [
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.tcp_rmem",

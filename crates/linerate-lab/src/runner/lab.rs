@@ -454,7 +454,8 @@ fn too_fast(scenario: &Scenario, kind: Kind, mode: Mode) -> Vec<String> {
                 "the path's rate of {asked} is more than packets can be decided on one by one (about {PACKET_MODE_LIMIT}); mode = \"bulk\" carries more"
             ),
             Kind::Disciplines => format!(
-                "the path's rate of {asked} is more than {PACKET_MODE_LIMIT}, and the disciplines get packets one by one and do not tell whether they were late; engine = \"nfqueue\" with mode = \"bulk\" carries more"
+                "the path's rate of {asked} is more than {PACKET_MODE_LIMIT}, and the qdiscs get packets one by one \
+                 and do not report whether they were late; engine = \"nfqueue\" with mode = \"bulk\" carries more"
             ),
         }],
         _ => Vec::new(),
@@ -511,7 +512,7 @@ fn lagging(
 fn stolen_words(stolen: Option<f64>) -> String {
     match stolen {
         Some(share) if share > 0.005 => format!(
-            "; the hypervisor gave {:.1} % of this machine's CPU time to others meanwhile",
+            "; meanwhile the hypervisor gave {:.1} % of this machine's CPU time to others",
             100.0 * share
         ),
         _ => String::new(),
@@ -543,7 +544,7 @@ mod tests {
         assert!(warnings[0].contains("10.0 Gbit/s"), "{warnings:?}");
         assert!(too_fast(&later, Kind::Queues, Mode::Bulk).is_empty());
         let warnings = too_fast(&later, Kind::Disciplines, Mode::Packet);
-        assert!(warnings[0].contains("do not tell"), "{warnings:?}");
+        assert!(warnings[0].contains("do not report"), "{warnings:?}");
         assert!(!unlimited(&later, Mode::Packet));
         let free = scenario("[path]\nrtt = \"10ms\"\nloss = 1e-4\n");
         assert!(unlimited(&free, Mode::Packet) && !unlimited(&free, Mode::Bulk));

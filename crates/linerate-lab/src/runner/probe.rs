@@ -2,7 +2,7 @@
 //!
 //! It arrives when it is handed to the receiving host's interface: there the path ends, and the kernel stamps it
 //! (`netif_rx`, with `net.core.netdev_tstamp_prequeue` as it is by default). When a program gets to read it is another
-//! matter: on a busy machine that waits for its turn on a CPU, and is told apart.
+//! matter: on a busy machine that waits for its turn on a CPU, and is counted separately.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

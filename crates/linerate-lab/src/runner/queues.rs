@@ -88,7 +88,7 @@ impl Progress {
     }
 }
 
-/// What the engine is told.
+/// Commands to the engine.
 #[derive(Debug)]
 pub(super) struct QueueSettings<'a> {
     pub(super) forward: &'a DirectionSpec,
@@ -119,7 +119,7 @@ struct Thread {
     handle: Option<JoinHandle<io::Result<()>>>,
 }
 
-/// What a thread is told, and tells.
+/// Messages to and from a thread.
 #[derive(Debug)]
 struct Shared {
     begin: AtomicBool,
@@ -190,7 +190,7 @@ impl Queues {
 
 impl Drop for Queues {
     fn drop(&mut self) {
-        // Its error was for whoever asked.
+        // Its error was for the caller.
         drop(self.stop());
     }
 }
@@ -256,12 +256,8 @@ impl Thread {
 
 /// Settings of both directions, at any time.
 fn all_settings<'a>(settings: &'a QueueSettings<'a>) -> impl Iterator<Item = &'a Settings> {
-    [settings.forward, settings.back]
-        .into_iter()
-        .flat_map(|spec| {
-            std::iter::once(&spec.settings)
-                .chain(spec.changes.iter().map(|change| &change.settings))
-        })
+    let both = [settings.forward, settings.back].into_iter();
+    both.flat_map(DirectionSpec::all_settings)
 }
 
 /// Bytes of each packet that the engine needs: all where it changes or repeats packets.

@@ -3,7 +3,10 @@
 //! Stricter than the command line, since a file outlives the moment in which a letter was clear: a time and
 //! a size name their unit, and nothing between bits and bytes is guessed.
 
+use linerate_document::{DocumentError, Value};
 use linerate_model::units::{BitRate, Bytes, Nanos};
+
+use crate::path::Probability;
 
 /// Splits `12.5 Mbit/s` into number and unit.
 fn split(text: &str) -> Result<(f64, &str), String> {
@@ -14,7 +17,7 @@ fn split(text: &str) -> Result<(f64, &str), String> {
     let (digits, unit) = text.split_at(end);
     let number = digits
         .parse::<f64>()
-        .map_err(|_| "it does not begin with a number".to_owned())?;
+        .map_err(|_| "does not begin with a number".to_owned())?;
     Ok((number, unit.trim_start()))
 }
 
@@ -22,13 +25,13 @@ fn split(text: &str) -> Result<(f64, &str), String> {
 fn scale(number: f64, factor: f64) -> Result<u64, String> {
     let value = number * factor;
     if value >= 9.2e18 {
-        return Err("it is too large".to_owned());
+        return Err("too large".to_owned());
     }
     Ok(linerate_model::units::whole(value))
 }
 
 /// A rate: bit/s, with k, M or G of 1000.
-pub(super) fn rate(text: &str) -> Result<BitRate, String> {
+pub(super) fn bits(text: &str) -> Result<BitRate, String> {
     let (number, unit) = split(text)?;
     let prefix = unit.strip_suffix("bit/s").unwrap_or(unit);
     let factor = match prefix {
@@ -55,7 +58,7 @@ fn wrong_rate_unit(number: f64, unit: &str) -> String {
 }
 
 /// A size: bytes, with kB, MB, GB of 1000 or KiB, MiB, GiB of 1024.
-pub(super) fn size(text: &str) -> Result<Bytes, String> {
+fn bytes(text: &str) -> Result<Bytes, String> {
     let (number, unit) = split(text)?;
     let factor = match unit {
         "" | "B" => 1.0,
@@ -81,7 +84,7 @@ pub(super) fn size(text: &str) -> Result<Bytes, String> {
 }
 
 /// A time: ns, us, ms, s or min.
-pub(super) fn span(text: &str) -> Result<Nanos, String> {
+fn nanos(text: &str) -> Result<Nanos, String> {
     let (number, unit) = split(text)?;
     let factor = match unit {
         "ns" => 1.0,
@@ -90,7 +93,7 @@ pub(super) fn span(text: &str) -> Result<Nanos, String> {
         "s" => 1e9,
         "min" => 60e9,
         "" if number == 0.0 => 1.0,
-        "" => return Err(format!("it has no unit: say {number}ms or {number}s")),
+        "" => return Err(format!("no unit: say {number}ms or {number}s")),
         _ => return Err(format!("'{unit}' is none of us, ms, s, min")),
     };
     scale(number, factor).map(Nanos)
@@ -115,7 +118,51 @@ pub(super) fn queue(text: &str) -> Result<QueueSize, String> {
             }
             Ok(QueueSize::Multiple(number))
         }
-        None => size(text).map(QueueSize::Bytes),
+        None => bytes(text).map(QueueSize::Bytes),
+    }
+}
+
+/// A share from 0 to 1.
+pub(super) fn share(value: &Value<'_>) -> Result<Probability, DocumentError> {
+    let share = Probability::new(value.number()?);
+    share.ok_or_else(|| value.wrong("not between 0 and 1"))
+}
+
+/// A rate that a lab can make.
+pub(super) fn rate(value: &Value<'_>) -> Result<BitRate, DocumentError> {
+    let rate = value.amount(bits)?;
+    let beyond = !(1000..=400_000_000_000).contains(&rate.0);
+    value.refuse(beyond, "a rate is at least 1 kbit/s and at most 400 Gbit/s")?;
+    Ok(rate)
+}
+
+/// A size in bytes.
+pub(super) fn size(value: &Value<'_>) -> Result<Bytes, DocumentError> {
+    value.amount(bytes)
+}
+
+/// A time no longer than `most`.
+pub(super) fn span(value: &Value<'_>, most: Nanos) -> Result<Nanos, DocumentError> {
+    let span = value.amount(nanos)?;
+    value.refuse(span > most, format!("longer than {most}"))?;
+    Ok(span)
+}
+
+/// A time above 0, no longer than `most`.
+pub(super) fn positive_span(value: &Value<'_>, most: Nanos) -> Result<Nanos, DocumentError> {
+    let span = span(value, most)?;
+    value.refuse(span == Nanos::ZERO, "must be above 0")?;
+    Ok(span)
+}
+
+/// `None` where the value is the text `off`.
+pub(super) fn unless<'a, T>(
+    off: &str,
+    read: impl FnOnce(&Value<'a>) -> Result<T, DocumentError>,
+) -> impl FnOnce(&Value<'a>) -> Result<Option<T>, DocumentError> {
+    move |value| match value.text() {
+        Ok(text) if text == off => Ok(None),
+        _ => read(value).map(Some),
     }
 }
 
@@ -125,14 +172,14 @@ mod tests {
 
     #[test]
     fn amounts_are_read() {
-        assert_eq!(rate("1G"), Ok(BitRate(1_000_000_000)));
-        assert_eq!(rate("2.5 Gbit/s"), Ok(BitRate(2_500_000_000)));
-        assert_eq!(rate("64000"), Ok(BitRate(64_000)));
-        assert_eq!(size("1.5MB"), Ok(Bytes(1_500_000)));
-        assert_eq!(size("64 KiB"), Ok(Bytes(65_536)));
-        assert_eq!(span("60ms"), Ok(Nanos(60_000_000)));
-        assert_eq!(span("2us"), span("2 µs"));
-        assert_eq!(span("0"), Ok(Nanos::ZERO));
+        assert_eq!(bits("1G"), Ok(BitRate(1_000_000_000)));
+        assert_eq!(bits("2.5 Gbit/s"), Ok(BitRate(2_500_000_000)));
+        assert_eq!(bits("64000"), Ok(BitRate(64_000)));
+        assert_eq!(bytes("1.5MB"), Ok(Bytes(1_500_000)));
+        assert_eq!(bytes("64 KiB"), Ok(Bytes(65_536)));
+        assert_eq!(nanos("60ms"), Ok(Nanos(60_000_000)));
+        assert_eq!(nanos("2us"), nanos("2 µs"));
+        assert_eq!(nanos("0"), Ok(Nanos::ZERO));
         assert_eq!(queue("1x"), Ok(QueueSize::Multiple(1.0)));
         assert_eq!(queue("1.5MB"), Ok(QueueSize::Bytes(Bytes(1_500_000))));
     }
@@ -140,19 +187,19 @@ mod tests {
     #[test]
     fn what_could_mean_two_things_is_refused() {
         for (refused, hint) in [
-            (rate("1Gb").err(), "say 1G"),
-            (rate("1GB").err(), "bytes"),
-            (rate("100Mbps").err(), "say 100M"),
-            (rate("1T").err(), "none of k, M, G"),
-            (rate("fast").err(), "begin with a number"),
-            (rate("99999999999G").err(), "too large"),
-            (rate("1.2.3M").err(), "begin with a number"),
-            (size("64K").err(), "kB or KiB"),
-            (size("4M").err(), "MB or MiB"),
-            (size("4Mbit").err(), "none of B"),
-            (span("60").err(), "60ms"),
-            (span("60m").err(), "none of us, ms, s, min"),
-            (span("-1s").err(), "begin with a number"),
+            (bits("1Gb").err(), "say 1G"),
+            (bits("1GB").err(), "bytes"),
+            (bits("100Mbps").err(), "say 100M"),
+            (bits("1T").err(), "none of k, M, G"),
+            (bits("fast").err(), "begin with a number"),
+            (bits("99999999999G").err(), "too large"),
+            (bits("1.2.3M").err(), "begin with a number"),
+            (bytes("64K").err(), "kB or KiB"),
+            (bytes("4M").err(), "MB or MiB"),
+            (bytes("4Mbit").err(), "none of B"),
+            (nanos("60").err(), "60ms"),
+            (nanos("60m").err(), "none of us, ms, s, min"),
+            (nanos("-1s").err(), "begin with a number"),
             (queue("1xx").err(), "multiple"),
             (queue("1000000x").err(), "up to 1000"),
         ] {

@@ -115,73 +115,51 @@ impl Scenario {
     }
 
     fn settings_of(&self, way: Way) -> impl Iterator<Item = &Settings> {
-        let all = self.all_settings();
-        all.filter(move |(of, _)| *of == way)
-            .map(|(_, settings)| settings)
+        self.path.direction(way).all_settings()
     }
 
     fn claims_of(&self, way: Way) -> Vec<(Way, Claim)> {
         let any = |is: fn(&Settings) -> bool| self.settings_of(way).any(is);
         let data = self.test.ways().contains(&way);
-        let expects = |ids: &[&str]| self.expect.top.iter().any(|id| ids.contains(&id.as_str()));
+        let top = &self.expect.top;
+        let expects = |ids: &[&str]| top.iter().any(|id| ids.contains(&id.as_str()));
         // Where the path may be the limit as well, it may fill and drop.
-        let only_hosts = expects(&IN_THE_HOSTS)
-            && self
-                .expect
-                .top
-                .iter()
-                .all(|id| IN_THE_HOSTS.contains(&id.as_str()));
+        let in_the_hosts = |id: &String| IN_THE_HOSTS.contains(&id.as_str());
+        let only_hosts = !top.is_empty() && top.iter().all(in_the_hosts);
         let mtu = match way {
             Way::Forward => self.sender.mtu,
             Way::Back => self.receiver.mtu,
         };
-        let stops = self
-            .settings_of(way)
-            .any(|settings| settings.max_packet.is_some_and(|limit| limit.bytes < mtu));
+        let mut limits = self.settings_of(way).filter_map(|one| one.max_packet);
+        let stops = limits.any(|limit| limit.bytes < mtu);
+        let wavers = any(|settings| settings.jitter > Nanos::ZERO);
+        let narrow = any(|settings| settings.bottleneck.is_some());
         let loses = any(|settings| settings.loss != Loss::None);
         let polices = any(|settings| settings.policer.is_some());
-        let manages = any(|settings| {
-            let discipline = settings.bottleneck.map(|link| link.discipline);
-            matches!(discipline, Some(Discipline::Codel(_)))
-        });
+        let reorders = any(|settings| settings.reorder.is_some());
+        let duplicates = any(|settings| settings.duplicate > Probability::NEVER);
+        let mut links = self.settings_of(way).filter_map(|one| one.bottleneck);
+        let marks = links.any(|link| link.ecn_threshold.is_some());
+        let mut links = self.settings_of(way).filter_map(|one| one.bottleneck);
+        let manages = links.any(|link| link.discipline != Discipline::DropTail);
+        let changes = !self.path.direction(way).changes.is_empty();
+        let mut crosses = self.path.cross.iter();
+        let competes = crosses.any(|cross| cross.way == way);
         let clean = !(loses || polices || manages || stops) && self.path.cross.is_empty();
+        let fills = narrow && expects(&FULL) && !reorders;
         [
             (any(|settings| settings.delay > Nanos::ZERO), Claim::Delays),
-            (
-                data && any(|settings| settings.jitter > Nanos::ZERO),
-                Claim::Wavers,
-            ),
-            (
-                data && any(|settings| settings.bottleneck.is_some())
-                    && expects(&FULL)
-                    && !any(|settings| settings.reorder.is_some()),
-                Claim::Fills,
-            ),
+            (data && wavers, Claim::Wavers),
+            (data && fills, Claim::Fills),
             (loses, Claim::Loses),
             (data && polices, Claim::Polices),
-            (
-                data && any(|settings| settings.reorder.is_some()),
-                Claim::Reorders,
-            ),
-            (
-                data && any(|settings| settings.duplicate > Probability::NEVER),
-                Claim::Duplicates,
-            ),
-            (
-                data && any(|settings| {
-                    settings
-                        .bottleneck
-                        .is_some_and(|link| link.ecn_threshold.is_some())
-                }),
-                Claim::Marks,
-            ),
+            (data && reorders, Claim::Reorders),
+            (data && duplicates, Claim::Duplicates),
+            (data && marks, Claim::Marks),
             (data && manages, Claim::Manages),
             (data && stops, Claim::Stops),
-            (!self.path.direction(way).changes.is_empty(), Claim::Changes),
-            (
-                self.path.cross.iter().any(|cross| cross.way == way),
-                Claim::Competes,
-            ),
+            (changes, Claim::Changes),
+            (competes, Claim::Competes),
             (data && clean && only_hosts, Claim::LosesNothing),
         ]
         .into_iter()
@@ -193,11 +171,8 @@ impl Scenario {
     fn check(&self, way: Way, claim: Claim, counters: &Counters) -> (Standing, String) {
         let ours = &counters.ours;
         let of = |part: u64, what: &str| {
-            format!(
-                "{} of {} packets {what}",
-                grouped(part),
-                grouped(ours.offered.packets)
-            )
+            let (some, all) = (grouped(part), grouped(ours.offered.packets));
+            format!("{some} of {all} packets {what}")
         };
         let happened = |part: u64, what: &str| (shown(part > 0), of(part, what));
         match claim {
@@ -210,10 +185,8 @@ impl Scenario {
             Claim::Duplicates => {
                 let odds = self.path.direction(way).settings.duplicate.share();
                 let count = ours.duplicated.packets;
-                (
-                    enough(count, odds * ours.delivered.packets as f64),
-                    of(count, "doubled"),
-                )
+                let standing = enough(count, odds * ours.delivered.packets as f64);
+                (standing, of(count, "doubled"))
             }
             Claim::Marks => happened(ours.marked.packets, "marked"),
             Claim::Manages => happened(
@@ -224,10 +197,8 @@ impl Scenario {
             Claim::Changes => {
                 let asked = self.path.direction(way).changes.len() as u64;
                 let came = u64::from(counters.changes);
-                (
-                    shown(came == asked),
-                    format!("{came} of {asked} changes took place"),
-                )
+                let evidence = format!("{came} of {asked} changes took place");
+                (shown(came == asked), evidence)
             }
             Claim::Competes => {
                 let other = counters.cross.offered;
@@ -236,10 +207,8 @@ impl Scenario {
             }
             Claim::LosesNothing => {
                 let lost = ours.dropped.total().packets;
-                (
-                    shown(lost == 0 && ours.delivered.packets > 0),
-                    of(lost, "lost"),
-                )
+                let nothing = lost == 0 && ours.delivered.packets > 0;
+                (shown(nothing), of(lost, "lost"))
             }
         }
     }
@@ -285,37 +254,22 @@ impl Scenario {
     }
 
     fn check_reordering(&self, way: Way, ours: &ClassCounters) -> (Standing, String) {
-        let all = self
-            .settings_of(way)
-            .filter_map(|settings| settings.reorder);
-        let odds = all
-            .map(|reorder| reorder.fraction.share())
-            .fold(0.0, f64::max);
-        let count = ours.overtaken.packets;
-        let evidence = format!(
-            "{} of {} packets overtaken",
-            grouped(count),
-            grouped(ours.delivered.packets)
-        );
+        let all = self.settings_of(way).filter_map(|one| one.reorder);
+        let odds = all.map(|one| one.fraction.share()).fold(0.0, f64::max);
+        let (count, arrived) = (ours.overtaken.packets, ours.delivered.packets);
+        let (some, all) = (grouped(count), grouped(arrived));
+        let evidence = format!("{some} of {all} packets overtaken");
         // A slow packet that nothing follows closely is not overtaken, so a mean cannot be held against it.
-        (
-            enough(count, odds * ours.delivered.packets as f64),
-            evidence,
-        )
+        (enough(count, odds * arrived as f64), evidence)
     }
 
     fn check_loss(&self, way: Way, counters: &Counters) -> (Standing, String) {
         let (hits, trials) = (counters.loss_hits, counters.loss_trials);
-        let evidence = format!(
-            "{} of {} segments lost on the wire",
-            grouped(hits),
-            grouped(trials)
-        );
-        let spec = self.path.direction(way);
-        let steady = self
-            .settings_of(way)
-            .all(|settings| settings.loss == spec.settings.loss);
-        let standing = match (steady, spec.settings.loss) {
+        let (lost, all) = (grouped(hits), grouped(trials));
+        let evidence = format!("{lost} of {all} segments lost on the wire");
+        let loss = self.path.direction(way).settings.loss;
+        let steady = self.settings_of(way).all(|one| one.loss == loss);
+        let standing = match (steady, loss) {
             (true, Loss::Every(nth)) => shown(hits == trials / nth.get()),
             (true, Loss::Independent(odds)) => plausible(hits, trials, odds.share(), 1.0),
             (true, Loss::Gilbert { p, r, bad, good }) => {

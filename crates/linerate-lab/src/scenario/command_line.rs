@@ -1,33 +1,17 @@
 //! The arguments of `linerate test` as far as a scenario must understand them: which options they are, and what
 //! value each has.
 
-use linerate_model::plan::options::{self, named};
-
-/// Options with a value that are not kept in a plan, by all their names. The binary checks its own definition
-/// against them.
-pub const ELSEWHERE_WITH_VALUE: [&str; 6] = [
-    "--username",
-    "--rsa-public-key-path",
-    "-o",
-    "--output",
-    "--html",
-    "--svg",
-];
+use linerate_model::plan::options::{PlanOption, named};
 
 /// The options in these words and their values, each by the name under which it was given: `-uR -b40M` is `-u`,
-/// `-R` and `-b` with 40M. Words that are no options, and what follows `--`, are left out.
+/// `-R` and `-b` with 40M. A word that is not an option comes by itself, as does the value of an option that is not
+/// kept in a plan.
 pub(super) fn options(words: &[String]) -> impl Iterator<Item = (String, Option<&str>)> {
     let mut words = words.iter().map(String::as_str);
     let mut letters = "";
-    let with_value = |name: &str| {
-        named(name).map_or_else(
-            || ELSEWHERE_WITH_VALUE.contains(&name),
-            options::PlanOption::has_value,
-        )
-    };
+    let with_value = |name: &str| named(name).is_some_and(PlanOption::has_value);
     std::iter::from_fn(move || {
-        // Ends: each turn takes a word.
-        while letters.is_empty() {
+        if letters.is_empty() {
             let word = words.next().filter(|word| *word != "--")?;
             if let Some(long) = word.strip_prefix("--") {
                 let (name, attached) = match long.split_once('=') {
@@ -41,6 +25,9 @@ pub(super) fn options(words: &[String]) -> impl Iterator<Item = (String, Option<
                 return Some((name, value));
             }
             letters = word.strip_prefix('-').unwrap_or_default();
+            if letters.is_empty() {
+                return Some((word.to_owned(), None));
+            }
         }
         let (letter, rest) = letters.split_at(letters.chars().next().map_or(0, char::len_utf8));
         let name = format!("-{letter}");
@@ -79,10 +66,10 @@ mod tests {
             ("--time 5 --time=6 --bidir", "--time=5 --time=6 --bidir"),
             // What an option's value looks like does not matter.
             ("-T -R -u", "-T=-R -u"),
-            ("--title --bidir x", "--title=--bidir"),
-            ("-p5000 -ofile", "-p=5000 -o=file"),
+            ("--title --bidir x", "--title=--bidir x"),
+            ("-p5000 --html page.html", "-p=5000 --html page.html"),
             ("-t", "-t"),
-            ("a - -u -- -R", "-u"),
+            ("a - -u -- -R", "a - -u"),
         ] {
             assert_eq!(read(line).join(" "), options, "{line}");
         }

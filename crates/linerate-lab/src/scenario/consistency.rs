@@ -20,10 +20,8 @@ impl Scenario {
             ModeWish::Packet => Mode::Packet,
             ModeWish::Bulk => Mode::Bulk,
             ModeWish::Auto => {
-                if self
-                    .all_settings()
-                    .any(|(_, settings)| wants_packets(settings))
-                {
+                let mut all = self.all_settings();
+                if all.any(|(_, settings)| wants_packets(settings)) {
                     Mode::Packet
                 } else {
                     Mode::Bulk
@@ -35,11 +33,8 @@ impl Scenario {
     /// The settings of both directions, at the start and after each change.
     pub fn all_settings(&self) -> impl Iterator<Item = (Way, &Settings)> {
         [Way::Forward, Way::Back].into_iter().flat_map(|way| {
-            let spec = self.path.direction(way);
-            let later = spec.changes.iter().map(|change| &change.settings);
-            std::iter::once(&spec.settings)
-                .chain(later)
-                .map(move |settings| (way, settings))
+            let all = self.path.direction(way).all_settings();
+            all.map(move |settings| (way, settings))
         })
     }
 }
@@ -95,11 +90,10 @@ pub(super) fn check(scenario: &Scenario) -> Verdict {
     for (_, settings) in scenario.all_settings() {
         mode(scenario, settings)?;
         policer(scenario, settings)?;
-        sizes(scenario, settings)?;
         marks(settings)?;
     }
     engine(scenario)?;
-    mtu(scenario)?;
+    sizes(scenario)?;
     times(scenario)
 }
 
@@ -157,32 +151,24 @@ fn marks(settings: &Settings) -> Verdict {
     Ok(())
 }
 
-fn sizes(scenario: &Scenario, settings: &Settings) -> Verdict {
-    let Some(limit) = settings.max_packet else {
+/// Every IPv6 link carries packets of 1280 bytes.
+fn sizes(scenario: &Scenario) -> Verdict {
+    if scenario.family != Family::Ipv6 {
         return Ok(());
-    };
-    if scenario.family == Family::Ipv6 && limit.bytes < 1280 {
-        return Err(format!(
-            "max_packet: {} bytes is less than the 1280 that every IPv6 link carries (RFC 8200, section 5)",
-            limit.bytes
-        ));
     }
-    Ok(())
-}
-
-fn mtu(scenario: &Scenario) -> Verdict {
-    for (name, host) in [
-        ("sender", &scenario.sender),
-        ("receiver", &scenario.receiver),
-    ] {
-        if scenario.family == Family::Ipv6 && host.mtu < 1280 {
-            return Err(format!(
-                "[{name}] mtu = {}: IPv6 needs at least 1280 (RFC 8200, section 5)",
-                host.mtu
-            ));
-        }
-    }
-    Ok(())
+    let limits = scenario.all_settings();
+    let limits = limits.filter_map(|(_, settings)| settings.max_packet);
+    let limits = limits.map(|limit| ("max_packet: bytes", limit.bytes));
+    let mtus = [
+        ("[sender] mtu", scenario.sender.mtu),
+        ("[receiver] mtu", scenario.receiver.mtu),
+    ];
+    let small = limits.chain(mtus).find(|(_, bytes)| *bytes < 1280);
+    small.map_or(Ok(()), |(key, bytes)| {
+        Err(format!(
+            "{key} = {bytes}: IPv6 needs at least 1280 (RFC 8200, section 5)"
+        ))
+    })
 }
 
 /// Whatever shall happen after the test is a mistake.

@@ -3,40 +3,7 @@
 //! The reader refuses what is not here, its messages quote what is, and docs/reference/scenario.md is made
 //! from it.
 
-/// A key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Key {
-    /// As it is written.
-    pub name: &'static str,
-    /// What it holds: form, unit, range.
-    pub holds: &'static str,
-    /// What holds where it is absent.
-    pub default: &'static str,
-    /// What it means.
-    pub about: &'static str,
-}
-
-/// A table of keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Section {
-    /// As it is written: `[path]` …
-    pub title: &'static str,
-    /// What it describes.
-    pub about: &'static str,
-    /// Its keys.
-    pub keys: &'static [Key],
-}
-
-impl Section {
-    /// The names of its keys.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
-        self.keys.iter().map(|key| key.name)
-    }
-
-    pub(super) fn key(&self, name: &str) -> Option<&'static Key> {
-        self.keys.iter().find(|key| key.name == name)
-    }
-}
+use linerate_document::{Key, Section};
 
 const fn key(
     name: &'static str,
@@ -52,78 +19,82 @@ const fn key(
     }
 }
 
-const RATE: Key = key(
-    "rate",
-    "bit/s with k, M, G of 1000, \"1k\" to \"400G\"; \"unlimited\"",
-    "unlimited",
-    "Rate of the bottleneck. Counts IP bytes and `overhead` of each packet, segment by segment.",
-);
-const RTT: Key = key(
-    "rtt",
-    "time, \"0ms\" to \"10s\"",
-    "0ms",
-    "Round trip without queues, split evenly between the directions: half of it is this direction's delay.",
-);
-const DELAY: Key = key(
-    "delay",
-    "time, \"0ms\" to \"10s\"",
-    "half of rtt",
-    "One-way delay; instead of `rtt`.",
-);
-const JITTER: Key = key(
-    "jitter",
-    "time, \"0ms\" to \"1s\"",
-    "0ms",
-    "Each direction's delay wanders evenly between 0 and this much more, from one random value to the next in 10 ms (or in `jitter`, where that is longer). It never reorders.",
-);
-const QUEUE: Key = key(
-    "queue",
-    "bytes with kB, MB, GB or KiB, MiB, GiB, or a multiple of rate × rtt such as \"1x\"",
-    "1x, at least 153.8 kB (100 packets)",
-    "What may wait for the bottleneck beside the packet that is being sent, counted like `rate`. A multiple is reckoned once, with the rate and rtt at the start.",
-);
-const CODEL: Key = key(
-    "codel",
-    "true, false or { target = time, interval = time, ecn = true/false }",
-    "false (drop-tail)",
-    "Manages the queue by CoDel (RFC 8289) with target 5ms and interval 100ms; `ecn` marks instead of dropping.",
-);
-const POLICER: Key = key(
-    "policer",
-    "{ rate = bit/s, burst = bytes }; \"none\"",
-    "none",
-    "A token bucket before the queue drops what exceeds `rate` once `burst` bytes are used up; both count like `rate` of the path.",
-);
-const LOSS: Key = key(
-    "loss",
-    "0 to 1; { every = n }; { model = \"gilbert\", p = 0 to 1, r = 0 to 1, bad = 0 to 1, good = 0 to 1 }",
-    "0",
-    "Loss on the wire behind the bottleneck, odds of each segment: independent, every nth, or in bursts (Gilbert-Elliott: p turns bad, r turns good again, mean burst 1/r; lost with odds `bad` [1] and `good` [0]). In bulk mode a super-segment is lost whole when one of its segments is.",
-);
-const REORDER: Key = key(
-    "reorder",
-    "{ fraction = 0 to 1, delay = time }; \"none\"",
-    "none",
-    "This share of the packets takes `delay` longer and is overtaken.",
-);
-const DUPLICATE: Key = key(
-    "duplicate",
-    "0 to 1",
-    "0",
-    "Share of the packets that arrive twice.",
-);
-const MAX_PACKET: Key = key(
-    "max_packet",
-    "{ bytes = 68 to 65535 (IPv6: from 1280 on), icmp = true/false }; \"none\"",
-    "none",
-    "The largest IP packet that passes. What is larger and may not be cut is dropped; with `icmp` its sender is told, without it the path is a black hole. What may be cut arrives whole, but costs the rate and is lost as often as its fragments would. Linux believes no answer below 552 bytes (net.ipv4.route.min_pmtu) and lets packets be cut from there on.",
-);
-const ECN_THRESHOLD: Key = key(
-    "ecn_threshold",
-    "bytes; \"none\"",
-    "none",
-    "ECN-capable packets that find more than this waiting are marked.",
-);
+/// What a direction can be set to, at the start and by a change.
+pub const SETTINGS: &[Key] = &[
+    key(
+        "rate",
+        "bit/s with k, M, G of 1000, \"1k\" to \"400G\"; \"unlimited\"",
+        "unlimited",
+        "Rate of the bottleneck. Counts IP bytes and `overhead` of each packet, segment by segment.",
+    ),
+    key(
+        "rtt",
+        "time, \"0ms\" to \"10s\"",
+        "0ms",
+        "Round trip without queues, split evenly between the directions: half of it is this direction's delay.",
+    ),
+    key(
+        "delay",
+        "time, \"0ms\" to \"10s\"",
+        "half of rtt",
+        "One-way delay; instead of `rtt`.",
+    ),
+    key(
+        "jitter",
+        "time, \"0ms\" to \"1s\"",
+        "0ms",
+        "Each direction's delay wanders evenly between 0 and this much more, from one random value to the next in 10 ms (or in `jitter`, where that is longer). It never reorders.",
+    ),
+    key(
+        "queue",
+        "bytes with kB, MB, GB or KiB, MiB, GiB, or a multiple of rate × rtt such as \"1x\"",
+        "1x, at least 153.8 kB (100 packets)",
+        "What may wait for the bottleneck beside the packet that is being sent, counted like `rate`. A multiple is reckoned once, with the rate and rtt at the start.",
+    ),
+    key(
+        "codel",
+        "true, false or { target = time, interval = time, ecn = true/false }",
+        "false (drop-tail)",
+        "Manages the queue by CoDel (RFC 8289) with target 5ms and interval 100ms; `ecn` marks instead of dropping.",
+    ),
+    key(
+        "policer",
+        "{ rate = bit/s, burst = bytes }; \"none\"",
+        "none",
+        "A token bucket before the queue drops what exceeds `rate` once `burst` bytes are used up; both count like `rate` of the path.",
+    ),
+    key(
+        "loss",
+        "0 to 1; { every = n }; { model = \"gilbert\", p = 0 to 1, r = 0 to 1, bad = 0 to 1, good = 0 to 1 }",
+        "0",
+        "Loss on the wire behind the bottleneck, odds of each segment: independent, every nth, or in bursts (Gilbert-Elliott: p turns bad, r turns good again, mean burst 1/r; lost with odds `bad` [1] and `good` [0]). In bulk mode a super-segment is lost whole when one of its segments is.",
+    ),
+    key(
+        "reorder",
+        "{ fraction = 0 to 1, delay = time }; \"none\"",
+        "none",
+        "This share of the packets takes `delay` longer and is overtaken.",
+    ),
+    key(
+        "duplicate",
+        "0 to 1",
+        "0",
+        "Share of the packets that arrive twice.",
+    ),
+    key(
+        "max_packet",
+        "{ bytes = 68 to 65535 (IPv6: from 1280 on), icmp = true/false }; \"none\"",
+        "none",
+        "The largest IP packet that passes. What is larger and may not be cut is dropped; with `icmp` its sender is told, without it the path is a black hole. What may be cut arrives whole, but costs the rate and is lost as often as its fragments would. Linux believes no answer below 552 bytes (net.ipv4.route.min_pmtu) and lets packets be cut from there on.",
+    ),
+    key(
+        "ecn_threshold",
+        "bytes; \"none\"",
+        "none",
+        "ECN-capable packets that find more than this waiting are marked.",
+    ),
+];
+
 const OVERHEAD: Key = key(
     "overhead",
     "bytes, 0 to 1000",
@@ -137,57 +108,88 @@ const CHANGE: Key = key(
     "Changes at given times.",
 );
 
+/// What a path has beside them.
+pub const WHOLE_PATH: &[Key] = &[
+    OVERHEAD,
+    key(
+        "forward",
+        "[path.forward]",
+        "as [path]",
+        "What is different from sender to receiver.",
+    ),
+    key(
+        "back",
+        "[path.back]",
+        "as [path]",
+        "What is different from receiver to sender.",
+    ),
+];
+
+/// How the path is made.
+pub const MODES: &[Key] = &[
+    key(
+        "mode",
+        "\"auto\", \"packet\" or \"bulk\"",
+        "auto",
+        "Whether packets are decided one by one (segmentation offload off) or as super-segments of up to 64 KiB.",
+    ),
+    key(
+        "engine",
+        "\"auto\", \"nfqueue\" or \"netem\"",
+        "auto",
+        "What carries the packets: this program by packet queues of the kernel (NFQUEUE), or the kernel's disciplines netem and tbf.",
+    ),
+    key(
+        "family",
+        "\"ipv4\" or \"ipv6\"",
+        "ipv4",
+        "The hosts' addresses.",
+    ),
+];
+
+/// The two hosts.
+pub const HOSTS: &[Key] = &[
+    key(
+        "sender",
+        "[sender]",
+        "see there",
+        "The host that runs `linerate test`.",
+    ),
+    key(
+        "receiver",
+        "[receiver]",
+        "see there",
+        "The host that runs `linerate serve`.",
+    ),
+];
+
 /// The top of the file.
 pub(super) const TOP: Section = Section {
     title: "the file",
     about: "A lab: a path between two hosts, the test on it, and what is expected of it.",
-    keys: &[
-        key(
-            "name",
-            "lower-case letters, digits and hyphens, up to 40",
-            "needed",
-            "The scenario's name; its file is called so.",
-        ),
-        key("about", "text", "empty", "What it shows, in one sentence."),
-        key(
-            "seed",
-            "0 to 9223372036854775807",
-            "1",
-            "Decides everything random on the path.",
-        ),
-        key(
-            "mode",
-            "\"auto\", \"packet\" or \"bulk\"",
-            "auto",
-            "Whether packets are decided one by one (segmentation offload off) or as super-segments of up to 64 KiB.",
-        ),
-        key(
-            "engine",
-            "\"auto\", \"nfqueue\" or \"netem\"",
-            "auto",
-            "What carries the packets: this program by packet queues of the kernel (NFQUEUE), or the kernel's disciplines netem and tbf.",
-        ),
-        key(
-            "family",
-            "\"ipv4\" or \"ipv6\"",
-            "ipv4",
-            "The hosts' addresses.",
-        ),
-        key("path", "[path]", "no delay, unlimited", "The path."),
-        key(
-            "sender",
-            "[sender]",
-            "see there",
-            "The host that runs `linerate test`.",
-        ),
-        key(
-            "receiver",
-            "[receiver]",
-            "see there",
-            "The host that runs `linerate serve`.",
-        ),
-        key("test", "[test]", "see there", "The test."),
-        key("expect", "[expect]", "nothing", "What a run shall find."),
+    groups: &[
+        &[
+            key(
+                "name",
+                "lower-case letters, digits and hyphens, up to 40",
+                "needed",
+                "The scenario's name; its file is called so.",
+            ),
+            key("about", "text", "empty", "What it shows, in one sentence."),
+            key(
+                "seed",
+                "0 to 9223372036854775807",
+                "1",
+                "Decides everything random on the path.",
+            ),
+        ],
+        MODES,
+        &[key("path", "[path]", "no delay, unlimited", "The path.")],
+        HOSTS,
+        &[
+            key("test", "[test]", "see there", "The test."),
+            key("expect", "[expect]", "nothing", "What a run shall find."),
+        ],
     ],
 };
 
@@ -195,34 +197,13 @@ pub(super) const TOP: Section = Section {
 pub const PATH: Section = Section {
     title: "[path]",
     about: "Both directions. A packet passes, in this order: largest size, policer, queue, bottleneck, loss, delay.",
-    keys: &[
-        RATE,
-        RTT,
-        DELAY,
-        JITTER,
-        QUEUE,
-        CODEL,
-        POLICER,
-        LOSS,
-        REORDER,
-        DUPLICATE,
-        MAX_PACKET,
-        ECN_THRESHOLD,
-        OVERHEAD,
-        key(
-            "forward",
-            "[path.forward]",
-            "as [path]",
-            "What is different from sender to receiver.",
-        ),
-        key(
-            "back",
-            "[path.back]",
-            "as [path]",
-            "What is different from receiver to sender.",
-        ),
-        CHANGE,
-        key("cross", "[[path.cross]]", "none", "Competing traffic."),
+    groups: &[
+        SETTINGS,
+        WHOLE_PATH,
+        &[
+            CHANGE,
+            key("cross", "[[path.cross]]", "none", "Competing traffic."),
+        ],
     ],
 };
 
@@ -230,47 +211,21 @@ pub const PATH: Section = Section {
 pub(super) const DIRECTION: Section = Section {
     title: "[path.forward], [path.back]",
     about: "What is different in one direction: sender to receiver, receiver to sender. Absent keys are as in [path].",
-    keys: &[
-        RATE,
-        RTT,
-        DELAY,
-        JITTER,
-        QUEUE,
-        CODEL,
-        POLICER,
-        LOSS,
-        REORDER,
-        DUPLICATE,
-        MAX_PACKET,
-        ECN_THRESHOLD,
-        OVERHEAD,
-        CHANGE,
-    ],
+    groups: &[SETTINGS, &[OVERHEAD, CHANGE]],
 };
 
 /// A change.
 pub(super) const CHANGES: Section = Section {
     title: "[[path.change]]",
     about: "What changes at a time; both directions, or one as [[path.forward.change]] and [[path.back.change]]. Queue, tokens and packets under way are kept.",
-    keys: &[
-        key(
+    groups: &[
+        &[key(
             "at",
             "time, above 0, before the test ends",
             "needed",
             "When, after the test's start.",
-        ),
-        RATE,
-        RTT,
-        DELAY,
-        JITTER,
-        QUEUE,
-        CODEL,
-        POLICER,
-        LOSS,
-        REORDER,
-        DUPLICATE,
-        MAX_PACKET,
-        ECN_THRESHOLD,
+        )],
+        SETTINGS,
     ],
 };
 
@@ -278,7 +233,7 @@ pub(super) const CHANGES: Section = Section {
 pub(super) const CROSS: Section = Section {
     title: "[[path.cross]]",
     about: "Competing traffic through the same bottleneck, from hosts of its own.",
-    keys: &[
+    groups: &[&[
         key(
             "kind",
             "\"udp\" or \"tcp\"",
@@ -310,14 +265,14 @@ pub(super) const CROSS: Section = Section {
             "the test's end",
             "When it ends.",
         ),
-    ],
+    ]],
 };
 
 /// A host.
 pub(super) const HOST: Section = Section {
     title: "[sender], [receiver]",
     about: "How a host is set.",
-    keys: &[
+    groups: &[&[
         key(
             "congestion",
             "name of a congestion control",
@@ -366,26 +321,26 @@ pub(super) const HOST: Section = Section {
             "none",
             "Other settings of its network namespace.",
         ),
-    ],
+    ]],
 };
 
 /// The test.
 pub(super) const TEST: Section = Section {
     title: "[test]",
     about: "The test, run on the sender against the receiver.",
-    keys: &[key(
+    groups: &[&[key(
         "args",
         "text, or a list of texts",
         "none: 10 s of TCP to the receiver",
         "Arguments of `linerate test`, without the host.",
-    )],
+    )]],
 };
 
 /// The expectation.
 pub(super) const EXPECT: Section = Section {
     title: "[expect]",
     about: "What a run shall find; `linerate lab grade` compares.",
-    keys: &[
+    groups: &[&[
         key(
             "top",
             "id of a finding, or a list of acceptable ones",
@@ -416,97 +371,56 @@ pub(super) const EXPECT: Section = Section {
             "nothing said",
             "Goodput of the test.",
         ),
-    ],
+    ]],
 };
 
-pub(super) const POLICER_TABLE: Section = Section {
-    title: "policer",
-    about: "",
-    keys: &[
-        key("rate", "bit/s with k, M, G of 1000", "needed", ""),
-        key("burst", "bytes, at least one packet", "needed", ""),
-    ],
-};
+/// The inline tables of a path.
+pub(super) const POLICER_TABLE: Section = Section::of(
+    "policer",
+    &[&[
+        Key::of("rate", "bit/s with k, M, G of 1000"),
+        Key::of("burst", "bytes, at least one packet"),
+    ]],
+);
 
-pub(super) const LOSS_TABLE: Section = Section {
-    title: "loss",
-    about: "",
-    keys: &[
-        key("every", "a whole number from 1 on", "", ""),
-        key("model", "\"gilbert\"", "", ""),
-        key("p", "above 0, up to 1", "needed", ""),
-        key("r", "above 0, up to 1", "needed", ""),
-        key("bad", "0 to 1", "1", ""),
-        key("good", "0 to 1", "0", ""),
-    ],
-};
+pub(super) const LOSS_TABLE: Section = Section::of(
+    "loss",
+    &[&[
+        Key::of("every", "a whole number from 1 on"),
+        Key::of("model", "\"gilbert\""),
+        Key::of("p", "above 0, up to 1"),
+        Key::of("r", "above 0, up to 1"),
+        Key::of("bad", "0 to 1"),
+        Key::of("good", "0 to 1"),
+    ]],
+);
 
-pub(super) const REORDER_TABLE: Section = Section {
-    title: "reorder",
-    about: "",
-    keys: &[
-        key("fraction", "0 to 1", "needed", ""),
-        key("delay", "time, above 0, up to 1s", "needed", ""),
-    ],
-};
+pub(super) const REORDER_TABLE: Section = Section::of(
+    "reorder",
+    &[&[
+        Key::of("fraction", "0 to 1"),
+        Key::of("delay", "time, above 0, up to 1s"),
+    ]],
+);
 
-pub(super) const MAX_PACKET_TABLE: Section = Section {
-    title: "max_packet",
-    about: "",
-    keys: &[
-        key("bytes", "68 to 65535 (IPv6: from 1280 on)", "needed", ""),
-        key("icmp", "true or false", "true", ""),
-    ],
-};
+pub(super) const MAX_PACKET_TABLE: Section = Section::of(
+    "max_packet",
+    &[&[
+        Key::of("bytes", "68 to 65535 (IPv6: from 1280 on)"),
+        Key::of("icmp", "true or false"),
+    ]],
+);
 
-pub(super) const CODEL_TABLE: Section = Section {
-    title: "codel",
-    about: "",
-    keys: &[
-        key("target", "time, above 0, up to 1s", "5ms", ""),
-        key("interval", "time, above 0, up to 10s", "100ms", ""),
-        key("ecn", "true or false", "false", ""),
-    ],
-};
+pub(super) const CODEL_TABLE: Section = Section::of(
+    "codel",
+    &[&[
+        Key::of("target", "time, above 0, up to 1s"),
+        Key::of("interval", "time, above 0, up to 10s"),
+        Key::of("ecn", "true or false"),
+    ]],
+);
 
 /// All sections, in the order of the reference.
-pub const SECTIONS: [Section; 8] = [TOP, PATH, DIRECTION, CHANGES, CROSS, HOST, TEST, EXPECT];
-
-/// Findings that an expectation may name.
-pub const FINDINGS: [&str; 35] = [
-    "path-full",
-    "receive-window",
-    "send-buffer",
-    "receiver-application",
-    "sender-application",
-    "sender-cpu",
-    "receiver-cpu",
-    "random-loss",
-    "policer",
-    "shaper",
-    "bufferbloat",
-    "congested",
-    "reordering",
-    "mtu-black-hole",
-    "small-mss",
-    "slow-start",
-    "early-slow-start-exit",
-    "congestion-control",
-    "path-change",
-    "bimodal",
-    "unstable",
-    "stall",
-    "asymmetric",
-    "virtualisation-limit",
-    "ecn",
-    "rate-capped",
-    "udp-path-loss",
-    "udp-receiver-drop",
-    "udp-sender-short",
-    "counter-wrap",
-    "units-mixed",
-    "summary-hides-ramp",
-    "ledger-imbalance",
-    "cannot-tell",
-    "network-loss",
+pub const SECTIONS: [&Section; 8] = [
+    &TOP, &PATH, &DIRECTION, &CHANGES, &CROSS, &HOST, &TEST, &EXPECT,
 ];

@@ -15,7 +15,7 @@
 //! assert_eq!(scenario.resolved_mode(), Mode::Bulk);
 //!
 //! let error = Scenario::parse("long.toml", "name = \"long\"\n[path]\nrt = \"60ms\"\n").unwrap_err();
-//! assert_eq!(error.to_string(), "long.toml:3: [path] has no key 'rt': did you mean 'rtt'?");
+//! assert_eq!(error.to_string(), "long.toml:3: unknown key 'rt' in [path]: did you mean 'rtt'?");
 //! ```
 
 mod amount;
@@ -23,19 +23,16 @@ mod beyond_netem;
 mod claims;
 pub mod command_line;
 mod consistency;
-mod error;
 pub mod keys;
 mod presets;
 mod read;
 mod read_path;
-mod reader;
 mod test_arguments;
 mod types;
 
 pub use beyond_netem::LEAST_REORDERED;
 pub use claims::{Checked, Claim, Standing};
 pub use consistency::PACKET_MODE_LIMIT;
-pub use error::ScenarioError;
 pub use presets::{PRESETS, Preset};
 pub use types::{
     Cross, CrossKind, DEFAULT_CONGESTION, EngineWish, Expect, Family, HostSpec, Mode, ModeWish,

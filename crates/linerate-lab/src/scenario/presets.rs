@@ -48,7 +48,7 @@ impl Preset {
     ///
     /// # Errors
     /// None: a test reads them all.
-    pub fn scenario(&self) -> Result<Scenario, super::ScenarioError> {
+    pub fn scenario(&self) -> Result<Scenario, linerate_document::DocumentError> {
         Scenario::parse(self.name, self.text)
     }
 }

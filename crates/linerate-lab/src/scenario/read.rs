@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::nearest::nearest;
+use linerate_document::{Document, DocumentError, Table, Value};
 use linerate_model::plan::options::named;
-use linerate_model::units::BitRate;
 
 use super::command_line::options;
-use super::error::ScenarioError;
 use super::keys;
-use super::reader::{Document, Table, Value};
 use super::types::{EngineWish, Expect, Family, HostSpec, ModeWish, RateRange, Scenario, TestSpec};
-use super::{consistency, read_path};
+use super::{amount, consistency, read_path};
 
-type Result<T> = std::result::Result<T, ScenarioError>;
+type Result<T> = std::result::Result<T, DocumentError>;
 
 /// The longest name of a congestion control (`TCP_CA_NAME_MAX` − 1).
 const LONGEST_CONGESTION: usize = 15;
@@ -39,40 +36,28 @@ impl Scenario {
     /// # Errors
     /// What is wrong with the text, with its line and what to write instead.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
-        let document = Document { file, text };
-        let tables = document.parse()?;
-        let top = Table::new(&document, &keys::TOP, tables.get_ref(), &(0..0))?;
-        let path = top.read("path", |value| value.table(&keys::PATH))?;
+        let document = Document::parse(file, text, &keys::SECTIONS)?;
+        let top = document.top(&keys::TOP)?;
         let modes = [
             ("auto", ModeWish::Auto),
             ("packet", ModeWish::Packet),
             ("bulk", ModeWish::Bulk),
         ];
         let families = [("ipv4", Family::Ipv4), ("ipv6", Family::Ipv6)];
-        let host = |name| -> Result<HostSpec> { Ok(top.read(name, host)?.unwrap_or_default()) };
         let scenario = Self {
-            name: name(&top.needed("name")?)?,
-            about: top
-                .read("about", Value::text)?
-                .unwrap_or_default()
-                .to_owned(),
-            seed: top
-                .read("seed", |value| value.whole(0..=u64::MAX >> 1))?
-                .unwrap_or(1),
-            mode: top
-                .read("mode", |value| value.word(&modes))?
-                .unwrap_or_default(),
-            engine: top
-                .read("engine", |value| value.word(&EngineWish::WORDS))?
-                .unwrap_or_default(),
-            family: top
-                .read("family", |value| value.word(&families))?
-                .unwrap_or_default(),
-            path: read_path::read(&document, path.as_ref())?,
-            sender: host("sender")?,
-            receiver: host("receiver")?,
-            test: top.read("test", test)?.unwrap_or_default(),
-            expect: top.read("expect", expect)?.unwrap_or_default(),
+            name: name(top.needed("name")?)?,
+            about: top.or("about", "", Value::text)?.to_owned(),
+            seed: top.or("seed", 1, |value| value.whole(0..=u64::MAX >> 1))?,
+            mode: top.or("mode", ModeWish::Auto, |value| value.word(&modes))?,
+            engine: top.or("engine", EngineWish::Auto, |value| {
+                value.word(&EngineWish::WORDS)
+            })?,
+            family: top.or("family", Family::Ipv4, |value| value.word(&families))?,
+            path: read_path::read(&document, &top.table("path", &keys::PATH)?)?,
+            sender: host(&top.table("sender", &keys::HOST)?)?,
+            receiver: host(&top.table("receiver", &keys::HOST)?)?,
+            test: test(&top.table("test", &keys::TEST)?)?,
+            expect: expect(&top.table("expect", &keys::EXPECT)?)?,
         };
         consistency::check(&scenario).map_err(|reason| document.contradiction(reason))?;
         Ok(scenario)
@@ -82,40 +67,32 @@ impl Scenario {
 fn name(value: &Value<'_>) -> Result<String> {
     let name = value.text()?;
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if name.is_empty() || name.len() > 40 || name.starts_with('-') || !name.chars().all(fits) {
-        return Err(value.wrong("it is no name for a lab"));
-    }
+    let long = name.is_empty() || name.len() > 40;
+    let odd = name.starts_with('-') || !name.chars().all(fits);
+    value.refuse(long || odd, "not a name for a lab")?;
     Ok(name.to_owned())
 }
 
-fn host(value: &Value<'_>) -> Result<HostSpec> {
-    let table = value.table(&keys::HOST)?;
+fn host(table: &Table<'_>) -> Result<HostSpec> {
     let default = HostSpec::default();
     Ok(HostSpec {
-        congestion: table
-            .read("congestion", congestion)?
-            .unwrap_or(default.congestion),
+        congestion: table.or("congestion", default.congestion, congestion)?,
         tcp_wmem: table.read("tcp_wmem", three_sizes)?,
         tcp_rmem: table.read("tcp_rmem", three_sizes)?,
-        mtu: table
-            .read("mtu", |value| value.whole(576..=65_535))?
-            .and_then(|mtu| u32::try_from(mtu).ok())
-            .unwrap_or(default.mtu),
-        txqueuelen: table
-            .read("txqueuelen", |value| value.whole(0..=1_000_000))?
-            .and_then(|packets| u32::try_from(packets).ok()),
+        mtu: table.or("mtu", default.mtu, |value| value.whole(576..=65_535))?,
+        txqueuelen: table.read("txqueuelen", |value| value.whole(0..=1_000_000))?,
         cpu: table.read("cpu", cpu)?,
-        read_rate: table.read("read_rate", Value::rate)?,
-        sysctl: table.read("sysctl", sysctl)?.unwrap_or_default(),
+        read_rate: table.read("read_rate", amount::rate)?,
+        sysctl: table.or("sysctl", default.sysctl, sysctl)?,
     })
 }
 
 fn congestion(value: &Value<'_>) -> Result<String> {
     let name = value.text()?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if name.is_empty() || name.len() > LONGEST_CONGESTION || !name.chars().all(fits) {
-        return Err(value.wrong("it is no name of a congestion control such as cubic, reno or bbr"));
-    }
+    let long = name.is_empty() || name.len() > LONGEST_CONGESTION;
+    let reason = "not the name of a congestion control such as cubic, reno or bbr";
+    value.refuse(long || !name.chars().all(fits), reason)?;
     Ok(name.to_owned())
 }
 
@@ -126,29 +103,22 @@ fn three_sizes(value: &Value<'_>) -> Result<[u64; 3]> {
         .map_while(|size| size.parse().ok())
         .collect();
     let [least, initial, most] = sizes[..] else {
-        return Err(
-            value.wrong("it is not three whole numbers of bytes such as \"4096 16384 4194304\"")
-        );
+        return Err(value.wrong("not three whole numbers of bytes such as \"4096 16384 4194304\""));
     };
     // The kernel takes them as C ints and refuses less than 1.
-    if least == 0 || least > initial || initial > most || most > i32::MAX as u64 {
-        return Err(value.wrong(format!(
-            "they must not fall, and lie between 1 and {}",
-            i32::MAX
-        )));
-    }
+    let falls = least > initial || initial > most;
+    let reason = format!("they must not fall, and lie between 1 and {}", i32::MAX);
+    value.refuse(falls || least == 0 || most > i32::MAX as u64, reason)?;
     Ok([least, initial, most])
 }
 
 fn cpu(value: &Value<'_>) -> Result<f64> {
     let share = value.number()?;
-    if CPU_SHARES.contains(&share) {
-        Ok(share)
-    } else {
-        Err(value.wrong(
-            "the weights of two programs on a CPU make shares from 0.02 to 0.98; leave it out for a whole core",
-        ))
-    }
+    value.refuse(
+        !CPU_SHARES.contains(&share),
+        "the weights of two programs on a CPU make shares from 0.02 to 0.98; leave it out for a whole core",
+    )?;
+    Ok(share)
 }
 
 fn sysctl(value: &Value<'_>) -> Result<BTreeMap<String, String>> {
@@ -157,31 +127,25 @@ fn sysctl(value: &Value<'_>) -> Result<BTreeMap<String, String>> {
         .into_iter()
         .map(|(key, value)| {
             let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
-            if !key.starts_with("net.") || key.contains("..") || !key.chars().all(fits) {
-                return Err(value.wrong(
-                    "only settings of a network namespace can be set, and they begin with net.",
-                ));
-            }
+            let odd = key.contains("..") || !key.chars().all(fits);
+            let reason =
+                "only settings of a network namespace can be set, and they begin with net.";
+            value.refuse(odd || !key.starts_with("net."), reason)?;
             let text = value.text()?;
-            if text.contains(['\n', '\0']) {
-                return Err(value.wrong("a setting is one line"));
-            }
-            Ok((key, text.to_owned()))
+            value.refuse(text.contains(['\n', '\0']), "a setting is one line")?;
+            Ok((key.to_owned(), text.to_owned()))
         })
         .collect()
 }
 
-fn test(value: &Value<'_>) -> Result<TestSpec> {
-    let table = value.table(&keys::TEST)?;
-    let args = table.read("args", |value| {
-        let args = if value.is_list() {
-            let texts = value.elements();
-            texts
-                .iter()
-                .map(|arg| arg.text().map(str::to_owned))
-                .collect::<Result<Vec<_>>>()?
+fn test(table: &Table<'_>) -> Result<TestSpec> {
+    let args = table.or("args", Vec::new(), |value| {
+        let args = if let Ok(text) = value.text() {
+            words(text).map_err(|reason| value.wrong(reason))?
         } else {
-            words(value.text()?).map_err(|reason| value.wrong(reason))?
+            let texts = value.list()?.into_iter();
+            let texts = texts.map(|arg| arg.text().map(str::to_owned));
+            texts.collect::<Result<_>>()?
         };
         let is_own = |name: &str| {
             let own = |own: &&str| *own == name || named(own).is_some_and(|it| it.is(name));
@@ -195,9 +159,7 @@ fn test(value: &Value<'_>) -> Result<TestSpec> {
             None => Ok(args),
         }
     })?;
-    let test = TestSpec {
-        args: args.unwrap_or_default(),
-    };
+    let test = TestSpec { args };
     match (test.plan(), table.value("args")) {
         (Err(error), Some(value)) => Err(value.wrong(error.to_string())),
         _ => Ok(test),
@@ -227,11 +189,10 @@ fn words(text: &str) -> std::result::Result<Vec<String>, &'static str> {
     Ok(words)
 }
 
-fn expect(value: &Value<'_>) -> Result<Expect> {
-    let table = value.table(&keys::EXPECT)?;
-    let ids = |name| -> Result<Vec<String>> {
-        let ids = table.read(name, |value| value.elements().iter().map(finding).collect())?;
-        Ok(ids.unwrap_or_default())
+fn expect(table: &Table<'_>) -> Result<Expect> {
+    let ids = |name| {
+        let ids = |value: &Value<'_>| value.elements().iter().map(finding).collect();
+        table.or(name, Vec::new(), ids)
     };
     let expect = Expect {
         top: ids("top")?,
@@ -252,24 +213,18 @@ fn expect(value: &Value<'_>) -> Result<Expect> {
 }
 
 fn finding(value: &Value<'_>) -> Result<String> {
-    let id = value.text()?;
-    if keys::FINDINGS.contains(&id) {
-        return Ok(id.to_owned());
-    }
-    let hint = nearest(id, keys::FINDINGS)
-        .map_or(String::new(), |meant| format!("; did you mean '{meant}'?"));
-    Err(value.wrong(format!("there is no finding '{id}'{hint}")))
+    value.text().map(str::to_owned)
 }
 
 fn range(value: &Value<'_>) -> Result<RateRange> {
-    let text = value.text()?;
-    let (least, most) = text
-        .split_once("..")
-        .ok_or_else(|| value.wrong("it is no range such as \"65M..125M\""))?;
-    let rate = |text| super::amount::rate(text).map_err(|reason| value.wrong(reason));
-    let (least, most): (BitRate, BitRate) = (rate(least)?, rate(most)?);
-    if least > most {
-        return Err(value.wrong("it begins above its end"));
-    }
-    Ok(RateRange { least, most })
+    value.amount(|text| {
+        let (least, most) = text
+            .split_once("..")
+            .ok_or("not a range such as \"65M..125M\"")?;
+        let (least, most) = (amount::bits(least)?, amount::bits(most)?);
+        if least > most {
+            return Err("begins above its end".to_owned());
+        }
+        Ok(RateRange { least, most })
+    })
 }

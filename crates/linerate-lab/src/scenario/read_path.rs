@@ -2,19 +2,18 @@
 
 use std::num::NonZeroU64;
 
+use linerate_document::{Document, DocumentError, Table, Value};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
-use super::amount::QueueSize;
-use super::error::ScenarioError;
+use super::amount::{self, QueueSize, positive_span, rate, share, size, span, unless};
 use super::keys;
-use super::reader::{Document, Switch, Table, Value};
 use super::types::{Cross, CrossKind, PathSpec, Way};
 use crate::path::{
     Bottleneck, Change, Codel, DEFAULT_OVERHEAD, DirectionSpec, Discipline, Loss, MaxPacket,
     Policer, Probability, Reorder, Settings,
 };
 
-type Result<T> = std::result::Result<T, ScenarioError>;
+type Result<T> = std::result::Result<T, DocumentError>;
 
 const LONGEST_RTT: Nanos = Nanos::from_millis(10_000);
 const LONGEST_EXTRA: Nanos = Nanos::from_millis(1000);
@@ -23,209 +22,136 @@ const LONGEST_TEST: Nanos = Nanos::from_millis(86_400_000);
 /// A queue that nobody sized holds at least this: 100 packets of 1500 bytes with their overhead.
 const LEAST_QUEUE: u64 = 153_800;
 
-/// What a table says of a direction; `None` = nothing.
-#[derive(Debug, Clone, Default)]
-struct Overlay {
-    rate: Option<Switch<BitRate>>,
-    delay: Option<Nanos>,
-    jitter: Option<Nanos>,
-    queue: Option<QueueSize>,
-    discipline: Option<Discipline>,
-    policer: Option<Switch<Policer>>,
-    loss: Option<Loss>,
-    reorder: Option<Switch<Reorder>>,
-    duplicate: Option<Probability>,
-    max_packet: Option<Switch<MaxPacket>>,
-    ecn_threshold: Option<Switch<Bytes>>,
-    overhead: Option<u32>,
-}
-
-impl Overlay {
-    fn read(table: &Table<'_>) -> Result<Self> {
-        Ok(Self {
-            rate: table.read("rate", |value| value.unless("unlimited", Value::rate))?,
-            delay: delay(table)?,
-            jitter: table.read("jitter", |value| value.span(LONGEST_EXTRA))?,
-            queue: table.read("queue", Value::queue)?,
-            discipline: table.read("codel", discipline)?,
-            policer: table.read("policer", |value| value.unless("none", policer))?,
-            loss: table.read("loss", loss)?,
-            reorder: table.read("reorder", |value| value.unless("none", reorder))?,
-            duplicate: table.read("duplicate", Value::share)?,
-            max_packet: table.read("max_packet", |value| value.unless("none", max_packet))?,
-            ecn_threshold: table
-                .read("ecn_threshold", |value| value.unless("none", Value::size))?,
-            overhead: table
-                .read("overhead", |value| value.whole(0..=1000))?
-                .and_then(|bytes| u32::try_from(bytes).ok()),
-        })
-    }
-
-    /// This, and where it says nothing, `base`.
-    fn over(&self, base: &Self) -> Self {
-        Self {
-            rate: self.rate.or(base.rate),
-            delay: self.delay.or(base.delay),
-            jitter: self.jitter.or(base.jitter),
-            queue: self.queue.or(base.queue),
-            discipline: self.discipline.or(base.discipline),
-            policer: self.policer.or(base.policer),
-            loss: self.loss.or(base.loss),
-            reorder: self.reorder.or(base.reorder),
-            duplicate: self.duplicate.or(base.duplicate),
-            max_packet: self.max_packet.or(base.max_packet),
-            ecn_threshold: self.ecn_threshold.or(base.ecn_threshold),
-            overhead: self.overhead.or(base.overhead),
-        }
-    }
-
-    /// The bytes of the queue, reckoned with the rate and `rtt` at the start; `rate` is that, or where the path
-    /// begins without one, the first that it gets.
-    fn fix_queue(&mut self, rate: &mut Option<BitRate>, rtt: Nanos) {
-        let Some(now) = self.rate.and_then(Switch::on) else {
-            return;
-        };
-        let rate = *rate.get_or_insert(now);
-        let product = rate.0 as f64 / 8.0 * rtt.as_secs_f64();
-        let times = |factor: f64| linerate_model::units::whole(product * factor);
-        let bytes = match self.queue {
-            None => times(1.0).max(LEAST_QUEUE),
-            Some(QueueSize::Multiple(factor)) => times(factor),
-            Some(QueueSize::Bytes(bytes)) => bytes.0,
-        };
-        self.queue = Some(QueueSize::Bytes(Bytes(bytes)));
-    }
-
-    fn settings(&self) -> Settings {
-        let queue = match self.queue {
-            Some(QueueSize::Bytes(bytes)) => bytes,
-            Some(QueueSize::Multiple(_)) | None => Bytes(LEAST_QUEUE),
-        };
-        Settings {
-            delay: self.delay.unwrap_or_default(),
-            jitter: self.jitter.unwrap_or_default(),
-            bottleneck: self.rate.and_then(Switch::on).map(|rate| Bottleneck {
-                rate,
-                queue,
-                discipline: self.discipline.unwrap_or_default(),
-                ecn_threshold: self.ecn_threshold.and_then(Switch::on),
-            }),
-            policer: self.policer.and_then(Switch::on),
-            loss: self.loss.unwrap_or_default(),
-            reorder: self.reorder.and_then(Switch::on),
-            duplicate: self.duplicate.unwrap_or_default(),
-            max_packet: self.max_packet.and_then(Switch::on),
-            overhead: self.overhead.unwrap_or(DEFAULT_OVERHEAD),
-        }
-    }
-}
-
-/// A direction's beginning, and its changes as they stand in the file.
-struct Course {
-    start: Overlay,
-    changes: Vec<(Nanos, Overlay)>,
-}
-
-impl Course {
-    fn spec(mut self, rtt: Nanos) -> DirectionSpec {
-        let mut rate = None;
-        self.start.fix_queue(&mut rate, rtt);
-        self.changes.sort_by_key(|(at, _)| *at);
-        let mut current = self.start.clone();
-        let changes = self.changes.iter().map(|(at, overlay)| {
-            current = overlay.over(&current);
-            current.fix_queue(&mut rate, rtt);
-            Change {
-                at: *at,
-                settings: current.settings(),
-            }
-        });
-        let changes = changes.collect();
-        DirectionSpec {
-            settings: self.start.settings(),
-            changes,
-        }
-    }
-}
-
-/// The path that `[path]` describes; without it, one that passes everything at once.
-pub(super) fn read(document: &Document<'_>, path: Option<&Table<'_>>) -> Result<PathSpec> {
-    let Some(table) = path else {
-        let plain = || Course {
-            start: Overlay::default(),
-            changes: Vec::new(),
-        };
-        return Ok(PathSpec {
-            forward: plain().spec(Nanos::ZERO),
-            back: plain().spec(Nanos::ZERO),
-            cross: Vec::new(),
-        });
-    };
-    let base = Overlay::read(table)?;
-    let common = changes(table)?;
-    let course = |name| -> Result<Course> {
-        let own = table.read(name, |value| value.table(&keys::DIRECTION))?;
-        let Some(own) = own else {
-            return Ok(Course {
-                start: base.clone(),
-                changes: common.clone(),
-            });
-        };
-        let mut all = common.clone();
-        all.extend(changes(&own)?);
-        Ok(Course {
-            start: Overlay::read(&own)?.over(&base),
-            changes: all,
-        })
-    };
-    let (forward, back) = (course("forward")?, course("back")?);
-    queue_needs_a_rate(document, [&forward, &back])?;
-    let rtt = forward.start.delay.unwrap_or_default();
-    let rtt = rtt.plus(back.start.delay.unwrap_or_default());
-    Ok(PathSpec {
-        forward: forward.spec(rtt),
-        back: back.spec(rtt),
-        cross: table.read("cross", crosses)?.unwrap_or_default(),
+/// What a direction is set to; `state` has the value of each key, from the last table that names it. `first` is the rate
+/// at the start, or where the path begins without one, the first that it gets: with it and `rtt` a queue's multiple is
+/// computed, once for all.
+fn settings(state: &Table<'_>, first: &mut Option<BitRate>, rtt: Nanos) -> Result<Settings> {
+    let queue = state.read("queue", |value| value.amount(amount::queue))?;
+    let rate = state.or("rate", None, unless("unlimited", rate))?;
+    let (discipline, ecn_threshold) = (discipline(state)?, ecn_threshold(state)?);
+    Ok(Settings {
+        delay: delay(state)?,
+        jitter: state.or("jitter", Nanos::ZERO, |value| span(value, LONGEST_EXTRA))?,
+        bottleneck: rate.map(|rate| Bottleneck {
+            rate,
+            queue: queue_bytes(queue, *first.get_or_insert(rate), rtt),
+            discipline,
+            ecn_threshold,
+        }),
+        policer: state.or("policer", None, unless("none", policer))?,
+        loss: state.or("loss", Loss::None, loss)?,
+        reorder: state.or("reorder", None, unless("none", reorder))?,
+        duplicate: state.or("duplicate", Probability::NEVER, share)?,
+        max_packet: state.or("max_packet", None, unless("none", max_packet))?,
+        overhead: state.or("overhead", DEFAULT_OVERHEAD, |value| value.whole(0..=1000))?,
     })
 }
 
-fn queue_needs_a_rate(document: &Document<'_>, courses: [&Course; 2]) -> Result<()> {
-    let all = || {
-        courses.into_iter().flat_map(|course| {
-            let later = course.changes.iter().map(|(_, overlay)| overlay);
-            std::iter::once(&course.start).chain(later)
-        })
-    };
-    if all().any(|overlay| overlay.rate.and_then(Switch::on).is_some()) {
-        return Ok(());
-    }
-    let says = |key: &str, overlay: &Overlay| match key {
-        "queue" => overlay.queue.is_some(),
-        "codel" => matches!(overlay.discipline, Some(Discipline::Codel(_))),
-        _ => overlay.ecn_threshold.and_then(Switch::on).is_some(),
-    };
-    let without = ["queue", "codel", "ecn_threshold"]
-        .into_iter()
-        .find(|key| all().any(|overlay| says(key, overlay)));
-    without.map_or(Ok(()), |key| {
-        Err(document.contradiction(format!(
-            "'{key}' is about the queue before a bottleneck, and [path] has no rate: without a rate nothing ever waits. Set 'rate', or leave '{key}' out"
-        )))
-    })
+/// What holds where `table` is read after `base`.
+fn over<'a>(table: &Table<'a>, base: &Table<'a>) -> Table<'a> {
+    // Both keys are about the delay, so one of them replaces the other.
+    let of_delay = ["rtt", "delay"];
+    let delayed = of_delay.iter().any(|key| table.value(key).is_some());
+    table.over(base, |key| !(delayed && of_delay.contains(&key)))
 }
 
-fn delay(table: &Table<'_>) -> Result<Option<Nanos>> {
-    let rtt = table.read("rtt", |value| value.span(LONGEST_RTT))?;
-    let delay = table.read("delay", |value| {
-        if rtt.is_some() {
-            return Err(value.wrong("'rtt' says it already; leave one of the two out"));
-        }
-        value.span(LONGEST_RTT)
+fn delay(state: &Table<'_>) -> Result<Nanos> {
+    let rtt = state.read("rtt", |value| span(value, LONGEST_RTT))?;
+    let delay = state.read("delay", |value| match rtt {
+        Some(_) => Err(value.wrong("'rtt' says it already; leave one of the two out")),
+        None => span(value, LONGEST_RTT),
     })?;
-    Ok(delay.or(rtt.map(|rtt| Nanos(rtt.0 / 2))))
+    Ok(delay.unwrap_or(Nanos(rtt.unwrap_or_default().0 / 2)))
 }
 
-fn discipline(value: &Value<'_>) -> Result<Discipline> {
+fn ecn_threshold(state: &Table<'_>) -> Result<Option<Bytes>> {
+    state.or("ecn_threshold", None, unless("none", size))
+}
+
+/// A key that means nothing without a rate.
+fn of_a_bottleneck(state: &Table<'_>) -> Result<Option<&'static str>> {
+    Ok(if state.value("queue").is_some() {
+        Some("queue")
+    } else if discipline(state)? != Discipline::DropTail {
+        Some("codel")
+    } else {
+        ecn_threshold(state)?.map(|_| "ecn_threshold")
+    })
+}
+
+fn queue_bytes(queue: Option<QueueSize>, rate: BitRate, rtt: Nanos) -> Bytes {
+    let product = rate.0 as f64 / 8.0 * rtt.as_secs_f64();
+    let times = |factor: f64| linerate_model::units::whole(product * factor);
+    match queue {
+        None => Bytes(times(1.0).max(LEAST_QUEUE)),
+        Some(QueueSize::Multiple(factor)) => Bytes(times(factor)),
+        Some(QueueSize::Bytes(bytes)) => bytes,
+    }
+}
+
+/// What holds of a direction at the start, and after each change, in the order of time.
+type Course<'a> = Vec<(Nanos, Table<'a>)>;
+
+fn spec(course: &Course<'_>, rtt: Nanos) -> Result<DirectionSpec> {
+    let mut rate = None;
+    let all = course.iter().map(|(at, state)| {
+        let settings = settings(state, &mut rate, rtt)?;
+        Ok(Change { at: *at, settings })
+    });
+    let mut changes = all.collect::<Result<Vec<_>>>()?;
+    let settings = changes.remove(0).settings;
+    Ok(DirectionSpec { settings, changes })
+}
+
+/// The path that `[path]` describes; an empty one passes everything at once.
+pub(super) fn read(document: &Document<'_>, path: &Table<'_>) -> Result<PathSpec> {
+    // Also what both directions say otherwise must be right.
+    settings(path, &mut None, Nanos::ZERO)?;
+    let course = |name| -> Result<Course<'_>> {
+        let own = path.table(name, &keys::DIRECTION)?;
+        let mut course = changes(path)?;
+        course.extend(changes(&own)?);
+        course.sort_by_key(|(at, _)| *at);
+        course.insert(0, (Nanos::ZERO, over(&own, path)));
+        for later in 1..course.len() {
+            course[later].1 = over(&course[later].1, &course[later - 1].1);
+        }
+        Ok(course)
+    };
+    let courses = [course("forward")?, course("back")?];
+    let [out, home] = &courses;
+    let rtt = delay(&out[0].1)?.plus(delay(&home[0].1)?);
+    let (forward, back) = (spec(out, rtt)?, spec(home, rtt)?);
+    let unlimited = |direction: &DirectionSpec| {
+        let mut all = direction.all_settings();
+        all.all(|settings| settings.bottleneck.is_none())
+    };
+    if unlimited(&forward) && unlimited(&back) {
+        queue_needs_a_rate(document, &courses)?;
+    }
+    Ok(PathSpec {
+        forward,
+        back,
+        cross: path.read_all("cross", cross)?,
+    })
+}
+
+fn queue_needs_a_rate(document: &Document<'_>, courses: &[Course<'_>]) -> Result<()> {
+    for (_, state) in courses.iter().flatten() {
+        if let Some(key) = of_a_bottleneck(state)? {
+            return Err(document.contradiction(format!(
+                "'{key}' is about the queue before a bottleneck, and [path] has no rate: without a rate nothing ever waits. Set 'rate', or leave '{key}' out"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn discipline(state: &Table<'_>) -> Result<Discipline> {
+    state.or("codel", Discipline::DropTail, codel)
+}
+
+fn codel(value: &Value<'_>) -> Result<Discipline> {
     if !value.is_table() {
         return Ok(if value.boolean()? {
             Discipline::Codel(Codel::default())
@@ -235,25 +161,26 @@ fn discipline(value: &Value<'_>) -> Result<Discipline> {
     }
     let table = value.table(&keys::CODEL_TABLE)?;
     let default = Codel::default();
-    let span = |name, most| table.read(name, |value| value.positive_span(most));
+    let target = |value: &Value<'_>| positive_span(value, LONGEST_EXTRA);
+    let interval = |value: &Value<'_>| positive_span(value, LONGEST_RTT);
     Ok(Discipline::Codel(Codel {
-        target: span("target", LONGEST_EXTRA)?.unwrap_or(default.target),
-        interval: span("interval", LONGEST_RTT)?.unwrap_or(default.interval),
-        ecn: table.read("ecn", Value::boolean)?.unwrap_or(default.ecn),
+        target: table.or("target", default.target, target)?,
+        interval: table.or("interval", default.interval, interval)?,
+        ecn: table.or("ecn", default.ecn, Value::boolean)?,
     }))
 }
 
 fn policer(value: &Value<'_>) -> Result<Policer> {
     let table = value.table(&keys::POLICER_TABLE)?;
     Ok(Policer {
-        rate: table.needed("rate")?.rate()?,
-        burst: table.needed("burst")?.size()?,
+        rate: rate(table.needed("rate")?)?,
+        burst: size(table.needed("burst")?)?,
     })
 }
 
 fn loss(value: &Value<'_>) -> Result<Loss> {
     if !value.is_table() {
-        let share = value.share()?;
+        let share = share(value)?;
         return Ok(if share == Probability::NEVER {
             Loss::None
         } else {
@@ -262,69 +189,49 @@ fn loss(value: &Value<'_>) -> Result<Loss> {
     }
     let table = value.table(&keys::LOSS_TABLE)?;
     if let Some(every) = table.value("every") {
-        if table.value("model").is_some() {
-            return Err(value.wrong("it is either every nth or a model"));
-        }
+        let both = table.value("model").is_some();
+        value.refuse(both, "either every nth or a model, not both")?;
         let nth = every.whole(1..=u64::MAX >> 1)?;
         return Ok(NonZeroU64::new(nth).map_or(Loss::None, Loss::Every));
     }
     table.needed("model")?.word(&[("gilbert", ())])?;
-    let share = |name| -> Result<Option<Probability>> { table.read(name, Value::share) };
     let positive = |name| -> Result<Probability> {
         let value = table.needed(name)?;
-        let odds = value.share()?;
-        if odds == Probability::NEVER {
-            return Err(value.wrong("it is 0, so the state would never change"));
-        }
+        let odds = share(value)?;
+        let never = odds == Probability::NEVER;
+        value.refuse(never, "with 0 the state would never change")?;
         Ok(odds)
     };
     Ok(Loss::Gilbert {
         p: positive("p")?,
         r: positive("r")?,
-        bad: share("bad")?.unwrap_or(Probability::ALWAYS),
-        good: share("good")?.unwrap_or(Probability::NEVER),
+        bad: table.or("bad", Probability::ALWAYS, share)?,
+        good: table.or("good", Probability::NEVER, share)?,
     })
 }
 
 fn reorder(value: &Value<'_>) -> Result<Reorder> {
     let table = value.table(&keys::REORDER_TABLE)?;
     Ok(Reorder {
-        fraction: table.needed("fraction")?.share()?,
-        delay: table.needed("delay")?.positive_span(LONGEST_EXTRA)?,
+        fraction: share(table.needed("fraction")?)?,
+        delay: positive_span(table.needed("delay")?, LONGEST_EXTRA)?,
     })
 }
 
 fn max_packet(value: &Value<'_>) -> Result<MaxPacket> {
     let table = value.table(&keys::MAX_PACKET_TABLE)?;
-    let bytes = table.needed("bytes")?.whole(68..=65_535)?;
     Ok(MaxPacket {
-        bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
-        icmp: table.read("icmp", Value::boolean)?.unwrap_or(true),
+        bytes: table.needed("bytes")?.whole(68..=65_535)?,
+        icmp: table.or("icmp", true, Value::boolean)?,
     })
 }
 
-fn changes(table: &Table<'_>) -> Result<Vec<(Nanos, Overlay)>> {
-    let change = |value: Value<'_>| -> Result<(Nanos, Overlay)> {
+fn changes<'a>(table: &Table<'a>) -> Result<Vec<(Nanos, Table<'a>)>> {
+    table.read_all("change", |value| {
         let table = value.table(&keys::CHANGES)?;
-        let at = table.needed("at")?.positive_span(LONGEST_TEST)?;
-        Ok((at, Overlay::read(&table)?))
-    };
-    let all = table.read("change", |value| {
-        list(value)?.into_iter().map(change).collect()
-    })?;
-    Ok(all.unwrap_or_default())
-}
-
-fn list<'a>(value: &Value<'a>) -> Result<Vec<Value<'a>>> {
-    if value.is_list() {
-        Ok(value.elements())
-    } else {
-        Err(value.wrong("it may stand several times, so it is written with two brackets: [[…]]"))
-    }
-}
-
-fn crosses(value: &Value<'_>) -> Result<Vec<Cross>> {
-    list(value)?.iter().map(cross).collect()
+        let at = positive_span(table.needed("at")?, LONGEST_TEST)?;
+        Ok((at, table))
+    })
 }
 
 fn cross(value: &Value<'_>) -> Result<Cross> {
@@ -333,39 +240,29 @@ fn cross(value: &Value<'_>) -> Result<Cross> {
         .needed("kind")?
         .word(&[("udp", true), ("tcp", false)])?;
     let streams = table.read("streams", |value| {
-        if udp {
-            return Err(value.wrong("udp is one flow; its rate says how much"));
-        }
+        value.refuse(udp, "udp is one flow; its rate says how much")?;
         value.whole(1..=128)
     })?;
     let kind = if udp {
         CrossKind::Udp {
-            rate: table.needed("rate")?.rate()?,
+            rate: rate(table.needed("rate")?)?,
         }
     } else {
         CrossKind::Tcp {
-            streams: streams
-                .and_then(|count| u16::try_from(count).ok())
-                .unwrap_or(1),
-            rate: table.read("rate", Value::rate)?,
+            streams: streams.unwrap_or(1),
+            rate: table.read("rate", rate)?,
         }
     };
-    let from = table
-        .read("from", |value| value.span(LONGEST_TEST))?
-        .unwrap_or_default();
+    let from = table.or("from", Nanos::ZERO, |value| span(value, LONGEST_TEST))?;
     let to = table.read("to", |value| {
-        let to = value.span(LONGEST_TEST)?;
-        if to > from {
-            Ok(to)
-        } else {
-            Err(value.wrong(format!("it ends before it begins (from = {from})")))
-        }
+        let to = span(value, LONGEST_TEST)?;
+        value.refuse(to <= from, format!("ends before it begins (from = {from})"))?;
+        Ok(to)
     })?;
     let ways = [("forward", Way::Forward), ("back", Way::Back)];
-    let way = table.read("direction", |value| value.word(&ways))?;
     Ok(Cross {
         kind,
-        way: way.unwrap_or(Way::Forward),
+        way: table.or("direction", Way::Forward, |value| value.word(&ways))?,
         from,
         to,
     })

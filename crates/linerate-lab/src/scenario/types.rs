@@ -233,6 +233,14 @@ pub struct Expect {
     pub goodput: Option<RateRange>,
 }
 
+impl Expect {
+    /// Every finding that it names.
+    pub fn named(&self) -> impl Iterator<Item = &str> {
+        let lists = [&self.top, &self.with, &self.also, &self.never];
+        lists.into_iter().flatten().map(String::as_str)
+    }
+}
+
 /// A range of rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct RateRange {

@@ -7,7 +7,8 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use linerate_lab::scenario::keys::{FINDINGS, SECTIONS, Section};
+use linerate_document::Section;
+use linerate_lab::scenario::keys::SECTIONS;
 use linerate_lab::scenario::{PACKET_MODE_LIMIT, PRESETS};
 
 const HEAD: &str = "# Scenarios
@@ -29,7 +30,7 @@ fn section(out: &mut String, section: &Section) {
         "\n## {}\n\n{}\n\n| key | holds | default | meaning |\n|---|---|---|---|\n",
         section.title, section.about
     );
-    for key in section.keys {
+    for key in section.keys() {
         let cell = |text: &str| text.replace('|', "\\|");
         let _ = writeln!(
             out,
@@ -44,7 +45,7 @@ fn section(out: &mut String, section: &Section) {
 
 fn markdown() -> String {
     let mut out = HEAD.to_owned();
-    for each in &SECTIONS {
+    for each in SECTIONS {
         section(&mut out, each);
     }
     let _ = write!(
@@ -88,9 +89,10 @@ disturbed only where the path's rate is above
         let about = preset.scenario().map(|scenario| scenario.about);
         let _ = writeln!(out, "| `{}` | {} |", preset.name, about.unwrap_or_default());
     }
-    let _ = write!(out, "\n## Findings that `[expect]` may name\n\n");
-    let names: Vec<String> = FINDINGS.iter().map(|id| format!("`{id}`")).collect();
-    let _ = writeln!(out, "{}.", names.join(", "));
+    let _ = writeln!(
+        out,
+        "\nThe findings that `[expect]` may name are those of [docs/findings](../findings/README.md)."
+    );
     out
 }
 
@@ -120,10 +122,7 @@ fn the_defaults_that_are_written_are_those_that_hold() {
     use linerate_lab::scenario::Scenario;
     let scenario = Scenario::parse("x", "name = \"x\"\n[path]\nrate = \"1M\"").expect("it reads");
     let settings = scenario.path.forward.settings;
-    let default = |section: usize, name: &str| {
-        let key = SECTIONS[section].keys.iter().find(|key| key.name == name);
-        key.expect("a key").default
-    };
+    let default = |section: usize, name: &str| SECTIONS[section].key(name).expect("a key").default;
     assert_eq!(default(1, "overhead"), settings.overhead.to_string());
     let queue = settings.bottleneck.expect("a rate").queue.count();
     assert!(default(1, "queue").contains(&format!("{:.1} kB", queue as f64 / 1000.0)));

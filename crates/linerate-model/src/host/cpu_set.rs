@@ -14,7 +14,7 @@ pub struct CpuSet(Vec<u32>);
 
 /// A text that is no list of CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no list of CPUs such as 0-3,8")]
+#[error("'{0}' is not a list of CPUs such as 0-3,8")]
 pub struct CpuSetError(String);
 
 impl CpuSet {

@@ -20,7 +20,7 @@ pub enum Fact<T> {
 impl<T> Default for Fact<T> {
     /// What an older writer did not know of.
     fn default() -> Self {
-        Self::unknown("these facts do not hold it")
+        Self::unknown("these facts do not contain it")
     }
 }
 

@@ -72,7 +72,7 @@ pub enum HostFactsError {
         found: u64,
     },
     /// They are something else.
-    #[error("these are no facts of a host (`linerate host --json` writes them): {reason}")]
+    #[error("these are not the facts of a host (`linerate host --json` writes them): {reason}")]
     NotFacts {
         /// What is wrong.
         reason: String,
@@ -96,7 +96,7 @@ impl HostFacts {
         self.sysctls
             .get(key)
             .cloned()
-            .unwrap_or_else(|| Fact::unknown(format!("{key} is not to be read here")))
+            .unwrap_or_else(|| Fact::unknown(format!("{key} cannot be read here")))
     }
 
     /// The lines of files that set a key, in the order in which they are read.

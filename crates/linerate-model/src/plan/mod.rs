@@ -205,7 +205,7 @@ pub struct Plan {
     /// latest at [`Plan::end`]; absent = it lasts as long as planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
-    /// What the goodput shall be.
+    /// The required goodput.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Wanted>,
     /// Rate that was bought, bit/s.
@@ -313,7 +313,7 @@ impl Plan {
             (
                 !(1..=MAX_STREAMS).contains(&streams),
                 "-P",
-                format!("{streams} streams asked for; 1 to {MAX_STREAMS} can be run"),
+                format!("{streams} streams requested; 1 to {MAX_STREAMS} can be run"),
             ),
             (
                 self.port == 0,
@@ -323,17 +323,17 @@ impl Plan {
             (
                 !(millis(1)..=millis(1000)).contains(&sample),
                 "--sample",
-                format!("a sample every {sample} asked for; 1 ms to 1 s is possible"),
+                format!("a sample every {sample} requested; 1 ms to 1 s is possible"),
             ),
             (
                 !(millis(10)..=millis(3_600_000)).contains(&interval),
                 "-i",
-                format!("an interval of {interval} asked for; 0.01 s to 3600 s is possible"),
+                format!("an interval of {interval} requested; 0.01 s to 3600 s is possible"),
             ),
             (
                 self.omit_ns > millis(600_000),
                 "-O",
-                format!("{} asked for; at most 600 s can be omitted", self.omit_ns),
+                format!("{} requested; at most 600 s can be omitted", self.omit_ns),
             ),
         ])
     }
@@ -342,7 +342,7 @@ impl Plan {
         match self.end {
             End::TimeNs(span) if span.0 == 0 || span.0 > 86_400_000_000_000 => refuse(
                 "-t",
-                format!("a test of {span} asked for; more than 0 and at most 86400 s is possible"),
+                format!("a test of {span} requested; more than 0 and at most 86400 s is possible"),
             ),
             End::Bytes(Bytes(0)) => refuse("-n", "a test of 0 bytes measures nothing"),
             End::Blocks(0) => refuse("-k", "a test of 0 blocks measures nothing"),
@@ -362,18 +362,18 @@ impl Plan {
             };
             if most < precision::LEAST {
                 let reason = format!(
-                    "the test may last {most}, but the interval is believed after {} at the earliest: raise -t",
+                    "the test may last {most}, but the interval is not used before {}: raise -t",
                     precision::LEAST
                 );
                 return refuse("--precision", reason);
             }
         }
         if self.provisioned_bps == Some(BitRate(0)) {
-            return refuse("--provisioned", "a rate of 0 bit/s cannot be bought");
+            return refuse("--provisioned", "the contracted rate cannot be 0 bit/s");
         }
         let needs = self.expect.is_some_and(|wanted| wanted.needs_provisioned());
         if needs && self.provisioned_bps.is_none() {
-            let reason = "a share is one of the rate that was bought: say it with --provisioned";
+            let reason = "a percentage refers to the contracted rate: give it with --provisioned";
             return refuse("--expect", reason);
         }
         Ok(())
@@ -397,13 +397,13 @@ impl Plan {
             let (asked, most) = (self.block_bytes, Bytes(most));
             let reason = match self.protocol {
                 Protocol::Tcp => {
-                    format!("writes of {asked} asked for; 1 byte to {most} is possible over TCP")
+                    format!("writes of {asked} requested; 1 byte to {most} is possible over TCP")
                 }
                 Protocol::Udp => format!(
-                    "datagrams of {block} bytes asked for; {MIN_UDP_BLOCK} to {MAX_UDP_BLOCK} are possible"
+                    "datagrams of {block} bytes requested; {MIN_UDP_BLOCK} to {MAX_UDP_BLOCK} are possible"
                 ),
                 Protocol::Sctp => {
-                    format!("messages of {asked} asked for; 1 byte to {most} is possible over SCTP")
+                    format!("messages of {asked} requested; 1 byte to {most} is possible over SCTP")
                 }
             };
             return refuse("-l", reason);
@@ -413,7 +413,7 @@ impl Plan {
         } else {
             ("SCTP", "--sctp")
         };
-        let meaningless = || format!("means nothing for {name}; leave it or {also} away");
+        let meaningless = || format!("has no effect for {name}; omit it or {also}");
         let of_tcp = udp || sctp;
         refuse_any([
             (of_tcp && self.mptcp, "--mptcp", meaningless()),
@@ -455,7 +455,7 @@ impl Plan {
         }
     }
 
-    /// Bytes each direction shall move, where the plan says so.
+    /// Bytes to move in each direction, where the plan says so.
     pub fn byte_target(&self) -> Option<Bytes> {
         match self.end {
             End::TimeNs(_) => None,

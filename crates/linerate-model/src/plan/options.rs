@@ -332,7 +332,7 @@ pub const OPTIONS: &[PlanOption] = &[
         "",
         "--pace",
         "HOW",
-        "How UDP's sender waits between datagrams: sleep, or spin (polls the clock), which takes a core a stream; a server that sends spins only where that leaves it a CPU",
+        "How the UDP sender waits between datagrams: sleep, or spin (poll the clock; one core per stream). A sending server spins only if one CPU stays free",
         |plan, text| pace(text).map(|value| plan.pace = value),
         // Where a rate is left out for the next run, nothing is paced.
         |plan| (plan.pace == Pace::Spin && plan.rate_bps.is_some()).then(|| "spin".to_owned()),
@@ -342,7 +342,7 @@ pub const OPTIONS: &[PlanOption] = &[
         "",
         "--fq-rate",
         "RATE",
-        "Pacing by the kernel, bit/s of each stream",
+        "Pacing rate of each stream in the kernel, bit/s",
         |plan, text| amount(text).map(|value| plan.kernel_pacing_bps = Some(value).filter(|rate| *rate != BitRate(0))),
         |plan| plan.kernel_pacing_bps.map(BitRate::as_option),
     ),
@@ -350,7 +350,7 @@ pub const OPTIONS: &[PlanOption] = &[
         "-w",
         "--window",
         "BYTES",
-        "Socket buffers of both ends (K, M, G of 1024). Replaces the kernel's autotuning by a fixed size",
+        "Socket buffers of both ends (K, M, G of 1024). Switches autotuning off",
         |plan, text| amount(text).map(|value| plan.window_bytes = Some(value).filter(|window| *window != Bytes(0))),
         |plan| plan.window_bytes.map(Bytes::as_option),
     ),
@@ -358,7 +358,7 @@ pub const OPTIONS: &[PlanOption] = &[
         "-l",
         "--length",
         "BYTES",
-        "Bytes of a block, or payload of a datagram [default: TCP 128K, UDP 1460]",
+        "Block size, or datagram payload, bytes [default: TCP 128K, UDP 1460]",
         |plan, text| amount(text).map(|value| plan.block_bytes = value),
         |plan| {
             let own = plan.block_bytes != default_block(plan.protocol);
@@ -418,7 +418,7 @@ pub const OPTIONS: &[PlanOption] = &[
     PlanOption::switch(
         "",
         "--dont-fragment",
-        "Forbid fragments (UDP over IPv4)",
+        "Set the Don't Fragment bit (UDP over IPv4)",
         |plan| plan.dont_fragment = true,
         |plan| plan.dont_fragment,
     ),
@@ -505,7 +505,7 @@ pub const OPTIONS: &[PlanOption] = &[
         "-O",
         "--omit",
         "SECONDS",
-        "Whole seconds at the beginning that no figure counts. The plateau is found without it",
+        "Discard the first N seconds (whole seconds). Plateau detection does not need it",
         |plan, text| {
             let seconds: u16 = number(text, "a number of whole seconds")?;
             plan.omit_ns = Nanos::from_millis(u64::from(seconds) * 1000);
@@ -518,7 +518,7 @@ pub const OPTIONS: &[PlanOption] = &[
         "",
         "--precision",
         "PERCENT",
-        "Go on until the plateau's goodput is known within ± this share of it (95 % interval), such as 2%; at least 7.5 s, at most -t [default: 120 s]",
+        "Run until the 95 % interval of the plateau's goodput is within ± this percentage, such as 2%; at least 7.5 s, at most -t [default: 120 s]",
         |plan, text| precision(text).map(|value| plan.precision = Some(value)),
         // Hundredths of a percent, as typed: 0.07 × 100 is not 7.
         |plan| Some(format!("{}%", (plan.precision? * 1e4).round() / 100.0)),
@@ -527,7 +527,7 @@ pub const OPTIONS: &[PlanOption] = &[
         "",
         "--provisioned",
         "RATE",
-        "Rate that was bought: the report says whether less, as much, or more is delivered",
+        "Contracted rate: the report says whether the path delivers less, as much, or more",
         |plan, text| amount(text).map(|value| plan.provisioned_bps = Some(value)),
         |plan| plan.provisioned_bps.map(BitRate::as_option),
     ),
@@ -535,7 +535,7 @@ pub const OPTIONS: &[PlanOption] = &[
         "",
         "--expect",
         "RATE",
-        "The goodput to expect: '>= 9G', '> 900M', '9G..10G', or '>= 90%' of --provisioned. PASS, FAIL (exit code 7) or INCONCLUSIVE (8) by the 95 % interval",
+        "Required goodput: '>= 9G', '> 900M', '9G..10G', or '>= 90%' of --provisioned. Result PASS, FAIL (exit code 7) or INCONCLUSIVE (8) by the 95 % interval",
         |plan, text| amount(text).map(|value| plan.expect = Some(value)),
         |plan| plan.expect.map(|wanted| format!("'{wanted}'")),
     ),
@@ -552,7 +552,7 @@ pub const OPTIONS: &[PlanOption] = &[
         "",
         "--sample",
         "TIME",
-        "Between two samples of a stream: 1ms to 1s",
+        "Sampling interval of a stream, 1ms to 1s",
         |plan, text| duration(text).map(|value| plan.sample_ns = value),
         |_| None,
     )
@@ -561,7 +561,7 @@ pub const OPTIONS: &[PlanOption] = &[
         "",
         "--connect-timeout",
         "TIME",
-        "Longest wait for the connection",
+        "Connection timeout",
         |plan, text| duration(text).map(|value| plan.connect_timeout_ns = value),
         |_| None,
     )
@@ -570,7 +570,7 @@ pub const OPTIONS: &[PlanOption] = &[
         "",
         "--idle-timeout",
         "TIME",
-        "With -n or -k: give up when less than 1 KiB moved, or than half of the requested rate, in this time; what was measured is kept",
+        "With -n or -k: end the test if, in this time, less than 1 KiB or less than half of the requested rate was transferred; keeps the results",
         |plan, text| duration(text).map(|value| plan.idle_timeout_ns = value),
         |_| None,
     )
@@ -582,6 +582,17 @@ pub const OPTIONS: &[PlanOption] = &[
         "A title for the record",
         |plan, text| {
             plan.title = Some(text.into());
+            Ok(())
+        },
+        |_| None,
+    ),
+    PlanOption::value(
+        "",
+        "--extra-data",
+        "TEXT",
+        "Text that both ends keep in their records: a ticket, a task's id",
+        |plan, text| {
+            plan.extra_data = Some(text.into());
             Ok(())
         },
         |_| None,

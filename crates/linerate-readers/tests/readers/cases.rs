@@ -82,7 +82,7 @@ fn a_second_source_is_used_and_nothing_is_claimed_without_it() {
     says(
         &["ucl-iperf1-run7-1000s"],
         kernel,
-        "confirms k = 15 to 24.6 kB",
+        "confirms k = 15 within 24.6 kB",
     );
     let buffer = Given {
         rtt: Some(Nanos::from_millis(60)),
@@ -155,12 +155,12 @@ fn two_transcripts_say_more_than_one() {
     says(
         &["mlx-loopback", "mlx-10g-default-driver"],
         none(),
-        "far below what the host can do",
+        "far below the local throughput limit",
     );
     says(
         &["mlx-10g-vendor-driver-collapse", "mlx-10g-two-streams"],
         none(),
-        "one core or one queue is suspect",
+        "suspect one core or one queue",
     );
     says(
         &[
@@ -187,7 +187,7 @@ fn two_transcripts_say_more_than_one() {
     says(
         &pair,
         changed,
-        "the earlier loss was in buffers of the hosts, not on the path",
+        "the earlier loss happened in host buffers, not on the path",
     );
 }
 
@@ -205,7 +205,7 @@ fn csv_and_json_hold_the_same_test() {
         assert_eq!(test.layout, layout);
         assert_eq!(test.rows.len(), 1, "{layout:?}");
         let text = report(&explain(vec![read], Given::default()));
-        assert!(text.contains("all of 1 GbE"), "{text}");
+        assert!(text.contains("the full payload rate of 1 GbE"), "{text}");
     }
 }
 
@@ -225,7 +225,7 @@ fn other_layouts_of_the_same_tools_are_read() {
         "peer_devices":[{"volume":0,"replication-state":"SyncSource","peer-disk-state":"Inconsistent","out-of-sync":1048576,"percent-in-sync":50.00}]}]}]"#;
     let sinfo = "REASON USER TIMESTAMP NODELIST\nbad disk root 2024-01-01T00:00:00 n[1-3]\n";
     for (text, words) in [
-        (drbd, "sends the peer what it lacks (SyncSource)"),
+        (drbd, "sends missing data to the peer (SyncSource)"),
         (sinfo, "3 nodes are not usable, reason \"bad disk\""),
     ] {
         let read = read("x", text.as_bytes()).unwrap();

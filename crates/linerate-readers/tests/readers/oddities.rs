@@ -46,7 +46,7 @@ fn of_four_seconds(total: &str) -> String {
 fn a_total_that_is_not_its_intervals_is_said() {
     let wrong = said(&of_four_seconds("  900 MBytes   1.89 Gbits/sec"));
     assert!(
-        wrong.contains("Line 9: the total is 900 MiB, and its 4 intervals are 448 MiB together"),
+        wrong.contains("Line 9: the total is 900 MiB, but its 4 intervals add up to 448 MiB"),
         "{wrong}"
     );
     // Rounding, and an interval of less than a tenth that is not printed.
@@ -137,7 +137,7 @@ fn a_reversed_test_goes_the_other_way() {
     // The total of the far end may be anything within reason; that of this end is its intervals'.
     let wrong = said(&reversed.replace("448 MBytes", "300 MBytes"));
     assert!(
-        wrong.contains("the total is 300 MiB, and its 4 intervals"),
+        wrong.contains("the total is 300 MiB, but its 4 intervals"),
         "{wrong}"
     );
 }

@@ -186,7 +186,7 @@ fn goodput(
         Place::ReceivingApplication => ("Goodput", "read by the receiving application"),
         Place::Acknowledged => (
             "Goodput",
-            "acknowledged, at the sending kernel: the receiver tells no samples",
+            "acknowledged, at the sending kernel: the receiver reports no samples",
         ),
         Place::SendingApplication => (
             "Rate sent",

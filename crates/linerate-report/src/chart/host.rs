@@ -18,7 +18,7 @@ const ALL: u64 = 10_000;
 const DROPS: [(Column, &str); 5] = [
     (Column::if_rx_dropped, "interface, receiving"),
     (Column::if_tx_dropped, "interface, sending"),
-    (Column::qdisc_drops, "queueing discipline"),
+    (Column::qdisc_drops, "qdisc"),
     (Column::softnet_dropped, "softnet backlog"),
     (
         Column::softnet_time_squeeze,

@@ -139,7 +139,8 @@ fn in_flight(ground: &Ground<'_>) -> Chart {
         let window = stream.gauge(Column::snd_wnd_bytes, |_, bytes| Some(bytes));
         lines.push(stream.line(1, "receive window", Stroke::Dotted, Shape::Step, window));
     }
-    let about = "Sent and not yet acknowledged, as the sending kernel counts it, against the window that the receiver last advertised".to_owned();
+    let about = "Sent and not yet acknowledged, as the sending kernel counts it, compared with the window that the \
+        receiver last advertised".to_owned();
     ground.chart(
         Panel::InFlight,
         "Bytes in flight and receive window",
@@ -168,7 +169,7 @@ fn round_trips(ground: &Ground<'_>) -> Chart {
             stream.gauge(Column::min_rtt_us, known),
         ));
     }
-    let about = "Smoothed round-trip time of the sending kernel (RFC 6298), and the least one of its filter's window".to_owned();
+    let about = "Smoothed round-trip time of the sending kernel (RFC 6298), and the minimum of its filter window".to_owned();
     ground.chart(Panel::Rtt, "Round-trip time", about, Unit::Micros, lines)
 }
 
@@ -186,7 +187,7 @@ fn retransmits(ground: &Ground<'_>) -> Chart {
             )
         })
         .collect();
-    let about = format!("Segments sent again, in each {}", ground.window());
+    let about = format!("Segments retransmitted, in each {}", ground.window());
     ground.chart(Panel::Retransmits, "Retransmits", about, Unit::Count, lines)
 }
 

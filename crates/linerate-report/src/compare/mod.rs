@@ -390,7 +390,10 @@ fn remarks(sides: &[Side<'_>]) -> Vec<String> {
                     remarks.push(format!("{who} was stopped before its end."));
                 }
                 Outcome::Failed { error } => {
-                    remarks.push(format!("{who} failed on the way: {}.", words::plain(error)));
+                    remarks.push(format!(
+                        "{who} failed before its end: {}.",
+                        words::plain(error)
+                    ));
                 }
             }
             for direction in run
@@ -402,7 +405,7 @@ fn remarks(sides: &[Side<'_>]) -> Vec<String> {
                     .figures
                     .unsteady_reason
                     .as_deref()
-                    .unwrap_or("it wavers");
+                    .unwrap_or("the rate varies");
                 remarks.push(format!(
                     "{who} was not steady: {why}. One rate does not describe it."
                 ));
@@ -423,10 +426,10 @@ fn remarks(sides: &[Side<'_>]) -> Vec<String> {
     }
     if sides.iter().any(|side| side.runs.len() == 1) {
         remarks.push(
-            "The interval of a single run covers how the rate wavered within it, and nothing of what changes from \
-             run to run: other traffic, the route, the placement of threads and interrupts. A difference between \
-             two single runs may be one of these. Several alternating runs of each tell: put each kind's records \
-             into a folder of its own and compare the folders."
+            "The interval of a single run covers how the rate varied within it, not what changes from run to run: \
+             other traffic, the route, the placement of threads and interrupts. One of these may cause a difference \
+             between two single runs. Several alternating runs of each show it: put each kind's records into a \
+             folder of its own and compare the folders."
                 .to_owned(),
         );
     }

@@ -105,7 +105,7 @@ pub(crate) fn difference(against: &Difference, first: &str) -> String {
             signed(high)
         ),
         (None, _) => {
-            format!("{head}; without an interval of each, whether they differ cannot be told")
+            format!("{head}; whether they differ is not known without an interval of each")
         }
     }
 }
@@ -118,7 +118,7 @@ fn signed(bps: i64) -> String {
 /// A row of a table: its name, and the value of each side.
 type NamedValues<'a> = (&'a str, Vec<Option<String>>);
 
-/// A figure of the table: its name and how it is told.
+/// A figure of the table: its name and how it is printed.
 type Row = (&'static str, fn(&SideFigures) -> Option<String>);
 
 const ROWS: [Row; 9] = [
@@ -128,11 +128,11 @@ const ROWS: [Row; 9] = [
     ("ramp", |side| {
         side.ramp_ns.map(|ns| words::seconds(words::whole(ns)))
     }),
-    ("segments sent again", |side| {
+    ("segments retransmitted", |side| {
         side.retransmit_share.map(words::percent)
     }),
     ("RTT mean", |side| side.rtt_us.map(words::micros)),
-    ("RTT least", |side| side.min_rtt_us.map(words::micros)),
+    ("RTT minimum", |side| side.min_rtt_us.map(words::micros)),
     ("datagrams lost", |side| side.loss_share.map(words::percent)),
     ("jitter", |side| {
         side.jitter_ns.map(|ns| words::micros(ns / 1e3))

@@ -68,7 +68,7 @@ pub fn report(audit: &Audit, all: bool) -> String {
         list(
             &mut page,
             audit,
-            "No question here",
+            "Not applicable",
             |outcome| match outcome {
                 Outcome::DoesNotApply { why } => Some(why),
                 _ => None,
@@ -77,7 +77,7 @@ pub fn report(audit: &Audit, all: bool) -> String {
     }
     page.gap();
     page.line(&format!(
-        "{firing} to look at, {unknown} cannot be known, {holds} as they should be, {apart} no question here{}",
+        "{firing} to look at, {unknown} unknown, {holds} passed, {apart} not applicable{}",
         if all { "" } else { " (--all lists them)" }
     ));
     page.finish()
@@ -95,7 +95,7 @@ fn task(audit: &Audit) -> String {
     };
     let product = target
         .product()
-        .map_or_else(String::new, |product| format!("; {product} on the way"));
+        .map_or_else(String::new, |product| format!("; {product} in flight"));
     let flows = match target.flows {
         1 => "1 flow".to_owned(),
         flows => format!("{flows} flows"),

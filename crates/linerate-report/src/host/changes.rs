@@ -47,7 +47,7 @@ pub fn set_report(set: &SetView, probes: &[Probe]) -> String {
         let left = set.confirm_left_ns.unwrap_or_default();
         let root = set.root.as_ref().map(|root| format!(" --root {root}"));
         page.line(&plain(&format!(
-            "All goes back in {} unless: linerate tune confirm {}{}",
+            "Rolls back in {} unless: linerate tune confirm {}{}",
             whole_seconds(left),
             set.id,
             root.unwrap_or_default()
@@ -66,7 +66,7 @@ fn head(page: &mut Page, set: &SetView) {
         parts.push(format!("step {} of {}", step + 1, set.steps.len()));
     }
     if let Some(left) = set.confirm_left_ns {
-        parts.push(format!("goes back in {}", whole_seconds(left)));
+        parts.push(format!("rolls back in {}", whole_seconds(left)));
     }
     if !set.rollback.is_empty() {
         parts.push(format!("by {}", set.rollback));

@@ -406,7 +406,7 @@ fn settings(page: &mut Page, facts: &HostFacts, all: bool) {
     }
     for key in MAIN_KEYS {
         if !facts.sysctls.contains_key(key) {
-            page.wrapped("  ", &format!("{key} is not to be read here"));
+            page.wrapped("  ", &format!("{key} cannot be read here"));
         }
     }
     if facts.settings.known().is_none() {
@@ -453,7 +453,7 @@ fn traffic(page: &mut Page, facts: &HostFacts, all: bool) {
         .map(|(name, value)| format!("{name} {}", count(*value)))
         .collect();
     let words = if words.is_empty() {
-        "nothing repeated, dropped or lost".to_owned()
+        "nothing retransmitted, dropped or lost".to_owned()
     } else {
         words.join(", ")
     };

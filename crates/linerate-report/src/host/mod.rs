@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn what_is_no_facts_says_why() {
         for (text, part) in [
-            ("", "no facts"),
+            ("", "not the facts"),
             ("{}", "no kind"),
             (r#"{"kind":"test"}"#, "of kind 'test'"),
             (r#"{"kind":"host"}"#, "no schema_version"),
@@ -159,6 +159,6 @@ mod tests {
             assert!(error.contains(part), "{text}: {error}");
         }
         let sparse = from_json(br#"{"kind":"host","schema_version":1}"#).unwrap();
-        assert_eq!(sparse.interfaces.why(), "these facts do not hold it");
+        assert_eq!(sparse.interfaces.why(), "these facts do not contain it");
     }
 }

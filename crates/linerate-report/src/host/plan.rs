@@ -8,7 +8,7 @@ use crate::words::plain;
 /// The plan for people: steps in their order, then what the host cannot be given.
 pub fn report(plan: &TuningPlan) -> String {
     let mut page = Page::default();
-    page.line("linerate tune plan: nothing is changed by it");
+    page.line("linerate tune plan: it changes nothing");
     page.gap();
     for (number, step) in (1..).zip(&plan.steps) {
         let head = format!("{number:>3}  ");

@@ -50,7 +50,7 @@ fn told(drawn: &Drawn<'_>) -> String {
     }
     if let Some(ended) = charts.ended_ns.filter(|ended| *ended < charts.to_ns) {
         let at = ended as f64 / 1e9;
-        said.push(format!("Broken upright line: the test's end at {at:.2} s; what was under way then arrives after it."));
+        said.push(format!("Broken vertical line: the test's end at {at:.2} s; data in flight then arrives after it."));
     }
     said.join(" ")
 }
@@ -68,7 +68,7 @@ fn ribbon_legend(bands: &[Band]) -> Markup {
     }
 }
 
-/// Where a cursor's instant is told; the script shows it.
+/// Where a cursor's instant is shown, by the script.
 pub(super) fn bar() -> Markup {
     html! {
         div class="bar" hidden="" {
@@ -89,7 +89,7 @@ fn missing(view: &RunView, flow: Flow) -> Markup {
         @for (role, what) in [(flow.sender(), SENT), (flow.receiver(), READ)] {
             @if !view.end(role).known {
                 p class="absent" {
-                    "The " (layout::role(role)) ", " (view.end(role).software) ", told no samples: " (what) " are not known."
+                    "The " (layout::role(role)) ", " (view.end(role).software) ", reported no samples: " (what) " are not known."
                 }
             }
         }

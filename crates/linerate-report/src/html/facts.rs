@@ -105,7 +105,7 @@ fn end(end: &EndView) -> Vec<Fact> {
     if end.known {
         all.extend(host(&end.host));
     } else {
-        all.push(("host", shown(Some("tells nothing of itself"))));
+        all.push(("host", shown(Some("reports nothing about itself"))));
     }
     all.extend(end.interface.iter().flat_map(interface));
     all

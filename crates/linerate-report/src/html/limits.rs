@@ -70,7 +70,7 @@ fn time(budget: &BudgetView) -> Markup {
                 ", receive window " (time_share(clocks.receive_window))
                 ", network " (time_share(clocks.network)) "."
             } @else {
-                "Its kernel's own clocks do not tell."
+                "Its kernel's own clocks do not show it."
             }
         }
     }

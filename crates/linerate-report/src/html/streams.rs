@@ -99,7 +99,9 @@ fn remarks(stream: &StreamView) -> String {
             continue;
         };
         if end.told_by_peer {
-            remarks.push(format!("{name}: only its total, as a stock peer told it"));
+            remarks.push(format!(
+                "{name}: only its total, as a stock peer reported it"
+            ));
         }
         if end.drained == Some(false) {
             remarks.push(format!("{name}: cut off before all was through"));

@@ -118,7 +118,7 @@ fn path(figures: &Figures) -> Vec<Tile> {
     let share = figures.retransmit_share.map(words::percent);
     let share = share.map_or_else(String::new, |share| format!("{share} of the segments"));
     let least = figures.min_rtt_us.map(words::micros);
-    let least = least.map_or_else(String::new, |least| format!("least {least}"));
+    let least = least.map_or_else(String::new, |least| format!("minimum {least}"));
     vec![
         (
             "Retransmits",

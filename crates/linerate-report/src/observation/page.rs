@@ -67,7 +67,7 @@ fn head(page: &mut Page, view: &ObservationView<'_>) {
                 Ended::TimeIsOver => "",
                 Ended::Stopped => "; stopped by the user",
                 Ended::ProcessEnded => "; until the process ended",
-                Ended::Unreadable => "; until the kernel did not tell of its sockets any more",
+                Ended::Unreadable => "; until the kernel no longer reported its sockets",
             }
         ),
     );
@@ -353,7 +353,7 @@ fn missed(page: &mut Page, connection: &Connection) {
     }
     let end = match connection.fate {
         Fate::Open => "it still stood when watching ended".to_owned(),
-        Fate::ClosedAndTold => "it closed, and the kernel told its last account".to_owned(),
+        Fate::ClosedAndTold => "it closed, and the kernel reported its final counters".to_owned(),
         Fate::Closed => {
             "it closed after its last sample: what moved since then is not known".to_owned()
         }
@@ -377,7 +377,7 @@ fn ledger(page: &mut Page, connection: &Connection, explained: &Explained) {
         .map(|((all, again), acked)| all.saturating_sub(again).saturating_sub(acked));
     page.line("Ledger, bytes of the whole connection, by this host's kernel");
     let rows = [
-        ("sent, with repeats", facts.bytes_sent, true),
+        ("sent, with retransmits", facts.bytes_sent, true),
         ("  of it retransmitted", facts.bytes_retrans, true),
         ("  acknowledged, with SYN and FIN", facts.bytes_acked, true),
         ("  in flight at the last sample", in_flight, false),
@@ -430,7 +430,7 @@ fn remarks(page: &mut Page, seen: &Observation) {
     }
     if sampling.not_kept > 0 {
         text.push(format!(
-            "{} connections that closed after moving least were not kept",
+            "{} closed connections that moved least were not kept",
             words::count(sampling.not_kept)
         ));
     }
@@ -447,7 +447,7 @@ fn remarks(page: &mut Page, seen: &Observation) {
     if nameless {
         page.entry(
             "Note",
-            "which process holds a connection is seen of this user's own processes; of others' as root",
+            "the process of a connection is visible for this user's own processes; for others' as root",
         );
     }
     for note in &seen.notes {

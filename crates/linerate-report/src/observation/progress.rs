@@ -190,7 +190,7 @@ fn figures(one: &Glimpse) -> String {
         );
         parts.extend(
             one.retransmits
-                .map(|count| format!("{} sent again", words::count(count))),
+                .map(|count| format!("{} retransmitted", words::count(count))),
         );
     } else if one.unread_bytes > 0 {
         parts.push(format!("{} unread", Bytes(one.unread_bytes)));

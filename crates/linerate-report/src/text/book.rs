@@ -95,7 +95,7 @@ const UDP: [Place; 10] = [
         datagrams(of)?.socket_dropped
     }),
     part("lost, place not known", unplaced).where_any(),
-    part("too late to tell from duplicates", |of| {
+    part("too late to distinguish from duplicates", |of| {
         datagrams(of)?.too_old
     })
     .where_any(),
@@ -287,7 +287,7 @@ fn outcome(page: &mut Page, view: &RunView) {
         page.wrapped(
             "  ",
             &format!(
-                "{}{stream}: {}: {} against {}, {} apart; trust {trust}",
+                "{}{stream}: {}: {} and {} differ by {}; trust {trust}",
                 layout::capital(way(flow)),
                 check.equation,
                 words::count(check.left),

@@ -89,10 +89,10 @@ pub(crate) fn goodput(figures: &Figures) -> String {
     let place = match figures.measured_at {
         Some(MeasuredAt::ReceivingApplication) => " at the receiving application",
         Some(MeasuredAt::ReceivingApplicationToldByPeer) => {
-            " by the total that the stock receiver told"
+            " by the total that the stock receiver reported"
         }
         Some(MeasuredAt::SendingKernelAcknowledged) => {
-            " acknowledged, at the sending kernel (a stock receiver tells no samples)"
+            " acknowledged, at the sending kernel (a stock receiver reports no samples)"
         }
         Some(MeasuredAt::SendingApplication) | None => "",
     };
@@ -148,10 +148,10 @@ pub(crate) fn sent(view: &RunView, figures: &Figures) -> Option<String> {
         .map(|rate| rate.0.saturating_mul(u64::from(view.plan.streams)));
     Some(match asked {
         Some(asked) => format!(
-            "{sent} by the sending application, {} asked for",
+            "{sent} by the sending application, {} requested",
             words::rate(asked)
         ),
-        None => format!("{sent} by the sending application, no limit asked for"),
+        None => format!("{sent} by the sending application, no rate limit requested"),
     })
 }
 
@@ -186,10 +186,10 @@ pub(crate) fn again(figures: &Figures) -> String {
 fn needless(figures: &Figures, again: u64) -> String {
     match figures.received_twice {
         Some(twice) if twice > again => format!(
-            "; {} were received twice: the path duplicates",
+            "; {} duplicates received: the path duplicates packets",
             words::count(twice)
         ),
-        Some(twice) if twice > 0 => format!(", {} of them received twice", words::count(twice)),
+        Some(twice) if twice > 0 => format!(", {} of them duplicates (DSACK)", words::count(twice)),
         _ => String::new(),
     }
 }

@@ -113,7 +113,7 @@ pub(crate) fn test(plan: &Plan) -> String {
             ""
         };
         text.push(format!(
-            "{rate} asked for{default}{}",
+            "{rate} requested{default}{}",
             if plan.streams > 1 {
                 " (each stream)"
             } else {
@@ -125,7 +125,7 @@ pub(crate) fn test(plan: &Plan) -> String {
         text.push(format!("paced by the kernel to {rate}"));
     }
     if plan.pace == Pace::Spin {
-        text.push("a spinning sender asked for".to_owned());
+        text.push("a spinning sender requested".to_owned());
     }
     text.join(", ")
 }
@@ -145,7 +145,7 @@ pub(crate) fn host(view: &RunView, role: Role) -> String {
     text.extend(machine(&end.host));
     text.extend(end.interface.as_ref().map(interface));
     if !end.known && view.end(other(role)).known {
-        text.push("tells nothing of its host".to_owned());
+        text.push("reports nothing about its host".to_owned());
     }
     text.join(", ")
 }
@@ -208,7 +208,7 @@ pub(crate) fn transport(view: &RunView, direction: &DirectionView) -> String {
     );
     let asked = match view.plan.window_bytes {
         Some(window) => format!(
-            " ({window} asked for with -w{})",
+            " ({window} requested with -w{})",
             clipped(direction, window)
         ),
         None if view.plan.protocol == Protocol::Tcp => " (autotuned)".to_owned(),

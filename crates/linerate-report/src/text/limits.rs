@@ -155,8 +155,8 @@ pub(crate) fn line_note(line: LineRate) -> Option<&'static str> {
              what passed while the path was full, with the framing added.",
         ),
         LineRate::MostSeen => Some(
-            "The line's rate is not known: no interface tells it. The table begins at the most that passed in 40 ms, with the \
-             framing added: the path may carry more, and less where that came out of a queue at once.",
+            "The line rate is unknown: no interface reports it. The table starts at the most that passed in 40 ms, \
+             with the framing added: the path may carry more, or less if that left a queue at once.",
         ),
     }
 }

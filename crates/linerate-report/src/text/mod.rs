@@ -72,11 +72,11 @@ fn verdict(page: &mut Page, view: &RunView, most: Option<usize>) -> usize {
     let several = view.directions.len() > 1;
     let findings = FindingView::all(&view.findings, &view.directions);
     if findings.is_empty() {
-        page.entry("Verdict", "none was asked for");
+        page.entry("Verdict", "none was requested");
     } else if findings.iter().all(FindingView::is_withdrawn) {
         page.entry(
             "Verdict",
-            "what was found is withdrawn, and nothing else in the record explains the rate",
+            "the finding is withdrawn, and nothing else in the record explains the rate",
         );
     }
     let mut left_out = 0;

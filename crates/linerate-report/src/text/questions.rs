@@ -92,7 +92,7 @@ fn precise(precision: &PrecisionView) -> String {
         })
         .collect();
     format!(
-        "{}: {} after {}, ±{} asked for",
+        "{}: {} after {}, ±{} requested",
         if precision.reached {
             "reached"
         } else {

@@ -51,7 +51,7 @@ impl EndView {
             (None, _) if own => format!("{} {}", record.software.name, record.software.version),
             (None, Some(told)) => told.to_string(),
             (None, None) if record.own_end().is_none() => "program not known".to_owned(),
-            (None, None) => "iperf3 (does not tell its version)".to_owned(),
+            (None, None) => "iperf3 (does not report its version)".to_owned(),
         };
         let address = if own {
             &record.control.local

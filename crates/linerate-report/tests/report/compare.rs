@@ -142,7 +142,7 @@ fn a_run_that_was_cut_off_or_knows_no_rate_is_said_to_be_so() {
         found
             .remarks
             .iter()
-            .any(|remark| remark.starts_with("B failed on the way"))
+            .any(|remark| remark.starts_with("B failed before its end"))
     );
     let sides = &found.directions[0].sides;
     assert_eq!(

@@ -56,13 +56,13 @@ fn a_newer_schema_is_refused_and_an_unknown_field_is_not() {
 fn what_is_no_record_says_why() {
     for (input, why) in [
         (&b""[..], "it is empty"),
-        (b"hello", "it is no JSON object"),
+        (b"hello", "it is not a JSON object"),
         (b"{}", "it has no schema_version"),
         (b"{\"schema_version\":0}", "its schema_version is 0"),
         (b"{\"schema_version\":1}", "missing field"),
-        (b"[1,2]", "it is no JSON object"),
+        (b"[1,2]", "it is not a JSON object"),
         (b"{\"schema_version\":1,\"start\":", "EOF"),
-        (b"\xff\xfe", "it is no JSON object"),
+        (b"\xff\xfe", "it is not a JSON object"),
     ] {
         let error = record::from_json(input).unwrap_err();
         assert!(matches!(error, RecordError::NotARecord { .. }), "{error}");

@@ -192,7 +192,7 @@ fn a_sender_that_is_paced_waits_for_its_rate() {
         .show(&interval(vec![clocked(125_000, 10_000, 0, 0)]), 80)
         .unwrap();
     assert!(
-        lines[1].contains("limited by the rate asked for 99 %"),
+        lines[1].contains("limited by the requested rate 99 %"),
         "{lines:?}"
     );
 }

@@ -61,7 +61,7 @@ fn the_report_says_what_one_end_can_know() {
         "rsync (815)",
         "Balanced",
         "the receiving kernel, application and interface",
-        "the kernel told its last account",
+        "the kernel reported its final counters",
     ] {
         assert!(at_sender.contains(word), "{word}:\n{at_sender}");
     }
@@ -100,7 +100,7 @@ fn what_was_missed_is_said() {
     for word in [
         "one in 8 was kept",
         "7 samples fell out",
-        "3 connections that closed",
+        "3 closed connections",
     ] {
         assert!(text.contains(word), "{word}:\n{text}");
     }
@@ -191,7 +191,7 @@ fn a_pipe_gets_lines_and_rest_is_said_once() {
     let moving = interval(1, vec![glimpse(1, 143_000_000)]);
     assert_eq!(
         watching.line(&moving).unwrap(),
-        "    1.00 s  #1     143 Mbit/s sent  RTT 12.0 ms  cwnd 4.00 MiB  peer's window 212 KiB  3 sent again  \
+        "    1.00 s  #1     143 Mbit/s sent  RTT 12.0 ms  cwnd 4.00 MiB  peer's window 212 KiB  3 retransmitted  \
          receive window 83 %, application 10 %"
     );
     let still = interval(2, vec![glimpse(1, 0)]);

@@ -11,7 +11,7 @@ const WMEM: &str = "net.ipv4.tcp_wmem";
 /// What a flow needs, in words: `10.0 Gbit/s over 60.0 ms, 71.5 MiB on the way`.
 fn need(case: &Case<'_>) -> Result<String, String> {
     Ok(format!(
-        "{} over {}, {} on the way",
+        "{} over {}, {} in flight",
         case.flow_rate()?,
         case.rtt()?,
         Bytes(case.flow_product()?)
@@ -36,7 +36,7 @@ pub(crate) fn receive(case: &Case<'_>) -> Answer {
     let read = format!("tcp_rmem[2] is {}", Bytes(most));
     if window >= product.min(GREATEST_WINDOW) as f64 {
         let later = if (most as f64 * first) < product as f64 {
-            "; the window grows to it once the kernel has learned how full packets are"
+            "; the window grows to this once the kernel has measured how full packets are"
         } else {
             ""
         };
@@ -44,12 +44,12 @@ pub(crate) fn receive(case: &Case<'_>) -> Answer {
     }
     let rate = case.rate_of(window)?;
     let sentence = format!(
-        "{read}: the receive window lets a flow have at most {rate} of {} at {}",
+        "{read}: the receive window limits a flow to {rate} of {} at {}",
         case.flow_rate()?,
         case.rtt()?
     );
     let why = format!(
-        "2 × {} on the way / {learned} of the buffer that is window",
+        "2 × {} in flight / {learned} (window share of the buffer)",
         Bytes(product)
     );
     // Most of the rate is there already.
@@ -81,7 +81,10 @@ impl Raise {
         let (value, why) = match room {
             Some(room) => (
                 room.each,
-                format!("{}, cut to what memory allows a flow (T13)", self.why),
+                format!(
+                    "{}, reduced to the memory available per flow (T13)",
+                    self.why
+                ),
             ),
             None => (self.wanted, self.why),
         };
@@ -121,14 +124,14 @@ pub(crate) fn send(case: &Case<'_>) -> Answer {
     let (sentence, severity) = if most < product {
         let rate = case.rate_of(most as f64)?;
         let sentence = format!(
-            "{read}: it lets a flow have at most {rate} of {} at {}",
+            "{read}: it limits a flow to {rate} of {} at {}",
             case.flow_rate()?,
             case.rtt()?
         );
         (sentence, 1)
     } else {
         let sentence = format!(
-            "{read}: it carries {}, and leaves less than that again for segments that are sent twice",
+            "{read}: it carries {}, but leaves too little space for retransmits (less than as much again)",
             need(case)?
         );
         (sentence, 3)
@@ -137,7 +140,7 @@ pub(crate) fn send(case: &Case<'_>) -> Answer {
         key: WMEM,
         values,
         wanted: value,
-        why: format!("{times} × {} on the way", Bytes(product)),
+        why: format!("{times} × {} in flight", Bytes(product)),
     }
     .of(case, sentence)
     .severity(severity)
@@ -174,7 +177,8 @@ pub(crate) fn fixed(case: &Case<'_>) -> Answer {
         Some(false) => return does_not_apply("applications leave their buffers to the kernel"),
         None => {
             return Err(format!(
-                "{} {} below the {} that an application which sets its own buffers would need; whether one does is not known (--fixed-buffers; autotuning is not bound by it)",
+                "{} {} below the {} that an application with its own buffer sizes needs; if there is one, give \
+                 --fixed-buffers (this does not limit autotuning)",
                 small
                     .iter()
                     .map(|(key, value)| format!("{key} ({})", Bytes(*value)))
@@ -198,7 +202,7 @@ pub(crate) fn fixed(case: &Case<'_>) -> Answer {
         advice = advice.set_by(case.set_by(key)).change(
             Advised::sysctl(key, enough.to_string()),
             Some(value.to_string()),
-            format!("{} on the way / {ratio}", Bytes(product)),
+            format!("{} in flight / {ratio}", Bytes(product)),
         );
     }
     advice.fires()
@@ -208,19 +212,19 @@ pub(crate) fn fixed(case: &Case<'_>) -> Answer {
 pub(crate) fn window(case: &Case<'_>) -> Answer {
     let product = case.flow_product()?;
     if product <= GREATEST_WINDOW {
-        return holds(format!("{}: TCP's greatest window is 1 GiB", need(case)?));
+        return holds(format!("{}: TCP's maximum window is 1 GiB", need(case)?));
     }
     let all = case.target.product().map_or(0, Bytes::count);
     let flows = all.div_ceil(GREATEST_WINDOW);
     Advice::new(format!(
-        "{}: TCP's greatest window of 1 GiB lets a flow have at most {}",
+        "{}: TCP's maximum window of 1 GiB limits a flow to {}",
         need(case)?,
         case.rate_of(GREATEST_WINDOW as f64)?
     ))
     .change(
         Advised::Flows(flows),
         Some(case.target.flows.to_string()),
-        format!("{} on the way / 1 GiB", Bytes(all)),
+        format!("{} in flight / 1 GiB", Bytes(all)),
     )
     .fires()
 }
@@ -235,10 +239,11 @@ pub(crate) fn ancillary(case: &Case<'_>) -> Answer {
     }
     // Below this rate a copy is no bottleneck, and nobody asks for zero-copy.
     if case.rate()? < BitRate(40_000_000_000) {
-        return does_not_apply("it bounds zero-copy sending, which pays from about 40 Gbit/s on");
+        return does_not_apply("it limits zero-copy sending, which pays off from about 40 Gbit/s");
     }
     Advice::new(format!(
-        "optmem_max is {}: zero-copy sending (MSG_ZEROCOPY) falls back to copying when its notices fill it",
+        "optmem_max is {}: zero-copy sending (MSG_ZEROCOPY) falls back to copying when its completion notifications \
+         fill it",
         Bytes(value)
     ))
     .change(
@@ -283,7 +288,7 @@ pub(crate) fn budget(case: &Case<'_>) -> Answer {
     // No setting is wrong: the task is too large for the memory.
     let (_, ratio) = case.ratio()?;
     let advice = Advice::new(format!(
-        "the memory is too small for the task: {}; a flow gets at most {} for certain",
+        "the memory is too small for the task: {}; only {} per flow is guaranteed",
         takes(needed),
         case.rate_of(room.each as f64 * ratio)?
     ));

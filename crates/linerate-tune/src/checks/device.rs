@@ -80,11 +80,11 @@ fn ring(
     let name = &interface.name;
     if now >= most {
         return holds(format!(
-            "it {what} meanwhile, and its {side} ring of {now} is at its maximum"
+            "it {what} during the observation, and its {side} ring of {now} is already at the maximum"
         ));
     }
     Advice::new(format!(
-        "{name} {what} meanwhile with a {side} ring of {now} (most: {most})"
+        "{name} {what} during the observation with a {side} ring of {now} (maximum: {most})"
     ))
     .change(
         Advised::interface(
@@ -114,13 +114,13 @@ pub(crate) fn channels(case: &Case<'_>, interface: &Interface) -> Answer {
     let wanted = most.min(cpus).max(1);
     if now == wanted {
         return holds(format!(
-            "{now} channels for {cpus} local CPUs (most: {most})"
+            "{now} channels for {cpus} local CPUs (maximum: {most})"
         ));
     }
     let cost = if now < wanted {
-        "CPUs that could take packets do not"
+        "some CPUs that could process packets are unused"
     } else {
-        "queues share CPUs, and some are on another node"
+        "queues share CPUs, some on another NUMA node"
     };
     let advised = if combined {
         Advised::interface(
@@ -135,7 +135,7 @@ pub(crate) fn channels(case: &Case<'_>, interface: &Interface) -> Answer {
         )
     };
     Advice::new(format!(
-        "{} has {now} channels for {cpus} local CPUs (most: {most}): {cost}",
+        "{} has {now} channels for {cpus} local CPUs (maximum: {most}): {cost}",
         interface.name
     ))
     .change(
@@ -166,25 +166,25 @@ pub(crate) fn coalescing(_: &Case<'_>, interface: &Interface) -> Answer {
         .known()
         .map_or("", |driver| driver.name.as_str());
     if driver == "virtio_net" && !now.adaptive_rx && now.rx_usecs == 0 {
-        return Err("whether this virtio device can wait (VIRTIO_NET_F_NOTF_COAL) shows only when it is set".to_owned());
+        return Err("whether this virtio device supports coalescing (VIRTIO_NET_F_NOTF_COAL) shows only when it is set".to_owned());
     }
     if now.adaptive_rx || adapts(driver, now.rx_usecs) {
-        return holds("the driver adapts the wait");
+        return holds("the driver uses adaptive coalescing");
     }
     if now.rx_usecs >= LEAST {
-        return holds(format!("an interrupt waits {} µs", now.rx_usecs));
+        return holds(format!("coalescing is {} µs", now.rx_usecs));
     }
     Advice::new(format!(
-        "an interrupt of {} waits {} µs for more packets, and the driver does not adapt: an interrupt for nearly every packet",
+        "interrupt coalescing of {} is {} µs and not adaptive: nearly one interrupt per packet",
         interface.name, now.rx_usecs
     ))
     .change(
         Advised::by_hand(
             format!("ethtool -C {} adaptive-rx", interface.name),
-            "on; where the driver cannot, rx-usecs 32 to 84",
+            "on; if the driver does not support it, rx-usecs 32 to 84",
         ),
         Some("off".to_owned()),
-        "0 was worse than 32 where it was measured",
+        "0 µs was worse than 32 µs in measurements",
     )
     .fires()
 }
@@ -239,7 +239,7 @@ pub(crate) fn offloads(_: &Case<'_>, interface: &Interface) -> Answer {
     });
     if off.is_empty() && before > 0 {
         return holds(
-            "what is off of segmentation cannot be on: the device does not gather or sum (fixed)",
+            "segmentation offload cannot be enabled: the device has no scatter-gather or checksum offload (fixed)",
         );
     }
     if off.is_empty() {
@@ -247,7 +247,7 @@ pub(crate) fn offloads(_: &Case<'_>, interface: &Interface) -> Answer {
     }
     let names: Vec<&str> = off.iter().map(|(short, _)| *short).collect();
     let mut advice = Advice::new(format!(
-        "{} has {} off: every packet is cut, merged or summed one by one",
+        "{} has {} off: the CPU segments, merges or checksums every packet",
         interface.name,
         names.join(", ")
     ));
@@ -286,13 +286,13 @@ pub(crate) fn large_receive(case: &Case<'_>, interface: &Interface) -> Answer {
         }
     };
     Advice::new(format!(
-        "{} merges packets by LRO and {why}: what it merged cannot be sent on",
+        "{} merges packets with LRO and {why}: merged packets cannot be forwarded",
         interface.name
     ))
     .change(
         Advised::interface(interface.name.clone(), InterfaceSetting::Lro, "off"),
         Some("on".to_owned()),
-        "GRO merges so that it can be taken apart again",
+        "packets merged by GRO can be split again",
     )
     .fires()
 }
@@ -301,7 +301,7 @@ pub(crate) fn large_receive(case: &Case<'_>, interface: &Interface) -> Answer {
 pub(crate) fn big_segments(case: &Case<'_>, interface: &Interface) -> Answer {
     const CLASSIC: u32 = 65_536;
     if case.capacity(interface)? < BitRate(100_000_000_000) {
-        return does_not_apply("it pays from 100 Gbit/s on");
+        return does_not_apply("it pays off from 100 Gbit/s");
     }
     let most = *interface.tso_max_size.ask()?;
     let (gso, gro) = (
@@ -314,7 +314,7 @@ pub(crate) fn big_segments(case: &Case<'_>, interface: &Interface) -> Answer {
         ));
     }
     Advice::new(format!(
-        "{} cuts from {gso} bytes and merges to {gro}, and the device could do {most}",
+        "{}: gso_max_size is {gso} and gro_max_size {gro} bytes; the device supports {most}",
         interface.name
     ))
     .change(
@@ -342,7 +342,7 @@ fn carries(speed_mts: u32, width: u32) -> f64 {
 /// P01
 pub(crate) fn slot(case: &Case<'_>, interface: &Interface) -> Answer {
     let Some(link) = *interface.pcie.ask()? else {
-        return does_not_apply("it is on no PCI Express link");
+        return does_not_apply("it has no PCI Express link");
     };
     let Pcie {
         speed_mts,
@@ -369,7 +369,7 @@ pub(crate) fn slot(case: &Case<'_>, interface: &Interface) -> Answer {
         format!("enough for the card's ports ({ports})")
     };
     Advice::new(format!(
-        "{text}, {cost}; the device can do {} GT/s × {max_width}",
+        "{text}, {cost}; the device supports {} GT/s × {max_width}",
         gts(max_speed_mts)
     ))
     .severity(if short { 1 } else { 3 })
@@ -379,7 +379,7 @@ pub(crate) fn slot(case: &Case<'_>, interface: &Interface) -> Answer {
             format!("{} GT/s × {max_width}", gts(max_speed_mts)),
         ),
         Some(format!("{} GT/s × {width}", gts(speed_mts))),
-        "another slot, or the card seated anew",
+        "use another slot, or reseat the card",
     )
     .fires()
 }
@@ -423,7 +423,9 @@ pub(crate) fn iommu(case: &Case<'_>) -> Answer {
         None => case.rate()?,
     };
     if rate < BitRate(40_000_000_000) {
-        return holds(format!("the IOMMU translates, which {rate} can bear"));
+        return holds(format!(
+            "the IOMMU translates addresses; acceptable at {rate}"
+        ));
     }
     Advice::new(format!(
         "the IOMMU translates every packet's address, at {rate}"
@@ -431,7 +433,7 @@ pub(crate) fn iommu(case: &Case<'_>) -> Answer {
     .change(
         Advised::by_hand("kernel command line", "iommu=pt"),
         Some("iommu without pt".to_owned()),
-        "devices of the host itself pass by the translation",
+        "the host's own devices bypass the translation",
     )
     .fires()
 }
@@ -440,7 +442,7 @@ pub(crate) fn iommu(case: &Case<'_>) -> Answer {
 pub(crate) fn allowance(case: &Case<'_>, interface: &Interface) -> Answer {
     let driver = &interface.driver.ask()?.name;
     if driver != "ena" {
-        return does_not_apply("only Amazon's ENA tells what its host refused");
+        return does_not_apply("only Amazon's ENA reports packets that the host dropped");
     }
     let name = interface.name.as_str();
     let rise = case.rise("packets over the instance's allowance", |facts| {
@@ -458,13 +460,13 @@ pub(crate) fn allowance(case: &Case<'_>, interface: &Interface) -> Answer {
     match rise {
         Rise::Still => holds("within the instance's allowance"),
         Rise::Rose(more) => Advice::new(format!(
-            "{name}: the instance's allowance was exceeded by {} meanwhile",
+            "{name}: {} exceeded the instance's allowance during the observation",
             counted(usize::try_from(more).unwrap_or(usize::MAX), "packet")
         ))
         .change(
             Advised::by_hand("instance type", "a larger one"),
             None,
-            "no setting of the guest raises it",
+            "no setting in the guest changes it",
         )
         .fires(),
     }

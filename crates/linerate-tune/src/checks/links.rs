@@ -19,7 +19,9 @@ pub(crate) fn jumbo(case: &Case<'_>, interface: &Interface) -> Answer {
     }
     let capacity = case.capacity(interface)?;
     if capacity < BitRate(10_000_000_000) {
-        return does_not_apply(format!("{capacity} is no work for packets of {mtu} bytes"));
+        return does_not_apply(format!(
+            "packets of {mtu} bytes are no problem at {capacity}"
+        ));
     }
     if let Some(most) = interface.max_mtu.known().filter(|most| **most < JUMBO) {
         return does_not_apply(format!("the driver takes no more than {most} bytes"));
@@ -28,8 +30,8 @@ pub(crate) fn jumbo(case: &Case<'_>, interface: &Interface) -> Answer {
         Some(packet) if packet.bytes >= JUMBO => {}
         Some(packet) if packet.untried_above => {
             return Err(format!(
-                "the MTU is {mtu}; packets of {} bytes reach the peer, and no larger ones can be sent to find out whether the \
-                 path carries {JUMBO} (--path-mtu)",
+                "the MTU is {mtu}; packets of {} bytes reach the peer; larger ones cannot be sent, so it is not \
+                 known whether the path carries {JUMBO} (--path-mtu)",
                 packet.bytes
             ));
         }
@@ -48,13 +50,14 @@ pub(crate) fn jumbo(case: &Case<'_>, interface: &Interface) -> Answer {
         names => format!(", {} first", names.join(" and ")),
     };
     Advice::new(format!(
-        "the MTU of {} is {mtu} at {capacity}, and the path carries {JUMBO}: six times the packets for the same bytes",
+        "the MTU of {} is {mtu} at {capacity}, but the path carries {JUMBO}: it sends six times as many packets as \
+         necessary",
         interface.name
     ))
     .change(
         Advised::interface(interface.name.clone(), InterfaceSetting::Mtu, JUMBO.to_string()),
         Some(mtu.to_string()),
-        format!("at every station of the path{first}"),
+        format!("on every hop of the path{first}"),
     )
     .fires()
 }
@@ -64,8 +67,8 @@ pub(crate) fn probe(case: &Case<'_>, interface: &Interface) -> Answer {
     let mtu = *interface.mtu.ask()?;
     let Some(packet) = case.target.largest_packet() else {
         return Err(format!(
-            "no peer was probed with packets of {mtu} bytes that forbid fragments (--peer probes one; --path-mtu says what a \
-             probe found)"
+            "no peer was probed with packets of {mtu} bytes and Don't Fragment (--peer probes one; --path-mtu gives \
+             a known result)"
         ));
     };
     let measured = case.target.measured.as_ref();
@@ -73,7 +76,7 @@ pub(crate) fn probe(case: &Case<'_>, interface: &Interface) -> Answer {
     if let (None, Some(way)) = (case.target.path_mtu, way)
         && way != interface.name
     {
-        return does_not_apply(format!("the peer was probed by {way}"));
+        return does_not_apply(format!("the route to the probed peer uses {way}"));
     }
     let path = packet.bytes;
     if path >= mtu {
@@ -81,17 +84,17 @@ pub(crate) fn probe(case: &Case<'_>, interface: &Interface) -> Answer {
     }
     if packet.untried_above {
         return Err(format!(
-            "the peer was probed with packets of {path} bytes, all that the way to it lets out, and not with the {mtu} of the \
-             MTU"
+            "the peer was probed with packets of {path} bytes, the maximum of the route to it, not with the MTU of \
+             {mtu}"
         ));
     }
     Advice::new(format!(
-        "the MTU of {} is {mtu} and the path carries {path}: larger packets vanish or come back as errors",
+        "the MTU of {} is {mtu} but the path carries {path}: larger packets vanish or come back as errors",
         interface.name
     ))
     .change(
         Advised::by_hand(
-            format!("MTU of {}, or of the path's stations", interface.name),
+            format!("MTU of {}, or of the hops of the path", interface.name),
             path.to_string(),
         ),
         Some(mtu.to_string()),
@@ -123,7 +126,7 @@ pub(crate) fn below_carries(case: &Case<'_>, interface: &Interface) -> Answer {
         let theirs = *one.mtu.ask()?;
         if !one.up {
             return Advice::new(format!(
-                "{} is down, and {} stands on it",
+                "{} is down, and {} depends on it",
                 one.name, interface.name
             ))
             .change(
@@ -135,7 +138,7 @@ pub(crate) fn below_carries(case: &Case<'_>, interface: &Interface) -> Answer {
         }
         if mtu > theirs {
             return Advice::new(format!(
-                "the MTU of {} is {mtu} and that of {} below it {theirs}: packets between are lost",
+                "the MTU of {} is {mtu}, but {} below it has {theirs}: packets of sizes between the two are lost",
                 interface.name, one.name
             ))
             .change(
@@ -156,14 +159,14 @@ pub(crate) fn below_carries(case: &Case<'_>, interface: &Interface) -> Answer {
 /// L04
 pub(crate) fn vlan_offloads(case: &Case<'_>, interface: &Interface) -> Answer {
     if interface.kind != "vlan" {
-        return does_not_apply("it is no VLAN");
+        return does_not_apply("it is not a VLAN");
     }
     let own = interface.features.ask()?;
     let parent = interface.parent.ask()?.as_deref().unwrap_or_default();
     let parent = case
         .facts
         .interface(parent)
-        .ok_or("the interface below it is not to be seen")?;
+        .ok_or("the interface below it is not visible")?;
     let theirs = parent.features.ask()?;
     let on = |features: &BTreeMap<String, linerate_model::host::Feature>, name: &str| {
         features.get(name).is_some_and(|feature| feature.on)
@@ -186,7 +189,7 @@ pub(crate) fn vlan_offloads(case: &Case<'_>, interface: &Interface) -> Answer {
         return holds(format!("it has what {} has", parent.name));
     }
     Advice::new(format!(
-        "{} has {} and its VLAN {} has not: the CPU cuts and sums every packet",
+        "{} has {} but its VLAN {} does not: the CPU segments and checksums every packet",
         parent.name,
         lost.join(", "),
         interface.name
@@ -194,7 +197,7 @@ pub(crate) fn vlan_offloads(case: &Case<'_>, interface: &Interface) -> Answer {
     .change(
         Advised::by_hand(format!("ethtool -K {} txvlan", parent.name), "on"),
         None,
-        "the VLAN inherits what its parent can do with tags",
+        "the VLAN inherits the offloads of its parent that work with tags",
     )
     .fires()
 }
@@ -219,7 +222,7 @@ fn too_much(case: &Case<'_>) -> Option<BitRate> {
 /// L05
 pub(crate) fn speed(case: &Case<'_>, interface: &Interface) -> Answer {
     if interface.kind != "hardware" {
-        return does_not_apply("it is no hardware");
+        return does_not_apply("it is not hardware");
     }
     let link = interface.link.ask()?;
     let speed = speed_mbps(interface)?;
@@ -234,7 +237,7 @@ pub(crate) fn speed(case: &Case<'_>, interface: &Interface) -> Answer {
                 "on, at both ends",
             ),
             None,
-            "half duplex is what one end takes when the other does not negotiate",
+            "one end falls back to half duplex if the other does not autonegotiate",
         )
         .fires();
     }
@@ -262,7 +265,7 @@ pub(crate) fn speed(case: &Case<'_>, interface: &Interface) -> Answer {
         .fires();
     }
     Advice::new(format!(
-        "{} runs at {speed} Mbit/s and could at {best}",
+        "{} runs at {speed} Mbit/s but supports {best}",
         interface.name
     ))
     .change(
@@ -300,7 +303,7 @@ pub(crate) fn uncorrectable(case: &Case<'_>, interface: &Interface) -> Answer {
     match case.rise("uncorrectable errors", |facts| summed(facts, name, wanted))? {
         Rise::Still => holds("no uncorrectable errors"),
         Rise::Rose(more) => Advice::new(format!(
-            "{name} had {more} blocks meanwhile that forward error correction could not mend: packets are lost on the cable"
+            "{name} had {more} uncorrectable FEC blocks during the observation: packets are lost on the cable"
         ))
         .change(
             Advised::by_hand(format!("optic and cable of {name}"), "clean or replace"),
@@ -326,7 +329,7 @@ pub(crate) fn carrier(case: &Case<'_>, interface: &Interface) -> Answer {
     match rise {
         Rise::Still => holds("the carrier stayed"),
         Rise::Rose(more) => Advice::new(format!(
-            "the carrier of {name} came or went {more} times meanwhile"
+            "the carrier of {name} changed {more} times during the observation"
         ))
         .change(
             Advised::by_hand(format!("cable, optic and port of {name}"), "investigate"),
@@ -350,7 +353,8 @@ pub(crate) fn pause(case: &Case<'_>, interface: &Interface) -> Answer {
         return match case.rise("pause frames sent", |facts| summed(facts, name, sent))? {
             Rise::Still => holds("it sent no pause frames"),
             Rise::Rose(more) => Advice::new(format!(
-                "{name} sent {more} pause frames meanwhile: this host does not take packets in time, and the switch holds all that comes behind"
+                "{name} sent {more} pause frames during the observation: this host does not process packets in time, \
+                 and the switch delays all traffic behind them"
             ))
             .change(
                 Advised::by_hand(
@@ -358,7 +362,7 @@ pub(crate) fn pause(case: &Case<'_>, interface: &Interface) -> Answer {
                     "N01, C01, C02",
                 ),
                 None,
-                "pause frames hide where packets would be lost",
+                "pause frames hide the place of the overload",
             )
             .fires(),
         };
@@ -366,12 +370,12 @@ pub(crate) fn pause(case: &Case<'_>, interface: &Interface) -> Answer {
     match missed(case, interface)? {
         Rise::Still => holds("pause frames are off, and it missed nothing"),
         Rise::Rose(more) => Advice::new(format!(
-            "{name} missed {more} packets meanwhile, and pause frames are off"
+            "{name} missed {more} packets during the observation, and pause frames are off"
         ))
         .change(
             Advised::by_hand(format!("ethtool -A {name} tx"), "on, or larger rings"),
             Some("off".to_owned()),
-            "a question of policy: a pause holds back other traffic of the port",
+            "a question of policy: a pause also stops other traffic of the port",
         )
         .fires(),
     }
@@ -389,7 +393,7 @@ pub(crate) fn missed(case: &Case<'_>, interface: &Interface) -> Result<Rise, Str
 /// L10
 pub(crate) fn bond_hash(case: &Case<'_>, interface: &Interface) -> Answer {
     let Some(bond) = &interface.bond else {
-        return does_not_apply("it is no bond");
+        return does_not_apply("it is not a bond");
     };
     if !["802.3ad", "balance-xor"].contains(&bond.mode.as_str()) {
         return does_not_apply(format!("a bond of mode {} does not hash", bond.mode));
@@ -400,7 +404,7 @@ pub(crate) fn bond_hash(case: &Case<'_>, interface: &Interface) -> Answer {
         return holds(format!("{} over {members} members", bond.hash));
     }
     Advice::new(format!(
-        "the bond {} hashes layer2: all flows to one router take one of its {members} members",
+        "the bond {} uses hash policy layer2: all flows to one router use the same one of its {members} members",
         interface.name
     ))
     .change(
@@ -409,7 +413,7 @@ pub(crate) fn bond_hash(case: &Case<'_>, interface: &Interface) -> Answer {
             "layer3+4",
         ),
         Some("layer2".to_owned()),
-        "ports tell flows apart",
+        "a layer3+4 hash includes ports and so spreads flows",
     )
     .fires()
 }

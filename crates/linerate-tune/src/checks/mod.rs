@@ -27,11 +27,11 @@ pub struct Check {
     pub fires: &'static str,
     /// What it recommends.
     pub recommends: &'static str,
-    /// 1 is worst, 4 least; a check may say a milder one of a mild case.
+    /// 1 is worst, 4 least; a check may give a milder one in a mild case.
     pub severity: u8,
     /// What applying may cost.
     pub risk: Risk,
-    /// Where it is a question: `B` bare metal, `V` a virtual machine, `K` a container.
+    /// Where it applies: `B` bare metal, `V` a virtual machine, `K` a container.
     pub scope: &'static str,
     /// Where the knowledge is from.
     pub source: &'static str,
@@ -68,16 +68,16 @@ use Judge::{Host, Interface as Link, Many};
 
 /// All checks, in the order of their names.
 #[rustfmt::skip]
-pub const CHECKS: [Check; 51] = [
+pub const CHECKS: [Check; 52] = [
     check!("T01", Host(buffers::receive), "net.ipv4.tcp_rmem[2]", "it is below BDP/ρ (milder from three quarters of it on)", "2·BDP/ρ, at most 2^31−1 and what memory allows", 1 / None, "BVK",
         "ESnet's guide; net/ipv4/tcp_input.c (tcp_rcv_space_adjust, scaling_ratio)"),
     check!("T02", Host(buffers::send), "net.ipv4.tcp_wmem[2]", "it is below 2·BDP (milder from BDP on)", "2·BDP, with BBR 3·BDP", 1 / None, "BVK",
         "net/ipv4/tcp_input.c (tcp_sndbuf_expand)"),
     check!("T03", Host(buffers::fixed), "net.core.rmem_max, wmem_max", "applications set their buffers and it is below BDP/2ρ", "BDP/ρ", 2 / None, "BV",
-        "socket(7) SO_RCVBUF; net/core/sock.c doubles what is asked for"),
+        "socket(7) SO_RCVBUF; net/core/sock.c doubles the requested size"),
     check!("T04", Host(tcp::autotuning), "net.ipv4.tcp_moderate_rcvbuf", "0", "1", 1 / None, "BVK", "Documentation/networking/ip-sysctl.rst"),
     check!("T05", Host(tcp::scaling), "net.ipv4.tcp_window_scaling", "0", "1", 1 / None, "BVK", "RFC 7323, section 2"),
-    check!("T06", Host(buffers::window), "the target against TCP's greatest window", "a flow's BDP is above 1 GiB", "at least BDP/1 GiB flows", 2 / Nothing, "BVK",
+    check!("T06", Host(buffers::window), "the target compared with TCP's maximum window", "a flow's BDP is above 1 GiB", "at least BDP/1 GiB flows", 2 / Nothing, "BVK",
         "RFC 7323, section 2.3: 65535 << 14"),
     check!("T07", Host(tcp::control), "net.ipv4.tcp_congestion_control", "neither cubic nor bbr", "cubic; compare with bbr where there is loss and the round trip is above 20 ms", 2 / None, "BVK",
         "RFC 9438; ESnet's guide no longer sets htcp"),
@@ -88,14 +88,16 @@ pub const CHECKS: [Check; 51] = [
     check!("T12", Host(tcp::after_idle), "net.ipv4.tcp_slow_start_after_idle", "1 on a server, whose transfers pause", "0, together with fq", 4 / None, "BVK", "RFC 5681, section 4.1; ip-sysctl.rst"),
     check!("T13", Host(buffers::budget), "flows × buffer, net.ipv4.tcp_mem[1], the control group's memory", "the buffers do not fit", "fewer flows, smaller buffers or more memory", 1 / None, "BVK",
         "tcp(7) tcp_mem; Documentation/admin-guide/cgroup-v2.rst (sock)"),
-    check!("Q01", Link(qdiscs::pacing), "the queueing discipline of every leaf", "pacing is wanted and a leaf is no fq (milder with bbr, which paces by itself)", "fq on every leaf", 2 / QueueReset, "BV",
+    check!("T14", Host(tcp::rack), "net.ipv4.tcp_recovery", "its first bit is 0", "the same with the first bit set", 2 / None, "BVK",
+        "RFC 8985; Documentation/networking/ip-sysctl.rst"),
+    check!("Q01", Link(qdiscs::pacing), "the qdisc of every leaf", "pacing is wanted and a leaf qdisc is not fq (less severe with bbr, which paces itself)", "fq on every leaf", 2 / QueueReset, "BV",
         "tc-fq(8); ESnet's guide"),
-    check!("Q02", Link(qdiscs::multiqueue), "the root discipline, transmit queues", "it is not mq with several queues from 25 Gbit/s on", "mq with fq on its leaves", 1 / QueueReset, "BV",
+    check!("Q02", Link(qdiscs::multiqueue), "the root qdisc, transmit queues", "it is not mq with several queues from 25 Gbit/s on", "mq with fq on its leaves", 1 / QueueReset, "BV",
         "net/sched/sch_mq.c"),
     check!("Q05", Link(qdiscs::bucket), "the rate of a tbf", "above the link, or 8 times the plan and more", "bits instead of bytes", 2 / None, "BV", "tc(8), units"),
-    check!("Q06", Link(qdiscs::drops), "drops of the queueing disciplines", "they rise", "a larger limit", 3 / None, "BV", "tc -s; include/uapi/linux/gen_stats.h"),
-    check!("L01", Link(links::jumbo), "the MTU", "below 9000 from 10 Gbit/s on where the path carries 9000", "9000 after a probe that forbids fragments", 2 / LinkFlap, "BV", "ESnet's guide"),
-    check!("L02", Link(links::probe), "what a probe that forbids fragments found", "a size below the MTU fails", "one size along the path", 1 / LinkFlap, "BVK", "RFC 8899; RFC 4821"),
+    check!("Q06", Link(qdiscs::drops), "qdisc drops", "they rise", "a larger limit", 3 / None, "BV", "tc -s; include/uapi/linux/gen_stats.h"),
+    check!("L01", Link(links::jumbo), "the MTU", "below 9000 from 10 Gbit/s on where the path carries 9000", "9000, after a Don't Fragment probe", 2 / LinkFlap, "BV", "ESnet's guide"),
+    check!("L02", Link(links::probe), "result of a Don't Fragment probe", "a size below the MTU fails", "one size along the path", 1 / LinkFlap, "BVK", "RFC 8899; RFC 4821"),
     check!("L03", Link(links::below_carries), "the MTU and state of a VLAN's parent and a bond's members", "the MTU is above theirs, or one is down", "the one below first", 1 / LinkFlap, "BV", "net/8021q/vlan_dev.c"),
     check!("L04", Link(links::vlan_offloads), "offloads of a VLAN and its parent", "TSO or checksums are lost on the VLAN", "txvlan on the parent", 2 / QueueReset, "BV", "net/8021q/vlan_dev.c (vlan_features)"),
     check!("L05", Link(links::speed), "speed, duplex, modes of both ends", "below the best common mode, half duplex, or no link carries the rate", "cable, optic, autonegotiation", 1 / LinkFlap, "B", "ethtool(8); IEEE 802.3 clause 28"),
@@ -111,24 +113,24 @@ pub const CHECKS: [Check; 51] = [
     check!("N06", Link(device::large_receive), "LRO, forwarding, bridges", "on where the host forwards or bridges", "off", 2 / QueueReset, "BV", "ethtool(8) lro; net/core/dev.c (dev_disable_lro)"),
     check!("N07", Link(device::big_segments), "gso_max_size, gro_max_size, tso_max_size", "64 KiB from 100 Gbit/s on where the device could do more", "compare with larger ones", 4 / None, "BV", "BIG TCP, Linux 5.19 and 6.3"),
     check!("N08", Link(processors::spreading_table), "the table that spreads flows over queues", "queues have unequal shares", "an equal table", 2 / None, "BV", "ethtool(8) -X; scaling.rst"),
-    check!("N09", Link(qdiscs::length), "txqueuelen, the discipline", "above 2000 on pfifo's kind; raised on others, where it has no effect", "1000, or no effect", 3 / None, "BV", "net/sched/sch_generic.c, sch_fifo.c"),
-    check!("C01", Link(processors::affinity), "where the device's interrupts go, its node", "to another node", "the CPUs of its node", 2 / None, "BV", "Documentation/core-api/irq/irq-affinity.rst"),
-    check!("C02", Link(processors::spread), "where busy queues interrupt", "two on one CPU while others are free", "one core for a queue", 2 / None, "BV", "scaling.rst"),
+    check!("N09", Link(qdiscs::length), "txqueuelen, the qdisc", "above 2000 on pfifo or bfifo; raised on others, where it has no effect", "1000, or no effect", 3 / None, "BV", "net/sched/sch_generic.c, sch_fifo.c"),
+    check!("C01", Link(processors::affinity), "CPUs of the device's interrupts, its NUMA node", "to another node", "the CPUs of its node", 2 / None, "BV", "Documentation/core-api/irq/irq-affinity.rst"),
+    check!("C02", Link(processors::spread), "interrupt CPUs of busy queues", "two on one CPU while others are free", "one core for a queue", 2 / None, "BV", "scaling.rst"),
     check!("C03", Host(processors::balancer), "irqbalance, start-up files that pin interrupts", "pinned and not banned", "a ban (with ENA leave it on)", 3 / None, "BV", "irqbalance(1) --policyscript"),
-    check!("C04", Link(processors::steering), "RPS, queues, CPUs", "on with as many queues as CPUs; off with a fourth of them", "off; on within the node", 3 / None, "BV", "scaling.rst"),
+    check!("C04", Link(processors::steering), "RPS, queues, CPUs", "on with as many queues as CPUs, or off with a quarter as many", "off; on within the node", 3 / None, "BV", "scaling.rst"),
     check!("C05", Host(processors::governor), "the frequency governor", "not performance", "performance", 2 / None, "B", "Documentation/admin-guide/pm/cpufreq.rst"),
     check!("C07", Host(processors::squeeze), "time_squeeze of /proc/net/softnet_stat", "it rises under load", "double the budget, measure again", 3 / None, "BV", "net/core/dev.c (net_rx_action)"),
     check!("P01", Link(device::slot), "the PCI Express link", "below its maximum, or below the card's ports", "another slot", 1 / Reboot, "B", "PCI Express base specification: GT/s × lanes × 128/130 × 0.85"),
     check!("P02", Host(device::iommu), "the kernel's command line", "an IOMMU is on without pt from 40 Gbit/s on", "iommu=pt", 3 / Reboot, "B", "Documentation/admin-guide/kernel-parameters.txt"),
     check!("V01", Link(device::allowance), "allowance_exceeded of ENA", "they rise", "a larger instance", 2 / Nothing, "V", "Amazon EC2 user guide, ENA metrics"),
     check!("H01", Many(old_advice::switched_off), "net.ipv4.tcp_timestamps, tcp_sack, tcp_dsack, running and in files", "0", "1", 1 / None, "BVK", "RFC 7323, RFC 2018, RFC 2883"),
-    check!("H02", Many(old_advice::dead_keys), "keys in files that do nothing any more, or were for faults that are mended", "one is set", "remove", 4 / None, "BVK", "kernel history: 4.12, 4.14, 4.15, 6.6"),
+    check!("H02", Many(old_advice::dead_keys), "obsolete keys in files, or workarounds for fixed bugs", "one is set", "remove", 4 / None, "BVK", "kernel history: 4.12, 4.14, 4.15, 6.6"),
     check!("H03", Host(old_advice::tcp_mem), "net.ipv4.tcp_mem, running and in files", "in any file, or more than the memory", "remove", 1 / None, "BV", "tcp(7): the unit is pages"),
     check!("H04", Many(old_advice::defaults_raised), "rmem_default, wmem_default, tcp_rmem[1], tcp_wmem[1], running and in files", "above 1 MiB", "the kernel's default", 2 / None, "BVK", "socket(7); net/core/sock.c"),
     check!("H05", Host(old_advice::backlog), "net.core.netdev_max_backlog, drops in softnet_stat", "above 10000 and nothing was ever dropped", "1000", 4 / None, "BV", "net/core/dev.c (enqueue_to_backlog)"),
-    check!("H06", Many(old_advice::below_default), "buffers' greatest values, running and in files", "below what this kernel would take itself", "remove", 2 / None, "BVK", "net/ipv4/tcp.c (tcp_init), net/core/sock.c"),
-    check!("H07", Many(owners::owners), "who sets a key: sysctl.d, tuned, cloud-init, bpftune", "more than one", "one", 2 / None, "BV", "sysctl.d(5), tuned.conf(5), bpftune(8)"),
-    check!("H08", Many(owners::drift), "network keys in files against what runs", "they differ", "where it comes from", 3 / None, "BVK", "sysctl.d(5)"),
+    check!("H06", Many(old_advice::below_default), "maximum buffer sizes, running and in files", "below this kernel's own default", "remove", 2 / None, "BVK", "net/ipv4/tcp.c (tcp_init), net/core/sock.c"),
+    check!("H07", Many(owners::owners), "owners of a key: sysctl.d, tuned, cloud-init, bpftune", "more than one", "one", 2 / None, "BV", "sysctl.d(5), tuned.conf(5), bpftune(8)"),
+    check!("H08", Many(owners::drift), "network keys in files compared with running values", "they differ", "where it comes from", 3 / None, "BVK", "sysctl.d(5)"),
 ];
 
 impl Check {
@@ -140,7 +142,7 @@ impl Check {
             Place::Container => ('K', "a container or network namespace"),
         };
         if !self.scope.contains(letter) {
-            let answer = does_not_apply(format!("it is no question in {place}"));
+            let answer = does_not_apply(format!("not applicable in {place}"));
             return vec![self.verdict(None, answer)];
         }
         match self.judge {

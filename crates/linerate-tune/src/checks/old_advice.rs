@@ -93,11 +93,11 @@ pub(crate) fn switched_off(case: &Case<'_>) -> Answers {
         ),
         (
             "net.ipv4.tcp_sack",
-            "harmful: a lost segment makes the sender repeat what arrived (RFC 2018)",
+            "harmful: after a loss the sender retransmits segments that arrived (RFC 2018)",
         ),
         (
             "net.ipv4.tcp_dsack",
-            "harmful: the sender does not learn that it repeated for nothing (RFC 2883)",
+            "harmful: the sender cannot detect unnecessary retransmits (RFC 2883)",
         ),
     ];
     let judge = |(key, cost): (&str, &str)| match wrong(case, key, |value| value == "0")? {
@@ -164,14 +164,16 @@ pub(crate) fn dead_keys(case: &Case<'_>) -> Answers {
             (dead.what, remove())
         } else if line.key == super::tcp::CONTROL && line.value == "htcp" {
             (
-                "dated: it was advised for faults that cubic had before Linux 2.6.33; compare it with cubic in alternating runs, never assume",
+                "outdated: it was advised because of cubic bugs before Linux 2.6.33; compare it with cubic in \
+                 alternating runs",
                 remove(),
             )
         } else if line.key == "net.core.optmem_max"
             && line.value.parse::<u64>().is_ok_and(|bytes| bytes > 4 << 20)
         {
             (
-                "harmful: every socket may hold so much for options and notices; 1 MiB is enough for zero-copy at 100 Gbit/s",
+                "harmful: every socket may use this much for options and notifications; 1 MiB is enough for \
+                 zero-copy at 100 Gbit/s",
                 Advised::sysctl(line.key.clone(), "1048576"),
             )
         } else {
@@ -179,7 +181,11 @@ pub(crate) fn dead_keys(case: &Case<'_>) -> Answers {
         };
         let answer = Advice::new(format!("{} = {}: {what}", line.key, line.value))
             .set_by([place(line)])
-            .change(advised, Some(line.value.clone()), "nothing is lost by it")
+            .change(
+                advised,
+                Some(line.value.clone()),
+                "removing it has no downside",
+            )
             .fires();
         answers.push((Some(line.place()), answer));
     }
@@ -218,14 +224,15 @@ pub(crate) fn tcp_mem(case: &Case<'_>) -> Answer {
             format!("; the last of these is {bytes}{than}")
         });
         return Advice::new(format!(
-            "tcp_mem = {} is set in a file: its unit is pages of {page} bytes, and the kernel sizes it by the memory there is{meaning}",
+            "a file sets tcp_mem = {}: its unit is pages of {page} bytes, and the kernel sizes it from the available \
+             memory{meaning}",
             last.value
         ))
         .set_by(lines.iter().map(|line| place(line)))
         .change(
             Advised::by_hand(KEY, "remove"),
             running.ok(),
-            "the kernel's own value, by the memory there is",
+            "the kernel's own value, sized from the available memory",
         )
         .fires();
     }
@@ -233,7 +240,7 @@ pub(crate) fn tcp_mem(case: &Case<'_>) -> Answer {
     let value = running?;
     match (in_memory(&value), memory) {
         (Some((bytes, true)), Some(memory)) => Advice::new(format!(
-            "tcp_mem[2] is {bytes}, more than the {} of memory: nothing holds sockets back before memory ends",
+            "tcp_mem[2] is {bytes}, more than the {} of memory: sockets can use up all memory",
             Bytes(memory)
         ))
         .change(
@@ -266,9 +273,9 @@ pub(crate) fn defaults_raised(case: &Case<'_>) -> Answers {
             ));
         };
         let cost = if three {
-            "harmful: every connection begins with it, also those that move nothing"
+            "harmful: every connection starts with this size, even idle ones"
         } else {
-            "harmful: every UDP socket gets it, and holds as much of old packets"
+            "harmful: every UDP socket gets this size and may queue that much stale data"
         };
         let advised = match key {
             "net.ipv4.tcp_rmem" => Advised::by_hand(key, "131072 as the second of the three"),
@@ -402,9 +409,9 @@ pub(crate) fn below_default(case: &Case<'_>) -> Answers {
         };
         let answer = found.fires(
             one.key,
-            &format!("it lowers the kernel's own {}{whose}", Bytes(default)),
+            &format!("it is below the kernel's default {}{whose}", Bytes(default)),
             Advised::by_hand(one.key, "remove, or more than the kernel's default"),
-            "the kernel's default has grown past it",
+            "the kernel's default is now larger",
         )?;
         Ok(answer)
     };

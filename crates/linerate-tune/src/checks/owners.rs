@@ -59,7 +59,7 @@ pub(crate) fn owners(case: &Case<'_>) -> Answers {
         }
         let list: Vec<&str> = names.into_iter().collect();
         let answer = Advice::new(format!(
-            "{key} has {} owners: {}; which value holds depends on who came last",
+            "{key} is set by {} owners: {}; the last one to run wins",
             list.len(),
             list.join(", ")
         ))
@@ -85,7 +85,7 @@ pub(crate) fn owners(case: &Case<'_>) -> Answers {
 }
 
 /// What to do about a line that does not run. A plan sets numbers, lists of them, and what other checks advise as well;
-/// another name, such as a congestion control that this host may not have, is for whoever wrote the line.
+/// another name, such as a congestion control that this host may not have, is for the author of the line.
 fn advised(line: &Setting) -> Advised {
     let value = &line.value;
     let settable = ["cubic", "fq"].contains(&value.as_str())
@@ -124,7 +124,8 @@ pub(crate) fn drift(case: &Case<'_>) -> Answers {
             Ok(running) => answers.push((
                 Some(key.to_owned()),
                 Advice::new(format!(
-                    "{} sets {key} = {}, and {running} runs: somebody changed it since, or the line was never applied",
+                    "{} sets {key} = {}, but the running value is {running}: it was changed later, or the line was \
+                     never applied",
                     line.place(),
                     line.value
                 ))
@@ -132,7 +133,7 @@ pub(crate) fn drift(case: &Case<'_>) -> Answers {
                 .change(
                     advised(line),
                     Some(running),
-                    "what the file says, or a file that says what runs",
+                    "apply the file, or change the file to the running value",
                 )
                 .fires(),
             )),

@@ -45,11 +45,11 @@ fn where_it_goes(interrupt: &Interrupt) -> Result<&CpuSet, String> {
 pub(crate) fn affinity(case: &Case<'_>, interface: &Interface) -> Answer {
     let nodes = case.facts.processors.nodes.ask()?;
     if nodes.len() < 2 {
-        return holds("the machine has one node");
+        return holds("the machine has one NUMA node");
     }
     let node = interface.numa_node.ask()?;
     let Some(node) = *node else {
-        return Err("the firmware does not say at which node the device is".to_owned());
+        return Err("the firmware does not report the device's NUMA node".to_owned());
     };
     let local = case.local_cpus(interface)?;
     let mut off = Vec::new();
@@ -60,10 +60,10 @@ pub(crate) fn affinity(case: &Case<'_>, interface: &Interface) -> Answer {
         }
     }
     let Some(first) = off.first() else {
-        return holds(format!("its interrupts are on node {node}"));
+        return holds(format!("its interrupts are on NUMA node {node}"));
     };
     Advice::new(format!(
-        "{} of {} interrupts of {} go to CPUs of another node than its own ({node}): {} to {}",
+        "{} of {} interrupts of {} go to CPUs outside its NUMA node ({node}): {} to {}",
         off.len(),
         busy.len(),
         interface.name,
@@ -98,7 +98,7 @@ pub(crate) fn spread(case: &Case<'_>, interface: &Interface) -> Answer {
     let free = local.cpus().iter().any(|cpu| !by_cpu.contains_key(cpu));
     match crowded {
         Some((cpu, names)) if names.len() > 1 && free => Advice::new(format!(
-            "{} busy queues of {} interrupt CPU {cpu} ({}), and other CPUs take none",
+            "{} busy queues of {} use CPU {cpu} for interrupts ({}), while other CPUs handle none",
             names.len(),
             interface.name,
             names.iter().take(4).copied().collect::<Vec<_>>().join(", ")
@@ -140,14 +140,14 @@ pub(crate) fn balancer(case: &Case<'_>) -> Answer {
         return holds("irqbalance runs, as Amazon advises with ENA");
     }
     if let Some(told) = keeper.told.ask()?.as_ref().filter(|told| is_ban(told)) {
-        return holds(format!("irqbalance was told: {told}"));
+        return holds(format!("irqbalance is configured: {told}"));
     }
     let pinnings = case.facts.pinnings.ask()?;
     let Some(first) = pinnings.first() else {
         return holds("irqbalance runs, and no start-up file pins interrupts");
     };
     Advice::new(format!(
-        "{} pins interrupts ({}), and irqbalance moves them again: it was told of no ban",
+        "{} pins interrupts ({}), but irqbalance moves them again: they are not banned there",
         first.place, first.text
     ))
     .set_by(pinnings.iter().map(|pinning| pinning.place.clone()))
@@ -196,9 +196,10 @@ pub(crate) fn steering(case: &Case<'_>, interface: &Interface) -> Answer {
         return change(
             "on",
             "off".to_owned(),
-            "the device spreads flows by itself",
+            "the device spreads flows itself",
             format!(
-                "RPS is on at {on} queues of {}, which has {in_use} for {} CPUs: packets are handed on for nothing",
+                "RPS is on for {on} queues of {}, which has {in_use} queues for {} CPUs: it moves packets between \
+                 CPUs without benefit",
                 interface.name,
                 local.count()
             ),
@@ -235,7 +236,7 @@ pub(crate) fn governor(case: &Case<'_>) -> Answer {
     };
     let cpus: usize = others.iter().map(|governor| governor.cpus.count()).sum();
     Advice::new(format!(
-        "{cpus} CPUs have the governor {}: between bursts they slow down, and a transfer is bursts",
+        "{cpus} CPUs use the governor {}: they clock down between bursts, and transfers are bursty",
         first.name
     ))
     .change(
@@ -259,7 +260,7 @@ pub(crate) fn squeeze(case: &Case<'_>) -> Answer {
         return holds("no CPU ran out of its budget for packets");
     };
     let mut advice = Advice::new(format!(
-        "CPUs ran out of their budget for packets {} times meanwhile, with work left",
+        "CPUs exhausted the NAPI budget {} times during the observation with packets left",
         grouped(more)
     ));
     for key in ["net.core.netdev_budget", "net.core.netdev_budget_usecs"] {
@@ -304,7 +305,7 @@ pub(crate) fn spreading_table(case: &Case<'_>, interface: &Interface) -> Answer 
     };
     if uneven {
         return change(format!(
-            "the table of {} gives a queue from {least} to {most} entries",
+            "the RSS table of {} is uneven: {least} to {most} entries per queue",
             interface.name
         ));
     }

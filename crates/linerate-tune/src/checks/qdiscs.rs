@@ -22,7 +22,7 @@ fn root(interface: &Interface) -> Result<&Qdisc, String> {
     qdiscs
         .iter()
         .find(|qdisc| qdisc.parent == "root")
-        .ok_or_else(|| format!("{} shows no queueing discipline", interface.name))
+        .ok_or_else(|| format!("{} shows no qdisc", interface.name))
 }
 
 fn no_queue(leaves: &[&Qdisc]) -> bool {
@@ -46,7 +46,7 @@ pub(crate) fn pacing(case: &Case<'_>, interface: &Interface) -> Answer {
         .find(|leaf| SHAPES.contains(&leaf.kind.as_str()))
     {
         return does_not_apply(format!(
-            "{} shapes what leaves, as somebody meant it to",
+            "{} shapes outgoing traffic, presumably on purpose",
             leaf.kind
         ));
     }
@@ -60,7 +60,7 @@ pub(crate) fn pacing(case: &Case<'_>, interface: &Interface) -> Answer {
         format!("{} is {}", name, first.kind)
     } else {
         format!(
-            "{} of {} queues of {name} are no fq ({})",
+            "{} of {} queues of {name} do not use fq ({})",
             other.len(),
             leaves.len(),
             first.kind
@@ -70,12 +70,12 @@ pub(crate) fn pacing(case: &Case<'_>, interface: &Interface) -> Answer {
         .text(CONTROL)
         .is_ok_and(|control| control.starts_with("bbr"));
     let own = if bbr {
-        "; bbr paces by itself, with a timer for each connection"
+        "; bbr paces itself, with a timer for each connection"
     } else {
         ""
     };
     Advice::new(format!(
-        "{kinds}: a sender's bursts leave at the link's rate and overflow the first small buffer on the way{own}"
+        "{kinds}: bursts leave at line rate and overflow the first small buffer on the path{own}"
     ))
     .severity(if bbr { 3 } else { 2 })
     .risk(Risk::QueueReset)
@@ -90,7 +90,7 @@ pub(crate) fn pacing(case: &Case<'_>, interface: &Interface) -> Answer {
         },
         Some(first.kind.clone()),
         if several {
-            "fq on mq's leaves; `tc qdisc replace dev … root fq` would make one queue of all"
+            "fq on mq's leaves; `tc qdisc replace dev … root fq` would replace them by one queue"
         } else {
             "it paces each flow (SO_MAX_PACING_RATE, TCP's own pacing)"
         },
@@ -98,7 +98,7 @@ pub(crate) fn pacing(case: &Case<'_>, interface: &Interface) -> Answer {
     .change(
         Advised::sysctl("net.core.default_qdisc", "fq"),
         case.text("net.core.default_qdisc").ok(),
-        "what queues get that are made from now on",
+        "applies to qdiscs created from now on",
     )
     .fires()
 }
@@ -167,7 +167,8 @@ pub(crate) fn bucket(case: &Case<'_>, interface: &Interface) -> Answer {
         _ => format!("8 × the plan's {}", case.rate()?),
     };
     Advice::new(format!(
-        "tbf on {} has a rate of {rate}, no less than {than}: it limits nothing. tc's `mbps` are megabytes a second, `mbit` are bits",
+        "tbf on {} has a rate of {rate}, not below {than}: it has no effect. tc's `mbps` is megabytes per second, \
+         `mbit` is megabits per second",
         interface.name
     ))
     .change(
@@ -184,13 +185,10 @@ pub(crate) fn bucket(case: &Case<'_>, interface: &Interface) -> Answer {
 /// Q06
 pub(crate) fn drops(case: &Case<'_>, interface: &Interface) -> Answer {
     let name = interface.name.as_str();
-    let rise = case.rise(
-        &format!("drops of {name}'s queueing disciplines"),
-        |facts| {
-            let there = facts.interface(name).ok_or("the interface is not there")?;
-            Ok(leaves(there)?.iter().map(|leaf| leaf.drops).sum())
-        },
-    )?;
+    let rise = case.rise(&format!("drops of {name}'s qdiscs"), |facts| {
+        let there = facts.interface(name).ok_or("the interface is not there")?;
+        Ok(leaves(there)?.iter().map(|leaf| leaf.drops).sum())
+    })?;
     match rise {
         Rise::Still => holds("its queues dropped nothing"),
         Rise::Rose(more) => {
@@ -198,16 +196,18 @@ pub(crate) fn drops(case: &Case<'_>, interface: &Interface) -> Answer {
                 .iter()
                 .max_by_key(|leaf| leaf.drops)
                 .map_or_else(String::new, |leaf| leaf.kind.clone());
-            Advice::new(format!("{kind} on {name} dropped {more} packets meanwhile"))
-                .change(
-                    Advised::by_hand(
-                        format!("{kind} of {name}: limit, flow_limit"),
-                        "twice of what it is",
-                    ),
-                    None,
-                    "then measure again: drops at the own host are loss like any other",
-                )
-                .fires()
+            Advice::new(format!(
+                "{kind} on {name} dropped {more} packets during the observation"
+            ))
+            .change(
+                Advised::by_hand(
+                    format!("{kind} of {name}: limit, flow_limit"),
+                    "twice the present value",
+                ),
+                None,
+                "then measure again: drops on this host count as loss too",
+            )
+            .fires()
         }
     }
 }
@@ -239,7 +239,10 @@ pub(crate) fn length(case: &Case<'_>, interface: &Interface) -> Answer {
     };
     if counts && case.place() != Place::VirtualMachine {
         return advice(
-            format!("{read} at {}: so many packets wait before the first is lost, and delay grows with them", interface.name),
+            format!(
+                "{read} at {}: this many packets queue before the first drop, which adds delay",
+                interface.name
+            ),
             "the kernel's default",
         )
         .fires();
@@ -247,11 +250,11 @@ pub(crate) fn length(case: &Case<'_>, interface: &Interface) -> Answer {
     let why = if counts {
         "in a virtual machine the queue of the host behind it decides"
     } else {
-        "this discipline has its own limit and does not look at it"
+        "this qdisc has its own limit and ignores it"
     };
     advice(
         format!("{read} at {}: no effect; {why}", interface.name),
-        "no effect either way; the default misleads nobody",
+        "no effect either way; use the default to avoid confusion",
     )
     .severity(4)
     .fires()

@@ -43,6 +43,25 @@ pub(crate) fn scaling(case: &Case<'_>) -> Answer {
     )
 }
 
+/// T14
+pub(crate) fn rack(case: &Case<'_>) -> Answer {
+    const KEY: &str = "net.ipv4.tcp_recovery";
+    let value = case.number(KEY)?;
+    if value & 1 == 1 {
+        return holds(format!("tcp_recovery is {value}: RACK is on"));
+    }
+    Advice::new(format!(
+        "tcp_recovery is {value}: without RACK only duplicate ACKs show a loss, so reordering looks like loss, and a loss at the end of a burst waits for a timeout"
+    ))
+    .change(
+        Advised::sysctl(KEY, (value | 1).to_string()),
+        Some(value.to_string()),
+        "the kernel's default, with the other bits as they are",
+    )
+    .set_by(case.set_by(KEY))
+    .fires()
+}
+
 /// T07
 pub(crate) fn control(case: &Case<'_>) -> Answer {
     let name = case.text(CONTROL)?;
@@ -55,17 +74,17 @@ pub(crate) fn control(case: &Case<'_>) -> Answer {
         ""
     };
     let about = if name == "htcp" {
-        "; it was advised for faults that cubic had before Linux 2.6.33"
+        "; it was advised because of cubic bugs before Linux 2.6.33"
     } else {
         ""
     };
     Advice::new(format!(
-        "the congestion control is {name}, which nobody develops for this any more{about}"
+        "the congestion control is {name}, which is no longer developed for this purpose{about}"
     ))
     .change(
         Advised::sysctl(CONTROL, "cubic"),
         Some(name),
-        format!("the default that kernels are tested with{also}"),
+        format!("the kernel's default and best-tested choice{also}"),
     )
     .set_by(case.set_by(CONTROL))
     .fires()
@@ -86,7 +105,7 @@ pub(crate) fn probing(case: &Case<'_>) -> Answer {
             .change(
                 Advised::sysctl(KEY, "1"),
                 Some(value.to_string()),
-                "search for a smaller packet only after a black hole was met (RFC 4821)",
+                "probe for a smaller packet size only after detecting a black hole (RFC 4821)",
             )
             .set_by(case.set_by(KEY))
             .fires()
@@ -97,7 +116,8 @@ pub(crate) fn probing(case: &Case<'_>) -> Answer {
                 .to_owned(),
         ),
         (0, Some(interface)) => fires(format!(
-            "tcp_mtu_probing is 0 and the MTU of {} is above {JUMBO}: where a router drops large packets and its word is lost, connections hang",
+            "tcp_mtu_probing is 0 and the MTU of {} is above {JUMBO}: if a router drops large packets and its ICMP \
+             message is lost, connections hang",
             interface.name
         )),
         (0, None) if case.facts.interfaces.known().is_none() => Err(format!(
@@ -118,9 +138,9 @@ pub(crate) fn metrics(case: &Case<'_>) -> Answer {
         return holds("tcp_no_metrics_save is 1");
     }
     Advice::new(
-        "tcp_no_metrics_save is 0: a test begins with the slow-start threshold that the test before it left",
+        "tcp_no_metrics_save is 0: a test starts with the slow-start threshold of the previous test",
     )
-    .change(Advised::sysctl(KEY, "1"), Some("0".to_owned()), "each test stands for itself")
+    .change(Advised::sysctl(KEY, "1"), Some("0".to_owned()), "each test is independent")
     .fires()
 }
 
@@ -134,7 +154,7 @@ pub(crate) fn after_idle(case: &Case<'_>) -> Answer {
         return holds("tcp_slow_start_after_idle is 0");
     }
     Advice::new(
-        "tcp_slow_start_after_idle is 1: a connection that paused begins from its first window again",
+        "tcp_slow_start_after_idle is 1: an idle connection restarts from its initial window",
     )
     .change(
         Advised::sysctl(KEY, "0"),

@@ -29,7 +29,7 @@ impl FromStr for Mac {
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let wrong = || {
             AddressError(format!(
-                "'{text}' is no MAC address such as fe:16:3e:01:02:03"
+                "'{text}' is not a MAC address such as fe:16:3e:01:02:03"
             ))
         };
         let digits: String = text
@@ -47,7 +47,7 @@ impl FromStr for Mac {
         // The first bit is a group's, which no interface has.
         if bytes[0] & 1 == 1 || bytes == [0; 6] {
             return Err(AddressError(format!(
-                "'{text}' is no interface's MAC address"
+                "'{text}' is not an interface's MAC address"
             )));
         }
         Ok(Self(bytes))
@@ -112,7 +112,7 @@ impl FromStr for Network {
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let wrong = || {
             AddressError(format!(
-                "'{text}' is no address with a prefix such as 10.0.0.1/24"
+                "'{text}' is not an address with a prefix such as 10.0.0.1/24"
             ))
         };
         let (address, prefix) = text.trim().split_once('/').ok_or_else(wrong)?;

@@ -3,13 +3,12 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use linerate_model::tuning::InterfaceSetting;
+use linerate_document::{Document, DocumentError, Key, Section, Value};
 use serde::{Deserialize, Serialize};
-use toml::de::{DeTable, DeValue};
 
 use super::ini;
 use super::{Mac, Network};
-use crate::document::{Document, DocumentError, Key, Value};
+use crate::profile::MTU;
 
 /// All that is declared.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,18 +84,34 @@ impl Declared {
     }
 }
 
-const TOP: [&str; 2] = ["ignore", "interface"];
-const KEYS: [&str; 8] = [
-    "mac",
-    "name",
-    "up",
-    "mtu",
-    "addresses",
-    "routes",
-    "allow_default_route",
-    "rename_while_up",
-];
-const ROUTE_KEYS: [&str; 3] = ["to", "via", "metric"];
+const TOP: Section = Section::of(
+    "a declaration of interfaces",
+    &[&[
+        Key::of("ignore", "list of link-layer addresses"),
+        Key::of("interface", "[[interface]]"),
+    ]],
+);
+const INTERFACE: Section = Section::of(
+    "an interface",
+    &[&[
+        Key::of("mac", "link-layer address, by which the interface is found"),
+        Key::of("name", ""),
+        Key::of("up", ""),
+        Key::of("mtu", ""),
+        Key::of("addresses", "list of address/prefix"),
+        Key::of("routes", "list of { to, via, metric }"),
+        Key::of("allow_default_route", ""),
+        Key::of("rename_while_up", ""),
+    ]],
+);
+const ROUTE: Section = Section::of(
+    "a route",
+    &[&[
+        Key::of("to", "a network or \"default\""),
+        Key::of("via", "address of a router"),
+        Key::of("metric", ""),
+    ]],
+);
 
 /// Reads a declaration: TOML where the name of the file ends in `.toml`, else the INI request.
 ///
@@ -114,27 +129,18 @@ pub fn parse(file: &str, text: &str) -> Result<Declaration, DocumentError> {
 }
 
 fn parse_toml(file: &str, text: &str) -> Result<Declaration, DocumentError> {
-    let document = Document { file, text };
-    let table = document.top()?;
-    let mut declaration = Declaration::default();
-    for (key, value) in table.get_ref() {
-        match key.get_ref().as_ref() {
-            "ignore" => {
-                for one in document.list("ignore", value)? {
-                    declaration.ignore.push(document.parsed("ignore", one)?);
-                }
-            }
-            "interface" => {
-                for one in document.list("interface", value)? {
-                    let declared = interface(&document, one)?;
-                    distinct(&declaration, &declared)
-                        .map_err(|reason| document.wrong("interface", one, reason))?;
-                    declaration.interfaces.push(declared);
-                }
-            }
-            _ => return Err(document.unknown("a declaration of interfaces", key, &TOP)),
-        }
-    }
+    let document = Document::parse(file, text, &[&TOP, &INTERFACE])?;
+    let top = document.top(&TOP)?;
+    let mut declaration = Declaration {
+        ignore: top.read_all("ignore", Value::parsed)?,
+        ..Declaration::default()
+    };
+    top.read_all("interface", |value| {
+        let declared = interface(value)?;
+        distinct(&declaration, &declared).map_err(|reason| value.wrong(reason))?;
+        declaration.interfaces.push(declared);
+        Ok(())
+    })?;
     Ok(declaration)
 }
 
@@ -154,106 +160,52 @@ pub(super) fn distinct(before: &Declaration, declared: &Declared) -> Result<(), 
     Ok(())
 }
 
-fn interface(document: &Document<'_>, value: &Value<'_>) -> Result<Declared, DocumentError> {
-    let table = document.table("interface", value)?;
-    let find = |wanted: &str| table.iter().find(|(key, _)| key.get_ref() == wanted);
-    let Some((_, mac)) = find("mac") else {
-        return Err(document.wrong("interface", value, "it has no mac, by which it is found"));
+fn interface(value: &Value<'_>) -> Result<Declared, DocumentError> {
+    let table = value.table(&INTERFACE)?;
+    let mut addresses = Vec::new();
+    table.read_all("addresses", |value| {
+        let address = value.parsed()?;
+        value.refuse(addresses.contains(&address), "this address is there twice")?;
+        addresses.push(address);
+        Ok(())
+    })?;
+    let declared = Declared {
+        mac: table.needed("mac")?.parsed()?,
+        name: table.read("name", name)?,
+        up: table.or("up", true, Value::boolean)?,
+        mtu: table.read("mtu", |value| value.whole(MTU))?,
+        addresses,
+        routes: table.read_all("routes", route)?,
+        allow_default_route: table.or("allow_default_route", false, Value::boolean)?,
+        rename_while_up: table.or("rename_while_up", false, Value::boolean)?,
     };
-    let mut declared = Declared::new(document.parsed("mac", mac)?);
-    for (key, value) in table {
-        field(document, key, value, &mut declared)?;
-    }
-    if let Some((_, value)) = find("routes") {
-        possible(&declared).map_err(|reason| document.wrong("routes", value, reason))?;
+    if let Some(routes) = table.value("routes") {
+        possible(&declared).map_err(|reason| routes.wrong(reason))?;
     }
     let six = declared.addresses.iter().any(|one| one.address.is_ipv6());
-    if let (Some((_, value)), true) = (
-        find("mtu"),
-        six && declared.mtu.is_some_and(|mtu| mtu < 1280),
-    ) {
-        return Err(document.wrong("mtu", value, "IPv6 needs at least 1280"));
+    match table.value("mtu") {
+        Some(mtu) if six && declared.mtu < Some(1280) => Err(mtu.wrong("IPv6 needs at least 1280")),
+        _ => Ok(declared),
     }
-    Ok(declared)
 }
 
-fn field(
-    document: &Document<'_>,
-    key: &Key<'_>,
-    value: &Value<'_>,
-    declared: &mut Declared,
-) -> Result<(), DocumentError> {
-    match key.get_ref().as_ref() {
-        "mac" => {}
-        "name" => {
-            let name = document.words_of("name", value)?;
-            name_of(&name).map_err(|reason| document.wrong("name", value, reason))?;
-            declared.name = Some(name);
-        }
-        "up" => declared.up = document.switch("up", value)?,
-        "allow_default_route" => {
-            declared.allow_default_route = document.switch("allow_default_route", value)?;
-        }
-        "rename_while_up" => {
-            declared.rename_while_up = document.switch("rename_while_up", value)?;
-        }
-        "mtu" => {
-            let mtu = document.interface_value(InterfaceSetting::Mtu, "mtu", value)?;
-            declared.mtu = mtu.parse().ok();
-        }
-        "addresses" => {
-            for one in document.list("addresses", value)? {
-                let address = document.parsed("addresses", one)?;
-                if declared.addresses.contains(&address) {
-                    return Err(document.wrong("addresses", one, "it is named twice"));
-                }
-                declared.addresses.push(address);
-            }
-        }
-        "routes" => {
-            for one in document.list("routes", value)? {
-                declared.routes.push(route(document, one)?);
-            }
-        }
-        _ => return Err(document.unknown("an interface", key, &KEYS)),
-    }
-    Ok(())
+fn route(value: &Value<'_>) -> Result<Route, DocumentError> {
+    let table = value.table(&ROUTE)?;
+    Ok(Route {
+        to: network(table.needed("to")?)?,
+        via: table.read("via", Value::parsed)?,
+        metric: table.read("metric", |value| value.whole(0..=u32::MAX))?,
+    })
 }
 
-fn route(document: &Document<'_>, value: &Value<'_>) -> Result<Route, DocumentError> {
-    let table: &DeTable<'_> = document.table("routes", value)?;
-    let mut route = Route {
-        to: None,
-        via: None,
-        metric: None,
-    };
-    let mut told = false;
-    for (key, value) in table {
-        match key.get_ref().as_ref() {
-            "to" => {
-                told = true;
-                if !matches!(value.get_ref(), DeValue::String(text) if text == "default") {
-                    let to: Network = document.parsed("to", value)?;
-                    based(to).map_err(|reason| document.wrong("to", value, reason))?;
-                    route.to = (to.prefix > 0).then_some(to);
-                }
-            }
-            "via" => route.via = Some(document.parsed("via", value)?),
-            "metric" => {
-                let metric = document.whole("metric", value, 0..=u64::from(u32::MAX))?;
-                route.metric = u32::try_from(metric).ok();
-            }
-            _ => return Err(document.unknown("a route", key, &ROUTE_KEYS)),
-        }
+/// `None` = everywhere.
+fn network(value: &Value<'_>) -> Result<Option<Network>, DocumentError> {
+    if value.text()? == "default" {
+        return Ok(None);
     }
-    if !told {
-        return Err(document.wrong(
-            "routes",
-            value,
-            "a route has no 'to': a network or \"default\"",
-        ));
-    }
-    Ok(route)
+    let to: Network = value.parsed()?;
+    based(to).map_err(|reason| value.wrong(reason))?;
+    Ok((to.prefix > 0).then_some(to))
 }
 
 /// A network has no bits behind its prefix.
@@ -286,14 +238,15 @@ pub(super) fn possible(declared: &Declared) -> Result<(), String> {
 }
 
 /// `dev_valid_name` of `net/core/dev.c`, and no name that a program would take for another thing.
-fn name_of(name: &str) -> Result<(), String> {
+fn name(value: &Value<'_>) -> Result<String, DocumentError> {
+    let name = value.words()?;
     let allowed = |c: char| c.is_ascii_alphanumeric() || ['_', '-', '.'].contains(&c);
-    let plain = !["all", "default", "lo", ".", ".."].contains(&name) && !name.starts_with('-');
+    let plain =
+        !["all", "default", "lo", ".", ".."].contains(&name.as_str()) && !name.starts_with('-');
     if name.is_empty() || name.len() > 15 || !name.chars().all(allowed) || !plain {
-        return Err(
-            "a name has 1 to 15 letters, digits, '_', '-' or '.', and is not lo, all or default"
-                .to_owned(),
-        );
+        return Err(value.wrong(
+            "a name has 1 to 15 letters, digits, '_', '-' or '.', and is not lo, all or default",
+        ));
     }
     // The kernel numbers its own, and one that comes later would find its name taken.
     if ["eth", "wlan"].iter().any(|own| {
@@ -301,7 +254,9 @@ fn name_of(name: &str) -> Result<(), String> {
             !rest.is_empty() && rest.bytes().all(|digit| digit.is_ascii_digit())
         })
     }) {
-        return Err("names such as eth0 are the kernel's own; take another, data0".to_owned());
+        return Err(
+            value.wrong("names such as eth0 are the kernel's own; use another one, such as data0")
+        );
     }
-    Ok(())
+    Ok(name)
 }

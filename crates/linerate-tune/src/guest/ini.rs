@@ -11,11 +11,11 @@
 
 use std::net::IpAddr;
 
+use linerate_document::DocumentError;
 use linerate_model::nearest;
 
 use super::declaration::{Declaration, Declared, Route, based, distinct, possible};
 use super::{Mac, Network};
-use crate::document::DocumentError;
 
 const IGNORE: &str = "dataplane-macs-to-ignore";
 const SECTIONS: [&str; 3] = ["global", "interfaces", "routes"];
@@ -39,15 +39,9 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Declaration, DocumentError
             known(file, line, &section, &mut declaration)?;
             continue;
         }
-        let wrong = |key: &str, reason: String| DocumentError::Value {
-            file: file.to_owned(),
-            line,
-            key: key.to_owned(),
-            found: whole.to_owned(),
-            reason,
-        };
+        let wrong = |key: &str, reason| DocumentError::in_line(file, line, key, whole, reason);
         let Some((key, value)) = whole.split_once('=') else {
-            return Err(wrong("the line", "it is no 'key = value'".to_owned()));
+            return Err(wrong("the line", "not 'key = value'".to_owned()));
         };
         let (key, value) = (key.trim(), value.trim());
         match section.as_str() {
@@ -68,19 +62,14 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Declaration, DocumentError
                 let route = route(key, value).map_err(|reason| wrong(key, reason))?;
                 routes.push((line, whole, route));
             }
-            "" => return Err(wrong(key, "it stands in no section".to_owned())),
+            "" => return Err(wrong(key, "not in a section".to_owned())),
             // The rest of [global] is about the guest, and other sections are not for interfaces.
             _ => {}
         }
     }
     for (line, whole, (route, via)) in routes {
-        place(&mut declaration, route, via).map_err(|reason| DocumentError::Value {
-            file: file.to_owned(),
-            line,
-            key: "the route".to_owned(),
-            found: whole.to_owned(),
-            reason,
-        })?;
+        place(&mut declaration, route, via)
+            .map_err(|reason| DocumentError::in_line(file, line, "the route", whole, reason))?;
     }
     Ok(declaration)
 }
@@ -144,7 +133,7 @@ fn route(network: &str, hop: &str) -> Result<(Route, IpAddr), String> {
     based(to)?;
     let via: IpAddr = hop
         .parse()
-        .map_err(|_| format!("'{hop}' is no address of a router"))?;
+        .map_err(|_| format!("'{hop}' is not the address of a router"))?;
     let route = Route {
         to: (to.prefix > 0).then_some(to),
         via: Some(via),

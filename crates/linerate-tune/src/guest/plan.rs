@@ -227,7 +227,7 @@ fn refusal(
     }
     if situation.carriers.contains(&one.name) && !declared.allow_default_route {
         return Some(format!(
-            "{} has the default route, by which this host is reached; where that is meant, declare \
+            "{} has the default route, through which this host is reached; if that is intended, declare \
              allow_default_route = true",
             one.name
         ));
@@ -312,7 +312,8 @@ fn plan_interface(declared: &Declared, situation: &Situation, plan: &mut GuestPl
     }
     if same {
         let by_hand = actions.iter().map(|action| {
-            format!("left: {action}; somebody changed it since, and it stays so until the declaration changes or the service restarts")
+            format!("left: {action}; something else changed it since, and it stays so until the declaration changes \
+                or the service restarts")
         });
         plan.by_hand.extend(by_hand);
     } else {

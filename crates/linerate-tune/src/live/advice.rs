@@ -36,10 +36,10 @@ pub(super) fn advised(error: &KernelError, object: &Object) -> String {
                 .to_owned()
         }
         (Some(code::ENOENT), Object::Sysctl { key }) => format!(
-            "this kernel, or this network namespace, has no key {key}; its module may not be loaded"
+            "this kernel, or this network namespace, has no key {key}; perhaps its module is not loaded"
         ),
         (Some(code::ENOENT), Object::Interface { setting: InterfaceSetting::Qdisc, .. }) => {
-            "this kernel has no such queueing discipline; its module (sch_…) may have to be loaded"
+            "this kernel has no such qdisc; its module (sch_…) may have to be loaded"
                 .to_owned()
         }
         (Some(code::ENODEV), _) => format!("there is no interface {interface}"),

@@ -100,7 +100,7 @@ impl Live {
                 if group.is_empty() {
                     return Err("the device has it fixed".to_owned());
                 }
-                // With one number in many packets; whoever wants that asks for it by its own name.
+                // With one number in many packets; a caller that wants that asks for it by its own name.
                 let wanted = group
                     .into_iter()
                     .filter(|(name, _)| !on || name != "tx-tcp-mangleid-segmentation")

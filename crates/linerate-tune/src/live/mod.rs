@@ -196,7 +196,7 @@ mod tests {
             live.write(&object, "many")
                 .unwrap_err()
                 .to_string()
-                .contains("no whole number")
+                .contains("not a whole number")
         );
         let key = Object::Sysctl {
             key: "net.ipv4.tcp_nothing".to_owned(),

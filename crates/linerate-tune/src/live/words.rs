@@ -8,7 +8,7 @@ pub(super) type Outcome<T> = Result<T, String>;
 pub(super) fn whole(value: &str) -> Outcome<u32> {
     value
         .parse()
-        .map_err(|_| format!("'{value}' is no whole number"))
+        .map_err(|_| format!("'{value}' is not a whole number"))
 }
 
 pub(super) fn switch(value: &str) -> Outcome<bool> {

@@ -1,5 +1,5 @@
 //! The CPUs of an interface's interrupts where irqbalance runs: a policy script that keeps irqbalance from them and sets
-//! them, and the drop-in by which irqbalance is told of it.
+//! them, and the drop-in by which irqbalance learns of it.
 //!
 //! The numbers of interrupts change with the boot. irqbalance asks its policy script about each interrupt that it finds,
 //! with the device that it is of (irqbalance(1), `--policyscript`; `get_irq_user_policy` in its `classify.c`), so that
@@ -40,15 +40,16 @@ pub(super) fn places(
 ) -> Result<Vec<Place>, String> {
     if !runs(facts, NAME) {
         return Err(
-            "no file keeps the CPUs of interrupts, whose numbers change with the boot; where irqbalance runs, its policy \
-             script would"
+            "no file keeps the CPUs of interrupts, whose numbers change at boot; irqbalance's policy script does, \
+             where irqbalance runs"
                 .to_owned(),
         );
     }
     let keeper = facts.keepers.iter().find(|keeper| keeper.name == NAME);
     if let Some(told) = keeper.and_then(|keeper| keeper.told.known()?.clone()) {
         return Err(format!(
-            "irqbalance was told '{told}', which is not overwritten: have it ban the interrupts of {} and set them",
+            "irqbalance is configured with '{told}', which is not overwritten: have it ban the interrupts of {} and \
+             set them",
             interface.name
         ));
     }
@@ -86,13 +87,13 @@ fn script(interface: &Interface, cpus: &str) -> Result<String, String> {
         .and_then(|driver| driver.bus.as_deref());
     let device = device.filter(|bus| is_pci(bus)).ok_or_else(|| {
         format!(
-            "{} has no place on the PCI bus by which irqbalance would know its interrupts",
+            "{} has no PCI address by which irqbalance could identify its interrupts",
             interface.name
         )
     })?;
     let set: CpuSet = cpus
         .parse()
-        .map_err(|_| format!("'{cpus}' is no list of CPUs of which each queue has one in turn"))?;
+        .map_err(|_| format!("'{cpus}' is not a list of CPUs, one for each queue in turn"))?;
     let queues = interface.queue_interrupts()?;
     let mut script =
         format!("case ${{1##*/}} in {device}) for at in \"$irq\"/*/; do case $at in\n");

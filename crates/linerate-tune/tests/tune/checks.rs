@@ -1,5 +1,5 @@
-//! `checks/<check>/<case>.json`: a host of `hosts/`, what is set on it, the task, and what the check must say. Every
-//! check has a case in which it fires, one in which it does not, and one in which it cannot know.
+//! `checks/<check>.json`: its cases, each a host of `hosts/`, what is set on it, the task, and what the check must say.
+//! Every check has a case in which it fires, one in which it does not, and one in which it cannot know.
 
 use std::collections::BTreeMap;
 
@@ -114,17 +114,15 @@ fn fault(case: &Case, verdicts: &[Verdict]) -> Option<String> {
 fn every_check_fires_holds_and_cannot_know_where_it_should() {
     let mut faults = Vec::new();
     for check in &CHECKS {
-        let folder = folder().join("checks").join(check.id);
+        let path = folder().join("checks").join(format!("{}.json", check.id));
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|_| "{}".to_owned());
+        let cases: BTreeMap<String, Case> = serde_json::from_str(&text).unwrap();
         for name in ["fires", "holds", "unknown"] {
-            if !folder.join(format!("{name}.json")).exists() {
+            if !cases.contains_key(name) {
                 faults.push(format!("{}: no case '{name}'", check.id));
             }
         }
-        let cases = std::fs::read_dir(&folder).into_iter().flatten();
-        for entry in cases {
-            let path = entry.unwrap().path();
-            let text = std::fs::read_to_string(&path).unwrap();
-            let case: Case = serde_json::from_str(&text).unwrap();
+        for (name, case) in cases {
             let now = facts(&case.host, &case.set);
             let earlier = case.earlier.as_ref().map(|set| facts(&case.host, set));
             let audit = linerate_tune::audit(&now, earlier.as_ref(), &case.target).unwrap();
@@ -134,8 +132,7 @@ fn every_check_fires_holds_and_cannot_know_where_it_should() {
                 .filter(|verdict| verdict.check == check.id)
                 .collect();
             if let Some(fault) = fault(&case, &verdicts) {
-                let case = path.file_stem().unwrap().to_string_lossy().into_owned();
-                faults.push(format!("{}/{case}: {fault}", check.id));
+                faults.push(format!("{}/{name}: {fault}", check.id));
             }
         }
     }
@@ -148,9 +145,10 @@ fn every_check_fires_holds_and_cannot_know_where_it_should() {
 }
 
 #[test]
-fn no_folder_is_of_no_check() {
+fn no_file_is_of_no_check() {
     for entry in std::fs::read_dir(folder().join("checks")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy();
         assert!(CHECKS.iter().any(|check| check.id == name), "{name}");
     }
 }
@@ -182,7 +180,7 @@ fn the_checks_that_remedies_name_are_there() {
         (Fix::ReceiveBuffer(sizes), "net.ipv4.tcp_rmem"),
         (Fix::SendBuffer(sizes), "net.ipv4.tcp_wmem"),
         (Fix::ReceiveBufferLimit(Bytes(1 << 20)), "net.core.rmem_max"),
-        (Fix::Streams(4), "greatest window"),
+        (Fix::Streams(4), "maximum window"),
         (Fix::MtuProbing, "net.ipv4.tcp_mtu_probing"),
     ] {
         let id = fix.check();

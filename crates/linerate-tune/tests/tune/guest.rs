@@ -311,12 +311,12 @@ fn what_cannot_be_is_refused_with_its_line() {
         (
             "[[interface]]\nname = \"x\"\n".to_owned(),
             1,
-            "it has no mac",
+            "needs the key 'mac'",
         ),
         (
             "[[interface]]\nmac = \"fe:16\"\n".to_owned(),
             2,
-            "no MAC address",
+            "not a MAC address",
         ),
         (format!("{mac}name = \"eth0\"\n"), 3, "the kernel's own"),
         (format!("{mac}name = \"a b\"\n"), 3, "1 to 15 letters"),
@@ -338,7 +338,7 @@ fn what_cannot_be_is_refused_with_its_line() {
         (
             format!("{mac}routes = [{{ via = \"10.0.0.1\" }}]\n"),
             3,
-            "has no 'to'",
+            "needs the key 'to'",
         ),
         (
             format!("{mac}mtu = 1200\naddresses = [\"fd00::1/64\"]\n"),
@@ -355,7 +355,7 @@ fn what_cannot_be_is_refused_with_its_line() {
         );
     }
     for (text, line, part) in [
-        ("x = 1\n", 1, "stands in no section"),
+        ("x = 1\n", 1, "not in a section"),
         ("[interface]\n", 1, "did you mean 'interfaces'?"),
         (
             "[interfaces]\nfe:16:3e:00:00:01 = on\n",
@@ -367,7 +367,7 @@ fn what_cannot_be_is_refused_with_its_line() {
             2,
             "not of the family",
         ),
-        ("[interfaces]\nfe:16 = up\n", 2, "no MAC address"),
+        ("[interfaces]\nfe:16 = up\n", 2, "not a MAC address"),
         (
             "[routes]\n10.0.0.0/8 = 10.0.0.1\n",
             2,
@@ -376,7 +376,7 @@ fn what_cannot_be_is_refused_with_its_line() {
         (
             "[global]\ndataplane-macs-to-ignore = a,b\n",
             2,
-            "no MAC address",
+            "not a MAC address",
         ),
     ] {
         let error = parse("r.ini", text).unwrap_err().to_string();

@@ -182,7 +182,7 @@ fn an_mtu_that_would_end_ipv6_above_is_refused_and_says_where() {
     give(&mut facts, "mv0", "macvlan", Some("eth0"), "fd00::4/64");
     let refused = planned(&facts, small).refused;
     assert!(
-        refused[0].why.contains("addresses of it: mv0, br0."),
+        refused[0].why.contains("IPv6 addresses: mv0, br0."),
         "{refused:?}"
     );
     assert!(
@@ -281,11 +281,11 @@ fn unknown_keys_and_impossible_values_are_named_with_their_line() {
         ("[interface.eth0]\nmtu = 12\n", ["p.toml:2", "68 to 65535"]),
         (
             "[interface.eth0]\nmtu = \"9000\"\n",
-            ["p.toml:2", "no whole number"],
+            ["p.toml:2", "not a whole number"],
         ),
         (
             "[interface.eth0]\nqdisc = \"fqq\"\n",
-            ["p.toml:2", "none of fq"],
+            ["p.toml:2", "did you mean 'fq'?"],
         ),
         (
             "[interface.eth0]\ntso = \"on\"\n",
@@ -297,7 +297,7 @@ fn unknown_keys_and_impossible_values_are_named_with_their_line() {
         ),
         (
             "[interface.eth0]\nirq_cpus = \"off\"\n",
-            ["p.toml:2", "no list of CPUs"],
+            ["p.toml:2", "not a list of CPUs"],
         ),
         ("[cpu]\nspeed = 3\n", ["p.toml:2", "governor"]),
         (
@@ -316,8 +316,8 @@ fn unknown_keys_and_impossible_values_are_named_with_their_line() {
             "[sysctl]\ntcp_rmem = 1\n",
             ["p.toml:2", "whole and in quotation marks"],
         ),
-        ("[sysctl\n", ["p.toml:1", "not TOML"]),
-        ("sysctl = 3\n", ["p.toml:1", "no table"]),
+        ("[sysctl\n", ["p.toml:1", "invalid TOML"]),
+        ("sysctl = 3\n", ["p.toml:1", "not a table"]),
     ] {
         let error = parse("p.toml", text).unwrap_err().to_string();
         for part in parts {

@@ -10,13 +10,12 @@ const HEAD: &str = "# Checks
 What `linerate host audit` looks at. Made from the program's own table (`cargo test -p linerate-tune -- --ignored
 write_the_reference_of_checks`). How to use it: [the guide](../guides/host.md).
 
-BDP is the rate of a flow × the round-trip time: the bytes on the way. ρ is the share of a receive buffer that becomes
-window: 0.5 at first, about 0.9 once the kernel (6.6 and later) has learned how full packets are; before 6.6 what
-`tcp_adv_win_scale` says.
+BDP is the rate of a flow × the round-trip time: the bytes in flight. ρ is the share of a receive buffer that becomes
+window: 0.5 at first, about 0.9 once the kernel (6.6 and later) has measured how full packets are; before 6.6 it follows
+from `tcp_adv_win_scale`.
 
-A check says that something is not as it should be, that it is, that this cannot be known and what would tell, or that it is
-no question here. Whether a counter rises, only two readings can tell (`--for 10s`, or `--since FACTS.json`); one reading
-can tell that it never did.
+A check fires, holds, cannot be known (and says what would show it), or does not apply. Only two readings show whether a
+counter rises (`--for 10s`, or `--since FACTS.json`); one reading can show that it never did.
 
 Severity: 1 worst to 4. Risk: what applying may cost. Scope: B bare metal, V virtual machine, K container or another network
 namespace than the machine's first.

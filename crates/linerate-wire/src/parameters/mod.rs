@@ -34,7 +34,7 @@ pub struct Extension {
     pub sample_ns: Option<u64>,
     /// How often the client wants to be told what arrives while the test runs, ns; absent = never.
     pub received_ns: Option<u64>,
-    /// Who sends datagrams shall look at the clock all the time between them; 1 on the wire, or absent.
+    /// The sender of datagrams polls the clock between them; 1 on the wire, or absent.
     pub spin: bool,
 }
 

@@ -461,7 +461,7 @@ fn another_server_is_named() {
     };
     assert_eq!(
         text(b"HTTP/1.1 400 Bad Request\r\nServer: nginx\r\n"),
-        "the peer answered 'HTTP/1.1 400 Bad Request…': this is no iperf3 or linerate server; is the port right?"
+        "the peer answered 'HTTP/1.1 400 Bad Request…': this is not an iperf3 or linerate server; is the port right?"
     );
     assert!(text(b"SSH-2.0-OpenSSH_9.2p1\r\n").contains("'SSH-2.0-OpenSSH_9.2p1…'"));
     assert!(text(b"H").contains("'H'"));

@@ -9,9 +9,9 @@ use linerate_model::plan::{Family, Plan};
 use linerate_model::transcript::Given;
 use linerate_model::units::{BitRate, Nanos};
 
-use super::{
-    ExplainArguments, ObserveArguments, PictureArguments, ServeArguments, TestArguments, family,
-};
+use crate::report_files::ReportFiles;
+
+use super::{ExplainArguments, ObserveArguments, ServeArguments, TestArguments, family};
 
 /// Records to compare.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub(crate) struct TestRequest {
     /// Text has all of the report.
     pub(crate) full: bool,
     pub(crate) output: Option<PathBuf>,
-    pub(crate) pictures: PictureArguments,
+    pub(crate) files: ReportFiles,
     pub(crate) user: Option<String>,
     pub(crate) public_key: Option<PathBuf>,
     pub(crate) pkcs1: bool,
@@ -96,7 +96,7 @@ pub(crate) struct ServeRequest {
 #[derive(Debug)]
 pub(crate) struct ShowRequest {
     pub(crate) file: PathBuf,
-    pub(crate) pictures: PictureArguments,
+    pub(crate) files: ReportFiles,
     /// Text has all of the report.
     pub(crate) full: bool,
     pub(crate) format: Format,
@@ -117,7 +117,7 @@ impl TestArguments {
             },
             full: self.full,
             output: self.output,
-            pictures: self.pictures,
+            files: self.files,
             user: self.username,
             public_key: self.public_key,
             pkcs1: self.use_pkcs1_padding,

@@ -16,16 +16,16 @@ pub(crate) struct ExpectArguments {
     /// Round-trip time of the idle path, with its unit: 60ms
     #[arg(long, value_name = "TIME", value_parser = round_trip)]
     pub(super) rtt: Nanos,
-    /// Largest packet of the path, bytes [default: of the route to --to]
+    /// Path MTU, bytes [default: that of the route to --to]
     #[arg(long, value_name = "BYTES")]
     pub(super) mtu: Option<u32>,
-    /// Socket buffers, as `linerate test -w` asks for them (K, M, G of 1024) [default: autotuned]
+    /// Socket buffers, as requested by `linerate test -w` (K, M, G of 1024) [default: autotuned]
     #[arg(short = 'w', long, value_name = "BYTES")]
     pub(super) window: Option<Bytes>,
-    /// Share of the packets that is lost at random: 1e-6 or 0.01%
+    /// Random packet loss, a share: 1e-6 or 0.01%
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(super) loss: Option<f64>,
-    /// Seconds that the test lasts
+    /// Duration of the test, seconds
     #[arg(short = 't', long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     pub(super) time: Nanos,
     /// Streams, 1 to 128
@@ -34,8 +34,7 @@ pub(crate) struct ExpectArguments {
     /// Congestion control of the sender [default: this host's]
     #[arg(short = 'C', long, value_name = "NAME")]
     pub(super) congestion: Option<String>,
-    /// Address whose route's MTU and congestion control count [default: where this host sends what it has no
-    /// route for]
+    /// Take MTU and congestion control from the route to this address [default: the default route]
     #[arg(long, value_name = "ADDRESS")]
     pub(super) to: Option<IpAddr>,
     /// IPv6
@@ -52,12 +51,12 @@ fn round_trip(text: &str) -> Result<Nanos, String> {
     let (digits, scale) = units
         .into_iter()
         .find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))
-        .ok_or("a time with its unit is wanted, such as 60ms or 250us")?;
+        .ok_or("give a time with its unit, such as 60ms or 250us")?;
     match digits.trim_end().parse::<f64>() {
         Ok(number) if number.is_finite() && number >= 0.0 => {
             Ok(Nanos::from_secs_f64(number * scale))
         }
-        _ => Err("a time with its unit is wanted, such as 60ms or 250us".to_owned()),
+        _ => Err("give a time with its unit, such as 60ms or 250us".to_owned()),
     }
 }
 
@@ -68,7 +67,7 @@ fn share(text: &str) -> Result<f64, String> {
         .map_or((text, 1.0), |digits| (digits, 0.01));
     match digits.trim().parse::<f64>().map(|number| number * scale) {
         Ok(share) if (0.0..1.0).contains(&share) => Ok(share),
-        _ => Err("a share from 0 to less than 1 is wanted, such as 1e-6 or 0.01%".to_owned()),
+        _ => Err("give a share from 0 to less than 1, such as 1e-6 or 0.01%".to_owned()),
     }
 }
 

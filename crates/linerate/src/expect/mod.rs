@@ -55,7 +55,7 @@ fn asked(
         .or_else(|| mtu_of(route.as_ref()?))
         .unwrap_or_else(|| {
             assumed.push(format!(
-                "this host has no such route, so MTU {USUAL_MTU} is assumed: say --mtu"
+                "this host has no such route, so MTU {USUAL_MTU} is assumed: give --mtu"
             ));
             USUAL_MTU
         });

@@ -21,9 +21,9 @@ pub(crate) struct HostArguments {
 
 #[derive(Subcommand, Debug, Clone)]
 pub(super) enum HostCommand {
-    /// Say what of this host is wrong for a task, and what it should be
+    /// List this host's wrong settings for a task, with the recommended values
     Audit(AuditArguments),
-    /// Compare the facts of two hosts, and say what of it matters
+    /// Compare the facts of two hosts, and say which differences matter
     Diff(DiffArguments),
 }
 
@@ -42,7 +42,7 @@ pub(super) struct ShowArguments {
 
 #[derive(Args, Debug, Clone)]
 pub(super) struct AuditArguments {
-    /// Rate that the host shall carry, all flows together, bit/s (K, M, G of 1000) [default: its fastest link's]
+    /// Required rate, all flows together, bit/s (K, M, G of 1000) [default: that of its fastest link]
     #[arg(long, value_name = "RATE")]
     rate: Option<BitRate>,
     /// Round-trip time to its peer
@@ -54,26 +54,26 @@ pub(super) struct AuditArguments {
     /// What it is for: transfer, measurement, server or guest
     #[arg(long, value_name = "ROLE", default_value = "transfer")]
     role: Role,
-    /// The interface that the traffic takes [default: those that are up and hold an address]
+    /// Interface of the traffic [default: all that are up and have an address]
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
-    /// Measure to a host that runs `linerate serve` or `iperf3 -s`, some seconds: round-trip time, rate and largest packet
-    /// where they are not given, and the counters that rise meanwhile
+    /// Probe a host that runs `linerate serve` or `iperf3 -s` for some seconds: measures RTT, rate and path MTU if
+    /// not given, and shows which counters rise
     #[arg(long, value_name = "HOST", conflicts_with_all = ["from", "root", "span"])]
     pub(super) peer: Option<String>,
     /// The peer's port
     #[arg(short = 'p', long, value_name = "PORT", requires = "peer", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) port: Option<u16>,
-    /// Largest packet that the path carries, bytes, as a probe found it
+    /// Path MTU found by a probe, bytes
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65_535))]
     path_mtu: Option<u32>,
     /// Applications set their socket buffers (iperf3 -w, GridFTP -tcp-bs)
     #[arg(long)]
     fixed_buffers: bool,
-    /// Judge these facts (`linerate host --json`) instead of this host
+    /// Audit these facts (`linerate host --json`) instead of this host
     #[arg(long, value_name = "FILE", conflicts_with = "root")]
     pub(super) from: Option<PathBuf>,
-    /// Earlier facts of the same boot: counters that rose since then are told
+    /// Earlier facts of the same boot: report counters that rose since then
     #[arg(long, value_name = "FILE")]
     pub(super) since: Option<PathBuf>,
     /// Read twice, this long apart, to see which counters rise; run it under load
@@ -82,7 +82,7 @@ pub(super) struct AuditArguments {
     /// Read files below this folder instead of /; interfaces stay unknown
     #[arg(long, value_name = "FOLDER")]
     pub(super) root: Option<PathBuf>,
-    /// Also what is as it should be
+    /// Also show checks that passed
     #[arg(long)]
     pub(super) all: bool,
     /// One JSON document
@@ -91,7 +91,7 @@ pub(super) struct AuditArguments {
 }
 
 impl AuditArguments {
-    /// What the host shall carry.
+    /// The required load of the host.
     pub(super) fn target(&self) -> Target {
         Target {
             rate_bps: self.rate.filter(|rate| rate.0 > 0),

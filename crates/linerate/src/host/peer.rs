@@ -64,7 +64,7 @@ fn begin(plan: &Plan, stop: &SignalFd) -> Result<RunRecord, Failure> {
             plan.host
         ))),
         Outcome::Failed { error } => Err(Failure::Incomplete(format!(
-            "the test to {} failed on the way: {error}; the host was not judged",
+            "the test to {} failed before its end: {error}; the host was not judged",
             plan.host
         ))),
     }

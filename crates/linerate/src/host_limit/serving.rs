@@ -17,7 +17,7 @@ use crate::lab::{Program, ourselves};
 /// A server that does not listen after so long will not.
 const PATIENCE: Nanos = Nanos::from_millis(10_000);
 
-/// `linerate serve` in a process of its own, so that its CPU time is told apart. It ends with this value, and with
+/// `linerate serve` in a process of its own, so that its CPU time is counted separately. It ends with this value, and with
 /// this process.
 pub(super) struct Serving {
     _program: Program,

@@ -158,7 +158,6 @@ impl Draft {
             }
             Meaning::SctpBind => self.plan.sctp_bind.push(found.text().into()),
             Meaning::BindDevice => self.plan.bind_device = Some(found.text().into()),
-            Meaning::ExtraData => self.plan.extra_data = Some(found.text().into()),
             Meaning::Username => client.username = Some(found.text()),
             Meaning::RsaPublicKeyPath => client.rsa_public_key_path = Some(found.path()),
             Meaning::RsaPrivateKeyPath => server.rsa_private_key_path = Some(found.path()),

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 use linerate_lab::scenario::EngineWish;
 
-use crate::arguments::PictureArguments;
+use crate::report_files::ReportFiles;
 
 // `linerate lab`.
 #[derive(Args, Debug, Clone)]
@@ -18,21 +18,21 @@ pub(crate) struct LabArguments {
 
 #[derive(Subcommand, Debug, Clone)]
 pub(super) enum LabCommand {
-    /// Make a path, test across it, tell what both saw, and take it down
+    /// Create a path, test across it, report test and path counters, and remove it
     Run(RunArguments),
-    /// Make a path and leave it there for commands of your own
+    /// Create a path and keep it up for your own commands
     Up(UpArguments),
     /// Run a command on a host of a path that is up
     Exec(ExecArguments),
     /// Show the paths that are up
     List(ListArguments),
-    /// Take a path down
+    /// Remove a path
     Down(DownArguments),
-    /// Show the paths that linerate brings with it
+    /// List the built-in paths
     Presets(PresetsArguments),
-    /// Compare what the lab makes with what it was asked for
+    /// Compare the lab's delay, rate and loss with the requested values
     Selfcheck(SelfcheckArguments),
-    /// Run a folder of scenarios and compare the findings with what they expect
+    /// Run a folder of scenarios and compare the findings with the expected ones
     Grade(GradeArguments),
     /// Hold a path that `up` made
     #[command(hide = true)]
@@ -52,17 +52,17 @@ pub(super) struct RunArguments {
     /// auto, nfqueue or netem, whatever the scenario says
     #[arg(long, value_name = "ENGINE", value_parser = engine)]
     pub(super) engine: Option<EngineWish>,
-    /// First do what the findings of this record advise, as far as a lab can
+    /// First apply the remedies of this record's findings, where a lab can
     #[arg(long, value_name = "RECORD")]
     pub(super) remedy_of: Option<PathBuf>,
     /// One JSON document: the scenario, the test's document, and what the path did
     #[arg(long)]
     pub(super) json: bool,
-    /// Keep the test's record in this file
+    /// Save the test's record to this file
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) pictures: PictureArguments,
+    pub(super) files: ReportFiles,
     /// More arguments for `linerate test`, after those of the scenario
     #[arg(last = true, value_name = "TEST")]
     pub(super) test: Vec<OsString>,
@@ -71,16 +71,11 @@ pub(super) struct RunArguments {
 impl RunArguments {
     /// All arguments for `linerate test` that do not come from the scenario.
     pub(super) fn test_arguments(&self) -> Vec<OsString> {
-        let files = [
-            ("--output", &self.output),
-            ("--html", &self.pictures.html),
-            ("--svg", &self.pictures.svg),
-        ];
+        let record = self.output.as_deref();
+        let record = record.map(|path| ("--output".to_owned(), path));
         let mut all = Vec::new();
-        for (option, file) in files {
-            if let Some(file) = file {
-                all.extend([OsString::from(option), file.clone().into_os_string()]);
-            }
+        for (option, file) in record.into_iter().chain(self.files.options()) {
+            all.extend([option.into(), file.into()]);
         }
         all.extend(self.test.iter().cloned());
         all
@@ -100,7 +95,7 @@ pub(super) struct UpArguments {
     /// Round-trip time, half of it each way: 60ms
     #[arg(long, value_name = "TIME")]
     pub(super) rtt: Option<String>,
-    /// The delay wanders by this much
+    /// Delay variation
     #[arg(long, value_name = "TIME")]
     pub(super) jitter: Option<String>,
     /// The queue: bytes (1.5MB), or a multiple of rate × rtt (1x) [default: 1x]
@@ -187,7 +182,7 @@ pub(super) struct PresetsArguments {
 
 #[derive(Args, Debug, Clone)]
 pub(super) struct SelfcheckArguments {
-    /// Seed of the checks with random loss [default: another one each time, which is told]
+    /// Seed of the checks with random loss [default: random, printed]
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u32>,
     /// One JSON document
@@ -211,16 +206,16 @@ pub(super) struct GradeArguments {
     /// Add this to the seed of each scenario
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) seeds_from: u64,
-    /// Keep each run in this folder: its record, and what the path did
+    /// Save each run to this folder: its record, and what the path did
     #[arg(long, value_name = "FOLDER")]
     pub(super) keep: Option<PathBuf>,
-    /// Make only those runs that --keep has not left in its folder yet
+    /// Make only the runs missing from the --keep folder
     #[arg(long, requires = "keep")]
     pub(super) resume: bool,
-    /// Run nothing: judge the runs that --keep left in this folder
+    /// Make no runs: judge the runs saved in this folder by --keep
     #[arg(long, value_name = "FOLDER", conflicts_with = "keep")]
     pub(super) kept: Option<PathBuf>,
-    /// Then apply each remedy that is found, and compare the rate measured with the rate promised
+    /// Then apply each remedy found, and compare the measured with the predicted rate
     #[arg(long)]
     pub(super) remedies: bool,
     /// One JSON document
@@ -240,5 +235,5 @@ fn share(text: &str) -> Result<f64, String> {
     let share = text.parse::<f64>().ok();
     share
         .filter(|share| (0.0..=1.0).contains(share))
-        .ok_or_else(|| "it is no share between 0 and 1".to_owned())
+        .ok_or_else(|| "it is not a share between 0 and 1".to_owned())
 }

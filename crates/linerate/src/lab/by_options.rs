@@ -1,7 +1,8 @@
 //! A path by the options of `lab up`: they become a scenario's text, and what is wrong with them is said of the
 //! option.
 
-use linerate_lab::scenario::{Scenario, ScenarioError};
+use linerate_document::DocumentError;
+use linerate_lab::scenario::Scenario;
 
 use super::arguments::UpArguments;
 use crate::action::Failure;
@@ -15,9 +16,9 @@ pub(super) fn scenario(arguments: &UpArguments) -> Result<(String, Scenario), Fa
 }
 
 /// Nobody wrote a file, so no line of one is named.
-fn of_the_option(error: ScenarioError) -> String {
+fn of_the_option(error: DocumentError) -> String {
     match error {
-        ScenarioError::Value {
+        DocumentError::Value {
             key,
             found,
             reason,
@@ -27,7 +28,7 @@ fn of_the_option(error: ScenarioError) -> String {
             "--{key} {}: {reason} (expected: {expected})",
             found.trim_matches('"')
         ),
-        ScenarioError::Contradiction { reason, .. } => {
+        DocumentError::Contradiction { reason, .. } => {
             format!("the options cannot go together: {reason}")
         }
         error => error.to_string(),

@@ -8,6 +8,7 @@ use linerate_kernel::thread::SignalFd;
 use linerate_lab::runner::{self, Isolation};
 use linerate_lab::scenario::{EngineWish, Scenario};
 use linerate_model::finding::Finding;
+use linerate_model::nearest;
 
 use super::arguments::GradeArguments;
 use super::kept;
@@ -41,7 +42,7 @@ pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), F
         {
             return Ok(known);
         }
-        // After a signal nothing more is started; what ran is told.
+        // After a signal nothing more is started; what ran is reported.
         stopped = stopped || matches!(signals.read(), Ok(Some(_)));
         if stopped {
             return Err(STOPPED.to_owned());
@@ -104,7 +105,7 @@ fn graded(
     }
     if remedies.is_some_and(|remedies| !remedies.passed()) {
         return Err(Failure::Missed(format!(
-            "fewer than 9 in 10 remedies gave what was promised, within {:.0} %",
+            "fewer than 9 in 10 remedies gave the predicted rate, within {:.0} %",
             100.0 * remedy::WITHIN
         )));
     }
@@ -150,6 +151,7 @@ fn scenarios(folder: &Path, only: &[String]) -> Result<Vec<Scenario>, Failure> {
     for path in files {
         let text = input::text(&path, input::WRITTEN)?;
         let scenario = Scenario::parse(&path.display().to_string(), &text)?;
+        refuse_unknown_findings(&path, &scenario)?;
         if only.is_empty() || only.iter().any(|part| scenario.name.contains(part)) {
             scenarios.push(scenario);
         }
@@ -161,6 +163,18 @@ fn scenarios(folder: &Path, only: &[String]) -> Result<Vec<Scenario>, Failure> {
         )));
     }
     Ok(scenarios)
+}
+
+fn refuse_unknown_findings(path: &Path, scenario: &Scenario) -> Result<(), Failure> {
+    let known: Vec<&str> = linerate_explain::rule_ids().collect();
+    match scenario.expect.named().find(|id| !known.contains(id)) {
+        Some(id) => Err(Failure::Usage(format!(
+            "{}: [expect] names the finding '{id}', which no rule makes: {}",
+            path.display(),
+            nearest::hint(id, &known)
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// The scenarios with another engine, without those that it cannot carry.
@@ -224,7 +238,7 @@ fn observe(
         return Err(STOPPED.to_owned());
     }
     let document: serde_json::Value = serde_json::from_slice(&ran.document)
-        .map_err(|_| format!("the test gave no document: {}", ran.complaint))?;
+        .map_err(|_| format!("the test printed no JSON document: {}", ran.complaint))?;
     let observed = Observed {
         attempt,
         ..observed(scenario, &ran, &document)

@@ -54,8 +54,12 @@ pub(super) fn read(folder: &Path, name: &str, seed: u64) -> Result<Observed, Str
     let bytes =
         |path: &Path| input::read(path, MAX_RECORD_BYTES).map_err(|failure| failure.to_string());
     let path = observed(folder, name, seed);
-    let mut run: Observed = serde_json::from_slice(&bytes(&path)?)
-        .map_err(|error| format!("{} does not tell what a path did: {error}", path.display()))?;
+    let mut run: Observed = serde_json::from_slice(&bytes(&path)?).map_err(|error| {
+        format!(
+            "{} does not record what a path did: {error}",
+            path.display()
+        )
+    })?;
     let path = record(folder, name, seed);
     let kept = record_file::from_json(&bytes(&path)?)
         .map_err(|error| format!("{}: {error}", path.display()))?;

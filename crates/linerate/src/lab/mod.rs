@@ -17,10 +17,11 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use linerate_analysis::evidence::Evidence;
+use linerate_document::DocumentError;
 use linerate_experiment::remedy::{Change, Promise};
 use linerate_kernel::thread::SignalFd;
 use linerate_lab::runner::{self, LabError};
-use linerate_lab::scenario::{PRESETS, Preset, Scenario, ScenarioError};
+use linerate_lab::scenario::{PRESETS, Preset, Scenario};
 use linerate_model::record::Role;
 use linerate_model::units::{BitRate, whole};
 
@@ -41,8 +42,8 @@ impl From<LabError> for Failure {
     }
 }
 
-impl From<ScenarioError> for Failure {
-    fn from(error: ScenarioError) -> Self {
+impl From<DocumentError> for Failure {
+    fn from(error: DocumentError) -> Self {
         Self::Usage(error.to_string())
     }
 }

@@ -114,7 +114,7 @@ pub(super) fn run(arguments: &SelfcheckArguments, printer: &Printer) -> Result<(
     let missed = all.iter().filter(|check| !check.holds).count();
     if missed > 0 {
         return Err(Failure::Missed(format!(
-            "{missed} of {} checks do not hold",
+            "{missed} of {} checks failed",
             all.len()
         )));
     }
@@ -142,7 +142,8 @@ fn patiently(
             return Ok(result);
         }
         printer.tell(&format!(
-            "{} does not hold ({:.3} {}), and the hypervisor gave {stolen} ms of this machine's CPU time to others meanwhile: attempt {} of {ATTEMPTS} …",
+            "{} failed ({:.3} {}), and the hypervisor gave {stolen} ms of this machine's CPU time to others: attempt \
+             {} of {ATTEMPTS} …",
             result.name, result.achieved, result.unit, attempt + 1
         ));
     }

@@ -83,7 +83,7 @@ pub(super) fn up(arguments: &UpArguments, printer: &Printer) -> Result<(), Failu
     Ok(())
 }
 
-/// Holds a path until it is told to end.
+/// Holds a path until it gets the command to end.
 pub(super) fn hold(name: &str, printer: &Printer) -> Result<(), Failure> {
     let folder = Folder::open()?;
     let mut text = String::new();
@@ -157,7 +157,7 @@ pub(super) fn exec(arguments: &ExecArguments) -> Result<(), Failure> {
         let taken_down = || Failure::Lab(format!("{} was taken down", held.name));
         if let Some(status) = child.try_wait().map_err(wait)? {
             let mut entries = [PollEntry::new(holder.as_fd(), Interest::READ)];
-            // Whoever takes the path down kills what runs on it.
+            // Removing the path kills what runs on it.
             let without_path = matches!(poll::wait(&mut entries, Some(Nanos::ZERO)), Ok(1..));
             return if without_path && status.signal() == Some(KILL) {
                 Err(taken_down())

@@ -324,7 +324,7 @@ impl Folder {
             let locked = folder.readable().map_err(failed)?;
             lock(&locked).map_err(failed)?;
             let ours = locked.metadata().map_err(failed)?;
-            // Whoever had the lock before may have removed the folder.
+            // The lock's previous owner may have removed the folder.
             if fs::symlink_metadata(&self.0)
                 .is_ok_and(|now| (now.dev(), now.ino()) == (ours.dev(), ours.ino()))
             {
@@ -361,7 +361,8 @@ pub(super) fn check_name(name: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "'{name}' is no name for a path: up to {LONGEST_NAME} letters, digits, dots, dashes and underscores, a letter or digit first"
+        "'{name}' is not a name for a path: up to {LONGEST_NAME} letters, digits, dots, dashes and underscores, a \
+         letter or digit first"
     )))
 }
 

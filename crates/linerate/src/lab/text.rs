@@ -8,7 +8,8 @@ use linerate_lab::scenario::{Mode, Scenario};
 use linerate_model::units::{Bytes, grouped};
 
 /// Of the kernel's disciplines, instead of a word that the lab kept pace.
-const UNKNOWN_LATENESS: &str = "How late packets left is not known, nor whether the lab kept pace: the kernel's disciplines do not tell.\n";
+const UNKNOWN_LATENESS: &str = "It is not known how late packets left, nor whether the lab kept up: the kernel's \
+    qdiscs do not report it.\n";
 
 /// What the path was, did, and how well.
 pub(super) fn report(scenario: &Scenario, lab: &LabReport) -> String {
@@ -35,7 +36,7 @@ pub(super) fn report(scenario: &Scenario, lab: &LabReport) -> String {
         force.seed
     );
     if let Some(why) = &force.instead {
-        let _ = writeln!(out, "            because NFQUEUE is not to be had: {why}");
+        let _ = writeln!(out, "            because NFQUEUE is not available: {why}");
     }
     match &lab.path {
         Account::Queues(path) => {
@@ -69,11 +70,7 @@ pub(super) fn report(scenario: &Scenario, lab: &LabReport) -> String {
             );
         }
         for (key, asked) in &host.refused {
-            let _ = writeln!(
-                out,
-                "    {key} was asked to be {asked} and is {}",
-                setting(key)
-            );
+            let _ = writeln!(out, "    {key} was set to {asked} but is {}", setting(key));
         }
     }
     if let Some(peak) = lab.memory_peak {
@@ -89,7 +86,7 @@ pub(super) fn report(scenario: &Scenario, lab: &LabReport) -> String {
     if matches!(lab.path, Account::Disciplines(_)) {
         out.push_str(UNKNOWN_LATENESS);
     } else if lab.bottleneck.is_empty() {
-        out.push_str("The lab kept pace with what it was asked for.\n");
+        out.push_str("The lab kept up with the path's rate and delay.\n");
     }
     for reason in &lab.bottleneck {
         let _ = writeln!(
@@ -120,7 +117,7 @@ fn direction(out: &mut String, name: &str, passed: &Passed) {
 /// What the kernel's disciplines tell of a direction.
 fn counted(shaped: &Shaped) -> String {
     let Some(packets) = shaped.delivered_packets else {
-        return "nothing is asked of it, and nothing counts its packets".to_owned();
+        return "it has no limits, and nothing counts its packets".to_owned();
     };
     let bytes = shaped
         .delivered_bytes
@@ -133,7 +130,7 @@ fn counted(shaped: &Shaped) -> String {
     for (what, count) in [
         ("lost", shaped.lost),
         ("dropped by the full queue", shaped.queue_dropped),
-        ("still on the way", shaped.held_packets),
+        ("still in flight", shaped.held_packets),
     ] {
         if let Some(count) = count.filter(|count| *count > 0) {
             let _ = write!(text, ", {} {what}", grouped(count));
@@ -167,7 +164,7 @@ fn traffic(of: &ClassCounters) -> String {
         ("duplicated", of.duplicated),
         ("overtaken", of.overtaken),
         ("cut", of.fragmented),
-        ("still on the way", of.held),
+        ("still in flight", of.held),
     ] {
         if tally.packets > 0 {
             let _ = write!(text, ", {} {what}", grouped(tally.segments));
@@ -231,7 +228,7 @@ mod tests {
         of.held = tally(40);
         assert_eq!(
             traffic(&of),
-            "1.43 MiB in 1,000 packets came, 900 delivered, 60 dropped by the full queue, 40 still on the way"
+            "1.43 MiB in 1,000 packets came, 900 delivered, 60 dropped by the full queue, 40 still in flight"
         );
     }
 }

@@ -101,9 +101,7 @@ impl HostPlace {
         all.extend(words.iter().map(OsString::from));
         match arguments::parse(all) {
             Action::Test(request) => {
-                let kept = request.output.is_some()
-                    || request.pictures.html.is_some()
-                    || request.pictures.svg.is_some();
+                let kept = request.output.is_some() || !request.files.is_empty();
                 if request.runs == Runs::One && !kept {
                     return Ok(*request);
                 }
@@ -114,7 +112,7 @@ impl HostPlace {
             }
             Action::Refuse(text) => Err(Failure::Usage(format!("of the test's options: {text}"))),
             _ => Err(Failure::Usage(format!(
-                "'{}' are no options of `linerate test`",
+                "'{}' are not options of `linerate test`",
                 words.join(" ")
             ))),
         }
@@ -164,7 +162,7 @@ impl HostPlace {
             .map(|(object, saved)| format!("{object} = {}", saved.value))
             .collect();
         Err(Failure::Setting(format!(
-            "not all is as it was: {}; the old values are {}",
+            "not all settings were restored: {}; the old values are {}",
             wrong.join("; "),
             values.join(", ")
         )))

@@ -17,7 +17,8 @@ pub(crate) const LEAST: f64 = 0.02;
 // `linerate prove`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct ProveArguments {
-    /// Profile (TOML, or lines of sysctl.conf where the name ends in .conf) of the runs before [default: as it is]
+    /// Profile of the runs before: TOML, or lines of sysctl.conf if the name ends in .conf [default: the present
+    /// settings]
     #[arg(long, value_name = "FILE")]
     pub(super) before: Option<PathBuf>,
     /// Profile of the runs after
@@ -31,14 +32,14 @@ pub(crate) struct ProveArguments {
         conflicts_with = "in_lab"
     )]
     pub(super) peer: Option<String>,
-    /// With --peer: where `linerate tune` keeps old values; while it changes settings there, or a set of changes waits to
-    /// be confirmed, nothing is measured [default: /var/lib/linerate/tune]
+    /// With --peer: where `linerate tune` keeps old values; refused while `linerate tune` changes settings there or a
+    /// set of changes waits for confirmation [default: /var/lib/linerate/tune]
     #[arg(long, value_name = "FOLDER", conflicts_with = "in_lab")]
     pub(super) state: Option<PathBuf>,
     /// Measure in a lab, without root: a scenario's file, or the name of a preset
     #[arg(long, value_name = "SCENARIO", group = "in_lab", conflicts_with_all = ["rate", "rtt", "queue", "loss", "mode"])]
     pub(super) lab: Option<String>,
-    /// Measure in a lab whose path the options below make
+    /// Measure in a lab, on a path given by the options below
     #[arg(long, group = "in_lab")]
     pub(super) path: bool,
     #[command(flatten)]
@@ -46,19 +47,19 @@ pub(crate) struct ProveArguments {
     /// In a lab: auto, nfqueue or netem, whatever the scenario says
     #[arg(long, value_name = "ENGINE", value_parser = engine, conflicts_with = "peer")]
     pub(super) engine: Option<EngineWish>,
-    /// So many pairs of runs, 3 to 100 [default: from 6 on until it is decided]
+    /// Number of pairs, 3 to 100 [default: 6 or more, until decided]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=100))]
     pairs: Option<u32>,
-    /// At most so many pairs until it is decided, 6 to 100
+    /// Maximum number of pairs, 6 to 100
     #[arg(long, value_name = "N", default_value_t = MOST, value_parser = clap::value_parser!(u32).range(6..=100), conflicts_with = "pairs")]
     most: u32,
-    /// The smallest effect that is of interest
+    /// The smallest effect of interest
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = sweep::share)]
     least: f64,
-    /// Decides the order of runs, the resamples of the interval, and a lab's chance
+    /// Random seed for the order of runs, the bootstrap and the lab
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Seconds that each run measures
+    /// Duration of each run, seconds
     #[arg(short = 't', long, value_name = "SECONDS")]
     time: Option<f64>,
     /// Streams in each direction

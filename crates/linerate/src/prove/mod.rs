@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &ProveArguments, printer: &Printer) -> Result<(), F
     );
     if same(&before, &after) {
         return Err(Failure::Usage(
-            "both profiles wish for the same: there is nothing to compare".to_owned(),
+            "both profiles set the same values: there is nothing to compare".to_owned(),
         ));
     }
     let words = arguments.words();
@@ -210,7 +210,7 @@ fn go(
             Gave::Measured(measured) => *measured,
             Gave::Impossible(why) => {
                 return Err(Failure::Setting(format!(
-                    "the settings {} cannot be had, so nothing is compared: {why}. All is as it was",
+                    "the settings {} are not possible, so nothing is compared: {why}. All settings are as before",
                     turn.side.word()
                 )));
             }
@@ -304,10 +304,10 @@ fn settings_text(kinds: &[Kind; 2]) -> String {
 pub(crate) fn ended(proof: &Proof) -> Result<(), Failure> {
     match (&proof.stopped, proof.verdict) {
         (Some(why), Verdict::Undecided { .. }) => Err(Failure::Incomplete(format!(
-            "the comparison ended early: {why}; what was measured is above, and every setting is as it was"
+            "the comparison ended early: {why}; the measurements so far are above, and every setting is restored"
         ))),
         (_, Verdict::Undecided { .. }) => Err(Failure::Undecided(
-            "the pairs do not decide whether the change helps; the report says how many more would"
+            "the pairs do not decide whether the change helps; the report shows how many more would"
                 .to_owned(),
         )),
         _ => Ok(()),

@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &SweepArguments, printer: &Printer) -> Result<(), F
     ));
     if stopped {
         return Err(Failure::Incomplete(format!(
-            "the sweep was stopped with {} runs still to be made; the same command goes on with it",
+            "the sweep was stopped with {} runs left; the same command continues it",
             results.left
         )));
     }
@@ -156,7 +156,8 @@ fn announce(sweep: &Sweep, course: &Course<'_>, folder: &Folder, printer: &Print
         String::new()
     };
     printer.tell(&format!(
-        "{}: {} cells, {} repetitions, {} runs{before}; kept in {}. Ctrl-C stops, and the same command goes on.",
+        "{}: {} cells, {} repetitions, {} runs{before}; kept in {}. Ctrl-C stops it, and the same command continues \
+         it.",
         sweep.name,
         sweep.cells.len(),
         sweep.repetitions,
@@ -286,13 +287,13 @@ fn show(folder: &Path, arguments: &SweepArguments, printer: &Printer) -> Result<
     let folder = Folder::at(folder);
     let texts = folder.texts()?.ok_or_else(|| {
         Failure::File(format!(
-            "{} holds no sweep: there is no sweep.json in it",
+            "{} contains no sweep: sweep.json is missing",
             folder.path().display()
         ))
     })?;
     let load = |profile: &str| {
         let text = texts.profiles.get(profile).cloned();
-        text.ok_or_else(|| "the folder does not hold it".to_owned())
+        text.ok_or_else(|| "the folder does not contain it".to_owned())
     };
     let sweep = Sweep::parse(&texts.file, &texts.text, &load)
         .map_err(|error| Failure::File(error.to_string()))?;

@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &ApplyArguments, printer: &Printer) -> Result<(), F
     }
     if !objections.is_empty() {
         let many = objections.join("\n  ");
-        return Err(Failure::Refused(format!("nothing was touched:\n  {many}")));
+        return Err(Failure::Refused(format!("nothing was changed:\n  {many}")));
     }
     if plan.steps.is_empty() {
         printer.line("Nothing is to be changed.")?;
@@ -134,13 +134,13 @@ fn proven(
     let why = &told.proof.sentence;
     Err(match (told.proof.stopped, told.proof.verdict) {
         (Some(stop), _) => Failure::Incomplete(format!(
-            "nothing is applied: {stop}; every setting is as it was"
+            "nothing is applied: {stop}; all settings are as before"
         )),
         (None, Verdict::Worse) => Failure::Unexpected(format!(
-            "nothing is applied, for it is a loss: {why}; every setting is as it was"
+            "nothing is applied, because it shows a loss: {why}; all settings are as before"
         )),
         (None, _) => Failure::Refused(format!(
-            "nothing is applied, for it is no gain: {why}; every setting is as it was"
+            "nothing is applied, because no gain was shown: {why}; all settings are as before"
         )),
     })
 }
@@ -171,7 +171,7 @@ fn begin(
         confirm_within: arguments.confirm_within,
         steps: &plan.steps,
     };
-    let untouched = |why: String| Failure::Refused(format!("nothing was touched: {why}"));
+    let untouched = |why: String| Failure::Refused(format!("nothing was changed: {why}"));
     let snapshot = apply::snapshot(&order, &mut *place.settings(), now())
         .map_err(|cause| untouched(cause.to_string()))?;
     let journal = place.state.create(&snapshot).map_err(|error| match error {
@@ -254,13 +254,13 @@ fn applied(
 /// Tells both results: why the change failed, and what became of the old values.
 fn taken_back(failed: Failed, probes: &[Probe], around: &Around<'_>) -> Result<Failure, Failure> {
     if let Some(why) = &failed.unwritten {
-        around.printer.tell(&format!(
-            "linerate: the journal does not tell all of it: {why}"
-        ));
+        around
+            .printer
+            .tell(&format!("linerate: the journal is incomplete: {why}"));
     }
     let Some(set) = failed.set else {
         return Ok(Failure::Refused(format!(
-            "nothing was touched: {}",
+            "nothing was changed: {}",
             failed.cause
         )));
     };

@@ -18,24 +18,24 @@ pub(crate) struct TuneArguments {
 
 #[derive(Subcommand, Debug, Clone)]
 pub(super) enum TuneCommand {
-    /// Show what would be changed, in which order and at which risk; nothing is changed
+    /// Show what would be changed, in which order and at which risk; change nothing
     Plan(PlanArguments),
-    /// Change settings; all goes back unless `tune confirm` comes in time
+    /// Change settings; rolls back unless you run `tune confirm` in time
     Apply(Box<ApplyArguments>),
-    /// Keep what was applied: the rollback that waits is called off
+    /// Keep the applied changes and cancel the pending rollback
     Confirm(SetArguments),
     /// Restore the values from before a set of changes, and remove what it persisted
     Revert(RevertArguments),
-    /// List sets of changes, and what waits to be confirmed
+    /// List sets of changes and which of them wait for confirmation
     Status(ShowArguments),
-    /// Say what of the confirmed changes runs, is persisted, has drifted, and who did it
+    /// Check which confirmed changes are in effect, persisted or drifted, and what changed them
     Verify(ShowArguments),
-    /// Write what was confirmed to files that keep it over a boot, or remove them
+    /// Write confirmed changes to files so that they survive a reboot, or remove those files
     Persist(PersistArguments),
-    /// Roll a set back now, or when its time to confirm ends: what timers call
+    /// Roll a set back now, or when its time to confirm ends; run by timers
     #[command(hide = true)]
     Rollback(RollbackArguments),
-    /// Revert what was never confirmed: what the boot calls
+    /// Revert changes that were never confirmed; run at boot
     Recover(ShowArguments),
     /// Set up a guest's data-plane interfaces as a file declares them
     Interfaces(InterfacesArguments),
@@ -53,12 +53,12 @@ pub(super) struct PlanArguments {
     pub(super) json: bool,
 }
 
-/// What is wished for.
+/// The desired settings.
 #[derive(Args, Debug, Clone)]
 pub(super) struct WishArguments {
     /// Profiles (TOML), or files of lines `key = value` (.conf) [default: what an audit recommends]
     pub(super) profiles: Vec<PathBuf>,
-    /// Without profiles: rate that the host shall carry, bit/s (K, M, G of 1000)
+    /// Without profiles: required rate, all flows together, bit/s (K, M, G of 1000)
     #[arg(long, value_name = "RATE", conflicts_with = "profiles")]
     rate: Option<BitRate>,
     /// Without profiles: round-trip time to its peer
@@ -76,7 +76,7 @@ pub(super) struct WishArguments {
 }
 
 impl WishArguments {
-    /// What the host shall carry.
+    /// The required load of the host.
     pub(super) fn target(&self) -> Target {
         Target {
             rate_bps: self.rate.filter(|rate| rate.0 > 0),
@@ -105,32 +105,32 @@ pub(super) struct ApplyArguments {
     pub(super) wishes: WishArguments,
     #[command(flatten)]
     pub(super) place: PlaceArguments,
-    /// All goes back when this has passed without `tune confirm`; 1s to 1h
+    /// Roll back after this time without `tune confirm`; 1s to 1h
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "120s")]
     pub(super) confirm_within: Nanos,
-    /// Confirm at once when everything that worked before still works
+    /// Confirm at once if everything that worked before still works
     #[arg(long)]
     pub(super) yes: bool,
-    /// Also this host (or HOST:PORT, else its answer to a ping) must be reached before and after
+    /// This host must also be reachable before and after: HOST by ping, HOST:PORT by TCP
     #[arg(long, value_name = "HOST[:PORT]")]
     pub(super) probe: Vec<String>,
-    /// The greatest risk: none, queue-reset or link-flap
+    /// Highest risk allowed: none, queue-reset or link-flap
     #[arg(long, alias = "max-risk", value_name = "RISK", value_parser = risk, default_value = "queue-reset")]
     pub(super) allow: Risk,
-    /// Change settings that this program sets too, by its name
+    /// Also change settings managed by this program (its name)
     #[arg(long, value_name = "OWNER")]
     pub(super) over: Vec<String>,
-    /// First prove that it helps, by pairs of tests with and without it to this host, which runs `linerate serve`; it is
-    /// applied where that shows a gain, and not where it shows none
+    /// First measure whether it helps, with pairs of tests with and without the change to this host, which runs
+    /// `linerate serve`; apply only if that shows a gain
     #[arg(long, value_name = "HOST", conflicts_with_all = ["root", "from", "dry_run"])]
     pub(super) prove: Option<String>,
-    /// With --prove: so many pairs of runs, 3 to 100 [default: from 6 on until it is decided]
+    /// With --prove: number of pairs, 3 to 100 [default: 6 or more, until decided]
     #[arg(long, value_name = "N", requires = "prove", value_parser = clap::value_parser!(u32).range(3..=100))]
     pub(super) pairs: Option<u32>,
     /// With --prove: arguments for `linerate test`
     #[arg(last = true, value_name = "TEST", requires = "prove")]
     pub(super) test: Vec<String>,
-    /// Say what would be done; nothing is changed
+    /// Show what would be done; change nothing
     #[arg(long)]
     pub(super) dry_run: bool,
     /// One JSON document
@@ -148,11 +148,11 @@ fn risk(text: &str) -> Result<Risk, String> {
 
 #[derive(Args, Debug, Clone)]
 pub(super) struct SetArguments {
-    /// The set [default: the one that waits]
+    /// The set of changes [default: the one waiting for confirmation]
     pub(super) id: Option<String>,
     #[command(flatten)]
     pub(super) place: PlaceArguments,
-    /// Say what would be done; nothing is changed
+    /// Show what would be done; change nothing
     #[arg(long)]
     pub(super) dry_run: bool,
     /// One JSON document
@@ -162,14 +162,14 @@ pub(super) struct SetArguments {
 
 #[derive(Args, Debug, Clone)]
 pub(super) struct RevertArguments {
-    /// The set [default: the last one that is not reverted]
+    /// The set of changes [default: the last one that is not reverted]
     pub(super) id: Option<String>,
     #[command(flatten)]
     pub(super) place: PlaceArguments,
-    /// Also values that somebody else has changed since
+    /// Also restore values that something else has changed since
     #[arg(long)]
     pub(super) force: bool,
-    /// Say what would be done; nothing is changed
+    /// Show what would be done; change nothing
     #[arg(long)]
     pub(super) dry_run: bool,
     /// One JSON document
@@ -194,13 +194,13 @@ pub(super) struct ShowArguments {
 pub(super) struct PersistArguments {
     #[command(flatten)]
     pub(super) place: PlaceArguments,
-    /// Remove the files; what was there before comes back
+    /// Remove the files and restore what was there before
     #[arg(long)]
     pub(super) remove: bool,
     /// Overwrite files that linerate did not write, or that were changed since
     #[arg(long)]
     pub(super) force: bool,
-    /// Show the files; nothing is written
+    /// Show the files; write nothing
     #[arg(long)]
     pub(super) dry_run: bool,
     /// One JSON document
@@ -217,7 +217,7 @@ pub(super) struct RollbackArguments {
     pub(super) id: String,
     #[command(flatten)]
     pub(super) place: PlaceArguments,
-    /// Wait until its time to confirm ends, and end earlier where it is confirmed
+    /// Wait until its time to confirm ends, or until it is confirmed
     #[arg(long)]
     pub(super) wait: bool,
 }

@@ -21,7 +21,7 @@ pub(super) fn run(arguments: &SetArguments, printer: &Printer) -> Result<(), Fai
             .sets()?
             .into_iter()
             .rfind(|set| set.state.is_pending())
-            .ok_or_else(|| Failure::Refused("nothing waits to be confirmed".to_owned()))?,
+            .ok_or_else(|| Failure::Refused("nothing is waiting for confirmation".to_owned()))?,
     };
     if let Some(why) = place.stranger(&set) {
         return Err(Failure::Refused(why));

@@ -170,7 +170,7 @@ fn links(place: &Place) -> Result<Vec<String>, Failure> {
     Ok(links.map(|name| format!("{NETWORK}/{name}")).collect())
 }
 
-/// How a file is told.
+/// How a file is printed.
 fn path(place: &Place, path: &str) -> PathBuf {
     place.files.path(path)
 }
@@ -227,7 +227,7 @@ fn write(
                 .zip(&found)
                 .try_for_each(|(file, text)| put(place, &file.path, text.as_deref()));
             let told = match back {
-                Ok(()) => "what had been written is as it was before".to_owned(),
+                Ok(()) => "the files are restored".to_owned(),
                 Err(failure) => failure.to_string(),
             };
             let earlier = sets.iter().find(|set| set.snapshot.id == last);
@@ -413,7 +413,7 @@ pub(super) fn refuse_changed(place: &Place, set: &ChangeSet) -> Result<(), Failu
         return Ok(());
     }
     Err(Failure::Refused(format!(
-        "nothing was touched: somebody has changed {} since; --force overwrites or removes it all the same",
+        "nothing was changed: something else has changed {} since; --force overwrites or removes it anyway",
         changed.join(", ")
     )))
 }

@@ -74,7 +74,7 @@ impl Place {
             ))
         })?;
         let network = namespace::network_id().map_err(|error| {
-            Failure::File(format!("cannot tell the network namespace: {error}"))
+            Failure::File(format!("cannot determine the network namespace: {error}"))
         })?;
         Ok(Self {
             network: root.is_none().then_some(network),
@@ -97,7 +97,7 @@ impl Place {
         match waits {
             None => Ok(lock),
             Some(set) => Err(Failure::Refused(format!(
-                "nothing was touched: {0} is {1}; first: linerate tune confirm {0}, or revert {0}",
+                "nothing was changed: {0} is {1}; first: linerate tune confirm {0}, or revert {0}",
                 set.snapshot.id,
                 set.state.words()
             ))),

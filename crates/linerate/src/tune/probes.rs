@@ -58,7 +58,7 @@ impl Probes {
             let (worked, seen) = ask(&kind);
             if !worked {
                 return Err(Failure::Refused(format!(
-                    "nothing was touched: --probe {host}: {seen}, before any change"
+                    "nothing was changed: --probe {host}: {seen}, before any change"
                 )));
             }
             questions.push(Question {

@@ -18,7 +18,7 @@ use crate::printer::Printer;
 
 /// So often the one that waits looks whether there is still something to wait for.
 const LOOK: Duration = Duration::from_millis(200);
-/// So long a rollback waits for the process that applies; whoever holds the lock then hangs in a driver.
+/// So long a rollback waits for the process that applies; a process that holds the lock then hangs in a driver.
 const LOCK_TRIES: u32 = 50;
 /// SIGHUP, SIGINT, SIGTERM: what ends a session ends no rollback.
 const NOT_HEARD: [i32; 3] = [1, 2, 15];
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &RevertArguments, printer: &Printer) -> Result<(), 
         return foresee(&set, may_be_kept, &place, printer);
     }
     if may_be_kept && !arguments.force {
-        // What is wrong with another set's journal is told when the values are back.
+        // What is wrong with another set's journal is reported when the values are back.
         for one in place.own_sets().unwrap_or_default() {
             persist::refuse_changed(&place, &one)?;
         }
@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &RevertArguments, printer: &Printer) -> Result<(), 
     } else {
         Drifted::Leave
     };
-    put_back(&place, &mut set, "asked for", drifted, printer)?;
+    put_back(&place, &mut set, "requested", drifted, printer)?;
     // What runs is back first: a folder that cannot be written keeps only files.
     let files = if may_be_kept {
         persist::write_without(&place, &mut set, printer)
@@ -81,8 +81,8 @@ fn not_rewritten(set: &ChangeSet, failure: &Failure, shown: Result<(), Failure>)
         .map(|failure| format!("{failure}; "))
         .unwrap_or_default();
     Failure::NotBack(format!(
-        "{values}the files that keep settings over a boot were not written again without {id}: {failure}; when that \
-         is mended, linerate tune persist writes them, and linerate tune persist --remove removes them"
+        "{values}the files that keep settings over a boot were not rewritten without {id}: {failure}; when that is \
+         fixed, linerate tune persist writes them, and linerate tune persist --remove removes them"
     ))
 }
 
@@ -164,9 +164,7 @@ fn put_back(
     let unwritten = restore(set, why, drifted, &mut *place.settings(), &mut *journal);
     arming::call_off(set.rollback.as_ref());
     if let Some(why) = unwritten {
-        printer.tell(&format!(
-            "linerate: the journal does not tell all of it: {why}"
-        ));
+        printer.tell(&format!("linerate: the journal is incomplete: {why}"));
     }
     Ok(())
 }
@@ -202,7 +200,7 @@ fn show(set: &ChangeSet, json: bool, printer: &Printer) -> Result<(), Failure> {
     match set.state {
         SetState::Reverted | SetState::Ended => Ok(()),
         _ => Err(Failure::NotBack(format!(
-            "not all old values of {} are back; --force restores also what somebody else has changed",
+            "not all old values of {} are restored; --force also restores what something else has changed",
             set.snapshot.id
         ))),
     }
@@ -211,7 +209,7 @@ fn show(set: &ChangeSet, json: bool, printer: &Printer) -> Result<(), Failure> {
 /// What the timer runs, and the process that waits.
 pub(super) fn roll_back(arguments: &RollbackArguments, printer: &Printer) -> Result<(), Failure> {
     let place = Place::of(&arguments.place)?;
-    // Whoever armed it may be gone before it speaks.
+    // The process that armed it may be gone before it speaks.
     drop(linerate_kernel::thread::ignore_sigpipe());
     block_signals(&NOT_HEARD)
         .map_err(|error| Failure::File(format!("taking over the signals: {error}")))?;
@@ -229,9 +227,9 @@ pub(super) fn roll_back(arguments: &RollbackArguments, printer: &Printer) -> Res
         return Err(Failure::Refused(why));
     }
     let why = match (&lock, set.left(now()).0) {
-        (None, _) => "nobody confirmed it in time, and the process that applies hangs",
-        (Some(_), 0) => "nobody confirmed it in time",
-        (Some(_), _) => "asked for",
+        (None, _) => "it was not confirmed in time, and the applying process hangs",
+        (Some(_), 0) => "it was not confirmed in time",
+        (Some(_), _) => "requested",
     };
     let drifted = Drifted::unasked(&set);
     put_back(&place, &mut set, why, drifted, printer)?;
@@ -339,7 +337,7 @@ fn recover_values(
     let drifted = Drifted::unasked(set);
     let why = match drifted {
         Drifted::Leave => "a revert was cut short",
-        Drifted::Overwrite => "nobody confirmed it, and nothing waited to roll it back",
+        Drifted::Overwrite => "it was not confirmed, and nothing was waiting to roll it back",
     };
     put_back(place, set, why, drifted, printer)?;
     let id = &set.snapshot.id;

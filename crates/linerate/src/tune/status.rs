@@ -19,7 +19,7 @@ pub(super) fn run(arguments: &ShowArguments, printer: &Printer) -> Result<(), Fa
                 let mut view = set.view(now());
                 let waits = set.rollback.as_ref().is_some_and(arming::waits);
                 if set.is_of_boot(&place.boot_id) && set.state.is_pending() && !waits {
-                    "nothing waits to roll it back: linerate tune recover does it now"
+                    "no rollback is pending: linerate tune recover does it now"
                         .clone_into(&mut view.note);
                 }
                 if !set.is_of_boot(&place.boot_id) {

@@ -272,12 +272,8 @@ fn keys(value: &Value) -> Vec<&String> {
 #[test]
 fn multipath_tcp_keeps_the_senders_figures() {
     let _beside = beside();
-    if !socket::is_mptcp_available() {
-        return skipped(
-            Need::Mptcp,
-            "-m",
-            "this kernel gives out no Multipath TCP sockets",
-        );
+    if let Err(error) = socket::mptcp_stream_socket(socket::Family::V4) {
+        return skipped(Need::Mptcp, "-m", &error.to_string());
     }
     let newest = newest("-m with the newest iperf3");
     let mut servers = vec![Server::iperf3(ours().arg("-m"))];

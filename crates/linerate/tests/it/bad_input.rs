@@ -144,7 +144,7 @@ fn what_contradicts_itself_is_a_usage_error() {
         ("-t 5 -n 5M", "--bytes"),
         ("-n 5M -k 5", "--blocks"),
         ("-R --bidir", "--bidir"),
-        ("-4 -6", "-6"),
+        ("-4 -6", "--version6"),
         ("-u -C cubic", "-C"),
         ("-u --mptcp", "mptcp"),
         ("--json --json-stream", "--json-stream"),
@@ -299,4 +299,14 @@ fn no_file_fills_the_memory() {
             done.error
         );
     }
+}
+
+#[test]
+fn a_finding_that_no_rule_makes_is_refused_before_anything_is_graded() {
+    let _beside = beside();
+    let folder = Folder::new();
+    let text = "name = \"x\"\n[expect]\ntop = \"recieve-window\"\n";
+    std::fs::write(folder.file("x.toml"), text).unwrap();
+    let words = format!("lab grade {}", folder.path().display());
+    fails(&words, 2, &["x.toml", "did you mean 'receive-window'?"]);
 }

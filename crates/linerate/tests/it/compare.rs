@@ -70,7 +70,7 @@ fn what_is_no_record_is_refused_with_what_would_do() {
     assert_eq!(done.out, "");
     std::fs::create_dir(folder.file("empty")).unwrap();
     let done = run(&mut linerate(&words(&folder.file("empty"))), LONG).expect(5);
-    assert!(done.error.contains("holds no record"), "{}", done.error);
+    assert!(done.error.contains("contains no record"), "{}", done.error);
     let done = run(&mut linerate(&format!("compare {}", good.display())), LONG).expect(2);
     assert!(done.error.contains("RECORD"), "{}", done.error);
 }

@@ -147,9 +147,9 @@ fn less_than_was_bought_and_more_are_told() {
     measured(beside, || {
         let server = Server::linerate(&[]);
         for (bought, words) in [
-            ("40M", "less than the 40.0 Mbit/s that were bought"),
-            ("20M", "As bought (20.0 Mbit/s)"),
-            ("10M", "more than the 10.0 Mbit/s that were bought"),
+            ("40M", "below the contracted 40.0 Mbit/s"),
+            ("20M", "As contracted (20.0 Mbit/s)"),
+            ("10M", "above the contracted 10.0 Mbit/s"),
         ] {
             let told = run(
                 &mut server.client(&format!("-b 20M -t 2 --provisioned {bought}")),

@@ -60,7 +60,7 @@ fn counter_tests_follow_a_test_and_are_kept_with_it() {
         assert!(
             shown
                 .out
-                .contains("Confirmed: with no rate asked for goodput is"),
+                .contains("Confirmed: with no rate limit goodput is"),
             "{}",
             shown.out
         );

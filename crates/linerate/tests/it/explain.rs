@@ -22,7 +22,7 @@ fn another_tool_s_output_is_explained_as_text_and_as_json() {
     let words = format!("explain {}", file.display());
     let text = run(&mut linerate(&words), LONG).expect(0).out;
     assert!(
-        text.contains("path-full: 942 Mbit/s is all of 1 GbE"),
+        text.contains("path-full: 942 Mbit/s is the full payload rate of 1 GbE"),
         "{text}"
     );
     let json = run(&mut linerate(&format!("{words} --json")), LONG)

@@ -192,7 +192,7 @@ fn a_page_that_cannot_be_written_says_so_and_loses_nothing() {
     let done = run(&mut test, LONG).expect(5);
     assert!(
         done.error
-            .contains("HTML report to /dev/full: No space left"),
+            .contains("report (--html) to /dev/full: No space left"),
         "{}",
         done.error
     );

@@ -172,7 +172,7 @@ fn what_cannot_be_proved_is_refused_before_anything_is_done() {
         (
             format!("prove --after {bad} --path"),
             5,
-            "bad.toml:4: an interface has no key 'mut': did you mean 'mtu'?",
+            "bad.toml:4: unknown key 'mut' in an interface: did you mean 'mtu'?",
         ),
         (
             format!("prove --before {good} --after {good} --path"),
@@ -197,7 +197,7 @@ fn what_cannot_be_proved_is_refused_before_anything_is_done() {
         (
             format!("prove --after {good} --path --least 0%"),
             2,
-            "no percentage",
+            "not a percentage",
         ),
         (
             format!("prove --after {good} --path --rtt soon"),
@@ -208,7 +208,7 @@ fn what_cannot_be_proved_is_refused_before_anything_is_done() {
         (
             format!("sweep --show {}", folder.path().display()),
             5,
-            "holds no sweep",
+            "contains no sweep",
         ),
     ] {
         let done = run(&mut linerate(&words), LONG).expect(code);
@@ -464,12 +464,12 @@ fn an_apply_with_a_proof_applies_a_gain_and_nothing_else() {
         let applied = || std::fs::read_dir(&state).is_ok_and(|names| names.flatten().count() > 1);
 
         let loss = apply(SMALL_PACKETS, "").expect(7);
-        assert!(loss.error.contains("it is a loss"), "{}", loss.error);
+        assert!(loss.error.contains("it shows a loss"), "{}", loss.error);
         assert!(loss.out.contains("After against before: −"), "{}", loss.out);
         assert_eq!((mtu().as_str(), applied()), ("1500", false));
 
         let none = apply("[interface.a0]\ntxqueuelen = 900\n", "").expect(1);
-        assert!(none.error.contains("it is no gain"), "{}", none.error);
+        assert!(none.error.contains("no gain was shown"), "{}", none.error);
         assert!(!applied());
 
         a.ip("link set a0 mtu 300");

@@ -123,7 +123,7 @@ fn what_is_no_record_says_so() {
         let file = folder.with(name, bytes);
         let done = run(linerate("show").arg(&file), LONG).expect(5);
         assert!(
-            done.error.contains(name) && done.error.contains("no linerate record"),
+            done.error.contains(name) && done.error.contains("not a linerate record"),
             "{name}: {}",
             done.error
         );

@@ -126,14 +126,18 @@ fn changes_are_applied_confirmed_listed_and_reverted() {
     let more = "[sysctl]\n\"net.ipv4.tcp_fin_timeout\" = 30\n";
     let more = files.folder.with("more.toml", more).display().to_string();
     let second = run(&mut files.tune(&format!("apply {more}")), LONG).expect(1);
-    for part in ["nothing was touched", "linerate tune confirm"] {
+    for part in ["nothing was changed", "linerate tune confirm"] {
         assert!(second.error.contains(part), "{}", second.error);
     }
 
     let confirmed = run(&mut files.tune("confirm"), LONG).expect(0).out;
     assert!(confirmed.contains("confirmed"), "{confirmed}");
     let again = run(&mut files.tune("confirm"), LONG).expect(1);
-    assert!(again.error.contains("nothing waits"), "{}", again.error);
+    assert!(
+        again.error.contains("nothing is waiting"),
+        "{}",
+        again.error
+    );
 
     let nothing = run(&mut files.apply(""), LONG).expect(0).out;
     assert!(nothing.contains("Nothing is to be changed"), "{nothing}");
@@ -173,9 +177,9 @@ fn without_a_confirmation_all_goes_back_by_itself() {
     });
     assert!(ended);
     let set = last_set(&mut files.tune("status --json"));
-    assert_eq!(set["note"], "nobody confirmed it in time");
+    assert_eq!(set["note"], "it was not confirmed in time");
     let late = run(&mut files.tune("confirm"), LONG).expect(1);
-    assert!(late.error.contains("nothing waits"), "{}", late.error);
+    assert!(late.error.contains("nothing is waiting"), "{}", late.error);
 }
 
 #[test]
@@ -189,7 +193,7 @@ fn what_must_be_refused_is_refused_before_anything_is_touched() {
         (
             format!("apply {unknown}"),
             1,
-            vec!["tcp_rmem", "unknown.toml:2", "nothing was touched"],
+            vec!["tcp_rmem", "unknown.toml:2", "nothing was changed"],
         ),
         (
             format!("apply {typo}"),
@@ -201,7 +205,7 @@ fn what_must_be_refused_is_refused_before_anything_is_touched() {
         (
             "confirm ../../etc/passwd".to_owned(),
             1,
-            vec!["no name of a set"],
+            vec!["not the name of a set"],
         ),
         (
             "confirm 20010101-000000".to_owned(),
@@ -273,7 +277,7 @@ fn on_a_full_disk_nothing_is_touched() {
         return;
     }
     let done = done.expect(1);
-    assert!(done.error.contains("nothing was touched"), "{}", done.error);
+    assert!(done.error.contains("nothing was changed"), "{}", done.error);
     assert!(done.error.contains("No space left"), "{}", done.error);
     assert!(!done.error.contains(".journal\n"), "{}", done.error);
     assert_eq!(files.values(), old());
@@ -318,7 +322,7 @@ fn a_disk_that_became_read_only_keeps_no_value_from_going_back() {
             return;
         };
         let told = done.expect(0).error;
-        assert!(told.contains("the journal does not tell all"), "{told}");
+        assert!(told.contains("the journal is incomplete"), "{told}");
         assert!(told.contains("Read-only"), "{told}");
         assert_eq!(files.values(), old(), "{words}");
         for (key, _, wanted) in TEN {
@@ -540,7 +544,7 @@ fn what_was_confirmed_is_persisted_verified_and_removed_as_a_whole() {
     );
     let refused = run(&mut files.tune("persist --remove"), LONG).expect(1);
     assert!(
-        refused.error.contains("somebody has changed"),
+        refused.error.contains("something else has changed"),
         "{}",
         refused.error
     );
@@ -568,8 +572,8 @@ fn a_revert_that_was_killed_is_finished_as_it_was_begun() {
     let _beside = beside();
     let key = TEN[3].0;
     for (begun, stays) in [
-        ("\"asked for\",\"leaves_drifted\":true", true),
-        ("\"asked for\"", false),
+        ("\"requested\",\"leaves_drifted\":true", true),
+        ("\"requested\"", false),
     ] {
         let files = Files::new();
         run(&mut files.apply("--yes"), LONG).expect(0);
@@ -617,7 +621,7 @@ fn a_revert_takes_the_files_along() {
     let path = journal(&files.state()).unwrap();
     let mut text = std::fs::read_to_string(&path).unwrap();
     assert!(wait_until(LONG, || !waits(&text)), "{text}");
-    text.push_str("{\"entry\":\"rolling_back\",\"why\":\"asked for\",\"leaves_drifted\":true}\n");
+    text.push_str("{\"entry\":\"rolling_back\",\"why\":\"requested\",\"leaves_drifted\":true}\n");
     std::fs::write(&path, text).unwrap();
     run(&mut files.tune("recover"), LONG).expect(0);
     assert!(!files.root().join("etc/sysctl.d/95-linerate.conf").exists());
@@ -1055,7 +1059,7 @@ fn an_address_that_a_change_costs_takes_all_back_and_is_told() {
     };
     let refused = run(&mut apply("--allow link-flap"), LONG).expect(1);
     assert!(
-        refused.error.contains("addresses of it: above0"),
+        refused.error.contains("IPv6 addresses: above0"),
         "{}",
         refused.error
     );

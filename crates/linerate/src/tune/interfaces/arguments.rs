@@ -13,7 +13,7 @@ pub(in crate::tune) struct InterfacesArguments {
 
 #[derive(Subcommand, Debug, Clone)]
 pub(super) enum InterfacesCommand {
-    /// Make the declared interfaces as they are declared
+    /// Configure the interfaces as declared
     Apply(InterfacesApply),
     /// Show what differs from the declaration; nothing is changed
     Status(InterfacesStatus),
@@ -23,7 +23,7 @@ pub(super) enum InterfacesCommand {
 pub(super) struct InterfacesApply {
     #[command(flatten)]
     pub(super) place: Place,
-    /// Id of a start of the service: with another one than last time, what was changed by hand is made as declared again
+    /// Id of a service start: if it differs from the last one, manual changes are reset to the declaration
     #[arg(long, value_name = "ID")]
     pub(super) start: Option<String>,
     /// Show what would be done; nothing is changed
@@ -42,10 +42,10 @@ pub(super) struct Place {
     /// The declaration: TOML where its name ends in .toml, else the old INI request [default: /etc/linerate/interfaces.toml]
     #[arg(long, value_name = "FILE")]
     pub(super) file: Option<PathBuf>,
-    /// Where it is kept what was applied [default: /var/lib/linerate]
+    /// Where the applied state is kept [default: /var/lib/linerate]
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
-    /// Only files, those below this folder in the place of / (an image of a guest)
+    /// Only write files, below this folder instead of / (a guest image)
     #[arg(long, value_name = "DIR")]
     pub(super) root: Option<PathBuf>,
     /// With --root: this kernel's interfaces as well

@@ -243,7 +243,7 @@ impl Files {
         let mut situation = if self.live {
             Situation::of(&facts_of(None)?).map_err(|why| {
                 Failure::File(format!(
-                    "cannot tell which interfaces may be touched: {why}"
+                    "cannot determine which interfaces may be changed: {why}"
                 ))
             })?
         } else {

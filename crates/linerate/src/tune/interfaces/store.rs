@@ -47,7 +47,7 @@ impl Store {
         };
         serde_json::from_str(&text).map_err(|error| {
             format!(
-                "{} is no state of interfaces ({error}); remove it, and all that is declared is applied again",
+                "{} is not a state file of interfaces ({error}); remove it, and everything declared is applied again",
                 self.root.path(&file).display()
             )
         })
