@@ -22,7 +22,6 @@ pub fn run(data: &[u8]) {
     for (index, line) in data.split(|byte| *byte == b'\n').enumerate() {
         let now = i64::try_from(index).expect("small");
         let _ = seen.accept(line, now, now);
-        assert!(seen.len() <= 4);
     }
     let Ok(text) = std::str::from_utf8(data) else {
         return;

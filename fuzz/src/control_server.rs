@@ -2,7 +2,7 @@
 //! they are cut and whether an offer is taken.
 
 use linerate_model::units::Nanos;
-use linerate_wire::control::{Limits, ServerControl, ServerEvent};
+use linerate_wire::control::{ServerControl, ServerEvent};
 use linerate_wire::extension::{Finishing, Hello};
 
 /// Feeds one input.
@@ -10,14 +10,14 @@ pub fn run(data: &[u8]) {
     let Some((how, input)) = data.split_first() else {
         return;
     };
-    let mut server = ServerControl::new(Limits::for_server());
+    let mut server = ServerControl::default();
     server.ask_parameters().expect("a new session");
     for piece in input.chunks(usize::from(how >> 1) + 1) {
         let failed = server.handle_input(piece).is_err();
         assert!(!failed || server.is_closed());
         while let Some(event) = server.poll_event() {
             let _ = match event {
-                ServerEvent::Parameters { parameters, .. } => {
+                ServerEvent::Parameters(parameters) => {
                     let _ = parameters.check();
                     if parameters.linerate.is_some() && how & 1 == 0 {
                         let software = "".into();

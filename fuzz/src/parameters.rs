@@ -4,7 +4,7 @@ use linerate_wire::parameters::{MAX_PARAMETERS_BYTES, Parameters, Protocol};
 
 /// Feeds one input.
 pub fn run(data: &[u8]) {
-    let Ok((parameters, _)) = Parameters::from_json(data) else {
+    let Ok(parameters) = Parameters::from_json(data) else {
         return;
     };
     let _ = parameters.check();
@@ -12,7 +12,7 @@ pub fn run(data: &[u8]) {
     if written.len() > MAX_PARAMETERS_BYTES {
         return;
     }
-    let (again, _) = Parameters::from_json(&written).expect("ours are readable");
+    let again = Parameters::from_json(&written).expect("ours are readable");
     // What is not written over TCP, or not where it is 0, comes back as the default.
     if parameters.protocol == Protocol::Udp && parameters.pacing_timer != 0 {
         assert_eq!(again, parameters);

@@ -1,14 +1,17 @@
 //! The control connection: a wire machine on one side, a non-blocking socket on the other.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use linerate_kernel::clock;
 use linerate_kernel::poll::{self, Interest, PollEntry};
+use linerate_kernel::{clock, tcp};
+use linerate_model::record::ControlFacts;
+use linerate_model::tcp_info::TcpFacts;
 use linerate_model::units::Nanos;
-use linerate_wire::control::{ClientControl, ClientEvent, ServerControl, ServerEvent};
+use linerate_wire::control::{Control, Side};
 use linerate_wire::error::ProtocolError;
+use socket2::SockRef;
 
 use crate::sockets;
 
@@ -19,41 +22,6 @@ const PIECE: usize = 536;
 /// While more than this waits for a peer that does not read, bytes, nothing is read from it: what it asks meanwhile would be
 /// answered into memory. In turn, neither end ever waits for the other to read so much before it reads itself.
 const MOST_UNSENT: usize = 64 << 10;
-
-/// What the two ends' machines have in common.
-pub(crate) trait Machine {
-    type Event;
-    /// Takes bytes up to the first event; the rest stays in `input`.
-    fn handle_to_event(&mut self, input: &mut &[u8]) -> Result<(), ProtocolError>;
-    fn poll_transmit(&mut self) -> Option<Vec<u8>>;
-    fn poll_event(&mut self) -> Option<Self::Event>;
-}
-
-impl Machine for ClientControl {
-    type Event = ClientEvent;
-    fn handle_to_event(&mut self, input: &mut &[u8]) -> Result<(), ProtocolError> {
-        Self::handle_to_event(self, input)
-    }
-    fn poll_transmit(&mut self) -> Option<Vec<u8>> {
-        Self::poll_transmit(self)
-    }
-    fn poll_event(&mut self) -> Option<ClientEvent> {
-        Self::poll_event(self)
-    }
-}
-
-impl Machine for ServerControl {
-    type Event = ServerEvent;
-    fn handle_to_event(&mut self, input: &mut &[u8]) -> Result<(), ProtocolError> {
-        Self::handle_to_event(self, input)
-    }
-    fn poll_transmit(&mut self) -> Option<Vec<u8>> {
-        Self::poll_transmit(self)
-    }
-    fn poll_event(&mut self) -> Option<ServerEvent> {
-        Self::poll_event(self)
-    }
-}
 
 /// What a turn brought.
 #[derive(Debug)]
@@ -82,9 +50,9 @@ pub(crate) enum LinkError {
 
 /// A control connection and its machine.
 #[derive(Debug)]
-pub(crate) struct Link<M> {
+pub(crate) struct Link<S: Side> {
     stream: TcpStream,
-    pub(crate) machine: M,
+    pub(crate) machine: Control<S>,
     out: Vec<u8>,
     out_at: usize,
     pieces: usize,
@@ -94,9 +62,9 @@ pub(crate) struct Link<M> {
     input_at: usize,
 }
 
-impl<M: Machine> Link<M> {
+impl<S: Side> Link<S> {
     /// A connection that this end opened, with its segments clamped.
-    pub(crate) const fn opened(stream: TcpStream, machine: M) -> Self {
+    pub(crate) const fn opened(stream: TcpStream, machine: Control<S>) -> Self {
         Self {
             stream,
             machine,
@@ -110,17 +78,11 @@ impl<M: Machine> Link<M> {
     }
 
     /// A connection that this end accepted.
-    pub(crate) fn accepted(stream: TcpStream, machine: M) -> Self {
+    pub(crate) fn accepted(stream: TcpStream, machine: Control<S>) -> Self {
         let clamped = sockets::has_clamped_segments(&stream);
         Self {
-            stream,
-            machine,
-            out: Vec::new(),
-            out_at: 0,
             pieces: if clamped { usize::MAX } else { PIECE },
-            closed: false,
-            input: Vec::new(),
-            input_at: 0,
+            ..Self::opened(stream, machine)
         }
     }
 
@@ -128,12 +90,29 @@ impl<M: Machine> Link<M> {
         &self.stream
     }
 
+    /// What the kernel says of the connection to `peer`.
+    pub(crate) fn facts(&self, peer: SocketAddr) -> ControlFacts {
+        ControlFacts {
+            local: sockets::address(SockRef::from(&self.stream).local_addr()).into(),
+            remote: peer.to_string().into(),
+            mss_bytes: tcp::mss(&self.stream).ok(),
+            ..ControlFacts::default()
+        }
+    }
+
+    /// Its smoothed round-trip time; zero where it is not known.
+    pub(crate) fn round_trip(&self) -> Nanos {
+        let facts = tcp::info(&self.stream).map(|info| TcpFacts::from(&info));
+        let rtt_us = facts.ok().and_then(|facts| facts.rtt_us).unwrap_or(0);
+        Nanos(rtt_us.saturating_mul(1000))
+    }
+
     /// Writes what is to be written and waits for the peer, for one of `others` or for `until`.
     pub(crate) fn turn(
         &mut self,
         others: &[BorrowedFd<'_>],
         until: Nanos,
-    ) -> Result<Turn<M::Event>, LinkError> {
+    ) -> Result<Turn<S::Event>, LinkError> {
         loop {
             if let Some(event) = self.machine.poll_event() {
                 return Ok(Turn::Event(event));
@@ -281,30 +260,38 @@ impl<M: Machine> Link<M> {
 mod tests {
     use std::net::TcpListener;
 
+    use linerate_wire::control::{ServerControl, ServerEvent};
+    use linerate_wire::extension::{Hello, Message};
+    use linerate_wire::frame;
+    use linerate_wire::parameters::{Extension, Parameters};
+
     use super::*;
 
-    /// Answers each byte with a thousand.
-    #[derive(Default)]
-    struct Talkative {
-        output: Vec<u8>,
-        heard: usize,
-    }
-
-    impl Machine for Talkative {
-        type Event = ();
-        fn handle_to_event(&mut self, input: &mut &[u8]) -> Result<(), ProtocolError> {
-            self.heard += input.len();
-            self.output
-                .resize(self.output.len() + input.len() * 1000, 0);
-            *input = &[];
-            Ok(())
-        }
-        fn poll_transmit(&mut self) -> Option<Vec<u8>> {
-            Some(std::mem::take(&mut self.output)).filter(|bytes| !bytes.is_empty())
-        }
-        fn poll_event(&mut self) -> Option<()> {
-            None
-        }
+    /// A server that a linerate may ping.
+    fn greeting() -> ServerControl {
+        let mut machine = ServerControl::default();
+        machine.ask_parameters().unwrap();
+        let offer = Parameters {
+            linerate: Some(Extension {
+                version: 1,
+                software: "test".into(),
+                sample_ns: None,
+                received_ns: None,
+                spin: false,
+            }),
+            ..Parameters::default()
+        };
+        machine
+            .handle_input(&frame::encode(&offer.to_json()))
+            .unwrap();
+        machine.poll_event().unwrap();
+        let hello = Hello {
+            version: 1,
+            software: "test".into(),
+            udp_token: None,
+        };
+        machine.send_hello(hello).unwrap();
+        machine
     }
 
     #[test]
@@ -319,27 +306,36 @@ mod tests {
             socket.set_send_buffer_size(4096).unwrap();
             socket.set_recv_buffer_size(4096).unwrap();
         }
-        let mut link = Link::opened(stream, Talkative::default());
-        let mut asked = 0;
+        let mut link = Link::opened(stream, greeting());
+        let ping = Message::Ping { n: 1 }.encode();
+        let asked = ping.repeat(1000);
+        let (mut written, mut answered) = (0, 0);
         let mut turns_in_vain = 0;
         // What the two sockets hold is answered; then nothing moves any more.
         while turns_in_vain < 3 {
-            let before = (asked, link.machine.heard);
-            asked += peer.write(&[0; 1000]).unwrap_or(0);
+            let before = (written, answered);
+            written += peer.write(&asked[written % ping.len()..]).unwrap_or(0);
             let until = clock::monotonic().plus(Nanos::from_millis(20));
-            assert!(matches!(link.turn(&[], until), Ok(Turn::TimedOut)));
-            turns_in_vain = if before == (asked, link.machine.heard) {
+            while let Turn::Event(ServerEvent::Ping { n }) = link.turn(&[], until).unwrap() {
+                link.machine.send_pong(n, until, until).unwrap();
+                answered += 1;
+            }
+            turns_in_vain = if before == (written, answered) {
                 turns_in_vain + 1
             } else {
                 0
             };
         }
-        assert!(link.machine.heard < asked, "the rest waits in the kernel");
+        let waits = written - answered * ping.len();
+        assert!(waits > 0, "the rest waits in the kernel");
         let unsent = link.out.len() - link.out_at;
         // One read of 16 KiB may be answered after the bound was last looked at.
-        assert!(
-            unsent > MOST_UNSENT && unsent <= MOST_UNSENT + (16 << 10) * 1000,
-            "{unsent}"
-        );
+        let pong = Message::Pong {
+            n: 1,
+            received: clock::monotonic(),
+            sent: clock::monotonic(),
+        };
+        let most = MOST_UNSENT + ((16 << 10) / ping.len() + 1) * pong.encode().len();
+        assert!(unsent > MOST_UNSENT && unsent <= most, "{unsent}");
     }
 }

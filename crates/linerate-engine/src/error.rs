@@ -177,6 +177,16 @@ pub enum EngineError {
     },
 }
 
+impl EngineError {
+    /// This host refused something that every test needs.
+    pub(crate) fn host(operation: &'static str) -> impl Fn(io::Error) -> Self + Copy {
+        move |source| Self::Host {
+            operation: operation.to_owned(),
+            source,
+        }
+    }
+}
+
 /// What to do about a process that cannot be looked at.
 fn process_advice(error: &io::Error) -> &'static str {
     match error.kind() {

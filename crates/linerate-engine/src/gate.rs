@@ -57,22 +57,12 @@ impl Gate {
 
     /// Lets the streams go; the instant, of the first call, is theirs all.
     pub(crate) fn open(&self) -> Nanos {
-        let now = clock::monotonic();
-        let first = self
-            .started_ns
-            .compare_exchange(0, now.0, Ordering::AcqRel, Ordering::Acquire);
-        raise(&self.start);
-        Nanos(first.map_or_else(|earlier| earlier, |_| now.0))
+        once(&self.started_ns, &self.start)
     }
 
     /// Ends the test: senders stop, receivers drain.
     pub(crate) fn close(&self) -> Nanos {
-        let now = clock::monotonic();
-        let first = self
-            .stopped_ns
-            .compare_exchange(0, now.0, Ordering::AcqRel, Ordering::Acquire);
-        raise(&self.stop);
-        Nanos(first.map_or_else(|earlier| earlier, |_| now.0))
+        once(&self.stopped_ns, &self.stop)
     }
 
     /// The peer has said that it writes no more.
@@ -147,6 +137,14 @@ impl Gate {
     pub(crate) fn finished(&self) -> u64 {
         self.finished.load(Ordering::Acquire)
     }
+}
+
+/// Notes the instant of the first call and raises the event; that instant.
+fn once(first_ns: &AtomicU64, event: &EventFd) -> Nanos {
+    let now = clock::monotonic().0;
+    let first = first_ns.compare_exchange(0, now, Ordering::AcqRel, Ordering::Acquire);
+    raise(event);
+    Nanos(first.map_or_else(|earlier| earlier, |_| now))
 }
 
 /// An event descriptor can only fail to be raised when its counter is full, and then it is raised.

@@ -8,19 +8,20 @@ use linerate_kernel::counters::ProtocolsBefore;
 use linerate_model::record::{
     CpuUse, EndRecord, HostFacts, InterfaceFacts, InterfacePair, Role, Software, StreamRecord,
 };
-use linerate_model::units::Nanos;
+use linerate_model::series::Series;
 
+use crate::gate::Gate;
 use crate::host::{self, HostSamples};
 use crate::sample_pool::SamplePool;
 
 /// What is read before the first byte of payload and again after the streams have drained.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Before {
     host: HostFacts,
     interface: Option<InterfaceFacts>,
     pair: Option<InterfacePair>,
     protocols: ProtocolsBefore,
-    samples: Arc<HostSamples>,
+    samples: Option<Arc<HostSamples>>,
     control_cpu: CpuUse,
 }
 
@@ -36,21 +37,9 @@ impl Before {
                 after: before,
             }),
             protocols: ProtocolsBefore::read(),
-            samples: HostSamples::begin(index, pool),
+            samples: Some(HostSamples::begin(index, pool)),
             interface,
             control_cpu: thread_cpu(),
-        }
-    }
-
-    /// In place of readings that were not made, or have been used.
-    pub(crate) fn nothing() -> Self {
-        Self {
-            host: HostFacts::default(),
-            interface: None,
-            pair: None,
-            protocols: ProtocolsBefore::default(),
-            samples: HostSamples::none(),
-            control_cpu: CpuUse::default(),
         }
     }
 
@@ -59,10 +48,10 @@ impl Before {
         mut self,
         role: Role,
         software: &Software,
-        start: Nanos,
-        end: Nanos,
+        gate: &Gate,
         streams: Vec<StreamRecord>,
     ) -> EndRecord {
+        let start = gate.started().unwrap_or_default();
         let after = self
             .interface
             .as_ref()
@@ -86,16 +75,19 @@ impl Before {
                 .map(|(pair, after)| InterfacePair { after, ..pair }),
             interface: self.interface,
             start_ns: start,
-            end_ns: end,
+            end_ns: gate.stopped().unwrap_or(start),
             cpu,
             streams,
-            counters: self.samples.series(),
+            counters: self
+                .samples
+                .map_or_else(Series::default, |samples| samples.series()),
             protocol_growth: self.protocols.growth(),
         }
     }
 }
 
-fn thread_cpu() -> CpuUse {
+/// CPU time of the calling thread.
+pub(crate) fn thread_cpu() -> CpuUse {
     let times = clock::thread_times();
     CpuUse {
         user_ns: times.user.0,

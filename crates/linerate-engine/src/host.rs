@@ -126,6 +126,12 @@ struct Reading {
     values: Vec<(String, u64)>,
 }
 
+fn named<const N: usize>(values: [(Column, u64); N]) -> impl Iterator<Item = (String, u64)> {
+    values
+        .into_iter()
+        .map(|(column, value)| (column.to_string(), value))
+}
+
 /// Readings of one test. Dropping it ends them.
 #[derive(Debug)]
 pub(crate) struct HostSamples {
@@ -161,25 +167,16 @@ impl Kept {
 impl HostSamples {
     /// Begins to read, with the counters of one interface beside those of the host.
     pub(crate) fn begin(interface: Option<u32>, pool: &Arc<SamplePool>) -> Arc<Self> {
-        let samples = Self::unread(interface, Arc::clone(pool));
-        READER.subscribe(&samples);
-        samples
-    }
-
-    /// No readings.
-    pub(crate) fn none() -> Arc<Self> {
-        Self::unread(None, SamplePool::new(0, 0))
-    }
-
-    fn unread(interface: Option<u32>, pool: Arc<SamplePool>) -> Arc<Self> {
-        Arc::new(Self {
+        let samples = Arc::new(Self {
             interface,
             kept: Mutex::new(Kept {
-                pool,
+                pool: Arc::clone(pool),
                 store: None,
                 seen: 0,
             }),
-        })
+        });
+        READER.subscribe(&samples);
+        samples
     }
 
     /// All readings so far as columns.
@@ -195,33 +192,23 @@ impl HostSamples {
         if let Some(index) = self.interface {
             let root = root_qdisc(index);
             if let Some(now) = interface_counters(index, root.as_ref()) {
-                let named = [
+                reading.values.extend(named([
                     (Column::if_rx_bytes, now.rx_bytes),
                     (Column::if_tx_bytes, now.tx_bytes),
                     (Column::if_rx_packets, now.rx_packets),
                     (Column::if_tx_packets, now.tx_packets),
                     (Column::if_rx_dropped, now.rx_dropped),
                     (Column::if_tx_dropped, now.tx_dropped),
-                ];
-                reading.values.extend(
-                    named
-                        .into_iter()
-                        .map(|(column, value)| (column.to_string(), value)),
-                );
+                ]));
             }
             if let Some(qdisc) = root {
-                let named = [
+                reading.values.extend(named([
                     (Column::qdisc_bytes, qdisc.bytes),
                     (Column::qdisc_packets, qdisc.packets),
                     (Column::qdisc_drops, u64::from(qdisc.drops)),
                     (Column::qdisc_overlimits, u64::from(qdisc.overlimits)),
                     (Column::qdisc_backlog_bytes, u64::from(qdisc.backlog_bytes)),
-                ];
-                reading.values.extend(
-                    named
-                        .into_iter()
-                        .map(|(column, value)| (column.to_string(), value)),
-                );
+                ]));
             }
         }
         self.kept
@@ -317,19 +304,12 @@ fn read(open: Option<&mut Counters>) -> Reading {
         values.push((CpuTime::Steal.of(cpu), times.steal));
     }
     let rows = open.softnet().unwrap_or_default();
-    let total = |of: fn(&counters::Softnet) -> u64| rows.iter().map(of).sum::<u64>();
-    values.push((
-        Column::softnet_processed.to_string(),
-        total(|row| u64::from(row.processed)),
-    ));
-    values.push((
-        Column::softnet_dropped.to_string(),
-        total(|row| u64::from(row.dropped)),
-    ));
-    values.push((
-        Column::softnet_time_squeeze.to_string(),
-        total(|row| u64::from(row.time_squeeze)),
-    ));
+    let total = |of: fn(&counters::Softnet) -> u32| rows.iter().map(|row| u64::from(of(row))).sum();
+    values.extend(named([
+        (Column::softnet_processed, total(|row| row.processed)),
+        (Column::softnet_dropped, total(|row| row.dropped)),
+        (Column::softnet_time_squeeze, total(|row| row.time_squeeze)),
+    ]));
     let protocols = open.protocols().unwrap_or_default();
     for name in KEPT {
         if let Some(value) = protocols.get(name) {

@@ -1,12 +1,12 @@
 //! Cutting a running test into intervals: each stream's bytes with the stream's own stamps, so that a
 //! rate is bytes over the time in which they moved, and the sum of all intervals is the total.
 
-use linerate_model::plan::{End, Plan};
+use linerate_model::plan::Plan;
 use linerate_model::progress::{Interval, StreamInterval, TcpInterval, UdpInterval};
 use linerate_model::record::StreamRecord;
 use linerate_model::units::Nanos;
 
-use crate::live::{LiveFigures, LiveTcp, LiveUdp};
+use crate::live::{LiveFigures, LiveTcp};
 use crate::stream::StreamHandle;
 
 /// A stream's stamp for a boundary is its first sample after it: give it this long to be taken.
@@ -27,16 +27,12 @@ pub(crate) struct Intervals {
 impl Intervals {
     pub(crate) fn new(plan: &Plan, start: Nanos, streams: usize) -> Self {
         let omit_end = (plan.omit_ns.0 > 0).then(|| start.plus(plan.omit_ns));
-        let end = match plan.end {
-            End::TimeNs(Nanos(0)) | End::Bytes(_) | End::Blocks(_) => None,
-            End::TimeNs(span) => Some(start.plus(plan.omit_ns).plus(span)),
-        };
         let first = start.plus(plan.interval_ns);
         Self {
             start,
             every: plan.interval_ns,
             omit_end,
-            end,
+            end: plan.ends_at(start),
             boundary: omit_end.map_or(first, |omit| omit.min(first)),
             last: vec![
                 LiveFigures {
@@ -132,28 +128,26 @@ impl Intervals {
                 from_ns: old.at.since(self.start),
                 to_ns: new.at.max(old.at).since(self.start),
                 bytes: new.bytes.saturating_sub(old.bytes),
-                tcp: new.tcp.filter(|_| sends).map(|tcp| TcpInterval {
-                    retransmits: tcp
-                        .total_retrans
-                        .saturating_sub(old.tcp.map_or(0, |old| old.total_retrans)),
-                    snd_cwnd_bytes: tcp.snd_cwnd_bytes,
-                    snd_wnd_bytes: tcp.snd_wnd_bytes,
-                    rtt_us: tcp.rtt_us,
-                    rttvar_us: tcp.rttvar_us,
-                    pmtu_bytes: tcp.pmtu_bytes,
-                    reord_seen: tcp.reord_seen,
-                    clocks: tcp.clocks.map(|now| {
-                        let before = old.tcp.and_then(|old| old.clocks);
-                        now.since(before.unwrap_or_default())
+                tcp: new
+                    .tcp
+                    .filter(|_| sends)
+                    .map(|LiveTcp { figures: now, .. }| {
+                        let before = old.tcp.unwrap_or_default().figures;
+                        TcpInterval {
+                            retransmits: now.retransmits.saturating_sub(before.retransmits),
+                            clocks: now
+                                .clocks
+                                .map(|clocks| clocks.since(before.clocks.unwrap_or_default())),
+                            ..now
+                        }
                     }),
-                }),
-                udp: new.udp.map(|udp| {
+                udp: new.udp.map(|now| {
                     let before = old.udp.unwrap_or_default();
                     UdpInterval {
-                        packets: udp.packets.saturating_sub(before.packets),
-                        lost: udp.lost - before.lost,
-                        out_of_order: udp.out_of_order.saturating_sub(before.out_of_order),
-                        jitter_ns: udp.jitter_ns,
+                        packets: now.packets.saturating_sub(before.packets),
+                        lost: now.lost - before.lost,
+                        out_of_order: now.out_of_order.saturating_sub(before.out_of_order),
+                        ..now
                     }
                 }),
             })
@@ -184,17 +178,13 @@ impl Intervals {
 fn final_figures(record: &StreamRecord, stopped: Nanos) -> LiveFigures {
     let tcp = record.tcp.as_ref().map(LiveTcp::from);
     let udp = record.udp.as_ref().map(|counts| {
-        let packets = if record.sends {
-            counts.sent
+        let (packets, missing) = if record.sends {
+            (counts.sent, 0)
         } else {
-            counts.highest
+            let missing = counts.highest.saturating_sub(counts.unique);
+            (counts.highest, missing)
         };
-        let missing = if record.sends {
-            0
-        } else {
-            counts.highest.saturating_sub(counts.unique)
-        };
-        LiveUdp {
+        UdpInterval {
             packets,
             lost: i64::try_from(missing).unwrap_or(i64::MAX),
             out_of_order: counts.reordered,

@@ -12,8 +12,8 @@
 //! use std::os::fd::AsFd;
 //!
 //! let stop = EventFd::new()?;
-//! let record = client::run(&Plan::new("192.0.2.1"), &ClientOptions::default(), stop.as_fd(), &mut |_| {})?;
-//! println!("{} streams", record.plan.streams);
+//! let ended = client::run(&Plan::new("192.0.2.1"), &ClientOptions::default(), stop.as_fd(), &mut |_| {})?;
+//! println!("{} streams", ended.record.plan.streams);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use linerate_model::progress::SenderClocks;
+use linerate_model::progress::{SenderClocks, TcpInterval, UdpInterval};
 use linerate_model::tcp_info::TcpFacts;
 use linerate_model::units::Nanos;
 
@@ -12,36 +12,33 @@ pub(crate) struct LiveFigures {
     pub(crate) at: Nanos,
     pub(crate) bytes: u64,
     pub(crate) tcp: Option<LiveTcp>,
-    pub(crate) udp: Option<LiveUdp>,
+    /// Datagram counts so far.
+    pub(crate) udp: Option<UdpInterval>,
 }
 
-/// The kernel's figures that a line of progress shows.
+/// What the kernel says of a connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LiveTcp {
-    pub(crate) total_retrans: u64,
-    pub(crate) snd_cwnd_bytes: u64,
-    pub(crate) snd_wnd_bytes: Option<u64>,
-    pub(crate) rtt_us: u64,
-    pub(crate) rttvar_us: u64,
-    pub(crate) pmtu_bytes: u64,
-    pub(crate) reord_seen: Option<u64>,
+    /// What a line of progress shows, its counts and clocks since the connection began.
+    pub(crate) figures: TcpInterval,
     pub(crate) bytes_acked: Option<u64>,
-    pub(crate) clocks: Option<SenderClocks>,
 }
 
 impl From<&TcpFacts> for LiveTcp {
     fn from(facts: &TcpFacts) -> Self {
         let segments = facts.snd_cwnd_packets.unwrap_or(0);
         Self {
-            total_retrans: facts.total_retrans_packets.unwrap_or(0),
-            snd_cwnd_bytes: segments * facts.snd_mss_bytes.unwrap_or(0),
-            snd_wnd_bytes: facts.snd_wnd_bytes,
-            rtt_us: facts.rtt_us.unwrap_or(0),
-            rttvar_us: facts.rttvar_us.unwrap_or(0),
-            pmtu_bytes: facts.pmtu_bytes.unwrap_or(0),
-            reord_seen: facts.reord_seen,
+            figures: TcpInterval {
+                retransmits: facts.total_retrans_packets.unwrap_or(0),
+                snd_cwnd_bytes: segments * facts.snd_mss_bytes.unwrap_or(0),
+                snd_wnd_bytes: facts.snd_wnd_bytes,
+                rtt_us: facts.rtt_us.unwrap_or(0),
+                rttvar_us: facts.rttvar_us.unwrap_or(0),
+                pmtu_bytes: facts.pmtu_bytes.unwrap_or(0),
+                reord_seen: facts.reord_seen,
+                clocks: clocks(facts),
+            },
             bytes_acked: facts.bytes_acked,
-            clocks: clocks(facts),
         }
     }
 }
@@ -52,15 +49,6 @@ fn clocks(facts: &TcpFacts) -> Option<SenderClocks> {
         rwnd_limited_us: facts.rwnd_limited_us?,
         sndbuf_limited_us: facts.sndbuf_limited_us?,
     })
-}
-
-/// Datagram counts so far.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct LiveUdp {
-    pub(crate) packets: u64,
-    pub(crate) lost: i64,
-    pub(crate) out_of_order: u64,
-    pub(crate) jitter_ns: u64,
 }
 
 /// The latest figures, and those at the end of the omitted part.

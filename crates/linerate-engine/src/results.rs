@@ -1,17 +1,13 @@
 //! From a stream's record to iperf3's results message, and from the peer's message to its record.
 
 use linerate_model::plain_text::json_for_terminal;
-use linerate_model::record::{CpuUse, PeerResults, PeerStream, StreamRecord};
+use linerate_model::record::{EndRecord, PeerResults, PeerStream, StreamRecord};
 use linerate_model::units::Nanos;
-use linerate_wire::results::{Results, StreamResult};
+use linerate_wire::results::Results;
 
 /// Our results, for the peer.
-pub(crate) fn of_streams(
-    streams: &[StreamRecord],
-    start: Nanos,
-    end: Nanos,
-    cpu: CpuUse,
-) -> Results {
+pub(crate) fn of_half(half: &EndRecord) -> Results {
+    let (streams, start, end, cpu) = (&half.streams, half.start_ns, half.end_ns, half.cpu);
     let elapsed = end.since(start).0.max(1) as f64;
     let percent = |nanos: u64| nanos as f64 * 100.0 / elapsed;
     let mut senders = streams.iter().filter(|stream| stream.sends);
@@ -35,7 +31,7 @@ pub(crate) fn of_streams(
     }
 }
 
-fn stream_result(stream: &StreamRecord, start: Nanos, end: Nanos) -> StreamResult {
+fn stream_result(stream: &StreamRecord, start: Nanos, end: Nanos) -> PeerStream {
     let begun = stream.omit_until_ns.unwrap_or(start);
     let udp = stream.udp.clone().unwrap_or_default();
     let (packets, errors, omitted_packets, omitted_errors) = if stream.sends {
@@ -56,7 +52,7 @@ fn stream_result(stream: &StreamRecord, start: Nanos, end: Nanos) -> StreamResul
         .as_ref()
         .filter(|_| stream.sends)
         .and_then(|facts| facts.total_retrans_packets);
-    StreamResult {
+    PeerStream {
         id: stream.id,
         bytes: stream.app_bytes - stream.omitted_bytes.min(stream.app_bytes),
         retransmits: retransmits
@@ -65,7 +61,6 @@ fn stream_result(stream: &StreamRecord, start: Nanos, end: Nanos) -> StreamResul
         jitter_s: udp.jitter_ns.unwrap_or(0) as f64 / 1e9,
         errors: i64::try_from(errors).unwrap_or(i64::MAX),
         packets,
-        start_time_s: 0.0,
         end_time_s: end.since(begun).as_secs_f64(),
         omitted_errors: Some(i64::try_from(omitted_errors).unwrap_or(i64::MAX)),
         omitted_packets: Some(omitted_packets),
@@ -80,25 +75,11 @@ pub(crate) fn from_peer(results: Results) -> PeerResults {
         cpu_system_percent: results.cpu_util_system,
         congestion: results.congestion_used,
         sender_has_retransmits: results.sender_has_retransmits,
-        streams: results.streams.iter().map(peer_stream).collect(),
+        streams: results.streams,
         output_text: results.server_output_text,
         // As JSON escapes, so that it stays the JSON that the peer sent.
         output_json: results
             .server_output_json
             .map(|value| json_for_terminal(&value.to_string()).as_ref().into()),
-    }
-}
-
-fn peer_stream(stream: &StreamResult) -> PeerStream {
-    PeerStream {
-        id: stream.id,
-        bytes: stream.bytes,
-        retransmits: stream.retransmits,
-        jitter_s: stream.jitter_s,
-        errors: stream.errors,
-        packets: stream.packets,
-        end_time_s: stream.end_time_s,
-        omitted_errors: stream.omitted_errors,
-        omitted_packets: stream.omitted_packets,
     }
 }

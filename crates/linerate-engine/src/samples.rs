@@ -2,9 +2,10 @@
 //! the ones before, and within its share of the [`SamplePool`]: when that is used up, every second row goes and the
 //! time between two samples doubles.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::sync::Arc;
 
+use linerate_model::plain_text::PlainText;
 use linerate_model::series::{MAX_ROWS, Series};
 use linerate_model::units::Nanos;
 
@@ -92,26 +93,16 @@ impl SampleStore {
 
     /// All rows as columns.
     pub(crate) fn series(&self) -> Series {
-        let mut columns = self.columns();
-        for chunk in &self.chunks {
-            columns.take(chunk);
-        }
-        columns.finish(&self.names)
+        Columns::of(self.width(), self.rows, &self.chunks)
+            .finish(self.names.iter().map(AsRef::as_ref))
     }
 
     /// All rows as columns, and the share that they still take. One chunk after the other goes, so that the rows
     /// hardly stand twice.
     pub(crate) fn into_series(self) -> (Series, Share) {
-        let mut columns = self.columns();
-        for chunk in self.chunks {
-            columns.take(&chunk);
-        }
-        (columns.finish(&self.names), self.share)
-    }
-
-    fn columns(&self) -> Columns {
-        let column = || Vec::with_capacity(self.rows);
-        Columns((0..self.width()).map(|_| column()).collect())
+        let columns = Columns::of(self.width(), self.rows, self.chunks);
+        let series = columns.finish(self.names.iter().map(AsRef::as_ref));
+        (series, self.share)
     }
 
     fn width(&self) -> usize {
@@ -162,22 +153,32 @@ impl SampleStore {
 }
 
 /// Columns that are made of rows: the instant's first.
-struct Columns(Vec<Vec<u64>>);
+pub(crate) struct Columns(Vec<Vec<u64>>);
 
 impl Columns {
-    fn take(&mut self, chunk: &[u64]) {
-        for row in chunk.chunks_exact(self.0.len()) {
-            for (column, value) in self.0.iter_mut().zip(row) {
-                column.push(*value);
+    /// Those of so many rows in chunks; each chunk that is given away goes as soon as it was read.
+    pub(crate) fn of(
+        width: usize,
+        rows: usize,
+        chunks: impl IntoIterator<Item = impl Borrow<Vec<u64>>>,
+    ) -> Self {
+        let mut columns: Vec<Vec<u64>> = (0..width).map(|_| Vec::with_capacity(rows)).collect();
+        for chunk in chunks {
+            for row in chunk.borrow().chunks_exact(width) {
+                for (column, value) in columns.iter_mut().zip(row) {
+                    column.push(*value);
+                }
             }
         }
+        Self(columns)
     }
 
-    fn finish(self, names: &[Cow<'static, str>]) -> Series {
+    /// With the names of the columns beside the instant.
+    pub(crate) fn finish(self, names: impl Iterator<Item = impl Into<PlainText>>) -> Series {
         let mut columns = self.0.into_iter();
         let mut series = Series::new(columns.next().unwrap_or_default());
-        for (name, column) in names.iter().zip(columns) {
-            let inserted = series.insert(name.as_ref(), column);
+        for (name, column) in names.zip(columns) {
+            let inserted = series.insert(name, column);
             debug_assert!(inserted.is_ok(), "every column has a value a row");
         }
         series

@@ -132,10 +132,8 @@ pub(crate) fn prepare_control(
 
 /// Refuses keepalive probes that would take at least as long as the idle time before them, as iperf3 does.
 pub(crate) fn check_keepalive(stream: &TcpStream, asked: Keepalive) -> Result<(), EngineError> {
-    let in_force = tcp::keepalive(stream).map_err(|source| EngineError::Host {
-        operation: "reading the keepalive of the control connection".to_owned(),
-        source,
-    })?;
+    let doing = "reading the keepalive of the control connection";
+    let in_force = tcp::keepalive(stream).map_err(EngineError::host(doing))?;
     if asked.idle_s.is_some() && in_force.probes_outlast_idle() {
         return Err(EngineError::Keepalive { in_force });
     }
@@ -225,6 +223,12 @@ fn local_address(name: &str, remote: SocketAddr) -> io::Result<IpAddr> {
     })
 }
 
+/// An address and port as text; empty where there is none.
+pub(crate) fn address(address: io::Result<SockAddr>) -> String {
+    let address = address.ok().and_then(|address| address.as_socket());
+    address.map_or_else(String::new, |address| address.to_string())
+}
+
 /// The kernel's name of an address's family.
 pub(crate) const fn family(address: SocketAddr) -> socket::Family {
     if address.is_ipv4() {
@@ -312,10 +316,7 @@ pub(crate) fn check_buffers(raw: impl AsFd, plan: &Plan) -> Result<(), EngineErr
         return Ok(());
     }
     buffers(raw.as_fd())
-        .map_err(|source| EngineError::Host {
-            operation: "reading the size of a socket buffer".to_owned(),
-            source,
-        })?
+        .map_err(EngineError::host("reading the size of a socket buffer"))?
         .check(plan)
 }
 

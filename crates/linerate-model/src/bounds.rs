@@ -52,7 +52,7 @@ impl EndRecord {
 }
 
 /// What a record says it holds, read without its samples: of a test its two ends, of an observation its connections.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 pub struct Extent {
     #[serde(default)]
     client: Option<OfEnd>,
@@ -70,9 +70,7 @@ impl Extent {
         let end = OfEnd::deserialize(input)?;
         Ok(Self {
             client: Some(end),
-            server: None,
-            connections: Vec::new(),
-            counters: None,
+            ..Self::default()
         })
     }
 

@@ -123,18 +123,20 @@ impl Nanos {
     }
 }
 
-/// Splits `12.5M` into number and multiplier; `base` is 1000 or 1024.
 /// A number with the letter of the largest unit that divides it.
 fn with_letter(value: u64, base: u64) -> String {
-    for (power, letter) in [(3, "G"), (2, "M"), (1, "K")] {
-        let unit = base.pow(power);
-        if value > 0 && value.is_multiple_of(unit) {
-            return format!("{}{letter}", value / unit);
-        }
+    // With a letter it is read as a floating-point number, which holds this much.
+    let exact = value > 0 && value < 1 << 53;
+    let units =
+        [(4, "T"), (3, "G"), (2, "M"), (1, "K")].map(|(power, letter)| (base.pow(power), letter));
+    let divides = |(unit, _): &(u64, &str)| exact && value.is_multiple_of(*unit);
+    match units.into_iter().find(divides) {
+        Some((unit, letter)) => format!("{}{letter}", value / unit),
+        None => value.to_string(),
     }
-    value.to_string()
 }
 
+/// Splits `12.5M` into number and multiplier; `base` is 1000 or 1024.
 fn scaled(text: &str, expected: &'static str, base: f64) -> Result<u64, UnitError> {
     let fail = |reason| UnitError {
         text: text.to_owned(),
@@ -215,6 +217,22 @@ pub fn grouped(value: u64) -> String {
     text
 }
 
+/// A share of 0 to 1 in percent: `83 %`, `4.2 %`, `0.26 %`, `0.0031 %`.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent <= 0.0 {
+        "0 %".to_owned()
+    } else if percent >= 9.95 {
+        format!("{percent:.0} %")
+    } else if percent >= 0.995 {
+        format!("{percent:.1} %")
+    } else {
+        let digits = (1.0 - percent.log10().floor()).clamp(1.0, 9.0);
+        let places = usize::try_from(whole(digits)).unwrap_or(9);
+        format!("{percent:.places$} %")
+    }
+}
+
 /// The nearest whole number, zero for what is negative or no number.
 #[expect(clippy::cast_possible_truncation, reason = "float casts saturate")]
 pub fn whole(value: f64) -> u64 {
@@ -285,6 +303,15 @@ mod tests {
             "18446744073709551615".parse::<Bytes>().unwrap(),
             Bytes(u64::MAX)
         );
+    }
+
+    #[test]
+    fn an_option_is_read_as_the_same_amount() {
+        assert_eq!(Bytes(32 << 20).as_option(), "32M");
+        assert_eq!(BitRate(1_000_000_000_000).as_option(), "1T");
+        // More than a floating-point number holds stays without a letter.
+        let large = BitRate(9_007_199_254_740_993_000);
+        assert_eq!(large.as_option().parse::<BitRate>().unwrap(), large);
     }
 
     #[test]

@@ -36,6 +36,9 @@ pub enum Wanted {
     Within(Amount, Amount),
 }
 
+/// What a sign makes of an amount.
+type Bound = fn(Amount) -> Wanted;
+
 /// A text that wants nothing that can be judged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not a required rate: {reason}")]
@@ -103,17 +106,16 @@ impl FromStr for Wanted {
         };
         let trimmed = text.trim();
         let one = |rest: &str| amount(rest).map_err(|reason| fail(&reason));
-        if let Some(rest) = trimmed.strip_prefix(">=") {
-            return one(rest).map(Self::AtLeast);
-        }
-        if let Some(rest) = trimmed.strip_prefix("<=") {
-            return one(rest).map(Self::AtMost);
-        }
-        if let Some(rest) = trimmed.strip_prefix('>') {
-            return one(rest).map(Self::MoreThan);
-        }
-        if let Some(rest) = trimmed.strip_prefix('<') {
-            return one(rest).map(Self::LessThan);
+        let bounds: [(&str, Bound); 4] = [
+            (">=", Self::AtLeast),
+            ("<=", Self::AtMost),
+            (">", Self::MoreThan),
+            ("<", Self::LessThan),
+        ];
+        for (sign, bound) in bounds {
+            if let Some(rest) = trimmed.strip_prefix(sign) {
+                return one(rest).map(bound);
+            }
         }
         let Some((low, high)) = trimmed.split_once("..") else {
             return Err(fail(
@@ -168,23 +170,7 @@ impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PercentOfProvisioned(percent) => write!(f, "{percent}%"),
-            Self::Rate(BitRate(rate)) => {
-                let units = [
-                    (1_000_000_000_000, "T"),
-                    (1_000_000_000, "G"),
-                    (1_000_000, "M"),
-                    (1000, "K"),
-                ];
-                // With a letter it is read as a floating-point number, which holds this much.
-                let exact = *rate > 0 && *rate < 1 << 53;
-                match units
-                    .into_iter()
-                    .find(|(unit, _)| exact && rate.is_multiple_of(*unit))
-                {
-                    Some((unit, letter)) => write!(f, "{}{letter}", rate / unit),
-                    None => write!(f, "{rate}"),
-                }
-            }
+            Self::Rate(rate) => f.write_str(&rate.as_option()),
         }
     }
 }

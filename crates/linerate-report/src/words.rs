@@ -3,22 +3,7 @@
 use crate::chart::Unit;
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::{BitRate, Nanos};
-pub(crate) use linerate_model::units::{grouped as count, whole};
-
-/// A share of 0 to 1 in percent: `83 %`, `4.2 %`, `0.26 %`.
-pub(crate) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent <= 0.0 {
-        "0 %".to_owned()
-    } else if percent >= 9.95 {
-        format!("{percent:.0} %")
-    } else if percent >= 0.995 {
-        format!("{percent:.1} %")
-    } else {
-        let digits = (1.0 - percent.log10().floor()).clamp(1.0, 9.0);
-        format!("{percent:.*} %", places(digits))
-    }
-}
+pub(crate) use linerate_model::units::{grouped as count, percent, whole};
 
 #[expect(clippy::cast_possible_truncation, reason = "a small number of digits")]
 fn places(digits: f64) -> usize {

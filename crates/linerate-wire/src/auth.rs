@@ -136,11 +136,6 @@ impl Users {
         (users, warnings)
     }
 
-    /// Users in the file.
-    pub const fn len(&self) -> usize {
-        self.entries.len()
-    }
-
     /// Whether nobody may test.
     pub const fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -216,16 +211,6 @@ impl SeenTokens {
         }
         self.seen.insert(entry);
         Ok(())
-    }
-
-    /// Tokens remembered.
-    pub fn len(&self) -> usize {
-        self.seen.len()
-    }
-
-    /// Whether none is remembered.
-    pub fn is_empty(&self) -> bool {
-        self.seen.is_empty()
     }
 }
 
@@ -306,7 +291,7 @@ mod tests {
         let digest = "bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b";
         let text = format!("# comment\n\nmario,{digest}\r\nluigi\n,{digest}\npeach,12\n");
         let (users, warnings) = Users::parse(&text);
-        assert_eq!(users.len(), 1);
+        assert_eq!(users.entries.len(), 1);
         assert_eq!(warnings.len(), 3, "{warnings:?}");
         assert!(warnings[0].contains("line 4"));
         let right = from_hex(digest).unwrap();
@@ -345,7 +330,7 @@ mod tests {
             Err(ProtocolError::Skew { .. })
         ));
         assert_eq!(seen.accept(b"c", 111, 111), Ok(()));
-        assert_eq!(seen.len(), 2);
+        assert_eq!(seen.seen.len(), 2);
     }
 
     proptest! {

@@ -139,6 +139,18 @@ pub enum ProtocolError {
     },
 }
 
+impl ProtocolError {
+    /// A message of the peer that is longer than its bound, both in bytes.
+    pub(crate) fn too_long(message: &'static str, length: usize, bound: usize) -> Self {
+        let [length, bound] = [length, bound].map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX));
+        Self::FrameTooLong {
+            message,
+            length,
+            bound,
+        }
+    }
+}
+
 /// The beginning of a peer's bytes as printable ASCII: the first line, other bytes as `\x..`,
 /// with an ellipsis where more came.
 pub(crate) fn excerpt(bytes: &[u8]) -> String {

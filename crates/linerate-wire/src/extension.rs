@@ -7,9 +7,10 @@
 
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::Nanos;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::auth;
 use crate::error::{ProtocolError, beginning};
 use crate::frame;
 use crate::state::State;
@@ -29,27 +30,34 @@ pub const END_ENVELOPE_BYTES: usize = END_OPENING.len() + END_CLOSING.len();
 const SOFTWARE_CHARS: usize = 120;
 
 /// S→C: the server speaks the extension too.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// The version of the extension, from 1.
     pub version: u32,
     /// The program and its version, for people.
+    #[serde(deserialize_with = "read_software")]
     pub software: PlainText,
     /// What the client must show in each UDP handshake, see [`crate::udp::TokenHandshake`];
     /// 32 hexadecimal digits on the wire.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "write_token",
+        deserialize_with = "read_token"
+    )]
     pub udp_token: Option<[u8; 16]>,
 }
 
 /// What the sending side of some streams had written when it stopped. The receiver knows from it
 /// what to wait for, and loss can be counted up to the last datagram sent.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finishing {
     /// The streams this side sends on.
     pub streams: Vec<FinishingStream>,
 }
 
 /// One stream of [`Finishing`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FinishingStream {
     /// The positional id of the stream.
     pub id: u32,
@@ -61,14 +69,14 @@ pub struct FinishingStream {
 
 /// What has arrived so far on the streams that the server receives on, for a client that asked for it with
 /// `received_ns` in its parameters.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Received {
     /// The streams that this side receives on.
     pub streams: Vec<ReceivedStream>,
 }
 
 /// One stream of [`Received`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceivedStream {
     /// The positional id of the stream.
     pub id: u32,
@@ -79,7 +87,8 @@ pub struct ReceivedStream {
 }
 
 /// A message between two linerates.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Message {
     /// C→S: send back a pong.
     Ping {
@@ -87,7 +96,7 @@ pub enum Message {
         n: u64,
     },
     /// C→S: enough pings, create the streams.
-    Ready,
+    Ready {},
     /// C→S: send your half of the record.
     EndRequest {
         /// The longest record the client takes, in bytes.
@@ -100,40 +109,18 @@ pub enum Message {
         /// The number of the ping.
         n: u64,
         /// When the ping came, on the server's monotonic clock (`received_ns` on the wire).
+        #[serde(rename = "received_ns")]
         received: Nanos,
         /// When this answer was written, on the same clock (`sent_ns` on the wire).
+        #[serde(rename = "sent_ns")]
         sent: Nanos,
     },
-    /// S→C: the server's half of the record: JSON bytes that are not looked into here.
+    /// S→C: the server's half of the record: JSON bytes that are not looked into here, but cut out by hand.
+    #[serde(skip)]
     End(Vec<u8>),
     /// Both ways: this side has stopped sending.
     Finishing(Finishing),
     /// S→C: what has arrived, while the test runs.
-    Received(Received),
-}
-
-/// The messages as serde reads them; `end` is cut out by hand before.
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Wire {
-    Ping {
-        n: u64,
-    },
-    Ready {},
-    EndRequest {
-        max_bytes: u64,
-    },
-    Hello {
-        version: u32,
-        software: String,
-        udp_token: Option<String>,
-    },
-    Pong {
-        n: u64,
-        received_ns: u64,
-        sent_ns: u64,
-    },
-    Finishing(Finishing),
     Received(Received),
 }
 
@@ -142,7 +129,7 @@ impl Message {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Ping { .. } => "ping",
-            Self::Ready => "ready",
+            Self::Ready {} => "ready",
             Self::EndRequest { .. } => "end_request",
             Self::Hello(_) => "hello",
             Self::Pong { .. } => "pong",
@@ -161,19 +148,11 @@ impl Message {
 
     /// The JSON inside the frame.
     pub fn to_json(&self) -> Vec<u8> {
-        let body = match self {
-            Self::End(record) => return [END_OPENING, record, END_CLOSING].concat(),
-            Self::Ping { n } => json!({ "n": n }),
-            Self::Ready => json!({}),
-            Self::EndRequest { max_bytes } => json!({ "max_bytes": max_bytes }),
-            Self::Hello(hello) => hello_body(hello),
-            Self::Pong { n, received, sent } => {
-                json!({ "n": n, "received_ns": received.0, "sent_ns": sent.0 })
-            }
-            Self::Finishing(finishing) => finishing_body(finishing),
-            Self::Received(received) => received_body(received),
-        };
-        json!({ self.name(): body }).to_string().into_bytes()
+        if let Self::End(record) = self {
+            return [END_OPENING, record, END_CLOSING].concat();
+        }
+        // Numbers and texts alone: it cannot fail.
+        serde_json::to_vec(self).unwrap_or_default()
     }
 
     /// Reads the JSON of a frame. The caller has bounded its length.
@@ -185,77 +164,34 @@ impl Message {
             return Ok(Self::End(record.to_vec()));
         }
         if bytes.len() > MAX_MESSAGE_BYTES {
-            return Err(ProtocolError::FrameTooLong {
-                message: "linerate message",
-                length: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-                bound: u64::try_from(MAX_MESSAGE_BYTES).unwrap_or(u64::MAX),
-            });
+            let (length, bound) = (bytes.len(), MAX_MESSAGE_BYTES);
+            return Err(ProtocolError::too_long("linerate message", length, bound));
         }
-        let wire = serde_json::from_slice(bytes).map_err(|error| ProtocolError::Extension {
+        serde_json::from_slice(bytes).map_err(|error| ProtocolError::Extension {
             reason: beginning(&error.to_string(), 200),
-        })?;
-        Self::from_wire(wire)
-    }
-
-    fn from_wire(wire: Wire) -> Result<Self, ProtocolError> {
-        Ok(match wire {
-            Wire::Ping { n } => Self::Ping { n },
-            Wire::Ready {} => Self::Ready,
-            Wire::EndRequest { max_bytes } => Self::EndRequest { max_bytes },
-            Wire::Hello {
-                version,
-                software,
-                udp_token,
-            } => Self::Hello(Hello {
-                version,
-                software: beginning(&software, SOFTWARE_CHARS),
-                udp_token: udp_token.as_deref().map(token_from_hex).transpose()?,
-            }),
-            Wire::Pong {
-                n,
-                received_ns,
-                sent_ns,
-            } => Self::Pong {
-                n,
-                received: Nanos(received_ns),
-                sent: Nanos(sent_ns),
-            },
-            Wire::Finishing(finishing) => Self::Finishing(finishing),
-            Wire::Received(received) => Self::Received(received),
         })
     }
 }
 
-fn hello_body(hello: &Hello) -> Value {
-    let mut body = json!({ "version": hello.version, "software": hello.software });
-    if let Some(token) = &hello.udp_token {
-        body["udp_token"] = crate::auth::hex(token).into();
-    }
-    body
+/// What a peer says of its program, as far as it is printed.
+pub(crate) fn software(text: &str) -> PlainText {
+    beginning(text, SOFTWARE_CHARS)
 }
 
-fn finishing_body(finishing: &Finishing) -> Value {
-    let streams: Vec<Value> = finishing
-        .streams
-        .iter()
-        .map(|stream| json!({ "id": stream.id, "bytes": stream.bytes, "packets": stream.packets }))
-        .collect();
-    json!({ "streams": streams })
+fn read_software<'de, D: Deserializer<'de>>(input: D) -> Result<PlainText, D::Error> {
+    String::deserialize(input).map(|text| software(&text))
 }
 
-fn received_body(received: &Received) -> Value {
-    let streams: Vec<Value> = received
-        .streams
-        .iter()
-        .map(|stream| json!({ "id": stream.id, "at_ns": stream.at_ns, "bytes": stream.bytes }))
-        .collect();
-    json!({ "streams": streams })
+#[expect(clippy::ref_option, reason = "serde's signature")]
+fn write_token<S: Serializer>(token: &Option<[u8; 16]>, to: S) -> Result<S::Ok, S::Error> {
+    token.as_ref().map(|token| auth::hex(token)).serialize(to)
 }
 
-fn token_from_hex(text: &str) -> Result<[u8; 16], ProtocolError> {
-    crate::auth::from_hex(text).ok_or_else(|| ProtocolError::Extension {
-        reason: "the udp_token of its hello is not 32 hexadecimal digits".into(),
-    })
+fn read_token<'de, D: Deserializer<'de>>(input: D) -> Result<Option<[u8; 16]>, D::Error> {
+    let wrong = || D::Error::custom("the udp_token of its hello is not 32 hexadecimal digits");
+    let text = Option::<String>::deserialize(input)?;
+    text.map(|text| auth::from_hex(&text).ok_or_else(wrong))
+        .transpose()
 }
 
 #[cfg(test)]
@@ -267,7 +203,7 @@ mod tests {
     fn the_wire_is_written_down() {
         let text = |message: Message| String::from_utf8(message.to_json()).unwrap();
         assert_eq!(text(Message::Ping { n: 3 }), r#"{"ping":{"n":3}}"#);
-        assert_eq!(text(Message::Ready), r#"{"ready":{}}"#);
+        assert_eq!(text(Message::Ready {}), r#"{"ready":{}}"#);
         assert_eq!(
             text(Message::EndRequest { max_bytes: 9 }),
             r#"{"end_request":{"max_bytes":9}}"#
@@ -316,7 +252,7 @@ mod tests {
                 "ab".repeat(16)
             )
         );
-        assert_eq!(Message::Ready.encode()[..5], [76, 0, 0, 0, 12]);
+        assert_eq!(Message::Ready {}.encode()[..5], [76, 0, 0, 0, 12]);
     }
 
     #[test]
@@ -370,7 +306,7 @@ mod tests {
             prop::collection::vec(received, 0..20)
                 .prop_map(|streams| Message::Received(Received { streams })),
             any::<u64>().prop_map(|n| Message::Ping { n }),
-            Just(Message::Ready),
+            Just(Message::Ready {}),
             any::<u64>().prop_map(|max_bytes| Message::EndRequest { max_bytes }),
             (any::<u32>(), "[ -~]{0,40}", any::<Option<[u8; 16]>>()).prop_map(
                 |(version, software, udp_token)| Message::Hello(Hello {

@@ -76,17 +76,13 @@ impl Decoder {
     /// The announced length, where it is inside the bound and not zero.
     fn checked_length(&self) -> Result<usize, ProtocolError> {
         let announced = u32::from_be_bytes(self.length);
-        match usize::try_from(announced) {
-            Ok(0) => Err(ProtocolError::Json {
+        match usize::try_from(announced).unwrap_or(usize::MAX) {
+            0 => Err(ProtocolError::Json {
                 message: self.message,
                 reason: "they are empty".into(),
             }),
-            Ok(length) if length <= self.bound => Ok(length),
-            _ => Err(ProtocolError::FrameTooLong {
-                message: self.message,
-                length: u64::from(announced),
-                bound: u64::try_from(self.bound).unwrap_or(u64::MAX),
-            }),
+            length if length <= self.bound => Ok(length),
+            length => Err(ProtocolError::too_long(self.message, length, self.bound)),
         }
     }
 

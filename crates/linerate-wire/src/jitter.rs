@@ -20,11 +20,6 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// No datagram yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// A datagram that says it was sent at `sent`, on the sender's clock, arrived at `arrived`,
     /// on ours.
     pub fn record(&mut self, sent: Nanos, arrived: Nanos) {
@@ -40,11 +35,6 @@ impl Jitter {
     /// RFC 3550's smoothed jitter at this moment, 0 before the second datagram.
     pub fn smoothed(&self) -> Nanos {
         Nanos::from_secs_f64(self.smoothed_ns / 1e9)
-    }
-
-    /// The same in seconds, as the results carry it.
-    pub fn smoothed_seconds(&self) -> f64 {
-        self.smoothed_ns / 1e9
     }
 
     /// The distribution of |Δtransit| between datagrams in order of arrival.
@@ -79,20 +69,6 @@ impl Histogram {
         self.max = self.max.max(duration.0);
     }
 
-    /// Adds all of another, for a figure over several streams.
-    pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
-            *mine = mine.saturating_add(*theirs);
-        }
-        self.count = self.count.saturating_add(other.count);
-        self.max = self.max.max(other.max);
-    }
-
-    /// Durations in it.
-    pub const fn count(&self) -> u64 {
-        self.count
-    }
-
     /// The duration that `permille` of 1000 do not exceed, at most 6.25 % too large; `None` where
     /// nothing was recorded.
     pub fn quantile(&self, permille: u32) -> Option<Nanos> {
@@ -110,21 +86,6 @@ impl Histogram {
             }
         }
         Some(Nanos(self.max))
-    }
-
-    /// The median.
-    pub fn p50(&self) -> Option<Nanos> {
-        self.quantile(500)
-    }
-
-    /// What 90 % do not exceed.
-    pub fn p90(&self) -> Option<Nanos> {
-        self.quantile(900)
-    }
-
-    /// What 99 % do not exceed.
-    pub fn p99(&self) -> Option<Nanos> {
-        self.quantile(990)
     }
 
     /// The largest, exact.
@@ -167,7 +128,7 @@ mod tests {
     #[test]
     fn a_steady_stream_has_none_whatever_the_offset() {
         for offset in [0, 5_000_000_000, u64::MAX - 3_000_000] {
-            let mut jitter = Jitter::new();
+            let mut jitter = Jitter::default();
             for i in 0..100 {
                 jitter.record(
                     Nanos((i * 1_000_000_u64).wrapping_add(offset)),
@@ -176,23 +137,23 @@ mod tests {
             }
             assert_eq!(jitter.smoothed(), Nanos::ZERO);
             assert_eq!(jitter.distribution().max(), Some(Nanos::ZERO));
-            assert_eq!(jitter.distribution().count(), 99);
+            assert_eq!(jitter.distribution().count, 99);
         }
     }
 
     #[test]
     fn smoothing_is_rfc_3550s() {
-        let mut jitter = Jitter::new();
+        let mut jitter = Jitter::default();
         jitter.record(Nanos(0), Nanos(1000));
         jitter.record(Nanos(0), Nanos(2600));
         assert_eq!(jitter.smoothed(), Nanos(100)); // 1600 / 16
         jitter.record(Nanos(0), Nanos(1000));
-        assert!((jitter.smoothed_seconds() - (100.0 + 1500.0 / 16.0) / 1e9).abs() < 1e-15);
+        assert_eq!(jitter.smoothed(), Nanos(194)); // 100 + 1500 / 16
     }
 
     #[test]
     fn nothing_recorded_has_no_quantile() {
-        assert_eq!(Histogram::default().p50(), None);
+        assert_eq!(Histogram::default().quantile(500), None);
         assert_eq!(Histogram::default().max(), None);
     }
 
@@ -204,16 +165,6 @@ mod tests {
             assert_eq!(bucket(largest_in(index)), index);
             assert_eq!(bucket(largest_in(index) + 1), index + 1);
         }
-    }
-
-    #[test]
-    fn merging_is_recording_both() {
-        let (mut one, mut two) = (Histogram::default(), Histogram::default());
-        (1..=50).for_each(|value| one.record(Nanos(value)));
-        (51..=100).for_each(|value| two.record(Nanos(value)));
-        one.merge(&two);
-        assert_eq!((one.count(), one.max()), (100, Some(Nanos(100))));
-        assert!((47..=53).contains(&one.p50().unwrap().0));
     }
 
     proptest! {
@@ -233,11 +184,11 @@ mod tests {
 
         #[test]
         fn no_clock_panics(times in prop::collection::vec(any::<(u64, u64)>(), 0..50)) {
-            let mut jitter = Jitter::new();
+            let mut jitter = Jitter::default();
             for (sent, arrived) in times {
                 jitter.record(Nanos(sent), Nanos(arrived));
             }
-            prop_assert!(jitter.smoothed_seconds() >= 0.0);
+            prop_assert!(jitter.smoothed() <= jitter.distribution().max().unwrap_or_default());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! JSON from a peer: bounded before it is parsed, read key by key, types never trusted.
 //!
-//! Since 3.18 iperf3 ignores a key of the wrong type with a warning (CVE-2024-53580 was the lack
-//! of it); so do we. Unknown keys are ignored.
+//! Since 3.18 iperf3 ignores a key of the wrong type (CVE-2024-53580 was that it did not); so do we.
+//! Unknown keys are ignored.
 
 use std::borrow::Cow;
 
@@ -71,7 +71,7 @@ fn check_bounds(text: &[u8], bounds: Bounds) -> Result<(), &'static str> {
 }
 
 /// What a value is, in words.
-pub(crate) fn kind(value: &Value) -> &'static str {
+fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -118,16 +118,12 @@ pub(crate) fn signed(value: &Value) -> Option<i64> {
     ((-TWO_TO_64 / 2.0..0.0).contains(&float) && float.fract() == 0.0).then_some(float as i64)
 }
 
-/// Reads keys of one object and notes what had to be ignored.
+/// Reads keys of one object; one of the wrong type is as one that is absent.
 pub(crate) struct Keys<'a> {
     map: &'a Map<String, Value>,
     message: &'static str,
     place: String,
-    warnings: &'a mut Vec<PlainText>,
 }
-
-/// Beyond this many warnings about one message nothing new is said.
-const MAX_WARNINGS: usize = 40;
 
 impl<'a> Keys<'a> {
     /// Reads from `map`; `place` stands before keys in texts (`streams[0].` or nothing).
@@ -135,91 +131,50 @@ impl<'a> Keys<'a> {
         map: &'a Map<String, Value>,
         message: &'static str,
         place: String,
-        warnings: &'a mut Vec<PlainText>,
     ) -> Self {
         Self {
             map,
             message,
             place,
-            warnings,
         }
-    }
-
-    /// Notes something about the message.
-    pub(crate) fn warn(&mut self, text: impl Into<PlainText>) {
-        if self.warnings.len() < MAX_WARNINGS {
-            self.warnings.push(text.into());
-        }
-    }
-
-    /// The value of `key` through `read`; of the wrong kind it is ignored with a warning.
-    fn read<T>(
-        &mut self,
-        key: &str,
-        expected: &'static str,
-        read: impl Fn(&Value) -> Option<T>,
-    ) -> Option<T> {
-        let value = self.map.get(key)?;
-        let found = read(value);
-        if found.is_none() {
-            let came = match value {
-                Value::Number(number) => number.to_string(),
-                other => kind(other).to_owned(),
-            };
-            let text = format!(
-                "the peer's {} contain {came} as '{}{key}' where {expected} is expected: ignored",
-                self.message, self.place
-            );
-            self.warn(text);
-        }
-        found
     }
 
     /// A count.
-    pub(crate) fn count(&mut self, key: &str) -> Option<u64> {
-        self.read(key, "a whole number from 0 to 2^64-1", whole)
+    pub(crate) fn count(&self, key: &str) -> Option<u64> {
+        whole(self.map.get(key)?)
     }
 
     /// A whole number with a sign.
-    pub(crate) fn integer(&mut self, key: &str) -> Option<i64> {
-        self.read(key, "a whole number", signed)
+    pub(crate) fn integer(&self, key: &str) -> Option<i64> {
+        signed(self.map.get(key)?)
     }
 
-    /// A number. `null` is 0 with a warning: iperf3 prints what is not a number so.
-    pub(crate) fn number(&mut self, key: &str) -> Option<f64> {
-        if self.map.get(key) == Some(&Value::Null) {
-            let text = format!(
-                "the peer's {} contain null as '{}{key}' (not a number): taken as 0",
-                self.message, self.place
-            );
-            self.warn(text);
-            return Some(0.0);
+    /// A number. `null` is 0: iperf3 prints what is not a number so.
+    pub(crate) fn number(&self, key: &str) -> Option<f64> {
+        match self.map.get(key)? {
+            Value::Null => Some(0.0),
+            value => value.as_f64().filter(|float| float.is_finite()),
         }
-        self.read(key, "a number", |value| {
-            value.as_f64().filter(|float| float.is_finite())
-        })
     }
 
     /// A text.
-    pub(crate) fn text<T: for<'t> From<&'t str>>(&mut self, key: &str) -> Option<T> {
-        self.read(key, "a string", |value| value.as_str().map(T::from))
+    pub(crate) fn text<T: for<'t> From<&'t str>>(&self, key: &str) -> Option<T> {
+        self.map.get(key)?.as_str().map(T::from)
     }
 
     /// A flag written as `true`; `false` and absence are the same.
-    pub(crate) fn is_true(&mut self, key: &str) -> bool {
-        self.read(key, "true", Value::as_bool).unwrap_or(false)
+    pub(crate) fn is_true(&self, key: &str) -> bool {
+        self.map.get(key) == Some(&Value::Bool(true))
     }
 
     /// A flag written as a number.
-    pub(crate) fn is_nonzero(&mut self, key: &str) -> bool {
+    pub(crate) fn is_nonzero(&self, key: &str) -> bool {
         self.count(key).is_some_and(|number| number != 0)
     }
 
     /// The object under a key.
-    pub(crate) fn object(&mut self, key: &str) -> Option<&'a Map<String, Value>> {
-        let map = self.map;
-        self.read(key, "an object", |value| value.is_object().then_some(()))?;
-        map.get(key)?.as_object()
+    pub(crate) fn object(&self, key: &str) -> Option<&'a Map<String, Value>> {
+        self.map.get(key)?.as_object()
     }
 
     /// `found`, or the error that says which key is missing.

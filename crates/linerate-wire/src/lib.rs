@@ -10,14 +10,14 @@
 //! size, then drain events and output before the next call:
 //!
 //! ```
-//! use linerate_wire::control::{ClientControl, ClientEvent, Limits, ServerControl, ServerEvent};
+//! use linerate_wire::control::{ClientControl, ClientEvent, ServerControl, ServerEvent};
 //! use linerate_wire::cookie::Cookie;
 //! use linerate_wire::parameters::Parameters;
 //!
 //! # fn main() -> Result<(), linerate_wire::error::ProtocolError> {
 //! let cookie = Cookie::from_random([7; 36]);
-//! let mut client = ClientControl::new(cookie, Parameters::default(), Limits::default());
-//! let mut server = ServerControl::new(Limits::for_server());
+//! let mut client = ClientControl::new(cookie, Parameters::default());
+//! let mut server = ServerControl::default();
 //!
 //! let first = client.poll_transmit().unwrap_or_default();
 //! assert_eq!(first, cookie.as_bytes()); // the listener reads it, the machine does not
@@ -29,7 +29,7 @@
 //! while let Some(bytes) = client.poll_transmit() {
 //!     server.handle_input(&bytes)?;
 //! }
-//! assert!(matches!(server.poll_event(), Some(ServerEvent::Parameters { .. })));
+//! assert!(matches!(server.poll_event(), Some(ServerEvent::Parameters(_))));
 //!
 //! server.create_streams()?;
 //! while let Some(bytes) = server.poll_transmit() {

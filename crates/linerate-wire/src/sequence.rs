@@ -23,7 +23,7 @@ pub struct SequenceCounts {
     /// First deliveries below the highest counter so far (RFC 4737, type-P-reordered).
     pub reordered: u64,
     /// Datagrams so far below the highest counter (about a million) that it is not known whether
-    /// they are copies or only late. They are not in `unique`: see [`Self::loss_bounds`].
+    /// they are copies or only late. They are not in `unique`.
     pub too_old: u64,
     /// Datagrams with counter 0, which no sender uses.
     pub invalid: u64,
@@ -36,15 +36,6 @@ impl SequenceCounts {
     /// came too late to be distinguished count as lost.
     pub const fn lost(&self, sent: u64) -> u64 {
         sent.saturating_sub(self.unique)
-    }
-
-    /// The least and the most that can have been lost of `sent`: the datagrams that came too old
-    /// are all late ones in the first, all copies in the second.
-    pub const fn loss_bounds(&self, sent: u64) -> (u64, u64) {
-        (
-            sent.saturating_sub(self.unique.saturating_add(self.too_old)),
-            self.lost(sent),
-        )
     }
 
     /// Counters up to the highest that were never seen: the loss where the sender's count is not
@@ -64,21 +55,17 @@ pub struct SequenceTracker {
 }
 
 impl Default for SequenceTracker {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl SequenceTracker {
     /// Nothing seen.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let words = slot(WINDOW_WORDS - 1) + 1;
         Self {
             window: vec![0; words].into_boxed_slice(),
             counts: SequenceCounts::default(),
         }
     }
+}
 
+impl SequenceTracker {
     /// A datagram came.
     #[inline]
     pub fn record(&mut self, counter: u64) {
@@ -172,43 +159,8 @@ impl SequenceTracker {
     }
 
     /// All counts at this moment.
-    pub const fn counts(&self) -> SequenceCounts {
-        self.counts
-    }
-
-    /// See [`SequenceCounts::received`].
-    pub const fn received(&self) -> u64 {
-        self.counts.received
-    }
-
-    /// See [`SequenceCounts::unique`].
-    pub const fn unique(&self) -> u64 {
-        self.counts.unique
-    }
-
-    /// See [`SequenceCounts::duplicates`].
-    pub const fn duplicates(&self) -> u64 {
-        self.counts.duplicates
-    }
-
-    /// See [`SequenceCounts::reordered`].
-    pub const fn reordered(&self) -> u64 {
-        self.counts.reordered
-    }
-
-    /// See [`SequenceCounts::too_old`].
-    pub const fn too_old(&self) -> u64 {
-        self.counts.too_old
-    }
-
-    /// See [`SequenceCounts::highest`].
-    pub const fn highest(&self) -> u64 {
-        self.counts.highest
-    }
-
-    /// See [`SequenceCounts::lost`].
-    pub const fn lost(&self, sent: u64) -> u64 {
-        self.counts.lost(sent)
+    pub const fn counts(&self) -> &SequenceCounts {
+        &self.counts
     }
 }
 
@@ -251,20 +203,20 @@ mod tests {
 
     #[test]
     fn a_duplicate_does_not_hide_a_loss() {
-        let mut tracker = SequenceTracker::new();
+        let mut tracker = SequenceTracker::default();
         for counter in [1, 2, 2, 2, 5, 4] {
             tracker.record(counter);
         }
-        assert_eq!(tracker.unique(), 4);
-        assert_eq!(tracker.duplicates(), 2);
-        assert_eq!(tracker.reordered(), 1);
+        assert_eq!(tracker.counts().unique, 4);
+        assert_eq!(tracker.counts().duplicates, 2);
+        assert_eq!(tracker.counts().reordered, 1);
         assert_eq!(tracker.counts().missing(), 1);
-        assert_eq!(tracker.lost(10), 6); // the five after the last one seen are lost too
+        assert_eq!(tracker.counts().lost(10), 6); // the five after the last one seen are lost too
     }
 
     #[test]
     fn hostile_counters_are_only_counted() {
-        let mut tracker = SequenceTracker::new();
+        let mut tracker = SequenceTracker::default();
         for counter in [
             0,
             u64::MAX,
@@ -285,7 +237,7 @@ mod tests {
             (counts.too_old, counts.invalid, counts.highest),
             (2, 2, u64::MAX)
         );
-        assert_eq!(counts.loss_bounds(10), (6, 8));
+        assert_eq!(counts.lost(10), 8);
         assert_eq!(counts.lost(0), 0);
         tracker.record_run(u64::MAX, 3);
         assert_eq!(tracker.counts().invalid, 4);
@@ -293,13 +245,13 @@ mod tests {
 
     #[test]
     fn a_run_longer_than_the_window_is_counted_whole() {
-        let mut tracker = SequenceTracker::new();
+        let mut tracker = SequenceTracker::default();
         tracker.record_run(1, 3 * WINDOW_DATAGRAMS);
-        assert_eq!(tracker.unique(), 3 * WINDOW_DATAGRAMS);
+        assert_eq!(tracker.counts().unique, 3 * WINDOW_DATAGRAMS);
         tracker.record(3 * WINDOW_DATAGRAMS - 5);
-        assert_eq!(tracker.duplicates(), 1);
+        assert_eq!(tracker.counts().duplicates, 1);
         tracker.record_run(7, 0);
-        assert_eq!(tracker.received(), 3 * WINDOW_DATAGRAMS + 1);
+        assert_eq!(tracker.counts().received, 3 * WINDOW_DATAGRAMS + 1);
     }
 
     /// Steps around the highest counter, with leaps.
@@ -321,7 +273,7 @@ mod tests {
     proptest! {
         #[test]
         fn agrees_with_a_set(steps in prop::collection::vec(step(), 1..300), runs: bool) {
-            let (mut tracker, mut naive) = (SequenceTracker::new(), Naive::default());
+            let (mut tracker, mut naive) = (SequenceTracker::default(), Naive::default());
             for (distance, count) in steps {
                 let first = naive.counts.highest.saturating_add_signed(distance);
                 if runs {
@@ -331,7 +283,7 @@ mod tests {
                     tracker.record(first);
                     naive.record(first);
                 }
-                prop_assert_eq!(tracker.counts(), naive.counts);
+                prop_assert_eq!(tracker.counts(), &naive.counts);
             }
         }
     }

@@ -36,21 +36,21 @@ pub enum State {
 }
 
 impl State {
-    /// Every state.
-    pub const ALL: [Self; 13] = [
-        Self::TestStart,
-        Self::TestRunning,
-        Self::TestEnd,
-        Self::ParamExchange,
-        Self::CreateStreams,
-        Self::ServerTerminate,
-        Self::ClientTerminate,
-        Self::ExchangeResults,
-        Self::DisplayResults,
-        Self::IperfDone,
-        Self::Linerate,
-        Self::ServerError,
-        Self::AccessDenied,
+    /// Every state with its name in iperf3's source.
+    const ALL: [(Self, &'static str); 13] = [
+        (Self::TestStart, "TEST_START"),
+        (Self::TestRunning, "TEST_RUNNING"),
+        (Self::TestEnd, "TEST_END"),
+        (Self::ParamExchange, "PARAM_EXCHANGE"),
+        (Self::CreateStreams, "CREATE_STREAMS"),
+        (Self::ServerTerminate, "SERVER_TERMINATE"),
+        (Self::ClientTerminate, "CLIENT_TERMINATE"),
+        (Self::ExchangeResults, "EXCHANGE_RESULTS"),
+        (Self::DisplayResults, "DISPLAY_RESULTS"),
+        (Self::IperfDone, "IPERF_DONE"),
+        (Self::Linerate, "a linerate message"),
+        (Self::ServerError, "SERVER_ERROR"),
+        (Self::AccessDenied, "ACCESS_DENIED"),
     ];
 
     /// The byte on the wire.
@@ -58,45 +58,18 @@ impl State {
         self as u8
     }
 
-    /// The name in iperf3's source.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::TestStart => "TEST_START",
-            Self::TestRunning => "TEST_RUNNING",
-            Self::TestEnd => "TEST_END",
-            Self::ParamExchange => "PARAM_EXCHANGE",
-            Self::CreateStreams => "CREATE_STREAMS",
-            Self::ServerTerminate => "SERVER_TERMINATE",
-            Self::ClientTerminate => "CLIENT_TERMINATE",
-            Self::ExchangeResults => "EXCHANGE_RESULTS",
-            Self::DisplayResults => "DISPLAY_RESULTS",
-            Self::IperfDone => "IPERF_DONE",
-            Self::Linerate => "a linerate message",
-            Self::ServerError => "SERVER_ERROR",
-            Self::AccessDenied => "ACCESS_DENIED",
-        }
+    /// The state of a byte; `None` for one that is no state.
+    pub fn of(byte: u8) -> Option<Self> {
+        let mut states = Self::ALL.into_iter().map(|(state, _)| state);
+        states.find(|state| state.byte() == byte)
     }
 }
 
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.name(), self.byte())
-    }
-}
-
-/// A byte that is no state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is not a state byte of iperf3 or linerate")]
-pub struct UnknownState(pub u8);
-
-impl TryFrom<u8> for State {
-    type Error = UnknownState;
-
-    fn try_from(byte: u8) -> Result<Self, UnknownState> {
-        Self::ALL
-            .into_iter()
-            .find(|state| state.byte() == byte)
-            .ok_or(UnknownState(byte))
+        let named = Self::ALL.into_iter().find(|(state, _)| state == self);
+        let name = named.map_or("", |(_, name)| name);
+        write!(f, "{name} ({})", self.byte())
     }
 }
 
@@ -107,11 +80,11 @@ mod tests {
     #[test]
     fn bytes_and_states_are_one_to_one() {
         let known: Vec<u8> = (0..=255)
-            .filter(|byte| State::try_from(*byte).is_ok())
+            .filter(|byte| State::of(*byte).is_some())
             .collect();
         assert_eq!(known, [1, 2, 4, 9, 10, 11, 12, 13, 14, 16, 76, 0xFE, 0xFF]);
         for byte in known {
-            assert_eq!(State::try_from(byte).unwrap().byte(), byte);
+            assert_eq!(State::of(byte).unwrap().byte(), byte);
         }
     }
 }

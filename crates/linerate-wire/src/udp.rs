@@ -6,31 +6,26 @@ use linerate_model::units::Nanos;
 pub const HANDSHAKE_REQUEST: [u8; 4] = *b"9876";
 /// The server's answer since 3.12: ASCII `6789`.
 pub const HANDSHAKE_ANSWER: [u8; 4] = *b"6789";
-/// The client's datagram before 3.12 on a little-endian host: 123456789.
-pub const LEGACY_REQUEST: [u8; 4] = 123_456_789_u32.to_le_bytes();
-/// The same on a big-endian host.
-pub const LEGACY_REQUEST_BIG_ENDIAN: [u8; 4] = 123_456_789_u32.to_be_bytes();
-/// The server's answer before 3.12 on a little-endian host: 987654321.
-pub const LEGACY_ANSWER: [u8; 4] = 987_654_321_u32.to_le_bytes();
-/// The same on a big-endian host.
-pub const LEGACY_ANSWER_BIG_ENDIAN: [u8; 4] = 987_654_321_u32.to_be_bytes();
 /// Bytes of a [`TokenHandshake`].
 pub const TOKEN_HANDSHAKE_BYTES: usize = 22;
 
 /// Whether a datagram is the answer to our handshake, of whatever age the server is. The whole
 /// datagram must be it: in reverse a data block may overtake the answer.
 pub fn is_answer(datagram: &[u8]) -> bool {
-    [HANDSHAKE_ANSWER, LEGACY_ANSWER, LEGACY_ANSWER_BIG_ENDIAN]
-        .iter()
-        .any(|answer| datagram == answer)
+    is_of_some_age(datagram, HANDSHAKE_ANSWER, 987_654_321)
 }
 
 /// Whether a datagram is one that a stock client opens a stream with. Stock servers take any
 /// datagram; a data datagram has at least 16 bytes, so length alone tells these apart.
 pub fn is_request(datagram: &[u8]) -> bool {
-    [HANDSHAKE_REQUEST, LEGACY_REQUEST, LEGACY_REQUEST_BIG_ENDIAN]
+    is_of_some_age(datagram, HANDSHAKE_REQUEST, 123_456_789)
+}
+
+/// Whether a datagram is `since` iperf3 3.12, or the number of older ones in the order of either kind of host.
+fn is_of_some_age(datagram: &[u8], since: [u8; 4], before: u32) -> bool {
+    [since, before.to_le_bytes(), before.to_be_bytes()]
         .iter()
-        .any(|request| datagram == request)
+        .any(|known| datagram == known)
 }
 
 /// The handshake between two linerates: it proves that the sender saw the control connection, and
@@ -81,6 +76,16 @@ impl CounterWidth {
             Self::Bits64
         } else {
             Self::Bits32
+        }
+    }
+
+    /// The counter that a header holds as `counter`, whose low half alone travels with 32 bits: see
+    /// [`extend_counter`]. `highest` is the highest counter so far.
+    #[inline]
+    pub fn whole(self, counter: u64, highest: impl FnOnce() -> u64) -> u64 {
+        match self {
+            Self::Bits64 => counter,
+            Self::Bits32 => extend_counter(low_half(counter), highest()),
         }
     }
 

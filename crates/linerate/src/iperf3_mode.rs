@@ -176,7 +176,7 @@ fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> 
     output.lines(&shown.begin())?;
     output.lines(&keepalive)?;
     let mut lost = None;
-    let run = client::run_to_end(&request.plan, &options, stop.as_fd(), &mut |event| {
+    let run = client::run(&request.plan, &options, stop.as_fd(), &mut |event| {
         if let Event::Connected { control, .. } = event {
             shown.connected(&request.plan, options.fit_datagrams, &control.remote);
         }

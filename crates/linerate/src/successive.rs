@@ -54,7 +54,7 @@ fn try_again(
     let mut last = String::new();
     for _ in 0..TRIES {
         match client::run(plan, options, stop.as_fd(), &mut |_| ()) {
-            Ok(record) => return Ok(Some(record)),
+            Ok(ended) => return Ok(Some(ended.record)),
             Err(EngineError::StoppedEarly) => return Ok(None),
             Err(error) if again(&error) => {
                 last = error.to_string();

@@ -40,12 +40,13 @@ pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Fa
         .transpose()?;
     let mut files = OpenFiles::open(&request.files, record_file)?;
     let mut live = Live::new(request, printer);
-    let mut record = client::run(&request.plan, &options, signals[0].as_fd(), &mut |event| {
+    let ended = client::run(&request.plan, &options, signals[0].as_fd(), &mut |event| {
         if matches!(event, Event::Ending) && request.runs != Runs::CounterTests {
             signals::release(&signals[0], &[signals::INTERRUPT]);
         }
         live.show(event);
     })?;
+    let mut record = ended.record;
     let lost = live.failed.take();
     let mut kept = Ok(());
     if request.runs == Runs::CounterTests {

@@ -1,7 +1,6 @@
 //! After the last byte: the word to the server, the results, both ends' halves, and the record.
 
 use std::fmt::Display;
-use std::net::Shutdown;
 use std::sync::Arc;
 
 use linerate_kernel::clock;
@@ -18,10 +17,9 @@ use linerate_wire::control::ClientEvent;
 
 use crate::control::Turn;
 use crate::error::EngineError;
-use crate::half::Before;
 use crate::intervals::Intervals;
 use crate::results;
-use crate::stream::{self, StreamHandle, StreamResult, StreamSocket};
+use crate::stream::{self, DataSocket, StreamHandle};
 
 use super::{
     Ended, Ending, Missed, RECORD_LEAST, RECORD_MOST, RECORD_TIME, RESULTS_PATIENCE,
@@ -40,21 +38,6 @@ struct FromPeer {
     results: Option<PeerResults>,
     half: Option<EndRecord>,
     clock_after: Option<ClockOffset>,
-}
-
-/// A stream's socket, which stays open until the results were exchanged.
-struct DataSocket {
-    socket: Option<StreamSocket>,
-    /// A stock server lacks the end of its last block.
-    unfinished: bool,
-}
-
-impl DataSocket {
-    fn end(&self) {
-        if let Some(StreamSocket::Stream(stream)) = &self.socket {
-            drop(stream.shutdown(Shutdown::Write));
-        }
-    }
 }
 
 impl Session<'_> {
@@ -192,40 +175,21 @@ impl Session<'_> {
 
     /// This end's half, and the streams' sockets.
     fn gather(&mut self, intervals: &mut Intervals) -> (EndRecord, Vec<DataSocket>) {
-        let (records, sockets): (Vec<StreamRecord>, Vec<_>) = self
-            .join()
-            .into_iter()
-            .map(|result| {
-                let StreamResult {
-                    socket, unfinished, ..
-                } = result;
-                (result.record, DataSocket { socket, unfinished })
-            })
-            .unzip();
+        // The threads' own bounds end them.
+        let joined = self.streams.drain(..).filter_map(StreamHandle::join);
+        let (records, sockets): (Vec<StreamRecord>, Vec<_>) =
+            joined.map(|result| (result.record, result.socket)).unzip();
         let stopped = self.gate.stopped().unwrap_or_default();
         if let Some(interval) = intervals.last(&records, stopped) {
             (self.observe)(&Event::Interval(interval));
         }
-        (self.own_half(records), sockets)
-    }
-
-    /// Waits for the threads, whose own bounds end them.
-    fn join(&mut self) -> Vec<StreamResult> {
-        self.streams
-            .drain(..)
-            .filter_map(StreamHandle::join)
-            .collect()
-    }
-
-    fn own_half(&mut self, records: Vec<StreamRecord>) -> EndRecord {
-        let start = self.gate.started().unwrap_or_default();
-        let end = self.gate.stopped().unwrap_or(start);
-        let before = self.before.take().unwrap_or_else(Before::nothing);
-        before.finish(Role::Client, &self.options.software, start, end, records)
+        let before = self.before.take().unwrap_or_default();
+        let half = before.finish(Role::Client, &self.options.software, &self.gate, records);
+        (half, sockets)
     }
 
     fn exchange_results(&mut self, half: &EndRecord, peer: &mut FromPeer) -> Result<(), Missed> {
-        let ours = results::of_streams(&half.streams, half.start_ns, half.end_ns, half.cpu);
+        let ours = results::of_half(half);
         let sent = self.link.machine.send_results(&ours);
         sent.map_err(|error| self.protocol(error))?;
         let until = clock::monotonic().plus(RESULTS_PATIENCE);

@@ -11,7 +11,6 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use linerate_kernel::tcp;
 use linerate_kernel::{clock, thread};
 use linerate_model::bounds::MAX_RECORD_BYTES;
 use linerate_model::clock::{ClockOffset, Exchange};
@@ -19,7 +18,7 @@ use linerate_model::plan::{End, Plan, Protocol};
 use linerate_model::progress::Event;
 use linerate_model::record::{ControlFacts, HostFacts, Note, RunRecord};
 use linerate_model::units::Nanos;
-use linerate_wire::control::{ClientControl, ClientEvent, Limits};
+use linerate_wire::control::{ClientControl, ClientEvent, ClientSide};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::error::ProtocolError;
 use linerate_wire::extension::Hello;
@@ -75,16 +74,6 @@ pub struct Ended {
 /// `stop` ends it early when it becomes readable; what was measured until then is in the record.
 /// Once streams have run, failures are told in the record's outcome; before, as an error.
 pub fn run(
-    plan: &Plan,
-    options: &ClientOptions,
-    stop: BorrowedFd<'_>,
-    observe: &mut dyn FnMut(&Event),
-) -> Result<RunRecord, EngineError> {
-    run_to_end(plan, options, stop, observe).map(|ended| ended.record)
-}
-
-/// The same, with the error that a failure came of beside the record.
-pub fn run_to_end(
     plan: &Plan,
     options: &ClientOptions,
     stop: BorrowedFd<'_>,
@@ -166,7 +155,7 @@ struct Session<'a> {
     options: &'a ClientOptions,
     stop: BorrowedFd<'a>,
     observe: &'a mut dyn FnMut(&Event),
-    link: Link<ClientControl>,
+    link: Link<ClientSide>,
     cookie: Cookie,
     control: ControlFacts,
     remote: std::net::SocketAddr,
@@ -194,16 +183,13 @@ impl<'a> Session<'a> {
         stop: BorrowedFd<'a>,
         observe: &'a mut dyn FnMut(&Event),
     ) -> Result<Self, EngineError> {
-        let host = |operation: &str| {
-            let operation = operation.to_owned();
-            move |source| EngineError::Host { operation, source }
-        };
         let (stream, remote, took) = sockets::connect_control(plan, options.control_keepalive)?;
         if let Some(asked) = options.control_keepalive {
             sockets::check_keepalive(&stream, asked)?;
         }
         let mut random = [0_u8; 36];
-        thread::random(&mut random).map_err(host("asking the kernel for random bytes"))?;
+        thread::random(&mut random)
+            .map_err(EngineError::host("asking the kernel for random bytes"))?;
         let cookie = Cookie::from_random(random);
         let mut plan = fit(plan, options.fit_datagrams, remote.ip());
         if options.endless {
@@ -214,20 +200,14 @@ impl<'a> Session<'a> {
         asked.get_server_output = options.want_server_output;
         asked.udp_counters_64bit = options.wide_counters;
         if let Some(credentials) = &options.credentials {
-            asked.authtoken = Some(auth::token(credentials, clock::wall())?);
+            asked.authtoken = Some(auth::token(credentials, clock::wall())?.into());
         }
-        let control = ControlFacts {
-            local: stream
-                .local_addr()
-                .map_or_else(|_| String::new(), |address| address.to_string())
-                .into(),
-            remote: remote.to_string().into(),
-            peer_software: None,
-            mss_bytes: tcp::mss(&stream).ok(),
-            connect_ns: Some(took),
-        };
-        let machine = ClientControl::new(cookie, asked, Limits::default());
+        let machine = ClientControl::new(cookie, asked);
         let mut link = Link::opened(stream, machine);
+        let control = ControlFacts {
+            connect_ns: Some(took),
+            ..link.facts(remote)
+        };
         // Until the server answers there is time to look around.
         if let Err(LinkError::Io(source) | LinkError::Unsent(source)) = link.flush() {
             return Err(EngineError::Connect {
@@ -250,7 +230,7 @@ impl<'a> Session<'a> {
             exchanges: Vec::new(),
             clock_before: None,
             notes: Vec::new(),
-            gate: Arc::new(Gate::new().map_err(host("making event descriptors"))?),
+            gate: Arc::new(Gate::new().map_err(EngineError::host("making event descriptors"))?),
             pool: SamplePool::new(SAMPLE_BYTES, u64::MAX),
             before: None,
             streams: Vec::new(),
@@ -314,8 +294,7 @@ impl<'a> Session<'a> {
         if self.plan.precision.is_none() || !unseen || self.extended() {
             return Ok(());
         }
-        self.link.machine.terminate();
-        drop(self.link.flush());
+        self.leave();
         Err(EngineError::Unseen {
             address: self.remote.to_string(),
         })
@@ -384,27 +363,38 @@ impl<'a> Session<'a> {
         self.hear(&[self.stop], until, doing)
     }
 
-    /// The server's next event; its refusals, and the first of `stops` that becomes readable, are errors.
+    /// The server's next event; its refusals, its silence, and the first of `stops` that becomes readable, are errors.
     fn hear(
         &mut self,
         stops: &[BorrowedFd<'_>],
         until: Nanos,
         doing: &'static str,
     ) -> Result<ClientEvent, EngineError> {
-        let address = self.remote.to_string();
+        let said = self.hear_in_time(stops, until, doing)?;
+        said.ok_or_else(|| self.silent(doing))
+    }
+
+    /// The same; nothing when it does not come in time.
+    fn hear_in_time(
+        &mut self,
+        stops: &[BorrowedFd<'_>],
+        until: Nanos,
+        doing: &'static str,
+    ) -> Result<Option<ClientEvent>, EngineError> {
         match self.link.turn(stops, until) {
-            Ok(Turn::Event(ClientEvent::Denied)) => Err(EngineError::Busy { address }),
+            Ok(Turn::Event(ClientEvent::Denied)) => Err(EngineError::Busy {
+                address: self.remote.to_string(),
+            }),
             Ok(Turn::Event(ClientEvent::ServerError { code, errno })) => {
                 Err(self.refused(code, errno))
             }
             Ok(Turn::Event(ClientEvent::ServerTerminated)) => Err(self.terminated()),
-            Ok(Turn::Event(event)) => Ok(event),
+            Ok(Turn::Event(event)) => Ok(Some(event)),
             Ok(Turn::Woken(_)) => {
-                self.link.machine.terminate();
-                drop(self.link.flush());
+                self.leave();
                 Err(EngineError::StoppedEarly)
             }
-            Ok(Turn::TimedOut) => Err(self.silent(doing)),
+            Ok(Turn::TimedOut) => Ok(None),
             Err(error) => Err(self.link_error(error, doing)),
         }
     }
@@ -492,10 +482,7 @@ impl<'a> Session<'a> {
     }
 
     fn follow(&mut self, start: Nanos, intervals: &mut Intervals) -> Ending {
-        let end = match self.plan.end {
-            End::TimeNs(Nanos::ZERO) | End::Bytes(_) | End::Blocks(_) => Nanos(u64::MAX / 2),
-            End::TimeNs(span) => start.plus(self.plan.omit_ns).plus(span),
-        };
+        let end = self.plan.ends_at(start).unwrap_or(Nanos(u64::MAX / 2));
         let mut watch = Watch::new(&self.plan, start, &self.streams);
         let mut idle = Idle::new(&self.plan, start);
         loop {
@@ -715,19 +702,6 @@ impl<'a> Session<'a> {
             End::TimeNs(_) => (ran / 1000).clamp(1_000_000, 10_000_000),
             End::Bytes(_) | End::Blocks(_) => (ran / 500).clamp(5_000_000, 20_000_000),
         })
-    }
-
-    /// The control connection's smoothed round-trip time.
-    fn round_trip(&self) -> Nanos {
-        let facts = tcp::info(self.link.stream())
-            .ok()
-            .map(|info| linerate_model::tcp_info::TcpFacts::from(&info));
-        Nanos(
-            facts
-                .and_then(|facts| facts.rtt_us)
-                .unwrap_or(0)
-                .saturating_mul(1000),
-        )
     }
 }
 

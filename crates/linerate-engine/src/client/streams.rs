@@ -9,21 +9,18 @@ use std::sync::Arc;
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::{clock, socket};
 use linerate_model::plan::Protocol;
-use linerate_model::progress::{Event, StreamOpened};
-use linerate_model::record::{Flow, Note};
+use linerate_model::progress::Event;
+use linerate_model::record::{Note, Role};
 use linerate_model::units::Nanos;
 use linerate_wire::control::ClientEvent;
-use linerate_wire::cookie;
 use linerate_wire::udp::{HANDSHAKE_REQUEST, TokenHandshake, is_answer};
 
 use crate::budget::Budget;
-use crate::control::Turn;
 use crate::error::EngineError;
-use crate::live::LiveCell;
 use crate::negotiation::{byte_budget, stream_id};
 use crate::sockets;
-use crate::stream::{PeerSent, StreamContext, StreamHandle, StreamSocket};
-use crate::stream_file::{self, StreamFile};
+use crate::stream::{self, StreamContext, StreamHandle, StreamSocket, Streams};
+use crate::stream_file;
 
 use super::{PATIENCE, Session};
 
@@ -52,13 +49,28 @@ impl Session<'_> {
             Protocol::Tcp | Protocol::Sctp => self.open_connected()?,
             Protocol::Udp => self.open_udp()?,
         };
-        let opened = sockets
-            .iter()
-            .zip(0_u16..)
-            .map(|((socket, _), index)| self.describe(socket, index))
-            .collect();
-        (self.observe)(&Event::Opened { streams: opened });
         let (bytes, added) = byte_budget(&self.plan, self.extended());
+        let streams = Streams {
+            role: Role::Client,
+            plan: Arc::clone(&self.plan),
+            gate: Arc::clone(&self.gate),
+            budget: Arc::new(Budget::new(bytes)),
+            pool: Arc::clone(&self.pool),
+            peer_extended: self.extended(),
+            wide_counters: self.options.wide_counters,
+            round_trip: self.link.round_trip(),
+        };
+        let contexts = (0_u16..).zip(&sockets).map(|(index, (_, repeats))| {
+            let mut context = streams.context(index);
+            context.handshake_repeats = *repeats;
+            context
+        });
+        let contexts: Vec<StreamContext> = contexts.collect();
+        let opened = contexts.iter().zip(&sockets);
+        let opened = opened.map(|(context, (socket, _))| stream::describe(context, socket));
+        (self.observe)(&Event::Opened {
+            streams: opened.collect(),
+        });
         if added > 0 {
             self.notes.push(Note {
                 id: "blocks-rounded-up".into(),
@@ -69,27 +81,23 @@ impl Session<'_> {
                 .into(),
             });
         }
-        let budget = Arc::new(Budget::new(bytes));
-        let count = sockets.len();
         if self.options.strict {
             self.check_granted(&sockets)?;
         }
-        let files = self.open_files(count)?;
-        for (((socket, repeats), file), index) in sockets.into_iter().zip(files).zip(0_u16..) {
-            let mut context = self.context(index, count, repeats, &budget);
+        let path = self.options.file.as_deref();
+        let sends = contexts.iter().map(|context| context.sends);
+        let files = stream_file::open_for(path, sends).map_err(|source| EngineError::File {
+            path: path.unwrap_or(Path::new("")).to_owned(),
+            source,
+        })?;
+        for ((mut context, (socket, _)), file) in contexts.into_iter().zip(sockets).zip(files) {
             context.file = file;
-            let (id, address) = (context.id, self.remote.to_string());
-            let handle =
-                StreamHandle::spawn(context, socket).map_err(|source| EngineError::Stream {
-                    id,
-                    address,
-                    source,
-                });
-            match handle {
+            let id = context.id;
+            match StreamHandle::spawn(context, socket) {
                 Ok(handle) => self.streams.push(handle),
-                Err(error) => {
+                Err(source) => {
                     self.gate.cut();
-                    return Err(error);
+                    return Err(self.stream_error(id, source));
                 }
             }
         }
@@ -110,18 +118,6 @@ impl Session<'_> {
             .try_for_each(|(socket, _)| sockets::check_buffers(socket, &self.plan))
     }
 
-    /// Opens the file of `-F` for each of `count` streams.
-    fn open_files(&self, count: usize) -> Result<Vec<Option<StreamFile>>, EngineError> {
-        let path = self.options.file.as_deref();
-        let flows = (0_u16..)
-            .take(count)
-            .map(|index| self.plan.flow_of(index) == Flow::ClientToServer);
-        stream_file::open_for(path, flows).map_err(|source| EngineError::File {
-            path: path.unwrap_or(Path::new("")).to_owned(),
-            source,
-        })
-    }
-
     fn wait_for_start(&mut self) -> Result<(), EngineError> {
         let patience = clock::monotonic().plus(PATIENCE);
         while !self.started {
@@ -137,61 +133,20 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn context(
-        &self,
-        index: u16,
-        streams: usize,
-        repeats: u32,
-        budget: &Arc<Budget>,
-    ) -> StreamContext {
-        let flow = self.plan.flow_of(index);
-        StreamContext {
-            id: stream_id(index),
-            flow,
-            sends: flow == Flow::ClientToServer,
-            plan: Arc::clone(&self.plan),
-            gate: Arc::clone(&self.gate),
-            budget: Arc::clone(budget),
-            pool: Arc::clone(&self.pool),
-            live: Arc::new(LiveCell::default()),
-            peer_extended: self.extended(),
-            streams,
-            cpu: self.plan.client_cpu.map(usize::from),
-            read_rate: None,
-            cookie_bytes: if self.plan.protocol == Protocol::Udp {
-                0
-            } else {
-                cookie::COOKIE_BYTES as u64
-            },
-            active_opener: true,
-            wide_counters: self.extended() || self.options.wide_counters,
-            round_trip: self.round_trip(),
-            handshake_repeats: repeats,
-            handshake: None,
-            peer_sent: Arc::new(PeerSent::default()),
-            file: None,
-        }
-    }
-
-    fn describe(&self, stream: &StreamSocket, index: u16) -> StreamOpened {
-        let flow = self.plan.flow_of(index);
-        crate::stream::describe(stream, stream_id(index), flow, flow == Flow::ClientToServer)
-    }
-
     fn open_connected(&mut self) -> Result<Vec<(StreamSocket, u32)>, EngineError> {
         let mut sockets = Vec::new();
         for index in 0..self.plan.total_streams() {
             let cookie = self.cookie.as_bytes();
             let stream = sockets::open_stream(&self.plan, self.remote, index, cookie)
-                .map_err(|source| self.stream_error(index, source))?;
+                .map_err(|source| self.stream_error(stream_id(index), source))?;
             sockets.push((StreamSocket::Stream(stream), 0));
         }
         Ok(sockets)
     }
 
-    fn stream_error(&self, index: u16, source: io::Error) -> EngineError {
+    fn stream_error(&self, id: u32, source: io::Error) -> EngineError {
         EngineError::Stream {
-            id: stream_id(index),
+            id,
             address: self.remote.to_string(),
             source,
         }
@@ -203,7 +158,7 @@ impl Session<'_> {
         let mut openings = Vec::new();
         for index in 0..total {
             let socket = sockets::open_udp(&self.plan, self.remote, index)
-                .map_err(|source| self.stream_error(index, source))?;
+                .map_err(|source| self.stream_error(stream_id(index), source))?;
             let request = match token {
                 Some(token) => TokenHandshake {
                     token,
@@ -257,7 +212,9 @@ impl Session<'_> {
             }
             if now >= deadline {
                 let text = "the server did not answer its opening datagram; a firewall may pass TCP and drop UDP on this port";
-                return Err(self.stream_error(0, io::Error::new(io::ErrorKind::TimedOut, text)));
+                return Err(
+                    self.stream_error(stream_id(0), io::Error::new(io::ErrorKind::TimedOut, text))
+                );
             }
             if now >= again {
                 for opening in openings.iter_mut().filter(|opening| !opening.answered) {
@@ -292,10 +249,7 @@ impl Session<'_> {
             .map(|(index, _)| *index)
             .collect();
         drop(entries);
-        woken.map_err(|source| EngineError::Host {
-            operation: "waiting for the server".to_owned(),
-            source,
-        })?;
+        woken.map_err(EngineError::host("waiting for the server"))?;
         for index in ready {
             let opening = &mut openings[index];
             let mut answer = [0_u8; 64];
@@ -310,7 +264,7 @@ impl Session<'_> {
                 Err(_) => {}
             }
         }
-        if control.readable || control.hangup || control.error {
+        if control.any() {
             self.hear_while_opening()?;
         }
         Ok(())
@@ -318,28 +272,13 @@ impl Session<'_> {
 
     /// Reads what the server has said meanwhile, without waiting.
     fn hear_while_opening(&mut self) -> Result<(), EngineError> {
-        loop {
+        while !self.started {
             let soon = clock::monotonic().plus(Nanos(1_000_000));
-            let event = match self.link.turn(&[], soon) {
-                Ok(Turn::Event(event)) => event,
-                Ok(_) => return Ok(()),
-                Err(error) => return Err(self.link_error(error, "opening the streams")),
-            };
-            match event {
-                ClientEvent::TestRunning => self.started = true,
-                ClientEvent::ServerError { code, errno } => {
-                    return Err(self.refused(code, errno));
-                }
-                ClientEvent::ServerTerminated | ClientEvent::Denied => {
-                    return Err(EngineError::Busy {
-                        address: self.remote.to_string(),
-                    });
-                }
-                _ => {}
-            }
-            if self.started {
-                return Ok(());
+            match self.hear_in_time(&[], soon, "opening the streams")? {
+                None => break,
+                Some(event) => self.started = event == ClientEvent::TestRunning,
             }
         }
+        Ok(())
     }
 }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use linerate_kernel::counters::ProtocolsBefore;
 use linerate_kernel::poll::{self, Interest, PollEntry};
+use linerate_kernel::process_sockets::Process;
 use linerate_kernel::tcp_table::{Destroyed, TcpSocket, TcpTable};
 use linerate_kernel::{clock, thread};
 use linerate_model::observation::{
@@ -360,28 +361,14 @@ impl<'a> Watcher<'a> {
     fn look(&mut self, now: Nanos) -> bool {
         let lives = self.scope.look(now, false, &mut self.table);
         if self.scope.knows_holders() {
-            for tracked in self.connections.values_mut() {
-                if tracked.process.is_none() {
-                    tracked.process = tracked
-                        .inode
-                        .and_then(|inode| self.scope.holder(inode))
-                        .map(holder);
-                }
-            }
+            learn_holders(&mut self.connections, |inode| self.scope.holder(inode));
             return lives;
         }
         let Some(holders) = &mut self.holders else {
             return lives;
         };
         if let Some(found) = holders.answer() {
-            for tracked in self.connections.values_mut() {
-                if tracked.process.is_none() {
-                    tracked.process = tracked
-                        .inode
-                        .and_then(|inode| found.get(&inode))
-                        .map(holder);
-                }
-            }
+            learn_holders(&mut self.connections, |inode| found.get(&inode));
         }
         if now.since(self.asked_holders) >= ASK_HOLDERS_EVERY {
             let unknown = self
@@ -477,7 +464,19 @@ impl<'a> Watcher<'a> {
     }
 }
 
-fn holder(process: &linerate_kernel::process_sockets::Process) -> Holder {
+/// Notes who holds the sockets of which that was not known.
+fn learn_holders<'a>(
+    connections: &mut BTreeMap<u32, Tracked>,
+    of: impl Fn(u64) -> Option<&'a Process>,
+) {
+    for tracked in connections.values_mut() {
+        if tracked.process.is_none() {
+            tracked.process = tracked.inode.and_then(&of).map(holder);
+        }
+    }
+}
+
+fn holder(process: &Process) -> Holder {
     Holder {
         pid: process.pid,
         name: process.name.clone().into(),

@@ -8,6 +8,8 @@ use linerate_model::column::Column;
 use linerate_model::series::Series;
 use linerate_model::units::Nanos;
 
+use crate::samples::Columns;
+
 /// Rows in a chunk.
 const CHUNK_ROWS: usize = 256;
 
@@ -124,20 +126,8 @@ impl Store {
         if let Some(held) = self.held.take() {
             self.keep(&held.row);
         }
-        let width = self.width();
-        let column = |of: usize| -> Vec<u64> {
-            let rows = self
-                .chunks
-                .iter()
-                .flat_map(|chunk| chunk.chunks_exact(width));
-            rows.map(|row| row[of]).collect()
-        };
-        let mut series = Series::new(column(0));
-        for (index, name) in self.columns.iter().enumerate() {
-            let inserted = series.insert(*name, column(index + 1));
-            debug_assert!(inserted.is_ok(), "a value a row");
-        }
-        series
+        let columns = Columns::of(self.width(), self.rows, self.chunks);
+        columns.finish(self.columns.iter().copied())
     }
 
     fn width(&self) -> usize {

@@ -251,7 +251,7 @@ impl FromStr for Network {
             .split_once('/')
             .map_or((text, None), |(address, prefix)| (address, Some(prefix)));
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let longest = if address.is_ipv4() { 32 } else { 128 };
+        let longest = longest_prefix(address);
         let prefix = prefix.map_or(Ok(longest), |prefix| prefix.parse().map_err(|_| wrong()))?;
         if prefix > longest {
             Err(wrong())
@@ -264,7 +264,7 @@ impl FromStr for Network {
 impl Network {
     /// One address alone.
     pub fn of(address: IpAddr) -> Self {
-        let prefix = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = longest_prefix(address);
         Self { address, prefix }
     }
 
@@ -279,22 +279,21 @@ impl Network {
     }
 
     pub(crate) fn contains(&self, peer: IpAddr) -> bool {
-        let same = |ours: u128, theirs: u128, bits: u32| {
-            let shift = bits - self.prefix;
-            shift >= 128 || ours >> shift == theirs >> shift
+        let peer = peer.to_canonical();
+        let bits = |address: IpAddr| match address {
+            IpAddr::V4(address) => u128::from(u32::from(address)),
+            IpAddr::V6(address) => u128::from(address),
         };
-        match (self.address, peer.to_canonical()) {
-            (IpAddr::V4(ours), IpAddr::V4(theirs)) => same(
-                u128::from(u32::from(ours)),
-                u128::from(u32::from(theirs)),
-                32,
-            ),
-            (IpAddr::V6(ours), IpAddr::V6(theirs)) => {
-                same(u128::from(ours), u128::from(theirs), 128)
-            }
-            _ => false,
-        }
+        let differing = bits(self.address) ^ bits(peer);
+        // All bits may be free, which a shift does not take.
+        let of_prefix = differing.checked_shr(longest_prefix(self.address) - self.prefix);
+        self.address.is_ipv4() == peer.is_ipv4() && of_prefix.unwrap_or(0) == 0
     }
+}
+
+/// The length of the prefix of one address alone.
+const fn longest_prefix(address: IpAddr) -> u32 {
+    if address.is_ipv4() { 32 } else { 128 }
 }
 
 #[cfg(test)]

@@ -87,10 +87,7 @@ impl Listeners {
         tcp.listen(BACKLOG)?;
         let tcp = TcpListener::from(tcp);
         let bound = tcp.local_addr()?;
-        self.udp.push(UdpListener {
-            socket: open_udp(bound, options)?,
-            port: bound.port(),
-        });
+        self.udp.push(open_udp(bound, options)?);
         self.tcp.push(tcp);
         Ok(bound.port())
     }
@@ -105,10 +102,7 @@ impl Listeners {
 
     /// Takes listening TCP sockets that were passed in, and opens the UDP ones beside them.
     fn inherit(options: &ServerOptions) -> Result<Self, EngineError> {
-        let fail = |source| EngineError::Host {
-            operation: "taking over the sockets that were passed in".to_owned(),
-            source,
-        };
+        let fail = EngineError::host("taking over the sockets that were passed in");
         let mut listeners = Self {
             tcp: Vec::new(),
             udp: Vec::new(),
@@ -128,11 +122,8 @@ impl Listeners {
                     ));
                 }
                 for address in beside {
-                    let socket = open_udp(address, options).map_err(fail)?;
-                    listeners.udp.push(UdpListener {
-                        socket,
-                        port: address.port(),
-                    });
+                    let udp = open_udp(address, options).map_err(fail)?;
+                    listeners.udp.push(udp);
                 }
                 listeners.tcp.push(tcp);
             }
@@ -164,8 +155,8 @@ fn wanted(options: &ServerOptions) -> Vec<IpAddr> {
     }
 }
 
-/// `EAFNOSUPPORT`, `EADDRNOTAVAIL`.
-fn is_missing_family(error: &io::Error) -> bool {
+/// `EAFNOSUPPORT` and `EADDRNOTAVAIL` on Linux: a family that this host does not have.
+pub(super) fn is_missing_family(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(97 | 99))
 }
 
@@ -189,11 +180,8 @@ fn cannot_listen(address: IpAddr, port: u16, source: io::Error) -> EngineError {
 }
 
 fn raw(address: SocketAddr, kind: Type, options: &ServerOptions) -> io::Result<Socket> {
-    bound(
-        Socket::new(Domain::for_address(address), kind, None)?,
-        address,
-        options,
-    )
+    let raw = Socket::new(Domain::for_address(address), kind, None)?;
+    bound(raw, address, options.bind_device.as_deref())
 }
 
 /// Opens a listener of SCTP, whose connections begin with the buffers that a test asks for.
@@ -207,7 +195,7 @@ pub(super) fn open_sctp(
     };
     let raw = Socket::from(sctp::stream_socket(sockets::family(*first))?);
     sockets::set_buffers(&raw, plan)?;
-    let raw = bound(raw, *first, options)?;
+    let raw = bound(raw, *first, options.bind_device.as_deref())?;
     if !others.is_empty() {
         sctp::add_addresses(&raw, others)?;
     }
@@ -215,12 +203,13 @@ pub(super) fn open_sctp(
     Ok(raw.into())
 }
 
-fn bound(raw: Socket, address: SocketAddr, options: &ServerOptions) -> io::Result<Socket> {
+/// Binds a socket that does not block, and takes one family alone.
+pub(super) fn bound(raw: Socket, address: SocketAddr, device: Option<&str>) -> io::Result<Socket> {
     raw.set_nonblocking(true)?;
     if address.is_ipv6() {
         raw.set_only_v6(true)?;
     }
-    if let Some(device) = &options.bind_device {
+    if let Some(device) = device {
         socket::bind_device(&raw, device)?;
     }
     socket::set_reuse_address(&raw, true)?;
@@ -228,10 +217,11 @@ fn bound(raw: Socket, address: SocketAddr, options: &ServerOptions) -> io::Resul
     Ok(raw)
 }
 
-fn open_udp(address: SocketAddr, options: &ServerOptions) -> io::Result<UdpSocket> {
+fn open_udp(address: SocketAddr, options: &ServerOptions) -> io::Result<UdpListener> {
     let socket = UdpSocket::from(raw(address, Type::DGRAM, options)?);
     udp::enable_packet_info(socket.as_fd())?;
-    Ok(socket)
+    let port = address.port();
+    Ok(UdpListener { socket, port })
 }
 
 /// A connection that has not yet sent its 37 bytes.

@@ -35,7 +35,7 @@ use linerate_model::plan::{DEFAULT_PORT, Family, Pace, Plan, Protocol};
 use linerate_model::progress::Event;
 use linerate_model::record::{RunRecord, Software};
 use linerate_model::units::{BitRate, Nanos};
-use linerate_wire::control::{Limits, ServerControl};
+use linerate_wire::control::ServerControl;
 use linerate_wire::cookie::Cookie;
 
 use crate::auth::Verifier;
@@ -372,12 +372,7 @@ impl Server {
         } else {
             AcceptedCongestion::untouched()
         };
-        let event = || {
-            EventFd::new().map_err(|source| EngineError::Host {
-                operation: "making event descriptors".to_owned(),
-                source,
-            })
-        };
+        let event = || EventFd::new().map_err(EngineError::host("making event descriptors"));
         let limits = &options.limits;
         let shared = Shared {
             pool: SamplePool::new(limits.sample_bytes(), limits.samples_per_second),
@@ -410,10 +405,6 @@ impl Server {
     /// Serves until `finish` (running tests may end within the grace) or `stop` (they are ended at
     /// once) becomes readable, or one test is over and that was asked for.
     pub fn run(self, finish: BorrowedFd<'_>, stop: BorrowedFd<'_>) -> Result<(), EngineError> {
-        let fail = |source| EngineError::Host {
-            operation: "waiting for clients".to_owned(),
-            source,
-        };
         let mut pending: Vec<Pending> = Vec::new();
         let patience = self.shared.options.one_off_patience;
         let idle_until = patience
@@ -422,18 +413,18 @@ impl Server {
         loop {
             // Only while nobody came.
             let idle_until = idle_until.filter(|_| self.shared.sessions().counted == 0);
-            let (done, finish_now, stop_now) = self
-                .turn(&mut pending, idle_until, finish, stop)
-                .map_err(fail)?;
+            let turn = self.turn(&mut pending, idle_until, finish, stop);
+            let (done, finish_now, stop_now) =
+                turn.map_err(EngineError::host("waiting for clients"))?;
             if idle_until.is_some_and(|until| clock::monotonic() >= until) {
                 return Ok(());
             }
-            if stop_now {
-                self.wind_down(Nanos::ZERO, stop);
-                return Ok(());
-            }
-            if finish_now {
-                let grace = self.shared.options.grace;
+            if stop_now || finish_now {
+                let grace = if stop_now {
+                    Nanos::ZERO
+                } else {
+                    self.shared.options.grace
+                };
                 self.wind_down(grace, stop);
                 return Ok(());
             }
@@ -548,7 +539,7 @@ impl Server {
         if !options.strict || connection.received() == 0 || connection.protocol != Protocol::Tcp {
             return;
         }
-        let mut machine = ServerControl::new(Limits::for_server());
+        let mut machine = ServerControl::default();
         machine.error(NO_COOKIE, 0);
         if let Some(frame) = machine.poll_transmit() {
             drop(socket::send(connection.stream.as_fd(), &frame));

@@ -9,48 +9,41 @@ use super::limits::{
     CLIENT_STOPPED, CONTROL_CLOSED, NOTHING_READ, NOTHING_RECEIVED, NOTHING_SENT, UNKNOWN_MESSAGE,
 };
 
-/// Why a session ended before there was a record.
-pub(super) enum Refusal {
-    /// The server sends iperf3's error number.
-    Error(i32, String),
-    /// And the kernel's.
-    System(i32, io::Error, String),
-    /// The connection is of no more use, or the client is of no interest.
-    Gone(Cause, String),
+/// Why a session ended before there was a record, or its test before it was complete.
+pub(super) struct Refusal {
+    pub(super) cause: Cause,
+    /// For the log of this server.
+    pub(super) reason: String,
 }
 
 impl Refusal {
-    pub(super) fn cause(&self) -> Cause {
-        match self {
-            Self::Error(code, _) => Cause::Code(*code),
-            Self::System(code, error, _) => Cause::System(*code, error.raw_os_error().unwrap_or(0)),
-            Self::Gone(cause, _) => *cause,
-        }
+    pub(super) fn new(cause: Cause, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self { cause, reason }
     }
 
-    /// For the log of this server.
-    pub(super) fn reason(self) -> String {
-        match self {
-            Self::Error(_, reason) | Self::Gone(_, reason) => reason,
-            Self::System(_, error, what) => format!("{what}: {error}"),
-        }
+    /// The server sends iperf3's error number.
+    pub(super) fn code(code: i32, reason: impl Into<String>) -> Self {
+        Self::new(Cause::Code(code), reason)
+    }
+
+    /// And the kernel's.
+    pub(super) fn system(code: i32, error: &io::Error, what: &str) -> Self {
+        let errno = error.raw_os_error().unwrap_or(0);
+        Self::new(Cause::System(code, errno), format!("{what}: {error}"))
     }
 
     /// The client's user stopped it.
     pub(super) fn client_stopped() -> Self {
-        Self::Gone(
-            Cause::ClientStopped,
-            "it stopped before the test".to_owned(),
-        )
+        Self::new(Cause::ClientStopped, "it stopped before the test")
     }
 
     pub(super) fn client_done() -> Self {
-        let reason = "it ended the session before the test".to_owned();
-        Self::Gone(Cause::ClientDone, reason)
+        Self::new(Cause::ClientDone, "it ended the session before the test")
     }
 
     pub(super) fn server_stopped() -> Self {
-        Self::Gone(Cause::ServerStopped, "the server was stopped".to_owned())
+        Self::new(Cause::ServerStopped, "the server was stopped")
     }
 }
 
@@ -85,7 +78,7 @@ impl Cause {
 
 impl From<LinkError> for Refusal {
     fn from(error: LinkError) -> Self {
-        Self::Gone(Cause::of(&error), error.to_string())
+        Self::new(Cause::of(&error), error.to_string())
     }
 }
 

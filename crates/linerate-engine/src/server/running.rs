@@ -12,11 +12,10 @@ use linerate_model::record::{
 };
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_wire::control::ServerEvent as Said;
-use linerate_wire::error::ProtocolError;
 use linerate_wire::udp::HANDSHAKE_ANSWER;
 use serde::Serialize;
 
-use crate::control::{LinkError, Turn};
+use crate::control::Turn;
 use crate::gate::{FileEnd, Gate};
 use crate::half::Before;
 use crate::intervals::Intervals;
@@ -40,47 +39,6 @@ const MOST_LEFT_OUT: usize = 1 << 22;
 /// How often a running test is looked at.
 const LOOK: Nanos = Nanos::from_millis(100);
 
-/// Why the running part ended.
-pub(super) enum Ending {
-    /// The client said so.
-    TestEnd,
-    /// The client's user stopped it.
-    ClientTerminated,
-    /// The client ended the session without the end of the test.
-    ClientDone,
-    /// This server was stopped.
-    Stopped,
-    /// A bound was reached: iperf3's error number and a sentence.
-    Bound(i32, String),
-    /// The file of `-F` failed: the kernel's error number and a sentence.
-    File(i32, String),
-    /// The control connection failed.
-    Lost(Cause, String),
-}
-
-impl Ending {
-    /// What ended a test that did not complete.
-    const fn cause(&self) -> Option<Cause> {
-        match self {
-            Self::TestEnd => None,
-            Self::ClientTerminated => Some(Cause::ClientStopped),
-            Self::ClientDone => Some(Cause::ClientDone),
-            Self::Stopped => Some(Cause::ServerStopped),
-            Self::Bound(code, _) => Some(Cause::Code(*code)),
-            Self::File(errno, _) => Some(Cause::System(FILE, *errno)),
-            Self::Lost(cause, _) => Some(*cause),
-        }
-    }
-
-    /// Whether an end was told, or made here: iperf3 sums up what was measured then, and only then.
-    const fn is_in_order(&self) -> bool {
-        matches!(
-            self,
-            Self::TestEnd | Self::ClientTerminated | Self::Stopped | Self::File(..)
-        )
-    }
-}
-
 /// A test that has a record.
 pub(super) struct Concluded {
     pub(super) record: RunRecord,
@@ -88,18 +46,6 @@ pub(super) struct Concluded {
     pub(super) cause: Option<Cause>,
     /// Whether the end was told, or made here.
     pub(super) in_order: bool,
-}
-
-impl From<LinkError> for Ending {
-    fn from(error: LinkError) -> Self {
-        Self::Lost(Cause::of(&error), error.to_string())
-    }
-}
-
-impl From<ProtocolError> for Ending {
-    fn from(error: ProtocolError) -> Self {
-        LinkError::from(error).into()
-    }
 }
 
 /// A test whose streams run.
@@ -120,10 +66,11 @@ pub(super) struct Running {
 }
 
 impl<'a> Session<'a> {
+    /// Follows the streams; `Ok` inside where the client said that the test is over, else what ended it.
     pub(super) fn measure(
         &mut self,
         running: &mut Running,
-    ) -> Result<(Ending, Intervals), Refusal> {
+    ) -> Result<(Result<(), Refusal>, Intervals), Refusal> {
         if let Err(error) = self.link.machine.start_test() {
             running.gate.cut();
             return Err(error.into());
@@ -138,14 +85,18 @@ impl<'a> Session<'a> {
         Ok((ending, intervals))
     }
 
-    fn follow(&mut self, running: &mut Running, start: Nanos, intervals: &mut Intervals) -> Ending {
+    fn follow(
+        &mut self,
+        running: &mut Running,
+        start: Nanos,
+        intervals: &mut Intervals,
+    ) -> Result<(), Refusal> {
         let planned = match running.plan.end {
-            End::Bytes(_) | End::Blocks(_) => None,
-            End::TimeNs(Nanos(0)) => {
+            End::TimeNs(Nanos::ZERO) => {
                 let longest = self.shared.options.limits.duration;
                 Some(start.plus(running.plan.omit_ns).plus(longest))
             }
-            End::TimeNs(span) => Some(start.plus(running.plan.omit_ns).plus(span).plus(OVERTIME)),
+            _ => running.plan.ends_at(start).map(|end| end.plus(OVERTIME)),
         };
         let matters = self.shared.options.limits.bytes_that_matter(&running.plan);
         let mut watch = Watch::new(start, matters);
@@ -158,22 +109,15 @@ impl<'a> Session<'a> {
                 self.tell(&event);
                 running.keep(event);
             }
-            if let Some(ending) = watch.look(now, self.shared, running, planned) {
-                return ending;
-            }
-            if let Some(FileEnd::Failed { error, errno }) = running.gate.file_end() {
-                return Ending::File(*errno, error.clone());
+            watch.look(now, self.shared, running, planned)?;
+            if let Some(refusal) = running.failed_by_file() {
+                return Err(refusal);
             }
             if !told_finishing && self.extended && senders_finished(running) {
                 told_finishing = true;
                 // A linerate ends a -n test when it knows that everything was sent.
-                if let Err(error) = self
-                    .link
-                    .machine
-                    .send_finishing(stream::finishing(&running.streams))
-                {
-                    return error.into();
-                }
+                let finishing = stream::finishing(&running.streams);
+                self.link.machine.send_finishing(finishing)?;
             }
             if let Some(received) = telling.take(now, &running.streams).filter(|_| self.extended)
                 // A client that does not read is not told more.
@@ -185,20 +129,17 @@ impl<'a> Session<'a> {
             running.answer_stock_clients(now, start);
             let gate = Arc::clone(&running.gate);
             let until = intervals.wake().min(now.plus(LOOK)).min(telling.wake());
-            match self
-                .link
-                .turn(&[gate.news_fd(), self.shared.terminate.as_fd()], until)
-            {
-                Ok(Turn::Woken(0)) => gate.hear(),
-                Ok(Turn::Woken(_)) => return Ending::Stopped,
-                Ok(Turn::Event(Said::TestEnd)) => return Ending::TestEnd,
-                Ok(Turn::Event(Said::ClientTerminated)) => return Ending::ClientTerminated,
-                Ok(Turn::Event(Said::Done)) => return Ending::ClientDone,
-                Ok(Turn::Event(Said::Finishing(told))) => {
+            let others = [gate.news_fd(), self.shared.terminate.as_fd()];
+            match self.link.turn(&others, until)? {
+                Turn::Woken(0) => gate.hear(),
+                Turn::Woken(_) => return Err(Refusal::server_stopped()),
+                Turn::Event(Said::TestEnd) => return Ok(()),
+                Turn::Event(Said::ClientTerminated) => return Err(Refusal::client_stopped()),
+                Turn::Event(Said::Done) => return Err(Refusal::client_done()),
+                Turn::Event(Said::Finishing(told)) => {
                     stream::tell_receivers(&running.streams, &told);
                 }
-                Ok(Turn::TimedOut | Turn::Event(_)) => {}
-                Err(error) => return error.into(),
+                Turn::TimedOut | Turn::Event(_) => {}
             }
         }
     }
@@ -207,30 +148,27 @@ impl<'a> Session<'a> {
     pub(super) fn conclude(
         &mut self,
         running: &mut Running,
-        ending: Ending,
+        mut ended: Result<(), Refusal>,
         intervals: &mut Intervals,
     ) -> Concluded {
         running.answer_again.clear();
         running.gate.close();
-        let complete = matches!(ending, Ending::TestEnd);
-        if complete {
-            running.gate.peer_has_stopped();
-        } else {
-            running.gate.cut();
+        match ended.as_ref().map_err(|refusal| refusal.cause) {
+            Ok(()) => running.gate.peer_has_stopped(),
+            Err(cause) => {
+                running.gate.cut();
+                if cause == Cause::ServerStopped {
+                    self.link.machine.terminate();
+                } else {
+                    self.tell_why(cause);
+                }
+            }
         }
-        match ending.cause() {
-            Some(Cause::ServerStopped) => self.link.machine.terminate(),
-            Some(cause) => self.tell_why(cause),
-            None => {}
-        }
-        if complete && self.extended && !running.told_everything() {
+        if ended.is_ok() && self.extended && !running.told_everything() {
             self.wait_for_senders(running);
             // Told already where a -n test ran to its end; the second telling is refused by the machine.
-            drop(
-                self.link
-                    .machine
-                    .send_finishing(stream::finishing(&running.streams)),
-            );
+            let finishing = stream::finishing(&running.streams);
+            drop(self.link.machine.send_finishing(finishing));
             drop(self.link.flush());
         }
         let (mut records, mut sockets): (Vec<StreamRecord>, Vec<_>) = (Vec::new(), Vec::new());
@@ -240,13 +178,10 @@ impl<'a> Session<'a> {
             self.shares.push(result.share);
         }
         // A write may fail while what was under way arrives.
-        let (ending, complete) = match running.gate.file_end() {
-            Some(FileEnd::Failed { error, errno }) if complete => {
-                self.link.machine.error(FILE, *errno);
-                (Ending::File(*errno, error.clone()), false)
-            }
-            _ => (ending, complete),
-        };
+        if let Some(refusal) = running.failed_by_file().filter(|_| ended.is_ok()) {
+            self.tell_why(refusal.cause);
+            ended = Err(refusal);
+        }
         if let Some(interval) = intervals.last(&records, running.gate.stopped().unwrap_or_default())
         {
             let event = Event::Interval(interval);
@@ -254,36 +189,32 @@ impl<'a> Session<'a> {
             running.keep(event);
         }
         // Asked for before our half is made: the client makes its own meanwhile.
-        let asked = if complete {
-            self.ask_for_results()
-        } else {
-            Ok(())
+        let asked = match ended {
+            Ok(()) => self.ask_for_results(),
+            Err(_) => Ok(()),
         };
-        let start = running.gate.started().unwrap_or_default();
-        let end = running.gate.stopped().unwrap_or(start);
-        let before = std::mem::replace(&mut running.before, Before::nothing());
-        let half = before.finish(
-            Role::Server,
-            &self.shared.options.software,
-            start,
-            end,
-            records,
-        );
+        let before = std::mem::take(&mut running.before);
+        let software = &self.shared.options.software;
+        let half = before.finish(Role::Server, software, &running.gate, records);
         let mut peer = None;
         let exchanged = match asked {
-            Ok(()) if complete => self.exchange(running, &half, &mut peer),
+            Ok(()) if ended.is_ok() => self.exchange(running, &half, &mut peer),
             asked => asked,
         };
         if let Err(refusal) = &exchanged {
-            self.tell_why(refusal.cause());
+            self.tell_why(refusal.cause);
         }
         drop(
             self.link
                 .flush_until(clock::monotonic().plus(Nanos::from_millis(1000))),
         );
         drop(sockets);
-        let in_order = ending.is_in_order();
-        let (outcome, cause) = outcome(ending, exchanged);
+        // iperf3 sums up what was measured then, and only then.
+        let in_order = matches!(
+            ended.as_ref().map_err(|refusal| refusal.cause),
+            Ok(()) | Err(Cause::ClientStopped | Cause::ServerStopped | Cause::System(FILE, _))
+        );
+        let (outcome, cause) = outcome(ended, exchanged);
         Concluded {
             record: self.record(running, outcome, half, peer),
             cause,
@@ -387,8 +318,7 @@ impl<'a> Session<'a> {
             match said.map_err(|refusal| unread(self, refusal))? {
                 Said::PeerResults(theirs) => {
                     *peer = Some(results::from_peer(theirs));
-                    let mut ours =
-                        results::of_streams(&half.streams, half.start_ns, half.end_ns, half.cpu);
+                    let mut ours = results::of_half(half);
                     if let (Some(_), Some(output)) =
                         (running.keep_events, &self.shared.options.output)
                     {
@@ -418,7 +348,7 @@ impl<'a> Session<'a> {
                 }
                 Said::ClientTerminated => {
                     let reason = "the client stopped".to_owned();
-                    return Err(Refusal::Gone(Cause::ClientStopped, reason));
+                    return Err(Refusal::new(Cause::ClientStopped, reason));
                 }
                 _ => {}
             }
@@ -464,6 +394,14 @@ impl Running {
         }
     }
 
+    /// Why the file of `-F` ends the test, if it does.
+    fn failed_by_file(&self) -> Option<Refusal> {
+        let FileEnd::Failed { error, errno } = self.gate.file_end()? else {
+            return None;
+        };
+        Some(Refusal::new(Cause::System(FILE, *errno), error.clone()))
+    }
+
     /// Bytes that arrived; absent where no stream receives any more.
     fn received(&self) -> Option<u64> {
         let receivers = self.streams.iter().filter(|stream| !stream.sends);
@@ -480,25 +418,21 @@ impl Running {
 }
 
 /// How a test ended, and what ended it where it did not complete.
-fn outcome(ending: Ending, exchanged: Result<(), Refusal>) -> (Outcome, Option<Cause>) {
-    let failed = |error: String| Outcome::Failed {
-        error: error.into(),
+fn outcome(ended: Result<(), Refusal>, exchanged: Result<(), Refusal>) -> (Outcome, Option<Cause>) {
+    let (refusal, doing) = match (ended, exchanged) {
+        (Ok(()), Ok(())) => return (Outcome::Completed, None),
+        (Ok(()), Err(refusal)) => (refusal, "exchanging results: "),
+        (Err(refusal), _) => (refusal, ""),
     };
-    let cause = ending.cause();
-    let outcome = match (ending, exchanged) {
-        (Ending::TestEnd, Ok(())) => Outcome::Completed,
-        (Ending::TestEnd, Err(refusal)) => {
-            let cause = refusal.cause();
-            let outcome = failed(format!("exchanging results: {}", refusal.reason()));
-            return (outcome, Some(cause));
-        }
-        (Ending::ClientTerminated | Ending::ClientDone, _) => Outcome::PeerInterrupted,
-        (Ending::Stopped, _) => Outcome::Interrupted,
-        (Ending::Bound(_, error) | Ending::File(_, error) | Ending::Lost(_, error), _) => {
-            failed(error)
-        }
+    let cause = refusal.cause;
+    let outcome = match cause {
+        Cause::ClientStopped | Cause::ClientDone if doing.is_empty() => Outcome::PeerInterrupted,
+        Cause::ServerStopped if doing.is_empty() => Outcome::Interrupted,
+        _ => Outcome::Failed {
+            error: format!("{doing}{}", refusal.reason).into(),
+        },
     };
-    (outcome, cause)
+    (outcome, Some(cause))
 }
 
 fn senders_finished(running: &Running) -> bool {
@@ -536,7 +470,7 @@ impl Watch {
         shared: &Shared,
         running: &Running,
         planned: Option<Nanos>,
-    ) -> Option<Ending> {
+    ) -> Result<(), Refusal> {
         let limits = &shared.options.limits;
         let bytes: u64 = running
             .streams
@@ -550,7 +484,7 @@ impl Watch {
         // Where a file was sent whole nothing moves until the client ends the test.
         if idle > limits.idle && running.gate.file_end().is_none() {
             let text = format!("less than {} B moved in {idle}", self.matters);
-            return Some(Ending::Bound(EXPIRED, text));
+            return Err(Refusal::code(EXPIRED, text));
         }
         if let Some(timeout) = shared.options.receive_timeout
             && let Some(received) = running.received()
@@ -560,14 +494,12 @@ impl Watch {
             }
             if now.since(self.received.0) > timeout {
                 let text = "idle timeout for receiving data".to_owned();
-                return Some(Ending::Bound(NOTHING_RECEIVED, text));
+                return Err(Refusal::code(NOTHING_RECEIVED, text));
             }
         }
         if planned.is_some_and(|planned| now > planned) {
-            return Some(Ending::Bound(
-                EXPIRED,
-                "it did not end its test in time".to_owned(),
-            ));
+            let text = "it did not end its test in time".to_owned();
+            return Err(Refusal::code(EXPIRED, text));
         }
         let most = limits.duration;
         // One that ends by time is late by a while at most; bytes end when they end.
@@ -578,10 +510,8 @@ impl Watch {
         if let Some(start) = running.gate.started()
             && now.since(start) > most.plus(running.plan.omit_ns).plus(overtime)
         {
-            return Some(Ending::Bound(
-                EXPIRED,
-                format!("it ran longer than the {most} allowed"),
-            ));
+            let text = format!("it ran longer than the {most} allowed");
+            return Err(Refusal::code(EXPIRED, text));
         }
         let span = now.since(self.window.0);
         if span >= limits.rate_window {
@@ -590,13 +520,11 @@ impl Watch {
             if let (Some(most), Some(rate)) = (limits.rate, rate)
                 && rate > most
             {
-                return Some(Ending::Bound(
-                    RATE_TOO_HIGH,
-                    format!("{rate} reached, {most} allowed"),
-                ));
+                let text = format!("{rate} reached, {most} allowed");
+                return Err(Refusal::code(RATE_TOO_HIGH, text));
             }
         }
-        None
+        Ok(())
     }
 }
 

@@ -16,9 +16,6 @@ use super::refusal::Refusal;
 use super::{ServerOptions, Shared, listen};
 use crate::sockets;
 
-/// `EAFNOSUPPORT` and `EADDRNOTAVAIL` on Linux: a family that this host does not have.
-const MISSING_FAMILY: [i32; 2] = [97, 99];
-
 /// The listeners, kept by the tests that wait for streams.
 pub(super) struct SctpListeners {
     /// Where each belongs, to one address of TCP's or to several of a family (`-X`).
@@ -85,8 +82,8 @@ impl Shared {
             None => self.open_sctp(plan).map(Arc::new),
         };
         let listeners = opened.map_err(|error| {
-            let reason = "it requested SCTP, and listening for that failed".to_owned();
-            Refusal::System(STREAM_LISTENER, error, reason)
+            let what = "it requested SCTP, and listening for that failed";
+            Refusal::system(STREAM_LISTENER, &error, what)
         })?;
         *self.sctp.lock() = Arc::downgrade(&listeners);
         drop(opening);
@@ -103,13 +100,7 @@ impl Shared {
         for addresses in &self.sctp.places {
             match listen::open_sctp(addresses, plan, &self.options) {
                 Ok(listener) => listeners.push(listener),
-                Err(error)
-                    if error
-                        .raw_os_error()
-                        .is_some_and(|errno| MISSING_FAMILY.contains(&errno)) =>
-                {
-                    missing = Some(error);
-                }
+                Err(error) if listen::is_missing_family(&error) => missing = Some(error),
                 Err(error) => return Err(error),
             }
         }

@@ -5,16 +5,14 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use linerate_kernel::event::EventFd;
-use linerate_kernel::{clock, socket, tcp, thread};
+use linerate_kernel::{clock, socket, thread};
 use linerate_model::plan::{Direction, Plan, Protocol};
 use linerate_model::progress::Event;
-use linerate_model::record::{ControlFacts, Flow};
-use linerate_model::tcp_info::TcpFacts;
+use linerate_model::record::{ControlFacts, Flow, Role};
 use linerate_model::units::{BitRate, Nanos};
-use linerate_wire::control::{Limits, ServerControl, ServerEvent as Said};
-use linerate_wire::cookie;
+use linerate_wire::control::{ServerControl, ServerEvent as Said, ServerSide};
 use linerate_wire::extension::{self, Hello};
-use linerate_wire::parameters::{Parameters, Protocol as WireProtocol};
+use linerate_wire::parameters::Parameters;
 use linerate_wire::udp::HANDSHAKE_ANSWER;
 
 use crate::auth::Verifier;
@@ -23,11 +21,10 @@ use crate::control::{Link, Turn};
 use crate::gate::Gate;
 use crate::half::Before;
 use crate::host;
-use crate::live::LiveCell;
-use crate::negotiation::{self, byte_budget, stream_id};
+use crate::negotiation::{self, byte_budget};
 use crate::sample_pool::Share;
 use crate::sockets::{self, SocketBuffers};
-use crate::stream::{self, PeerSent, StreamContext, StreamHandle, StreamSocket};
+use crate::stream::{self, StreamContext, StreamHandle, StreamSocket, Streams};
 use crate::stream_file::{self, StreamFile};
 
 use super::limits::{
@@ -85,7 +82,7 @@ pub(super) fn run(
         refused(Cause::Control(error.raw_os_error()), reason);
         return;
     }
-    let link = Link::accepted(stream, ServerControl::new(Limits::for_server()));
+    let link = Link::accepted(stream, ServerControl::default());
     let mut session = Session {
         shared,
         entry,
@@ -116,7 +113,7 @@ pub(super) fn run(
         }),
         Err(refusal) => {
             let refusal = session.part(refusal);
-            refused(refusal.cause(), refusal.reason());
+            refused(refusal.cause, refusal.reason);
         }
     }
 }
@@ -128,7 +125,7 @@ pub(super) struct Session<'a> {
     /// When its parameters must have come.
     until: Nanos,
     pub(super) peer: SocketAddr,
-    pub(super) link: Link<ServerControl>,
+    pub(super) link: Link<ServerSide>,
     pub(super) extended: bool,
     pub(super) udp_turn: bool,
     /// Keeps SCTP's listeners open until the streams of an SCTP test have come.
@@ -150,7 +147,7 @@ impl Session<'_> {
     /// Tells the client why, and waits as iperf3 does until it has read that and left. Who stops the server meanwhile
     /// ends this test as well.
     fn part(&mut self, refusal: Refusal) -> Refusal {
-        let cause = refusal.cause();
+        let cause = refusal.cause;
         self.tell_why(cause);
         let until = clock::monotonic().plus(Nanos::from_millis(1000));
         let told = cause.told().is_some() && self.link.flush_until(until).is_ok();
@@ -191,8 +188,8 @@ impl Session<'_> {
         if running.keep_events.is_some() {
             running.events.insert(0, event);
         }
-        let (ending, mut intervals) = self.measure(&mut running)?;
-        Ok(self.conclude(&mut running, ending, &mut intervals))
+        let (ended, mut intervals) = self.measure(&mut running)?;
+        Ok(self.conclude(&mut running, ended, &mut intervals))
     }
 
     pub(super) fn tell(&self, event: &Event) {
@@ -203,19 +200,10 @@ impl Session<'_> {
     }
 
     fn control_facts(&self, parameters: &Parameters) -> ControlFacts {
-        let stream = self.link.stream();
+        let extension = parameters.linerate.as_ref();
         ControlFacts {
-            local: stream
-                .local_addr()
-                .map_or_else(|_| String::new(), |address| address.to_string())
-                .into(),
-            remote: self.peer.to_string().into(),
-            peer_software: parameters
-                .linerate
-                .as_ref()
-                .map(|extension| extension.software.clone()),
-            mss_bytes: tcp::mss(stream.as_fd()).ok(),
-            connect_ns: None,
+            peer_software: extension.map(|extension| extension.software.clone()),
+            ..self.link.facts(self.peer)
         }
     }
 
@@ -223,21 +211,36 @@ impl Session<'_> {
     pub(super) fn next(&mut self, until: Nanos) -> Result<Said, Refusal> {
         match self.link.turn(&[self.shared.terminate.as_fd()], until)? {
             Turn::Event(said) => Ok(said),
-            Turn::TimedOut => Err(Refusal::Gone(
+            Turn::TimedOut => Err(Refusal::new(
                 Cause::ClientSilent,
                 "it sent nothing when a message from it was due".to_owned(),
             )),
-            Turn::Woken(_) => {
-                self.link.machine.terminate();
-                drop(self.link.flush());
-                Err(Refusal::server_stopped())
-            }
+            Turn::Woken(_) => Err(self.stopped()),
+        }
+    }
+
+    /// This server was stopped, and tells the client.
+    fn stopped(&mut self) -> Refusal {
+        self.link.machine.terminate();
+        drop(self.link.flush());
+        Refusal::server_stopped()
+    }
+
+    /// Waits for something else than the client, which says nothing meanwhile.
+    fn pause(&mut self, until: Nanos) -> Result<(), Refusal> {
+        let terminate = self.shared.terminate.as_fd();
+        match self.link.turn(&[terminate], until)? {
+            Turn::TimedOut => Ok(()),
+            Turn::Woken(_) | Turn::Event(_) => Err(Refusal::new(
+                Cause::ClientStopped,
+                "it or the server stopped before the test".to_owned(),
+            )),
         }
     }
 
     /// A message of the client that could not be read: iperf3 has an error number for each, whatever the reason was.
     pub(super) fn unread(&self, code: i32, refusal: Refusal) -> Refusal {
-        let errno = match refusal.cause() {
+        let errno = match refusal.cause {
             Cause::Control(errno) => errno.unwrap_or(0),
             Cause::ClientClosed | Cause::ClientSilent | Cause::NotUnderstood => 0,
             _ => return refusal,
@@ -248,17 +251,15 @@ impl Session<'_> {
             errno,
             unread,
         };
-        Refusal::Gone(cause, refusal.reason())
+        Refusal::new(cause, refusal.reason)
     }
 
     fn parameters(&mut self) -> Result<Parameters, Refusal> {
         loop {
             let said = self.next(self.until);
             match said.map_err(|refusal| self.unread(UNUSABLE_PARAMETERS, refusal))? {
-                Said::Parameters { parameters, .. } => return Ok(parameters),
-                Said::ClientTerminated => {
-                    return Err(Refusal::client_stopped());
-                }
+                Said::Parameters(parameters) => return Ok(parameters),
+                Said::ClientTerminated => return Err(Refusal::client_stopped()),
                 _ => {}
             }
         }
@@ -266,21 +267,17 @@ impl Session<'_> {
 
     /// Whether this client may run this test.
     fn admit(&mut self, parameters: &Parameters) -> Result<Plan, Refusal> {
-        let unusable = |reason: String| Refusal::Error(UNUSABLE_PARAMETERS, reason);
+        let unusable = |reason: String| Refusal::code(UNUSABLE_PARAMETERS, reason);
         parameters
             .check()
             .map_err(|error| unusable(error.to_string()))?;
         let mut user = None;
         if let Some(verifier) = &self.shared.options.verifier {
-            let token = parameters
-                .authtoken
-                .as_deref()
-                .ok_or("it sent no credentials".to_owned());
-            let verified = match token {
-                Ok(token) => self.verify(verifier, token)?,
-                Err(reason) => Err(reason),
+            let verified = match parameters.authtoken.as_deref() {
+                Some(token) => self.verify(verifier, token)?,
+                None => Err("it sent no credentials".to_owned()),
             };
-            user = Some(verified.map_err(|reason| Refusal::Error(NOT_AUTHENTICATED, reason))?);
+            user = Some(verified.map_err(|reason| Refusal::code(NOT_AUTHENTICATED, reason))?);
         }
         let host = self.peer.ip().to_string();
         let mut plan = negotiation::plan(
@@ -295,13 +292,13 @@ impl Session<'_> {
             plan: Box::new(plan.clone()),
         });
         if let Some((code, reason)) = self.shared.options.limits.refuse(&plan) {
-            return Err(Refusal::Error(code, reason));
+            return Err(Refusal::code(code, reason));
         }
         let buffers = self.granted_buffers(&plan)?;
         self.check_file_and_cpu(&plan)?;
         self.place
             .admit(&mut plan)
-            .map_err(|reason| Refusal::Error(BUSY, reason))?;
+            .map_err(|reason| Refusal::code(BUSY, reason))?;
         if plan.protocol == Protocol::Sctp {
             self.sctp = Some(self.shared.listen_for_sctp(&plan)?);
         }
@@ -324,7 +321,7 @@ impl Session<'_> {
         };
         match buffers.check(plan) {
             Ok(()) => Ok(Some(buffers)),
-            Err(error) => Err(Refusal::Error(BUFFERS, error.to_string())),
+            Err(error) => Err(Refusal::code(BUFFERS, error.to_string())),
         }
     }
 
@@ -333,13 +330,13 @@ impl Session<'_> {
         if self.shared.options.file.is_some() {
             if plan.protocol == Protocol::Udp {
                 let reason = "it requested UDP, and -F needs TCP".to_owned();
-                return Err(Refusal::Error(FILE_OVER_UDP, reason));
+                return Err(Refusal::code(FILE_OVER_UDP, reason));
             }
             if plan.direction == Direction::Both {
                 let reason =
                     "it requested both directions, and -F cannot send the file that it writes"
                         .to_owned();
-                return Err(Refusal::Error(UNUSABLE_PARAMETERS, reason));
+                return Err(Refusal::code(UNUSABLE_PARAMETERS, reason));
             }
         }
         let Some(cpu) = plan.server_cpu.filter(|_| self.shared.options.strict) else {
@@ -352,11 +349,10 @@ impl Session<'_> {
                 .join()
         });
         match bound {
-            Ok(Err(error)) => Err(Refusal::System(
-                AFFINITY,
-                error.source,
-                format!("it requested CPU {cpu} (-A)"),
-            )),
+            Ok(Err(error)) => {
+                let what = format!("it requested CPU {cpu} (-A)");
+                Err(Refusal::system(AFFINITY, &error.source, &what))
+            }
             _ => Ok(()),
         }
     }
@@ -375,21 +371,12 @@ impl Session<'_> {
             }
             let now = clock::monotonic();
             if now >= self.until {
-                return Err(Refusal::Gone(
+                return Err(Refusal::new(
                     Cause::ClientSilent,
                     "its credentials could not be looked at in time".to_owned(),
                 ));
             }
-            let soon = self.until.min(now.plus(Nanos::from_millis(2)));
-            match self.link.turn(&[shared.terminate.as_fd()], soon)? {
-                Turn::TimedOut => {}
-                Turn::Woken(_) | Turn::Event(_) => {
-                    return Err(Refusal::Gone(
-                        Cause::ClientStopped,
-                        "it or the server stopped before the test".to_owned(),
-                    ));
-                }
-            }
+            self.pause(self.until.min(now.plus(Nanos::from_millis(2))))?;
         }
     }
 
@@ -399,13 +386,13 @@ impl Session<'_> {
         if !self.extended {
             return Ok(());
         }
-        let udp_token = (parameters.protocol == WireProtocol::Udp).then(|| {
+        let udp_token = (parameters.protocol == Protocol::Udp).then(|| {
             let mut token = [0_u8; 16];
             thread::random(&mut token).map(|()| token)
         });
         let udp_token = udp_token.transpose().map_err(|error| {
             let reason = format!("asking the kernel for random bytes: {error}");
-            Refusal::Gone(Cause::Host, reason)
+            Refusal::new(Cause::Host, reason)
         })?;
         let software = &self.shared.options.software;
         let hello = Hello {
@@ -424,9 +411,7 @@ impl Session<'_> {
                     return Ok(());
                 }
                 Said::Ping { n } => self.pong(n)?,
-                Said::ClientTerminated => {
-                    return Err(Refusal::client_stopped());
-                }
+                Said::ClientTerminated => return Err(Refusal::client_stopped()),
                 _ => {}
             }
         }
@@ -472,24 +457,13 @@ impl Session<'_> {
         while !self.shared.take_udp_turn(self.entry.peer) {
             let now = clock::monotonic();
             if now >= until {
-                return Err(Refusal::Gone(
+                return Err(Refusal::new(
                     Cause::ClientSilent,
                     "another client at its address did not finish opening its UDP streams"
                         .to_owned(),
                 ));
             }
-            match self.link.turn(
-                &[self.shared.terminate.as_fd()],
-                now.plus(Nanos::from_millis(10)),
-            )? {
-                Turn::TimedOut => {}
-                Turn::Woken(_) | Turn::Event(_) => {
-                    return Err(Refusal::Gone(
-                        Cause::ClientStopped,
-                        "it or the server stopped before the test".to_owned(),
-                    ));
-                }
-            }
+            self.pause(now.plus(Nanos::from_millis(10)))?;
         }
         self.udp_turn = true;
         Ok(())
@@ -525,14 +499,10 @@ impl Session<'_> {
                         until = clock::monotonic().plus(patience).min(last);
                     }
                 }
-                Turn::Woken(_) => {
-                    self.link.machine.terminate();
-                    drop(self.link.flush());
-                    return Err(Refusal::server_stopped());
-                }
+                Turn::Woken(_) => return Err(self.stopped()),
                 Turn::TimedOut if clock::monotonic() >= until => {
                     let reason = format!("{} of {total} data streams came", arrivals.len());
-                    return Err(Refusal::Gone(Cause::ClientSilent, reason));
+                    return Err(Refusal::new(Cause::ClientSilent, reason));
                 }
                 Turn::TimedOut if !stock_udp => self.check_descriptors()?,
                 Turn::TimedOut => {
@@ -544,9 +514,7 @@ impl Session<'_> {
                         drop(socket::send(socket.as_fd(), &HANDSHAKE_ANSWER));
                     }
                 }
-                Turn::Event(Said::ClientTerminated) => {
-                    return Err(Refusal::client_stopped());
-                }
+                Turn::Event(Said::ClientTerminated) => return Err(Refusal::client_stopped()),
                 Turn::Event(Said::Done) => return Err(Refusal::client_done()),
                 Turn::Event(_) => {}
             }
@@ -566,8 +534,8 @@ impl Session<'_> {
         let Some(Err(error)) = without else {
             return Ok(());
         };
-        let what = "no file descriptor for a data stream".to_owned();
-        Err(Refusal::System(STREAM_CONNECT, error, what))
+        let what = "no file descriptor for a data stream";
+        Err(Refusal::system(STREAM_CONNECT, &error, what))
     }
 
     /// Gives every stream its thread.
@@ -579,14 +547,23 @@ impl Session<'_> {
         arrivals: Vec<Arrival>,
     ) -> Result<Running, Refusal> {
         let no = |what: &str, error: std::io::Error| {
-            Refusal::Gone(Cause::Host, format!("{what}: {error}"))
+            Refusal::new(Cause::Host, format!("{what}: {error}"))
         };
         let gate = Arc::new(Gate::new().map_err(|error| no("making event descriptors", error))?);
         let plan = Arc::new(plan);
         let (bytes, _) = byte_budget(&plan, self.extended);
         // A stock client counts by its own omit timer: what we leave out, it may not.
         let bytes = bytes.filter(|_| self.extended || plan.omit_ns == Nanos::ZERO);
-        let budget = Arc::new(Budget::new(bytes));
+        let streams = Streams {
+            role: Role::Server,
+            plan: Arc::clone(&plan),
+            gate: Arc::clone(&gate),
+            budget: Arc::new(Budget::new(bytes)),
+            pool: Arc::clone(&self.shared.pool),
+            peer_extended: self.extended,
+            wide_counters: parameters.udp_counters_64bit,
+            round_trip: self.link.round_trip(),
+        };
         let mut running = Running {
             plan: Arc::clone(&plan),
             gate: Arc::clone(&gate),
@@ -599,47 +576,21 @@ impl Session<'_> {
             control: ControlFacts::default(),
             started_at_unix_ms: 0,
         };
-        let (mut opened, count) = (Vec::new(), arrivals.len());
-        let files = self.open_files(&plan, count)?;
+        let mut opened = Vec::new();
+        let files = self.open_files(&plan)?;
         for ((arrival, file), index) in arrivals.into_iter().zip(files).zip(0_u16..) {
-            let flow = plan.flow_of(index);
             let (socket, handshake) = match arrival {
                 Arrival::Stream(stream) => (StreamSocket::Stream(stream), None),
                 Arrival::Udp(stream, _, handshake) => (StreamSocket::Udp(stream), Some(handshake)),
             };
-            self.prepare(&plan, &socket, flow, &mut running)?;
-            opened.push(stream::describe(
-                &socket,
-                stream_id(index),
-                flow,
-                flow == Flow::ServerToClient,
-            ));
             let context = StreamContext {
-                id: stream_id(index),
-                flow,
-                sends: flow == Flow::ServerToClient,
-                plan: Arc::clone(&plan),
-                gate: Arc::clone(&gate),
-                budget: Arc::clone(&budget),
-                pool: Arc::clone(&self.shared.pool),
-                live: Arc::new(LiveCell::default()),
-                peer_extended: self.extended,
-                streams: count,
-                cpu: plan.server_cpu.map(usize::from),
-                read_rate: self.read_rate(count),
-                cookie_bytes: if plan.protocol == Protocol::Udp {
-                    0
-                } else {
-                    cookie::COOKIE_BYTES as u64
-                },
-                active_opener: false,
-                wide_counters: self.extended || parameters.udp_counters_64bit,
-                round_trip: self.round_trip(),
-                handshake_repeats: 0,
+                read_rate: self.read_rate(usize::from(plan.total_streams())),
                 handshake,
-                peer_sent: Arc::new(PeerSent::default()),
                 file,
+                ..streams.context(index)
             };
+            self.prepare(&plan, &socket, context.flow, &mut running)?;
+            opened.push(stream::describe(&context, &socket));
             match StreamHandle::spawn(context, socket) {
                 Ok(handle) => running.streams.push(handle),
                 Err(error) => {
@@ -654,19 +605,17 @@ impl Session<'_> {
         Ok(running)
     }
 
-    /// Opens the file of `-F` for each of `count` streams.
-    fn open_files(&self, plan: &Plan, count: usize) -> Result<Vec<Option<StreamFile>>, Refusal> {
+    /// Opens the file of `-F` for each stream.
+    fn open_files(&self, plan: &Plan) -> Result<Vec<Option<StreamFile>>, Refusal> {
         let path = self.shared.options.file.as_deref();
-        let flows = (0_u16..)
-            .take(count)
-            .map(|index| plan.flow_of(index) == Flow::ServerToClient);
-        stream_file::open_for(path, flows).map_err(|error| {
+        let sends = |index| plan.flow_of(index) == Flow::ServerToClient;
+        stream_file::open_for(path, (0..plan.total_streams()).map(sends)).map_err(|error| {
             let path = path.map(|path| path.display().to_string());
             let what = format!(
                 "cannot open {} for its payload (-F)",
                 path.unwrap_or_default()
             );
-            Refusal::System(FILE, error, what)
+            Refusal::system(FILE, &error, &what)
         })
     }
 
@@ -677,24 +626,19 @@ impl Session<'_> {
         flow: Flow,
         running: &mut Running,
     ) -> Result<(), Refusal> {
-        let configured = match socket {
-            StreamSocket::Stream(stream) => {
+        match socket {
+            StreamSocket::Stream(stream) if plan.protocol == Protocol::Tcp => {
                 let asked = plan.congestion.as_deref();
-                if plan.protocol == Protocol::Tcp {
-                    self.shared.congestion.settle(stream, self.peer, asked);
-                }
-                sockets::configure(stream, plan, self.peer)
+                self.shared.congestion.settle(stream, self.peer, asked);
             }
-            StreamSocket::Udp(stream) => {
-                if !self.extended && flow == Flow::ClientToServer {
-                    running.answer_again.extend(stream.try_clone());
-                }
-                sockets::configure(stream, plan, self.peer)
+            StreamSocket::Udp(stream) if !self.extended && flow == Flow::ClientToServer => {
+                running.answer_again.extend(stream.try_clone());
             }
-        };
-        configured.map_err(|error| {
+            StreamSocket::Stream(_) | StreamSocket::Udp(_) => {}
+        }
+        sockets::configure(socket, plan, self.peer).map_err(|error| {
             running.gate.cut();
-            Refusal::Error(
+            Refusal::code(
                 UNUSABLE_PARAMETERS,
                 format!("cannot set up a data stream as it asks: {error}"),
             )
@@ -702,7 +646,7 @@ impl Session<'_> {
         if self.shared.options.strict {
             sockets::check_buffers(socket, plan).map_err(|error| {
                 running.gate.cut();
-                Refusal::Error(BUFFERS, error.to_string())
+                Refusal::code(BUFFERS, error.to_string())
             })?;
         }
         Ok(())
@@ -712,17 +656,5 @@ impl Session<'_> {
     fn read_rate(&self, streams: usize) -> Option<BitRate> {
         let all = self.shared.options.read_rate?;
         Some(BitRate((all.0 / streams.max(1) as u64).max(1)))
-    }
-
-    fn round_trip(&self) -> Nanos {
-        let facts = tcp::info(self.link.stream().as_fd())
-            .ok()
-            .map(|info| TcpFacts::from(&info));
-        Nanos(
-            facts
-                .and_then(|facts| facts.rtt_us)
-                .unwrap_or(0)
-                .saturating_mul(1000),
-        )
     }
 }

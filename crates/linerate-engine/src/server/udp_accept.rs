@@ -13,7 +13,7 @@ use linerate_kernel::{socket, udp};
 use linerate_wire::udp::{HANDSHAKE_ANSWER, TokenHandshake, is_request};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::listen::UdpListener;
+use super::listen::{UdpListener, bound};
 use super::{Arrival, Entry, Shared};
 
 /// Datagrams that are looked at before others get their turn.
@@ -84,12 +84,7 @@ fn find(shared: &Shared, peer: IpAddr, which: impl Fn(&Entry) -> bool) -> Option
 /// A socket of our port that hears this one peer: the kernel prefers it to the listening one.
 fn connected(local: SocketAddr, peer: SocketAddr) -> io::Result<UdpSocket> {
     let raw = Socket::new(Domain::for_address(peer), Type::DGRAM, None)?;
-    raw.set_nonblocking(true)?;
-    if peer.is_ipv6() {
-        raw.set_only_v6(true)?;
-    }
-    socket::set_reuse_address(&raw, true)?;
-    raw.bind(&SockAddr::from(local))?;
+    let raw = bound(raw, local, None)?;
     raw.connect(&SockAddr::from(peer))?;
     Ok(raw.into())
 }

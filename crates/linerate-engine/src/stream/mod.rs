@@ -10,7 +10,7 @@ mod tcp_send;
 mod udp_receive;
 mod udp_send;
 
-use std::net::{TcpStream, UdpSocket};
+use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,17 +19,21 @@ use std::thread::JoinHandle;
 use linerate_kernel::{socket, tcp, thread};
 use linerate_model::plan::{End, Plan, Protocol};
 use linerate_model::progress::StreamOpened;
-use linerate_model::record::{Flow, StreamRecord};
+use linerate_model::record::{Flow, Role, StreamRecord};
 use linerate_model::units::{BitRate, Nanos};
+use linerate_wire::cookie::COOKIE_BYTES;
 use linerate_wire::extension::{Finishing, FinishingStream};
 use linerate_wire::pacing::Pacer;
+use socket2::SockRef;
 
 pub(crate) use udp_receive::buffer_bytes as udp_receive_bytes;
 
 use crate::budget::Budget;
 use crate::gate::Gate;
 use crate::live::LiveCell;
+use crate::negotiation::stream_id;
 use crate::sample_pool::{SamplePool, Share};
+use crate::sockets::address;
 use crate::stream_file::StreamFile;
 
 /// How long a `-t` test's senders wait for the last acknowledgement after the end.
@@ -110,6 +114,59 @@ pub(crate) struct StreamContext {
     pub(crate) file: Option<StreamFile>,
 }
 
+/// What the streams of a test have in common at one end.
+pub(crate) struct Streams {
+    pub(crate) role: Role,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) pool: Arc<SamplePool>,
+    pub(crate) peer_extended: bool,
+    /// Datagrams have 64-bit counters, whoever the peer is.
+    pub(crate) wide_counters: bool,
+    pub(crate) round_trip: Nanos,
+}
+
+impl Streams {
+    /// What the thread of the stream opened as number `index` is given.
+    pub(crate) fn context(&self, index: u16) -> StreamContext {
+        let plan = &self.plan;
+        let flow = plan.flow_of(index);
+        let is_client = self.role == Role::Client;
+        let cpu = if is_client {
+            plan.client_cpu
+        } else {
+            plan.server_cpu
+        };
+        StreamContext {
+            id: stream_id(index),
+            flow,
+            sends: flow == Flow::sent_by(self.role),
+            plan: Arc::clone(plan),
+            gate: Arc::clone(&self.gate),
+            budget: Arc::clone(&self.budget),
+            pool: Arc::clone(&self.pool),
+            live: Arc::default(),
+            peer_extended: self.peer_extended,
+            streams: usize::from(plan.total_streams()),
+            cpu: cpu.map(usize::from),
+            read_rate: None,
+            cookie_bytes: if plan.protocol == Protocol::Udp {
+                0
+            } else {
+                COOKIE_BYTES as u64
+            },
+            active_opener: is_client,
+            wide_counters: self.peer_extended || self.wide_counters,
+            round_trip: self.round_trip,
+            handshake_repeats: 0,
+            handshake: None,
+            peer_sent: Arc::default(),
+            file: None,
+        }
+    }
+}
+
 /// The number of datagrams that the peer says it sent; unknown at first.
 #[derive(Debug, Default)]
 pub(crate) struct PeerSent(AtomicU64);
@@ -141,15 +198,30 @@ impl AsFd for StreamSocket {
     }
 }
 
-/// What a stream's thread gives back. The socket stays open until the whole test is over.
+/// What a stream's thread gives back.
 #[derive(Debug)]
 pub(crate) struct StreamResult {
     pub(crate) record: StreamRecord,
+    pub(crate) socket: DataSocket,
+    /// What the record's samples take, until the record is dropped.
+    pub(crate) share: Share,
+}
+
+/// A stream's socket, which stays open until the whole test is over.
+#[derive(Debug)]
+pub(crate) struct DataSocket {
     pub(crate) socket: Option<StreamSocket>,
     /// A stock server lacks the end of its last block.
     pub(crate) unfinished: bool,
-    /// What the record's samples take, until the record is dropped.
-    pub(crate) share: Share,
+}
+
+impl DataSocket {
+    /// Tells the peer that nothing more comes.
+    pub(crate) fn end(&self) {
+        if let Some(StreamSocket::Stream(stream)) = &self.socket {
+            drop(stream.shutdown(Shutdown::Write));
+        }
+    }
 }
 
 /// A stream that runs.
@@ -217,21 +289,15 @@ fn run(context: &StreamContext, socket: StreamSocket) -> StreamResult {
 }
 
 /// What can be said of a stream's socket once it stands.
-pub(crate) fn describe(stream: &StreamSocket, id: u32, flow: Flow, sends: bool) -> StreamOpened {
-    let (fd, local, remote) = match stream {
-        StreamSocket::Stream(stream) => (stream.as_fd(), stream.local_addr(), stream.peer_addr()),
-        StreamSocket::Udp(stream) => (stream.as_fd(), stream.local_addr(), stream.peer_addr()),
-    };
-    let text = |address: std::io::Result<std::net::SocketAddr>| {
-        address.map_or_else(|_| String::new(), |address| address.to_string())
-    };
+pub(crate) fn describe(context: &StreamContext, stream: &StreamSocket) -> StreamOpened {
+    let (fd, socket) = (stream.as_fd(), SockRef::from(stream));
     StreamOpened {
-        id,
-        flow,
-        sends,
-        socket: shown_number(id),
-        local: text(local).into(),
-        remote: text(remote).into(),
+        id: context.id,
+        flow: context.flow,
+        sends: context.sends,
+        socket: shown_number(context.id),
+        local: address(socket.local_addr()).into(),
+        remote: address(socket.peer_addr()).into(),
         // Nothing but TCP's sockets answer.
         mss_bytes: tcp::mss(fd).ok(),
         send_buffer_bytes: socket::send_buffer(fd).ok().map(|bytes| bytes as u64),

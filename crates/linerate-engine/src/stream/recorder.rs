@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::net::{TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
@@ -9,19 +10,21 @@ use linerate_kernel::poll::{self, Interest, PollEntry, Readiness};
 use linerate_kernel::{clock, socket, tcp};
 use linerate_model::column::Column;
 use linerate_model::plan::Protocol;
-use linerate_model::record::{CpuUse, StreamRecord, UdpCounts};
+use linerate_model::progress::UdpInterval;
+use linerate_model::record::{StreamRecord, UdpCounts};
 use linerate_model::series::Series;
 use linerate_model::tcp_info::{FIELDS, Field, TcpFacts, TcpInfo};
 use linerate_model::units::Nanos;
-use socket2::{SockAddr, SockRef};
+use socket2::SockRef;
 
 use crate::gate::FileEnd;
-use crate::live::{LiveFigures, LiveTcp, LiveUdp};
-use crate::sample_pool::Share;
+use crate::half::thread_cpu;
+use crate::live::{LiveFigures, LiveTcp};
 use crate::samples::SampleStore;
+use crate::sockets::address;
 use crate::stream_file::StreamFile;
 
-use super::StreamContext;
+use super::{DataSocket, StreamContext, StreamResult, StreamSocket};
 
 /// Reading the run delay costs a file read: ten times a second is enough.
 const WAIT_EVERY: Nanos = Nanos::from_millis(100);
@@ -61,7 +64,7 @@ pub(super) const UDP_COLUMNS: [Column; 6] = [
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct UdpSample {
     pub(super) values: [u64; UDP_COLUMNS.len()],
-    pub(super) live: LiveUdp,
+    pub(super) live: UdpInterval,
 }
 
 /// A stream's bookkeeping.
@@ -369,45 +372,41 @@ impl<'a> Recorder<'a> {
         });
     }
 
-    /// The record of a TCP or SCTP stream, with the kernel's last word where it has one.
-    pub(super) fn finish_stream(mut self, stream: &std::net::TcpStream) -> (StreamRecord, Share) {
+    /// What a TCP or SCTP stream gives back, with the kernel's last word where it has one.
+    pub(super) fn finish_stream(mut self, stream: TcpStream) -> StreamResult {
         let fd = stream.as_fd();
         self.finishing = true;
         self.tick_stream(clock::monotonic(), fd);
-        let facts = self.info(fd).as_ref().map(TcpFacts::from);
-        let facts = if self.context.plan.mptcp {
-            facts.as_ref().map(of_a_subflow)
-        } else {
-            facts
-        };
-        let (mut record, share) = self.finish(fd);
-        record.congestion = tcp::congestion(fd).ok().map(Into::into);
-        record.mss_bytes = facts
-            .as_ref()
-            .and_then(|facts| u32::try_from(facts.snd_mss_bytes?).ok());
-        record.path_mtu_bytes = facts
-            .as_ref()
-            .and_then(|facts| u32::try_from(facts.pmtu_bytes?).ok());
-        record.tcp = facts;
-        (record, share)
+        let mut facts = self.info(fd).as_ref().map(TcpFacts::from);
+        if self.context.plan.mptcp {
+            facts = facts.as_ref().map(of_a_subflow);
+        }
+        let congestion = tcp::congestion(fd).ok().map(Into::into);
+        let mut result = self.finish(StreamSocket::Stream(stream));
+        let word = |value: Option<u64>| u32::try_from(value?).ok();
+        result.record.congestion = congestion;
+        result.record.mss_bytes = facts.as_ref().and_then(|facts| word(facts.snd_mss_bytes));
+        result.record.path_mtu_bytes = facts.as_ref().and_then(|facts| word(facts.pmtu_bytes));
+        result.record.tcp = facts;
+        result
     }
 
-    /// The record of a UDP stream.
+    /// What a UDP stream gives back.
     pub(super) fn finish_udp(
         mut self,
-        stream: &std::net::UdpSocket,
+        stream: UdpSocket,
         sample: &UdpSample,
         counts: UdpCounts,
-    ) -> (StreamRecord, Share) {
+    ) -> StreamResult {
         self.finishing = true;
         self.tick_udp(clock::monotonic(), sample);
-        let (mut record, share) = self.finish(stream.as_fd());
-        record.udp = Some(counts);
-        (record, share)
+        let mut result = self.finish(StreamSocket::Udp(stream));
+        result.record.udp = Some(counts);
+        result
     }
 
-    fn finish(self, fd: BorrowedFd<'_>) -> (StreamRecord, Share) {
-        let times = thread_cpu_use();
+    fn finish(self, socket: StreamSocket) -> StreamResult {
+        let fd = socket.as_fd();
         let thinned = self.store.thinned();
         let empty = self.store_is_empty();
         let (samples, share) = self.store.into_series();
@@ -437,13 +436,20 @@ impl<'a> Recorder<'a> {
             udp: None,
             spliced: false,
             zerocopy: None,
-            cpu: times,
+            cpu: thread_cpu(),
             samples: if empty { Series::default() } else { samples },
             thinned,
             sampling_ns: self.sampling_ns,
             error: self.error.map(Into::into),
         };
-        (record, share)
+        StreamResult {
+            record,
+            socket: DataSocket {
+                socket: Some(socket),
+                unfinished: false,
+            },
+            share,
+        }
     }
 
     fn store_is_empty(&self) -> bool {
@@ -475,19 +481,4 @@ fn has_a_byte(fd: BorrowedFd<'_>) -> bool {
     SockRef::from(&fd)
         .peek(&mut byte)
         .is_ok_and(|bytes| bytes > 0)
-}
-
-/// An address and port as text; empty where there is none.
-fn address(address: io::Result<SockAddr>) -> String {
-    let address = address.ok().and_then(|address| address.as_socket());
-    address.map_or_else(String::new, |address| address.to_string())
-}
-
-/// CPU time of the calling thread.
-fn thread_cpu_use() -> CpuUse {
-    let times = clock::thread_times();
-    CpuUse {
-        user_ns: times.user.0,
-        system_ns: times.system.0,
-    }
 }

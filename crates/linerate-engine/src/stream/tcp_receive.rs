@@ -1,7 +1,7 @@
 //! Receiving over TCP and SCTP: large reads that shrink as streams grow, into a buffer that stays in the cache.
 
 use std::io::ErrorKind;
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_kernel::poll::Interest;
@@ -12,7 +12,7 @@ use linerate_model::units::{BitRate, Bytes, Nanos};
 use crate::stream_file::StreamFile;
 
 use super::recorder::Recorder;
-use super::{RECEIVER_DRAIN_BOUND, STALL_BOUND, StreamContext, StreamResult, StreamSocket};
+use super::{RECEIVER_DRAIN_BOUND, STALL_BOUND, StreamContext, StreamResult};
 
 /// What a read copies to: small enough to stay in the cache, since nothing looks at it.
 const SCRATCH: usize = 32 << 10;
@@ -40,17 +40,12 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     }
     recorder.unread = recorder.unread(stream.as_fd());
     let drained = recorder.drained;
-    let (record, share) = recorder.finish_stream(&stream);
+    let result = recorder.finish_stream(stream);
     if drained && context.peer_extended {
         // Tells the sender that everything was read.
-        drop(stream.shutdown(Shutdown::Write));
+        result.socket.end();
     }
-    StreamResult {
-        record,
-        socket: Some(StreamSocket::Stream(stream)),
-        unfinished: false,
-        share,
-    }
+    result
 }
 
 /// Empties the file that the stream writes into, if there is one. False = it cannot be written into.

@@ -19,8 +19,7 @@ use crate::stream_file::{Filled, Source};
 
 use super::recorder::Recorder;
 use super::{
-    DRAIN_BOUND, STALL_BOUND, STOCK_DRAIN_BOUND, StreamContext, StreamResult, StreamSocket, pacer,
-    prompt,
+    DRAIN_BOUND, STALL_BOUND, STOCK_DRAIN_BOUND, StreamContext, StreamResult, pacer, prompt,
 };
 
 /// A paced stream writes at most this much of its time at once.
@@ -229,31 +228,23 @@ pub(super) fn run(context: &StreamContext, stream: TcpStream) -> StreamResult {
     }
     let discarded = !recorder.drained && (context.peer_extended || is_sctp(context));
     let cut_off = discarded && context.peer_extended;
-    let (mut record, share) = recorder.finish_stream(&stream);
-    record.spliced = matches!(way, Way::Spliced(_));
-    record.zerocopy = match way {
+    let mut result = recorder.finish_stream(stream);
+    result.record.spliced = matches!(way, Way::Spliced(_));
+    result.record.zerocopy = match way {
         Way::Zerocopy(counts) => Some(counts),
         Way::Copied | Way::File(_) | Way::Spliced(_) => None,
     };
-    if discarded {
+    if discarded && let Some(socket) = &result.socket.socket {
         // What was not delivered within the bound is discarded when the socket is closed, not left to the network after the
         // test. TCP's kernel bounds what is left; an association would wait for its peer for ten minutes and more.
-        drop(socket2::SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO)));
+        drop(socket2::SockRef::from(socket).set_linger(Some(std::time::Duration::ZERO)));
     }
     if cut_off {
-        return StreamResult {
-            record,
-            socket: None,
-            unfinished: false,
-            share,
-        };
+        result.socket.socket = None;
+    } else {
+        result.socket.unfinished = unfinished;
     }
-    StreamResult {
-        record,
-        socket: Some(StreamSocket::Stream(stream)),
-        unfinished,
-        share,
-    }
+    result
 }
 
 /// Bytes that are claimed and paced at once.

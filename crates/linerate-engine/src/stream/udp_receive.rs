@@ -7,16 +7,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 use linerate_kernel::poll::Interest;
 use linerate_kernel::{clock, socket, udp};
 use linerate_model::plan::End;
+use linerate_model::progress::UdpInterval;
 use linerate_model::record::UdpCounts;
 use linerate_model::units::Nanos;
 use linerate_wire::jitter::Jitter;
 use linerate_wire::sequence::SequenceTracker;
-use linerate_wire::udp::{CounterWidth, DataHeader, HANDSHAKE_ANSWER, extend_counter};
-
-use crate::live::LiveUdp;
+use linerate_wire::udp::{CounterWidth, DataHeader, HANDSHAKE_ANSWER};
 
 use super::recorder::{Recorder, UdpSample};
-use super::{RECEIVER_DRAIN_BOUND, StreamContext, StreamResult, StreamSocket};
+use super::{RECEIVER_DRAIN_BOUND, StreamContext, StreamResult};
 
 /// Datagrams (or merged ones) a system call, and of all streams of a test together.
 const MESSAGES: usize = 4;
@@ -52,16 +51,10 @@ pub(super) fn run(context: &StreamContext, stream: UdpSocket) -> StreamResult {
     recorder.drained = receiver
         .counts
         .peer_sent
-        .is_some_and(|sent| receiver.tracker.unique() >= sent);
+        .is_some_and(|sent| receiver.tracker.counts().unique >= sent);
     let sample = receiver.sample();
     let counts = receiver.final_counts();
-    let (record, share) = recorder.finish_udp(&stream, &sample, counts);
-    StreamResult {
-        record,
-        socket: Some(StreamSocket::Udp(stream)),
-        unfinished: false,
-        share,
-    }
+    recorder.finish_udp(stream, &sample, counts)
 }
 
 struct Receiver {
@@ -123,8 +116,8 @@ impl Receiver {
             ..UdpCounts::default()
         };
         Self {
-            tracker: SequenceTracker::new(),
-            jitter: Jitter::new(),
+            tracker: SequenceTracker::default(),
+            jitter: Jitter::default(),
             width: CounterWidth::from_parameter(context.wide_counters),
             counts,
             omitting: context.plan.omit_ns.0 > 0,
@@ -199,12 +192,9 @@ impl Receiver {
                 self.counts.malformed += 1;
                 continue;
             };
-            let counter = match self.width {
-                CounterWidth::Bits64 => header.counter,
-                CounterWidth::Bits32 => {
-                    extend_counter(low_half(header.counter), self.highest_so_far(run))
-                }
-            };
+            let counter = self
+                .width
+                .whole(header.counter, || self.highest_so_far(run));
             if let Some(drops) = drops.take() {
                 let merged = message.data.len().div_ceil(message.segment.max(1));
                 self.attribute(counter, drops, merged as u64);
@@ -234,7 +224,7 @@ impl Receiver {
 
     fn highest_so_far(&self, run: Option<(u64, u64)>) -> u64 {
         let of_run = run.map_or(0, |(first, count)| first.saturating_add(count - 1));
-        self.tracker.highest().max(of_run)
+        self.tracker.counts().highest.max(of_run)
     }
 
     fn record(&mut self, run: Option<(u64, u64)>) {
@@ -245,7 +235,7 @@ impl Receiver {
 
     /// Books what is missing before `first`, the first of so many datagrams that came `merged` in a buffer.
     fn attribute(&mut self, first: u64, drops: u32, merged: u64) {
-        let gap = first.saturating_sub(self.tracker.highest() + 1);
+        let gap = first.saturating_sub(self.tracker.counts().highest + 1);
         self.drops.book(gap, drops, merged);
         self.counts.socket_drops_buffers = Some(self.drops.buffers);
         self.counts.socket_drops = Some(self.drops.datagrams);
@@ -259,15 +249,15 @@ impl Receiver {
         let sent = self
             .counts
             .peer_sent
-            .unwrap_or_else(|| self.tracker.highest());
+            .unwrap_or_else(|| self.tracker.counts().highest);
         self.attribute(sent.saturating_add(1), drops, 1);
     }
 
     fn mark_omitted(&mut self, recorder: &Recorder<'_>) {
         if self.omitting && !recorder.omitting() {
             self.omitting = false;
-            self.counts.unique_omitted = self.tracker.unique();
-            self.counts.highest_omitted = self.tracker.highest();
+            self.counts.unique_omitted = self.tracker.counts().unique;
+            self.counts.highest_omitted = self.tracker.counts().highest;
         }
     }
 
@@ -276,7 +266,7 @@ impl Receiver {
         let quiet =
             now.since(heard.max(began)) > QUIET.plus(Nanos(context.round_trip.0.saturating_mul(2)));
         let told = context.peer_sent.told();
-        let all = told.is_some_and(|sent| self.tracker.unique() >= sent);
+        let all = told.is_some_and(|sent| self.tracker.counts().unique >= sent);
         let waiting_to_be_told = context.peer_extended && told.is_none();
         all || (quiet && !waiting_to_be_told) || now.since(began) > RECEIVER_DRAIN_BOUND
     }
@@ -284,7 +274,7 @@ impl Receiver {
     /// A `-n` test in reverse from a stock sender, whose last datagrams were lost, never gets its bytes.
     fn is_starved(&self, context: &StreamContext, now: Nanos, heard: Nanos) -> bool {
         !matches!(context.plan.end, End::TimeNs(_))
-            && self.tracker.received() > 0
+            && self.tracker.counts().received > 0
             && now.since(heard) > STARVED
     }
 
@@ -300,7 +290,7 @@ impl Receiver {
                 counts.highest,
                 self.counts.socket_drops.unwrap_or(0),
             ],
-            live: LiveUdp {
+            live: UdpInterval {
                 packets: counts.highest,
                 lost: missing,
                 out_of_order: counts.reordered,
@@ -312,10 +302,7 @@ impl Receiver {
     fn final_counts(self) -> UdpCounts {
         let seen = self.tracker.counts();
         let distribution = self.jitter.distribution();
-        let transit = distribution
-            .p50()
-            .zip(distribution.p90())
-            .zip(distribution.p99().zip(distribution.max()));
+        let quantile = |permille| distribution.quantile(permille).unwrap_or_default().0;
         UdpCounts {
             received: seen.received,
             unique: seen.unique,
@@ -324,20 +311,12 @@ impl Receiver {
             too_old: seen.too_old,
             highest: seen.highest,
             jitter_ns: (seen.received > 1).then(|| self.jitter.smoothed().0),
-            transit_change_ns: transit
-                .map(|((p50, p90), (p99, most))| [p50.0, p90.0, p99.0, most.0]),
+            transit_change_ns: distribution
+                .max()
+                .map(|most| [quantile(500), quantile(900), quantile(990), most.0]),
             ..self.counts
         }
     }
-}
-
-/// The low 32 bits of a counter.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the low half is what is wanted"
-)]
-const fn low_half(counter: u64) -> u32 {
-    counter as u32
 }
 
 #[cfg(test)]

@@ -9,16 +9,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 use linerate_kernel::poll::Interest;
 use linerate_kernel::{clock, socket, tcp, udp};
 use linerate_model::plan::Pace;
+use linerate_model::progress::UdpInterval;
 use linerate_model::record::UdpCounts;
 use linerate_model::units::{BitRate, Nanos};
 use linerate_wire::pacing::{Pacer, batch_for};
 use linerate_wire::udp::{CounterWidth, DataHeader};
 
 use crate::buffer;
-use crate::live::LiveUdp;
 
 use super::recorder::{Recorder, UdpSample};
-use super::{DRAIN_BOUND, StreamContext, StreamResult, StreamSocket, pacer};
+use super::{DRAIN_BOUND, StreamContext, StreamResult, pacer};
 
 /// The kernel segments at most this many datagrams of one call (`UDP_MAX_SEGMENTS`, Linux 4.18).
 const MOST_SEGMENTS: usize = 64;
@@ -45,13 +45,7 @@ pub(super) fn run(context: &StreamContext, stream: UdpSocket) -> StreamResult {
         recorder.drained = emptied(context, stream.as_fd());
     }
     let sample = sender.sample();
-    let (record, share) = recorder.finish_udp(&stream, &sample, sender.counts);
-    StreamResult {
-        record,
-        socket: Some(StreamSocket::Udp(stream)),
-        unfinished: false,
-        share,
-    }
+    recorder.finish_udp(stream, &sample, sender.counts)
 }
 
 /// Waits until the interface's queue has taken everything, within a bound.
@@ -112,9 +106,9 @@ impl Sender {
 
     fn sample(&self) -> UdpSample {
         let mut sample = UdpSample {
-            live: LiveUdp {
+            live: UdpInterval {
                 packets: self.counts.sent,
-                ..LiveUdp::default()
+                ..UdpInterval::default()
             },
             ..UdpSample::default()
         };

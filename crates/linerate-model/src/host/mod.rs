@@ -80,11 +80,14 @@ pub enum HostFactsError {
 }
 
 impl HostFacts {
+    /// All interfaces that are known.
+    fn all_interfaces(&self) -> impl Iterator<Item = &Interface> {
+        self.interfaces.known().into_iter().flatten()
+    }
+
     /// The interface of this name.
     pub fn interface(&self, name: &str) -> Option<&Interface> {
-        self.interfaces
-            .known()?
-            .iter()
+        self.all_interfaces()
             .find(|interface| interface.name == name)
     }
 
@@ -107,16 +110,9 @@ impl HostFacts {
 
     /// Those whose parent is the interface of this name.
     pub fn children<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Interface> {
-        self.interfaces
-            .known()
-            .into_iter()
-            .flatten()
-            .filter(move |other| {
-                other
-                    .parent
-                    .known()
-                    .is_some_and(|parent| parent.as_deref() == Some(name))
-            })
+        let stands_on = move |parent: &Option<String>| parent.as_deref() == Some(name);
+        self.all_interfaces()
+            .filter(move |other| other.parent.known().is_some_and(stands_on))
     }
 
     /// Those that stand on the interface of this name, at whatever height: its VLANs and macvlans, the bond or bridge
@@ -145,10 +141,7 @@ impl HostFacts {
 
     /// The members of a bond or bridge.
     pub fn members<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Interface> {
-        self.interfaces
-            .known()
-            .into_iter()
-            .flatten()
+        self.all_interfaces()
             .filter(move |other| other.master.as_deref() == Some(name))
     }
 }

@@ -234,6 +234,19 @@ pub struct PlanError {
     pub reason: String,
 }
 
+fn refuse(option: &'static str, reason: impl Into<String>) -> Result<(), PlanError> {
+    let reason = reason.into();
+    Err(PlanError { option, reason })
+}
+
+/// Refuses the first of these that is wrong.
+fn refuse_any<const N: usize>(checks: [(bool, &'static str, String); N]) -> Result<(), PlanError> {
+    let mut wrong = checks.into_iter().filter(|(is_wrong, ..)| *is_wrong);
+    wrong
+        .next()
+        .map_or(Ok(()), |(_, option, reason)| refuse(option, reason))
+}
+
 impl Plan {
     /// How long a test measures where nothing else is asked for.
     pub const DEFAULT_TIME: Nanos = Nanos::from_millis(10_000);
@@ -287,200 +300,150 @@ impl Plan {
 
     /// Refuses what cannot be run, naming the option at fault.
     pub fn check(&self) -> Result<(), PlanError> {
-        let refuse = |option, reason: String| Err(PlanError { option, reason });
-        if self.streams == 0 || self.streams > MAX_STREAMS {
-            return refuse(
-                "-P",
-                format!(
-                    "{} streams requested; 1 to {MAX_STREAMS} can be run",
-                    self.streams
-                ),
-            );
-        }
-        if self.port == 0 {
-            return refuse(
-                "-p",
-                "port 0 cannot be connected to; 1 to 65535 can".to_owned(),
-            );
-        }
-        let millisecond = 1_000_000;
-        if self.sample_ns.0 < millisecond || self.sample_ns.0 > 1000 * millisecond {
-            return refuse(
-                "--sample",
-                format!(
-                    "a sample every {} requested; 1 ms to 1 s is possible",
-                    self.sample_ns
-                ),
-            );
-        }
-        if self.interval_ns.0 < 10 * millisecond || self.interval_ns.0 > 3_600_000 * millisecond {
-            return refuse(
-                "-i",
-                format!(
-                    "an interval of {} requested; 0.01 s to 3600 s is possible",
-                    self.interval_ns
-                ),
-            );
-        }
-        if self.omit_ns.0 > 600_000 * millisecond {
-            return refuse(
-                "-O",
-                format!("{} requested; at most 600 s can be omitted", self.omit_ns),
-            );
-        }
+        self.check_ranges()?;
         self.check_end()?;
         self.check_questions()?;
         self.check_protocol()
     }
 
+    fn check_ranges(&self) -> Result<(), PlanError> {
+        let (streams, sample, interval) = (self.streams, self.sample_ns, self.interval_ns);
+        let millis = Nanos::from_millis;
+        refuse_any([
+            (
+                !(1..=MAX_STREAMS).contains(&streams),
+                "-P",
+                format!("{streams} streams requested; 1 to {MAX_STREAMS} can be run"),
+            ),
+            (
+                self.port == 0,
+                "-p",
+                "port 0 cannot be connected to; 1 to 65535 can".to_owned(),
+            ),
+            (
+                !(millis(1)..=millis(1000)).contains(&sample),
+                "--sample",
+                format!("a sample every {sample} requested; 1 ms to 1 s is possible"),
+            ),
+            (
+                !(millis(10)..=millis(3_600_000)).contains(&interval),
+                "-i",
+                format!("an interval of {interval} requested; 0.01 s to 3600 s is possible"),
+            ),
+            (
+                self.omit_ns > millis(600_000),
+                "-O",
+                format!("{} requested; at most 600 s can be omitted", self.omit_ns),
+            ),
+        ])
+    }
+
     fn check_end(&self) -> Result<(), PlanError> {
         match self.end {
-            End::TimeNs(span) if span.0 == 0 || span.0 > 86_400_000_000_000 => Err(PlanError {
-                option: "-t",
-                reason: format!(
-                    "a test of {span} requested; more than 0 and at most 86400 s is possible"
-                ),
-            }),
-            End::Bytes(Bytes(0)) => Err(PlanError {
-                option: "-n",
-                reason: "a test of 0 bytes measures nothing".to_owned(),
-            }),
-            End::Blocks(0) => Err(PlanError {
-                option: "-k",
-                reason: "a test of 0 blocks measures nothing".to_owned(),
-            }),
+            End::TimeNs(span) if span.0 == 0 || span.0 > 86_400_000_000_000 => refuse(
+                "-t",
+                format!("a test of {span} requested; more than 0 and at most 86400 s is possible"),
+            ),
+            End::Bytes(Bytes(0)) => refuse("-n", "a test of 0 bytes measures nothing"),
+            End::Blocks(0) => refuse("-k", "a test of 0 blocks measures nothing"),
             _ => Ok(()),
         }
     }
 
     /// What the test is to answer.
     fn check_questions(&self) -> Result<(), PlanError> {
-        let refuse = |option, reason: String| Err(PlanError { option, reason });
         if let Some(precision) = self.precision {
             if !(0.0005..=0.5).contains(&precision) {
-                return refuse(
-                    "--precision",
-                    "0.05% to 50% of the rate is possible".to_owned(),
-                );
+                return refuse("--precision", "0.05% to 50% of the rate is possible");
             }
             let End::TimeNs(most) = self.end else {
-                return refuse(
-                    "--precision",
-                    "the interval decides when the test ends: leave -n or -k away".to_owned(),
-                );
+                let reason = "the interval decides when the test ends: leave -n or -k away";
+                return refuse("--precision", reason);
             };
             if most < precision::LEAST {
-                return refuse(
-                    "--precision",
-                    format!(
-                        "the test may last {most}, but the interval is not used before {}: raise -t",
-                        precision::LEAST
-                    ),
+                let reason = format!(
+                    "the test may last {most}, but the interval is not used before {}: raise -t",
+                    precision::LEAST
                 );
+                return refuse("--precision", reason);
             }
         }
         if self.provisioned_bps == Some(BitRate(0)) {
-            return refuse(
-                "--provisioned",
-                "the contracted rate cannot be 0 bit/s".to_owned(),
-            );
+            return refuse("--provisioned", "the contracted rate cannot be 0 bit/s");
         }
         let needs = self.expect.is_some_and(|wanted| wanted.needs_provisioned());
         if needs && self.provisioned_bps.is_none() {
-            return refuse(
-                "--expect",
-                "a percentage refers to the contracted rate: give it with --provisioned".to_owned(),
-            );
+            let reason = "a percentage refers to the contracted rate: give it with --provisioned";
+            return refuse("--expect", reason);
         }
         Ok(())
     }
 
     fn check_protocol(&self) -> Result<(), PlanError> {
-        let refuse = |option, reason: String| Err(PlanError { option, reason });
-        if self.pace == Pace::Spin && self.protocol != Protocol::Udp {
-            return refuse(
-                "--pace",
-                "only datagrams are paced so: it needs -u".to_owned(),
-            );
-        }
-        let block = self.block_bytes.count();
-        match self.protocol {
-            Protocol::Tcp if block == 0 || block > MAX_TCP_BLOCK => {
-                return refuse(
-                    "-l",
-                    format!(
-                        "writes of {} requested; 1 byte to {} is possible over TCP",
-                        self.block_bytes,
-                        Bytes(MAX_TCP_BLOCK)
-                    ),
-                );
-            }
-            Protocol::Udp if !(MIN_UDP_BLOCK..=MAX_UDP_BLOCK).contains(&block) => {
-                return refuse(
-                    "-l",
-                    format!(
-                        "datagrams of {block} bytes requested; {MIN_UDP_BLOCK} to {MAX_UDP_BLOCK} are possible"
-                    ),
-                );
-            }
-            Protocol::Sctp if block == 0 || block > MAX_SCTP_BLOCK => {
-                return refuse(
-                    "-l",
-                    format!(
-                        "messages of {} requested; 1 byte to {} is possible over SCTP",
-                        self.block_bytes,
-                        Bytes(MAX_SCTP_BLOCK)
-                    ),
-                );
-            }
-            Protocol::Tcp | Protocol::Udp | Protocol::Sctp => {}
-        }
         let (udp, sctp) = (
             self.protocol == Protocol::Udp,
             self.protocol == Protocol::Sctp,
         );
-        for (set, option) in [
-            ((udp || sctp) && self.mptcp, "--mptcp"),
-            (udp && self.nodelay, "-N"),
-            ((udp || sctp) && self.congestion.is_some(), "-C"),
-            (udp && self.mss_bytes.is_some(), "-M"),
-            ((udp || sctp) && self.zerocopy, "-Z"),
-            (sctp && self.skip_receive_copy, "--skip-rx-copy"),
-        ] {
-            if set {
-                let (name, also) = if udp {
-                    ("UDP", "-u")
-                } else {
-                    ("SCTP", "--sctp")
-                };
-                return refuse(
-                    option,
-                    format!("has no effect for {name}; omit it or {also}"),
-                );
-            }
+        if self.pace == Pace::Spin && !udp {
+            return refuse("--pace", "only datagrams are paced so: it needs -u");
         }
-        if self
-            .mss_bytes
-            .is_some_and(|mss| !(88..=32_767).contains(&mss))
-        {
-            return refuse(
+        let block = self.block_bytes.count();
+        let (least, most) = match self.protocol {
+            Protocol::Tcp => (1, MAX_TCP_BLOCK),
+            Protocol::Udp => (MIN_UDP_BLOCK, MAX_UDP_BLOCK),
+            Protocol::Sctp => (1, MAX_SCTP_BLOCK),
+        };
+        if !(least..=most).contains(&block) {
+            let (asked, most) = (self.block_bytes, Bytes(most));
+            let reason = match self.protocol {
+                Protocol::Tcp => {
+                    format!("writes of {asked} requested; 1 byte to {most} is possible over TCP")
+                }
+                Protocol::Udp => format!(
+                    "datagrams of {block} bytes requested; {MIN_UDP_BLOCK} to {MAX_UDP_BLOCK} are possible"
+                ),
+                Protocol::Sctp => {
+                    format!("messages of {asked} requested; 1 byte to {most} is possible over SCTP")
+                }
+            };
+            return refuse("-l", reason);
+        }
+        let (name, also) = if udp {
+            ("UDP", "-u")
+        } else {
+            ("SCTP", "--sctp")
+        };
+        let meaningless = || format!("has no effect for {name}; omit it or {also}");
+        let of_tcp = udp || sctp;
+        refuse_any([
+            (of_tcp && self.mptcp, "--mptcp", meaningless()),
+            (udp && self.nodelay, "-N", meaningless()),
+            (of_tcp && self.congestion.is_some(), "-C", meaningless()),
+            (udp && self.mss_bytes.is_some(), "-M", meaningless()),
+            (of_tcp && self.zerocopy, "-Z", meaningless()),
+            (
+                sctp && self.skip_receive_copy,
+                "--skip-rx-copy",
+                meaningless(),
+            ),
+            (
+                self.mss_bytes
+                    .is_some_and(|mss| !(88..=32_767).contains(&mss)),
                 "-M",
                 "a segment size of 88 to 32767 bytes is possible".to_owned(),
-            );
-        }
-        if self
-            .flow_label
-            .is_some_and(|label| label == 0 || label > 0xF_FFFF)
-        {
-            return refuse("-L", "a flow label has 20 bits: 1 to 1048575".to_owned());
-        }
-        if self.rate_bps == Some(BitRate(0)) {
-            return refuse(
+            ),
+            (
+                self.flow_label
+                    .is_some_and(|label| !(1..=0xF_FFFF).contains(&label)),
+                "-L",
+                "a flow label has 20 bits: 1 to 1048575".to_owned(),
+            ),
+            (
+                self.rate_bps == Some(BitRate(0)),
                 "-b",
                 "a rate of 0 is spelled by leaving the rate out of the plan".to_owned(),
-            );
-        }
-        Ok(())
+            ),
+        ])
     }
 
     /// Streams in both directions together.
@@ -498,6 +461,14 @@ impl Plan {
             End::TimeNs(_) => None,
             End::Bytes(bytes) => Some(bytes),
             End::Blocks(blocks) => Some(Bytes(blocks.saturating_mul(self.block_bytes.count()))),
+        }
+    }
+
+    /// When a test that began at `start` ends; absent where bytes end it, or nothing does.
+    pub fn ends_at(&self, start: Nanos) -> Option<Nanos> {
+        match self.end {
+            End::TimeNs(Nanos::ZERO) | End::Bytes(_) | End::Blocks(_) => None,
+            End::TimeNs(span) => Some(start.plus(self.omit_ns).plus(span)),
         }
     }
 

@@ -9,82 +9,13 @@
 //!
 //! After an error or an end (denied, terminated, done) a machine is closed: it takes no more
 //! input and keeps what it still has to transmit. A machine never waits: a peer that stops in the
-//! middle of a message (CVE-2023-7250) is the caller's to time out, see `is_mid_message`.
+//! middle of a message (CVE-2023-7250) is the caller's to time out.
 
 mod client;
 mod reader;
 mod server;
+mod session;
 
-pub use client::{ClientControl, ClientEvent};
-pub use server::{ServerControl, ServerEvent};
-
-use std::collections::VecDeque;
-
-use crate::error::ProtocolError;
-use crate::extension::MAX_END_BYTES;
-use crate::results::{MAX_CLIENT_RESULTS_BYTES, MAX_RESULTS_BYTES};
-
-/// How much a peer may send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// The longest results, in bytes; at most 64 MiB count.
-    pub results_bytes: usize,
-    /// Events that may wait for the caller.
-    pub events: usize,
-}
-
-impl Default for Limits {
-    /// For a client: results of 16 MiB, since they may hold the server's output.
-    fn default() -> Self {
-        Self {
-            results_bytes: MAX_RESULTS_BYTES,
-            events: 64,
-        }
-    }
-}
-
-impl Limits {
-    /// For a server: results of 1 MiB, many times what the most streams take.
-    pub fn for_server() -> Self {
-        Self {
-            results_bytes: MAX_CLIENT_RESULTS_BYTES,
-            ..Self::default()
-        }
-    }
-
-    fn results_bound(&self) -> usize {
-        self.results_bytes.min(MAX_END_BYTES)
-    }
-}
-
-/// Events that wait for the caller, bounded.
-#[derive(Debug, Clone)]
-struct Events<E> {
-    waiting: VecDeque<E>,
-    bound: usize,
-}
-
-impl<E> Events<E> {
-    const fn new(bound: usize) -> Self {
-        Self {
-            waiting: VecDeque::new(),
-            bound,
-        }
-    }
-
-    fn push(&mut self, event: E) -> Result<(), ProtocolError> {
-        if self.waiting.len() >= self.bound {
-            return Err(ProtocolError::TooManyMessages { bound: self.bound });
-        }
-        self.waiting.push_back(event);
-        Ok(())
-    }
-
-    fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
-    fn pop(&mut self) -> Option<E> {
-        self.waiting.pop_front()
-    }
-}
+pub use client::{ClientControl, ClientEvent, ClientSide};
+pub use server::{ServerControl, ServerEvent, ServerSide};
+pub use session::{Control, Side};

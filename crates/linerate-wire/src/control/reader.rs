@@ -2,14 +2,37 @@
 
 use crate::error::{ProtocolError, excerpt};
 use crate::frame::{Decoder, Unread};
+use crate::state::State;
+
+/// The frames that a peer sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame {
+    /// What a client asks for.
+    Parameters,
+    /// What an end counted.
+    Results,
+    /// A message between two linerates.
+    Extension,
+}
+
+impl Frame {
+    /// In errors.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Parameters => "parameters",
+            Self::Results => "results",
+            Self::Extension => "linerate message",
+        }
+    }
+}
 
 /// What came, whole.
 #[derive(Debug)]
-pub(super) enum Item {
+pub enum Item {
     /// A single byte.
-    State(u8),
+    State(State),
     /// The payload of a frame that was announced with [`Reader::expect_frame`].
-    Frame(Vec<u8>),
+    Frame(Frame, Vec<u8>),
     /// The two numbers behind `SERVER_ERROR`.
     ErrorCodes {
         /// iperf3's code.
@@ -22,7 +45,7 @@ pub(super) enum Item {
 #[derive(Debug, Clone)]
 enum Awaited {
     State,
-    Frame(Decoder),
+    Frame(Frame, Decoder),
     ErrorCodes { bytes: [u8; 8], seen: usize },
 }
 
@@ -46,13 +69,9 @@ impl Reader {
         }
     }
 
-    pub(super) const fn role(&self) -> &'static str {
-        self.role
-    }
-
     /// The next bytes are a frame of at most `bound` bytes.
-    pub(super) fn expect_frame(&mut self, message: &'static str, bound: usize) {
-        self.awaited = Awaited::Frame(Decoder::new(message, bound));
+    pub(super) fn expect_frame(&mut self, frame: Frame, bound: usize) {
+        self.awaited = Awaited::Frame(frame, Decoder::new(frame.name(), bound));
     }
 
     /// The next bytes are the two numbers of `SERVER_ERROR`.
@@ -63,19 +82,10 @@ impl Reader {
         };
     }
 
-    /// Whether a part of a message has come, but not all of it.
-    pub(super) fn is_mid_message(&self) -> bool {
-        match &self.awaited {
-            Awaited::State => false,
-            Awaited::Frame(decoder) => !decoder.is_untouched(),
-            Awaited::ErrorCodes { .. } => true,
-        }
-    }
-
     /// How much has come of the frame that is awaited.
     pub(super) fn unread(&self) -> Option<Unread> {
         match &self.awaited {
-            Awaited::Frame(decoder) => Some(decoder.unread()),
+            Awaited::Frame(_, decoder) => Some(decoder.unread()),
             Awaited::State | Awaited::ErrorCodes { .. } => None,
         }
     }
@@ -86,22 +96,26 @@ impl Reader {
             return Ok(None);
         };
         match &mut self.awaited {
-            Awaited::Frame(decoder)
+            Awaited::Frame(frame, decoder)
                 if !(decoder.is_untouched() && self.interrupts.contains(&first)) =>
             {
-                let before = *input;
+                let (frame, before) = (*frame, *input);
                 let whole = decoder
                     .feed(input)
                     .map_err(|error| refine(error, decoder, before, self.role))?;
                 Ok(whole.map(|payload| {
                     self.awaited = Awaited::State;
-                    Item::Frame(payload)
+                    Item::Frame(frame, payload)
                 }))
             }
-            Awaited::State | Awaited::Frame(_) => {
+            Awaited::State | Awaited::Frame(..) => {
+                let state = State::of(first).ok_or_else(|| ProtocolError::NotIperf3 {
+                    text: excerpt(input).into(),
+                    role: self.role,
+                })?;
                 *input = &input[1..];
                 self.awaited = Awaited::State;
-                Ok(Some(Item::State(first)))
+                Ok(Some(Item::State(state)))
             }
             Awaited::ErrorCodes { bytes, seen } => {
                 let codes = take_codes(bytes, seen, input);
@@ -164,7 +178,6 @@ mod tests {
     fn error_codes_come_in_pieces() {
         let mut reader = Reader::new("server", &[]);
         reader.expect_error_codes();
-        assert!(reader.is_mid_message());
         let mut first = &[0u8, 0, 0][..];
         assert!(reader.next(&mut first).unwrap().is_none());
         let mut second = &[27u8, 0xff, 0xff, 0xff, 0xff, 9][..];
@@ -177,19 +190,21 @@ mod tests {
             })
         ));
         assert_eq!(second, [9]);
-        assert!(!reader.is_mid_message());
     }
 
     #[test]
     fn an_interrupt_takes_the_place_of_a_frame_only_at_its_beginning() {
         let mut reader = Reader::new("server", &[11]);
-        reader.expect_frame("results", 1000);
+        reader.expect_frame(Frame::Results, 1000);
         let mut input = &[11u8][..];
-        assert!(matches!(reader.next(&mut input), Ok(Some(Item::State(11)))));
-        reader.expect_frame("results", 1000);
+        assert!(matches!(
+            reader.next(&mut input),
+            Ok(Some(Item::State(State::ServerTerminate)))
+        ));
+        reader.expect_frame(Frame::Results, 1000);
         let mut input = &[0u8, 0, 0, 2, 11, 11][..];
         assert!(
-            matches!(reader.next(&mut input), Ok(Some(Item::Frame(payload))) if payload == [11, 11])
+            matches!(reader.next(&mut input), Ok(Some(Item::Frame(Frame::Results, payload))) if payload == [11, 11])
         );
     }
 }

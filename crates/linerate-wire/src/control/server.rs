@@ -1,37 +1,22 @@
 //! The server's machine.
 
-use std::collections::VecDeque;
-
-use linerate_model::plain_text::PlainText;
 use linerate_model::units::Nanos;
 
-use super::reader::{Item, Reader};
-use super::{Events, Limits};
-use crate::error::{ProtocolError, excerpt};
+use super::reader::{Frame, Item};
+use super::session::{self, Control, Side};
+use crate::error::ProtocolError;
 use crate::extension::{Finishing, Hello, MAX_END_BYTES, MAX_MESSAGE_BYTES, Message, Received};
-use crate::frame::{self, Unread};
+use crate::frame;
 use crate::parameters::{MAX_PARAMETERS_BYTES, Parameters};
-use crate::results::Results;
+use crate::results::{MAX_CLIENT_RESULTS_BYTES, Results};
 use crate::state::State;
-
-/// What a client may send in the place of anything.
-const INTERRUPTS: [u8; 1] = [State::ClientTerminate.byte()];
 
 /// What a client said.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a handful of events a test, never stored in bulk"
-)]
 pub enum ServerEvent {
     /// What the client asks for; [`Parameters::check`] was not called yet. Where
     /// [`Parameters::linerate`] is set, `send_hello` may answer it.
-    Parameters {
-        /// The parameters.
-        parameters: Parameters,
-        /// What had to be ignored in them, for people.
-        warnings: Vec<PlainText>,
-    },
+    Parameters(Parameters),
     /// Answer with a pong.
     Ping {
         /// The client's number for it.
@@ -58,7 +43,7 @@ pub enum ServerEvent {
 
 /// Where the session is, named after what was done last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+pub enum Phase {
     New,
     Asked,
     ParametersKnown,
@@ -76,9 +61,11 @@ enum Phase {
     Closed,
 }
 
-impl Phase {
-    /// What the client may send next.
-    const fn expected(self) -> &'static str {
+impl session::Phase for Phase {
+    const FAILED: Self = Self::Failed;
+    const CLOSED: Self = Self::Closed;
+
+    fn expected(self) -> &'static str {
         match self {
             Self::New => "nothing before PARAM_EXCHANGE (9)",
             Self::Asked => "the parameters",
@@ -94,8 +81,7 @@ impl Phase {
         }
     }
 
-    /// What is going on, for errors of the calling program.
-    const fn doing(self) -> &'static str {
+    fn doing(self) -> &'static str {
         match self {
             Self::New => "nothing was asked",
             Self::Asked => "the parameters are awaited",
@@ -115,14 +101,6 @@ impl Phase {
     }
 }
 
-/// The frames a client sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FrameKind {
-    Parameters,
-    Results,
-    Extension,
-}
-
 /// What became of the client's wish for our half of the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EndRecord {
@@ -131,131 +109,49 @@ enum EndRecord {
     Sent,
 }
 
-/// The server's end of a control connection. The listener has read the cookie.
+/// What only the server's machine remembers.
 #[derive(Debug, Clone)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each notes one message that comes once"
-)]
-pub struct ServerControl {
-    limits: Limits,
-    phase: Phase,
-    reader: Reader,
-    frame_kind: FrameKind,
-    output: VecDeque<Vec<u8>>,
-    events: Events<ServerEvent>,
-    warnings: Vec<PlainText>,
+pub struct ServerSide {
     /// The client offered our extension.
     is_offered: bool,
-    /// We took the offer.
-    is_linerate: bool,
-    pings_waiting: usize,
-    finishing_seen: bool,
-    finishing_sent: bool,
     end_record: EndRecord,
 }
 
-impl ServerControl {
+impl Side for ServerSide {
+    type Event = ServerEvent;
+    type Phase = Phase;
+    const PEER: &'static str = "client";
+    const INTERRUPTS: &'static [u8] = &[State::ClientTerminate.byte()];
+    const RESULTS_BYTES: usize = MAX_CLIENT_RESULTS_BYTES;
+
+    fn handle(control: &mut ServerControl, item: Item) -> Result<(), ProtocolError> {
+        match item {
+            Item::State(state) => control.handle_state(state),
+            Item::Frame(Frame::Parameters, payload) => control.handle_parameters(&payload),
+            Item::Frame(Frame::Results, payload) => control.handle_results(&payload),
+            Item::Frame(Frame::Extension, payload) => control.handle_message(&payload),
+            // The reader of a server never expects error codes.
+            Item::ErrorCodes { .. } => Ok(()),
+        }
+    }
+}
+
+/// The server's end of a control connection. The listener has read the cookie.
+pub type ServerControl = Control<ServerSide>;
+
+impl Default for ServerControl {
     /// A session whose cookie was read. Nothing is transmitted before
     /// [`Self::ask_parameters`] or [`Self::deny`].
-    pub const fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            phase: Phase::New,
-            reader: Reader::new("client", &INTERRUPTS),
-            frame_kind: FrameKind::Parameters,
-            output: VecDeque::new(),
-            events: Events::new(limits.events),
-            warnings: Vec::new(),
+    fn default() -> Self {
+        let side = ServerSide {
             is_offered: false,
-            is_linerate: false,
-            pings_waiting: 0,
-            finishing_seen: false,
-            finishing_sent: false,
             end_record: EndRecord::NotRequested,
-        }
+        };
+        Self::begun(side, Phase::New)
     }
+}
 
-    /// Takes bytes from the client, cut anywhere. After an error the machine is closed, but for a
-    /// last word to the client with [`Self::error`], [`Self::deny`] or [`Self::terminate`].
-    pub fn handle_input(&mut self, mut input: &[u8]) -> Result<(), ProtocolError> {
-        while !input.is_empty() && !self.is_closed() {
-            self.handle_to_event(&mut input)?;
-        }
-        Ok(())
-    }
-
-    /// The same up to the first event: what is behind it stays in `input`, so that the event is answered before that is
-    /// refused.
-    pub fn handle_to_event(&mut self, input: &mut &[u8]) -> Result<(), ProtocolError> {
-        while !input.is_empty() && !self.is_closed() {
-            if let Err(error) = self.handle_next(input) {
-                self.phase = Phase::Failed;
-                return Err(error);
-            }
-            if !self.events.is_empty() {
-                return Ok(());
-            }
-        }
-        *input = &[];
-        Ok(())
-    }
-
-    /// The next bytes to write, in order; `None` where there are none.
-    pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
-        self.output.pop_front()
-    }
-
-    /// The next event; `None` where there is none.
-    pub fn poll_event(&mut self) -> Option<ServerEvent> {
-        self.events.pop()
-    }
-
-    /// What had to be ignored in the client's results, for people; each is reported once.
-    pub fn take_warnings(&mut self) -> Vec<PlainText> {
-        std::mem::take(&mut self.warnings)
-    }
-
-    /// Whether our extension is spoken: the client offered it and `send_hello` took the offer.
-    pub const fn is_linerate(&self) -> bool {
-        self.is_linerate
-    }
-
-    /// Whether a part of a message has come: now a peer that stops should be timed out.
-    pub fn is_mid_message(&self) -> bool {
-        self.reader.is_mid_message()
-    }
-
-    /// How much has come of the frame that is awaited, also when it has failed; absent where none is.
-    pub fn unread(&self) -> Option<Unread> {
-        self.reader.unread()
-    }
-
-    /// Whether the session is over, by an end or an error.
-    pub fn is_closed(&self) -> bool {
-        matches!(self.phase, Phase::Failed | Phase::Closed)
-    }
-
-    fn handle_next(&mut self, input: &mut &[u8]) -> Result<(), ProtocolError> {
-        let before = *input;
-        match self.reader.next(input)? {
-            // The reader of a server is never told to expect error codes.
-            None | Some(Item::ErrorCodes { .. }) => Ok(()),
-            Some(Item::State(byte)) => match State::try_from(byte) {
-                Ok(state) => self.handle_state(state),
-                Err(_) => Err(ProtocolError::NotIperf3 {
-                    text: excerpt(before).into(),
-                    role: self.reader.role(),
-                }),
-            },
-            Some(Item::Frame(payload)) => match self.frame_kind {
-                FrameKind::Parameters => self.handle_parameters(&payload),
-                FrameKind::Results => self.handle_results(&payload),
-                FrameKind::Extension => self.handle_message(&payload),
-            },
-        }
-    }
-
+impl ServerControl {
     fn handle_state(&mut self, state: State) -> Result<(), ProtocolError> {
         match (self.phase, state) {
             (_, State::ClientTerminate) => {
@@ -272,9 +168,8 @@ impl ServerControl {
             (Phase::Greeted | Phase::Running | Phase::Exchanged, State::Linerate)
                 if self.is_linerate =>
             {
-                self.frame_kind = FrameKind::Extension;
                 self.reader
-                    .expect_frame("linerate message", MAX_MESSAGE_BYTES);
+                    .expect_frame(Frame::Extension, MAX_MESSAGE_BYTES);
                 Ok(())
             }
             _ => Err(self.out_of_order(state.to_string())),
@@ -282,43 +177,36 @@ impl ServerControl {
     }
 
     fn handle_parameters(&mut self, payload: &[u8]) -> Result<(), ProtocolError> {
-        let (parameters, warnings) = Parameters::from_json(payload)?;
-        self.is_offered = parameters.linerate.is_some();
-        self.advance(
-            Phase::ParametersKnown,
-            ServerEvent::Parameters {
-                parameters,
-                warnings,
-            },
-        )
+        let parameters = Parameters::from_json(payload)?;
+        self.side.is_offered = parameters.linerate.is_some();
+        self.advance(Phase::ParametersKnown, ServerEvent::Parameters(parameters))
     }
 
     fn handle_results(&mut self, payload: &[u8]) -> Result<(), ProtocolError> {
-        let (results, warnings) = Results::from_client_json(payload)?;
-        self.warnings.extend(warnings);
+        let results = Results::from_client_json(payload)?;
         self.advance(Phase::ResultsKnown, ServerEvent::PeerResults(results))
     }
 
     fn handle_message(&mut self, payload: &[u8]) -> Result<(), ProtocolError> {
         match (self.phase, Message::from_json(payload)?) {
             (Phase::Greeted | Phase::Exchanged, Message::Ping { n }) => {
-                self.pings_waiting += 1;
-                self.events.push(ServerEvent::Ping { n })
+                self.pings += 1;
+                self.push(ServerEvent::Ping { n })
             }
-            (Phase::Greeted, Message::Ready) => {
+            (Phase::Greeted, Message::Ready {}) => {
                 self.advance(Phase::ClientReady, ServerEvent::Ready)
             }
             (Phase::Running, Message::Finishing(finishing)) if !self.finishing_seen => {
                 self.finishing_seen = true;
-                self.events.push(ServerEvent::Finishing(finishing))
+                self.push(ServerEvent::Finishing(finishing))
             }
             (Phase::Exchanged, Message::EndRequest { max_bytes })
-                if self.end_record == EndRecord::NotRequested =>
+                if self.side.end_record == EndRecord::NotRequested =>
             {
                 let longest = u64::try_from(MAX_END_BYTES).unwrap_or(u64::MAX);
                 let max_bytes = max_bytes.min(longest);
-                self.end_record = EndRecord::Requested { max_bytes };
-                self.events.push(ServerEvent::EndRequested { max_bytes })
+                self.side.end_record = EndRecord::Requested { max_bytes };
+                self.push(ServerEvent::EndRequested { max_bytes })
             }
             (_, other) => Err(self.out_of_order(format!("a linerate {}", other.name()))),
         }
@@ -326,11 +214,10 @@ impl ServerControl {
 
     /// Asks for the parameters: `PARAM_EXCHANGE`.
     pub fn ask_parameters(&mut self) -> Result<(), ProtocolError> {
-        self.require("PARAM_EXCHANGE", self.phase == Phase::New)?;
-        self.phase = Phase::Asked;
-        self.frame_kind = FrameKind::Parameters;
-        self.reader.expect_frame("parameters", MAX_PARAMETERS_BYTES);
-        self.transmit_state(State::ParamExchange);
+        let may = self.phase == Phase::New;
+        self.step("PARAM_EXCHANGE", may, Phase::Asked, State::ParamExchange)?;
+        self.reader
+            .expect_frame(Frame::Parameters, MAX_PARAMETERS_BYTES);
         Ok(())
     }
 
@@ -338,7 +225,7 @@ impl ServerControl {
     pub fn send_hello(&mut self, hello: Hello) -> Result<(), ProtocolError> {
         self.require(
             "hello",
-            self.phase == Phase::ParametersKnown && self.is_offered,
+            self.phase == Phase::ParametersKnown && self.side.is_offered,
         )?;
         self.phase = Phase::Greeted;
         self.is_linerate = true;
@@ -348,8 +235,8 @@ impl ServerControl {
 
     /// Answers a ping: when it came and when this is written, on our monotonic clock.
     pub fn send_pong(&mut self, n: u64, received: Nanos, sent: Nanos) -> Result<(), ProtocolError> {
-        self.require("pong", self.pings_waiting > 0)?;
-        self.pings_waiting -= 1;
+        self.require("pong", self.pings > 0)?;
+        self.pings -= 1;
         self.transmit(&Message::Pong { n, received, sent });
         Ok(())
     }
@@ -358,10 +245,9 @@ impl ServerControl {
     /// said `ready`.
     pub fn create_streams(&mut self) -> Result<(), ProtocolError> {
         let may = matches!(self.phase, Phase::ParametersKnown | Phase::ClientReady);
-        self.require("CREATE_STREAMS", may)?;
-        self.pings_waiting = 0;
-        self.phase = Phase::CreatingStreams;
-        self.transmit_state(State::CreateStreams);
+        let (phase, state) = (Phase::CreatingStreams, State::CreateStreams);
+        self.step("CREATE_STREAMS", may, phase, state)?;
+        self.pings = 0;
         Ok(())
     }
 
@@ -394,12 +280,10 @@ impl ServerControl {
 
     /// Asks for the client's results: `EXCHANGE_RESULTS`.
     pub fn exchange_results(&mut self) -> Result<(), ProtocolError> {
-        self.require("EXCHANGE_RESULTS", self.phase == Phase::Ended)?;
-        self.phase = Phase::Exchanging;
-        self.frame_kind = FrameKind::Results;
-        self.reader
-            .expect_frame("results", self.limits.results_bound());
-        self.transmit_state(State::ExchangeResults);
+        let may = self.phase == Phase::Ended;
+        let (phase, state) = (Phase::Exchanging, State::ExchangeResults);
+        self.step("EXCHANGE_RESULTS", may, phase, state)?;
+        self.expect_results();
         Ok(())
     }
 
@@ -414,7 +298,7 @@ impl ServerControl {
     /// Sends our half of the record, JSON, after [`ServerEvent::EndRequested`] and no longer than
     /// that allows.
     pub fn send_end(&mut self, record: Vec<u8>) -> Result<(), ProtocolError> {
-        let EndRecord::Requested { max_bytes } = self.end_record else {
+        let EndRecord::Requested { max_bytes } = self.side.end_record else {
             return self.require("end", false);
         };
         let length = u64::try_from(record.len()).unwrap_or(u64::MAX);
@@ -427,7 +311,7 @@ impl ServerControl {
             });
         }
         self.require("end", self.phase == Phase::Exchanged)?;
-        self.end_record = EndRecord::Sent;
+        self.side.end_record = EndRecord::Sent;
         self.transmit(&Message::End(record));
         Ok(())
     }
@@ -435,14 +319,10 @@ impl ServerControl {
     /// Lets the client show its results: `DISPLAY_RESULTS`; to a stock client straight after our
     /// results, to a linerate after [`Self::send_end`].
     pub fn display_results(&mut self) -> Result<(), ProtocolError> {
-        let is_complete = !self.is_linerate || self.end_record == EndRecord::Sent;
-        self.require(
-            "DISPLAY_RESULTS",
-            self.phase == Phase::Exchanged && is_complete,
-        )?;
-        self.phase = Phase::Displaying;
-        self.transmit_state(State::DisplayResults);
-        Ok(())
+        let is_complete = !self.is_linerate || self.side.end_record == EndRecord::Sent;
+        let may = self.phase == Phase::Exchanged && is_complete;
+        let (phase, state) = (Phase::Displaying, State::DisplayResults);
+        self.step("DISPLAY_RESULTS", may, phase, state)
     }
 
     /// Turns the client away: `ACCESS_DENIED`, unless the session is over. The machine is closed.
@@ -463,43 +343,5 @@ impl ServerControl {
     /// Interrupts the session: `SERVER_TERMINATE`, unless it is over. The machine is closed.
     pub fn terminate(&mut self) {
         self.close_with(vec![State::ServerTerminate.byte()]);
-    }
-
-    fn close_with(&mut self, bytes: Vec<u8>) {
-        if self.phase != Phase::Closed {
-            self.phase = Phase::Closed;
-            self.output.push_back(bytes);
-        }
-    }
-
-    fn transmit(&mut self, message: &Message) {
-        self.output.push_back(message.encode());
-    }
-
-    fn transmit_state(&mut self, state: State) {
-        self.output.push_back(vec![state.byte()]);
-    }
-
-    fn advance(&mut self, phase: Phase, event: ServerEvent) -> Result<(), ProtocolError> {
-        self.phase = phase;
-        self.events.push(event)
-    }
-
-    const fn require(&self, verb: &'static str, allowed: bool) -> Result<(), ProtocolError> {
-        if allowed {
-            Ok(())
-        } else {
-            Err(ProtocolError::OutOfTurn {
-                verb,
-                phase: self.phase.doing(),
-            })
-        }
-    }
-
-    fn out_of_order(&self, received: impl Into<PlainText>) -> ProtocolError {
-        ProtocolError::OutOfOrder {
-            received: received.into(),
-            expected: self.phase.expected(),
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! What no server can run.
 
-use super::{MAX_PARAMETERS_BYTES, MAX_TCP_LEN, MAX_UDP_LEN, MIN_UDP_LEN, Parameters, Protocol};
+use super::{MAX_TCP_LEN, MAX_UDP_LEN, MIN_UDP_LEN, Parameters, Protocol};
 use crate::error::ProtocolError;
 
 impl Parameters {
@@ -25,16 +25,7 @@ impl Parameters {
                 "one of reverse and bidirectional",
             ));
         }
-        let bytes = self.to_json().len();
-        if bytes > MAX_PARAMETERS_BYTES {
-            return Err(ProtocolError::OursTooLong {
-                message: "parameters",
-                length: u64::try_from(bytes).unwrap_or(u64::MAX),
-                bound: 8192,
-                remedy: "shorten title or extra_data",
-            });
-        }
-        Ok(())
+        self.checked_json().map(drop)
     }
 
     fn check_ranges(&self) -> Result<(), ProtocolError> {
@@ -115,7 +106,7 @@ fn refused(key: &'static str, value: &impl ToString, allowed: &'static str) -> P
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (Parameters, Vec<linerate_model::plain_text::PlainText>) {
+    fn read(text: &str) -> Parameters {
         Parameters::from_json(text.as_bytes()).unwrap()
     }
 
@@ -248,7 +239,7 @@ mod tests {
 
     #[test]
     fn udp_without_a_length_is_refused() {
-        assert!(read(r#"{"udp":true}"#).0.check().is_err());
-        assert!(read(r#"{"tcp":true}"#).0.check().is_ok());
+        assert!(read(r#"{"udp":true}"#).check().is_err());
+        assert!(read(r#"{"tcp":true}"#).check().is_ok());
     }
 }

@@ -7,6 +7,7 @@ mod check;
 mod codec;
 
 use linerate_model::plain_text::{PlainLines, PlainText};
+pub use linerate_model::plan::Protocol;
 
 /// Servers since 3.18 refuse parameters of more bytes (`MAX_PARAMS_JSON_STRING`); so do we.
 pub const MAX_PARAMETERS_BYTES: usize = 8192;
@@ -20,29 +21,6 @@ pub const MIN_UDP_LEN: u64 = 16;
 pub const MAX_UDP_LEN: u64 = 65_507;
 /// What a stock client sends as `gso_bf_size` and `gro_bf_size`, used or not.
 pub const DEFAULT_UDP_BATCH_BYTES: u64 = 65_507;
-
-/// The transport of the data streams.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Protocol {
-    /// TCP, or MPTCP where [`Parameters::mptcp`] says so.
-    #[default]
-    Tcp,
-    /// UDP.
-    Udp,
-    /// SCTP.
-    Sctp,
-}
-
-impl Protocol {
-    /// The key on the wire.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp",
-            Self::Udp => "udp",
-            Self::Sctp => "sctp",
-        }
-    }
-}
 
 /// Our own key in the parameters: this client speaks linerate's extension too. Stock servers
 /// ignore it.
@@ -69,7 +47,7 @@ pub struct Extension {
     reason = "the wire has these flags, one key each"
 )]
 pub struct Parameters {
-    /// Exactly one of `tcp`, `udp`, `sctp`.
+    /// Exactly one of `tcp`, `udp`, `sctp`; TCP is MPTCP where `mptcp` says so.
     pub protocol: Protocol,
     /// Seconds at the beginning that do not count, up to 600.
     pub omit: u64,
@@ -138,7 +116,7 @@ pub struct Parameters {
     /// IPv4 Don't Fragment.
     pub dont_fragment: bool,
     /// Base64 of the encrypted credentials, see [`crate::auth`].
-    pub authtoken: Option<String>,
+    pub authtoken: Option<PlainText>,
     /// The receiver discards in the kernel (`MSG_TRUNC`; 3.19).
     pub skip_rx_copy: bool,
     /// The client's version: `3.21`.

@@ -1,6 +1,6 @@
 //! Real iperf3 sessions, see tests/captured/README.md.
 
-use linerate_wire::control::{ClientControl, ClientEvent, Limits, ServerControl, ServerEvent};
+use linerate_wire::control::{ClientControl, ClientEvent, ServerControl, ServerEvent};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::frame;
 use linerate_wire::parameters::{Parameters, Protocol};
@@ -53,11 +53,10 @@ fn case(name: &str) -> &'static Case {
 #[test]
 fn parameters_are_read_and_pass() {
     for case in &CASES {
-        let (parameters, warnings) = Parameters::from_json(case.parameters).unwrap();
-        assert_eq!(warnings, Vec::<String>::new(), "{}", case.name);
+        let parameters = Parameters::from_json(case.parameters).unwrap();
         parameters.check().unwrap();
     }
-    let (bidir, _) = Parameters::from_json(case("3.21_tcp_bidir").parameters).unwrap();
+    let bidir = Parameters::from_json(case("3.21_tcp_bidir").parameters).unwrap();
     assert_eq!(
         bidir,
         Parameters {
@@ -75,7 +74,7 @@ fn parameters_are_read_and_pass() {
             ..Parameters::default()
         }
     );
-    let (udp, _) = Parameters::from_json(case("3.12_udp_reverse").parameters).unwrap();
+    let udp = Parameters::from_json(case("3.12_udp_reverse").parameters).unwrap();
     assert_eq!(udp.protocol, Protocol::Udp);
     assert_eq!(
         (udp.server_affinity, udp.len, udp.dont_fragment),
@@ -86,7 +85,7 @@ fn parameters_are_read_and_pass() {
 #[test]
 fn what_3_21_writes_we_write_to_the_byte() {
     for case in CASES.iter().filter(|case| case.name.starts_with("3.21")) {
-        let (parameters, _) = Parameters::from_json(case.parameters).unwrap();
+        let parameters = Parameters::from_json(case.parameters).unwrap();
         let ours = String::from_utf8(parameters.to_json()).unwrap();
         assert_eq!(
             ours,
@@ -103,11 +102,14 @@ fn a_captured_token_is_base64_of_2048_bits() {
         &include_bytes!("../captured/3.12_auth.parameters.json")[..],
         include_bytes!("../captured/3.21_auth.parameters.json"),
     ] {
-        let (parameters, _) = Parameters::from_json(bytes).unwrap();
+        let parameters = Parameters::from_json(bytes).unwrap();
         let token = parameters.authtoken.unwrap();
         let ciphertext = linerate_wire::auth::decode_token(&token).unwrap();
         assert_eq!(ciphertext.len(), 256);
-        assert_eq!(linerate_wire::auth::encode_token(&ciphertext), token);
+        assert_eq!(
+            linerate_wire::auth::encode_token(&ciphertext),
+            token.as_str()
+        );
     }
 }
 
@@ -115,8 +117,7 @@ fn a_captured_token_is_base64_of_2048_bits() {
 fn results_are_read_whole() {
     for case in &CASES {
         for bytes in [case.client_results, case.server_results] {
-            let (results, warnings) = Results::from_json(bytes).unwrap();
-            assert_eq!(warnings, Vec::<String>::new(), "{}", case.name);
+            let results = Results::from_json(bytes).unwrap();
             assert!(
                 (-1..=1).contains(&results.sender_has_retransmits),
                 "{}",
@@ -132,7 +133,7 @@ fn results_are_read_whole() {
             }
         }
     }
-    let (bidir, _) = Results::from_json(case("3.12_tcp_bidir").client_results).unwrap();
+    let bidir = Results::from_json(case("3.12_tcp_bidir").client_results).unwrap();
     assert_eq!(
         bidir.streams.iter().map(|s| s.id).collect::<Vec<_>>(),
         [1, 3, 4, 5]
@@ -144,7 +145,7 @@ fn results_are_read_whole() {
 fn results_of_3_21_are_written_as_they_came() {
     for case in CASES.iter().filter(|case| case.name.starts_with("3.21")) {
         for bytes in [case.client_results, case.server_results] {
-            let (results, _) = Results::from_json(bytes).unwrap();
+            let results = Results::from_json(bytes).unwrap();
             let ours: Value = serde_json::from_slice(&results.to_json()).unwrap();
             let theirs: Value = serde_json::from_slice(bytes).unwrap();
             assert!(same(&ours, &theirs), "{}\n{ours}\n{theirs}", case.name);
@@ -174,10 +175,10 @@ fn same(one: &Value, two: &Value) -> bool {
 fn server_output_comes_through() {
     for version in ["3.12", "3.21"] {
         let text = case(&format!("{version}_tcp_server_text"));
-        let (results, _) = Results::from_json(text.server_results).unwrap();
+        let results = Results::from_json(text.server_results).unwrap();
         assert!(results.server_output_text.unwrap().contains("receiver"));
         let json = case(&format!("{version}_tcp_server_json"));
-        let (results, _) = Results::from_json(json.server_results).unwrap();
+        let results = Results::from_json(json.server_results).unwrap();
         assert!(results.server_output_json.unwrap()["intervals"].is_array());
     }
 }
@@ -186,7 +187,7 @@ fn server_output_comes_through() {
 fn a_client_takes_what_a_real_server_wrote_byte_by_byte() {
     for case in &CASES {
         let cookie = Cookie::from_random([1; 36]);
-        let mut client = ClientControl::new(cookie, Parameters::default(), Limits::default());
+        let mut client = ClientControl::new(cookie, Parameters::default());
         let mut events = Vec::new();
         for byte in case.server {
             client.handle_input(&[*byte]).unwrap();
@@ -219,14 +220,14 @@ fn a_client_takes_what_a_real_server_wrote_byte_by_byte() {
 #[test]
 fn a_server_takes_what_a_real_client_wrote_and_answers_alike() {
     for case in &CASES {
-        let mut server = ServerControl::new(Limits::for_server());
+        let mut server = ServerControl::default();
         server.ask_parameters().unwrap();
         let mut kinds = Vec::new();
         for byte in &case.client[37..] {
             server.handle_input(&[*byte]).unwrap();
             while let Some(event) = server.poll_event() {
                 match event {
-                    ServerEvent::Parameters { .. } => {
+                    ServerEvent::Parameters(_) => {
                         server.create_streams().unwrap();
                         server.start_test().unwrap();
                         kinds.push("parameters");

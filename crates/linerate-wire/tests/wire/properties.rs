@@ -1,13 +1,14 @@
 //! What holds for all inputs: written and read again is the same, no bytes panic, input in pieces
 //! is the whole input.
 
+use linerate_model::record::PeerStream;
 use linerate_model::units::Nanos;
-use linerate_wire::control::{ClientControl, Limits, ServerControl, ServerEvent};
+use linerate_wire::control::{ClientControl, ServerControl, ServerEvent};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::extension::{Hello, Message};
 use linerate_wire::frame;
 use linerate_wire::parameters::{Extension, MAX_PARAMETERS_BYTES, Parameters, Protocol};
-use linerate_wire::results::{Results, StreamResult};
+use linerate_wire::results::Results;
 use proptest::prelude::*;
 
 use crate::session::{offer, results};
@@ -81,7 +82,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
                 extra_data: texts.1.map(Into::into),
                 congestion: texts.2.map(Into::into),
                 congestion_used: texts.3.map(Into::into),
-                authtoken: texts.4,
+                authtoken: texts.4.map(Into::into),
                 client_version: texts.5.map(Into::into),
                 linerate,
             }
@@ -89,10 +90,10 @@ fn parameters() -> impl Strategy<Value = Parameters> {
     )
 }
 
-fn stream() -> impl Strategy<Value = StreamResult> {
+fn stream() -> impl Strategy<Value = PeerStream> {
     let numbers = any::<(u32, u64, i64, i64, u64, Option<(i64, u64)>)>();
     (numbers, [0.0..1e9_f64, 0.0..1e9, 0.0..1e9]).prop_map(
-        |((id, bytes, retransmits, errors, packets, omitted), floats)| StreamResult {
+        |((id, bytes, retransmits, errors, packets, omitted), floats)| PeerStream {
             id,
             bytes,
             retransmits,
@@ -101,7 +102,6 @@ fn stream() -> impl Strategy<Value = StreamResult> {
             omitted_errors: omitted.map(|o| o.0),
             packets,
             omitted_packets: omitted.map(|o| o.1),
-            start_time_s: floats[1],
             end_time_s: floats[2],
         },
     )
@@ -143,7 +143,7 @@ fn wire() -> impl Strategy<Value = Vec<u8>> {
     });
     let messages = vec![
         hello.encode(),
-        Message::Ready.encode(),
+        Message::Ready {}.encode(),
         Message::Ping { n: 1 }.encode(),
         Message::EndRequest { max_bytes: 5 }.encode(),
         Message::End(b"{}".to_vec()).encode(),
@@ -164,7 +164,7 @@ fn wire() -> impl Strategy<Value = Vec<u8>> {
 
 /// What a client machine makes of the input in pieces, acting on each event.
 fn drive_client<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Vec<u8>) {
-    let mut client = ClientControl::new(Cookie::from_random([0; 36]), offer(), Limits::default());
+    let mut client = ClientControl::new(Cookie::from_random([0; 36]), offer());
     let mut log = Vec::new();
     for piece in pieces {
         let outcome = client.handle_input(piece);
@@ -188,15 +188,13 @@ proptest! {
     fn parameters_survive(parameters in parameters()) {
         let json = parameters.to_json();
         prop_assume!(json.len() <= MAX_PARAMETERS_BYTES);
-        let (read, warnings) = Parameters::from_json(&json).unwrap();
-        prop_assert_eq!(warnings, Vec::<String>::new());
+        let read = Parameters::from_json(&json).unwrap();
         prop_assert_eq!(read, parameters);
     }
 
     #[test]
     fn results_survive(results in any_results()) {
-        let (read, warnings) = Results::from_json(&results.to_json()).unwrap();
-        prop_assert_eq!(warnings, Vec::<String>::new());
+        let read = Results::from_json(&results.to_json()).unwrap();
         prop_assert_eq!(read, results);
     }
 
@@ -221,14 +219,14 @@ proptest! {
 
     #[test]
     fn a_server_survives_any_session(input in wire(), cut in 1usize..30) {
-        let mut server = ServerControl::new(Limits::for_server());
+        let mut server = ServerControl::default();
         server.ask_parameters().unwrap();
         let start = frame::encode(&offer().to_json());
         for piece in start.chunks(cut).chain(input.chunks(cut)) {
             let outcome = server.handle_input(piece);
             while let Some(event) = server.poll_event() {
                 let _ = match event {
-                    ServerEvent::Parameters { .. } => server.send_hello(
+                    ServerEvent::Parameters(_) => server.send_hello(
                         Hello { version: 1, software: "".into(), udp_token: None }
                     ),
                     ServerEvent::Ping { n } => server.send_pong(n, Nanos(1), Nanos(2)),

@@ -1,11 +1,12 @@
 //! Two machines and the wire between them, cut anywhere.
 
+use linerate_model::record::PeerStream;
 use linerate_model::units::Nanos;
-use linerate_wire::control::{ClientControl, ClientEvent, Limits, ServerControl, ServerEvent};
+use linerate_wire::control::{ClientControl, ClientEvent, ServerControl, ServerEvent};
 use linerate_wire::cookie::{COOKIE_BYTES, Cookie};
 use linerate_wire::extension::{Finishing, FinishingStream, Hello};
 use linerate_wire::parameters::{Extension, Parameters};
-use linerate_wire::results::{Results, StreamResult};
+use linerate_wire::results::Results;
 
 pub(crate) struct Session {
     pub(crate) client: ClientControl,
@@ -34,11 +35,11 @@ pub(crate) fn offer() -> Parameters {
 }
 
 pub(crate) fn results(bytes: u64) -> Results {
-    let stream = StreamResult {
+    let stream = PeerStream {
         id: 1,
         bytes,
         end_time_s: 1.0,
-        ..StreamResult::default()
+        ..PeerStream::default()
     };
     Results {
         streams: vec![stream],
@@ -61,10 +62,10 @@ pub(crate) const RECORD: &[u8] = br#"{"samples":[1,2,3]}"#;
 impl Session {
     pub(crate) fn new(parameters: Parameters, takes_offers: bool) -> Self {
         let cookie = Cookie::from_random([3; 36]);
-        let mut server = ServerControl::new(Limits::for_server());
+        let mut server = ServerControl::default();
         server.ask_parameters().unwrap();
         Self {
-            client: ClientControl::new(cookie, parameters, Limits::default()),
+            client: ClientControl::new(cookie, parameters),
             server,
             client_events: Vec::new(),
             server_events: Vec::new(),
@@ -132,7 +133,7 @@ impl Session {
     fn answer_client(&mut self, event: &ServerEvent) {
         let server = &mut self.server;
         match event {
-            ServerEvent::Parameters { parameters, .. } => {
+            ServerEvent::Parameters(parameters) => {
                 if parameters.linerate.is_some() && self.takes_offers {
                     let software = "linerate test".to_owned();
                     let hello = Hello {

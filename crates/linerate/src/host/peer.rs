@@ -55,7 +55,7 @@ pub(super) fn measure(plan: &Plan, printer: &Printer) -> Result<ToPeer, Failure>
 /// The first run, whose failure is that of a test: the peer is not there, or no server.
 fn begin(plan: &Plan, stop: &SignalFd) -> Result<RunRecord, Failure> {
     let options = ClientOptions::default();
-    let record = client::run(plan, &options, stop.as_fd(), &mut |_| ())?;
+    let record = client::run(plan, &options, stop.as_fd(), &mut |_| ())?.record;
     match &record.outcome {
         Outcome::Completed => Ok(record),
         Outcome::Interrupted => Err(stopped()),

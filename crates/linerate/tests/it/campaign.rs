@@ -94,7 +94,7 @@ impl Attacker<'_> {
         };
         control.try_message(&parameters(streams, 1_000_000, more))?;
         control.try_said_by_linerate()?;
-        control.stream.write_all(&Message::Ready.encode()).ok()?;
+        control.stream.write_all(&Message::Ready {}.encode()).ok()?;
         (control.try_state()? == raw::CREATE_STREAMS).then_some(())?;
         let mut data = Vec::new();
         for _ in 0..streams {
@@ -229,7 +229,7 @@ impl Attacker<'_> {
         let Message::Hello(hello) = control.try_said_by_linerate()? else {
             return None;
         };
-        control.stream.write_all(&Message::Ready.encode()).ok()?;
+        control.stream.write_all(&Message::Ready {}.encode()).ok()?;
         control.try_state()?;
         let socket = self.udp()?;
         let token = hello.udp_token?;

@@ -32,7 +32,7 @@ impl Raw {
         self.expect(raw::PARAM_EXCHANGE);
         self.message(parameters);
         let hello = self.said_by_linerate()?;
-        self.send(&Message::Ready.encode());
+        self.send(&Message::Ready {}.encode());
         (self.state()? == raw::CREATE_STREAMS).then_some(hello)
     }
 
