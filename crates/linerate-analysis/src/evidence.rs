@@ -404,17 +404,17 @@ impl DirectionEvidence {
     /// The sender's half, where its kernel's clocks are in it.
     fn clocked<'a>(&self, record: &'a RunRecord) -> Result<&'a EndRecord, String> {
         if record.plan.protocol == Protocol::Udp {
-            return Err("UDP has no windows: the kernel keeps no such clocks for it".to_owned());
+            return Err("UDP has no windows: the kernel keeps no such timers for it".to_owned());
         }
         if record.plan.protocol == Protocol::Sctp {
             return Err("Linux does not report what an SCTP sender waits for".to_owned());
         }
         let absent = if record.is_observation() {
-            "the sender's kernel, whose clocks show it, was not observed; run `linerate observe` on its host"
+            "the sender's kernel, whose TCP timers show it, was not observed; run `linerate observe` on its host"
         } else if record.control.peer_software.is_some() {
-            "the sender's part of the record, with its kernel's clocks, did not arrive"
+            "the sender's part of the record, with its kernel's TCP timers, did not arrive"
         } else {
-            "the sender is a stock iperf3, whose results do not carry its kernel's clocks"
+            "the sender is a stock iperf3, which does not report its kernel's TCP timers (busy, window-limited, buffer-limited)"
         };
         record.end(self.flow.sender()).ok_or(absent.to_owned())
     }

@@ -38,9 +38,7 @@ impl Framing {
     /// What is not known.
     pub(crate) fn of(record: &RunRecord, flow: Flow) -> Result<Self, String> {
         if record.plan.protocol == Protocol::Sctp {
-            return Err(
-                "neither the packet size of SCTP nor what it retransmitted is read".to_owned(),
-            );
+            return Err("linerate reads neither SCTP's packet size nor its retransmits".to_owned());
         }
         let ends = || {
             [flow.sender(), flow.receiver()]

@@ -292,7 +292,7 @@ impl DirectionLedger {
         }
         if record.plan.protocol == Protocol::Sctp {
             self.unknown
-                .push("the kernels' byte counts: none is read of an SCTP association".to_owned());
+                .push("the kernels' byte counts: linerate does not read them for SCTP".to_owned());
         }
         if record.is_observation() {
             self.say_what_was_not_watched(record, flow);
@@ -510,7 +510,7 @@ fn tcp_entry(
     }
     if let (false, Some(stream), Some(arrived)) = (watched, received, arrived) {
         let taken = cookie.saturating_add(stream.app_bytes);
-        let trust = "the receiving application's: it has the bytes";
+        let trust = "the receiving application's: these bytes were read";
         if stream.drained {
             let right = taken.saturating_add(stream.unread_bytes.unwrap_or(0));
             checks.push(check(
@@ -613,7 +613,7 @@ fn one_sided_check(
         written,
         read,
         holds,
-        "the receiving application's: delivered is delivered",
+        "the receiving application's: these datagrams were read",
     ));
 }
 

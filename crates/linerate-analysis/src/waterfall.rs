@@ -143,7 +143,7 @@ impl Waterfall {
     ) -> Result<Self, String> {
         if direction.measured_at == Place::SendingApplication {
             return Err(
-                "what was delivered has no samples: only the sender was measured".to_owned(),
+                "only the sender was sampled".to_owned(),
             );
         }
         let goodput_bps = whole(direction.whole_run_bps().ok_or("nothing was measured")?);

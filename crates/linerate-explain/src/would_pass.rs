@@ -52,12 +52,12 @@ pub(crate) fn loss(case: &Case<'_>) -> Option<WouldPass> {
     if !(1.0 / CREDIBLE..=CREDIBLE).contains(&factor) {
         return None;
     }
-    said(case, "this loss allows", |bps| {
+    said(case, "this loss is low enough for", |bps| {
         response::longest_rtt_s(algorithm, mss, share, bps / streams / factor)
     })
 }
 
-/// `this window is enough for 100 Mbit/s up to 53 ms and for 1 Gbit/s up to 5.3 ms`.
+/// `this window is enough for 100 Mbit/s at an RTT of up to 53 ms, or for 1 Gbit/s at up to 5.3 ms`.
 fn said(case: &Case<'_>, subject: &str, longest_rtt_s: impl Fn(f64) -> f64) -> Option<WouldPass> {
     let reached: Vec<(f64, f64)> = targets(case)
         .into_iter()
@@ -66,14 +66,19 @@ fn said(case: &Case<'_>, subject: &str, longest_rtt_s: impl Fn(f64) -> f64) -> O
         .collect();
     let parts: Vec<String> = reached
         .iter()
-        .map(|(bps, rtt)| format!("{} up to {}", words::rate(*bps), words::micros(rtt * 1e6)))
+        .enumerate()
+        .map(|(place, (bps, rtt))| {
+            let at = if place == 0 { "at an RTT of" } else { "at" };
+            let rtt = words::micros(rtt * 1e6);
+            format!("{} {at} up to {rtt}", words::rate(*bps))
+        })
         .collect();
     let figures = reached.iter().filter_map(|(bps, rtt)| {
         let name = format!("longest round trip for {}, µs", words::rate(*bps));
         case.sender_figure(name.as_str(), Some(rtt * 1e6))
     });
     (!parts.is_empty()).then(|| WouldPass {
-        sentence: format!("{subject} {}", parts.join(", ")),
+        sentence: format!("{subject} {}", parts.join(", or for ")),
         figures: figures.collect(),
     })
 }

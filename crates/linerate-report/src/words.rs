@@ -27,14 +27,27 @@ pub(crate) fn rate(bps: u64) -> String {
 /// Two ends of an interval of rates in the unit of the upper one, with as many digits as tell them
 /// apart, at most six: `95.2 to 95.4 Mbit/s`, `941.48 to 941.52 Mbit/s`.
 pub(crate) fn rates(low: u64, high: u64) -> String {
+    interval(low as f64, high as f64, |value, places| {
+        format!("{value:.places$}")
+    })
+}
+
+/// The same of a difference: `+796.9 to +797.5 Mbit/s`, `−12.0 to +8.0 Mbit/s`.
+pub(crate) fn signed_rates(low: i64, high: i64) -> String {
+    interval(low as f64, high as f64, |value, places| {
+        format!("{value:+.places$}").replace('-', "−")
+    })
+}
+
+fn interval(low: f64, high: f64, print: impl Fn(f64, usize) -> String) -> String {
     // Three digits of 999.5 and more are 1000, which have the next unit.
-    let (unit, scale) = Unit::Rate.prefix(high as f64 / 0.9995);
-    let (low, high) = (low as f64 / scale, high as f64 / scale);
-    let before = high.max(1.0).log10().floor();
+    let (unit, scale) = Unit::Rate.prefix(low.abs().max(high.abs()) / 0.9995);
+    let (low, high) = (low / scale, high / scale);
+    let before = low.abs().max(high.abs()).max(1.0).log10().floor();
     let mut pair = (String::new(), String::new());
     for digits in [3.0, 4.0, 5.0, 6.0_f64] {
         let places = places((digits - 1.0 - before).max(0.0));
-        pair = (format!("{low:.places$}"), format!("{high:.places$}"));
+        pair = (print(low, places), print(high, places));
         if pair.0 != pair.1 {
             break;
         }
@@ -76,6 +89,14 @@ mod tests {
         assert_eq!(rates(952_000_000, 1_020_000_000), "0.95 to 1.02 Gbit/s");
         assert_eq!(rates(95_200_000, 95_400_000), "95.2 to 95.4 Mbit/s");
         assert_eq!(rates(0, 12), "0.0 to 12.0 bit/s");
+        assert_eq!(
+            signed_rates(796_900_000, 797_500_000),
+            "+796.9 to +797.5 Mbit/s"
+        );
+        assert_eq!(
+            signed_rates(-1_200_000_000, 8_000_000),
+            "−1.20 to +0.01 Gbit/s"
+        );
         assert_eq!(rates(941_480_000, 941_520_000), "941 to 942 Mbit/s");
         assert_eq!(rates(941_480_000, 941_490_000), "941.48 to 941.49 Mbit/s");
         assert_eq!(rates(7, 7), "7.00000 to 7.00000 bit/s");

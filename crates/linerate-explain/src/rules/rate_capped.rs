@@ -34,7 +34,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         )
     } else if plan.protocol == Protocol::Udp && lost_any {
         format!(
-            "The sender reached the requested {}{streams}, but not all of it arrived; the path may carry less",
+            "The sender reached the requested {}{streams}, but not all of it was received; what the path can carry is not known",
             words::rate(asked)
         )
     } else {

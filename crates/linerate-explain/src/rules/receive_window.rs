@@ -75,7 +75,7 @@ fn sentence(case: &Case<'_>, share: f64) -> String {
         );
     }
     if let Some(asked) = case.plan().window_bytes {
-        let _ = write!(text, "; -w {} sets this limit", asked.as_option());
+        let _ = write!(text, "; -w {} sets this limit: omit it", asked.as_option());
     } else if autotuning_bound(case).is_some() {
         text += "; autotuning has reached the tcp_rmem maximum";
     }

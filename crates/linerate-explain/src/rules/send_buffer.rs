@@ -65,7 +65,11 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         );
     }
     if let Some(asked) = case.plan().window_bytes {
-        let _ = write!(sentence, "; -w {} sets this limit", asked.as_option());
+        let _ = write!(
+            sentence,
+            "; -w {} sets this limit: omit it",
+            asked.as_option()
+        );
     }
     let draft = case
         .finding("send-buffer", severity, sentence)

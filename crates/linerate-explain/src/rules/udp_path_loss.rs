@@ -45,7 +45,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     );
     let sentence = if known.is_some() {
         format!(
-            "{numbers} were lost on the path, before {}'s socket{}",
+            "{numbers} were lost on the path, before the socket of {}{}",
             case.receiving_host(),
             own_queue(case)
         )
@@ -59,7 +59,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         } else {
             "its kernel does not report socket drops"
         };
-        format!("{numbers} were lost on the path or in {who}'s socket; which is not known: {why}")
+        format!(
+            "{numbers} were lost, on the path or in the socket of {who}: {why}, so linerate cannot tell where"
+        )
     };
     let severity = if share >= MATTERS {
         Severity::Limit

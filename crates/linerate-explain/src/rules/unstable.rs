@@ -51,7 +51,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let sentence = format!(
-        "Not steady: {} ({}, then {}); one figure does not describe this run",
+        "The rate was not steady: {} ({}, then {}); no single figure describes this run",
         reason.reason(),
         words::rate(first),
         words::rate(second)

@@ -420,7 +420,7 @@ fn remarks(sides: &[Side<'_>]) -> Vec<String> {
     }
     if places.len() > 1 {
         remarks.push(
-            "The rates were not all measured at the same place: --json says where each was."
+            "The rates were not all measured at the same place: --json gives the place of each."
                 .to_owned(),
         );
     }
@@ -428,8 +428,8 @@ fn remarks(sides: &[Side<'_>]) -> Vec<String> {
         remarks.push(
             "The interval of a single run covers how the rate varied within it, not what changes from run to run: \
              other traffic, the route, the placement of threads and interrupts. One of these may cause a difference \
-             between two single runs. Several alternating runs of each show it: put each kind's records into a \
-             folder of its own and compare the folders."
+             between two single runs. To find out, alternate several runs of each, put the records of each side \
+             into its own folder and compare the folders."
                 .to_owned(),
         );
     }

@@ -22,7 +22,7 @@ const MOST_FOUND: usize = 4;
 pub fn report(comparison: &Comparison, style: Style) -> String {
     let mut page = Page::of_width(style.text_columns());
     let count = comparison.sides.len();
-    page.line(&format!("{count} sides, each compared with the first"));
+    page.line(&format!("{count} sides; each is compared with the first"));
     for side in &comparison.sides {
         let runs = if side.runs == 1 {
             "one run".to_owned()
@@ -85,27 +85,25 @@ pub(crate) fn goodput(figures: &SideFigures) -> String {
     })
 }
 
-/// `+125 Mbit/s (+133 %) against A, 95 % interval +105 to +144 Mbit/s: they differ`.
+/// `+125 Mbit/s (+133 %) compared with A, 95 % interval +105 to +144 Mbit/s: the difference is significant`.
 pub(crate) fn difference(against: &Difference, first: &str) -> String {
     let share = against
         .share
         .map_or_else(String::new, |share| format!(" ({:+.1} %)", share * 100.0));
-    let head = format!("{}{share} against {first}", signed(against.bps));
+    let head = format!("{}{share} compared with {first}", signed(against.bps));
     match (against.low_bps.zip(against.high_bps), against.differs) {
         (Some((low, high)), Some(true)) => {
             format!(
-                "{head}, 95 % interval {} to {}: they differ",
-                signed(low),
-                signed(high)
+                "{head}, 95 % interval {}: the difference is significant",
+                words::signed_rates(low, high)
             )
         }
         (Some((low, high)), _) => format!(
-            "{head}, 95 % interval {} to {}: it reaches zero, so these figures do not show that they differ",
-            signed(low),
-            signed(high)
+            "{head}, 95 % interval {}: it includes zero, so these figures do not show a difference",
+            words::signed_rates(low, high)
         ),
         (None, _) => {
-            format!("{head}; whether they differ is not known without an interval of each")
+            format!("{head}; without an interval of each, it is not known whether they differ")
         }
     }
 }

@@ -362,7 +362,10 @@ fn missed(page: &mut Page, connection: &Connection) {
     if connection.thinned > 1 {
         page.entry(
             "Samples",
-            &format!("memory was bounded: one in {} was kept", connection.thinned),
+            &format!(
+                "memory limit reached: only 1 in {} was kept",
+                connection.thinned
+            ),
         );
     }
 }
@@ -397,7 +400,9 @@ fn ledger(page: &mut Page, connection: &Connection, explained: &Explained) {
     }
     match explained.ledger.balanced {
         Some(true) => page.line("Balanced: what was acknowledged is what was sent once."),
-        Some(false) => page.line("NOT balanced: what was acknowledged is not what was sent once."),
+        Some(false) => {
+            page.line("NOT balanced: the bytes acknowledged are not the bytes sent once.")
+        }
         None => {}
     }
 }

@@ -176,7 +176,7 @@ pub(crate) fn table(view: &RunView, streams: Streams) -> Option<Table> {
     };
     let sctp = view.plan.protocol == Protocol::Sctp;
     let omitted = if view.plan.omit_ns.0 > 0 {
-        ", omitted part too"
+        ", including the omitted part"
     } else {
         ""
     };
@@ -246,21 +246,30 @@ fn columns(view: &RunView, streams: Streams) -> Vec<Column<'_>> {
     columns
 }
 
+/// `both equations hold`.
+pub(super) fn all_hold(equations: usize) -> String {
+    match equations {
+        1 => "the one equation that could be tested holds".to_owned(),
+        2 => "both equations hold".to_owned(),
+        more => format!("all {more} equations hold"),
+    }
+}
+
 /// How the book came out, in a sentence.
 pub(crate) fn balance(view: &RunView) -> String {
     let ledger = &view.ledger;
     match ledger.balanced {
-        Some(true) if ledger.equations == 1 => {
-            "Balanced: the one equation that could be tested holds.".to_owned()
-        }
-        Some(true) => format!(
-            "Balanced: all {} equations between these places hold.",
-            ledger.equations
-        ),
-        Some(false) => format!(
-            "NOT balanced: {} of {} equations hold.",
-            ledger.hold, ledger.equations
-        ),
+        Some(true) => format!("Balanced: {}.", all_hold(ledger.equations)),
+        Some(false) => match ledger.equations - ledger.hold {
+            1 => format!(
+                "NOT balanced: 1 of {} equations does not hold.",
+                ledger.equations
+            ),
+            some => format!(
+                "NOT balanced: {some} of {} equations do not hold.",
+                ledger.equations
+            ),
+        },
         None => "Not balanced against anything: no equation could be tested.".to_owned(),
     }
 }

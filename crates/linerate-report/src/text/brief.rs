@@ -50,12 +50,12 @@ fn written(view: &RunView, style: Style, others: usize) -> String {
     let left_out = left_out + view.notes.len() - shown;
     ledger(&mut page, view);
     let more = match left_out {
-        0 => "Hosts".to_owned(),
-        1 => "One more note, hosts".to_owned(),
-        some => format!("{some} more notes, hosts"),
+        0 => "the hosts".to_owned(),
+        1 => "one more note, the hosts".to_owned(),
+        some => format!("{some} more notes, the hosts"),
     };
     page.line(&format!(
-        "{more}, where the rate went and the ledger in full: --full"
+        "For {more}, where the rate went and the full ledger, add --full"
     ));
     style.settle(page.finish())
 }
@@ -99,7 +99,18 @@ fn ledger(page: &mut Page, view: &RunView) {
             page.gap();
             super::book::write(page, view);
         }
-        None => page.entry("Ledger", "could not be tested: only one end was measured"),
+        None => page.entry(
+            "Ledger",
+            if view
+                .directions
+                .iter()
+                .all(|direction| direction.figures.bytes.is_none())
+            {
+                "not tested: nothing was measured"
+            } else {
+                "not tested: only one end was measured"
+            },
+        ),
     }
 }
 
@@ -119,8 +130,8 @@ fn balanced(view: &RunView) -> String {
             format!("Ledger balanced: {bytes} bytes written = read{told}")
         }
         _ => format!(
-            "Ledger balanced: all {} equations between the places that bytes pass hold",
-            view.ledger.equations
+            "Ledger balanced: {}",
+            super::book::all_hold(view.ledger.equations)
         ),
     }
 }

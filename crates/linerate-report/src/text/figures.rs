@@ -80,7 +80,7 @@ pub(crate) fn goodput(figures: &Figures) -> String {
     let Some(rate) = figures.goodput_bps else {
         return match figures.measured_at {
             Some(MeasuredAt::SendingApplication) => {
-                "not known: only the sender was measured, and what is sent is not delivered"
+                "not known: only the sender was measured, and what was sent may not have arrived"
                     .to_owned()
             }
             _ => "not known: nothing was measured".to_owned(),
@@ -89,7 +89,7 @@ pub(crate) fn goodput(figures: &Figures) -> String {
     let place = match figures.measured_at {
         Some(MeasuredAt::ReceivingApplication) => " at the receiving application",
         Some(MeasuredAt::ReceivingApplicationToldByPeer) => {
-            " by the total that the stock receiver reported"
+            ", from the total that the stock receiver reported"
         }
         Some(MeasuredAt::SendingKernelAcknowledged) => {
             " acknowledged, at the sending kernel (a stock receiver reports no samples)"
@@ -161,7 +161,7 @@ pub(crate) fn repeats(view: &RunView, direction: &DirectionView) -> String {
     let remark = match (figures.retransmits, figures.retransmit_share) {
         (Some(again), Some(_)) => needless(figures, again),
         (Some(_), None) if !view.end(direction.flow.sender()).known => {
-            ", as the stock sender says".to_owned()
+            ", as reported by the stock sender".to_owned()
         }
         _ => String::new(),
     };
@@ -209,7 +209,7 @@ pub(crate) fn cpu(used: &CpuView) -> String {
         .core_share
         .map(|share| format!("{} of a core", words::percent(share)));
     let told = if used.told_by_peer {
-        ", as it says"
+        ", self-reported"
     } else {
         ""
     };

@@ -81,7 +81,7 @@ pub(crate) fn bar(style: Style, budget: &BudgetView, indent: usize) -> String {
 pub(super) fn rate(page: &mut Page, style: Style, direction: &DirectionView) {
     let Some(waterfall) = &direction.waterfall else {
         if let Some(reason) = &direction.waterfall_unknown {
-            page.entry("Rate", &format!("where it went is not known: {reason}"));
+            page.entry("Rate", &format!("not known where it went: {reason}"));
         }
         return;
     };
@@ -132,7 +132,7 @@ pub(super) fn rate(page: &mut Page, style: Style, direction: &DirectionView) {
 pub(crate) fn name(step: StepKind, waterfall: &WaterfallView) -> &'static str {
     match (step, waterfall.line) {
         // The line was taken from the path itself: what is missing is what it did not carry all the time.
-        (StepKind::Path, LineRate::PathSeenFull) => "path full, below its best",
+        (StepKind::Path, LineRate::PathSeenFull) => "path full, but below its best rate",
         (StepKind::Ramp, _) if waterfall.goodput_bps > waterfall.plateau_bps => "faster beginning",
         (step, _) => step.words(),
     }
@@ -143,7 +143,7 @@ pub(crate) fn line_name(line: LineRate) -> &'static str {
         LineRate::ClientInterface => "client's interface",
         LineRate::ServerInterface => "server's interface",
         LineRate::PathSeenFull => "line, as seen when full",
-        LineRate::MostSeen => "most seen in 40 ms",
+        LineRate::MostSeen => "highest rate in 40 ms",
     }
 }
 
@@ -151,12 +151,12 @@ pub(crate) fn line_note(line: LineRate) -> Option<&'static str> {
     match line {
         LineRate::ClientInterface | LineRate::ServerInterface => None,
         LineRate::PathSeenFull => Some(
-            "The line's rate is estimated: no interface's speed is known, or none that could be true, so this is \
-             what passed while the path was full, with the framing added.",
+            "The line rate is an estimate: no plausible interface speed is known, so it is the rate that passed while \
+             the path was full, plus framing.",
         ),
         LineRate::MostSeen => Some(
-            "The line rate is unknown: no interface reports it. The table starts at the most that passed in 40 ms, \
-             with the framing added: the path may carry more, or less if that left a queue at once.",
+            "The line rate is unknown: no interface reports it. The table starts at the highest rate in any 40 ms, plus \
+             framing. The path may carry more than that; or less, if in those 40 ms a queue emptied in a burst.",
         ),
     }
 }

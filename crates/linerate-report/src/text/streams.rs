@@ -40,7 +40,7 @@ fn ends(page: &mut Page, stream: &StreamView) {
         {
             page.wrapped(
                 "        ",
-                &format!("{name}: memory was bounded, one sample in {factor} was kept"),
+                &format!("{name}: memory limit reached, only 1 in {factor} samples was kept"),
             );
         }
     }

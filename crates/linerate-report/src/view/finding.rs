@@ -43,13 +43,13 @@ impl<'a> FindingView<'a> {
         }
     }
 
-    /// What to set on a host, which `host` names: `on the client: tcp_rmem = …`. An option of linerate stands in the
+    /// What to set on a host, which `host` names: `on the client, set tcp_rmem = …`. An option of linerate stands in the
     /// next command.
     pub(crate) fn setting(&self, host: impl FnOnce(Role) -> &'static str) -> Option<String> {
         let remedy = self.finding.remedy.as_ref();
         let remedy = remedy.filter(|remedy| !remedy.fix.is_option())?;
         let (setting, value) = (remedy.fix.setting(), remedy.fix.value());
-        Some(format!("on {}: {setting} = {value}", host(remedy.host)))
+        Some(format!("on {}, set {setting} = {value}", host(remedy.host)))
     }
 
     /// The rate to expect after the remedy, and what would limit then.

@@ -101,7 +101,7 @@ fn remedied(scenario: &Scenario, file: &Path, printer: &Printer) -> Result<Scena
     let change = Change::of(remedy).map_err(|error| Failure::Usage(error.to_string()))?;
     let expected = promise.expected.map_or_else(String::new, |expected| {
         format!(
-            "; {} is to be expected then",
+            "; {} expected after the change",
             BitRate(whole(expected.rate_bps))
         )
     });
@@ -110,7 +110,7 @@ fn remedied(scenario: &Scenario, file: &Path, printer: &Printer) -> Result<Scena
         Role::Server => "receiver",
     };
     printer.tell(&format!(
-        "Remedy for {}: {} = {} (on the lab's {host}){expected}",
+        "Remedy for {}: on the lab's {host}, set {} = {}{expected}",
         promise.finding,
         remedy.fix.setting(),
         remedy.fix.value()
