@@ -142,9 +142,7 @@ impl Waterfall {
         plateau_at_sender: Option<[u64; 2]>,
     ) -> Result<Self, String> {
         if direction.measured_at == Place::SendingApplication {
-            return Err(
-                "only the sender was sampled".to_owned(),
-            );
+            return Err("only the sender was sampled".to_owned());
         }
         let goodput_bps = whole(direction.whole_run_bps().ok_or("nothing was measured")?);
         let udp = record.plan.protocol == Protocol::Udp;

@@ -90,8 +90,8 @@ mod tests {
         assert_eq!(rates(95_200_000, 95_400_000), "95.2 to 95.4 Mbit/s");
         assert_eq!(rates(0, 12), "0.0 to 12.0 bit/s");
         assert_eq!(
-            signed_rates(796_900_000, 797_500_000),
-            "+796.9 to +797.5 Mbit/s"
+            signed_rates(796_840_000, 797_460_000),
+            "+796.8 to +797.5 Mbit/s"
         );
         assert_eq!(
             signed_rates(-1_200_000_000, 8_000_000),

@@ -24,7 +24,7 @@ fn a_receive_window_says_up_to_which_round_trip_it_is_enough() {
     let sentence = finding.would_pass.clone().unwrap();
     assert_eq!(
         sentence,
-        "this receive window is enough for 1.00 Gbit/s up to 1.72 ms, 10.0 Gbit/s up to 172 µs"
+        "this receive window is enough for 1.00 Gbit/s at an RTT of up to 1.72 ms, or for 10.0 Gbit/s at up to 172 µs"
     );
     let longest = round_trip(&finding, "longest round trip for 1.00 Gbit/s").unwrap();
     assert!((longest - 1716.0).abs() < 20.0, "{longest}");
@@ -43,7 +43,7 @@ fn where_the_link_is_known_only_its_rate_is_spoken_of() {
     let sentence = explain(&record).remove(0).would_pass.unwrap();
     assert_eq!(
         sentence,
-        "this receive window is enough for 941 Mbit/s up to 1.82 ms"
+        "this receive window is enough for 941 Mbit/s at an RTT of up to 1.82 ms"
     );
 }
 
@@ -61,7 +61,8 @@ fn several_streams_share_what_they_carry() {
     let finding = verdict(&plan, &traffic);
     let sentence = finding.would_pass.clone().unwrap();
     assert!(
-        sentence.starts_with("4 such receive windows are enough for 1.00 Gbit/s up to "),
+        sentence
+            .starts_with("4 such receive windows are enough for 1.00 Gbit/s at an RTT of up to "),
         "{sentence}"
     );
     let longest = round_trip(&finding, "longest round trip for 1.00 Gbit/s").unwrap();
@@ -76,7 +77,7 @@ fn a_random_loss_says_up_to_which_round_trip_it_allows_more() {
         panic!("{finding:#?}");
     };
     assert!(
-        sentence.starts_with("this loss allows 100 Mbit/s up to "),
+        sentence.starts_with("this loss is low enough for 100 Mbit/s at an RTT of up to "),
         "{sentence}"
     );
     let longest = round_trip(&finding, "longest round trip for 100 Mbit/s").unwrap();

@@ -132,7 +132,7 @@ pub(super) fn rate(page: &mut Page, style: Style, direction: &DirectionView) {
 pub(crate) fn name(step: StepKind, waterfall: &WaterfallView) -> &'static str {
     match (step, waterfall.line) {
         // The line was taken from the path itself: what is missing is what it did not carry all the time.
-        (StepKind::Path, LineRate::PathSeenFull) => "path full, but below its best rate",
+        (StepKind::Path, LineRate::PathSeenFull) => "path full, not at its best",
         (StepKind::Ramp, _) if waterfall.goodput_bps > waterfall.plateau_bps => "faster beginning",
         (step, _) => step.words(),
     }

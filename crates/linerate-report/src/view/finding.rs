@@ -119,7 +119,7 @@ mod tests {
         };
         let told = setting(Fix::Mtu(9000)).unwrap();
         assert!(
-            told.starts_with("on the peer: ") && told.contains("9000"),
+            told.starts_with("on the peer, set ") && told.contains("9000"),
             "{told}"
         );
         assert_eq!(setting(Fix::Streams(4)), None);

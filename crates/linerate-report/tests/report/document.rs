@@ -117,7 +117,7 @@ fn what_is_not_known_is_null_and_never_zero() {
     assert_eq!(told["summary"]["goodput_high_bps"], Value::Null);
     assert_eq!(
         told["time_budget"][0]["unknown"],
-        "UDP has no windows: the kernel keeps no such clocks for it"
+        "UDP has no windows: the kernel keeps no such timers for it"
     );
     let stock = document(&by_name("tcp_from_stock"));
     assert_eq!(stock["summary"]["measured_at"], "receiving_application");

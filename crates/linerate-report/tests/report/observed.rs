@@ -98,7 +98,7 @@ fn what_was_missed_is_said() {
     thinned.sampling.not_kept = 3;
     let text = view(&thinned).text();
     for word in [
-        "one in 8 was kept",
+        "only 1 in 8 was kept",
         "7 samples fell out",
         "3 closed connections",
     ] {

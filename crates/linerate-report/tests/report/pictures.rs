@@ -512,7 +512,7 @@ fn runs_side_by_side_share_their_axes_and_say_what_differs() {
     for word in [
         "A window <too> small",
         "tcp_rmem = 4096 131072 <67108864>",
-        "against before, 95 % interval",
+        "compared with before, 95 % interval",
         "plan.window_bytes",
     ] {
         assert!(said.contains(word), "{word}");
