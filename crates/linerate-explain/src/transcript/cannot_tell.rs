@@ -53,7 +53,7 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
             "iperf 1 and 2 print only the sender's rate, no retransmits and no congestion window"
                 .to_owned()
         }
-        (Tool::Iperf3, _) => "these rows have no congestion window".to_owned(),
+        _ => "these rows have no congestion window".to_owned(),
     };
     let rate = digest.rate(bps);
     let _ = if ramp::buffer_carries(bps, given) {

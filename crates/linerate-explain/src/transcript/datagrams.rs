@@ -219,7 +219,7 @@ fn lost_much(lost: u64, total: u64) -> bool {
 fn tool(case: &Case<'_>) -> &'static str {
     match case.digest.test.tool {
         Tool::Iperf2 => "iperf",
-        Tool::Iperf3 => "iperf3",
+        other => other.name(),
     }
 }
 
