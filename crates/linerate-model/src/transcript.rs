@@ -107,6 +107,8 @@ pub enum Tool {
     Iperf2,
     /// iperf3.
     Iperf3,
+    /// nuttcp.
+    Nuttcp,
 }
 
 impl Tool {
@@ -115,6 +117,7 @@ impl Tool {
         match self {
             Self::Iperf2 => "iperf 1 or 2",
             Self::Iperf3 => "iperf3",
+            Self::Nuttcp => "nuttcp",
         }
     }
 }

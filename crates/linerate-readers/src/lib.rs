@@ -20,6 +20,7 @@ mod csv;
 mod iperf;
 mod json;
 mod number;
+mod nuttcp;
 mod sockets;
 mod storage;
 mod table;
@@ -109,7 +110,7 @@ pub enum ReadError {
 }
 
 /// The layouts, in words.
-pub const KNOWN: &str = "iperf 1/2 text and CSV (-y C), iperf3 text, JSON (-J) and JSON stream, `ss -ti`, tables of \
+pub const KNOWN: &str = "iperf 1/2 text and CSV (-y C), iperf3 text, JSON (-J) and JSON stream, nuttcp text, `ss -ti`, tables of \
 transfers (amount, duration, rate), iostat -x, /proc/diskstats, /proc/drbd, drbdsetup status --json, \
 glusterd logs, sinfo, vgs and lvs, packet captures (pcap, pcapng), and linerate's own records";
 
@@ -284,6 +285,7 @@ struct Pages {
     parts: Vec<Part>,
     tests: iperf::Tests,
     csv: csv::Lines,
+    nuttcp: nuttcp::Tests,
     tables: table::Tables,
     storage: storage::Storage,
     sockets: sockets::Sockets,
@@ -437,11 +439,13 @@ impl Pages {
             self.tables.end();
             self.storage.end();
             self.sockets.end();
+            self.nuttcp.end();
             self.tests.typed(input, typed, &mut self.parts);
             return true;
         }
         self.tests.take(input, &mut self.parts)
             || self.csv.take(input, &mut self.parts)
+            || self.nuttcp.take(input, &mut self.parts)
             || self.storage.take(input, &mut self.parts)
             || self.sockets.take(input, &mut self.parts)
             || self.tables.take(input, &mut self.parts)

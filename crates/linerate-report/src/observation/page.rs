@@ -401,7 +401,7 @@ fn ledger(page: &mut Page, connection: &Connection, explained: &Explained) {
     match explained.ledger.balanced {
         Some(true) => page.line("Balanced: what was acknowledged is what was sent once."),
         Some(false) => {
-            page.line("NOT balanced: the bytes acknowledged are not the bytes sent once.")
+            page.line("NOT balanced: the bytes acknowledged are not the bytes sent once.");
         }
         None => {}
     }
