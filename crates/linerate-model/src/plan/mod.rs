@@ -234,6 +234,13 @@ pub struct PlanError {
     pub reason: String,
 }
 
+impl Default for Plan {
+    /// A test of a host that is not known yet.
+    fn default() -> Self {
+        Self::new("")
+    }
+}
+
 impl Plan {
     /// How long a test measures where nothing else is asked for.
     pub const DEFAULT_TIME: Nanos = Nanos::from_millis(10_000);

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use super::error::Iperf3ArgumentError as Error;
-use super::options::{Argument, Meaning, SPELLINGS, Spelling};
+use super::options::{Argument, SPELLINGS, Spelling};
 
 /// One option of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl<I: Iterator<Item = OsString>> Scanner<I> {
                     .ok_or(Error::ShortNeedsArgument { letter })?,
             ),
             Argument::Required => Some(os(rest)),
-            Argument::Optional if is_debug_level(spelling.meaning, rest) => Some(os(rest)),
+            Argument::Optional if is_debug_level(spelling, rest) => Some(os(rest)),
             Argument::Optional | Argument::None => {
                 self.cluster = rest.to_vec();
                 None
@@ -126,8 +126,8 @@ impl<I: Iterator<Item = OsString>> Scanner<I> {
 
 /// `-d2` and `-d3` carry a level. `-d1`, `-d4` and `-d6` are what they are to iperf3: `-d` and `-1`,
 /// `-4`, `-6`.
-fn is_debug_level(meaning: Meaning, rest: &[u8]) -> bool {
-    meaning == Meaning::Debug && matches!(rest, b"2" | b"3")
+fn is_debug_level(spelling: &Spelling, rest: &[u8]) -> bool {
+    spelling.long == "debug" && matches!(rest, b"2" | b"3")
 }
 
 /// The option that `name` spells or abbreviates.
@@ -145,9 +145,7 @@ fn spelled(name: &[u8]) -> Result<&'static Spelling, Error> {
         .collect();
     match candidates.as_slice() {
         [] => Err(Error::UnknownLong { name: typed() }),
-        [first, others @ ..] if others.iter().all(|other| other.meaning == first.meaning) => {
-            Ok(first)
-        }
+        [one] => Ok(one),
         several => Err(Error::Ambiguous {
             name: typed(),
             possibilities: several.iter().map(|spelling| spelling.long).collect(),
