@@ -13,7 +13,7 @@ use crate::{signals, successive, test};
 pub(crate) fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
     let signals = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
     let options = ClientOptions {
-        credentials: test::credentials(request)?,
+        credentials: test::credentials(&request.arguments)?,
         ..ClientOptions::default()
     };
     let mut survey = Survey::new(&request.plan);
@@ -38,7 +38,7 @@ pub(crate) fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failur
     }
     signals::release(&signals[0], &[signals::INTERRUPT]);
     let report = survey.report();
-    match request.format {
+    match request.arguments.format.format() {
         Format::Json | Format::JsonStream => {
             let document = serde_json::json!({
                 "software": linerate_engine::software(),
