@@ -3,7 +3,6 @@
 use linerate_model::host_limit::{
     Carried, CpuTime, DatagramCounts, HostLimit, Latency, LocalPath, PathLimit, Sending,
 };
-use serde_json::{Value, json};
 
 use crate::text::layout::Page;
 use crate::words::{self, percent, plain};
@@ -41,17 +40,6 @@ pub fn report(limit: &HostLimit) -> String {
         page.entry("Left out", &plain(text));
     }
     page.finish()
-}
-
-/// The limits as one JSON document, without a newline at its end.
-pub fn document(limit: &HostLimit) -> String {
-    let mut document = json!({ "kind": "host_limit" });
-    if let (Value::Object(document), Ok(Value::Object(fields))) =
-        (&mut document, serde_json::to_value(limit))
-    {
-        document.extend(fields);
-    }
-    serde_json::to_string_pretty(&document).unwrap_or_default()
 }
 
 fn head(limit: &HostLimit) -> String {
@@ -287,7 +275,8 @@ mod tests {
 
     #[test]
     fn the_document_names_its_kind_and_is_read_again() {
-        let value: Value = serde_json::from_str(&document(&limit(0.0))).unwrap();
+        let document = crate::json::of_kind("host_limit", &limit(0.0));
+        let value: serde_json::Value = serde_json::from_str(&document).unwrap();
         assert_eq!(value["kind"], "host_limit");
         assert_eq!(value["paths"][0]["runs"][0]["sending"], "spliced");
         let read: HostLimit = serde_json::from_value(value).unwrap();

@@ -15,6 +15,15 @@ pub fn document(view: &RunView, record: &RunRecord) -> String {
     lines(&members(view, record))
 }
 
+/// A document of another kind than a run: its `kind` first, then the fields, without a newline at its end.
+pub fn of_kind(kind: &str, fields: &impl serde::Serialize) -> String {
+    let mut document = object([("kind", kind.into())]);
+    if let Value::Object(fields) = value(fields) {
+        document.extend(fields);
+    }
+    serde_json::to_string_pretty(&document).unwrap_or_default()
+}
+
 /// An object with each member on a line of its own, without a newline at its end.
 pub(crate) fn lines(members: &Map<String, Value>) -> String {
     let mut text = String::from("{");

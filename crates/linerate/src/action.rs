@@ -56,6 +56,11 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Of a file: what could not be done to which, and why.
+    pub(crate) fn cannot(what: &str, path: &Path, error: &dyn std::fmt::Display) -> Self {
+        Self::File(format!("cannot {what} {}: {error}", path.display()))
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             // The reader of our output has enough of it.

@@ -79,8 +79,7 @@ impl Kind {
 
 /// The file, or a folder's records in the order of their names.
 fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let failed =
-        |error: std::io::Error| Failure::File(format!("cannot read {}: {error}", path.display()));
+    let failed = |error: std::io::Error| Failure::cannot("read", path, &error);
     if !std::fs::metadata(path).map_err(failed)?.is_dir() {
         return Ok(vec![path.to_path_buf()]);
     }

@@ -66,8 +66,8 @@ fn open(file: Option<&PathBuf>) -> Result<(String, Box<dyn Read>), Failure> {
     let Some(path) = file else {
         return Ok(("standard input".to_owned(), Box::new(std::io::stdin())));
     };
-    let opened = std::fs::File::open(path)
-        .map_err(|error| Failure::File(format!("cannot read {}: {error}", path.display())))?;
+    let opened = std::fs::File::open(path);
+    let opened = opened.map_err(|error| Failure::cannot("read", path, &error))?;
     Ok((path.display().to_string(), Box::new(opened)))
 }
 

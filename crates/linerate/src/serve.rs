@@ -27,12 +27,7 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
     let signals = signals::take(&[&[signals::TERMINATE], &[signals::INTERRUPT]])?;
     if let Some(folder) = &arguments.output {
         let usable = std::fs::create_dir_all(folder);
-        usable.map_err(|error| {
-            Failure::File(format!(
-                "cannot keep records in {}: {error}",
-                folder.display()
-            ))
-        })?;
+        usable.map_err(|error| Failure::cannot("keep records in", folder, &error))?;
     }
     let verifier = verifier(&arguments, printer)?;
     let limits = arguments.limits();

@@ -14,7 +14,7 @@ use linerate_model::host_limit::{
     CpuTime, HostLimit, LocalPath, PathLimit, SCHEMA_VERSION, TimerLateness,
 };
 use linerate_model::units::Nanos;
-use linerate_report::host_limit::{document, report};
+use linerate_report::host_limit::report;
 
 use crate::action::Failure;
 use crate::printer::Printer;
@@ -33,12 +33,7 @@ const LONGEST: Nanos = Nanos::from_millis(2000);
 pub(crate) fn run(arguments: &SelfArguments, printer: &Printer) -> Result<(), Failure> {
     let signals = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
     let limit = measure(arguments.time, &signals[0], printer)?;
-    if arguments.json {
-        printer.json(&document(&limit))?;
-    } else {
-        printer.print(&report(&limit))?;
-    }
-    Ok(())
+    Ok(printer.outcome(arguments.json, ("host_limit", &limit), || report(&limit))?)
 }
 
 /// The veth pair comes last: for it the process leaves this host's network for good.

@@ -134,12 +134,7 @@ fn print(
 
 /// The scenarios of a folder, by name.
 fn scenarios(folder: &Path, only: &[String]) -> Result<Vec<Scenario>, Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::File(format!(
-            "cannot read the folder {}: {error}",
-            folder.display()
-        ))
-    };
+    let failed = |error: std::io::Error| Failure::cannot("read the folder", folder, &error);
     let entries = std::fs::read_dir(folder).map_err(failed)?;
     let mut files: Vec<PathBuf> = entries
         .map(|entry| entry.map(|entry| entry.path()))

@@ -15,7 +15,7 @@ use linerate_tune::state_folder::{JournalFile, Lock, StateError};
 use super::arguments::ApplyArguments;
 use super::place::{Place, now, unix_s};
 use super::probes::Probes;
-use super::{arming, confirm, plan_for};
+use super::{arming, confirm, plan_for, print_plan};
 use crate::action::Failure;
 use crate::printer::Printer;
 use crate::prove::arguments::{LEAST as LEAST_EFFECT, MOST as MOST_PAIRS};
@@ -89,11 +89,7 @@ fn dry_run(
     objections: &[String],
     printer: &Printer,
 ) -> Result<(), Failure> {
-    if arguments.json {
-        printer.json(&report::plan_document(plan))?;
-    } else {
-        printer.print(&report::plan_report(plan))?;
-    }
+    print_plan(plan, arguments.json, printer)?;
     if objections.is_empty() {
         return Ok(());
     }
