@@ -17,7 +17,7 @@ use crate::signals;
 pub(crate) fn run(arguments: &ObserveArguments, printer: &Printer) -> Result<(), Failure> {
     let watch = arguments.watch().map_err(Failure::Usage)?;
     let format = arguments.format.format();
-    let signals = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
+    let signals = signals::take_stops()?;
     // Before anything is seen, so that nothing is lost to a wrong path.
     let mut keep = arguments
         .output
@@ -30,11 +30,11 @@ pub(crate) fn run(arguments: &ObserveArguments, printer: &Printer) -> Result<(),
         watching: Watching::default(),
         failed: None,
     };
-    let seen = observe::run(&watch, signals[0].as_fd(), &mut |sighting| {
+    let seen = observe::run(&watch, signals.as_fd(), &mut |sighting| {
         live.show(sighting);
     })?;
     // What follows is computing: a second Ctrl-C may end it.
-    signals::release(&signals[0], &[signals::INTERRUPT]);
+    signals::release(&signals, &[signals::INTERRUPT]);
     let lost = live.failed.take();
     let kept = keep
         .as_mut()

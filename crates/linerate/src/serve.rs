@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use linerate_analysis::evidence::Evidence;
-use linerate_engine::auth::{Padding, Verifier};
+use linerate_engine::auth::Verifier;
 use linerate_engine::server::{Server, ServerEvent, ServerLimits, ServerOptions};
 use linerate_explain::explain;
 use linerate_kernel::activation;
@@ -21,10 +21,13 @@ use crate::keep::{Keep, Kept};
 use crate::outlet::{self, Outlet};
 use crate::printer::Printer;
 use crate::signals;
+use crate::test::padding;
 
 /// Serves until it is stopped.
 pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Failure> {
-    let signals = signals::take(&[&[signals::TERMINATE], &[signals::INTERRUPT]])?;
+    let [grace, at_once] =
+        [signals::TERMINATE, signals::INTERRUPT].map(|one| signals::take(&[one]));
+    let (grace, at_once) = (grace?, at_once?);
     if let Some(folder) = &arguments.output {
         let usable = std::fs::create_dir_all(folder);
         usable.map_err(|error| Failure::cannot("keep records in", folder, &error))?;
@@ -68,7 +71,7 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
         out.say(line + "\n");
     }
     out.say(bounds(server.limits(), json_stream) + "\n");
-    let served = server.run(signals[0].as_fd(), signals[1].as_fd());
+    let served = server.run(grace.as_fd(), at_once.as_fd());
     out.drain();
     errors.drain();
     Ok(served?)
@@ -157,11 +160,7 @@ fn verifier(
         input::string(path, input::WRITTEN)
             .map_err(|error| Failure::File(format!("reading {}: {error}", path.display())))
     };
-    let padding = if arguments.use_pkcs1_padding {
-        Padding::Pkcs1
-    } else {
-        Padding::Oaep
-    };
+    let padding = padding(arguments.use_pkcs1_padding);
     let (verifier, warnings) = Verifier::new(
         &read(key)?,
         &read(users)?,

@@ -37,7 +37,7 @@ pub(crate) fn start(arguments: TestArguments, printer: &Printer) -> Result<(), F
 fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
     let arguments = &request.arguments;
     let (format, runs) = (arguments.format.format(), arguments.runs());
-    let signals = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
+    let signals = signals::take_stops()?;
     let options = ClientOptions {
         credentials: credentials(arguments)?,
         fit_datagrams: (!arguments.has_length()).then_some(DatagramFit::NoFragments),
@@ -50,9 +50,9 @@ fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
         .transpose()?;
     let mut files = OpenFiles::open(&arguments.files, record_file)?;
     let mut live = Live::new(request, printer);
-    let mut record = client::run(&request.plan, &options, signals[0].as_fd(), &mut |event| {
+    let mut record = client::run(&request.plan, &options, signals.as_fd(), &mut |event| {
         if matches!(event, Event::Ending) && runs != Runs::CounterTests {
-            signals::release(&signals[0], &[signals::INTERRUPT]);
+            signals::release(&signals, &[signals::INTERRUPT]);
         }
         live.show(event);
     })?;
@@ -68,12 +68,12 @@ fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
                 fit_datagrams: Some(DatagramFit::NoFragments),
                 ..options.clone()
             },
-            stop: &signals[0],
+            stop: &signals,
             format,
             printer,
         };
         setting.decide(&mut record);
-        signals::release(&signals[0], &[signals::INTERRUPT]);
+        signals::release(&signals, &[signals::INTERRUPT]);
         if let Some(path) = record_file.filter(|_| again && kept.is_ok()) {
             kept = Keep::open(path, Kept::Record).map(|file| keep = Some(file));
         }
@@ -165,17 +165,17 @@ pub(crate) fn credentials(arguments: &TestArguments) -> Result<Option<Credential
     let public_key_pem = input::string(key, input::WRITTEN).map_err(|error| {
         Failure::File(format!("reading the public key {}: {error}", key.display()))
     })?;
-    let padding = if arguments.use_pkcs1_padding {
-        Padding::Pkcs1
-    } else {
-        Padding::Oaep
-    };
     Ok(Some(Credentials {
         user: user.clone(),
         password,
         public_key_pem,
-        padding,
+        padding: padding(arguments.use_pkcs1_padding),
     }))
+}
+
+/// Of credentials, as `--use-pkcs1-padding` says.
+pub(crate) const fn padding(pkcs1: bool) -> Padding {
+    if pkcs1 { Padding::Pkcs1 } else { Padding::Oaep }
 }
 
 /// Shows events while the test runs.

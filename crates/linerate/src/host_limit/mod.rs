@@ -31,8 +31,8 @@ const LONGEST: Nanos = Nanos::from_millis(2000);
 
 /// Measures and prints.
 pub(crate) fn run(arguments: &SelfArguments, printer: &Printer) -> Result<(), Failure> {
-    let signals = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
-    let limit = measure(arguments.time, &signals[0], printer)?;
+    let signals = signals::take_stops()?;
+    let limit = measure(arguments.time, &signals, printer)?;
     Ok(printer.outcome(arguments.json, ("host_limit", &limit), || report(&limit))?)
 }
 

@@ -13,10 +13,10 @@ use linerate_model::nearest;
 use super::arguments::GradeArguments;
 use super::kept;
 use super::run::{self, Ran, RunOptions};
-use super::take_signals;
 use crate::action::Failure;
 use crate::input;
 use crate::printer::Printer;
+use crate::signals;
 
 /// Why a run was not made, or does not count.
 const STOPPED: &str = "stopped by a signal";
@@ -33,7 +33,7 @@ pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), F
     }
     let keep = arguments.keep.as_deref();
     keep.map_or(Ok(()), kept::prepare)?;
-    let signals = take_signals()?;
+    let signals = signals::take_stops()?;
     let isolation = runner::isolate()?;
     let mut stopped = false;
     let one = |scenario: &Scenario, seed, attempt| {

@@ -16,12 +16,11 @@ use linerate_lab::scenario::{Scenario, Way};
 use linerate_model::units::{BitRate, Nanos};
 use serde::Serialize;
 
-use super::arguments::SelfcheckArguments;
 use super::programs::{Program, Serving, linerate};
 use super::run::{self, RunOptions};
-use super::take_signals;
 use crate::action::Failure;
 use crate::printer::Printer;
+use crate::signals;
 use linerate_kernel::thread::SignalFd;
 
 /// A check is made at most so often.
@@ -83,8 +82,8 @@ impl Check {
 }
 
 /// Runs all checks.
-pub(super) fn run(arguments: &SelfcheckArguments, printer: &Printer) -> Result<(), Failure> {
-    let signals = take_signals()?;
+pub(super) fn run(seed: Option<u32>, json: bool, printer: &Printer) -> Result<(), Failure> {
+    let signals = signals::take_stops()?;
     let isolation = runner::isolate()?;
     let checks: [(&str, Measure); 5] = [
         ("delay of an idle path, 2 s", idle),
@@ -93,7 +92,7 @@ pub(super) fn run(arguments: &SelfcheckArguments, printer: &Printer) -> Result<(
         ("loss, 6 s", loss),
         ("a CUBIC flow under loss, 32 s", cubic),
     ];
-    let seed = match arguments.seed {
+    let seed = match seed {
         Some(seed) => seed,
         None => another_seed()?,
     };
@@ -105,7 +104,7 @@ pub(super) fn run(arguments: &SelfcheckArguments, printer: &Printer) -> Result<(
             return Err(Failure::Lab("stopped by a signal".to_owned()));
         }
     }
-    if arguments.json {
+    if json {
         printer.json(&serde_json::json!({ "seed": seed, "checks": all }).to_string())?;
     } else {
         printer.print(&table(&all))?;

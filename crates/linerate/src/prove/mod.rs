@@ -9,17 +9,14 @@ use linerate_experiment::in_lab::{with_wishes, without_meaning};
 use linerate_experiment::measured::{BY_NETEM, Measured};
 use linerate_experiment::prove::{Pairs, Proof, Proving, Question, Side, Verdict};
 use linerate_kernel::clock;
-use linerate_kernel::thread::SignalFd;
-use linerate_lab::runner;
 use linerate_lab::scenario::Scenario;
 use linerate_model::units::{BitRate, whole};
-use linerate_tune::live::Live;
 use linerate_tune::profile::Wish;
 use linerate_tune::state_folder::Lock;
 
 use crate::action::Failure;
 use crate::lab;
-use crate::place::{Gave, HostPlace, LabPlace, Pace, Place, Wanted};
+use crate::place::{self, Gave, HostPlace, Pace, Place, Wanted};
 use crate::printer::Printer;
 use crate::tune::{claim, wishes_in};
 use arguments::ProveArguments;
@@ -53,7 +50,12 @@ pub(crate) fn run(arguments: &ProveArguments, printer: &Printer) -> Result<(), F
     });
     let [before, after] = kinds;
     let kinds = [before?, after?];
-    let mut place = place(arguments, &kinds, &words)?;
+    if let Some(peer) = &arguments.peer {
+        // Before anything is saved or changed.
+        HostPlace::request(peer, &words)?;
+    }
+    let lock = || claim(arguments.state.as_deref());
+    let mut place = place::of(arguments.peer.as_deref(), wishes_of(&kinds), lock)?;
     let question = arguments.question();
     let proof = go(question, &kinds, &words, place.as_mut(), printer)?;
     // Restored before anything else can fail.
@@ -85,8 +87,9 @@ pub(crate) fn of_change(
         let failed = |error| Failure::File(format!("cannot hand on the lock of settings: {error}"));
         lock.share().map_err(failed)
     };
-    let mut place = on_hosts(peer, &kinds, words, lab::take_signals()?, held)?;
-    let proof = go(question, &kinds, words, &mut place, printer)?;
+    HostPlace::request(peer, words)?;
+    let mut place = place::of(Some(peer), wishes_of(&kinds), held)?;
+    let proof = go(question, &kinds, words, place.as_mut(), printer)?;
     drop(place);
     Ok(Told::of(proof, &kinds))
 }
@@ -159,31 +162,8 @@ fn base(arguments: &ProveArguments, words: &[String]) -> Result<Option<Scenario>
     Ok(Some(scenario))
 }
 
-fn place(
-    arguments: &ProveArguments,
-    kinds: &[Kind; 2],
-    words: &[String],
-) -> Result<Box<dyn Place>, Failure> {
-    let signals = lab::take_signals()?;
-    let Some(peer) = &arguments.peer else {
-        let isolation = runner::isolate()?;
-        return Ok(Box::new(LabPlace { isolation, signals }));
-    };
-    let lock = || claim(arguments.state.as_deref());
-    Ok(Box::new(on_hosts(peer, kinds, words, signals, lock)?))
-}
-
-fn on_hosts(
-    peer: &str,
-    kinds: &[Kind; 2],
-    words: &[String],
-    signals: SignalFd,
-    lock: impl FnOnce() -> Result<Lock, Failure>,
-) -> Result<HostPlace, Failure> {
-    // Before anything is saved or changed.
-    HostPlace::request(peer, words)?;
-    let wishes = kinds.iter().flat_map(|kind| &kind.wishes);
-    HostPlace::prepare(peer, Box::new(Live::default()), wishes, signals, lock)
+fn wishes_of(kinds: &[Kind; 2]) -> impl Iterator<Item = &Wish> {
+    kinds.iter().flat_map(|kind| &kind.wishes)
 }
 
 fn go(
