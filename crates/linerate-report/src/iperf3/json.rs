@@ -134,16 +134,7 @@ impl Json {
             &self.timeline,
             &Summary::new(record, &self.timeline),
         );
-        let mut rest = Map::new();
-        let texts = [
-            ("title", record.plan.title.as_deref()),
-            ("extra_data", record.plan.extra_data.as_deref()),
-        ];
-        for (key, text) in texts {
-            if let Some(text) = text {
-                rest.insert(key.to_owned(), json!(text));
-            }
-        }
+        let mut rest = self.texts();
         if let Some(peer) = record
             .peer_results
             .as_ref()
@@ -180,25 +171,23 @@ impl Json {
     }
 
     fn end_with(&mut self, end: Value, error: Option<&str>) -> Vec<String> {
-        let mut rest = Map::new();
-        for (key, text) in self.texts() {
-            rest.insert(key.to_owned(), json!(text));
-        }
+        let mut rest = self.texts();
         if let Some(error) = error {
             rest.insert("error".to_owned(), json!(error));
         }
         self.finish(end, rest)
     }
 
-    fn texts(&self) -> Vec<(&'static str, String)> {
+    fn texts(&self) -> Map<String, Value> {
         let plan = self.timeline.plan();
-        [
+        let texts = [
             ("title", plan.title.map(String::from)),
             ("extra_data", plan.extra_data.map(String::from)),
         ]
-        .into_iter()
-        .filter_map(|(key, text)| Some((key, text?)))
-        .collect()
+        .into_iter();
+        texts
+            .filter_map(|(key, text)| Some((key.to_owned(), json!(text?))))
+            .collect()
     }
 
     fn start_value(&self) -> Value {

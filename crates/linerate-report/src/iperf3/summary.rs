@@ -9,7 +9,7 @@ use linerate_model::plan::{End, Protocol};
 use linerate_model::record::{CpuUse, EndRecord, Flow, PeerStream, Role, RunRecord, StreamRecord};
 
 use super::summary_udp::Datagrams;
-use super::timeline::{Timeline, per_second};
+use super::timeline::{Span, Timeline, per_second};
 
 /// The whole.
 #[derive(Debug, Clone)]
@@ -97,6 +97,15 @@ impl Moved {
     /// Bytes a second.
     pub(super) fn rate(self) -> f64 {
         per_second(self.bytes, self.seconds)
+    }
+
+    /// From the beginning on.
+    pub(super) fn span(self) -> Span {
+        Span {
+            start: 0.0,
+            end: self.seconds,
+            seconds: self.seconds,
+        }
     }
 
     /// Both together; the time is the longer one.

@@ -37,7 +37,7 @@ pub(super) struct Seen {
 }
 
 /// A span on iperf3's clock, s.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Span {
     /// Begin.
     pub(super) start: f64,
@@ -75,13 +75,9 @@ impl Begins {
             &mut self.kept
         };
         let begin = *part.get_or_insert(from);
-        let (start, end) = (
-            from.since(begin).as_secs_f64(),
-            to.since(begin).as_secs_f64(),
-        );
         Span {
-            start,
-            end,
+            start: from.since(begin).as_secs_f64(),
+            end: to.since(begin).as_secs_f64(),
             seconds: to.since(from).as_secs_f64(),
         }
     }
@@ -193,34 +189,18 @@ impl<'a> Shown<'a> {
     /// The time of a direction's streams together: the mean of theirs, because each was read at its
     /// own instant; one that stopped well before the others has no say.
     pub(super) fn span(&self, flow: Flow) -> Span {
-        let latest = self
-            .of(flow)
-            .map(|stream| stream.span.end)
-            .fold(0.0, f64::max);
-        let longest = self
-            .of(flow)
-            .map(|stream| stream.span.seconds)
-            .fold(0.0, f64::max);
-        let mut sum = Span {
-            start: 0.0,
-            end: 0.0,
-            seconds: 0.0,
+        let most =
+            |of: fn(&Span) -> f64| self.of(flow).map(|one| of(&one.span)).fold(0.0, f64::max);
+        let (latest, longest) = (most(|span| span.end), most(|span| span.seconds));
+        let runs = |stream: &&ShownStream| stream.span.end >= latest - longest / 10.0;
+        let running: Vec<Span> = self.of(flow).filter(runs).map(|one| one.span).collect();
+        let mean = |of: fn(&Span) -> f64| {
+            running.iter().map(of).sum::<f64>() / (running.len() as f64).max(1.0)
         };
-        let mut running = 0.0_f64;
-        for stream in self
-            .of(flow)
-            .filter(|stream| stream.span.end >= latest - longest / 10.0)
-        {
-            running += 1.0;
-            sum.start += stream.span.start;
-            sum.end += stream.span.end;
-            sum.seconds += stream.span.seconds;
-        }
-        let mean = |sum: f64| sum / running.max(1.0);
         Span {
-            start: mean(sum.start),
-            end: mean(sum.end),
-            seconds: mean(sum.seconds),
+            start: mean(|span| span.start),
+            end: mean(|span| span.end),
+            seconds: mean(|span| span.seconds),
         }
     }
 
