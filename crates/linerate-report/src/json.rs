@@ -88,6 +88,30 @@ pub(crate) fn value(of: &impl serde::Serialize) -> Value {
     serde_json::to_value(of).unwrap_or(Value::Null)
 }
 
+/// `{"found": {…}}` as `{"event": "found", …}`, and `"ended"` as `{"event": "ended"}`.
+pub(crate) fn event(of: &impl serde::Serialize) -> Map<String, Value> {
+    let mut members = Map::new();
+    let one = match value(of) {
+        Value::String(name) => object([(&name, Value::Null)]),
+        Value::Object(one) => one,
+        _ => return members,
+    };
+    for (name, inner) in one {
+        members.insert("event".to_owned(), Value::String(name));
+        if let Value::Object(inner) = inner {
+            members.extend(inner);
+        }
+    }
+    members
+}
+
+/// The last line of a stream: a whole document as an event named `end`.
+pub(crate) fn end_line(document: Map<String, Value>) -> String {
+    let mut members = object([("event", Value::from("end"))]);
+    members.extend(document);
+    Value::Object(members).to_string()
+}
+
 /// What counter-tests say, each with its finding.
 fn counter_tests(view: &RunView) -> Value {
     let of_finding = |finding: &Finding| -> Vec<Value> {

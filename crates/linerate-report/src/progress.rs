@@ -94,7 +94,8 @@ impl Progress {
             if sum.sends { "sent" } else { "received" },
             sum.bps.map_or_else(String::new, words::rate),
         );
-        for part in self.details(sum) {
+        let again = sum.retransmits.map(retransmits);
+        for part in again.into_iter().chain(sum.details(self.udp)) {
             text.push_str("  ");
             text.push_str(&part);
         }
@@ -103,15 +104,15 @@ impl Progress {
         }
         text.trim_end().to_owned()
     }
+}
 
-    fn details(&self, sum: &Sum) -> Vec<String> {
-        let mut parts = Vec::new();
-        parts.extend(sum.retransmits.map(retransmits));
-        parts.extend(sum.rtt_us.map(|rtt| format!("RTT {}", words::micros(rtt))));
-        if let (true, false, Some((lost, all))) = (self.udp, sum.sends, sum.lost) {
-            parts.push(format!("{lost} of {} missing", words::count(all)));
-        }
-        parts
+impl Sum {
+    /// Round-trip time, and datagrams that did not arrive.
+    pub(crate) fn details(&self, udp: bool) -> impl Iterator<Item = String> {
+        let rtt = self.rtt_us.map(|rtt| format!("RTT {}", words::micros(rtt)));
+        let lost = self.lost.filter(|_| udp && !self.sends);
+        let lost = lost.map(|(lost, all)| format!("{lost} of {} missing", words::count(all)));
+        rtt.into_iter().chain(lost)
     }
 }
 

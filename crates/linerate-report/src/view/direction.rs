@@ -2,6 +2,8 @@
 
 use linerate_analysis::evidence::{DirectionEvidence, Place};
 use linerate_analysis::ledger::DatagramEntry;
+use linerate_analysis::statistics::Unsteady;
+use linerate_analysis::time_budget::Band;
 use linerate_model::finding::Finding;
 use linerate_model::plain_text::PlainText;
 use linerate_model::plan::Protocol;
@@ -9,7 +11,7 @@ use linerate_model::record::{Flow, PeerStream, RunRecord, StreamRecord};
 use linerate_model::units::{Bytes, Nanos};
 use serde::Serialize;
 
-use super::limits::{BandView, BudgetView, RatesView, WaterfallView};
+use super::limits::{BudgetView, RatesView, WaterfallView};
 use crate::words;
 
 /// Where a rate was measured.
@@ -92,8 +94,8 @@ pub struct DirectionView {
     pub time_budget_unknown: Option<String>,
     /// Its rate over time; absent where there are no samples.
     pub rates: Option<RatesView>,
-    /// What most of the sending streams' time went to, over the whole run.
-    pub bands: Vec<BandView>,
+    /// What most of the sending streams' time went to, over the whole run; ns since the sender was let go.
+    pub bands: Vec<Band>,
     /// From the line's rate to goodput; absent where it cannot be known.
     pub waterfall: Option<WaterfallView>,
     /// Why it cannot.
@@ -133,16 +135,20 @@ impl DirectionView {
         findings: &[Finding],
     ) -> Self {
         let flow = evidence.flow;
-        let sender: Vec<&StreamRecord> = record
-            .end(flow.sender())
-            .map_or_else(Vec::new, |end| end.streams_of(flow).collect());
-        let receiver: Vec<&StreamRecord> = record
-            .end(flow.receiver())
-            .map_or_else(Vec::new, |end| end.streams_of(flow).collect());
+        let [sender, receiver] = [flow.sender(), flow.receiver()].map(|role| {
+            let streams = record.end(role).map(|end| end.streams_of(flow).collect());
+            streams.unwrap_or_else(Vec::<&StreamRecord>::new)
+        });
         let known = if sender.is_empty() {
             &receiver
         } else {
             &sender
+        };
+        let start_ns = record.end(flow.sender()).map_or(0, |end| end.start_ns.0);
+        let since_start = |band: &Band| Band {
+            from_ns: band.from_ns.saturating_sub(start_ns),
+            to_ns: band.to_ns.saturating_sub(start_ns),
+            class: band.class,
         };
         let path = evidence.path.unwrap_or_default();
         let datagrams = evidence.ledger.total.datagrams.clone();
@@ -165,10 +171,7 @@ impl DirectionView {
             time_budget: BudgetView::of(record, evidence),
             time_budget_unknown: evidence.budget.as_ref().err().cloned(),
             rates: RatesView::of(record, evidence),
-            bands: BandView::all(
-                &evidence.bands,
-                record.end(flow.sender()).map_or(0, |end| end.start_ns.0),
-            ),
+            bands: evidence.bands.iter().map(since_start).collect(),
             waterfall: WaterfallView::of(evidence),
             waterfall_unknown: evidence.waterfall.as_ref().err().cloned(),
             loss_share: loss.map(|(lost, sent)| lost as f64 / sent as f64),
@@ -240,11 +243,9 @@ fn figures(record: &RunRecord, evidence: &DirectionEvidence) -> Figures {
         .map(|_| plateau.is_some_and(|plateau| plateau.unsteady.is_none()));
     figures.unsteady_reason = match plateau {
         Some(plateau) => plateau.unsteady.map(|reason| reason.reason().to_owned()),
-        None => figures.whole_run_bps.map(|_| {
-            linerate_analysis::statistics::Unsteady::TooShort
-                .reason()
-                .to_owned()
-        }),
+        None => figures
+            .whole_run_bps
+            .map(|_| Unsteady::TooShort.reason().to_owned()),
     };
     figures.ramp_ns = evidence.ramp_ns();
     let estimate = plateau.map(|plateau| plateau.estimate);
@@ -314,10 +315,8 @@ pub(super) fn told(record: &RunRecord, id: u32) -> Option<&PeerStream> {
 
 /// A stock sender's own count of its retransmits, where it has one.
 fn told_retransmits(record: &RunRecord, flow: Flow) -> Option<u64> {
-    let results = record
-        .peer_results
-        .as_ref()
-        .filter(|results| results.sender_has_retransmits == 1)?;
+    let results = record.peer_results.as_ref();
+    let results = results.filter(|results| results.sender_has_retransmits == 1)?;
     if record.plan.protocol != Protocol::Tcp || record.end(flow.sender()).is_some() {
         return None;
     }
