@@ -43,13 +43,10 @@ pub fn report(limit: &HostLimit) -> String {
 }
 
 fn head(limit: &HostLimit) -> String {
-    let cpus = limit
-        .cpus
-        .map_or_else(String::new, |cpus| format!(", {cpus} CPUs"));
-    let kernel = limit
-        .kernel
-        .as_ref()
-        .map_or_else(String::new, |kernel| format!(", Linux {}", plain(kernel)));
+    let cpus = words::with(limit.cpus, |cpus| format!(", {cpus} CPUs"));
+    let kernel = words::with(limit.kernel.as_ref(), |kernel| {
+        format!(", Linux {}", plain(kernel))
+    });
     format!(
         "what this host carries with both ends on it{cpus}{kernel}; {} a run. An upper bound of what it sends or receives, and no interface's rate: both ends share the CPUs here, and a real interface costs more a packet",
         limit.run_ns
@@ -57,9 +54,7 @@ fn head(limit: &HostLimit) -> String {
 }
 
 fn table(page: &mut Page, path: &PathLimit) {
-    let mtu = path
-        .mtu_bytes
-        .map_or_else(String::new, |mtu| format!(", MTU {mtu}"));
+    let mtu = words::with(path.mtu_bytes, |mtu| format!(", MTU {mtu}"));
     let name = match path.path {
         LocalPath::Loopback => "Loopback",
         LocalPath::Veth => "veth pair",
@@ -126,7 +121,7 @@ fn remark(run: &Carried) -> Option<String> {
 
 fn losses(counts: DatagramCounts) -> String {
     let share = counts.lost as f64 / counts.sent.max(1) as f64;
-    let at_socket = counts.socket_dropped.map_or_else(String::new, |dropped| {
+    let at_socket = words::with(counts.socket_dropped, |dropped| {
         format!(
             ", {} of them at the receiver's socket",
             words::count(dropped)
@@ -151,11 +146,7 @@ fn latency(latency: &Latency) -> String {
 }
 
 fn cpu_time(time: CpuTime) -> String {
-    let verdict = if time.stolen > DISTURBED {
-        ": the figures are too low"
-    } else {
-        ""
-    };
+    let verdict = words::when(time.stolen > DISTURBED, ": the figures are too low");
     format!(
         "{} of their time went to the runs' two processes, {} to interrupts and other programs, {} was taken by the hypervisor{verdict}",
         percent(time.own),

@@ -92,7 +92,7 @@ impl Progress {
             interval.to_ns.as_secs_f64(),
             Bytes(sum.bytes).to_string(),
             if sum.sends { "sent" } else { "received" },
-            sum.bps.map_or_else(String::new, words::rate),
+            words::with(sum.bps, words::rate),
         );
         let again = sum.retransmits.map(retransmits);
         for part in again.into_iter().chain(sum.details(self.udp)) {
@@ -118,7 +118,7 @@ impl Sum {
 
 /// `1 retransmit`, `3,210 retransmits`.
 pub(crate) fn retransmits(count: u64) -> String {
-    let plural = if count == 1 { "" } else { "s" };
+    let plural = words::when(count != 1, "s");
     format!("{} retransmit{plural}", words::count(count))
 }
 
@@ -134,9 +134,7 @@ fn opened(streams: &[StreamOpened]) -> String {
             } else {
                 (&stream.remote, &stream.local)
             };
-            let mss = stream
-                .mss_bytes
-                .map_or_else(String::new, |mss| format!(", MSS {mss} B"));
+            let mss = words::with(stream.mss_bytes, |mss| format!(", MSS {mss} B"));
             format!("Stream {}: {} → {}{mss}", stream.id, from, to)
         })
         .collect();

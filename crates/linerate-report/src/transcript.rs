@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::text::layout::Page;
 use crate::view::FindingView;
-use crate::words::plain;
+use crate::words::{self, plain};
 
 /// Lines that were not understood and are quoted; the others are counted.
 const QUOTED: usize = 12;
@@ -52,10 +52,9 @@ fn findings(page: &mut Page, findings: &[Finding], together: Option<&str>) {
             finding,
             is_verdict,
         };
-        let next = finding
-            .next
-            .as_ref()
-            .map_or_else(String::new, |next| format!("; next: `{}`", plain(next)));
+        let next = words::with(finding.next.as_ref(), |next| {
+            format!("; next: `{}`", plain(next))
+        });
         page.entry(
             together.unwrap_or_else(|| view.label()),
             &format!("{}: {}{next}", finding.id, plain(&finding.sentence)),

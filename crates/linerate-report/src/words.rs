@@ -4,6 +4,7 @@ use crate::chart::Unit;
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::{BitRate, Nanos};
 pub(crate) use linerate_model::units::{grouped as count, whole};
+pub(crate) use linerate_model::words::{when, with};
 
 /// A share of 0 to 1 in percent: `83 %`, `4.2 %`, `0.26 %`.
 pub(crate) fn percent(share: f64) -> String {

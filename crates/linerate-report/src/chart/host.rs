@@ -8,6 +8,7 @@ use linerate_model::units::Nanos;
 
 use super::axis::Axis;
 use super::{Chart, Line, Panel, Stroke, windows};
+use crate::words;
 
 /// A host of more processors than this shows the busiest and the mean.
 const EACH: usize = 8;
@@ -118,11 +119,7 @@ impl Host<'_> {
         };
         let about = format!(
             "Share of the time that each processor was busy{}; mean over {}",
-            if one_machine {
-                ", of the one machine that both ends ran on"
-            } else {
-                ""
-            },
+            words::when(one_machine, ", of the one machine that both ends ran on"),
             Nanos(
                 edges
                     .get(1)

@@ -4,7 +4,7 @@ use linerate_model::host::{Effect, Fact, HostFacts, Interface, QueueSide, Settin
 use linerate_model::units::Bytes;
 
 use crate::text::layout::Page;
-use crate::words::{count, plain};
+use crate::words::{self, count, plain};
 
 /// Settings that are shown without `all`.
 const MAIN_KEYS: [&str; 8] = [
@@ -146,7 +146,7 @@ fn interface(page: &mut Page, facts: &HostFacts, one: &Interface, all: bool) {
         "{}, {state}, MTU {}{}",
         place(facts, one),
         told(&one.mtu, ToString::to_string),
-        most.map_or_else(String::new, |most| format!(" (most {most})"))
+        words::with(most, |most| format!(" (most {most})"))
     );
     page.entry(&plain(&one.name), &plain(&head));
     let whole = one.kind != "loopback" || all;
@@ -154,10 +154,7 @@ fn interface(page: &mut Page, facts: &HostFacts, one: &Interface, all: bool) {
     let addresses = one.addresses.known();
     for (label, words) in [
         ("link", whole(&|| link(one))),
-        (
-            "addresses",
-            addresses.map_or_else(String::new, |list| list.join(" ")),
-        ),
+        ("addresses", words::with(addresses, |list| list.join(" "))),
         ("queueing", queueing(one)),
         ("queues", whole(&|| hardware_queues(one, all))),
         ("offloads", whole(&|| offloads(one))),
@@ -210,7 +207,7 @@ fn offloads(one: &Interface) -> String {
         let words = SHOWN.iter().filter_map(|(short, name)| {
             let feature = features.get(*name)?;
             let on = if feature.on { "on" } else { "off" };
-            let fixed = if feature.fixed { " (fixed)" } else { "" };
+            let fixed = words::when(feature.fixed, " (fixed)");
             Some(format!("{short} {on}{fixed}"))
         });
         words.collect::<Vec<_>>().join(", ")
@@ -258,10 +255,9 @@ fn statistics(one: &Interface) -> String {
 
 fn link(one: &Interface) -> String {
     let driver = told(&one.driver, |driver| {
-        let firmware = driver
-            .firmware
-            .as_ref()
-            .map_or_else(String::new, |firmware| format!(", firmware {firmware}"));
+        let firmware = words::with(driver.firmware.as_ref(), |firmware| {
+            format!(", firmware {firmware}")
+        });
         format!("driver {}{firmware}", driver.name)
     });
     let speed = told(&one.link, |link| {

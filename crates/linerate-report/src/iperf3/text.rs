@@ -8,6 +8,7 @@ use super::amounts::{amount, two_digits};
 use super::timeline::{Shown, ShownStream, Span, Sum, Timeline, lost_percent};
 use super::{Iperf3Settings, host_and_port, stopped_early, tag, text_end};
 use crate::date;
+use crate::words;
 
 pub(super) const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";
 const BAR: &str = "-----------------------------------------------------------";
@@ -234,11 +235,7 @@ fn sends(settings: &Iperf3Settings, plan: &Plan) -> bool {
 
 /// The table's head with the columns after the rate.
 pub(super) fn head(plan: &Plan, columns: &str) -> String {
-    let role = if plan.direction == Direction::Both {
-        "[Role]"
-    } else {
-        ""
-    };
+    let role = words::when(plan.direction == Direction::Both, "[Role]");
     format!("[ ID]{role} Interval           Transfer     Bitrate{columns}")
 }
 
@@ -353,11 +350,7 @@ impl Row<'_> {
     ) -> String {
         let note = self.note;
         if sends {
-            let gap = if self.plan.direction == Direction::Both {
-                "          "
-            } else {
-                ""
-            };
+            let gap = words::when(self.plan.direction == Direction::Both, "          ");
             return format!("{figures} {gap} {packets}  {note}");
         }
         let lost = lost_of(lost, packets, lost_percent(lost, packets));

@@ -9,6 +9,7 @@ use super::summary_udp::Datagrams;
 use super::text::{SEPARATOR, figures, head, lost_of};
 use super::timeline::Timeline;
 use super::{Iperf3Settings, tag};
+use crate::words;
 
 /// All of them, without the title.
 pub(super) fn lines(
@@ -120,7 +121,7 @@ impl Ending<'_> {
                 .iter()
                 .any(|stream| stream.retransmits.is_some())
         });
-        head(self.plan, if counted { "         Retr" } else { "" })
+        head(self.plan, words::when(counted, "         Retr"))
     }
 
     fn flow(&self, flow: &FlowSummary, lines: &mut Vec<String>) {

@@ -12,13 +12,9 @@ pub(super) fn members(view: &ObservationView<'_>) -> Map<String, Value> {
             .iter()
             .fold(0, |sum, one| sum.saturating_add(one.moved()[way]))
     };
-    let explained = view
-        .connections
-        .iter()
-        .filter(|one| one.explained.is_some());
     let summary = json!({
         "connections": seen.connections.len(),
-        "explained": explained.count(),
+        "explained": view.explained(),
         "bytes_acked_while_watched": total(0),
         "bytes_received_while_watched": total(1),
     });

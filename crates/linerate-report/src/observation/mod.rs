@@ -81,6 +81,12 @@ impl<'a> ObservationView<'a> {
         }
     }
 
+    /// Connections that moved enough to explain them.
+    fn explained(&self) -> usize {
+        let explained = |one: &&ConnectionView<'_>| one.explained.is_some();
+        self.connections.iter().filter(explained).count()
+    }
+
     /// The report for people: at most 100 columns wide.
     pub fn text(&self) -> String {
         page::write(self)

@@ -175,11 +175,7 @@ pub(crate) fn table(view: &RunView, streams: Streams) -> Option<Table> {
         Protocol::Udp => ("Ledger, datagrams", &UDP),
     };
     let sctp = view.plan.protocol == Protocol::Sctp;
-    let omitted = if view.plan.omit_ns.0 > 0 {
-        ", omitted part too"
-    } else {
-        ""
-    };
+    let omitted = words::when(view.plan.omit_ns.0 > 0, ", omitted part too");
     let row = |place: &Place| -> Option<Row> {
         let values: Vec<Option<u64>> = columns.iter().map(place.of).collect();
         let some = values
@@ -280,9 +276,7 @@ fn outcome(page: &mut Page, view: &RunView) {
             page.line("  … and more; the JSON document lists all.");
             break;
         }
-        let stream = check
-            .stream
-            .map_or_else(String::new, |id| format!(", stream {id}"));
+        let stream = words::with(check.stream, |id| format!(", stream {id}"));
         let trust = check.trust.as_deref().unwrap_or("neither");
         page.wrapped(
             "  ",

@@ -38,7 +38,7 @@ pub(super) fn headline(page: &mut Page, view: &RunView) {
 
 fn title(view: &RunView) -> String {
     let title = view.plan.title.as_deref();
-    title.map_or_else(String::new, |title| format!("{title}: "))
+    words::with(title, |title| format!("{title}: "))
 }
 
 fn cut_off_line(page: &mut Page, view: &RunView) {
@@ -54,9 +54,7 @@ fn cut_off_line(page: &mut Page, view: &RunView) {
 /// How a run ended that did not end as planned: a label, and by whom or why, after how long.
 pub(crate) fn cut_off(view: &RunView) -> Option<(&'static str, String)> {
     let span = view.summary.figures.span_ns;
-    let span = span.map_or_else(String::new, |span| {
-        format!(" after {}", words::seconds(span))
-    });
+    let span = words::with(span, |span| format!(" after {}", words::seconds(span)));
     match &view.outcome {
         Outcome::Completed => None,
         Outcome::Interrupted => Some(("Stopped", format!("by the user of this end{span}"))),
@@ -87,15 +85,11 @@ pub(crate) fn test(plan: &Plan) -> String {
         }
         .to_owned(),
     );
-    let each = if plan.direction == Direction::Both {
-        " each way"
-    } else {
-        ""
-    };
+    let each = words::when(plan.direction == Direction::Both, " each way");
     text.push(format!(
         "{} stream{}{each}",
         plan.streams,
-        if plan.streams == 1 { "" } else { "s" }
+        words::when(plan.streams != 1, "s")
     ));
     text.push(match plan.end {
         End::TimeNs(span) if plan.precision.is_some() => format!("at most {}", duration(span)),
@@ -107,18 +101,10 @@ pub(crate) fn test(plan: &Plan) -> String {
         text.push(format!("the first {} omitted", duration(plan.omit_ns)));
     }
     if let Some(rate) = plan.rate_bps {
-        let default = if plan.rate_is_default {
-            ", the default"
-        } else {
-            ""
-        };
+        let default = words::when(plan.rate_is_default, ", the default");
         text.push(format!(
             "{rate} requested{default}{}",
-            if plan.streams > 1 {
-                " (each stream)"
-            } else {
-                ""
-            }
+            words::when(plan.streams > 1, " (each stream)")
         ));
     }
     if let Some(rate) = plan.kernel_pacing_bps {
@@ -136,11 +122,7 @@ fn duration(span: Nanos) -> String {
 
 pub(crate) fn host(view: &RunView, role: Role) -> String {
     let end = view.end(role);
-    let name = end
-        .host
-        .hostname
-        .as_deref()
-        .map_or_else(String::new, |name| format!("{name} at "));
+    let name = words::with(end.host.hostname.as_deref(), |name| format!("{name} at "));
     let mut text = vec![format!("{name}{}", end.address), end.software.to_string()];
     text.extend(machine(&end.host));
     text.extend(end.interface.as_ref().map(interface));
@@ -153,10 +135,10 @@ pub(crate) fn host(view: &RunView, role: Role) -> String {
 /// `Linux 6.18.5 x86_64`, `8 CPUs`, as far as they are known.
 pub(crate) fn machine(host: &HostFacts) -> impl Iterator<Item = String> {
     let machine = host.architecture.as_ref();
-    let machine = machine.map_or_else(String::new, |name| format!(" {name}"));
+    let machine = words::with(machine, |name| format!(" {name}"));
     let kernel = host.kernel.as_ref();
     let kernel = kernel.map(|kernel| format!("Linux {kernel}{machine}"));
-    let plural = |cpus| if cpus == 1 { "" } else { "s" };
+    let plural = |cpus| words::when(cpus != 1, "s");
     let cpus = host.cpus.map(|cpus| format!("{cpus} CPU{}", plural(cpus)));
     kernel.into_iter().chain(cpus)
 }
@@ -164,7 +146,7 @@ pub(crate) fn machine(host: &HostFacts) -> impl Iterator<Item = String> {
 /// `eth0 MTU 1500`.
 pub(crate) fn interface(of: &InterfaceFacts) -> String {
     let mtu = of.mtu_bytes;
-    let mtu = mtu.map_or_else(String::new, |mtu| format!(" MTU {mtu}"));
+    let mtu = words::with(mtu, |mtu| format!(" MTU {mtu}"));
     format!("{}{mtu}", of.name)
 }
 
@@ -223,7 +205,7 @@ pub(crate) fn transport(view: &RunView, direction: &DirectionView) -> String {
     let buffers: Vec<String> = [sender, receiver].into_iter().flatten().collect();
     text.extend((!buffers.is_empty()).then(|| format!("{}{asked}", buffers.join(", "))));
     text.extend(direction.spliced.map(|all| {
-        let some = if all { "" } else { "some " };
+        let some = words::when(!all, "some ");
         format!("{some}sent by reference")
     }));
     text.join(", ")

@@ -1,5 +1,6 @@
 //! Lines, labels and wrapping.
 
+use crate::words;
 use linerate_model::record::Role;
 
 /// The widest line of text, in characters.
@@ -101,7 +102,7 @@ pub(crate) fn the(role: Role) -> &'static str {
 /// With a large first letter.
 pub(crate) fn capital(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| {
+    words::with(chars.next(), |first| {
         first.to_uppercase().chain(chars).collect()
     })
 }

@@ -20,6 +20,7 @@ use linerate_model::record::{Kind, Note, Outcome, Role, Software};
 use linerate_model::units::Nanos;
 use serde::Serialize;
 
+pub(crate) use direction::told;
 pub use direction::{DirectionView, Figures, MeasuredAt};
 pub use end::{CpuView, EndView};
 pub(crate) use finding::FindingView;

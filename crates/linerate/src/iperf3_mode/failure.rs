@@ -8,6 +8,7 @@ use linerate_engine::server::{Cause, Unread};
 use linerate_kernel::tcp::Keepalive;
 use linerate_kernel::thread::SignalFd;
 use linerate_model::record::{Outcome, Role};
+use linerate_model::words;
 use linerate_report::iperf3::{ErrorCode, errno_text};
 use linerate_wire::error::ProtocolError;
 
@@ -114,7 +115,7 @@ impl Wrong {
     }
 
     const fn mark(&self) -> &'static str {
-        if self.is_error { "error - " } else { "" }
+        words::when(self.is_error, "error - ")
     }
 
     /// This end was stopped by a signal, or by the engine's caller where there is none.
@@ -123,7 +124,7 @@ impl Wrong {
             Role::Client => ErrorCode::CLIENT_TERMINATED,
             Role::Server => ErrorCode::SERVER_TERMINATED,
         };
-        let by = signal.map_or_else(String::new, |number| {
+        let by = words::with(signal, |number| {
             format!(" by signal {}({number})", signal_text(number))
         });
         Self::plain(format!("interrupt - {}{by}", code.sentence(0)))

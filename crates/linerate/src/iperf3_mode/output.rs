@@ -8,6 +8,7 @@ use std::sync::PoisonError;
 use linerate_kernel::{clock, process};
 use linerate_model::plain_text::{for_terminal, json_for_terminal};
 use linerate_model::units::Nanos;
+use linerate_model::words;
 use linerate_report::iperf3::ErrorCode;
 
 use super::failure::Wrong;
@@ -98,7 +99,7 @@ impl Output {
 
 /// Lines with their ends, each behind the time `at` where there is a format for it.
 pub(super) fn stamped(lines: &[String], format: Option<&str>, at: Nanos) -> String {
-    let stamp = format.map_or_else(String::new, |format| process::local_label(at, format));
+    let stamp = words::with(format, |format| process::local_label(at, format));
     let mut text = String::new();
     for line in lines {
         text.push_str(&stamp);

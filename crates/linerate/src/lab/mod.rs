@@ -23,6 +23,7 @@ use linerate_lab::runner::{self, LabError};
 use linerate_lab::scenario::{PRESETS, Preset, Scenario};
 use linerate_model::record::Role;
 use linerate_model::units::{BitRate, whole};
+use linerate_model::words;
 
 use crate::action::Failure;
 use crate::input;
@@ -96,7 +97,7 @@ fn remedied(scenario: &Scenario, file: &Path, printer: &Printer) -> Result<Scena
     })?;
     let remedy = &promise.remedy;
     let change = Change::of(remedy).map_err(|error| Failure::Usage(error.to_string()))?;
-    let expected = promise.expected.map_or_else(String::new, |expected| {
+    let expected = words::with(promise.expected, |expected| {
         format!(
             "; {} is to be expected then",
             BitRate(whole(expected.rate_bps))
@@ -182,8 +183,9 @@ fn presets(name: Option<&str>, printer: &Printer) -> Result<(), Failure> {
         return Ok(());
     };
     let preset = Preset::named(name).ok_or_else(|| {
-        let hint = Preset::nearest(name)
-            .map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        let hint = words::with(Preset::nearest(name), |near| {
+            format!("; did you mean {near}?")
+        });
         Failure::Usage(format!("there is no preset '{name}'{hint}"))
     })?;
     Ok(printer.print(preset.text)?)

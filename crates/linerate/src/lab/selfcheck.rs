@@ -22,6 +22,7 @@ use crate::action::Failure;
 use crate::printer::Printer;
 use crate::signals;
 use linerate_kernel::thread::SignalFd;
+use linerate_model::words;
 
 /// A check is made at most so often.
 const ATTEMPTS: u32 = 4;
@@ -179,7 +180,7 @@ fn table(checks: &[Check]) -> String {
             "{what:<34} {:>10.4} {:>10.4} {wanted:>22}  {holds}{}{note}",
             check.asked,
             check.achieved,
-            if note.is_empty() { "" } else { "; " },
+            words::when(!note.is_empty(), "; "),
         );
     }
     out

@@ -11,6 +11,7 @@ use linerate_experiment::prove::{Pairs, Proof, Proving, Question, Side, Verdict}
 use linerate_kernel::clock;
 use linerate_lab::scenario::Scenario;
 use linerate_model::units::{BitRate, whole};
+use linerate_model::words;
 use linerate_tune::profile::Wish;
 use linerate_tune::state_folder::Lock;
 
@@ -199,7 +200,7 @@ fn go(
                 break;
             }
         };
-        let again = if turn.attempt > 1 { ", once more" } else { "" };
+        let again = words::when(turn.attempt > 1, ", once more");
         let line = format!(
             "  pair {}, {}{again}: {}",
             turn.pair,

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use linerate_experiment::measured::Measured;
 use linerate_experiment::sweep::{self, Course, Results, Row, Sweep, Turn};
 use linerate_kernel::clock;
+use linerate_model::words;
 use linerate_report::bars;
 
 use crate::action::Failure;
@@ -123,10 +124,9 @@ fn dry_run(sweep: &Sweep, printer: &Printer) -> Result<(), Failure> {
             .iter()
             .map(|wish| format!("{} = {}", wish.object, wish.value))
             .collect();
-        let why = setup
-            .impossible
-            .as_ref()
-            .map_or_else(String::new, |why| format!("; impossible: {why}"));
+        let why = words::with(setup.impossible.as_ref(), |why| {
+            format!("; impossible: {why}")
+        });
         printer.line(&format!(
             "{}: linerate test {}; {}{why}",
             sweep.words_of(cell),
