@@ -55,7 +55,7 @@ impl Setting<'_> {
         record.counter_runs = schedule.make(
             |plan, variation| self.one(plan, variation, flow),
             |number, variation| {
-                let what = variation.map_or_else(|| "as it was".to_owned(), ToString::to_string);
+                let what = named(variation);
                 self.status(&format!("  {} of {of}: {what} …", number + 1));
             },
         );
@@ -104,16 +104,13 @@ impl Setting<'_> {
     }
 
     fn failed(&self, variation: Option<&Variation>, why: &str) -> String {
-        let what = variation.map_or_else(|| "as it was".to_owned(), ToString::to_string);
+        let what = named(variation);
         self.tell(&format!("  {what}: failed: {why}"));
         why.to_owned()
     }
 
     fn show(&self, run: &CounterRun) {
-        let what = run
-            .variation
-            .as_ref()
-            .map_or_else(|| "as it was".to_owned(), ToString::to_string);
+        let what = named(run.variation.as_ref());
         let rate = run.goodput_bps.map_or("goodput unknown".to_owned(), |bps| {
             BitRate(whole(bps)).to_string()
         });
@@ -145,4 +142,8 @@ impl Setting<'_> {
             drop(self.printer.status(text));
         }
     }
+}
+
+fn named(variation: Option<&Variation>) -> String {
+    variation.map_or_else(|| "as it was".to_owned(), ToString::to_string)
 }

@@ -16,7 +16,6 @@ pub(crate) fn read(path: &Path, most: usize) -> Result<Vec<u8>, Failure> {
     bytes(path, most).map_err(|error| Failure::cannot("read", path, &error))
 }
 
-/// A file's text.
 pub(crate) fn text(path: &Path, most: usize) -> Result<String, Failure> {
     string(path, most).map_err(|error| Failure::cannot("read", path, &error))
 }

@@ -182,12 +182,10 @@ fn style(terminal: Option<usize>, environment: impl Fn(&str) -> Option<String>) 
     }
 }
 
-/// Rows of the terminal.
 pub(crate) fn rows() -> usize {
     terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0).max(4))
 }
 
-/// Columns of the terminal.
 pub(crate) fn columns() -> usize {
     terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0).max(20))
 }

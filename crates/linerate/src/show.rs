@@ -15,7 +15,6 @@ use crate::printer::Printer;
 use crate::report_files::OpenFiles;
 use crate::test;
 
-/// Shows the record.
 pub(crate) fn run(arguments: &ShowArguments, printer: &mut Printer) -> Result<(), Failure> {
     let format = Format::of(arguments.json);
     let bytes = input::read(&arguments.file, MAX_RECORD_BYTES)?;

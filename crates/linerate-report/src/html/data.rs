@@ -43,7 +43,6 @@ impl Drawn<'_> {
     }
 }
 
-/// The JSON.
 pub(super) fn of(runs: &[Drawn<'_>]) -> String {
     let lines = || {
         runs.iter()

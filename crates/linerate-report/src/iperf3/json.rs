@@ -317,7 +317,6 @@ pub(super) fn head(span: Span, bytes: u64, rate: f64) -> Map<String, Value> {
     object
 }
 
-/// Adds a key.
 pub(super) fn insert(object: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
     object.insert(key.to_owned(), value.into());
 }

@@ -12,25 +12,18 @@ use super::summary_udp::Datagrams;
 use super::timeline::{Seen, Span, Timeline, per_second};
 use crate::view::told;
 
-/// The whole.
 #[derive(Debug, Clone)]
 pub(super) struct Summary {
     /// Each direction, the client's first.
     pub(super) flows: Vec<FlowSummary>,
-    /// This end's CPU use.
     pub(super) own_cpu: Option<CpuPercent>,
-    /// The other end's.
     pub(super) peer_cpu: Option<CpuPercent>,
 }
 
-/// One direction.
 #[derive(Debug, Clone)]
 pub(super) struct FlowSummary {
-    /// Which.
     pub(super) flow: Flow,
-    /// Whether this end sends.
     pub(super) sends: bool,
-    /// Its streams.
     pub(super) streams: Vec<StreamSummary>,
     /// Congestion control of the sender.
     pub(super) sender_congestion: Option<PlainText>,
@@ -38,20 +31,16 @@ pub(super) struct FlowSummary {
     pub(super) receiver_congestion: Option<PlainText>,
 }
 
-/// One stream.
 #[derive(Debug, Clone)]
 pub(super) struct StreamSummary {
     /// The socket's number at this end.
     pub(super) socket: i64,
-    /// What the sender wrote.
     pub(super) sent: Option<Moved>,
-    /// What the receiver read.
     pub(super) received: Option<Moved>,
     /// Segments sent again, where somebody counted them.
     pub(super) retransmits: Option<u64>,
     /// The sending kernel's figures, where the record has them.
     pub(super) kernel: KernelFigures,
-    /// Datagrams.
     pub(super) udp: Option<Datagrams>,
     /// Size of this end's file of `-F` at the end, bytes.
     pub(super) file_bytes: Option<u64>,
@@ -147,13 +136,11 @@ impl FlowSummary {
         together(self.streams.iter().map(|stream| stream.received))
     }
 
-    /// Segments sent again.
     pub(super) fn retransmits(&self) -> Option<u64> {
         let mut all = self.streams.iter().map(|stream| stream.retransmits);
         all.try_fold(0_u64, |sum, one| Some(sum.saturating_add(one?)))
     }
 
-    /// Datagrams of all streams.
     pub(super) fn datagrams(&self) -> Option<Datagrams> {
         let mut all = self.streams.iter().map(|stream| stream.udp);
         let first = all.next()??;

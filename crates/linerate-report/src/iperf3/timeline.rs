@@ -7,7 +7,6 @@ use linerate_model::progress::{Interval, StreamInterval, StreamOpened};
 use linerate_model::record::Flow;
 use linerate_model::units::Nanos;
 
-/// The events so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Timeline {
     /// The plan in force, once it is known.
@@ -39,9 +38,7 @@ pub(super) struct Seen {
 /// A span on iperf3's clock, s.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Span {
-    /// Begin.
     pub(super) start: f64,
-    /// End.
     pub(super) end: f64,
     /// Its length.
     pub(super) seconds: f64,
@@ -52,18 +49,15 @@ pub(super) struct Span {
 pub(super) struct Shown<'a> {
     /// Whether it lies in the omitted part.
     pub(super) omitted: bool,
-    /// Each stream.
     pub(super) streams: Vec<ShownStream<'a>>,
 }
 
 /// A stream in an interval.
 #[derive(Debug, Clone)]
 pub(super) struct ShownStream<'a> {
-    /// The socket's number.
     pub(super) socket: i64,
     /// By the stream's own stamps.
     pub(super) span: Span,
-    /// What moved.
     pub(super) moved: &'a StreamInterval,
 }
 
@@ -108,12 +102,10 @@ impl Timeline {
         }
     }
 
-    /// Takes the plan in.
     pub(super) fn set_plan(&mut self, plan: &Plan) {
         self.plan = Some(plan.clone());
     }
 
-    /// Takes the streams in.
     pub(super) fn open(&mut self, streams: &[StreamOpened]) {
         self.streams = streams.to_vec();
     }

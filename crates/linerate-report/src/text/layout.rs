@@ -8,7 +8,6 @@ const WIDTH: usize = 100;
 /// Where the text after a label begins.
 pub(super) const INDENT: usize = 12;
 
-/// A page being written.
 pub(crate) struct Page {
     text: String,
     width: usize,

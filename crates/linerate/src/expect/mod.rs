@@ -19,7 +19,6 @@ const ANYWHERE_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0
 /// What Ethernet carries where this host does not say.
 const USUAL_MTU: u32 = 1500;
 
-/// Answers and prints.
 pub(crate) fn run(arguments: &ExpectArguments, printer: &mut Printer) -> Result<(), Failure> {
     let facts = host::facts();
     let (asked, assumed) = asked(arguments, &facts)?;

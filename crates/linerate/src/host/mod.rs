@@ -19,7 +19,6 @@ use arguments::{AuditArguments, DiffArguments, HostArguments, HostCommand, ShowA
 /// The longest time between two readings: a day. Counters of 32 bits wrap.
 const LONGEST: Nanos = Nanos::from_millis(86_400_000);
 
-/// Does what is asked.
 pub(crate) fn run(arguments: HostArguments, printer: &Printer) -> Result<(), Failure> {
     match arguments.command {
         None => show(&arguments.show, printer),
@@ -106,7 +105,6 @@ pub(crate) fn files_below(root: Option<&Path>) -> Result<Root, Failure> {
         .map_err(|error| Failure::cannot("read the files of a host below", folder, &error))
 }
 
-/// Facts from a file.
 pub(crate) fn read(file: &Path) -> Result<HostFacts, Failure> {
     let name = file.display();
     let bytes = input::read(file, input::NOTED)?;

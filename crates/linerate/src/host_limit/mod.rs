@@ -29,7 +29,6 @@ const WAKE_UPS: usize = 3000;
 /// None of these lasts longer.
 const LONGEST: Nanos = Nanos::from_millis(2000);
 
-/// Measures and prints.
 pub(crate) fn run(arguments: &SelfArguments, printer: &Printer) -> Result<(), Failure> {
     let signals = signals::take_stops()?;
     let limit = measure(arguments.time, &signals, printer)?;

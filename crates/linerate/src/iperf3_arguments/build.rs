@@ -40,7 +40,6 @@ impl Draft {
         self.common.warnings.push(text.into());
     }
 
-    /// Takes an option in.
     pub(super) fn take(&mut self, found: &Found) -> Result<(), Error> {
         if let Some(side) = found.spelling.side {
             self.sided.push((side, found.shown()));

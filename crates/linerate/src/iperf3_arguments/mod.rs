@@ -27,9 +27,7 @@ pub(crate) use help::{help_text, version_text};
 /// What a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Iperf3Action {
-    /// Run a test.
     Client(Box<Iperf3Client>),
-    /// Serve tests.
     Server(Box<Iperf3Server>),
     /// Print [`help_text`] on stdout and exit with 0.
     Help,

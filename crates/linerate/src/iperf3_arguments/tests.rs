@@ -529,10 +529,10 @@ fn the_first_of_help_and_error_wins() {
     assert_eq!(read("-c h -h --foo"), Ok(Iperf3Action::Help));
     assert_eq!(
         read("--vers"),
-        Err(Iperf3ArgumentError::Ambiguous {
-            name: "vers".to_owned(),
-            possibilities: vec!["version", "version4", "version6"],
-        })
+        Err(Iperf3ArgumentError::Ambiguous(
+            "vers".to_owned(),
+            vec!["version", "version4", "version6"]
+        ))
     );
     assert_eq!(read("-v"), Ok(Iperf3Action::Version));
     assert!(version_text("0.1.0", "Linux").starts_with("iperf 3.21 (linerate 0.1.0)\n"));

@@ -41,7 +41,6 @@ impl Output {
         })
     }
 
-    /// Writes lines.
     pub(super) fn lines(&self, lines: &[String]) -> io::Result<()> {
         if lines.is_empty() {
             return Ok(());
@@ -57,7 +56,6 @@ impl Output {
         stamped(lines, self.timestamps.as_deref(), clock::wall())
     }
 
-    /// Writes text.
     pub(super) fn write(&self, text: &str) -> io::Result<()> {
         if self.log.is_some() {
             return self.write_log(text, self.json);

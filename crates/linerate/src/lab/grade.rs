@@ -21,7 +21,6 @@ use crate::signals;
 /// Why a run was not made, or does not count.
 const STOPPED: &str = "stopped by a signal";
 
-/// Runs and grades.
 pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), Failure> {
     let mut scenarios = scenarios(&arguments.folder, &arguments.only)?;
     if let Some(engine) = arguments.engine {
@@ -203,7 +202,6 @@ fn by_engine(
     Ok(all)
 }
 
-/// One run.
 fn observe(
     scenario: &Scenario,
     attempt: u32,

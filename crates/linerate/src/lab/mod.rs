@@ -46,7 +46,6 @@ impl From<DocumentError> for Failure {
     }
 }
 
-/// Does what was asked.
 pub(crate) fn run(arguments: LabArguments, printer: &Printer) -> Result<(), Failure> {
     match arguments.command {
         LabCommand::Run(arguments) => run_one(&arguments, printer),

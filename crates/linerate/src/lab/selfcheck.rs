@@ -46,7 +46,6 @@ struct Check {
     note: String,
 }
 
-/// Makes one check.
 type Measure = fn(Isolation, &SignalFd, u32) -> Result<Check, Failure>;
 
 impl Check {
@@ -82,7 +81,6 @@ impl Check {
     }
 }
 
-/// Runs all checks.
 pub(super) fn run(seed: Option<u32>, json: bool, printer: &Printer) -> Result<(), Failure> {
     let signals = signals::take_stops()?;
     let isolation = runner::isolate()?;

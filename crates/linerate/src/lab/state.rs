@@ -27,9 +27,7 @@ const LOCK_TRIES: u32 = 100;
 /// A path that is up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Held {
-    /// Its name.
     pub(super) name: String,
-    /// The scenario's name.
     pub(super) scenario: String,
     /// What the scenario is about.
     pub(super) about: String,

@@ -43,7 +43,6 @@ pub(crate) enum Gave {
     Stopped,
 }
 
-/// Where runs are made.
 pub(crate) trait Place {
     /// Makes a run. What was set for it is as it was before when this returns.
     ///

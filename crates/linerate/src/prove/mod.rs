@@ -218,7 +218,6 @@ fn go(
     Ok(proving.proof())
 }
 
-/// A run in words.
 pub(crate) fn said(measured: &Measured) -> String {
     let rate = measured.goodput_bps.map(|bps| BitRate(whole(bps)));
     let mut text = match (&measured.failed, rate) {

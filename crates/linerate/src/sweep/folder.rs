@@ -26,13 +26,11 @@ const RUNS: &str = "runs.jsonl";
 pub(super) struct Texts {
     /// The file's name, as it was typed.
     pub(super) file: String,
-    /// Its text.
     pub(super) text: String,
     /// The profiles that it names, with their texts.
     pub(super) profiles: BTreeMap<String, String>,
 }
 
-/// The folder.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,

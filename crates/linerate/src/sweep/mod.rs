@@ -22,7 +22,6 @@ use crate::tune::claim;
 use arguments::SweepArguments;
 use folder::{Folder, Texts};
 
-/// Does what is asked.
 pub(crate) fn run(arguments: &SweepArguments, printer: &Printer) -> Result<(), Failure> {
     if let Some(folder) = &arguments.show {
         return show(folder, arguments, printer);

@@ -28,7 +28,6 @@ use crate::input;
 use crate::printer::Printer;
 use arguments::{PlaceArguments, PlanArguments, TuneArguments, TuneCommand, WishArguments};
 
-/// Does what is asked.
 pub(crate) fn run(arguments: TuneArguments, printer: &Printer) -> Result<(), Failure> {
     match arguments.command {
         TuneCommand::Plan(arguments) => show_plan(&arguments, printer),
