@@ -4,27 +4,8 @@ use crate::chart::Unit;
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::{BitRate, Nanos};
 pub(crate) use linerate_model::units::{grouped as count, whole};
-pub(crate) use linerate_model::words::{when, with};
-
-/// A share of 0 to 1 in percent: `83 %`, `4.2 %`, `0.26 %`.
-pub(crate) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent <= 0.0 {
-        "0 %".to_owned()
-    } else if percent >= 9.95 {
-        format!("{percent:.0} %")
-    } else if percent >= 0.995 {
-        format!("{percent:.1} %")
-    } else {
-        let digits = (1.0 - percent.log10().floor()).clamp(1.0, 9.0);
-        format!("{percent:.*} %", places(digits))
-    }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a small number of digits")]
-fn places(digits: f64) -> usize {
-    digits as usize
-}
+use linerate_model::words;
+pub(crate) use linerate_model::words::{percent, when, with};
 
 /// A share of time, in whole percent that say `<1 %` rather than hide.
 pub(crate) fn time_share(share: f64) -> String {
@@ -49,7 +30,7 @@ pub(crate) fn rates(low: u64, high: u64) -> String {
     let before = high.max(1.0).log10().floor();
     let mut pair = (String::new(), String::new());
     for digits in [3.0, 4.0, 5.0, 6.0_f64] {
-        let places = places((digits - 1.0 - before).max(0.0));
+        let places = words::places((digits - 1.0 - before).max(0.0));
         pair = (format!("{low:.places$}"), format!("{high:.places$}"));
         if pair.0 != pair.1 {
             break;

@@ -198,23 +198,7 @@ impl<'a> Shown<'a> {
 
     /// What the streams of one direction moved together.
     pub(super) fn sum(&self, flow: Flow) -> Sum {
-        let mut sum = Sum::default();
-        for stream in self.of(flow) {
-            sum.streams += 1;
-            sum.sends = stream.moved.sends;
-            sum.bytes = sum.bytes.saturating_add(stream.moved.bytes);
-            if let Some(tcp) = &stream.moved.tcp {
-                sum.retransmits =
-                    Some(sum.retransmits.unwrap_or(0).saturating_add(tcp.retransmits));
-            }
-            if let Some(udp) = &stream.moved.udp {
-                sum.packets = sum.packets.saturating_add(udp.packets);
-                sum.lost = sum.lost.saturating_add(udp.lost);
-                sum.jitter_ms += udp.jitter_ns as f64 / 1e6;
-            }
-        }
-        sum.jitter_ms /= f64::from(sum.streams.max(1));
-        sum
+        Sum::of(self.of(flow).map(|stream| stream.moved))
     }
 }
 
@@ -235,6 +219,32 @@ pub(super) struct Sum {
     pub(super) lost: i64,
     /// Mean of the streams' jitters, ms.
     pub(super) jitter_ms: f64,
+}
+
+impl Sum {
+    pub(super) fn of<'a>(streams: impl IntoIterator<Item = &'a StreamInterval>) -> Self {
+        let mut sum = Self::default();
+        for moved in streams {
+            sum.streams += 1;
+            sum.sends = moved.sends;
+            sum.bytes = sum.bytes.saturating_add(moved.bytes);
+            if let Some(tcp) = &moved.tcp {
+                let before = sum.retransmits.unwrap_or(0);
+                sum.retransmits = Some(before.saturating_add(tcp.retransmits));
+            }
+            if let Some(udp) = &moved.udp {
+                sum.packets = sum.packets.saturating_add(udp.packets);
+                sum.lost = sum.lost.saturating_add(udp.lost);
+                sum.jitter_ms += udp.jitter_ns as f64 / 1e6;
+            }
+        }
+        sum.jitter_ms /= f64::from(sum.streams.max(1));
+        sum
+    }
+
+    pub(super) fn lost_percent(self) -> f64 {
+        lost_percent(self.lost, self.packets)
+    }
 }
 
 /// Lost datagrams of those expected, %: never negative, whatever came late.
