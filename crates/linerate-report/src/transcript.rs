@@ -17,11 +17,8 @@ pub fn report(reading: &Reading) -> String {
     for (number, transcript) in reading.transcripts.iter().enumerate() {
         page.gap();
         page.line(&format!("linerate explain: {}", plain(&transcript.name)));
-        for explained in reading
-            .explained
-            .iter()
-            .filter(|one| one.transcript == number)
-        {
+        let explained = reading.explained.iter();
+        for explained in explained.filter(|one| one.transcript == number) {
             page.gap();
             part(&mut page, explained);
         }
@@ -87,10 +84,8 @@ fn not_understood(page: &mut Page, transcript: &Transcript) {
         page.entry("Not read", &format!("line {number}: '{}'", plain(text)));
     }
     if lines.len() > QUOTED {
-        page.entry(
-            "Not read",
-            &format!("and {} lines more", lines.len() - QUOTED),
-        );
+        let more = lines.len() - QUOTED;
+        page.entry("Not read", &format!("and {more} lines more"));
     }
 }
 
@@ -120,15 +115,12 @@ struct OfPart<'a> {
 
 /// One JSON document, without a newline at its end. What is not known is `null`, never 0.
 pub fn document(reading: &Reading) -> String {
-    let mut transcripts: Vec<OfTranscript<'_>> = reading
-        .transcripts
-        .iter()
-        .map(|transcript| OfTranscript {
-            name: &transcript.name,
-            parts: Vec::new(),
-            not_understood: &transcript.not_understood,
-        })
-        .collect();
+    let transcripts = reading.transcripts.iter().map(|transcript| OfTranscript {
+        name: &transcript.name,
+        parts: Vec::new(),
+        not_understood: &transcript.not_understood,
+    });
+    let mut transcripts: Vec<OfTranscript<'_>> = transcripts.collect();
     for one in &reading.explained {
         let of = reading.transcripts.get(one.transcript);
         if let Some(transcript) = transcripts.get_mut(one.transcript) {

@@ -37,8 +37,7 @@ pub(super) fn headline(page: &mut Page, view: &RunView) {
 }
 
 fn title(view: &RunView) -> String {
-    let title = view.plan.title.as_deref();
-    words::with(title, |title| format!("{title}: "))
+    words::with(view.plan.title.as_deref(), |title| format!("{title}: "))
 }
 
 fn cut_off_line(page: &mut Page, view: &RunView) {
@@ -65,26 +64,19 @@ pub(crate) fn cut_off(view: &RunView) -> Option<(&'static str, String)> {
 
 /// `TCP, client to server, 4 streams, 10 s`.
 pub(crate) fn test(plan: &Plan) -> String {
+    let block = words::count(plan.block_bytes.count());
+    let direction = match plan.direction {
+        Direction::Send => "client to server",
+        Direction::Receive => "server to client",
+        Direction::Both => "both directions at once",
+    };
     let mut text = vec![match (plan.protocol, plan.mptcp) {
         (Protocol::Tcp, true) => "Multipath TCP".to_owned(),
         (Protocol::Tcp, false) => "TCP".to_owned(),
-        (Protocol::Udp, _) => format!(
-            "UDP, datagrams of {} B",
-            words::count(plan.block_bytes.count())
-        ),
-        (Protocol::Sctp, _) => format!(
-            "SCTP, messages of {} B",
-            words::count(plan.block_bytes.count())
-        ),
+        (Protocol::Udp, _) => format!("UDP, datagrams of {block} B"),
+        (Protocol::Sctp, _) => format!("SCTP, messages of {block} B"),
     }];
-    text.push(
-        match plan.direction {
-            Direction::Send => "client to server",
-            Direction::Receive => "server to client",
-            Direction::Both => "both directions at once",
-        }
-        .to_owned(),
-    );
+    text.push(direction.to_owned());
     let each = words::when(plan.direction == Direction::Both, " each way");
     text.push(format!(
         "{} stream{}{each}",
@@ -134,8 +126,7 @@ pub(crate) fn host(view: &RunView, role: Role) -> String {
 
 /// `Linux 6.18.5 x86_64`, `8 CPUs`, as far as they are known.
 pub(crate) fn machine(host: &HostFacts) -> impl Iterator<Item = String> {
-    let machine = host.architecture.as_ref();
-    let machine = words::with(machine, |name| format!(" {name}"));
+    let machine = words::with(host.architecture.as_ref(), |name| format!(" {name}"));
     let kernel = host.kernel.as_ref();
     let kernel = kernel.map(|kernel| format!("Linux {kernel}{machine}"));
     let plural = |cpus| words::when(cpus != 1, "s");
@@ -145,8 +136,7 @@ pub(crate) fn machine(host: &HostFacts) -> impl Iterator<Item = String> {
 
 /// `eth0 MTU 1500`.
 pub(crate) fn interface(of: &InterfaceFacts) -> String {
-    let mtu = of.mtu_bytes;
-    let mtu = words::with(mtu, |mtu| format!(" MTU {mtu}"));
+    let mtu = words::with(of.mtu_bytes, |mtu| format!(" MTU {mtu}"));
     format!("{}{mtu}", of.name)
 }
 
@@ -175,19 +165,12 @@ fn clipped(direction: &DirectionView, window: Bytes) -> &'static str {
 pub(crate) fn transport(view: &RunView, direction: &DirectionView) -> String {
     let mut text: Vec<String> = Vec::new();
     if view.plan.protocol == Protocol::Tcp {
-        let congestion: Vec<String> = direction
-            .congestion
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let congestion = &direction.congestion;
         text.extend((!congestion.is_empty()).then(|| congestion.join(" and ")));
         text.extend(direction.mss_bytes.map(|mss| format!("MSS {mss} B")));
     }
-    text.extend(
-        direction
-            .path_mtu_bytes
-            .map(|mtu| format!("path MTU {mtu} B")),
-    );
+    let mtu = direction.path_mtu_bytes;
+    text.extend(mtu.map(|mtu| format!("path MTU {mtu} B")));
     let asked = match view.plan.window_bytes {
         Some(window) => format!(
             " ({window} requested with -w{})",
@@ -196,13 +179,13 @@ pub(crate) fn transport(view: &RunView, direction: &DirectionView) -> String {
         None if view.plan.protocol == Protocol::Tcp => " (autotuned)".to_owned(),
         None => String::new(),
     };
-    let sender = direction
-        .send_buffer_bytes
-        .map(|bytes| format!("send buffer {}", Bytes(bytes)));
-    let receiver = direction
-        .receive_buffer_bytes
-        .map(|bytes| format!("receive buffer {}", Bytes(bytes)));
-    let buffers: Vec<String> = [sender, receiver].into_iter().flatten().collect();
+    let buffers: Vec<String> = [
+        ("send", direction.send_buffer_bytes),
+        ("receive", direction.receive_buffer_bytes),
+    ]
+    .into_iter()
+    .filter_map(|(name, bytes)| Some(format!("{name} buffer {}", Bytes(bytes?))))
+    .collect();
     text.extend((!buffers.is_empty()).then(|| format!("{}{asked}", buffers.join(", "))));
     text.extend(direction.spliced.map(|all| {
         let some = words::when(!all, "some ");

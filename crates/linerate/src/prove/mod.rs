@@ -129,10 +129,9 @@ impl Told {
 
 fn same(before: &[Wish], after: &[Wish]) -> bool {
     let sorted = |wishes: &[Wish]| {
-        let mut all: Vec<String> = wishes
-            .iter()
-            .map(|wish| format!("{}={}", wish.object, wish.value))
-            .collect();
+        let all = wishes.iter();
+        let all = all.map(|wish| format!("{}={}", wish.object, wish.value));
+        let mut all: Vec<String> = all.collect();
         all.sort_unstable();
         all
     };
@@ -242,37 +241,29 @@ fn remarks(kinds: &[Kind; 2]) -> Vec<String> {
 
 /// What each side sets: object, before, after.
 fn settings(kinds: &[Kind; 2]) -> Vec<[String; 3]> {
-    let mut objects: Vec<String> = kinds
-        .iter()
-        .flat_map(|kind| kind.wishes.iter().map(|wish| wish.object.to_string()))
-        .collect();
+    let objects = wishes_of(kinds).map(|wish| wish.object.to_string());
+    let mut objects: Vec<String> = objects.collect();
     objects.sort_unstable();
     objects.dedup();
     let value = |kind: &Kind, object: &str| {
-        let wish = kind
-            .wishes
-            .iter()
-            .rfind(|wish| wish.object.to_string() == *object);
+        let mut wishes = kind.wishes.iter();
+        let wish = wishes.rfind(|wish| wish.object.to_string() == *object);
         wish.map_or_else(|| "as it is".to_owned(), |wish| wish.value.clone())
     };
-    objects
-        .into_iter()
-        .map(|object| {
-            let [before, after] = kinds.each_ref().map(|kind| value(kind, &object));
-            [object, before, after]
-        })
-        .collect()
+    let row = |object: String| {
+        let [before, after] = kinds.each_ref().map(|kind| value(kind, &object));
+        [object, before, after]
+    };
+    objects.into_iter().map(row).collect()
 }
 
 fn settings_text(kinds: &[Kind; 2]) -> String {
     let rows = settings(kinds);
-    let width = |at: usize| {
-        rows.iter()
-            .map(|row| row[at].chars().count())
-            .max()
-            .unwrap_or(0)
+    let width = |at: usize, least: usize| {
+        let widths = rows.iter().map(|row| row[at].chars().count());
+        widths.fold(least, usize::max)
     };
-    let (object, before) = (width(0).max(7), width(1).max(6));
+    let (object, before) = (width(0, 7), width(1, 6));
     let mut text = format!("\n{:<object$}  {:<before$}  after\n", "setting", "before");
     for [name, old, new] in &rows {
         let _ = writeln!(text, "{name:<object$}  {old:<before$}  {new}");
