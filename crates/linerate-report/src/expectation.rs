@@ -47,11 +47,6 @@ pub fn report(answer: &Expectation) -> String {
     page.finish()
 }
 
-/// The answer as one JSON document, without a newline at its end.
-pub fn document(answer: &Expectation) -> String {
-    serde_json::to_string_pretty(answer).unwrap_or_default()
-}
-
 /// `10.0 Gbit/s of Ethernet, RTT 60.0 ms, MTU 1500, IPv4, 1 stream of cubic, 10 s`.
 fn asked(answer: &Expectation) -> String {
     let question = &answer.question;

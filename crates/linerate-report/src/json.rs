@@ -21,7 +21,13 @@ pub fn of_kind(kind: &str, fields: &impl serde::Serialize) -> String {
     if let Value::Object(fields) = value(fields) {
         document.extend(fields);
     }
-    serde_json::to_string_pretty(&document).unwrap_or_default()
+    pretty(&document)
+}
+
+/// A document over many lines, without a newline at its end. (Keys are strings throughout and no number is infinite:
+/// nothing can fail.)
+pub fn pretty(of: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(of).unwrap_or_default()
 }
 
 /// An object with each member on a line of its own, without a newline at its end.

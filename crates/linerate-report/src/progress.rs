@@ -162,24 +162,17 @@ fn add(streams: &[&StreamInterval]) -> Sum {
     };
     let tcp: Option<Vec<_>> = streams.iter().map(|stream| stream.tcp).collect();
     let udp: Option<Vec<_>> = streams.iter().map(|stream| stream.udp).collect();
-    let rtts: Vec<f64> = tcp
-        .iter()
-        .flatten()
-        .map(|tcp| tcp.rtt_us as f64)
-        .filter(|rtt| *rtt > 0.0)
-        .collect();
+    let rtts = tcp.iter().flatten().map(|tcp| tcp.rtt_us as f64);
+    let rtts: Vec<f64> = rtts.filter(|rtt| *rtt > 0.0).collect();
+    let bytes = streams.iter().map(|stream| stream.bytes);
+    let mut rates = streams.iter().map(rate);
     Sum {
         sends: streams.first().is_some_and(|stream| stream.sends),
-        bytes: streams
-            .iter()
-            .fold(0, |sum, stream| sum.saturating_add(stream.bytes)),
-        bps: streams
-            .iter()
-            .map(rate)
-            .try_fold(0_u64, |sum, rate| Some(sum.saturating_add(rate?))),
+        bytes: bytes.fold(0, u64::saturating_add),
+        bps: rates.try_fold(0_u64, |sum, rate| Some(sum.saturating_add(rate?))),
         retransmits: tcp.map(|all| {
-            all.iter()
-                .fold(0_u64, |sum, tcp| sum.saturating_add(tcp.retransmits))
+            let again = all.iter().map(|tcp| tcp.retransmits);
+            again.fold(0, u64::saturating_add)
         }),
         rtt_us: (!rtts.is_empty()).then(|| statistics::mean(&rtts)),
         lost: udp.map(|all| {

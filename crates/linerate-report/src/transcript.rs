@@ -138,5 +138,5 @@ pub fn document(reading: &Reading) -> String {
         transcripts,
         together: &reading.together,
     };
-    serde_json::to_string_pretty(&document).unwrap_or_default()
+    crate::json::pretty(&document)
 }

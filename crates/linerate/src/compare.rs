@@ -8,8 +8,8 @@ use linerate_model::record::{RecordError, RunRecord};
 use linerate_report::chart::Charts;
 use linerate_report::compare::{self, Comparison, Side};
 use linerate_report::html::{self, Sheet};
-use linerate_report::record;
 use linerate_report::view::RunView;
+use linerate_report::{json, record};
 
 use crate::action::Failure;
 use crate::arguments::CompareArguments;
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &CompareArguments, printer: &mut Printer) -> Result
         .as_deref()
         .map_or(Ok(()), |path| draw(path, &kinds));
     if arguments.json {
-        printer.json(&compare::document(&comparison))?;
+        printer.json(&json::pretty(&comparison))?;
     } else {
         printer.print(&compare::report(&comparison, printer.style()))?;
     }

@@ -194,13 +194,6 @@ impl Comparison {
     }
 }
 
-/// The comparison as one JSON document, without a newline at its end.
-pub fn document(comparison: &Comparison) -> String {
-    let text = serde_json::to_string_pretty(comparison);
-    // Keys are strings throughout and no number is infinite: nothing can fail.
-    text.unwrap_or_default()
-}
-
 /// A, B … Z, then AA: as a spreadsheet counts.
 fn letter(place: usize) -> String {
     let last = char::from(b'A' + u8::try_from(place % 26).unwrap_or(0));

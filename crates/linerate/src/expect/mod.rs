@@ -7,7 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use linerate_explain::expect::{expect, question};
 use linerate_kernel::{host, route};
 use linerate_model::expectation::{HostSettings, Question};
-use linerate_report::expectation::{document, report};
+use linerate_report::expectation::report;
+use linerate_report::json;
 
 use crate::action::Failure;
 use crate::printer::Printer;
@@ -26,7 +27,7 @@ pub(crate) fn run(arguments: &ExpectArguments, printer: &mut Printer) -> Result<
         expect(&asked, &settings(&facts)).map_err(|error| Failure::Usage(error.to_string()))?;
     answer.notes.extend(assumed);
     if arguments.json {
-        printer.json(&document(&answer))?;
+        printer.json(&json::pretty(&answer))?;
     } else {
         printer.print(&report(&answer))?;
     }

@@ -44,10 +44,7 @@ impl Draft {
         if let Some(side) = found.spelling.side {
             self.sided.push((side, found.shown()));
         }
-        if self.take_flag(found)? || self.take_text(found)? {
-            return Ok(());
-        }
-        self.take_number(found)
+        self.take_flag(found)
     }
 
     /// What means for the plan what it means to `linerate test`.
@@ -61,7 +58,7 @@ impl Draft {
         }
     }
 
-    fn take_flag(&mut self, found: &Found) -> Result<bool, Error> {
+    fn take_flag(&mut self, found: &Found) -> Result<(), Error> {
         let (client, plan, common) = (&mut self.client, &mut self.plan, &mut self.common);
         match found.spelling.long {
             "daemon" => self.server.daemon = true,
@@ -84,12 +81,12 @@ impl Draft {
             "gsro" => client.gsro = true,
             "no-fq-socket-pacing" => plan.kernel_pacing_bps = None,
             "sctp" => plan.protocol = Protocol::Sctp,
-            _ => return Ok(false),
+            _ => self.take_text(found)?,
         }
-        Ok(true)
+        Ok(())
     }
 
-    fn take_text(&mut self, found: &Found) -> Result<bool, Error> {
+    fn take_text(&mut self, found: &Found) -> Result<(), Error> {
         let (client, server, common) = (&mut self.client, &mut self.server, &mut self.common);
         match found.spelling.long {
             "client" => self.connect_to(found)?,
@@ -126,9 +123,9 @@ impl Draft {
                 let level = values::whole(&found.text()).unwrap_or(4);
                 common.debug_level = u8::try_from(level).unwrap_or(4).min(4);
             }
-            _ => return Ok(false),
+            _ => self.take_number(found)?,
         }
-        Ok(true)
+        Ok(())
     }
 
     fn take_number(&mut self, found: &Found) -> Result<(), Error> {

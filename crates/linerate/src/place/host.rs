@@ -14,6 +14,7 @@ use linerate_model::record::Outcome;
 use linerate_model::tuning::Object;
 use linerate_report::json;
 use linerate_report::view::RunView;
+use linerate_tune::live::Live;
 use linerate_tune::plan::plan;
 use linerate_tune::profile::Wish;
 use linerate_tune::settings::{Saved, SettingError, Settings};
@@ -51,11 +52,11 @@ impl HostPlace {
     /// Where `lock` refuses; where settings cannot be set at all, mostly for want of root.
     pub(crate) fn prepare<'a>(
         peer: &str,
-        mut settings: Box<dyn Settings>,
         wishes: impl IntoIterator<Item = &'a Wish>,
         stop: SignalFd,
         lock: impl FnOnce() -> Result<Lock, Failure>,
     ) -> Result<Self, Failure> {
+        let mut settings = Box::new(Live::default());
         let mut wishes = wishes.into_iter().peekable();
         let lock = match wishes.peek() {
             Some(_) => Some(lock()?),

@@ -10,7 +10,6 @@ use linerate_kernel::thread::SignalFd;
 use linerate_lab::runner::{self, Isolation};
 use linerate_lab::scenario::Scenario;
 use linerate_model::units::Nanos;
-use linerate_tune::live::Live;
 use linerate_tune::profile::Wish;
 use linerate_tune::state_folder::Lock;
 
@@ -63,9 +62,7 @@ pub(crate) fn of<'a>(
         let isolation = runner::isolate()?;
         return Ok(Box::new(LabPlace { isolation, signals }));
     };
-    let settings = Box::new(Live::default());
-    let place = HostPlace::prepare(peer, settings, wishes, signals, lock)?;
-    Ok(Box::new(place))
+    Ok(Box::new(HostPlace::prepare(peer, wishes, signals, lock)?))
 }
 
 /// A lab, made anew for each run, so that nothing is left to restore.
