@@ -157,7 +157,7 @@ fn goodput(
         value,
     };
     let begins = intervals().map(|interval| at(interval.from_ns, interval.bps));
-    let end = intervals().last().map(|last| at(last.to_ns, last.bps));
+    let end = intervals().next_back().map(|last| at(last.to_ns, last.bps));
     let coarse = begins.chain(end).collect();
     let figures = view
         .directions

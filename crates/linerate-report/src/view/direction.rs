@@ -136,8 +136,9 @@ impl DirectionView {
     ) -> Self {
         let flow = evidence.flow;
         let [sender, receiver] = [flow.sender(), flow.receiver()].map(|role| {
-            let streams = record.end(role).map(|end| end.streams_of(flow).collect());
-            streams.unwrap_or_else(Vec::<&StreamRecord>::new)
+            let end = record.end(role).into_iter();
+            end.flat_map(|end| end.streams_of(flow))
+                .collect::<Vec<&StreamRecord>>()
         });
         let known = if sender.is_empty() {
             &receiver
