@@ -53,7 +53,7 @@ pub struct PathLimit {
 }
 
 /// What one kind of traffic came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Carried {
     /// What it is, in words.
     pub traffic: String,

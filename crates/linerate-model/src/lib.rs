@@ -38,3 +38,4 @@ pub mod transcript;
 pub mod tuning;
 pub mod units;
 pub mod wanted;
+pub mod words;

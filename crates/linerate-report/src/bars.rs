@@ -132,7 +132,6 @@ struct Frame {
     of_all: Option<String>,
 }
 
-/// Where a panel stands.
 #[derive(Clone, Copy)]
 struct Place {
     left: f64,
@@ -311,7 +310,6 @@ fn remark_of_all(figure: &BarFigure) -> Option<String> {
         .then(|| first.clone())
 }
 
-/// A horizontal line.
 fn across(class: &str, left: f64, y: f64, width: f64) -> Markup {
     html! { path class=(class) d=(format_args!("M{left:.1} {y:.1}h{width:.1}")) {} }
 }

@@ -47,11 +47,6 @@ pub fn report(answer: &Expectation) -> String {
     page.finish()
 }
 
-/// The answer as one JSON document, without a newline at its end.
-pub fn document(answer: &Expectation) -> String {
-    serde_json::to_string_pretty(answer).unwrap_or_default()
-}
-
 /// `10.0 Gbit/s of Ethernet, RTT 60.0 ms, MTU 1500, IPv4, 1 stream of cubic, 10 s`.
 fn asked(answer: &Expectation) -> String {
     let question = &answer.question;
@@ -63,30 +58,19 @@ fn asked(answer: &Expectation) -> String {
         format!(
             "{} stream{} of {}",
             question.streams,
-            if question.streams == 1 { "" } else { "s" },
+            words::when(question.streams != 1, "s"),
             plain(&question.congestion)
         ),
         format!("{} s", question.time_ns.as_secs_f64()),
     ];
-    parts.extend(
-        question
-            .window_bytes
-            .map(|window| format!("requested buffers of {window}")),
-    );
-    parts.extend(
-        question
-            .loss
-            .map(|share| format!("a share of {share:.1e} lost")),
-    );
+    let (window, loss) = (question.window_bytes, question.loss);
+    parts.extend(window.map(|window| format!("requested buffers of {window}")));
+    parts.extend(loss.map(|share| format!("a share of {share:.1e} lost")));
     parts.join(", ")
 }
 
 fn in_flight(answer: &Expectation) -> String {
-    let each = if answer.question.streams > 1 {
-        " of each stream"
-    } else {
-        ""
-    };
+    let each = words::when(answer.question.streams > 1, " of each stream");
     format!(
         "{} of payload{each} fill the path; rate × RTT is {} of the wire",
         Bytes(answer.need.in_flight_bytes),
@@ -180,24 +164,19 @@ fn to_tune(page: &mut Page, answer: &Expectation) {
         page.entry("To tune", &window);
         return;
     }
-    let rows = [
+    let (rmem, wmem) = (need.advised_rmem_bytes, need.advised_wmem_bytes);
+    let (receive, send) = (need.receive_buffer_bytes, need.send_buffer_bytes);
+    let mut label = "To tune";
+    for (host, name, now, least, advised) in [
         (
             "receiver",
             "net.ipv4.tcp_rmem",
             settings.tcp_rmem,
-            need.receive_buffer_bytes,
-            need.advised_rmem_bytes,
+            receive,
+            rmem,
         ),
-        (
-            "sender",
-            "net.ipv4.tcp_wmem",
-            settings.tcp_wmem,
-            need.send_buffer_bytes,
-            need.advised_wmem_bytes,
-        ),
-    ];
-    let mut label = "To tune";
-    for (host, name, now, least, advised) in rows {
+        ("sender", "net.ipv4.tcp_wmem", settings.tcp_wmem, send, wmem),
+    ] {
         let text = match now {
             Some([_, _, most]) if most >= least => {
                 format!("{name} on the {host}: {} are enough", Bytes(most))
@@ -245,16 +224,12 @@ fn loss(answer: &Expectation) -> String {
         Some(share) => format!(
             "the path's rate bears {share:.1e} lost at random, 1 packet in {}{}",
             words::count(whole(1.0 / share.max(1e-300))),
-            if answer.question.streams > 1 {
-                " of each stream"
-            } else {
-                ""
-            }
+            words::when(answer.question.streams > 1, " of each stream")
         ),
         None => "what the plateau bears is not known for this congestion control".to_owned(),
     }];
     if let (Some(share), Some(bps)) = (answer.question.loss, allows_bps) {
-        let rtt = longest_rtt_ns.map_or_else(String::new, |rtt| {
+        let rtt = words::with(*longest_rtt_ns, |rtt| {
             format!(", and the path's rate up to {} of round trip", Nanos(rtt))
         });
         parts.push(format!("{share:.1e} lost allow {}{rtt}", rate(*bps)));

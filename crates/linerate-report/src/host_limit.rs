@@ -3,7 +3,6 @@
 use linerate_model::host_limit::{
     Carried, CpuTime, DatagramCounts, HostLimit, Latency, LocalPath, PathLimit, Sending,
 };
-use serde_json::{Value, json};
 
 use crate::text::layout::Page;
 use crate::words::{self, percent, plain};
@@ -43,25 +42,11 @@ pub fn report(limit: &HostLimit) -> String {
     page.finish()
 }
 
-/// The limits as one JSON document, without a newline at its end.
-pub fn document(limit: &HostLimit) -> String {
-    let mut document = json!({ "kind": "host_limit" });
-    if let (Value::Object(document), Ok(Value::Object(fields))) =
-        (&mut document, serde_json::to_value(limit))
-    {
-        document.extend(fields);
-    }
-    serde_json::to_string_pretty(&document).unwrap_or_default()
-}
-
 fn head(limit: &HostLimit) -> String {
-    let cpus = limit
-        .cpus
-        .map_or_else(String::new, |cpus| format!(", {cpus} CPUs"));
-    let kernel = limit
-        .kernel
-        .as_ref()
-        .map_or_else(String::new, |kernel| format!(", Linux {}", plain(kernel)));
+    let cpus = words::with(limit.cpus, |cpus| format!(", {cpus} CPUs"));
+    let kernel = words::with(limit.kernel.as_ref(), |kernel| {
+        format!(", Linux {}", plain(kernel))
+    });
     format!(
         "what this host carries with both ends on it{cpus}{kernel}; {} a run. An upper bound of what it sends or receives, and no interface's rate: both ends share the CPUs here, and a real interface costs more a packet",
         limit.run_ns
@@ -69,9 +54,7 @@ fn head(limit: &HostLimit) -> String {
 }
 
 fn table(page: &mut Page, path: &PathLimit) {
-    let mtu = path
-        .mtu_bytes
-        .map_or_else(String::new, |mtu| format!(", MTU {mtu}"));
+    let mtu = words::with(path.mtu_bytes, |mtu| format!(", MTU {mtu}"));
     let name = match path.path {
         LocalPath::Loopback => "Loopback",
         LocalPath::Veth => "veth pair",
@@ -138,7 +121,7 @@ fn remark(run: &Carried) -> Option<String> {
 
 fn losses(counts: DatagramCounts) -> String {
     let share = counts.lost as f64 / counts.sent.max(1) as f64;
-    let at_socket = counts.socket_dropped.map_or_else(String::new, |dropped| {
+    let at_socket = words::with(counts.socket_dropped, |dropped| {
         format!(
             ", {} of them at the receiver's socket",
             words::count(dropped)
@@ -163,11 +146,7 @@ fn latency(latency: &Latency) -> String {
 }
 
 fn cpu_time(time: CpuTime) -> String {
-    let verdict = if time.stolen > DISTURBED {
-        ": the figures are too low"
-    } else {
-        ""
-    };
+    let verdict = words::when(time.stolen > DISTURBED, ": the figures are too low");
     format!(
         "{} of their time went to the runs' two processes, {} to interrupts and other programs, {} was taken by the hypervisor{verdict}",
         percent(time.own),
@@ -287,7 +266,8 @@ mod tests {
 
     #[test]
     fn the_document_names_its_kind_and_is_read_again() {
-        let value: Value = serde_json::from_str(&document(&limit(0.0))).unwrap();
+        let document = crate::json::of_kind("host_limit", &limit(0.0));
+        let value: serde_json::Value = serde_json::from_str(&document).unwrap();
         assert_eq!(value["kind"], "host_limit");
         assert_eq!(value["paths"][0]["runs"][0]["sending"], "spliced");
         let read: HostLimit = serde_json::from_value(value).unwrap();

@@ -15,6 +15,21 @@ pub fn document(view: &RunView, record: &RunRecord) -> String {
     lines(&members(view, record))
 }
 
+/// A document of another kind than a run: its `kind` first, then the fields, without a newline at its end.
+pub fn of_kind(kind: &str, fields: &impl serde::Serialize) -> String {
+    let mut document = object([("kind", kind.into())]);
+    if let Value::Object(fields) = value(fields) {
+        document.extend(fields);
+    }
+    pretty(&document)
+}
+
+/// A document over many lines, without a newline at its end. (Keys are strings throughout and no number is infinite:
+/// nothing can fail.)
+pub fn pretty(of: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(of).unwrap_or_default()
+}
+
 /// An object with each member on a line of its own, without a newline at its end.
 pub(crate) fn lines(members: &Map<String, Value>) -> String {
     let mut text = String::from("{");
@@ -77,6 +92,30 @@ pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String,
 /// A value as JSON; what cannot be told is null. (Keys are strings throughout, so nothing is lost.)
 pub(crate) fn value(of: &impl serde::Serialize) -> Value {
     serde_json::to_value(of).unwrap_or(Value::Null)
+}
+
+/// `{"found": {…}}` as `{"event": "found", …}`, and `"ended"` as `{"event": "ended"}`.
+pub(crate) fn event(of: &impl serde::Serialize) -> Map<String, Value> {
+    let mut members = Map::new();
+    let one = match value(of) {
+        Value::String(name) => object([(&name, Value::Null)]),
+        Value::Object(one) => one,
+        _ => return members,
+    };
+    for (name, inner) in one {
+        members.insert("event".to_owned(), Value::String(name));
+        if let Value::Object(inner) = inner {
+            members.extend(inner);
+        }
+    }
+    members
+}
+
+/// The last line of a stream: a whole document as an event named `end`.
+pub(crate) fn end_line(document: Map<String, Value>) -> String {
+    let mut members = object([("event", Value::from("end"))]);
+    members.extend(document);
+    Value::Object(members).to_string()
 }
 
 /// What counter-tests say, each with its finding.

@@ -130,10 +130,7 @@ impl Block {
             };
             parts.push(retransmits(count) + &in_all);
         }
-        parts.extend(sum.rtt_us.map(|rtt| format!("RTT {}", words::micros(rtt))));
-        if let (true, false, Some((lost, all))) = (self.udp, sum.sends, sum.lost) {
-            parts.push(format!("{lost} of {} missing", words::count(all)));
-        }
+        parts.extend(sum.details(self.udp));
         (!parts.is_empty()).then(|| format!("{:INDENT$}{}", "", parts.join(", ")))
     }
 

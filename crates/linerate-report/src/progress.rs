@@ -92,9 +92,10 @@ impl Progress {
             interval.to_ns.as_secs_f64(),
             Bytes(sum.bytes).to_string(),
             if sum.sends { "sent" } else { "received" },
-            sum.bps.map_or_else(String::new, words::rate),
+            words::with(sum.bps, words::rate),
         );
-        for part in self.details(sum) {
+        let again = sum.retransmits.map(retransmits);
+        for part in again.into_iter().chain(sum.details(self.udp)) {
             text.push_str("  ");
             text.push_str(&part);
         }
@@ -103,21 +104,21 @@ impl Progress {
         }
         text.trim_end().to_owned()
     }
+}
 
-    fn details(&self, sum: &Sum) -> Vec<String> {
-        let mut parts = Vec::new();
-        parts.extend(sum.retransmits.map(retransmits));
-        parts.extend(sum.rtt_us.map(|rtt| format!("RTT {}", words::micros(rtt))));
-        if let (true, false, Some((lost, all))) = (self.udp, sum.sends, sum.lost) {
-            parts.push(format!("{lost} of {} missing", words::count(all)));
-        }
-        parts
+impl Sum {
+    /// Round-trip time, and datagrams that did not arrive.
+    pub(crate) fn details(&self, udp: bool) -> impl Iterator<Item = String> {
+        let rtt = self.rtt_us.map(|rtt| format!("RTT {}", words::micros(rtt)));
+        let lost = self.lost.filter(|_| udp && !self.sends);
+        let lost = lost.map(|(lost, all)| format!("{lost} of {} missing", words::count(all)));
+        rtt.into_iter().chain(lost)
     }
 }
 
 /// `1 retransmit`, `3,210 retransmits`.
 pub(crate) fn retransmits(count: u64) -> String {
-    let plural = if count == 1 { "" } else { "s" };
+    let plural = words::when(count != 1, "s");
     format!("{} retransmit{plural}", words::count(count))
 }
 
@@ -133,9 +134,7 @@ fn opened(streams: &[StreamOpened]) -> String {
             } else {
                 (&stream.remote, &stream.local)
             };
-            let mss = stream
-                .mss_bytes
-                .map_or_else(String::new, |mss| format!(", MSS {mss} B"));
+            let mss = words::with(stream.mss_bytes, |mss| format!(", MSS {mss} B"));
             format!("Stream {}: {} → {}{mss}", stream.id, from, to)
         })
         .collect();
@@ -163,24 +162,17 @@ fn add(streams: &[&StreamInterval]) -> Sum {
     };
     let tcp: Option<Vec<_>> = streams.iter().map(|stream| stream.tcp).collect();
     let udp: Option<Vec<_>> = streams.iter().map(|stream| stream.udp).collect();
-    let rtts: Vec<f64> = tcp
-        .iter()
-        .flatten()
-        .map(|tcp| tcp.rtt_us as f64)
-        .filter(|rtt| *rtt > 0.0)
-        .collect();
+    let rtts = tcp.iter().flatten().map(|tcp| tcp.rtt_us as f64);
+    let rtts: Vec<f64> = rtts.filter(|rtt| *rtt > 0.0).collect();
+    let bytes = streams.iter().map(|stream| stream.bytes);
+    let mut rates = streams.iter().map(rate);
     Sum {
         sends: streams.first().is_some_and(|stream| stream.sends),
-        bytes: streams
-            .iter()
-            .fold(0, |sum, stream| sum.saturating_add(stream.bytes)),
-        bps: streams
-            .iter()
-            .map(rate)
-            .try_fold(0_u64, |sum, rate| Some(sum.saturating_add(rate?))),
+        bytes: bytes.fold(0, u64::saturating_add),
+        bps: rates.try_fold(0_u64, |sum, rate| Some(sum.saturating_add(rate?))),
         retransmits: tcp.map(|all| {
-            all.iter()
-                .fold(0_u64, |sum, tcp| sum.saturating_add(tcp.retransmits))
+            let again = all.iter().map(|tcp| tcp.retransmits);
+            again.fold(0, u64::saturating_add)
         }),
         rtt_us: (!rtts.is_empty()).then(|| statistics::mean(&rtts)),
         lost: udp.map(|all| {

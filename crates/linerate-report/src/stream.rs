@@ -3,28 +3,14 @@
 use linerate_model::progress::Event;
 use linerate_model::record::RunRecord;
 use linerate_model::units::{BitRate, Bytes};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::json;
 use crate::view::RunView;
 
 /// An event as a line, without its newline. Intervals get `bps`, bit/s over their own duration.
 pub fn line(event: &Event) -> String {
-    let mut members = Map::new();
-    match json::value(event) {
-        Value::String(name) => {
-            members.insert("event".to_owned(), Value::String(name));
-        }
-        Value::Object(one) => {
-            for (name, inner) in one {
-                members.insert("event".to_owned(), Value::String(name));
-                if let Value::Object(inner) = inner {
-                    members.extend(inner);
-                }
-            }
-        }
-        _ => {}
-    }
+    let mut members = json::event(event);
     if let Event::Interval(interval) = event
         && let Some(Value::Array(streams)) = members.get_mut("streams")
     {
@@ -38,8 +24,5 @@ pub fn line(event: &Event) -> String {
 
 /// The last line: the whole document as an event named `end`, without its newline.
 pub fn end_line(view: &RunView, record: &RunRecord) -> String {
-    let mut members = Map::new();
-    members.insert("event".to_owned(), Value::from("end"));
-    members.extend(json::members(view, record));
-    Value::Object(members).to_string()
+    json::end_line(json::members(view, record))
 }

@@ -24,7 +24,7 @@ use crate::chart::{Chart, Charts, Line, Panel, Stroke};
 use crate::date;
 use crate::text::{figures, header, layout, way};
 use crate::view::{EndView, RunView};
-use crate::words::plain;
+use crate::words::{self, plain};
 
 /// Width of the figure, px.
 const WIDTH: f64 = 860.0;
@@ -86,11 +86,9 @@ fn panels(charts: &Charts, flow: Flow) -> impl Iterator<Item = &Chart> {
 
 /// What was tested, what came out, between whom and when; `y` ends where the panels may begin.
 fn head(view: &RunView, y: &mut f64) -> Markup {
-    let title = view
-        .plan
-        .title
-        .as_deref()
-        .map_or_else(String::new, |title| format!("{}: ", plain(title)));
+    let title = words::with(view.plan.title.as_deref(), |title| {
+        format!("{}: ", plain(title))
+    });
     let title = wrapped(&format!("{title}{}", header::test(&view.plan)), TITLE);
     let goodput = view.directions.iter().map(|direction| {
         let way = if view.directions.len() > 1 {
@@ -138,10 +136,9 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 /// A panel at `top`.
 fn panel(charts: &Charts, chart: &Chart, several: bool, top: f64) -> Markup {
-    let way = chart
-        .flow
-        .filter(|_| several)
-        .map_or_else(String::new, |flow| format!(", {}", way(flow)));
+    let way = words::with(chart.flow.filter(|_| several), |flow| {
+        format!(", {}", way(flow))
+    });
     let title = format!("{}{way}", chart.title);
     let frame = Frame {
         left: SIDES[0],
@@ -202,9 +199,9 @@ fn kinds(chart: &Chart) -> Vec<(String, String)> {
         kinds.push(line.stroke);
         let alike = |other: &&Line| other.stroke == line.stroke;
         let alike = chart.lines.iter().filter(alike).count();
-        let several = if alike == 1 { "" } else { "s, a colour each" };
+        let several = words::when(alike != 1, "s, a colour each");
         let kind = line.kind.as_ref();
-        let what = kind.map_or_else(String::new, |kind| format!(", {kind}"));
+        let what = words::with(kind, |kind| format!(", {kind}"));
         entries.push((svg::classes(line), format!("{alike} stream{several}{what}")));
     }
     entries

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::text::layout::Page;
 use crate::view::FindingView;
-use crate::words::plain;
+use crate::words::{self, plain};
 
 /// Lines that were not understood and are quoted; the others are counted.
 const QUOTED: usize = 12;
@@ -17,11 +17,8 @@ pub fn report(reading: &Reading) -> String {
     for (number, transcript) in reading.transcripts.iter().enumerate() {
         page.gap();
         page.line(&format!("linerate explain: {}", plain(&transcript.name)));
-        for explained in reading
-            .explained
-            .iter()
-            .filter(|one| one.transcript == number)
-        {
+        let explained = reading.explained.iter();
+        for explained in explained.filter(|one| one.transcript == number) {
             page.gap();
             part(&mut page, explained);
         }
@@ -52,10 +49,9 @@ fn findings(page: &mut Page, findings: &[Finding], together: Option<&str>) {
             finding,
             is_verdict,
         };
-        let next = finding
-            .next
-            .as_ref()
-            .map_or_else(String::new, |next| format!("; next: `{}`", plain(next)));
+        let next = words::with(finding.next.as_ref(), |next| {
+            format!("; next: `{}`", plain(next))
+        });
         page.entry(
             together.unwrap_or_else(|| view.label()),
             &format!("{}: {}{next}", finding.id, plain(&finding.sentence)),
@@ -88,10 +84,8 @@ fn not_understood(page: &mut Page, transcript: &Transcript) {
         page.entry("Not read", &format!("line {number}: '{}'", plain(text)));
     }
     if lines.len() > QUOTED {
-        page.entry(
-            "Not read",
-            &format!("and {} lines more", lines.len() - QUOTED),
-        );
+        let more = lines.len() - QUOTED;
+        page.entry("Not read", &format!("and {more} lines more"));
     }
 }
 
@@ -121,15 +115,12 @@ struct OfPart<'a> {
 
 /// One JSON document, without a newline at its end. What is not known is `null`, never 0.
 pub fn document(reading: &Reading) -> String {
-    let mut transcripts: Vec<OfTranscript<'_>> = reading
-        .transcripts
-        .iter()
-        .map(|transcript| OfTranscript {
-            name: &transcript.name,
-            parts: Vec::new(),
-            not_understood: &transcript.not_understood,
-        })
-        .collect();
+    let transcripts = reading.transcripts.iter().map(|transcript| OfTranscript {
+        name: &transcript.name,
+        parts: Vec::new(),
+        not_understood: &transcript.not_understood,
+    });
+    let mut transcripts: Vec<OfTranscript<'_>> = transcripts.collect();
     for one in &reading.explained {
         let of = reading.transcripts.get(one.transcript);
         if let Some(transcript) = transcripts.get_mut(one.transcript) {
@@ -147,5 +138,5 @@ pub fn document(reading: &Reading) -> String {
         transcripts,
         together: &reading.together,
     };
-    serde_json::to_string_pretty(&document).unwrap_or_default()
+    crate::json::pretty(&document)
 }

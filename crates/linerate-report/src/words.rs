@@ -4,11 +4,8 @@ use crate::chart::Unit;
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::{BitRate, Nanos};
 pub(crate) use linerate_model::units::{grouped as count, percent, whole};
-
-#[expect(clippy::cast_possible_truncation, reason = "a small number of digits")]
-fn places(digits: f64) -> usize {
-    digits as usize
-}
+use linerate_model::words;
+pub(crate) use linerate_model::words::{when, with};
 
 /// A share of time, in whole percent that say `<1 %` rather than hide.
 pub(crate) fn time_share(share: f64) -> String {
@@ -46,7 +43,7 @@ fn interval(low: f64, high: f64, print: impl Fn(f64, usize) -> String) -> String
     let before = low.abs().max(high.abs()).max(1.0).log10().floor();
     let mut pair = (String::new(), String::new());
     for digits in [3.0, 4.0, 5.0, 6.0_f64] {
-        let places = places((digits - 1.0 - before).max(0.0));
+        let places = words::places((digits - 1.0 - before).max(0.0));
         pair = (print(low, places), print(high, places));
         if pair.0 != pair.1 {
             break;

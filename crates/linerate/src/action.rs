@@ -6,35 +6,12 @@ use std::process::ExitCode;
 
 use linerate_engine::EngineError;
 
-use crate::arguments::{
-    self, CompareRequest, ExplainRequest, ObserveRequest, ServeRequest, ShowRequest, TestRequest,
-};
-use crate::expect::arguments::ExpectArguments;
-use crate::host::arguments::HostArguments;
-use crate::host_limit::arguments::SelfArguments;
-use crate::lab::arguments::LabArguments;
-use crate::prove::arguments::ProveArguments;
-use crate::sweep::arguments::SweepArguments;
-use crate::tune::arguments::TuneArguments;
+use crate::arguments::{self, Command};
 
-/// One action of the program.
+/// What the program is asked to do.
 pub(crate) enum Action {
-    Test(Box<TestRequest>),
-    Serve(Box<ServeRequest>),
-    Show(ShowRequest),
-    Compare(CompareRequest),
-    Explain(Box<ExplainRequest>),
-    Expect(Box<ExpectArguments>),
-    Observe(Box<ObserveRequest>),
-    Iperf3(Vec<OsString>),
-    Lab(Box<LabArguments>),
-    Host(Box<HostArguments>),
-    HostLimit(Box<SelfArguments>),
-    Tune(Box<TuneArguments>),
-    Prove(Box<ProveArguments>),
-    Sweep(Box<SweepArguments>),
-    /// Waits for the end of a process that changed settings.
-    SettingsGuard,
+    /// A command of its own, or iperf3's.
+    Run(Command),
     /// Help or version.
     Print(String),
     /// Arguments that cannot be understood.
@@ -79,6 +56,11 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Of a file: what could not be done to which, and why.
+    pub(crate) fn cannot(what: &str, path: &Path, error: &dyn std::fmt::Display) -> Self {
+        Self::File(format!("cannot {what} {}: {error}", path.display()))
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             // The reader of our output has enough of it.
@@ -141,11 +123,15 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
     let name = arguments
         .first()
         .and_then(|path| Path::new(path).file_name());
+    let iperf3 = |before: usize| {
+        let arguments = arguments.iter().skip(before).cloned().collect();
+        Action::Run(Command::Iperf3 { arguments })
+    };
     if name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"iperf3")) {
-        return Action::Iperf3(arguments.into_iter().skip(1).collect());
+        return iperf3(1);
     }
     if arguments.get(1).is_some_and(|word| word == "iperf3") {
-        return Action::Iperf3(arguments.into_iter().skip(2).collect());
+        return iperf3(2);
     }
     arguments::parse(arguments)
 }
@@ -159,13 +145,16 @@ mod tests {
         for name in ["iperf3", "/opt/iperf3-amd64", "iperf3.exe", "./iperf3.17"] {
             let action = parse(vec![name.into(), "-v".into()]);
             assert!(
-                matches!(action, Action::Iperf3(words) if words == ["-v"]),
+                matches!(action, Action::Run(Command::Iperf3 { arguments }) if arguments == ["-v"]),
                 "{name}"
             );
         }
         for name in ["linerate", "/iperf3/linerate", "my-iperf3"] {
             let action = parse(vec![name.into(), "--version".into()]);
-            assert!(!matches!(action, Action::Iperf3(_)), "{name}");
+            assert!(
+                !matches!(action, Action::Run(Command::Iperf3 { .. })),
+                "{name}"
+            );
         }
     }
 }

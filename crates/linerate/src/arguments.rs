@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use linerate_engine::server::Network;
-use linerate_model::plan::{DEFAULT_PORT, Family};
+use linerate_model::plan::DEFAULT_PORT;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::action::Action;
@@ -26,10 +26,7 @@ use crate::tune::arguments::TuneArguments;
 
 pub(crate) use linerate_model::plan::values::{duration, seconds};
 use plan::PlanArguments;
-pub(crate) use requests::{
-    CompareRequest, ExplainRequest, Format, ObserveRequest, Runs, ServeRequest, ShowRequest,
-    TestRequest,
-};
+pub(crate) use requests::{Format, Runs, TestRequest};
 use values::{amount, amounts};
 
 /// Measures the throughput between two hosts, says why it is not higher, and states where each number was measured.
@@ -51,7 +48,7 @@ struct Cli {
 // doc comment on one of their types would take the place of its description here.
 #[derive(Subcommand, Debug)]
 #[command(defer = true)]
-enum Command {
+pub(crate) enum Command {
     /// Measure the path to a host that runs `linerate serve` or `iperf3 -s`
     #[command(args_override_self = true)]
     Test(Box<TestArguments>),
@@ -99,38 +96,38 @@ enum Command {
 )]
 pub(crate) struct TestArguments {
     /// The host: a name or an address
-    host: String,
+    pub(crate) host: String,
     #[command(flatten)]
-    plan: PlanArguments,
+    pub(crate) plan: PlanArguments,
     /// User name, if the server requires one; the password comes from LINERATE_PASSWORD or IPERF3_PASSWORD
     #[arg(long, value_name = "NAME", requires = "public_key")]
-    username: Option<String>,
+    pub(crate) username: Option<String>,
     /// The server's public key (PEM)
     #[arg(long = "rsa-public-key-path", value_name = "FILE")]
-    public_key: Option<PathBuf>,
+    pub(crate) public_key: Option<PathBuf>,
     /// Use the credential padding of iperf3 servers before 3.17
     #[arg(long)]
-    use_pkcs1_padding: bool,
+    pub(crate) use_pkcs1_padding: bool,
     /// After the test, run more tests that confirm or refute the verdict: another window, -P 4, pacing …
     #[arg(long)]
-    counter_test: bool,
+    pub(crate) counter_test: bool,
     /// Instead of one test, the steps of RFC 6349: path MTU, base RTT, bottleneck, a sweep of windows
     #[arg(long, conflicts_with_all = ["counter_test", "output", "udp", "bytes", "blocks", "window", "parallel", "bitrate", "bidir", "json_stream", "precision", "expect", "provisioned"])]
-    rfc6349: bool,
+    pub(crate) rfc6349: bool,
     /// Save the record to this file
     #[arg(short = 'o', long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
-    files: ReportFiles,
+    pub(crate) files: ReportFiles,
     /// The whole report: hosts, where the rate went, every note, the ledger
     #[arg(short = 'v', long, conflicts_with_all = ["json", "json_stream", "rfc6349"])]
-    full: bool,
+    pub(crate) full: bool,
     #[command(flatten)]
-    format: FormatArguments,
+    pub(crate) format: FormatArguments,
 }
 
 #[derive(Args, Debug, Clone, Copy)]
-struct FormatArguments {
+pub(crate) struct FormatArguments {
     /// One JSON document
     #[arg(long, alias = "json-document", conflicts_with = "json_stream")]
     json: bool,
@@ -148,98 +145,98 @@ struct FormatArguments {
 pub(crate) struct ServeArguments {
     /// The port
     #[arg(short = 'p', long, default_value_t = DEFAULT_PORT)]
-    port: u16,
+    pub(crate) port: u16,
     /// Listen on this address only
     #[arg(short = 'B', long, value_name = "ADDRESS")]
-    bind: Option<IpAddr>,
+    pub(crate) bind: Option<IpAddr>,
     /// Listen on this interface only
     #[arg(long, value_name = "NAME")]
-    bind_dev: Option<String>,
+    pub(crate) bind_dev: Option<String>,
     /// IPv4 only
     #[arg(short = '4', conflicts_with = "v6")]
-    v4: bool,
+    pub(crate) v4: bool,
     /// IPv6 only
     #[arg(short = '6')]
-    v6: bool,
+    pub(crate) v6: bool,
     /// End after one test
     #[arg(short = '1', long)]
-    one_off: bool,
+    pub(crate) one_off: bool,
     /// Maximum number of simultaneous tests
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = positive)]
-    max_clients: usize,
+    pub(crate) max_clients: usize,
     /// Maximum number of simultaneous tests from one address (IPv6: from one /64)
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = positive)]
-    max_clients_per_address: usize,
+    pub(crate) max_clients_per_address: usize,
     /// Maximum streams of one test, both directions together
     #[arg(long, value_name = "N", default_value_t = 256)]
-    max_streams: u16,
+    pub(crate) max_streams: u16,
     /// Maximum streams of all tests together, one thread each. One address may use half of them, or --max-streams if that is more
     /// [default: 256 per CPU, at least 512, at most 4096 and a fifth of the file-descriptor limit]
     #[arg(long, value_name = "N", value_parser = positive)]
-    max_total_streams: Option<usize>,
+    pub(crate) max_total_streams: Option<usize>,
     /// Memory limit of all tests together (K, M, G of 1024); sampling becomes coarser before tests are refused [default: the
     /// smaller of 1/8 of the host's memory and 1/2 of the control group's limit, but at least 64M and at most 1G]
     #[arg(long, value_name = "BYTES", value_parser = server_memory)]
-    max_memory: Option<Bytes>,
+    pub(crate) max_memory: Option<Bytes>,
     /// Maximum samples per second of all streams together; with more streams each is sampled less often [default: 10000 for each CPU,
     /// at least 20000]
     #[arg(long, value_name = "N")]
-    max_sample_rate: Option<u64>,
+    pub(crate) max_sample_rate: Option<u64>,
     /// Maximum test duration, without the omitted part; also ends unlimited tests
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h")]
-    max_duration: Nanos,
+    pub(crate) max_duration: Nanos,
     /// Maximum rate of a test, all streams together, averaged over 5 s
     #[arg(long, value_name = "RATE")]
-    max_rate: Option<BitRate>,
+    pub(crate) max_rate: Option<BitRate>,
     /// End a test that transfers less than 4 KiB per stream, or less than half of its requested rate, in this time
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
-    idle_timeout: Nanos,
+    pub(crate) idle_timeout: Nanos,
     /// Networks that may test, such as 192.0.2.0/24; may be repeated [default: all]
     #[arg(long, value_name = "NETWORK")]
-    allow: Vec<Network>,
+    pub(crate) allow: Vec<Network>,
     /// On SIGTERM, give running tests this time to finish
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
-    grace: Nanos,
+    pub(crate) grace: Nanos,
     /// Private key (PEM); with it and the users file, clients must authenticate
     #[arg(long = "rsa-private-key-path", value_name = "FILE", requires = "users")]
-    private_key: Option<PathBuf>,
+    pub(crate) private_key: Option<PathBuf>,
     /// One user per line: NAME,HASH, with HASH the SHA-256 of {NAME}PASSWORD, as for iperf3
     #[arg(
         long = "authorized-users-path",
         value_name = "FILE",
         requires = "private_key"
     )]
-    users: Option<PathBuf>,
+    pub(crate) users: Option<PathBuf>,
     /// Pad credentials as iperf3 before 3.17 does
     #[arg(long)]
-    use_pkcs1_padding: bool,
+    pub(crate) use_pkcs1_padding: bool,
     /// Maximum clock difference of a client, seconds [default: 10]
     #[arg(long, value_name = "SECONDS")]
-    time_skew_threshold: Option<u64>,
+    pub(crate) time_skew_threshold: Option<u64>,
     /// Read no faster than this, all TCP streams of a test together: a slow application, for a lab
     #[arg(long, value_name = "RATE", hide = true)]
-    read_rate: Option<BitRate>,
+    pub(crate) read_rate: Option<BitRate>,
     /// Save a record of each test to this folder
     #[arg(short = 'o', long, value_name = "FOLDER")]
-    output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
     /// One JSON object per line, live
     #[arg(long)]
-    json_stream: bool,
+    pub(crate) json_stream: bool,
 }
 
 // `linerate show`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct ShowArguments {
     /// The record's file
-    file: PathBuf,
+    pub(crate) file: PathBuf,
     #[command(flatten)]
-    files: ReportFiles,
+    pub(crate) files: ReportFiles,
     /// The whole report: hosts, where the rate went, every note, the ledger
     #[arg(short = 'v', long, conflicts_with = "json")]
-    full: bool,
+    pub(crate) full: bool,
     /// One JSON document
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 // `linerate compare`.
@@ -248,13 +245,13 @@ pub(crate) struct CompareArguments {
     /// Records, or folders of them: a folder's records are several runs of one kind. The first is what the
     /// others are compared with
     #[arg(required = true, num_args = 2.., value_name = "RECORD")]
-    paths: Vec<PathBuf>,
+    pub(crate) paths: Vec<PathBuf>,
     /// Write the comparison as one HTML file, the charts side by side on the same axes
     #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
     /// One JSON document
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 // `linerate observe`.
@@ -262,137 +259,70 @@ pub(crate) struct CompareArguments {
 pub(crate) struct ObserveArguments {
     /// Connections with this port at either end; may be repeated
     #[arg(short = 'p', long, value_name = "PORT", action = clap::ArgAction::Append)]
-    port: Vec<u16>,
+    pub(crate) port: Vec<u16>,
     /// Connections of this process and its descendants
     #[arg(long, value_name = "PID")]
-    pid: Option<u32>,
+    pub(crate) pid: Option<u32>,
     /// Connections to this peer: a name, an address or a network such as 192.0.2.0/24; may be repeated
     #[arg(long, value_name = "HOST", action = clap::ArgAction::Append)]
-    to: Vec<String>,
+    pub(crate) to: Vec<String>,
     /// Connections accepted by this host's listening ports
     #[arg(long)]
-    listen: bool,
+    pub(crate) listen: bool,
     /// Seconds to watch [default: until Ctrl-C]
     #[arg(short = 't', long, value_parser = seconds)]
-    time: Option<Nanos>,
+    pub(crate) time: Option<Nanos>,
     /// Sampling interval, 1ms to 10s
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10ms")]
-    interval: Nanos,
+    pub(crate) interval: Nanos,
     /// Interval of progress lines
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
-    progress: Nanos,
+    pub(crate) progress: Nanos,
     /// Save the record to this file
     #[arg(short = 'o', long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
-    format: FormatArguments,
+    pub(crate) format: FormatArguments,
 }
 
 // `linerate explain`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct ExplainArguments {
     /// Pasted output or captures; - or no file reads standard input. Several files are compared
-    files: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
     /// Round-trip time of the path
     #[arg(long, value_name = "TIME", value_parser = duration)]
-    rtt: Option<Nanos>,
+    pub(crate) rtt: Option<Nanos>,
     /// Rate of the slowest link, bit/s (K, M, G of 1000)
     #[arg(long, value_name = "RATE")]
-    link: Option<BitRate>,
+    pub(crate) link: Option<BitRate>,
     /// Socket buffer size used in the test (K, M, G of 1024)
     #[arg(long, value_name = "BYTES")]
-    buffer: Option<Bytes>,
+    pub(crate) buffer: Option<Bytes>,
     /// Bytes that the kernel counted for the transfer, such as 65284.93754MiB
     #[arg(long, value_name = "BYTES", value_parser = amount)]
-    kernel_bytes: Option<Bytes>,
+    pub(crate) kernel_bytes: Option<Bytes>,
     /// Requested rate of each stream, bit/s, if the output has no command line
     #[arg(long, value_name = "RATE")]
-    asked: Option<BitRate>,
+    pub(crate) asked: Option<BitRate>,
     /// Amount requested for each row of a table, such as 1536M:5632M:512M
     #[arg(long, value_name = "FIRST:LAST:STEP", value_parser = amounts)]
-    asked_amounts: Option<[Bytes; 3]>,
+    pub(crate) asked_amounts: Option<[Bytes; 3]>,
     /// Mean queue depth of the disk, as iostat prints it
     #[arg(long, value_name = "N")]
-    queue_depth: Option<f64>,
+    pub(crate) queue_depth: Option<f64>,
     /// What changed between the files, such as 'sysctls'
     #[arg(long, value_name = "WHAT")]
-    changed: Option<String>,
+    pub(crate) changed: Option<String>,
     /// One JSON document
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 /// Understands the arguments, or says what is wrong with them.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
     match Cli::try_parse_from(arguments) {
-        Ok(Cli {
-            command: Command::Test(arguments),
-        }) => match arguments.request() {
-            Ok(request) => Action::Test(Box::new(request)),
-            Err(text) => Action::Refuse(text),
-        },
-        Ok(Cli {
-            command: Command::Serve(arguments),
-        }) => Action::Serve(Box::new(arguments.request())),
-        Ok(Cli {
-            command: Command::Show(arguments),
-        }) => Action::Show(ShowRequest {
-            file: arguments.file,
-            files: arguments.files,
-            full: arguments.full,
-            format: if arguments.json {
-                Format::Json
-            } else {
-                Format::Text
-            },
-        }),
-        Ok(Cli {
-            command: Command::Compare(arguments),
-        }) => Action::Compare(CompareRequest {
-            paths: arguments.paths,
-            html: arguments.html,
-            format: if arguments.json {
-                Format::Json
-            } else {
-                Format::Text
-            },
-        }),
-        Ok(Cli {
-            command: Command::Lab(arguments),
-        }) => Action::Lab(arguments),
-        Ok(Cli {
-            command: Command::Host(arguments),
-        }) => Action::Host(arguments),
-        Ok(Cli {
-            command: Command::HostLimit(arguments),
-        }) => Action::HostLimit(arguments),
-        Ok(Cli {
-            command: Command::Tune(arguments),
-        }) => Action::Tune(arguments),
-        Ok(Cli {
-            command: Command::Prove(arguments),
-        }) => Action::Prove(arguments),
-        Ok(Cli {
-            command: Command::Sweep(arguments),
-        }) => Action::Sweep(arguments),
-        Ok(Cli {
-            command: Command::SettingsGuard,
-        }) => Action::SettingsGuard,
-        Ok(Cli {
-            command: Command::Observe(arguments),
-        }) => match arguments.request() {
-            Ok(request) => Action::Observe(Box::new(request)),
-            Err(text) => Action::Refuse(text),
-        },
-        Ok(Cli {
-            command: Command::Explain(arguments),
-        }) => Action::Explain(Box::new(arguments.request())),
-        Ok(Cli {
-            command: Command::Expect(arguments),
-        }) => Action::Expect(arguments),
-        Ok(Cli {
-            command: Command::Iperf3 { arguments },
-        }) => Action::Iperf3(arguments),
+        Ok(cli) => Action::Run(cli.command),
         Err(error) if error.use_stderr() => Action::Refuse(without_prefix(&error.to_string())),
         Err(error) => Action::Print(error.to_string()),
     }
@@ -428,14 +358,6 @@ fn without_prefix(text: &str) -> String {
         .to_owned()
 }
 
-const fn family(v4: bool, v6: bool) -> Family {
-    match (v4, v6) {
-        (true, _) => Family::V4,
-        (_, true) => Family::V6,
-        _ => Family::Any,
-    }
-}
-
 #[cfg(test)]
 mod reference;
 
@@ -449,7 +371,7 @@ mod tests {
     fn plan(line: &str) -> Result<Plan, String> {
         let words = format!("linerate test {line}");
         match parse(words.split_whitespace().map(OsString::from).collect()) {
-            Action::Test(request) => Ok(request.plan),
+            Action::Run(Command::Test(arguments)) => Ok(arguments.request()?.plan),
             Action::Refuse(text) => Err(text),
             _ => panic!("another action"),
         }

@@ -8,11 +8,11 @@ use linerate_model::record::{RecordError, RunRecord};
 use linerate_report::chart::Charts;
 use linerate_report::compare::{self, Comparison, Side};
 use linerate_report::html::{self, Sheet};
-use linerate_report::record;
 use linerate_report::view::RunView;
+use linerate_report::{json, record};
 
 use crate::action::Failure;
-use crate::arguments::{CompareRequest, Format};
+use crate::arguments::CompareArguments;
 use crate::input;
 use crate::keep::{Keep, Kept};
 use crate::printer::Printer;
@@ -20,8 +20,8 @@ use crate::report_files::refuse_one_file_for_two;
 use crate::test;
 
 /// Compares every file or folder with the first.
-pub(crate) fn run(request: &CompareRequest, printer: &mut Printer) -> Result<(), Failure> {
-    let kinds: Vec<Kind> = request
+pub(crate) fn run(arguments: &CompareArguments, printer: &mut Printer) -> Result<(), Failure> {
+    let kinds: Vec<Kind> = arguments
         .paths
         .iter()
         .map(|path| Kind::read(path))
@@ -31,15 +31,14 @@ pub(crate) fn run(request: &CompareRequest, printer: &mut Printer) -> Result<(),
         .map(|kind| Side::of(&kind.name, kind.views.iter().collect()))
         .collect();
     let comparison = Comparison::of(&sides);
-    let drawn = request
+    let drawn = arguments
         .html
         .as_deref()
         .map_or(Ok(()), |path| draw(path, &kinds));
-    match request.format {
-        Format::Text => {
-            printer.print(&compare::report(&comparison, printer.style()))?;
-        }
-        Format::Json | Format::JsonStream => printer.json(&compare::document(&comparison))?,
+    if arguments.json {
+        printer.json(&json::pretty(&comparison))?;
+    } else {
+        printer.print(&compare::report(&comparison, printer.style()))?;
     }
     drawn
 }
@@ -80,8 +79,7 @@ impl Kind {
 
 /// The file, or a folder's records in the order of their names.
 fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let failed =
-        |error: std::io::Error| Failure::File(format!("cannot read {}: {error}", path.display()));
+    let failed = |error: std::io::Error| Failure::cannot("read", path, &error);
     if !std::fs::metadata(path).map_err(failed)?.is_dir() {
         return Ok(vec![path.to_path_buf()]);
     }

@@ -11,6 +11,7 @@ use linerate_model::finding::Finding;
 use linerate_model::plan::Plan;
 use linerate_model::record::{Flow, Outcome, RunRecord};
 use linerate_model::units::{BitRate, Nanos, grouped, whole};
+use linerate_model::words;
 
 use crate::arguments::Format;
 use crate::printer::Printer;
@@ -54,7 +55,7 @@ impl Setting<'_> {
         record.counter_runs = schedule.make(
             |plan, variation| self.one(plan, variation, flow),
             |number, variation| {
-                let what = variation.map_or_else(|| "as it was".to_owned(), ToString::to_string);
+                let what = named(variation);
                 self.status(&format!("  {} of {of}: {what} …", number + 1));
             },
         );
@@ -103,32 +104,24 @@ impl Setting<'_> {
     }
 
     fn failed(&self, variation: Option<&Variation>, why: &str) -> String {
-        let what = variation.map_or_else(|| "as it was".to_owned(), ToString::to_string);
+        let what = named(variation);
         self.tell(&format!("  {what}: failed: {why}"));
         why.to_owned()
     }
 
     fn show(&self, run: &CounterRun) {
-        let what = run
-            .variation
-            .as_ref()
-            .map_or_else(|| "as it was".to_owned(), ToString::to_string);
+        let what = named(run.variation.as_ref());
         let rate = run.goodput_bps.map_or("goodput unknown".to_owned(), |bps| {
             BitRate(whole(bps)).to_string()
         });
-        let lost = run
-            .lost
-            .zip(run.sent)
-            .map_or_else(String::new, |(lost, sent)| {
-                let how = match run.variation {
-                    Some(Variation::Datagrams { .. }) => "lost",
-                    _ => "retransmitted",
-                };
-                format!(", {} of {} {how}", grouped(lost), grouped(sent))
-            });
-        let rtt = run.rtt_us.map_or_else(String::new, |us| {
-            format!(", RTT {}", Nanos(whole(us * 1e3)))
+        let lost = words::with(run.lost.zip(run.sent), |(lost, sent)| {
+            let how = match run.variation {
+                Some(Variation::Datagrams { .. }) => "lost",
+                _ => "retransmitted",
+            };
+            format!(", {} of {} {how}", grouped(lost), grouped(sent))
         });
+        let rtt = words::with(run.rtt_us, |us| format!(", RTT {}", Nanos(whole(us * 1e3))));
         if self.format == Format::JsonStream {
             let mut line = serde_json::json!(run);
             line["event"] = "counter_run".into();
@@ -149,4 +142,8 @@ impl Setting<'_> {
             drop(self.printer.status(text));
         }
     }
+}
+
+fn named(variation: Option<&Variation>) -> String {
+    variation.map_or_else(|| "as it was".to_owned(), ToString::to_string)
 }

@@ -1,7 +1,7 @@
 //! `linerate explain`: what another tool printed, or a kept record.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::PathBuf;
 
 use linerate_explain::transcript::explain;
 use linerate_model::transcript::Transcript;
@@ -9,7 +9,7 @@ use linerate_readers::{MOST_BYTES, capture, read};
 use linerate_report::transcript;
 
 use crate::action::Failure;
-use crate::arguments::{ExplainRequest, Format};
+use crate::arguments::{ExplainArguments, Format};
 use crate::printer::Printer;
 use crate::show;
 
@@ -19,10 +19,10 @@ const HEAD: u64 = 4;
 const PIECE: u64 = 1 << 20;
 
 /// Reads every input, then says what each shows and what they show together.
-pub(crate) fn run(request: &ExplainRequest, printer: &mut Printer) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &ExplainArguments, printer: &mut Printer) -> Result<(), Failure> {
     let mut transcripts: Vec<Transcript> = Vec::new();
-    for input in &request.inputs {
-        let (name, mut source) = open(input.as_deref())?;
+    for input in arguments.inputs() {
+        let (name, mut source) = open(input)?;
         let mut bytes = Vec::new();
         let cannot = |error: &std::io::Error| Failure::File(format!("cannot read {name}: {error}"));
         take(&mut source, &mut bytes, HEAD).map_err(|error| cannot(&error))?;
@@ -44,7 +44,7 @@ pub(crate) fn run(request: &ExplainRequest, printer: &mut Printer) -> Result<(),
         take(&mut source, &mut bytes, MOST_BYTES as u64 + 1 - HEAD)
             .map_err(|error| cannot(&error))?;
         if is_record(&bytes) {
-            show::show(&name, &bytes, request.format, printer)?;
+            show::show(&name, &bytes, Format::of(arguments.json), printer)?;
             continue;
         }
         transcripts.push(read(&name, &bytes).map_err(|error| Failure::File(error.to_string()))?);
@@ -52,21 +52,22 @@ pub(crate) fn run(request: &ExplainRequest, printer: &mut Printer) -> Result<(),
     if transcripts.is_empty() {
         return Ok(());
     }
-    let reading = explain(transcripts, request.given.clone());
-    match request.format {
-        Format::Text => printer.print(&transcript::report(&reading))?,
-        Format::Json | Format::JsonStream => printer.json(&transcript::document(&reading))?,
+    let reading = explain(transcripts, arguments.given());
+    if arguments.json {
+        printer.json(&transcript::document(&reading))?;
+    } else {
+        printer.print(&transcript::report(&reading))?;
     }
     Ok(())
 }
 
 /// A file or standard input, and the name that it goes by.
-fn open(file: Option<&Path>) -> Result<(String, Box<dyn Read>), Failure> {
+fn open(file: Option<&PathBuf>) -> Result<(String, Box<dyn Read>), Failure> {
     let Some(path) = file else {
         return Ok(("standard input".to_owned(), Box::new(std::io::stdin())));
     };
-    let opened = std::fs::File::open(path)
-        .map_err(|error| Failure::File(format!("cannot read {}: {error}", path.display())))?;
+    let opened = std::fs::File::open(path);
+    let opened = opened.map_err(|error| Failure::cannot("read", path, &error))?;
     Ok((path.display().to_string(), Box::new(opened)))
 }
 

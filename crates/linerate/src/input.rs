@@ -13,14 +13,11 @@ pub(crate) const NOTED: usize = 64 << 20;
 
 /// A file's bytes. It may be a pipe or a device: one byte more than `most` is read, and no other.
 pub(crate) fn read(path: &Path, most: usize) -> Result<Vec<u8>, Failure> {
-    let name = path.display();
-    bytes(path, most).map_err(|error| Failure::File(format!("cannot read {name}: {error}")))
+    bytes(path, most).map_err(|error| Failure::cannot("read", path, &error))
 }
 
-/// A file's text.
 pub(crate) fn text(path: &Path, most: usize) -> Result<String, Failure> {
-    let name = path.display();
-    string(path, most).map_err(|error| Failure::File(format!("cannot read {name}: {error}")))
+    string(path, most).map_err(|error| Failure::cannot("read", path, &error))
 }
 
 /// As [`text`], with the bare error.

@@ -13,7 +13,7 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 
 use linerate_engine::EngineError;
-use linerate_engine::auth::{Credentials, Padding};
+use linerate_engine::auth::Credentials;
 use linerate_engine::client::{self, ClientOptions, DatagramFit, Ended};
 use linerate_kernel::{clock, host, process};
 use linerate_model::plan::Plan;
@@ -28,6 +28,7 @@ use crate::iperf3_arguments::{
 };
 use crate::printer::Printer;
 use crate::signals;
+use crate::test::padding;
 
 use failure::{Wrong, signal_of};
 use output::Output;
@@ -101,14 +102,6 @@ fn settings(role: Role, common: &Iperf3Common) -> Iperf3Settings {
     }
 }
 
-fn padding(common: &Iperf3Common) -> Padding {
-    if common.use_pkcs1_padding {
-        Padding::Pkcs1
-    } else {
-        Padding::Oaep
-    }
-}
-
 fn read(path: &Path, what: &str) -> Result<String, String> {
     input::string(path, input::WRITTEN)
         .map_err(|error| format!("cannot read {what} {}: {error}", path.display()))
@@ -126,7 +119,7 @@ fn credentials(request: &Iperf3Client) -> Result<Option<Credentials>, String> {
         user: user.clone(),
         password,
         public_key_pem: read(key, "the public key")?,
-        padding: padding(&request.common),
+        padding: padding(request.common.use_pkcs1_padding),
     };
     credentials.check().map_err(|error| error.to_string())?;
     Ok(Some(credentials))
@@ -135,7 +128,7 @@ fn credentials(request: &Iperf3Client) -> Result<Option<Credentials>, String> {
 fn run_client(request: &Iperf3Client, printer: &Printer) -> Result<(), Failure> {
     let common = &request.common;
     warn(common, printer);
-    let stop = signals::take(&[&STOPS])?.remove(0);
+    let stop = signals::take(&STOPS)?;
     let output = Output::open(common).map_err(|wrong| refuse(printer, &wrong))?;
     let credentials = credentials(request).map_err(|reason| {
         refuse_arguments(&Iperf3ArgumentError::client_keys(Some(reason)), printer)

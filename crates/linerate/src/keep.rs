@@ -70,13 +70,7 @@ enum Sink {
 
 impl Keep {
     pub(crate) fn open(path: &Path, what: Kept) -> Result<Self, Failure> {
-        let sink = Sink::of(path).map_err(|error| {
-            Failure::File(format!(
-                "cannot {} {}: {error}",
-                what.name(),
-                path.display()
-            ))
-        })?;
+        let sink = Sink::of(path).map_err(|error| Failure::cannot(&what.name(), path, &error))?;
         let path = path.to_path_buf();
         Ok(Self { what, path, sink })
     }
@@ -95,12 +89,8 @@ impl Keep {
             }),
         };
         written.map_err(|error| {
-            Failure::File(format!(
-                "cannot {} {}: {error}; {}",
-                self.what.name(),
-                self.path.display(),
-                self.what.left()
-            ))
+            let why = format!("{error}; {}", self.what.left());
+            Failure::cannot(&self.what.name(), &self.path, &why)
         })
     }
 }

@@ -34,29 +34,14 @@ mod tune;
 use std::process::ExitCode;
 
 use action::{Action, Failure};
-use arguments::Runs;
+use arguments::Command;
 use printer::Printer;
 
 fn main() -> ExitCode {
     let mut printer = Printer::new();
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
     let outcome = match action::parse(arguments) {
-        Action::Test(request) if request.runs == Runs::Rfc6349 => rfc6349::run(&request, &printer),
-        Action::Test(request) => test::run(&request, &mut printer),
-        Action::Serve(request) => serve::run(*request, &printer),
-        Action::Show(request) => show::run(&request, &mut printer),
-        Action::Expect(arguments) => expect::run(&arguments, &mut printer),
-        Action::Compare(request) => compare::run(&request, &mut printer),
-        Action::Observe(request) => observe::run(&request, &mut printer),
-        Action::Explain(request) => explain::run(&request, &mut printer),
-        Action::Iperf3(arguments) => iperf3_mode::run(arguments, &mut printer),
-        Action::Lab(arguments) => lab::run(*arguments, &printer),
-        Action::Tune(arguments) => tune::run(*arguments, &printer),
-        Action::Prove(arguments) => prove::run(&arguments, &printer),
-        Action::Sweep(arguments) => sweep::run(&arguments, &printer),
-        Action::SettingsGuard => place::guard::stand(),
-        Action::HostLimit(arguments) => host_limit::run(&arguments, &printer),
-        Action::Host(arguments) => host::run(*arguments, &printer),
+        Action::Run(command) => run(command, &mut printer),
         Action::Print(text) => printer.print(&text).map_err(Failure::from),
         Action::Refuse(text) => Err(Failure::Usage(text)),
     };
@@ -66,5 +51,25 @@ fn main() -> ExitCode {
             printer.complain(&failure);
             failure.exit_code()
         }
+    }
+}
+
+fn run(command: Command, printer: &mut Printer) -> Result<(), Failure> {
+    match command {
+        Command::Test(arguments) => test::start(*arguments, printer),
+        Command::Serve(arguments) => serve::run(*arguments, printer),
+        Command::Show(arguments) => show::run(&arguments, printer),
+        Command::Compare(arguments) => compare::run(&arguments, printer),
+        Command::Observe(arguments) => observe::run(&arguments, printer),
+        Command::Lab(arguments) => lab::run(*arguments, printer),
+        Command::HostLimit(arguments) => host_limit::run(&arguments, printer),
+        Command::Host(arguments) => host::run(*arguments, printer),
+        Command::Tune(arguments) => tune::run(*arguments, printer),
+        Command::Prove(arguments) => prove::run(&arguments, printer),
+        Command::Sweep(arguments) => sweep::run(&arguments, printer),
+        Command::SettingsGuard => place::guard::stand(),
+        Command::Explain(arguments) => explain::run(&arguments, printer),
+        Command::Expect(arguments) => expect::run(&arguments, printer),
+        Command::Iperf3 { arguments } => iperf3_mode::run(arguments, printer),
     }
 }

@@ -8,40 +8,42 @@ use linerate_model::observation::{Observation, Sighting, Watch};
 use linerate_report::observation::{self, ObservationView, Watching};
 
 use crate::action::Failure;
-use crate::arguments::{Format, ObserveRequest};
+use crate::arguments::{Format, ObserveArguments};
 use crate::keep::{Keep, Kept};
 use crate::printer::{Printer, columns, rows};
 use crate::signals;
 
 /// Watches until the time is over, the process has ended or the user stops it.
-pub(crate) fn run(request: &ObserveRequest, printer: &mut Printer) -> Result<(), Failure> {
-    let signals = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
+pub(crate) fn run(arguments: &ObserveArguments, printer: &Printer) -> Result<(), Failure> {
+    let watch = arguments.watch().map_err(Failure::Usage)?;
+    let format = arguments.format.format();
+    let signals = signals::take_stops()?;
     // Before anything is seen, so that nothing is lost to a wrong path.
-    let mut keep = request
+    let mut keep = arguments
         .output
         .as_deref()
         .map(|path| Keep::open(path, Kept::Record))
         .transpose()?;
     let mut live = Live {
         printer,
-        format: request.format,
+        format,
         watching: Watching::default(),
         failed: None,
     };
-    let seen = observe::run(&request.watch, signals[0].as_fd(), &mut |sighting| {
+    let seen = observe::run(&watch, signals.as_fd(), &mut |sighting| {
         live.show(sighting);
     })?;
     // What follows is computing: a second Ctrl-C may end it.
-    signals::release(&signals[0], &[signals::INTERRUPT]);
+    signals::release(&signals, &[signals::INTERRUPT]);
     let lost = live.failed.take();
     let kept = keep
         .as_mut()
         .map_or(Ok(()), |keep| keep.write(&observation::to_json(&seen)));
-    show(&seen, request.format, printer)?;
+    show(&seen, format, printer)?;
     kept?;
     lost.map_or(Ok(()), |error| Err(Failure::Output(error)))?;
     if seen.connections.is_empty() {
-        return Err(Failure::Incomplete(nobody(&request.watch)));
+        return Err(Failure::Incomplete(nobody(&watch)));
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use std::sync::PoisonError;
 
 use linerate_model::plain_text::{for_terminal, json_for_terminal};
 use linerate_report::text::{Charset, Style};
+use serde::Serialize;
 
 use crate::action::Failure;
 
@@ -61,6 +62,20 @@ impl Printer {
     /// Writes JSON and a line end to standard output.
     pub(crate) fn json(&self, document: &str) -> io::Result<()> {
         self.write(&json_for_terminal(document), "\n")
+    }
+
+    /// Writes what came out: as a document of this kind, or as text.
+    pub(crate) fn outcome(
+        &self,
+        json: bool,
+        (kind, fields): (&str, &impl Serialize),
+        text: impl FnOnce() -> String,
+    ) -> io::Result<()> {
+        if json {
+            self.json(&linerate_report::json::of_kind(kind, fields))
+        } else {
+            self.print(&text())
+        }
     }
 
     fn write(&self, text: &str, end: &str) -> io::Result<()> {
@@ -167,12 +182,10 @@ fn style(terminal: Option<usize>, environment: impl Fn(&str) -> Option<String>) 
     }
 }
 
-/// Rows of the terminal.
 pub(crate) fn rows() -> usize {
     terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0).max(4))
 }
 
-/// Columns of the terminal.
 pub(crate) fn columns() -> usize {
     terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0).max(20))
 }

@@ -11,9 +11,9 @@ use crate::{signals, successive, test};
 
 /// Runs all steps and reports.
 pub(crate) fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
-    let signals = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
+    let signals = signals::take_stops()?;
     let options = ClientOptions {
-        credentials: test::credentials(request)?,
+        credentials: test::credentials(&request.arguments)?,
         ..ClientOptions::default()
     };
     let mut survey = Survey::new(&request.plan);
@@ -26,7 +26,7 @@ pub(crate) fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failur
     // It ends with the last step, each of which bounds itself.
     while let Some((step, plan)) = survey.upcoming() {
         printer.tell(&format!("  {} …", step.words()));
-        let gave = match successive::run(&plan, &options, &signals[0]) {
+        let gave = match successive::run(&plan, &options, &signals) {
             Ok(Some(record)) if record.outcome != Outcome::Interrupted => Ok(record),
             Ok(_) => {
                 survey.stopped();
@@ -36,9 +36,9 @@ pub(crate) fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failur
         };
         survey.took(gave);
     }
-    signals::release(&signals[0], &[signals::INTERRUPT]);
+    signals::release(&signals, &[signals::INTERRUPT]);
     let report = survey.report();
-    match request.format {
+    match request.arguments.format.format() {
         Format::Json | Format::JsonStream => {
             let document = serde_json::json!({
                 "software": linerate_engine::software(),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use linerate_analysis::evidence::Evidence;
-use linerate_engine::auth::{Padding, Verifier};
+use linerate_engine::auth::Verifier;
 use linerate_engine::server::{Server, ServerEvent, ServerLimits, ServerOptions};
 use linerate_explain::explain;
 use linerate_kernel::activation;
@@ -15,41 +15,40 @@ use linerate_report::view::RunView;
 use linerate_report::{record, stream, text};
 
 use crate::action::Failure;
-use crate::arguments::ServeRequest;
+use crate::arguments::ServeArguments;
 use crate::input;
 use crate::keep::{Keep, Kept};
 use crate::outlet::{self, Outlet};
 use crate::printer::Printer;
 use crate::signals;
+use crate::test::padding;
 
 /// Serves until it is stopped.
-pub(crate) fn run(request: ServeRequest, printer: &Printer) -> Result<(), Failure> {
-    let signals = signals::take(&[&[signals::TERMINATE], &[signals::INTERRUPT]])?;
-    if let Some(folder) = &request.output {
+pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Failure> {
+    let [grace, at_once] =
+        [signals::TERMINATE, signals::INTERRUPT].map(|one| signals::take(&[one]));
+    let (grace, at_once) = (grace?, at_once?);
+    if let Some(folder) = &arguments.output {
         let usable = std::fs::create_dir_all(folder);
-        usable.map_err(|error| {
-            Failure::File(format!(
-                "cannot keep records in {}: {error}",
-                folder.display()
-            ))
-        })?;
+        usable.map_err(|error| Failure::cannot("keep records in", folder, &error))?;
     }
-    let verifier = verifier(&request, printer)?;
-    let json_stream = request.json_stream;
-    let folder = request.output.clone();
+    let verifier = verifier(&arguments, printer)?;
+    let limits = arguments.limits();
+    let json_stream = arguments.json_stream;
+    let folder = arguments.output.clone();
     // As a tree of values each takes some 100 bytes.
-    let most_cells = usize::try_from(request.limits.memory.count() / 1024).unwrap_or(usize::MAX);
+    let most_cells = usize::try_from(limits.memory.count() / 1024).unwrap_or(usize::MAX);
     let options = ServerOptions {
-        port: request.port,
-        bind: request.bind,
-        bind_device: request.bind_device,
-        family: request.family,
+        port: arguments.port,
+        bind: arguments.bind,
+        family: arguments.family(),
+        bind_device: arguments.bind_dev,
         inherited: activation::sockets().into_iter().map(Arc::new).collect(),
-        one_off: request.one_off,
-        limits: request.limits,
+        one_off: arguments.one_off,
+        limits,
         verifier,
-        grace: request.grace,
-        read_rate: request.read_rate,
+        grace: arguments.grace,
+        read_rate: arguments.read_rate.filter(|rate| rate.0 > 0),
         ..ServerOptions::default()
     };
     let errors = Outlet::of_errors(Printer::new())?;
@@ -72,7 +71,7 @@ pub(crate) fn run(request: ServeRequest, printer: &Printer) -> Result<(), Failur
         out.say(line + "\n");
     }
     out.say(bounds(server.limits(), json_stream) + "\n");
-    let served = server.run(signals[0].as_fd(), signals[1].as_fd());
+    let served = server.run(grace.as_fd(), at_once.as_fd());
     out.drain();
     errors.drain();
     Ok(served?)
@@ -150,21 +149,24 @@ fn bounds(limits: &ServerLimits, json: bool) -> String {
     )
 }
 
-fn verifier(request: &ServeRequest, printer: &Printer) -> Result<Option<Arc<Verifier>>, Failure> {
-    let (Some(key), Some(users)) = (&request.private_key, &request.users) else {
+fn verifier(
+    arguments: &ServeArguments,
+    printer: &Printer,
+) -> Result<Option<Arc<Verifier>>, Failure> {
+    let (Some(key), Some(users)) = (&arguments.private_key, &arguments.users) else {
         return Ok(None);
     };
     let read = |path: &PathBuf| {
         input::string(path, input::WRITTEN)
             .map_err(|error| Failure::File(format!("reading {}: {error}", path.display())))
     };
-    let padding = if request.pkcs1 {
-        Padding::Pkcs1
-    } else {
-        Padding::Oaep
-    };
-    let (verifier, warnings) =
-        Verifier::new(&read(key)?, &read(users)?, padding, request.skew_seconds)?;
+    let padding = padding(arguments.use_pkcs1_padding);
+    let (verifier, warnings) = Verifier::new(
+        &read(key)?,
+        &read(users)?,
+        padding,
+        arguments.time_skew_threshold,
+    )?;
     for warning in warnings {
         printer.tell(&format!(
             "linerate: warning: {}: {warning}",

@@ -8,31 +8,31 @@ use linerate_model::record::{Kind, RunRecord};
 use linerate_report::{observation, record};
 
 use crate::action::Failure;
-use crate::arguments::{Format, ShowRequest};
+use crate::arguments::{Format, ShowArguments};
 use crate::input;
 use crate::observe;
 use crate::printer::Printer;
 use crate::report_files::OpenFiles;
 use crate::test;
 
-/// Shows the record.
-pub(crate) fn run(request: &ShowRequest, printer: &mut Printer) -> Result<(), Failure> {
-    let bytes = input::read(&request.file, MAX_RECORD_BYTES)?;
+pub(crate) fn run(arguments: &ShowArguments, printer: &mut Printer) -> Result<(), Failure> {
+    let format = Format::of(arguments.json);
+    let bytes = input::read(&arguments.file, MAX_RECORD_BYTES)?;
     if record::kind_of(&bytes) == Some(Kind::Observation) {
-        request.files.refuse("an observation")?;
+        arguments.files.refuse("an observation")?;
         return show(
-            &request.file.display().to_string(),
+            &arguments.file.display().to_string(),
             &bytes,
-            request.format,
+            format,
             printer,
         );
     }
-    let run = parsed(&request.file, &bytes)?;
-    let mut files = OpenFiles::open(&request.files, Some(&request.file))?;
+    let run = parsed(&arguments.file, &bytes)?;
+    let mut files = OpenFiles::open(&arguments.files, Some(&arguments.file))?;
     let evidence = Evidence::of(&run);
     let view = test::view(&evidence);
     let written = files.write(&view, &evidence);
-    test::print(&view, &run, request.format, request.full, printer)?;
+    test::print(&view, &run, format, arguments.full, printer)?;
     written
 }
 

@@ -11,17 +11,17 @@ pub(crate) const INTERRUPT: i32 = 2;
 /// `SIGTERM`.
 pub(crate) const TERMINATE: i32 = 15;
 
-/// Takes signals as readable descriptors from now on: to be called before any thread is started.
-pub(crate) fn take(groups: &[&[i32]]) -> Result<Vec<SignalFd>, Failure> {
+/// Takes signals as one readable descriptor from now on: to be called before any thread is started.
+pub(crate) fn take(group: &[i32]) -> Result<SignalFd, Failure> {
     let fail = |error| Failure::File(format!("taking over the signals: {error}"));
     ignore_sigpipe().map_err(fail)?;
-    for group in groups {
-        block_signals(group).map_err(fail)?;
-    }
-    groups
-        .iter()
-        .map(|group| SignalFd::new(group).map_err(fail))
-        .collect()
+    block_signals(group).map_err(fail)?;
+    SignalFd::new(group).map_err(fail)
+}
+
+/// Takes those that end a test; they are not blocked in children.
+pub(crate) fn take_stops() -> Result<SignalFd, Failure> {
+    take(&[INTERRUPT, TERMINATE])
 }
 
 /// Gives the signals back their usual effect: the first one was heard, a second one ends the program at

@@ -17,39 +17,49 @@ use linerate_report::view::RunView;
 use linerate_report::{json, record, stream, text};
 
 use crate::action::Failure;
-use crate::arguments::{Format, Runs, TestRequest};
+use crate::arguments::{Format, Runs, TestArguments, TestRequest};
 use crate::counter_test::Setting;
 use crate::input;
 use crate::keep::{Keep, Kept};
 use crate::printer::{Printer, columns};
 use crate::report_files::OpenFiles;
-use crate::signals;
+use crate::{rfc6349, signals};
 
-/// Runs the test.
-pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Failure> {
-    let signals = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
+/// Runs what is asked.
+pub(crate) fn start(arguments: TestArguments, printer: &Printer) -> Result<(), Failure> {
+    let request = arguments.request().map_err(Failure::Usage)?;
+    match request.arguments.runs() {
+        Runs::Rfc6349 => rfc6349::run(&request, printer),
+        Runs::One | Runs::CounterTests => run(&request, printer),
+    }
+}
+
+fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
+    let arguments = &request.arguments;
+    let (format, runs) = (arguments.format.format(), arguments.runs());
+    let signals = signals::take_stops()?;
     let options = ClientOptions {
-        credentials: credentials(request)?,
-        fit_datagrams: request.fit_datagrams.then_some(DatagramFit::NoFragments),
+        credentials: credentials(arguments)?,
+        fit_datagrams: (!arguments.has_length()).then_some(DatagramFit::NoFragments),
         ..ClientOptions::default()
     };
     // Before the test, so that nothing that was measured is lost to a wrong path.
-    let record_file = request.output.as_deref();
+    let record_file = arguments.output.as_deref();
     let mut keep = record_file
         .map(|path| Keep::open(path, Kept::Record))
         .transpose()?;
-    let mut files = OpenFiles::open(&request.files, record_file)?;
+    let mut files = OpenFiles::open(&arguments.files, record_file)?;
     let mut live = Live::new(request, printer);
-    let ended = client::run(&request.plan, &options, signals[0].as_fd(), &mut |event| {
-        if matches!(event, Event::Ending) && request.runs != Runs::CounterTests {
-            signals::release(&signals[0], &[signals::INTERRUPT]);
+    let ended = client::run(&request.plan, &options, signals.as_fd(), &mut |event| {
+        if matches!(event, Event::Ending) && runs != Runs::CounterTests {
+            signals::release(&signals, &[signals::INTERRUPT]);
         }
         live.show(event);
     })?;
     let mut record = ended.record;
     let lost = live.failed.take();
     let mut kept = Ok(());
-    if request.runs == Runs::CounterTests {
+    if runs == Runs::CounterTests {
         // Whatever becomes of the runs that follow, this one is kept.
         let file = keep.take_if(|keep| keep.is_replaced_at_once());
         let again = file.is_some();
@@ -59,12 +69,12 @@ pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Fa
                 fit_datagrams: Some(DatagramFit::NoFragments),
                 ..options.clone()
             },
-            stop: &signals[0],
-            format: request.format,
+            stop: &signals,
+            format,
             printer,
         };
         setting.decide(&mut record);
-        signals::release(&signals[0], &[signals::INTERRUPT]);
+        signals::release(&signals, &[signals::INTERRUPT]);
         if let Some(path) = record_file.filter(|_| again && kept.is_ok()) {
             kept = Keep::open(path, Kept::Record).map(|file| keep = Some(file));
         }
@@ -76,7 +86,7 @@ pub(crate) fn run(request: &TestRequest, printer: &mut Printer) -> Result<(), Fa
     let evidence = Evidence::of(&record);
     let view = view(&evidence);
     let written = files.write(&view, &evidence);
-    print(&view, &record, request.format, request.full, printer)?;
+    print(&view, &record, format, arguments.full, printer)?;
     kept?;
     written?;
     lost.map_or(Ok(()), |error| Err(Failure::Output(error)))?;
@@ -146,8 +156,8 @@ fn verdict(evidence: &Evidence<'_>) -> Result<(), Failure> {
     }
 }
 
-pub(crate) fn credentials(request: &TestRequest) -> Result<Option<Credentials>, Failure> {
-    let (Some(user), Some(key)) = (&request.user, &request.public_key) else {
+pub(crate) fn credentials(arguments: &TestArguments) -> Result<Option<Credentials>, Failure> {
+    let (Some(user), Some(key)) = (&arguments.username, &arguments.public_key) else {
         return Ok(None);
     };
     let password = std::env::var("LINERATE_PASSWORD").or_else(|_| std::env::var("IPERF3_PASSWORD")).map_err(|_| {
@@ -156,17 +166,17 @@ pub(crate) fn credentials(request: &TestRequest) -> Result<Option<Credentials>, 
     let public_key_pem = input::string(key, input::WRITTEN).map_err(|error| {
         Failure::File(format!("reading the public key {}: {error}", key.display()))
     })?;
-    let padding = if request.pkcs1 {
-        Padding::Pkcs1
-    } else {
-        Padding::Oaep
-    };
     Ok(Some(Credentials {
         user: user.clone(),
         password,
         public_key_pem,
-        padding,
+        padding: padding(arguments.use_pkcs1_padding),
     }))
+}
+
+/// Of credentials, as `--use-pkcs1-padding` says.
+pub(crate) const fn padding(pkcs1: bool) -> Padding {
+    if pkcs1 { Padding::Pkcs1 } else { Padding::Oaep }
 }
 
 /// Shows events while the test runs.
@@ -182,7 +192,7 @@ impl<'a> Live<'a> {
     fn new(request: &TestRequest, printer: &'a Printer) -> Self {
         Self {
             printer,
-            format: request.format,
+            format: request.arguments.format.format(),
             progress: Progress::new(&request.plan),
             block: Block::new(&request.plan, printer.style()),
             failed: None,

@@ -247,6 +247,13 @@ fn refuse_any<const N: usize>(checks: [(bool, &'static str, String); N]) -> Resu
         .map_or(Ok(()), |(_, option, reason)| refuse(option, reason))
 }
 
+impl Default for Plan {
+    /// A test of a host that is not known yet.
+    fn default() -> Self {
+        Self::new("")
+    }
+}
+
 impl Plan {
     /// How long a test measures where nothing else is asked for.
     pub const DEFAULT_TIME: Nanos = Nanos::from_millis(10_000);

@@ -3,14 +3,12 @@
 use linerate_model::clock::ClockPair;
 use linerate_model::record::{Role, RunRecord};
 
-/// The axis of time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Axis {
     /// When the client let its streams go, its clock.
     client: Option<u64>,
     /// When the server did, its clock.
     server: Option<u64>,
-    /// How the clocks stand.
     clock: Option<ClockPair>,
 }
 

@@ -4,14 +4,14 @@ use linerate_analysis::evidence::{DirectionEvidence, Evidence, Place};
 use linerate_analysis::statistics;
 use linerate_model::column::Column;
 use linerate_model::plan::Protocol;
-use linerate_model::record::{Flow, Role, RunRecord, StreamRecord};
+use linerate_model::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
 use linerate_model::units::{Nanos, whole};
 
 use super::axis::Axis;
 use super::windows;
 use super::{
-    Band, COLOURS, Chart, Charts, Level, Line, Panel, Point, Shape, Stroke, Unit, flow_name, host,
-    tcp, udp,
+    Band, COLOURS, Chart, Charts, Level, Line, Panel, Point, Shape, Stroke, flow_name, host, tcp,
+    udp,
 };
 use crate::view::{DirectionView, MeasuredAt, RunView};
 
@@ -86,9 +86,13 @@ pub(super) fn charts(view: &RunView, evidence: &Evidence<'_>) -> Charts {
     }
 }
 
+fn ends(record: &RunRecord) -> impl Iterator<Item = (Role, &EndRecord)> {
+    let roles = [Role::Client, Role::Server].into_iter();
+    roles.filter_map(|role| Some((role, record.end(role)?)))
+}
+
 fn omitted(record: &RunRecord, axis: Axis) -> Option<i64> {
-    let ends = [Role::Client, Role::Server].map(|role| record.end(role).map(|end| (role, end)));
-    let until = ends.into_iter().flatten().flat_map(|(role, end)| {
+    let until = ends(record).flat_map(|(role, end)| {
         let streams = end.streams.iter();
         streams.filter_map(move |stream| Some(axis.at(role, stream.omit_until_ns?.0)))
     });
@@ -109,34 +113,28 @@ fn bands(view: &RunView, axis: Axis) -> Vec<(Flow, Vec<Band>)> {
 }
 
 fn ended(record: &RunRecord, axis: Axis) -> Option<i64> {
-    let ends = [Role::Client, Role::Server].map(|role| record.end(role).map(|end| (role, end)));
-    let ended = ends.into_iter().flatten();
-    ended.map(|(role, end)| axis.at(role, end.end_ns.0)).min()
+    ends(record)
+        .map(|(role, end)| axis.at(role, end.end_ns.0))
+        .min()
 }
 
 fn sampled(record: &RunRecord, axis: Axis, flow: Flow, role: Role) -> Vec<Sampled<'_>> {
-    let streams = record
-        .end(role)
-        .into_iter()
-        .flat_map(|end| end.streams_of(flow));
-    let streams: Vec<_> = streams.collect();
-    let alone = streams.len() == 1;
-    streams
-        .into_iter()
-        .enumerate()
-        .map(|(place, stream)| Sampled {
+    let streams = || {
+        let end = record.end(role).into_iter();
+        end.flat_map(|end| end.streams_of(flow)).enumerate()
+    };
+    let alone = streams().count() == 1;
+    let sampled = streams().map(|(place, stream)| {
+        let at = stream.samples.at_ns().iter();
+        Sampled {
             alone,
             stream,
             role,
             place,
-            times: stream
-                .samples
-                .at_ns()
-                .iter()
-                .map(|at| axis.at(role, *at))
-                .collect(),
-        })
-        .collect()
+            times: at.map(|at| axis.at(role, *at)).collect(),
+        }
+    });
+    sampled.collect()
 }
 
 /// The direction's rate at the place where it is measured best: fine, over the plan's intervals, and the plateau.
@@ -149,23 +147,18 @@ fn goodput(
     let flow = direction.flow;
     let axis = ground.axis;
     let (points, window_ns) = fine(direction, ground, role);
-    let intervals: Vec<_> = view
-        .intervals
-        .iter()
-        .filter(|interval| interval.flow == flow)
-        .collect();
-    let at = |since: u64| axis.at(role, direction.grid_from_ns.saturating_add(since));
-    let mut coarse: Vec<Point> = intervals
-        .iter()
-        .map(|interval| Point {
-            at_ns: at(interval.from_ns),
-            value: interval.bps,
-        })
-        .collect();
-    coarse.extend(intervals.last().map(|last| Point {
-        at_ns: at(last.to_ns),
-        value: last.bps,
-    }));
+    let intervals = || {
+        view.intervals
+            .iter()
+            .filter(|interval| interval.flow == flow)
+    };
+    let at = |since: u64, value| Point {
+        at_ns: axis.at(role, direction.grid_from_ns.saturating_add(since)),
+        value,
+    };
+    let begins = intervals().map(|interval| at(interval.from_ns, interval.bps));
+    let end = intervals().next_back().map(|last| at(last.to_ns, last.bps));
+    let coarse = begins.chain(end).collect();
     let figures = view
         .directions
         .iter()
@@ -190,49 +183,27 @@ fn goodput(
             "handed to the sending kernel, which is not delivery",
         ),
     };
-    let colour = 0;
-    let whole_run = Line {
-        name: format!("over {} s", view.plan.interval_ns.as_secs_f64()),
-        kind: None,
-        stream: None,
-        colour,
-        stroke: Stroke::Strong,
-        shape: Shape::Step,
-        points: coarse,
-    };
+    let interval = format!("over {} s", view.plan.interval_ns.as_secs_f64());
+    let lines = [
+        Line::steps(format!("over {step}"), 0, Stroke::Faint, points),
+        Line::steps(interval, 0, Stroke::Strong, coarse),
+    ];
+    let about = format!(
+        "Payload of all streams together, {place}; mean over {step} (thin) and over the plan's interval (thick)"
+    );
     Some(Chart {
-        panel: Panel::Goodput,
-        id: id(Panel::Goodput, flow),
-        flow: Some(flow),
         title,
-        about: format!(
-            "Payload of all streams together, {place}; mean over {step} (thin) and over the plan's interval (thick)"
-        ),
-        unit: Unit::Rate,
-        lines: vec![
-            Line {
-                name: format!("over {step}"),
-                kind: None,
-                stream: None,
-                colour,
-                stroke: Stroke::Faint,
-                shape: Shape::Step,
-                points,
-            },
-            whole_run,
-        ],
         level: level.map(|(span, mean)| {
             let [from_ns, to_ns] = span.map(|at| axis.at(role, at));
+            let interval = figures.goodput_low_bps.zip(figures.goodput_high_bps);
             Level {
                 from_ns,
                 to_ns,
                 mean,
-                interval: figures
-                    .goodput_low_bps
-                    .zip(figures.goodput_high_bps)
-                    .map(|(low, high)| [low, high]),
+                interval: interval.map(|(low, high)| [low, high]),
             }
         }),
+        ..ground.chart(Panel::Goodput, about, lines)
     })
 }
 
@@ -263,11 +234,6 @@ fn fine(direction: &DirectionEvidence, ground: &Ground<'_>, role: Role) -> (Vec<
         points.push(Point { at_ns, ..last });
     }
     (points, steps * step)
-}
-
-/// `goodput-c2s`.
-fn id(panel: Panel, flow: Flow) -> String {
-    format!("{}-{}", panel.name(), flow_name(flow))
 }
 
 impl Sampled<'_> {
@@ -325,6 +291,19 @@ impl Sampled<'_> {
             None => growth.into_iter().map(Some).collect(),
         };
         windows::steps(&ground.axis, self.role, &edges, &values)
+    }
+
+    /// A line of the rate at which a count of bytes grows.
+    pub(super) fn rate_line(
+        &self,
+        ground: &Ground<'_>,
+        column: Column,
+        kind: usize,
+        what: &str,
+        stroke: Stroke,
+    ) -> Line {
+        let bits = self.windowed(ground, column, Some(8_000_000_000));
+        self.line(kind, what, stroke, Shape::Step, bits)
     }
 
     /// A line of this stream, the `kind`th of its chart. A stream that is alone needs no name, and its lines
@@ -385,20 +364,13 @@ impl<'a> Ground<'a> {
     pub(super) fn chart(
         &self,
         panel: Panel,
-        title: &'static str,
-        about: String,
-        unit: Unit,
-        lines: Vec<Line>,
+        about: impl Into<String>,
+        lines: impl IntoIterator<Item = Line>,
     ) -> Chart {
+        let lines = lines.into_iter().collect();
         Chart {
-            panel,
-            id: id(panel, self.flow),
             flow: Some(self.flow),
-            title,
-            about,
-            unit,
-            lines,
-            level: None,
+            ..Chart::of(panel, flow_name(self.flow), about, lines)
         }
     }
 

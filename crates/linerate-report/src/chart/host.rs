@@ -4,9 +4,11 @@ use linerate_analysis::evidence::Evidence;
 use linerate_model::column::{Column, CpuTime};
 use linerate_model::record::{EndRecord, Role};
 use linerate_model::series::Series;
+use linerate_model::units::Nanos;
 
 use super::axis::Axis;
-use super::{COLOURS, Chart, Line, Panel, Shape, Stroke, Unit, windows};
+use super::{Chart, Line, Panel, Stroke, windows};
+use crate::words;
 
 /// A host of more processors than this shows the busiest and the mean.
 const EACH: usize = 8;
@@ -75,8 +77,7 @@ impl Host<'_> {
         &self,
         panel: Panel,
         titles: [&'static str; 2],
-        about: String,
-        unit: Unit,
+        about: impl Into<String>,
         lines: Vec<Line>,
     ) -> Chart {
         let (end, title) = match self.role {
@@ -84,115 +85,106 @@ impl Host<'_> {
             Role::Server => ("server", titles[1]),
         };
         Chart {
-            panel,
-            id: format!("{}-{end}", panel.name()),
-            flow: None,
             title,
-            about,
-            unit,
-            lines,
-            level: None,
+            ..Chart::of(panel, end, about, lines)
         }
+    }
+
+    /// Windows over the whole span, none shorter than this.
+    fn edges(&self, least: u64) -> Vec<u64> {
+        let span = self.span[1].saturating_sub(self.span[0]);
+        windows::edges(self.span, windows::length(span, 10_000_000, 0).max(least))
+    }
+
+    fn line(
+        &self,
+        name: impl Into<String>,
+        colour: usize,
+        stroke: Stroke,
+        edges: &[u64],
+        values: &[Option<u64>],
+    ) -> Line {
+        let points = windows::steps(&self.axis, self.role, edges, values);
+        Line::steps(name, colour, stroke, points)
     }
 
     /// Busy shares of the processors, over windows long enough for ticks.
     fn processors(&self, one_machine: bool) -> Chart {
-        let counters = &self.end.counters;
-        let length = windows::length(self.span[1].saturating_sub(self.span[0]), 10_000_000, 0)
-            .max(LEAST_WINDOW);
-        let edges = windows::edges(self.span, length);
-        let busy: Vec<(String, Vec<Option<u64>>)> = cpus(counters, CpuTime::Busy)
-            .map(|(cpu, values)| (cpu, Self::shares(counters, values, &edges, 1_000_000)))
-            .collect();
-        let steps = |values: &[Option<u64>]| windows::steps(&self.axis, self.role, &edges, values);
-        let line = |name: String, place: usize, stroke, values: &[Option<u64>]| Line {
-            name,
-            kind: None,
-            stream: None,
-            colour: place % COLOURS,
-            stroke,
-            shape: Shape::Step,
-            points: steps(values),
-        };
-        let mut lines: Vec<Line> = Vec::new();
-        if busy.len() <= EACH {
-            lines.extend(
-                busy.iter()
-                    .enumerate()
-                    .map(|(place, (cpu, values))| line(cpu.clone(), place, Stroke::Plain, values)),
-            );
+        let edges = self.edges(LEAST_WINDOW);
+        let busy = self.cpus(CpuTime::Busy, &edges);
+        let lines = if busy.len() <= EACH {
+            self.each_processor(busy, &edges)
         } else {
-            let over = |of: fn(&[u64]) -> Option<u64>| -> Vec<Option<u64>> {
-                (0..edges.len().saturating_sub(1))
-                    .map(|window| {
-                        let all: Option<Vec<u64>> = busy
-                            .iter()
-                            .map(|(_, values)| *values.get(window)?)
-                            .collect();
-                        of(&all?)
-                    })
-                    .collect()
-            };
-            lines.push(line(
-                "the busiest at each moment".to_owned(),
-                0,
-                Stroke::Plain,
-                &over(|all| all.iter().max().copied()),
-            ));
-            lines.push(line(
-                format!("mean of {}", busy.len()),
-                1,
-                Stroke::Plain,
-                &over(|all| all.iter().sum::<u64>().checked_div(all.len() as u64)),
-            ));
-        }
-        for (kind, what) in [
-            (CpuTime::Softirq, "softirq"),
-            (CpuTime::Steal, "stolen by the hypervisor"),
-        ] {
-            for (place, (cpu, values)) in cpus(counters, kind)
-                .enumerate()
-                .take(if busy.len() <= EACH { EACH } else { 0 })
-            {
-                let values = Self::shares(counters, values, &edges, 1_000_000);
-                // Below a fiftieth they are a line along the axis.
-                if values.iter().flatten().any(|share| *share >= 200) {
-                    let stroke = if kind == CpuTime::Steal {
-                        Stroke::Dotted
-                    } else {
-                        Stroke::Dashed
-                    };
-                    lines.push(line(format!("{cpu}, {what}"), place, stroke, &values));
-                }
-            }
-        }
+            self.busiest_and_mean(&busy, &edges)
+        };
         let about = format!(
             "Share of the time that each processor was busy{}; mean over {}",
-            if one_machine {
-                ", of the one machine that both ends ran on"
-            } else {
-                ""
-            },
-            linerate_model::units::Nanos(edges.get(1).map_or(length, |second| second - edges[0]))
+            words::when(one_machine, ", of the one machine that both ends ran on"),
+            Nanos(
+                edges
+                    .get(1)
+                    .map_or(LEAST_WINDOW, |second| second - edges[0])
+            )
         );
         let titles = if one_machine {
             ["Processors"; 2]
         } else {
             ["Processors of the client", "Processors of the server"]
         };
-        self.chart(Panel::Cpu, titles, about, Unit::Share, lines)
+        self.chart(Panel::Cpu, titles, about, lines)
+    }
+
+    fn each_processor(&self, busy: Vec<(String, Vec<Option<u64>>)>, edges: &[u64]) -> Vec<Line> {
+        let line = |(place, (cpu, values)): (usize, (String, Vec<Option<u64>>))| {
+            self.line(cpu, place, Stroke::Plain, edges, &values)
+        };
+        let mut lines: Vec<Line> = busy.into_iter().enumerate().map(line).collect();
+        for (time, what, stroke) in [
+            (CpuTime::Softirq, "softirq", Stroke::Dashed),
+            (CpuTime::Steal, "stolen by the hypervisor", Stroke::Dotted),
+        ] {
+            for (place, (cpu, values)) in self.cpus(time, edges).into_iter().enumerate().take(EACH)
+            {
+                // Below a fiftieth they are a line along the axis.
+                if values.iter().flatten().any(|share| *share >= 200) {
+                    lines.push(self.line(format!("{cpu}, {what}"), place, stroke, edges, &values));
+                }
+            }
+        }
+        lines
+    }
+
+    fn busiest_and_mean(&self, busy: &[(String, Vec<Option<u64>>)], edges: &[u64]) -> Vec<Line> {
+        let over = |of: fn(&[u64]) -> Option<u64>| -> Vec<Option<u64>> {
+            let window = |window| {
+                let all = busy.iter().map(|(_, values)| *values.get(window)?);
+                of(&all.collect::<Option<Vec<u64>>>()?)
+            };
+            (0..edges.len().saturating_sub(1)).map(window).collect()
+        };
+        let busiest = over(|all| all.iter().max().copied());
+        let mean = over(|all| all.iter().sum::<u64>().checked_div(all.len() as u64));
+        let mean_of = format!("mean of {}", busy.len());
+        vec![
+            self.line(
+                "the busiest at each moment",
+                0,
+                Stroke::Plain,
+                edges,
+                &busiest,
+            ),
+            self.line(mean_of, 1, Stroke::Plain, edges, &mean),
+        ]
     }
 
     /// The CPU time of each stream's thread.
     fn threads(&self, sample_ns: u64) -> Chart {
         let mut lines = Vec::new();
         for (place, stream) in self.end.streams.iter().enumerate() {
-            let at = stream.samples.at_ns();
-            let span = [self.end.start_ns.0, at.last().copied().unwrap_or(0)];
-            let edges = windows::edges(
-                span,
-                windows::length(span[1].saturating_sub(span[0]), sample_ns, 0),
-            );
+            let last = stream.samples.at_ns().last().copied().unwrap_or(0);
+            let span = [self.end.start_ns.0, last];
+            let length = windows::length(span[1].saturating_sub(span[0]), sample_ns, 0);
+            let edges = windows::edges(span, length);
             for (column, what, stroke) in [
                 (Column::thread_cpu_ns, "on a CPU", Stroke::Plain),
                 (Column::thread_wait_ns, "waiting for a CPU", Stroke::Dotted),
@@ -200,40 +192,28 @@ impl Host<'_> {
                 let Some(values) = stream.samples.column(column) else {
                     continue;
                 };
-                let values = Self::shares(&stream.samples, values, &edges, 1);
+                let values = shares(&stream.samples, values, &edges, 1);
                 if values.iter().flatten().any(|share| *share >= 100) {
+                    let name = format!("stream {}, {what}", stream.id);
                     lines.push(Line {
-                        name: format!("stream {}, {what}", stream.id),
                         kind: Some(what.to_owned()),
                         stream: Some(stream.id),
-                        colour: place % COLOURS,
-                        stroke,
-                        shape: Shape::Step,
-                        points: windows::steps(&self.axis, self.role, &edges, &values),
+                        ..self.line(name, place, stroke, &edges, &values)
                     });
                 }
             }
         }
-        let about = "Share of the time that the thread of each stream ran, and that it could have run but had to wait for a processor".to_owned();
-        self.chart(
-            Panel::Threads,
-            [
-                "Threads of the client's streams",
-                "Threads of the server's streams",
-            ],
-            about,
-            Unit::Share,
-            lines,
-        )
+        let titles = [
+            "Threads of the client's streams",
+            "Threads of the server's streams",
+        ];
+        let about = "Share of the time that the thread of each stream ran, and that it could have run but had to wait for a processor";
+        self.chart(Panel::Threads, titles, about, lines)
     }
 
     /// What the host dropped; no chart where it dropped nothing.
     fn drops(&self) -> Chart {
-        let edges = windows::edges(
-            self.span,
-            windows::length(self.span[1].saturating_sub(self.span[0]), 10_000_000, 0)
-                .max(100_000_000),
-        );
+        let edges = self.edges(100_000_000);
         let mut lines = Vec::new();
         for (place, (column, name)) in DROPS.into_iter().enumerate() {
             let Some(values) = self.end.counters.column(column) else {
@@ -242,47 +222,35 @@ impl Host<'_> {
             let growth = windows::growth(self.end.counters.at_ns(), values, &edges);
             if growth.iter().any(|count| *count > 0) {
                 let values: Vec<Option<u64>> = growth.into_iter().map(Some).collect();
-                lines.push(Line {
-                    name: name.to_owned(),
-                    kind: None,
-                    stream: None,
-                    colour: place,
-                    stroke: Stroke::Filled,
-                    shape: Shape::Step,
-                    points: windows::steps(&self.axis, self.role, &edges, &values),
-                });
+                lines.push(self.line(name, place, Stroke::Filled, &edges, &values));
             }
         }
-        let about =
-            "Packets that the host itself dropped, in each window, by its own counters".to_owned();
-        self.chart(
-            Panel::Drops,
-            ["Drops on the client's host", "Drops on the server's host"],
-            about,
-            Unit::Count,
-            lines,
-        )
+        let titles = ["Drops on the client's host", "Drops on the server's host"];
+        let about = "Packets that the host itself dropped, in each window, by its own counters";
+        self.chart(Panel::Drops, titles, about, lines)
     }
 
-    /// A counter of busy time as hundredths of a percent of each window; `ns` = what it counts in.
-    fn shares(series: &Series, values: &[u64], edges: &[u64], ns: u64) -> Vec<Option<u64>> {
-        let growth = windows::growth(series.at_ns(), values, edges);
-        // A reading taken a little after its instant makes more than all of a short window.
-        windows::per_second(edges, &growth, u128::from(ALL) * u128::from(ns))
-            .into_iter()
-            .map(|share| share.map(|share| share.min(ALL)))
-            .collect()
+    /// `CPU 0` and the shares of its time, in the order of the processors.
+    fn cpus(&self, time: CpuTime, edges: &[u64]) -> Vec<(String, Vec<Option<u64>>)> {
+        let counters = &self.end.counters;
+        let cpus = counters.cpus(time).into_iter();
+        cpus.map(|(cpu, values)| {
+            let shares = shares(counters, values, edges, 1_000_000);
+            (format!("CPU {cpu}"), shares)
+        })
+        .collect()
     }
 }
 
-/// `CPU 0` and its counter, in the order of the processors.
-fn cpus(counters: &Series, time: CpuTime) -> impl Iterator<Item = (String, &[u64])> {
-    counters
-        .cpus(time)
+/// A counter of busy time as hundredths of a percent of each window; `ns` = what it counts in.
+fn shares(series: &Series, values: &[u64], edges: &[u64], ns: u64) -> Vec<Option<u64>> {
+    let growth = windows::growth(series.at_ns(), values, edges);
+    // A reading taken a little after its instant makes more than all of a short window.
+    windows::per_second(edges, &growth, u128::from(ALL) * u128::from(ns))
         .into_iter()
-        .map(|(cpu, values)| (format!("CPU {cpu}"), values))
+        .map(|share| share.map(|share| share.min(ALL)))
+        .collect()
 }
-
 #[cfg(test)]
 mod tests {
     use linerate_model::plan::Plan;

@@ -89,22 +89,42 @@ pub enum Panel {
 }
 
 impl Panel {
-    /// Its part of a chart's id.
-    pub const fn name(self) -> &'static str {
+    /// Its part of a chart's id, its title where that does not depend on the run, and the unit of its values.
+    const fn facts(self) -> (&'static str, &'static str, Unit) {
         match self {
-            Self::Goodput => "goodput",
-            Self::Streams => "streams",
-            Self::StreamsRead => "streams-read",
-            Self::StreamsAcknowledged => "streams-acknowledged",
-            Self::CongestionWindow => "congestion-window",
-            Self::InFlight => "in-flight",
-            Self::Rtt => "rtt",
-            Self::Retransmits => "retransmits",
-            Self::Buffers => "buffers",
-            Self::Datagrams => "datagrams",
-            Self::Cpu => "cpu",
-            Self::Threads => "threads",
-            Self::Drops => "drops",
+            Self::Goodput => ("goodput", "Goodput", Unit::Rate),
+            Self::Streams => ("streams", "Rate of each stream, both ends", Unit::Rate),
+            Self::StreamsRead => (
+                "streams-read",
+                "Rate of each stream at the receiver",
+                Unit::Rate,
+            ),
+            Self::StreamsAcknowledged => (
+                "streams-acknowledged",
+                "Rate of each stream at the sender",
+                Unit::Rate,
+            ),
+            Self::CongestionWindow => (
+                "congestion-window",
+                "Congestion window and ssthresh",
+                Unit::Bytes,
+            ),
+            Self::InFlight => (
+                "in-flight",
+                "Bytes in flight and receive window",
+                Unit::Bytes,
+            ),
+            Self::Rtt => ("rtt", "Round-trip time", Unit::Micros),
+            Self::Retransmits => ("retransmits", "Retransmits", Unit::Count),
+            Self::Buffers => ("buffers", "Waiting in the socket buffers", Unit::Bytes),
+            Self::Datagrams => (
+                "datagrams",
+                "Datagrams lost, reordered, duplicated",
+                Unit::Count,
+            ),
+            Self::Cpu => ("cpu", "Processors", Unit::Share),
+            Self::Threads => ("threads", "Threads of the streams", Unit::Share),
+            Self::Drops => ("drops", "Drops on the host", Unit::Count),
         }
     }
 }
@@ -237,6 +257,21 @@ impl Charts {
 }
 
 impl Chart {
+    /// A chart of a direction or of a host, named `whose` in its id.
+    fn of(panel: Panel, whose: &str, about: impl Into<String>, lines: Vec<Line>) -> Self {
+        let (name, title, unit) = panel.facts();
+        Self {
+            panel,
+            id: format!("{name}-{whose}"),
+            flow: None,
+            title,
+            about: about.into(),
+            unit,
+            lines,
+            level: None,
+        }
+    }
+
     /// The value that its axis has to reach: the largest of its lines and of its level; of bounds, what lies
     /// within [`BOUND_SHOWN`] times that.
     pub fn most(&self) -> u64 {
@@ -265,6 +300,19 @@ impl Chart {
 pub const BOUND_SHOWN: f64 = 1.5;
 
 impl Line {
+    /// A line of steps that is about no stream alone.
+    fn steps(name: impl Into<String>, colour: usize, stroke: Stroke, points: Vec<Point>) -> Self {
+        Self {
+            name: name.into(),
+            kind: None,
+            stream: None,
+            colour: colour % COLOURS,
+            stroke,
+            shape: Shape::Step,
+            points,
+        }
+    }
+
     /// Its largest value.
     pub fn most(&self) -> Option<u64> {
         self.points.iter().filter_map(|point| point.value).max()

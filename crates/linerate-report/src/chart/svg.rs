@@ -17,13 +17,10 @@ pub(crate) struct Frame {
     pub(crate) left: f64,
     /// Its upper edge.
     pub(crate) top: f64,
-    /// Its width.
     pub(crate) width: f64,
-    /// Its height.
     pub(crate) height: f64,
     /// The instants at its edges, ns since the start.
     pub(crate) span_ns: [i64; 2],
-    /// Its value axis.
     pub(crate) scale: Scale,
 }
 

@@ -4,61 +4,40 @@ use linerate_model::column::Column;
 use linerate_model::units::whole;
 
 use super::collect::{Ground, Sampled};
-use super::{Chart, Panel, Point, Shape, Stroke, Unit};
+use super::{Chart, Panel, Point, Shape, Stroke};
 
 pub(super) fn charts(ground: &Ground<'_>) -> Vec<Chart> {
     vec![rates(ground), losses(ground)]
 }
 
 fn rates(ground: &Ground<'_>) -> Chart {
-    let mut lines = Vec::new();
-    for (kind, of, what, stroke) in [
-        (0, &ground.receiver, "received", Stroke::Plain),
-        (1, &ground.sender, "sent", Stroke::Dashed),
-    ] {
-        lines.extend(of.iter().map(|stream| {
-            stream.line(
-                kind,
-                what,
-                stroke,
-                Shape::Step,
-                stream.windowed(ground, Column::app_bytes, Some(8_000_000_000)),
-            )
-        }));
-    }
+    let rate = |kind, what, stroke| {
+        move |stream: &Sampled<'_>| stream.rate_line(ground, Column::app_bytes, kind, what, stroke)
+    };
+    let received = ground
+        .receiver
+        .iter()
+        .map(rate(0, "received", Stroke::Plain));
+    let sent = ground.sender.iter().map(rate(1, "sent", Stroke::Dashed));
     let about = format!(
         "Payload handed to the sending kernel, and read by the receiving application; mean over {}",
         ground.window()
     );
-    ground.chart(
-        Panel::Streams,
-        "Rate of each stream, both ends",
-        about,
-        Unit::Rate,
-        lines,
-    )
+    ground.chart(Panel::Streams, about, received.chain(sent))
 }
 
 fn losses(ground: &Ground<'_>) -> Chart {
     let mut lines = Vec::new();
     for stream in &ground.receiver {
-        lines.push(stream.line(
-            0,
-            "not delivered",
-            Stroke::Filled,
-            Shape::Step,
-            missing(ground, stream),
-        ));
+        let points = missing(ground, stream);
+        lines.push(stream.line(0, "not delivered", Stroke::Filled, Shape::Step, points));
         for (kind, column, what) in [
             (1, Column::socket_drops, "dropped in the receiver's socket"),
             (2, Column::reordered, "reordered"),
             (3, Column::duplicates, "duplicated"),
         ] {
             let points = stream.windowed(ground, column, None);
-            if points
-                .iter()
-                .any(|point| point.value.is_some_and(|count| count > 0))
-            {
+            if points.iter().any(|point| point.value > Some(0)) {
                 lines.push(stream.line(kind, what, Stroke::Dashed, Shape::Step, points));
             }
         }
@@ -67,13 +46,7 @@ fn losses(ground: &Ground<'_>) -> Chart {
         "Datagrams in each {}: counters passed by and not seen (late ones come back later), and what became of others",
         ground.window()
     );
-    ground.chart(
-        Panel::Datagrams,
-        "Datagrams lost, reordered, duplicated",
-        about,
-        Unit::Count,
-        lines,
-    )
+    ground.chart(Panel::Datagrams, about, lines)
 }
 
 /// What the highest counter grew by, less what was seen for the first time.

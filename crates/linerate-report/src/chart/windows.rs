@@ -2,7 +2,7 @@
 
 use super::scale::nice;
 use super::{Point, axis::Axis};
-use crate::view::interpolated;
+use crate::view::{self, interpolated};
 use linerate_model::record::Role;
 
 /// The most windows over a run.
@@ -27,19 +27,8 @@ pub(super) fn length(span: u64, sample: u64, round_trip: u64) -> u64 {
 
 /// Edges of windows from `from` to `to`; a last piece shorter than half a window joins the one before.
 pub(super) fn edges([from, to]: [u64; 2], length: u64) -> Vec<u64> {
-    let span = to.saturating_sub(from);
-    let length = length.max(span / (MOST * 10)).max(1);
-    let mut edges: Vec<u64> = (0..=span / length)
-        .map(|number| from + number * length)
-        .collect();
-    let last = edges.last().copied().unwrap_or(from);
-    if to - last.min(to) < length / 2 && edges.len() > 1 {
-        edges.pop();
-    }
-    if edges.last() != Some(&to) && to > from {
-        edges.push(to);
-    }
-    edges
+    let most = to.saturating_sub(from) / (MOST * 10);
+    view::edges([from, to], length.max(most), 2)
 }
 
 /// A counter's growth in each window. Its sum is the counter's growth from the first edge to the last.

@@ -194,13 +194,6 @@ impl Comparison {
     }
 }
 
-/// The comparison as one JSON document, without a newline at its end.
-pub fn document(comparison: &Comparison) -> String {
-    let text = serde_json::to_string_pretty(comparison);
-    // Keys are strings throughout and no number is infinite: nothing can fail.
-    text.unwrap_or_default()
-}
-
 /// A, B … Z, then AA: as a spreadsheet counts.
 fn letter(place: usize) -> String {
     let last = char::from(b'A' + u8::try_from(place % 26).unwrap_or(0));
@@ -268,38 +261,24 @@ fn side_figures(side: &Side<'_>, flow: Flow) -> SideFigures {
             .cloned()
     };
     let directions: Vec<DirectionView> = side.runs.iter().filter_map(of_flow).collect();
-    let mean = |of: &dyn Fn(&DirectionView) -> Option<f64>| -> Option<f64> {
-        let values: Option<Vec<f64>> = directions.iter().map(of).collect();
-        values
-            .filter(|values| !values.is_empty())
-            .map(|values| statistics::mean(&values))
-            .and_then(words::finite)
+    let mean = |of: fn(&DirectionView) -> Option<f64>| {
+        mean(directions.iter().map(of)).and_then(words::finite)
     };
-    let cpu = |of: fn(&RunView) -> Option<f64>| {
-        let values: Option<Vec<f64>> = side.runs.iter().map(|run| of(run)).collect();
-        values
-            .filter(|values| !values.is_empty())
-            .map(|values| statistics::mean(&values))
-    };
+    let cpu = |of: fn(&RunView) -> Option<f64>| self::mean(side.runs.iter().map(|run| of(run)));
     let goodput = goodput(&directions);
+    let interval = goodput.and_then(|goodput| goodput.interval);
     SideFigures {
         goodput_bps: goodput.map(|goodput| goodput.mean),
-        goodput_low_bps: goodput
-            .and_then(|goodput| goodput.interval)
-            .map(|(low, _, _)| low),
-        goodput_high_bps: goodput
-            .and_then(|goodput| goodput.interval)
-            .map(|(_, high, _)| high),
-        interval: goodput
-            .and_then(|goodput| goodput.interval)
-            .map(|(_, _, covers)| covers),
-        whole_run_bps: mean(&|direction| direction.figures.whole_run_bps.map(|bps| bps as f64)),
-        ramp_ns: mean(&|direction| direction.figures.ramp_ns.map(|ns| ns as f64)),
-        retransmit_share: mean(&|direction| direction.figures.retransmit_share),
-        rtt_us: mean(&|direction| direction.figures.rtt_us),
-        min_rtt_us: mean(&|direction| direction.figures.min_rtt_us),
-        loss_share: mean(&|direction| direction.loss_share),
-        jitter_ns: mean(&|direction| direction.jitter_ns.map(|ns| ns as f64)),
+        goodput_low_bps: interval.map(|(low, _, _)| low),
+        goodput_high_bps: interval.map(|(_, high, _)| high),
+        interval: interval.map(|(_, _, covers)| covers),
+        whole_run_bps: mean(|direction| direction.figures.whole_run_bps.map(|bps| bps as f64)),
+        ramp_ns: mean(|direction| direction.figures.ramp_ns.map(|ns| ns as f64)),
+        retransmit_share: mean(|direction| direction.figures.retransmit_share),
+        rtt_us: mean(|direction| direction.figures.rtt_us),
+        min_rtt_us: mean(|direction| direction.figures.min_rtt_us),
+        loss_share: mean(|direction| direction.loss_share),
+        jitter_ns: mean(|direction| direction.jitter_ns.map(|ns| ns as f64)),
         client_seconds_per_gigabyte: cpu(|run| {
             run.summary.cpu.client.as_ref()?.seconds_per_gigabyte
         }),
@@ -311,6 +290,12 @@ fn side_figures(side: &Side<'_>, flow: Flow) -> SideFigures {
             .and_then(|direction| direction.time_budget),
         against_first: None,
     }
+}
+
+/// The mean; `None` of nothing, and where one is not known.
+fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let values: Vec<f64> = values.collect::<Option<_>>()?;
+    (!values.is_empty()).then(|| statistics::mean(&values))
 }
 
 /// A side's goodput: its mean, and the interval with what that covers.

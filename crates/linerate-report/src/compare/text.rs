@@ -77,7 +77,7 @@ pub(crate) fn goodput(figures: &SideFigures) -> String {
         None => "",
     };
     let interval = figures.goodput_low_bps.zip(figures.goodput_high_bps);
-    let interval = interval.map_or_else(String::new, |(low, high)| {
+    let interval = words::with(interval, |(low, high)| {
         format!(" (95 % interval {}{covers})", words::rates(low, high))
     });
     words::known(figures.goodput_bps, |bps| {
@@ -87,9 +87,7 @@ pub(crate) fn goodput(figures: &SideFigures) -> String {
 
 /// `+125 Mbit/s (+133 %) compared with A, 95 % interval +105 to +144 Mbit/s: the difference is significant`.
 pub(crate) fn difference(against: &Difference, first: &str) -> String {
-    let share = against
-        .share
-        .map_or_else(String::new, |share| format!(" ({:+.1} %)", share * 100.0));
+    let share = words::with(against.share, |share| format!(" ({:+.1} %)", share * 100.0));
     let head = format!("{}{share} compared with {first}", signed(against.bps));
     match (against.low_bps.zip(against.high_bps), against.differs) {
         (Some((low, high)), Some(true)) => {
@@ -253,12 +251,9 @@ fn found(page: &mut Page, side: &SideView) {
             );
             break;
         }
-        let way = found
-            .flow
-            .filter(|_| several(side))
-            .map_or_else(String::new, |flow: Flow| {
-                format!("{}: ", layout::capital(way(flow)))
-            });
+        let way = words::with(found.flow.filter(|_| several(side)), |flow: Flow| {
+            format!("{}: ", layout::capital(way(flow)))
+        });
         let times = if side.runs > 1 {
             format!(" (in {} of {} runs)", found.runs, side.runs)
         } else {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_model::audit::{Audit, Change, Outcome, ToPeer, Verdict};
 
 use crate::text::layout::Page;
-use crate::words::plain;
+use crate::words::{self, plain};
 
 /// Where the text of a verdict begins.
 const HEAD: usize = 15;
@@ -29,56 +29,32 @@ pub fn report(audit: &Audit, all: bool) -> String {
         }
     }
     page.gap();
-    let mut firing = 0;
+    let (mut unknown, mut holds, mut apart) = (Vec::new(), Vec::new(), Vec::new());
     for verdict in &audit.verdicts {
-        if let Outcome::Fires { .. } = verdict.outcome {
-            fires(&mut page, verdict);
-            firing += 1;
+        match &verdict.outcome {
+            Outcome::Fires { .. } => fires(&mut page, verdict),
+            Outcome::CannotKnow { why } => unknown.push((verdict, why)),
+            Outcome::Holds { read } => holds.push((verdict, read)),
+            Outcome::DoesNotApply { why } => apart.push((verdict, why)),
         }
     }
+    let others = unknown.len() + holds.len() + apart.len();
+    let firing = audit.verdicts.len() - others;
     if firing == 0 {
         page.line("Nothing is to be complained of.");
     }
-    by_reason(
-        &mut page,
-        audit,
-        "Cannot be known",
-        |outcome| match outcome {
-            Outcome::CannotKnow { why } => Some(why),
-            _ => None,
-        },
-    );
-    let holds = count(audit, |outcome| matches!(outcome, Outcome::Holds { .. }));
-    let apart = count(audit, |outcome| {
-        matches!(outcome, Outcome::DoesNotApply { .. })
-    });
-    let unknown = count(audit, |outcome| {
-        matches!(outcome, Outcome::CannotKnow { .. })
-    });
+    by_reason(&mut page, "Cannot be known", &unknown);
     if all {
-        list(
-            &mut page,
-            audit,
-            "As it should be",
-            |outcome| match outcome {
-                Outcome::Holds { read } => Some(read),
-                _ => None,
-            },
-        );
-        list(
-            &mut page,
-            audit,
-            "Not applicable",
-            |outcome| match outcome {
-                Outcome::DoesNotApply { why } => Some(why),
-                _ => None,
-            },
-        );
+        list(&mut page, "As it should be", &holds);
+        list(&mut page, "Not applicable", &apart);
     }
     page.gap();
     page.line(&format!(
-        "{firing} to look at, {unknown} unknown, {holds} passed, {apart} not applicable{}",
-        if all { "" } else { " (--all lists them)" }
+        "{firing} to look at, {} unknown, {} passed, {} not applicable{}",
+        unknown.len(),
+        holds.len(),
+        apart.len(),
+        words::when(!all, " (--all lists them)")
     ));
     page.finish()
 }
@@ -93,9 +69,7 @@ fn task(audit: &Audit) -> String {
         Some(rtt) => format!("over {rtt} ({})", target.rtt_from),
         None => format!("round-trip time {}", target.rtt_from),
     };
-    let product = target
-        .product()
-        .map_or_else(String::new, |product| format!("; {product} in flight"));
+    let product = words::with(target.product(), |product| format!("; {product} in flight"));
     let flows = match target.flows {
         1 => "1 flow".to_owned(),
         flows => format!("{flows} flows"),
@@ -107,21 +81,10 @@ fn task(audit: &Audit) -> String {
 fn peer(found: &ToPeer) -> String {
     let mut words = vec![found.peer.clone()];
     words.extend(found.interface.iter().map(|name| format!("by {name}")));
-    words.extend(
-        found
-            .rtt
-            .map(|rtt| format!("{rtt} there and back ({})", found.rtt_how)),
-    );
-    words.extend(
-        found
-            .rate_bps
-            .map(|rate| format!("{rate} reached ({})", found.rate_how)),
-    );
-    words.extend(
-        found
-            .peer_link_bps
-            .map(|rate| format!("its link has {rate}")),
-    );
+    let (rtt, rate, link) = (found.rtt, found.rate_bps, found.peer_link_bps);
+    words.extend(rtt.map(|rtt| format!("{rtt} there and back ({})", found.rtt_how)));
+    words.extend(rate.map(|rate| format!("{rate} reached ({})", found.rate_how)));
+    words.extend(link.map(|rate| format!("its link has {rate}")));
     words.push(match found.packet {
         Some(packet) if packet.untried_above => format!(
             "packets of {} bytes arrive uncut, the largest that the interface lets out",
@@ -131,14 +94,6 @@ fn peer(found: &ToPeer) -> String {
         None => "whether large packets arrive uncut is not known".to_owned(),
     });
     words.join("; ")
-}
-
-fn count(audit: &Audit, wanted: impl Fn(&Outcome) -> bool) -> usize {
-    audit
-        .verdicts
-        .iter()
-        .filter(|verdict| wanted(&verdict.outcome))
-        .count()
 }
 
 fn fires(page: &mut Page, verdict: &Verdict) {
@@ -173,10 +128,7 @@ fn detail(page: &mut Page, label: &str, text: &str) {
 }
 
 fn change(change: &Change) -> String {
-    let now = change
-        .now
-        .as_ref()
-        .map_or_else(String::new, |now| format!(" (now: {now})"));
+    let now = words::with(change.now.as_ref(), |now| format!(" (now: {now})"));
     plain(&format!(
         "{} = {}{now}: {}",
         change.advised.setting(),
@@ -186,17 +138,9 @@ fn change(change: &Change) -> String {
 }
 
 /// The same reason once, with all the checks that it keeps from an answer.
-fn by_reason<'a>(
-    page: &mut Page,
-    audit: &'a Audit,
-    title: &str,
-    reason: impl Fn(&'a Outcome) -> Option<&'a String>,
-) {
+fn by_reason(page: &mut Page, title: &str, unknown: &[(&Verdict, &String)]) {
     let mut reasons: Vec<(&str, Vec<&Verdict>)> = Vec::new();
-    for verdict in &audit.verdicts {
-        let Some(why) = reason(&verdict.outcome) else {
-            continue;
-        };
+    for (verdict, why) in unknown {
         match reasons.iter_mut().find(|(each, _)| each == why) {
             Some((_, verdicts)) => verdicts.push(verdict),
             None => reasons.push((why, vec![verdict])),
@@ -227,24 +171,13 @@ fn by_reason<'a>(
     }
 }
 
-fn list<'a>(
-    page: &mut Page,
-    audit: &'a Audit,
-    title: &str,
-    wanted: impl Fn(&'a Outcome) -> Option<&'a String>,
-) {
+fn list(page: &mut Page, title: &str, verdicts: &[(&Verdict, &String)]) {
     page.gap();
     page.line(title);
-    for verdict in &audit.verdicts {
-        if let Some(text) = wanted(&verdict.outcome) {
-            let subject = verdict
-                .subject
-                .as_ref()
-                .map_or_else(String::new, |subject| format!("{subject}: "));
-            page.wrapped(
-                &format!("  {:<4} ", verdict.check),
-                &plain(&format!("{subject}{text}")),
-            );
-        }
+    for (verdict, text) in verdicts {
+        let subject = verdict.subject.as_ref();
+        let subject = words::with(subject, |subject| format!("{subject}: "));
+        let head = format!("  {:<4} ", verdict.check);
+        page.wrapped(&head, &plain(&format!("{subject}{text}")));
     }
 }

@@ -3,7 +3,7 @@
 use linerate_model::host::{Difference, Differences, Weight};
 
 use crate::text::layout::Page;
-use crate::words::plain;
+use crate::words::{self, plain};
 
 /// What matters first, then what else differs; noise is counted, and listed with `all`.
 pub fn report(differences: &Differences, names: (&str, &str), all: bool) -> String {
@@ -49,7 +49,7 @@ pub fn report(differences: &Differences, names: (&str, &str), all: bool) -> Stri
         other.len(),
         unknown.len(),
         noise.len(),
-        if all { "" } else { " (--all lists it)" }
+        words::when(!all, " (--all lists it)")
     ));
     page.finish()
 }

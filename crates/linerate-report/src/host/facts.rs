@@ -4,7 +4,7 @@ use linerate_model::host::{Effect, Fact, HostFacts, Interface, QueueSide, Settin
 use linerate_model::units::Bytes;
 
 use crate::text::layout::Page;
-use crate::words::{count, plain};
+use crate::words::{self, count, plain};
 
 /// Settings that are shown without `all`.
 const MAIN_KEYS: [&str; 8] = [
@@ -83,10 +83,8 @@ fn machine(page: &mut Page, facts: &HostFacts, all: bool) {
                 count => format!("{count} nodes"),
             }),
             told(&processors.governors, |list| {
-                list.iter()
-                    .map(|governor| governor.name.as_str())
-                    .collect::<Vec<_>>()
-                    .join(", ")
+                let names = list.iter().map(|governor| governor.name.as_str());
+                names.collect::<Vec<_>>().join(", ")
             })
         ),
     );
@@ -101,12 +99,9 @@ fn machine(page: &mut Page, facts: &HostFacts, all: bool) {
             told(&system.memory_bytes, |bytes| Bytes(*bytes).to_string())
         ),
     );
-    let running: Vec<&str> = facts
-        .keepers
-        .iter()
-        .filter(|keeper| keeper.running.known() == Some(&true))
-        .map(|keeper| keeper.name.as_str())
-        .collect();
+    let running = facts.keepers.iter();
+    let running = running.filter(|keeper| keeper.running.known() == Some(&true));
+    let running: Vec<&str> = running.map(|keeper| keeper.name.as_str()).collect();
     if !running.is_empty() {
         entry("Keepers", running.join(", "));
     }
@@ -118,11 +113,8 @@ fn machine(page: &mut Page, facts: &HostFacts, all: bool) {
 fn interfaces(page: &mut Page, facts: &HostFacts, all: bool) {
     let Some(list) = facts.interfaces.known() else {
         page.gap();
-        page.entry(
-            "Interfaces",
-            &format!("unknown ({})", plain(facts.interfaces.why())),
-        );
-        return;
+        let why = plain(facts.interfaces.why());
+        return page.entry("Interfaces", &format!("unknown ({why})"));
     };
     for one in list.iter().filter(|one| all || one.up) {
         page.gap();
@@ -146,7 +138,7 @@ fn interface(page: &mut Page, facts: &HostFacts, one: &Interface, all: bool) {
         "{}, {state}, MTU {}{}",
         place(facts, one),
         told(&one.mtu, ToString::to_string),
-        most.map_or_else(String::new, |most| format!(" (most {most})"))
+        words::with(most, |most| format!(" (most {most})"))
     );
     page.entry(&plain(&one.name), &plain(&head));
     let whole = one.kind != "loopback" || all;
@@ -154,10 +146,7 @@ fn interface(page: &mut Page, facts: &HostFacts, one: &Interface, all: bool) {
     let addresses = one.addresses.known();
     for (label, words) in [
         ("link", whole(&|| link(one))),
-        (
-            "addresses",
-            addresses.map_or_else(String::new, |list| list.join(" ")),
-        ),
+        ("addresses", words::with(addresses, |list| list.join(" "))),
         ("queueing", queueing(one)),
         ("queues", whole(&|| hardware_queues(one, all))),
         ("offloads", whole(&|| offloads(one))),
@@ -188,10 +177,8 @@ fn place(facts: &HostFacts, one: &Interface) -> String {
     place.extend(master.map(|master| format!("member of {master}")));
     let bond = one.bond.as_ref();
     place.extend(bond.map(|bond| format!("{}, {}", bond.mode, bond.hash)));
-    let members: Vec<&str> = facts
-        .members(&one.name)
-        .map(|each| each.name.as_str())
-        .collect();
+    let members = facts.members(&one.name).map(|each| each.name.as_str());
+    let members: Vec<&str> = members.collect();
     if !members.is_empty() {
         place.push(format!("members {}", members.join(" ")));
     }
@@ -210,7 +197,7 @@ fn offloads(one: &Interface) -> String {
         let words = SHOWN.iter().filter_map(|(short, name)| {
             let feature = features.get(*name)?;
             let on = if feature.on { "on" } else { "off" };
-            let fixed = if feature.fixed { " (fixed)" } else { "" };
+            let fixed = words::when(feature.fixed, " (fixed)");
             Some(format!("{short} {on}{fixed}"))
         });
         words.collect::<Vec<_>>().join(", ")
@@ -240,35 +227,28 @@ fn counters(one: &Interface, all: bool) -> String {
         ("missed", counters.rx_missed),
     ];
     let bad = rows.iter().filter(|(_, value)| *value > 0 || all);
-    let bad: Vec<String> = bad
-        .map(|(name, value)| format!("{name} {}", count(*value)))
-        .collect();
-    bad.join(", ")
+    let bad = bad.map(|(name, value)| format!("{name} {}", count(*value)));
+    bad.collect::<Vec<_>>().join(", ")
 }
 
 /// What the driver itself counts.
 fn statistics(one: &Interface) -> String {
     let all = one.statistics.known().into_iter().flatten();
     let moved = all.filter(|(_, value)| **value > 0);
-    let words: Vec<String> = moved
-        .map(|(name, value)| format!("{name} {value}"))
-        .collect();
-    words.join(", ")
+    let words = moved.map(|(name, value)| format!("{name} {value}"));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 fn link(one: &Interface) -> String {
     let driver = told(&one.driver, |driver| {
-        let firmware = driver
-            .firmware
-            .as_ref()
-            .map_or_else(String::new, |firmware| format!(", firmware {firmware}"));
+        let firmware = words::with(driver.firmware.as_ref(), |firmware| {
+            format!(", firmware {firmware}")
+        });
         format!("driver {}{firmware}", driver.name)
     });
     let speed = told(&one.link, |link| {
-        let speed = link.speed_mbps.map_or_else(
-            || "speed unknown".to_owned(),
-            |mbps| format!("{mbps} Mbit/s"),
-        );
+        let speed = link.speed_mbps.map(|mbps| format!("{mbps} Mbit/s"));
+        let speed = speed.unwrap_or_else(|| "speed unknown".to_owned());
         match &link.duplex {
             Some(duplex) => format!("{speed} {duplex} duplex"),
             None => speed,
@@ -279,30 +259,22 @@ fn link(one: &Interface) -> String {
 
 fn queueing(one: &Interface) -> String {
     let qdiscs = told(&one.qdiscs, |list| {
-        let mut words: Vec<String> = Vec::new();
-        for qdisc in list {
-            let drops = match qdisc.drops {
-                0 => String::new(),
-                drops => format!(" ({} dropped)", count(drops)),
-            };
-            words.push(format!("{}{drops}", qdisc.kind));
-        }
         // A hundred leaves of one kind are one word with their number.
         let mut grouped: Vec<(String, usize)> = Vec::new();
-        for word in words {
+        for qdisc in list {
+            let drops = Some(qdisc.drops).filter(|drops| *drops > 0);
+            let drops = words::with(drops, |drops| format!(" ({} dropped)", count(drops)));
+            let word = format!("{}{drops}", qdisc.kind);
             match grouped.last_mut() {
                 Some((last, times)) if *last == word => *times += 1,
                 _ => grouped.push((word, 1)),
             }
         }
-        grouped
-            .into_iter()
-            .map(|(word, times)| match times {
-                1 => word,
-                times => format!("{times} × {word}"),
-            })
-            .collect::<Vec<_>>()
-            .join(", ")
+        let words = grouped.into_iter().map(|(word, times)| match times {
+            1 => word,
+            times => format!("{times} × {word}"),
+        });
+        words.collect::<Vec<_>>().join(", ")
     });
     format!(
         "{qdiscs}; txqueuelen {}",
@@ -385,14 +357,9 @@ fn interrupts(one: &Interface, all: bool) -> String {
 fn settings(page: &mut Page, facts: &HostFacts, all: bool) {
     page.gap();
     page.line("Settings");
-    let set: Vec<&str> = facts
-        .settings
-        .known()
-        .into_iter()
-        .flatten()
-        .map(|setting| setting.key.as_str())
-        .filter(|key| key.starts_with("net."))
-        .collect();
+    let set = facts.settings.known().into_iter().flatten();
+    let set = set.map(|setting| setting.key.as_str());
+    let set: Vec<&str> = set.filter(|key| key.starts_with("net.")).collect();
     for (key, value) in &facts.sysctls {
         let wanted = all || MAIN_KEYS.contains(&key.as_str()) || set.contains(&key.as_str());
         if !wanted {
@@ -410,10 +377,8 @@ fn settings(page: &mut Page, facts: &HostFacts, all: bool) {
         }
     }
     if facts.settings.known().is_none() {
-        page.wrapped(
-            "  ",
-            &format!("what files set is unknown ({})", facts.settings.why()),
-        );
+        let why = facts.settings.why();
+        page.wrapped("  ", &format!("what files set is unknown ({why})"));
     }
 }
 
@@ -431,11 +396,8 @@ fn traffic(page: &mut Page, facts: &HostFacts, all: bool) {
     page.gap();
     page.line("Since the start");
     let Some(counters) = facts.counters.known() else {
-        page.wrapped(
-            "  ",
-            &format!("counters are unknown ({})", plain(facts.counters.why())),
-        );
-        return;
+        let why = plain(facts.counters.why());
+        return page.wrapped("  ", &format!("counters are unknown ({why})"));
     };
     let shown = [
         "Tcp.RetransSegs",

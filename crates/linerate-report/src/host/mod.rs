@@ -6,11 +6,11 @@ mod difference;
 mod facts;
 mod plan;
 
-use linerate_model::audit::Audit;
-use linerate_model::change_set::{self, Probe, SetView, Verification};
-use linerate_model::host::{Differences, HostFacts, HostFactsError, SCHEMA_VERSION};
-use linerate_model::tuning::TuningPlan;
+use linerate_model::change_set::{self, Probe, SetView};
+use linerate_model::host::{HostFacts, HostFactsError, SCHEMA_VERSION};
 use serde_json::{Value, json};
+
+use crate::json::of_kind;
 
 pub use audit::report as audit_report;
 pub use changes::{persist_report, set_report, sets_report, verification_report};
@@ -18,42 +18,17 @@ pub use difference::report as difference_report;
 pub use facts::report as facts_report;
 pub use plan::report as plan_report;
 
-/// The facts as a document, without a newline at its end. It is read again by [`from_json`].
-pub fn facts_document(facts: &HostFacts) -> String {
-    document("host", facts)
-}
-
-/// An audit as a document.
-pub fn audit_document(audit: &Audit) -> String {
-    document("host_audit", audit)
-}
-
-/// The differences of two hosts as a document.
-pub fn difference_document(differences: &Differences) -> String {
-    document("host_diff", differences)
-}
-
-/// A plan as a document.
-pub fn plan_document(plan: &TuningPlan) -> String {
-    document("tune_plan", plan)
-}
-
 /// What an apply, a revert or a rollback came to, as a document.
 pub fn set_document(set: &SetView, probes: &[Probe]) -> String {
     let sets =
         json!({ "schema_version": change_set::SCHEMA_VERSION, "set": set, "probes": probes });
-    document("tune_set", &sets)
+    of_kind("tune_set", &sets)
 }
 
 /// All sets of changes as a document, the oldest first.
 pub fn sets_document(sets: &[SetView]) -> String {
     let sets = json!({ "schema_version": change_set::SCHEMA_VERSION, "sets": sets });
-    document("tune_status", &sets)
-}
-
-/// What runs, what is persisted and what drifted, as a document.
-pub fn verification_document(verification: &Verification) -> String {
-    document("tune_verify", verification)
+    of_kind("tune_status", &sets)
 }
 
 /// Files that keep settings over a boot, as a document.
@@ -72,7 +47,7 @@ pub fn persist_document(
         "left_out": left_out.iter().map(left).collect::<Vec<_>>(),
         "warnings": warnings,
     });
-    document("tune_persist", &kept)
+    of_kind("tune_persist", &kept)
 }
 
 /// Files that were removed, or would be, as a document; `warnings` say what remains to be done.
@@ -83,18 +58,7 @@ pub fn removed_document(done: bool, files: &[String], warnings: &[&str]) -> Stri
         key: files,
         "warnings": warnings,
     });
-    document("tune_persist", &removed)
-}
-
-/// `kind` first, then the fields.
-fn document(kind: &str, value: &impl serde::Serialize) -> String {
-    let mut document = json!({ "kind": kind });
-    if let (Value::Object(document), Ok(Value::Object(fields))) =
-        (&mut document, serde_json::to_value(value))
-    {
-        document.extend(fields);
-    }
-    serde_json::to_string_pretty(&document).unwrap_or_default()
+    of_kind("tune_persist", &removed)
 }
 
 /// Reads the facts of a host. A newer schema is refused by name; fields that this build does not know are
@@ -138,7 +102,7 @@ mod tests {
         facts
             .sysctls
             .insert("net.ipv4.tcp_sack".to_owned(), Fact::Known("1".to_owned()));
-        let text = facts_document(&facts);
+        let text = of_kind("host", &facts);
         assert_eq!(from_json(text.as_bytes()).unwrap(), facts);
     }
 

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::chart::svg::classes;
 use crate::chart::{Band, Chart, Charts, Line, Point, Shape, Stroke, flow_name, thin};
 use crate::view::RunView;
+use crate::words;
 
 /// The most points in a page, over all its lines.
 const MOST_POINTS: usize = 500_000;
@@ -42,7 +43,6 @@ impl Drawn<'_> {
     }
 }
 
-/// The JSON.
 pub(super) fn of(runs: &[Drawn<'_>]) -> String {
     let lines = || {
         runs.iter()
@@ -188,7 +188,7 @@ fn write_line(json: &mut String, line: &Line, points: &[Point]) {
     let mut before = 0;
     for (row, point) in points.iter().enumerate() {
         let at = point.at_ns.div_euclid(1000);
-        let _ = write!(json, "{}{}", if row > 0 { "," } else { "" }, at - before);
+        let _ = write!(json, "{}{}", words::when(row > 0, ","), at - before);
         before = at;
     }
     json.push_str("],\"v\":[");

@@ -85,7 +85,6 @@ fn title(view: &RunView) -> String {
     }
 }
 
-/// A whole document.
 fn document(title: &str, body: &Markup, data: &str) -> String {
     const POLICY: &str =
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";

@@ -51,7 +51,6 @@ fn streams(view: &RunView) -> Markup {
     }
 }
 
-/// A stream's figures.
 fn cells(stream: &StreamView, protocol: Protocol) -> Vec<String> {
     let [sender, receiver] = [&stream.sender, &stream.receiver].map(Option::as_ref);
     let buffer = |bytes: Option<u64>| known(bytes, |bytes| Bytes(bytes).to_string());

@@ -81,7 +81,7 @@ fn tiles(view: &RunView, direction: &DirectionView) -> Markup {
         ramp => words::seconds(ramp),
     };
     let whole = figures.whole_run_bps.map(rate);
-    let whole = whole.map_or_else(String::new, |whole| format!("whole run {whole}"));
+    let whole = words::with(whole, |whole| format!("whole run {whole}"));
     let mut tiles = vec![("Goodput", known(figures.goodput_bps, rate), interval)];
     tiles.extend(if view.plan.protocol == Protocol::Udp {
         losses(direction)
@@ -116,9 +116,9 @@ fn losses(direction: &DirectionView) -> Vec<Tile> {
 /// What TCP met on the path.
 fn path(figures: &Figures) -> Vec<Tile> {
     let share = figures.retransmit_share.map(words::percent);
-    let share = share.map_or_else(String::new, |share| format!("{share} of the segments"));
+    let share = words::with(share, |share| format!("{share} of the segments"));
     let least = figures.min_rtt_us.map(words::micros);
-    let least = least.map_or_else(String::new, |least| format!("minimum {least}"));
+    let least = words::with(least, |least| format!("minimum {least}"));
     vec![
         (
             "Retransmits",

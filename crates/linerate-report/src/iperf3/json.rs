@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::json_start::Start;
 use super::summary::Summary;
-use super::timeline::{Shown, ShownStream, Span, Timeline, lost_percent};
+use super::timeline::{Shown, ShownStream, Span, Sum, Timeline};
 use super::{Iperf3Settings, error_text, json_end, stopped_early};
 
 /// How many intervals the documents of all tests of a server may keep together, each stream of one counted.
@@ -134,16 +134,7 @@ impl Json {
             &self.timeline,
             &Summary::new(record, &self.timeline),
         );
-        let mut rest = Map::new();
-        let texts = [
-            ("title", record.plan.title.as_deref()),
-            ("extra_data", record.plan.extra_data.as_deref()),
-        ];
-        for (key, text) in texts {
-            if let Some(text) = text {
-                rest.insert(key.to_owned(), json!(text));
-            }
-        }
+        let mut rest = self.texts();
         if let Some(peer) = record
             .peer_results
             .as_ref()
@@ -180,25 +171,23 @@ impl Json {
     }
 
     fn end_with(&mut self, end: Value, error: Option<&str>) -> Vec<String> {
-        let mut rest = Map::new();
-        for (key, text) in self.texts() {
-            rest.insert(key.to_owned(), json!(text));
-        }
+        let mut rest = self.texts();
         if let Some(error) = error {
             rest.insert("error".to_owned(), json!(error));
         }
         self.finish(end, rest)
     }
 
-    fn texts(&self) -> Vec<(&'static str, String)> {
+    fn texts(&self) -> Map<String, Value> {
         let plan = self.timeline.plan();
-        [
+        let texts = [
             ("title", plan.title.map(String::from)),
             ("extra_data", plan.extra_data.map(String::from)),
         ]
-        .into_iter()
-        .filter_map(|(key, text)| Some((key, text?)))
-        .collect()
+        .into_iter();
+        texts
+            .filter_map(|(key, text)| Some((key.to_owned(), json!(text?))))
+            .collect()
     }
 
     fn start_value(&self) -> Value {
@@ -328,7 +317,6 @@ pub(super) fn head(span: Span, bytes: u64, rate: f64) -> Map<String, Value> {
     object
 }
 
-/// Adds a key.
 pub(super) fn insert(object: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
     object.insert(key.to_owned(), value.into());
 }
@@ -339,84 +327,56 @@ pub(super) fn or_unknown(value: Option<u64>) -> Value {
 }
 
 fn interval_value(plan: &Plan, shown: &Shown) -> Value {
+    let flows = super::flows(plan).iter();
+    let streams = flows.clone().flat_map(|flow| shown.of(*flow));
+    let streams = streams.map(|stream| {
+        let moved = (stream.span, Sum::of([stream.moved]));
+        moved_value(plan, shown.omitted, moved, Some(stream))
+    });
     let mut interval = Map::new();
-    let mut streams = Vec::new();
-    for flow in super::flows(plan) {
-        streams.extend(
-            shown
-                .of(*flow)
-                .map(|stream| stream_value(plan, stream, shown.omitted)),
-        );
-    }
-    interval.insert("streams".to_owned(), Value::Array(streams));
-    for flow in super::flows(plan) {
-        if shown.of(*flow).next().is_some() {
-            interval.insert(named(plan, "sum", *flow), sum_value(plan, shown, *flow));
-        }
+    insert(&mut interval, "streams", streams.collect::<Vec<_>>());
+    for flow in flows.filter(|flow| shown.of(**flow).next().is_some()) {
+        let moved = (shown.span(*flow), shown.sum(*flow));
+        let sum = moved_value(plan, shown.omitted, moved, None);
+        insert(&mut interval, &named(plan, "sum", *flow), sum);
     }
     Value::Object(interval)
 }
 
-fn stream_value(plan: &Plan, stream: &ShownStream, omitted: bool) -> Value {
-    let moved = stream.moved;
+/// Of a stream, or of all together where none is given.
+fn moved_value(
+    plan: &Plan,
+    omitted: bool,
+    (span, sum): (Span, Sum),
+    stream: Option<&ShownStream>,
+) -> Value {
     let mut object = Map::new();
-    insert(&mut object, "socket", stream.socket);
-    object.extend(head(
-        stream.span,
-        moved.bytes,
-        stream.span.rate(moved.bytes),
-    ));
-    if let Some(tcp) = moved.tcp.filter(|_| plan.protocol == Protocol::Tcp) {
-        insert(&mut object, "retransmits", tcp.retransmits);
-        insert(&mut object, "snd_cwnd", tcp.snd_cwnd_bytes);
-        insert(&mut object, "snd_wnd", or_unknown(tcp.snd_wnd_bytes));
-        insert(&mut object, "rtt", tcp.rtt_us);
-        insert(&mut object, "rttvar", tcp.rttvar_us);
-        insert(&mut object, "pmtu", tcp.pmtu_bytes);
-        insert(&mut object, "reorder", or_unknown(tcp.reord_seen));
+    if let Some(stream) = stream {
+        insert(&mut object, "socket", stream.socket);
     }
-    if plan.protocol == Protocol::Udp {
-        let udp = moved.udp.unwrap_or_default();
-        datagrams(
-            &mut object,
-            moved.sends,
-            udp.packets,
-            udp.lost,
-            udp.jitter_ns as f64 / 1e6,
-        );
+    object.extend(head(span, sum.bytes, span.rate(sum.bytes)));
+    if plan.protocol == Protocol::Tcp {
+        if let Some(retransmits) = sum.retransmits {
+            insert(&mut object, "retransmits", retransmits);
+        }
+        if let Some(tcp) = stream.and_then(|stream| stream.moved.tcp) {
+            insert(&mut object, "snd_cwnd", tcp.snd_cwnd_bytes);
+            insert(&mut object, "snd_wnd", or_unknown(tcp.snd_wnd_bytes));
+            insert(&mut object, "rtt", tcp.rtt_us);
+            insert(&mut object, "rttvar", tcp.rttvar_us);
+            insert(&mut object, "pmtu", tcp.pmtu_bytes);
+            insert(&mut object, "reorder", or_unknown(tcp.reord_seen));
+        }
+    }
+    if plan.protocol == Protocol::Udp && sum.sends {
+        insert(&mut object, "packets", sum.packets);
+    } else if plan.protocol == Protocol::Udp {
+        insert(&mut object, "jitter_ms", number(sum.jitter_ms));
+        insert(&mut object, "lost_packets", sum.lost);
+        insert(&mut object, "packets", sum.packets);
+        insert(&mut object, "lost_percent", number(sum.lost_percent()));
     }
     insert(&mut object, "omitted", omitted);
-    insert(&mut object, "sender", moved.sends);
-    Value::Object(object)
-}
-
-fn sum_value(plan: &Plan, shown: &Shown, flow: Flow) -> Value {
-    let (span, sum) = (shown.span(flow), shown.sum(flow));
-    let mut object = head(span, sum.bytes, span.rate(sum.bytes));
-    if let Some(retransmits) = sum.retransmits.filter(|_| plan.protocol == Protocol::Tcp) {
-        insert(&mut object, "retransmits", retransmits);
-    }
-    if plan.protocol == Protocol::Udp {
-        datagrams(&mut object, sum.sends, sum.packets, sum.lost, sum.jitter_ms);
-    }
-    insert(&mut object, "omitted", shown.omitted);
     insert(&mut object, "sender", sum.sends);
     Value::Object(object)
-}
-
-fn datagrams(
-    object: &mut Map<String, Value>,
-    sends: bool,
-    packets: u64,
-    lost: i64,
-    jitter_ms: f64,
-) {
-    if sends {
-        insert(object, "packets", packets);
-        return;
-    }
-    insert(object, "jitter_ms", number(jitter_ms));
-    insert(object, "lost_packets", lost);
-    insert(object, "packets", packets);
-    insert(object, "lost_percent", number(lost_percent(lost, packets)));
 }

@@ -7,7 +7,7 @@ use super::Iperf3Settings;
 use super::json::{head, insert, named, number};
 use super::summary::{FlowSummary, Moved, StreamSummary, Summary};
 use super::summary_udp::Datagrams;
-use super::timeline::{Span, Timeline};
+use super::timeline::Timeline;
 
 /// All of it. An end that nobody told of is left out: it did not move 0 bytes.
 pub(super) fn value(settings: &Iperf3Settings, timeline: &Timeline, summary: &Summary) -> Value {
@@ -35,11 +35,10 @@ pub(super) fn value(settings: &Iperf3Settings, timeline: &Timeline, summary: &Su
         .last()
         .filter(|_| plan.protocol == Protocol::Tcp)
     {
-        let ends = [
+        for (key, name) in [
             ("sender_tcp_congestion", &flow.sender_congestion),
             ("receiver_tcp_congestion", &flow.receiver_congestion),
-        ];
-        for (key, name) in ends {
+        ] {
             if let Some(name) = name {
                 insert(&mut end, key, name.as_str());
             }
@@ -61,12 +60,7 @@ fn cpu(summary: &Summary) -> Value {
 }
 
 fn moved_head(moved: Moved) -> Map<String, Value> {
-    let span = Span {
-        start: 0.0,
-        end: moved.seconds,
-        seconds: moved.seconds,
-    };
-    head(span, moved.bytes, moved.rate())
+    head(moved.span(), moved.bytes, moved.rate())
 }
 
 fn with_socket(stream: &StreamSummary, moved: Moved) -> Map<String, Value> {
@@ -140,35 +134,28 @@ fn tcp_sender(flow: &FlowSummary, stream: &StreamSummary, sent: Moved) -> Value 
 }
 
 fn tcp_sums(end: &mut Map<String, Value>, plan: &Plan, flow: &FlowSummary) {
-    if let Some(sent) = flow.sent() {
-        let mut sum = moved_head(sent);
-        if let Some(retransmits) = flow.retransmits() {
+    for (name, moved, retransmits) in [
+        ("sum_sent", flow.sent(), flow.retransmits()),
+        ("sum_received", flow.received(), None),
+    ] {
+        let Some(moved) = moved else { continue };
+        let mut sum = moved_head(moved);
+        if let Some(retransmits) = retransmits {
             insert(&mut sum, "retransmits", retransmits);
         }
         insert(&mut sum, "sender", flow.sends);
-        insert(end, &named(plan, "sum_sent", flow.flow), sum);
-    }
-    if let Some(received) = flow.received() {
-        let mut sum = moved_head(received);
-        insert(&mut sum, "sender", flow.sends);
-        insert(end, &named(plan, "sum_received", flow.flow), sum);
+        insert(end, &named(plan, name, flow.flow), sum);
     }
 }
 
 /// The keys of datagrams, about `packets` of them.
 fn add_datagrams(object: &mut Map<String, Value>, datagrams: Datagrams, packets: u64) {
-    insert(
-        object,
-        "jitter_ms",
-        number(datagrams.jitter_ms.unwrap_or(0.0)),
-    );
-    insert(object, "lost_packets", datagrams.lost.unwrap_or(0));
+    let (jitter, lost) = (datagrams.jitter_ms, datagrams.lost);
+    insert(object, "jitter_ms", number(jitter.unwrap_or(0.0)));
+    insert(object, "lost_packets", lost.unwrap_or(0));
     insert(object, "packets", packets);
-    insert(
-        object,
-        "lost_percent",
-        number(datagrams.lost_percent(packets)),
-    );
+    let lost = number(datagrams.lost_percent(packets));
+    insert(object, "lost_percent", lost);
 }
 
 fn udp_stream(flow: &FlowSummary, stream: &StreamSummary) -> Value {
@@ -176,42 +163,36 @@ fn udp_stream(flow: &FlowSummary, stream: &StreamSummary) -> Value {
     let moved = stream.sent.or(stream.received).unwrap_or_default();
     let mut object = with_socket(stream, moved);
     add_datagrams(&mut object, datagrams, datagrams.packets());
-    insert(
-        &mut object,
-        "out_of_order",
-        datagrams.out_of_order.unwrap_or(0),
-    );
+    let late = datagrams.out_of_order.unwrap_or(0);
+    insert(&mut object, "out_of_order", late);
     insert(&mut object, "sender", flow.sends);
     Value::Object(object)
 }
 
 fn udp_sums(end: &mut Map<String, Value>, plan: &Plan, flow: &FlowSummary) {
     let datagrams = flow.datagrams().unwrap_or_default();
-    if let Some(moved) = flow.sent().or(flow.received()) {
-        let mut sum = moved_head(moved);
-        add_datagrams(&mut sum, datagrams, datagrams.packets());
-        insert(&mut sum, "sender", flow.sends);
-        insert(end, &named(plan, "sum", flow.flow), sum);
-    }
-    if let Some(sent) = flow.sent() {
-        let mut sum = moved_head(sent);
-        let none_lost = Datagrams {
-            lost: Some(0),
-            jitter_ms: Some(0.0),
-            ..datagrams
-        };
-        add_datagrams(&mut sum, none_lost, datagrams.packets());
-        insert(&mut sum, "sender", true);
-        insert(end, &named(plan, "sum_sent", flow.flow), sum);
-    }
-    if let Some(received) = flow.received() {
-        let mut sum = moved_head(received);
-        add_datagrams(
-            &mut sum,
+    let none_lost = Datagrams {
+        lost: Some(0),
+        jitter_ms: Some(0.0),
+        ..datagrams
+    };
+    let all = datagrams.packets();
+    let (sent, received) = (flow.sent(), flow.received());
+    for (name, moved, datagrams, packets, sender) in [
+        ("sum", sent.or(received), datagrams, all, flow.sends),
+        ("sum_sent", sent, none_lost, all, true),
+        (
+            "sum_received",
+            received,
             datagrams,
-            datagrams.expected.unwrap_or_else(|| datagrams.packets()),
-        );
-        insert(&mut sum, "sender", false);
-        insert(end, &named(plan, "sum_received", flow.flow), sum);
+            datagrams.expected.unwrap_or(all),
+            false,
+        ),
+    ] {
+        let Some(moved) = moved else { continue };
+        let mut sum = moved_head(moved);
+        add_datagrams(&mut sum, datagrams, packets);
+        insert(&mut sum, "sender", sender);
+        insert(end, &named(plan, name, flow.flow), sum);
     }
 }

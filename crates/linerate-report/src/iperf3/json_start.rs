@@ -51,20 +51,15 @@ impl Start {
     /// As far as it got.
     pub(super) fn value(&self, settings: &Iperf3Settings, timeline: &Timeline) -> Value {
         let mut start = Map::new();
-        insert(
-            &mut start,
-            "connected",
-            timeline.streams.iter().map(stream).collect::<Vec<_>>(),
-        );
+        let connected: Vec<Value> = timeline.streams.iter().map(stream).collect();
+        insert(&mut start, "connected", connected);
         insert(&mut start, "version", settings.version_line());
         insert(&mut start, "system_info", settings.system_info.clone());
         // iperf3's server has the settings before it says who came.
         let server = settings.role == Role::Server;
         let tcp = timeline.plan().protocol == Protocol::Tcp;
-        if let Some(plan) = timeline
-            .told()
-            .filter(|plan| server && plan.rate_bps.is_some())
-        {
+        let rated = |plan: &&Plan| server && plan.rate_bps.is_some();
+        if let Some(plan) = timeline.told().filter(rated) {
             insert(&mut start, "target_bitrate", rate(plan));
         }
         if server && tcp {
@@ -95,7 +90,7 @@ impl Start {
         let of_first = first.map(|first| (first.send_buffer_bytes, first.receive_buffer_bytes));
         let all = self
             .buffers
-            .map(|(send, receive)| (Some(send), Some(receive)));
+            .map(|(sent, received)| (Some(sent), Some(received)));
         let Some((send, receive)) = all.or(of_first) else {
             return;
         };
@@ -120,26 +115,17 @@ impl Connected {
     ) {
         let plan = &timeline.plan();
         let seconds = self.at_unix_ms / 1000;
-        let time = date::rfc1123(seconds);
-        insert(
-            start,
-            "timestamp",
-            json!({"time": time, "timesecs": seconds, "timemillisecs": self.at_unix_ms}),
-        );
-        if settings.role == Role::Client {
-            insert(
-                start,
-                "connecting_to",
-                json!({"host": plan.host, "port": plan.port}),
-            );
-        } else {
-            let (host, port) = host_and_port(&self.control.remote);
-            insert(
-                start,
-                "accepted_connection",
-                json!({"host": host, "port": port}),
-            );
-        }
+        let (time, millis) = (date::rfc1123(seconds), self.at_unix_ms);
+        let timestamp = json!({"time": time, "timesecs": seconds, "timemillisecs": millis});
+        insert(start, "timestamp", timestamp);
+        let (key, host, port) = match settings.role {
+            Role::Client => ("connecting_to", plan.host.to_string(), plan.port),
+            Role::Server => {
+                let (host, port) = host_and_port(&self.control.remote);
+                ("accepted_connection", host, port)
+            }
+        };
+        insert(start, key, json!({"host": host, "port": port}));
         insert(start, "cookie", self.cookie.clone());
         if let Some(plan) = timeline.told() {
             match plan.mss_bytes {

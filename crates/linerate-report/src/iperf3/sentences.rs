@@ -4,165 +4,133 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ErrorCode(pub i32);
 
-/// What iperf3 writes behind a sentence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Behind {
-    Nothing,
-    /// A colon, and the text of errno where there is one.
-    Errno,
-}
-
-use Behind::{Errno, Nothing};
-
-/// The sentences of `iperf_strerror`, for all that can go wrong once the command line was accepted.
-const SENTENCES: [(i32, &str, Behind); 75] = [
-    (14, "unable to open -F file", Errno),
-    (17, "unable to open log file", Errno),
-    (18, "no SCTP support available", Nothing),
-    (
-        22,
-        "you must specify a username, password, and path to a valid RSA public key",
-        Nothing,
-    ),
-    (
-        23,
-        "you must specify a path to a valid RSA private key and a user credential file",
-        Nothing,
-    ),
-    (
-        27,
-        "total required bandwidth is larger than server limit",
-        Nothing,
-    ),
-    (35, "cannot access authorized users file", Nothing),
+/// The sentences of `iperf_strerror`, for all that can go wrong once the command line was accepted, behind which iperf3
+/// writes a colon, and the text of errno where there is one.
+const WITH_ERRNO: [(i32, &str); 52] = [
+    (14, "unable to open -F file"),
+    (17, "unable to open log file"),
     (
         36,
         "control connection Keepalive period should be larger than the full retry period (interval * count)",
-        Errno,
     ),
-    (
-        37,
-        "client's requested duration exceeds the server's maximum permitted limit",
-        Nothing,
-    ),
-    (100, "unable to create a new test", Errno),
-    (101, "test initialization failed", Errno),
-    (102, "unable to start listener for connections", Errno),
+    (100, "unable to create a new test"),
+    (101, "test initialization failed"),
+    (102, "unable to start listener for connections"),
     (
         103,
         "unable to connect to server - server may have stopped running or use a different port, firewall issue, etc.",
-        Errno,
     ),
-    (104, "unable to accept connection from client", Errno),
-    (105, "unable to send cookie to server", Errno),
-    (106, "unable to receive cookie at server", Errno),
-    (107, "unable to write to the control socket", Errno),
-    (108, "unable to read from the control socket", Errno),
-    (109, "control socket has closed unexpectedly", Nothing),
-    (
-        110,
-        "received an unknown control message (ensure other side is iperf3 and not iperf)",
-        Nothing,
-    ),
+    (104, "unable to accept connection from client"),
+    (105, "unable to send cookie to server"),
+    (106, "unable to receive cookie at server"),
+    (107, "unable to write to the control socket"),
+    (108, "unable to read from the control socket"),
     (
         111,
         "unable to send control message - port may not be available, the other side may have stopped running, etc.",
-        Errno,
     ),
     (
         112,
         "unable to receive control message - port may not be available, the other side may have stopped running, etc.",
-        Errno,
     ),
-    (113, "unable to send parameters to server", Errno),
-    (114, "unable to receive parameters from client", Errno),
-    (115, "unable to package results", Errno),
-    (116, "unable to send results", Errno),
-    (117, "unable to receive results", Errno),
-    (118, "select failed", Errno),
-    (119, "the client has terminated", Nothing),
-    (120, "the server has terminated", Nothing),
-    (
-        121,
-        "the server is busy running a test. try again later",
-        Nothing,
-    ),
-    (122, "unable to set TCP/SCTP NODELAY", Errno),
-    (123, "unable to set TCP/SCTP MSS", Errno),
-    (124, "unable to set socket buffer size", Errno),
-    (125, "unable to set IP TOS", Errno),
-    (126, "unable to set IPv6 traffic class", Errno),
-    (127, "unable to set IPv6 flow label", Nothing),
-    (128, "unable to reuse address on socket", Errno),
-    (129, "unable to set socket to non-blocking", Errno),
-    (130, "unable to set socket window size", Errno),
-    (131, "protocol does not exist", Nothing),
-    (132, "unable to set CPU affinity", Errno),
-    (133, "unable to become a daemon", Errno),
-    (
-        134,
-        "unable to set TCP_CONGESTION: Supplied congestion control algorithm not supported on this host",
-        Nothing,
-    ),
-    (135, "unable to write PID file", Errno),
-    (136, "Unable to set/reset IPV6_V6ONLY", Errno),
-    (137, "unable to set SCTP_DISABLE_FRAGMENTS", Errno),
-    (138, "unable to set SCTP_INIT num of SCTP streams\n", Errno),
-    (140, "unable to set socket pacing", Errno),
-    (141, "socket buffer size not set correctly", Nothing),
-    (142, "test authorization failed", Nothing),
-    (
-        143,
-        "Unable to bind-to-device (check perror, maybe permissions?)",
-        Nothing,
-    ),
-    (144, "idle timeout for receiving data", Nothing),
-    (145, "unable to set IP Do-Not-Fragment flag", Nothing),
-    (
-        146,
-        "`<ip>%<dev>` is not supported as system does not support bind to device",
-        Nothing,
-    ),
-    (
-        147,
-        "host device name (ip%<dev>) is supported (and required) only for IPv6 link-local address",
-        Nothing,
-    ),
-    (148, "unable to set TCP USER_TIMEOUT", Errno),
-    (150, "unable to create thread", Errno),
-    (151, "unable to cancel thread", Errno),
-    (152, "unable to join thread", Errno),
-    (
-        155,
-        "unable to set socket keepalive (SO_KEEPALIVE) option",
-        Errno,
-    ),
+    (113, "unable to send parameters to server"),
+    (114, "unable to receive parameters from client"),
+    (115, "unable to package results"),
+    (116, "unable to send results"),
+    (117, "unable to receive results"),
+    (118, "select failed"),
+    (122, "unable to set TCP/SCTP NODELAY"),
+    (123, "unable to set TCP/SCTP MSS"),
+    (124, "unable to set socket buffer size"),
+    (125, "unable to set IP TOS"),
+    (126, "unable to set IPv6 traffic class"),
+    (128, "unable to reuse address on socket"),
+    (129, "unable to set socket to non-blocking"),
+    (130, "unable to set socket window size"),
+    (132, "unable to set CPU affinity"),
+    (133, "unable to become a daemon"),
+    (135, "unable to write PID file"),
+    (136, "Unable to set/reset IPV6_V6ONLY"),
+    (137, "unable to set SCTP_DISABLE_FRAGMENTS"),
+    (138, "unable to set SCTP_INIT num of SCTP streams\n"),
+    (140, "unable to set socket pacing"),
+    (148, "unable to set TCP USER_TIMEOUT"),
+    (150, "unable to create thread"),
+    (151, "unable to cancel thread"),
+    (152, "unable to join thread"),
+    (155, "unable to set socket keepalive (SO_KEEPALIVE) option"),
     (
         156,
         "unable to set socket keepalive TCP period (TCP_KEEPIDLE) option",
-        Errno,
     ),
     (
         157,
         "unable to set/get socket keepalive TCP retry interval (TCP_KEEPINTVL) option",
-        Errno,
     ),
     (
         158,
         "unable to set/get socket keepalive TCP number of retries (TCP_KEEPCNT) option",
-        Errno,
     ),
-    (160, "server test duration expired", Errno),
-    (200, "unable to create a new stream", Errno),
-    (201, "unable to initialize stream", Errno),
-    (202, "unable to start stream listener", Errno),
-    (203, "unable to connect stream", Errno),
-    (204, "unable to accept stream connection", Errno),
-    (205, "unable to write to stream socket", Errno),
-    (206, "unable to read from stream socket", Errno),
-    (207, "stream socket has closed unexpectedly", Nothing),
-    (208, "stream has an invalid id", Nothing),
-    (300, "unable to create new timer", Errno),
+    (160, "server test duration expired"),
+    (200, "unable to create a new stream"),
+    (201, "unable to initialize stream"),
+    (202, "unable to start stream listener"),
+    (203, "unable to connect stream"),
+    (204, "unable to accept stream connection"),
+    (205, "unable to write to stream socket"),
+    (206, "unable to read from stream socket"),
+    (300, "unable to create new timer"),
+];
+
+/// Those behind which it writes nothing.
+const ALONE: [(i32, &str); 23] = [
+    (18, "no SCTP support available"),
+    (
+        22,
+        "you must specify a username, password, and path to a valid RSA public key",
+    ),
+    (
+        23,
+        "you must specify a path to a valid RSA private key and a user credential file",
+    ),
+    (27, "total required bandwidth is larger than server limit"),
+    (35, "cannot access authorized users file"),
+    (
+        37,
+        "client's requested duration exceeds the server's maximum permitted limit",
+    ),
+    (109, "control socket has closed unexpectedly"),
+    (
+        110,
+        "received an unknown control message (ensure other side is iperf3 and not iperf)",
+    ),
+    (119, "the client has terminated"),
+    (120, "the server has terminated"),
+    (121, "the server is busy running a test. try again later"),
+    (127, "unable to set IPv6 flow label"),
+    (131, "protocol does not exist"),
+    (
+        134,
+        "unable to set TCP_CONGESTION: Supplied congestion control algorithm not supported on this host",
+    ),
+    (141, "socket buffer size not set correctly"),
+    (142, "test authorization failed"),
+    (
+        143,
+        "Unable to bind-to-device (check perror, maybe permissions?)",
+    ),
+    (144, "idle timeout for receiving data"),
+    (145, "unable to set IP Do-Not-Fragment flag"),
+    (
+        146,
+        "`<ip>%<dev>` is not supported as system does not support bind to device",
+    ),
+    (
+        147,
+        "host device name (ip%<dev>) is supported (and required) only for IPv6 link-local address",
+    ),
+    (207, "stream socket has closed unexpectedly"),
+    (208, "stream has an invalid id"),
 ];
 
 impl ErrorCode {
@@ -221,15 +189,14 @@ impl ErrorCode {
 
     /// iperf3's sentence, with the text of `errno` where iperf3 appends it; 0 = there is no errno.
     pub fn sentence(self, errno: i32) -> String {
-        let known = SENTENCES.iter().find(|(code, ..)| *code == self.0);
-        let (text, behind) = match known {
-            Some((_, text, behind)) => ((*text).to_owned(), *behind),
-            None => (format!("int_errno={}", self.0), Errno),
+        let of = |table: &[(i32, &'static str)]| {
+            let known = table.iter().find(|(code, _)| *code == self.0);
+            known.map(|(_, text)| (*text).to_owned())
         };
-        match behind {
-            Nothing => text,
-            Errno => format!("{text}: {}", errno_text(errno)),
-        }
+        of(&ALONE).unwrap_or_else(|| {
+            let text = of(&WITH_ERRNO).unwrap_or_else(|| format!("int_errno={}", self.0));
+            format!("{text}: {}", errno_text(errno))
+        })
     }
 }
 
@@ -284,6 +251,10 @@ mod tests {
 
     #[test]
     fn each_number_stands_once_and_in_order() {
-        assert!(SENTENCES.is_sorted_by(|one, next| one.0 < next.0));
+        for table in [&ALONE[..], &WITH_ERRNO[..]] {
+            assert!(table.is_sorted_by(|one, next| one.0 < next.0));
+        }
+        let twice = |code: &i32| WITH_ERRNO.iter().any(|(other, _)| other == code);
+        assert!(!ALONE.iter().any(|(code, _)| twice(code)));
     }
 }

@@ -60,12 +60,7 @@ fn sends_any(role: Role, plan: &Plan) -> bool {
 }
 
 fn nothing() -> Map<String, Value> {
-    let span = Span {
-        start: 0.0,
-        end: 0.0,
-        seconds: 0.0,
-    };
-    sum_head(span, 0, 0.0)
+    sum_head(Span::default(), 0, 0.0)
 }
 
 fn datagrams(sender: bool) -> Map<String, Value> {

@@ -9,27 +9,21 @@ use linerate_model::plan::{End, Protocol};
 use linerate_model::record::{CpuUse, EndRecord, Flow, PeerStream, Role, RunRecord, StreamRecord};
 
 use super::summary_udp::Datagrams;
-use super::timeline::{Timeline, per_second};
+use super::timeline::{Seen, Span, Timeline, per_second};
+use crate::view::told;
 
-/// The whole.
 #[derive(Debug, Clone)]
 pub(super) struct Summary {
     /// Each direction, the client's first.
     pub(super) flows: Vec<FlowSummary>,
-    /// This end's CPU use.
     pub(super) own_cpu: Option<CpuPercent>,
-    /// The other end's.
     pub(super) peer_cpu: Option<CpuPercent>,
 }
 
-/// One direction.
 #[derive(Debug, Clone)]
 pub(super) struct FlowSummary {
-    /// Which.
     pub(super) flow: Flow,
-    /// Whether this end sends.
     pub(super) sends: bool,
-    /// Its streams.
     pub(super) streams: Vec<StreamSummary>,
     /// Congestion control of the sender.
     pub(super) sender_congestion: Option<PlainText>,
@@ -37,20 +31,16 @@ pub(super) struct FlowSummary {
     pub(super) receiver_congestion: Option<PlainText>,
 }
 
-/// One stream.
 #[derive(Debug, Clone)]
 pub(super) struct StreamSummary {
     /// The socket's number at this end.
     pub(super) socket: i64,
-    /// What the sender wrote.
     pub(super) sent: Option<Moved>,
-    /// What the receiver read.
     pub(super) received: Option<Moved>,
     /// Segments sent again, where somebody counted them.
     pub(super) retransmits: Option<u64>,
     /// The sending kernel's figures, where the record has them.
     pub(super) kernel: KernelFigures,
-    /// Datagrams.
     pub(super) udp: Option<Datagrams>,
     /// Size of this end's file of `-F` at the end, bytes.
     pub(super) file_bytes: Option<u64>,
@@ -99,6 +89,15 @@ impl Moved {
         per_second(self.bytes, self.seconds)
     }
 
+    /// From the beginning on.
+    pub(super) fn span(self) -> Span {
+        Span {
+            start: 0.0,
+            end: self.seconds,
+            seconds: self.seconds,
+        }
+    }
+
     /// Both together; the time is the longer one.
     fn and(self, other: Self) -> Self {
         Self {
@@ -111,20 +110,16 @@ impl Moved {
 impl Summary {
     /// From the record, and what was seen on the way.
     pub(super) fn new(record: &RunRecord, timeline: &Timeline) -> Self {
-        let flows = record
-            .flows()
-            .iter()
-            .map(|flow| flow_summary(record, timeline, *flow))
-            .collect();
-        let own_cpu = record.own_end().map(cpu_percent);
+        let flows = record.flows().iter();
+        let flows = flows.map(|flow| flow_summary(record, timeline, *flow));
         let told = record.peer_results.as_ref().map(|peer| CpuPercent {
             total: peer.cpu_total_percent,
             user: peer.cpu_user_percent,
             system: peer.cpu_system_percent,
         });
         Self {
-            flows,
-            own_cpu,
+            flows: flows.collect(),
+            own_cpu: record.own_end().map(cpu_percent),
             peer_cpu: peer_end(record).map(cpu_percent).or(told),
         }
     }
@@ -141,15 +136,11 @@ impl FlowSummary {
         together(self.streams.iter().map(|stream| stream.received))
     }
 
-    /// Segments sent again.
     pub(super) fn retransmits(&self) -> Option<u64> {
-        self.streams
-            .iter()
-            .map(|stream| stream.retransmits)
-            .try_fold(0_u64, |sum, one| Some(sum.saturating_add(one?)))
+        let mut all = self.streams.iter().map(|stream| stream.retransmits);
+        all.try_fold(0_u64, |sum, one| Some(sum.saturating_add(one?)))
     }
 
-    /// Datagrams of all streams.
     pub(super) fn datagrams(&self) -> Option<Datagrams> {
         let mut all = self.streams.iter().map(|stream| stream.udp);
         let first = all.next()??;
@@ -174,24 +165,16 @@ fn peer_end(record: &RunRecord) -> Option<&EndRecord> {
 fn flow_summary(record: &RunRecord, timeline: &Timeline, flow: Flow) -> FlowSummary {
     let sends = flow.sender() == record.written_by;
     let own = record.own_end();
-    let streams = own
-        .into_iter()
-        .flat_map(|end| end.streams_of(flow).map(move |stream| (end, stream)));
-    let streams = streams
-        .map(|(end, stream)| stream_summary(record, timeline, end, stream))
-        .collect();
+    let streams = own.into_iter().flat_map(|end| {
+        end.streams_of(flow)
+            .map(move |stream| stream_summary(record, timeline, end, stream))
+    });
+    let streams = streams.collect();
     let of = |end: Option<&EndRecord>| {
-        end.and_then(|end| {
-            end.streams_of(flow)
-                .find_map(|stream| stream.congestion.clone())
-        })
+        end?.streams_of(flow)
+            .find_map(|stream| stream.congestion.clone())
     };
-    let told = || {
-        record
-            .peer_results
-            .as_ref()
-            .and_then(|peer| peer.congestion.clone())
-    };
+    let told = || record.peer_results.as_ref()?.congestion.clone();
     // iperf3's server has printed before the client's results come.
     let client = record.written_by == Role::Client;
     let peer = || of(peer_end(record)).or_else(told);
@@ -226,10 +209,7 @@ fn stream_summary(
     let both = BothEnds {
         own,
         peer: peer_half.and_then(|end| end.stream(own.id)),
-        told: record
-            .peer_results
-            .as_ref()
-            .and_then(|peer| peer.streams.iter().find(|stream| stream.id == own.id)),
+        told: told(record, own.id),
     };
     let here = own_moved(record, timeline, end, own);
     let there = match (peer_half, both.peer, both.told) {
@@ -269,10 +249,8 @@ fn own_moved(
     own: &StreamRecord,
 ) -> Moved {
     let measured = measured(end, own);
-    let seconds = match timeline
-        .seen(own.id)
-        .filter(|seen| seen.bytes == measured.bytes && seen.seconds > 0.0)
-    {
+    let is_whole = |seen: &&Seen| seen.bytes == measured.bytes && seen.seconds > 0.0;
+    let seconds = match timeline.seen(own.id).filter(is_whole) {
         Some(seen) if matches!(record.plan.end, End::TimeNs(_)) => {
             seen.seconds.max(measured.seconds)
         }
@@ -288,14 +266,10 @@ fn own_moved(
 fn measured(end: &EndRecord, stream: &StreamRecord) -> Moved {
     let begin = stream.omit_until_ns.unwrap_or(end.start_ns);
     // A receiver goes on reading what was under way when the test ended.
-    let last = stream
-        .last_byte_ns
-        .filter(|_| !stream.sends)
-        .unwrap_or(end.end_ns)
-        .max(end.end_ns);
-    let bytes = stream.app_bytes.saturating_sub(stream.omitted_bytes);
+    let last = stream.last_byte_ns.filter(|_| !stream.sends);
+    let last = last.map_or(end.end_ns, |last| last.max(end.end_ns));
     Moved {
-        bytes,
+        bytes: stream.app_bytes.saturating_sub(stream.omitted_bytes),
         seconds: last.since(begin).as_secs_f64(),
     }
 }
@@ -320,34 +294,23 @@ fn retransmits(record: &RunRecord, timeline: &Timeline, both: &BothEnds) -> Opti
         return None;
     }
     if both.own.sends {
-        return timeline
-            .seen(both.own.id)
-            .and_then(|seen| seen.retransmits)
-            .or_else(|| counted_retransmits(both.own));
+        let seen = timeline.seen(both.own.id);
+        let seen = seen.and_then(|seen| seen.retransmits);
+        return seen.or_else(|| counted_retransmits(both.own));
     }
-    let told = both
-        .told
-        .and_then(|told| u64::try_from(told.retransmits).ok());
+    let told = both.told.map(|told| u64::try_from(told.retransmits));
+    let told = told.and_then(Result::ok);
     both.peer.and_then(counted_retransmits).or(told)
 }
 
 /// By the sending kernel's counter, without the omitted part.
 fn counted_retransmits(stream: &StreamRecord) -> Option<u64> {
     let total = stream.tcp.as_ref()?.total_retrans_packets?;
-    let column = stream
-        .samples
-        .column(Column::total_retrans_packets)
-        .unwrap_or_default();
+    let column = stream.samples.column(Column::total_retrans_packets);
     let omitted = stream.omit_until_ns.and_then(|until| {
-        let before = stream
-            .samples
-            .at_ns()
-            .iter()
-            .take_while(|at| **at <= until.0)
-            .count();
-        before
-            .checked_sub(1)
-            .and_then(|last| column.get(last).copied())
+        let at = stream.samples.at_ns().iter();
+        let before = at.take_while(|at| **at <= until.0).count();
+        column?.get(before.checked_sub(1)?).copied()
     });
     Some(total.saturating_sub(omitted.unwrap_or(0)))
 }
@@ -357,35 +320,23 @@ fn kernel_figures(stream: &StreamRecord) -> KernelFigures {
     let begin = stream.omit_until_ns.map_or(0, |until| until.0);
     let first = samples.at_ns().iter().take_while(|at| **at < begin).count();
     let column = |name| {
-        samples
-            .column(name)
-            .and_then(|values| values.get(first..))
-            .unwrap_or_default()
+        let values = samples.column(name).and_then(|values| values.get(first..));
+        values.unwrap_or_default().iter().copied()
     };
-    let windows = column(Column::snd_cwnd_packets)
-        .iter()
-        .zip(column(Column::snd_mss_bytes));
-    let rtt: Vec<u64> = column(Column::rtt_us)
-        .iter()
-        .copied()
-        .filter(|rtt| *rtt > 0)
-        .collect();
-    let sum: u128 = rtt.iter().map(|rtt| u128::from(*rtt)).sum();
-    let mean = sum
-        .checked_div(rtt.len() as u128)
-        .and_then(|mean| u64::try_from(mean).ok());
-    let last = stream.tcp.as_ref();
+    let windows = column(Column::snd_cwnd_packets).zip(column(Column::snd_mss_bytes));
+    let rtt = || column(Column::rtt_us).filter(|rtt| *rtt > 0);
+    let sum: u128 = rtt().map(u128::from).sum();
+    let mean = sum.checked_div(rtt().count() as u128);
+    let reorder = stream.tcp.as_ref().and_then(|tcp| tcp.reord_seen);
     KernelFigures {
-        reorder: last
-            .and_then(|tcp| tcp.reord_seen)
-            .or_else(|| samples.last(Column::reord_seen)),
+        reorder: reorder.or_else(|| samples.last(Column::reord_seen)),
         max_snd_cwnd: windows
-            .map(|(packets, mss)| packets.saturating_mul(*mss))
+            .map(|(packets, mss)| packets.saturating_mul(mss))
             .max(),
-        max_snd_wnd: column(Column::snd_wnd_bytes).iter().copied().max(),
-        max_rtt: rtt.iter().copied().max(),
-        min_rtt: rtt.iter().copied().min(),
-        mean_rtt: mean,
+        max_snd_wnd: column(Column::snd_wnd_bytes).max(),
+        max_rtt: rtt().max(),
+        min_rtt: rtt().min(),
+        mean_rtt: mean.and_then(|mean| u64::try_from(mean).ok()),
     }
 }
 

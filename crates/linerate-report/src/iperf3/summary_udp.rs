@@ -60,12 +60,11 @@ impl Datagrams {
         let expected = last.saturating_sub(counts.highest_omitted);
         let delivered = counts.unique.saturating_sub(counts.unique_omitted);
         Self {
-            sent: None,
             expected: Some(expected),
             lost: Some(expected.saturating_sub(delivered)),
-            with_omitted: false,
             out_of_order: Some(counts.reordered),
             jitter_ms: counts.jitter_ns.map(|jitter| jitter as f64 / 1e6),
+            ..Self::default()
         }
     }
 
@@ -85,12 +84,11 @@ impl Datagrams {
             .unwrap_or(0)
             .saturating_add(last - told.packets);
         Self {
-            sent: None,
             expected: Some(expected),
             lost: Some(lost.min(expected)),
             with_omitted: told.omitted_errors.is_none() && omitted > 0 && told.errors > 0,
-            out_of_order: None,
             jitter_ms: Some(told.jitter_s * 1000.0),
+            ..Self::default()
         }
     }
 

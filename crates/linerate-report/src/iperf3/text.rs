@@ -5,9 +5,10 @@ use linerate_model::progress::{Event, Interval, StreamOpened};
 use linerate_model::record::{ControlFacts, Role, RunRecord};
 
 use super::amounts::{amount, two_digits};
-use super::timeline::{Shown, ShownStream, Span, Sum, Timeline, lost_percent};
+use super::timeline::{Shown, Span, Sum, Timeline};
 use super::{Iperf3Settings, host_and_port, stopped_early, tag, text_end};
 use crate::date;
+use crate::words;
 
 pub(super) const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";
 const BAR: &str = "-----------------------------------------------------------";
@@ -175,9 +176,13 @@ impl Text {
             note: if shown.omitted { OMITTED } else { "" },
         };
         for flow in super::flows(&plan) {
-            lines.extend(shown.of(*flow).map(|stream| row.stream(stream)));
+            lines.extend(shown.of(*flow).map(|stream| {
+                let window = stream.moved.tcp.map(|tcp| tcp.snd_cwnd_bytes);
+                let id = stream.socket.to_string();
+                row.line(&id, stream.span, Sum::of([stream.moved]), window)
+            }));
             if plan.streams > 1 {
-                lines.push(row.sum(shown.span(*flow), shown.sum(*flow)));
+                lines.push(row.line("SUM", shown.span(*flow), shown.sum(*flow), None));
             }
         }
         lines
@@ -234,11 +239,7 @@ fn sends(settings: &Iperf3Settings, plan: &Plan) -> bool {
 
 /// The table's head with the columns after the rate.
 pub(super) fn head(plan: &Plan, columns: &str) -> String {
-    let role = if plan.direction == Direction::Both {
-        "[Role]"
-    } else {
-        ""
-    };
+    let role = words::when(plan.direction == Direction::Both, "[Role]");
     format!("[ ID]{role} Interval           Transfer     Bitrate{columns}")
 }
 
@@ -293,74 +294,30 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    fn figures(&self, id: &str, sends: bool, span: Span, bytes: u64) -> String {
-        let tag = tag(self.plan, self.settings.role, sends);
-        figures(id, tag, span, bytes, span.rate(bytes), self.settings.format)
-    }
-
-    fn stream(&self, stream: &ShownStream) -> String {
-        let (moved, note) = (stream.moved, self.note);
-        let figures = self.figures(
-            &stream.socket.to_string(),
-            moved.sends,
-            stream.span,
-            moved.bytes,
-        );
-        match (self.plan.protocol, &moved.tcp, &moved.udp) {
-            (Protocol::Tcp, Some(tcp), _) => {
-                let window = amount(tcp.snd_cwnd_bytes as f64, 'A');
-                format!("{figures}  {:3}   {window}s       {note}", tcp.retransmits)
-            }
-            (Protocol::Tcp, None, _) | (Protocol::Sctp, ..) => {
-                format!("{figures}                  {note}")
-            }
-            (Protocol::Udp, _, udp) => {
-                let udp = udp.unwrap_or_default();
-                self.datagrams(
-                    &figures,
-                    moved.sends,
-                    udp.packets,
-                    udp.lost,
-                    udp.jitter_ns as f64 / 1e6,
-                )
-            }
-        }
-    }
-
-    fn sum(&self, span: Span, sum: Sum) -> String {
-        let note = self.note;
-        let figures = self.figures("SUM", sum.sends, span, sum.bytes);
+    /// Of a stream, which has a congestion window in bytes where TCP told it, or of all together.
+    fn line(&self, id: &str, span: Span, sum: Sum, window: Option<u64>) -> String {
+        let (note, settings) = (self.note, self.settings);
+        let tag = tag(self.plan, settings.role, sum.sends);
+        let rate = span.rate(sum.bytes);
+        let figures = figures(id, tag, span, sum.bytes, rate, settings.format);
         match (self.plan.protocol, sum.retransmits) {
             (Protocol::Tcp, Some(retransmits)) => {
-                format!("{figures}  {retransmits:3}             {note}")
+                let window = window.map(|bytes| amount(bytes as f64, 'A'));
+                let window =
+                    window.map_or_else(|| " ".repeat(13), |window| format!("   {window}s       "));
+                format!("{figures}  {retransmits:3}{window}{note}")
             }
             (Protocol::Tcp, None) | (Protocol::Sctp, _) => {
                 format!("{figures}                  {note}")
             }
+            (Protocol::Udp, _) if sum.sends => {
+                let gap = words::when(self.plan.direction == Direction::Both, "          ");
+                format!("{figures} {gap} {}  {note}", sum.packets)
+            }
             (Protocol::Udp, _) => {
-                self.datagrams(&figures, sum.sends, sum.packets, sum.lost, sum.jitter_ms)
+                let lost = lost_of(sum.lost, sum.packets, sum.lost_percent());
+                format!("{figures}  {:5.3} ms  {lost}  {note}", sum.jitter_ms)
             }
         }
-    }
-
-    fn datagrams(
-        &self,
-        figures: &str,
-        sends: bool,
-        packets: u64,
-        lost: i64,
-        jitter_ms: f64,
-    ) -> String {
-        let note = self.note;
-        if sends {
-            let gap = if self.plan.direction == Direction::Both {
-                "          "
-            } else {
-                ""
-            };
-            return format!("{figures} {gap} {packets}  {note}");
-        }
-        let lost = lost_of(lost, packets, lost_percent(lost, packets));
-        format!("{figures}  {jitter_ms:5.3} ms  {lost}  {note}")
     }
 }

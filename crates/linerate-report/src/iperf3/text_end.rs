@@ -7,8 +7,9 @@ use super::amounts::amount;
 use super::summary::{CpuPercent, FlowSummary, Moved, StreamSummary, Summary};
 use super::summary_udp::Datagrams;
 use super::text::{SEPARATOR, figures, head, lost_of};
-use super::timeline::{Span, Timeline};
+use super::timeline::Timeline;
 use super::{Iperf3Settings, tag};
+use crate::words;
 
 /// All of them, without the title.
 pub(super) fn lines(
@@ -51,13 +52,8 @@ fn server_output(record: &RunRecord, lines: &mut Vec<String>) {
     if let Some(json) = &peer.output_json {
         let indented = serde_json::from_str(json).map(|value| super::json::pretty(&value, 0));
         lines.extend([String::new(), "Server JSON output:".to_owned()]);
-        lines.extend(
-            indented
-                .as_deref()
-                .unwrap_or(json)
-                .lines()
-                .map(str::to_owned),
-        );
+        let indented = indented.as_deref().unwrap_or(json);
+        lines.extend(indented.lines().map(str::to_owned));
     }
     if let Some(text) = &peer.output_text {
         lines.extend([String::new(), "Server output:".to_owned()]);
@@ -82,6 +78,18 @@ impl Side {
     }
 }
 
+/// What has a line for each side: a stream, or all of a direction together.
+struct Subject<'a> {
+    id: String,
+    flow: &'a FlowSummary,
+    sent: Option<Moved>,
+    received: Option<Moved>,
+    retransmits: Option<u64>,
+    /// Blanks behind them: iperf3 has one more in a sum.
+    after_retransmits: usize,
+    udp: Option<Datagrams>,
+}
+
 struct Ending<'a> {
     settings: &'a Iperf3Settings,
     plan: &'a Plan,
@@ -99,11 +107,6 @@ impl Ending<'_> {
         self.settings.verbose || self.knows(flow, side)
     }
 
-    /// What a side moved, where this end knows it.
-    fn known(&self, flow: &FlowSummary, side: Side, moved: Option<Moved>) -> Option<Moved> {
-        moved.filter(|_| self.knows(flow, side))
-    }
-
     fn head(&self) -> String {
         if self.plan.protocol == Protocol::Udp {
             return head(self.plan, "         Jitter    Lost/Total Datagrams");
@@ -118,7 +121,7 @@ impl Ending<'_> {
                 .iter()
                 .any(|stream| stream.retransmits.is_some())
         });
-        head(self.plan, if counted { "         Retr" } else { "" })
+        head(self.plan, words::when(counted, "         Retr"))
     }
 
     fn flow(&self, flow: &FlowSummary, lines: &mut Vec<String>) {
@@ -134,130 +137,83 @@ impl Ending<'_> {
     }
 
     fn stream(&self, flow: &FlowSummary, stream: &StreamSummary, lines: &mut Vec<String>) {
-        let id = stream.socket.to_string();
+        let subject = Subject {
+            id: stream.socket.to_string(),
+            flow,
+            sent: stream.sent,
+            received: stream.received,
+            retransmits: stream.retransmits,
+            after_retransmits: 12,
+            udp: stream.udp,
+        };
         if self.shows(flow, Side::Sender) {
-            let sent = self.known(flow, Side::Sender, stream.sent);
-            lines.push(match (sent, stream.udp) {
-                (None, _) => not_available(&id, Side::Sender),
-                (Some(sent), None) => {
-                    let count = stream
-                        .retransmits
-                        .map_or_else(|| " ".repeat(7), |count| format!("  {count:3} "));
-                    format!("{}{count}           sender", self.figures(&id, flow, sent))
-                }
-                (Some(sent), Some(udp)) => self.sent_datagrams(&id, flow, sent, udp),
-            });
+            lines.push(self.line(&subject, Side::Sender));
         }
-        if let Some(late) = stream
-            .udp
-            .and_then(|udp| udp.out_of_order)
-            .filter(|late| *late > 0)
-        {
-            lines.push(self.out_of_order(&id, flow, stream, late));
+        let late = stream.udp.and_then(|udp| udp.out_of_order);
+        if let Some(late) = late.filter(|late| *late > 0) {
+            lines.push(self.out_of_order(&subject, late));
         }
         self.disk_file(flow, stream, lines);
         if self.shows(flow, Side::Receiver) {
-            let received = self.known(flow, Side::Receiver, stream.received);
-            lines.push(match (received, stream.udp) {
-                (None, _) => not_available(&id, Side::Receiver),
-                (Some(received), None) => format!(
-                    "{}                  receiver",
-                    self.figures(&id, flow, received)
-                ),
-                (Some(received), Some(udp)) => self.received_datagrams(&id, flow, received, udp),
-            });
+            lines.push(self.line(&subject, Side::Receiver));
         }
     }
 
     fn sum(&self, flow: &FlowSummary, lines: &mut Vec<String>) {
-        let udp = flow.datagrams();
-        let shows = |side| self.knows(flow, side) || (udp.is_none() && self.shows(flow, side));
-        if shows(Side::Sender) {
-            let sent = self.known(flow, Side::Sender, flow.sent());
-            lines.push(match (sent, udp) {
-                (None, _) => not_available("SUM", Side::Sender),
-                (Some(sent), Some(udp)) => self.sent_datagrams("SUM", flow, sent, udp),
-                (Some(sent), None) => {
-                    let count = flow
-                        .retransmits()
-                        .map_or_else(|| " ".repeat(5), |count| format!("  {count:3}"));
-                    format!(
-                        "{}{count}             sender",
-                        self.figures("SUM", flow, sent)
-                    )
-                }
-            });
-        }
-        if shows(Side::Receiver) {
-            let received = self.known(flow, Side::Receiver, flow.received());
-            lines.push(match (received, udp) {
-                (None, _) => not_available("SUM", Side::Receiver),
-                (Some(received), Some(udp)) => self.received_datagrams("SUM", flow, received, udp),
-                (Some(received), None) => format!(
-                    "{}                  receiver",
-                    self.figures("SUM", flow, received)
-                ),
-            });
+        let subject = Subject {
+            id: "SUM".to_owned(),
+            flow,
+            sent: flow.sent(),
+            received: flow.received(),
+            retransmits: flow.retransmits(),
+            after_retransmits: 13,
+            udp: flow.datagrams(),
+        };
+        for side in [Side::Sender, Side::Receiver] {
+            let shown = subject.udp.is_none() && self.shows(flow, side);
+            if shown || self.knows(flow, side) {
+                lines.push(self.line(&subject, side));
+            }
         }
     }
 
-    fn figures(&self, id: &str, flow: &FlowSummary, moved: Moved) -> String {
-        let span = Span {
-            start: 0.0,
-            end: moved.seconds,
-            seconds: moved.seconds,
+    fn line(&self, of: &Subject<'_>, side: Side) -> String {
+        let moved = match side {
+            Side::Sender => of.sent,
+            Side::Receiver => of.received,
         };
-        let tag = tag(self.plan, self.settings.role, flow.sends);
-        figures(
-            id,
-            tag,
-            span,
-            moved.bytes,
-            moved.rate(),
-            self.settings.format,
-        )
-    }
-
-    fn sent_datagrams(&self, id: &str, flow: &FlowSummary, sent: Moved, udp: Datagrams) -> String {
-        let none_lost = lost_of(0, udp.packets(), 0.0);
-        format!(
-            "{}  0.000 ms  {none_lost}  sender",
-            self.figures(id, flow, sent)
-        )
-    }
-
-    fn received_datagrams(
-        &self,
-        id: &str,
-        flow: &FlowSummary,
-        received: Moved,
-        udp: Datagrams,
-    ) -> String {
-        let figures = self.figures(id, flow, received);
-        let jitter = udp.jitter_ms.unwrap_or(0.0);
-        let lost = match (udp.lost, udp.expected) {
-            (Some(lost), Some(expected)) if !udp.with_omitted => lost_of(
-                i64::try_from(lost).unwrap_or(i64::MAX),
-                expected,
-                udp.lost_percent(expected),
-            ),
-            _ => format!("Unknown/{}", udp.packets()),
+        let Some(moved) = moved.filter(|_| self.knows(of.flow, side)) else {
+            return format!("[{:>3}] ({} statistics not available)", of.id, side.name());
         };
-        format!("{figures}  {jitter:5.3} ms  {lost}  receiver")
+        let tag = tag(self.plan, self.settings.role, of.flow.sends);
+        let (bytes, format) = (moved.bytes, self.settings.format);
+        let figures = figures(&of.id, tag, moved.span(), bytes, moved.rate(), format);
+        match (side, of.udp) {
+            (Side::Sender, None) => {
+                let count = of.retransmits.map_or_else(
+                    || " ".repeat(18),
+                    |count| format!("  {count:3}{}", " ".repeat(of.after_retransmits)),
+                );
+                format!("{figures}{count}sender")
+            }
+            (Side::Receiver, None) => format!("{figures}                  receiver"),
+            (Side::Sender, Some(udp)) => {
+                let none_lost = lost_of(0, udp.packets(), 0.0);
+                format!("{figures}  0.000 ms  {none_lost}  sender")
+            }
+            (Side::Receiver, Some(udp)) => {
+                let jitter = udp.jitter_ms.unwrap_or(0.0);
+                format!("{figures}  {jitter:5.3} ms  {}  receiver", lost(udp))
+            }
+        }
     }
 
-    fn out_of_order(
-        &self,
-        id: &str,
-        flow: &FlowSummary,
-        stream: &StreamSummary,
-        late: u64,
-    ) -> String {
-        let tag = tag(self.plan, self.settings.role, flow.sends);
-        let end = stream.received.map_or(0.0, |received| received.seconds);
+    fn out_of_order(&self, of: &Subject<'_>, late: u64) -> String {
+        let tag = tag(self.plan, self.settings.role, of.flow.sends);
+        let end = of.received.map_or(0.0, |received| received.seconds);
         format!(
-            "[{id:>3}]{tag} {:4.1}-{end:4.1} sec  {late} datagrams received out-of-order",
-            0.0
+            "[{:>3}]{tag} {:4.1}-{end:4.1} sec  {late} datagrams received out-of-order",
+            of.id, 0.0
         )
     }
 
@@ -288,21 +244,27 @@ impl Ending<'_> {
             }
         }
         if self.plan.protocol == Protocol::Tcp {
-            let sender = flow
-                .sender_congestion
-                .as_ref()
-                .map(|name| format!("snd_tcp_congestion {name}"));
-            let receiver = flow
-                .receiver_congestion
-                .as_ref()
-                .map(|name| format!("rcv_tcp_congestion {name}"));
-            lines.extend(sender.into_iter().chain(receiver));
+            for (key, name) in [
+                ("snd", &flow.sender_congestion),
+                ("rcv", &flow.receiver_congestion),
+            ] {
+                lines.extend(
+                    name.iter()
+                        .map(|name| format!("{key}_tcp_congestion {name}")),
+                );
+            }
         }
     }
 }
 
-fn not_available(id: &str, side: Side) -> String {
-    format!("[{id:>3}] ({} statistics not available)", side.name())
+fn lost(udp: Datagrams) -> String {
+    match (udp.lost, udp.expected) {
+        (Some(lost), Some(expected)) if !udp.with_omitted => {
+            let percent = udp.lost_percent(expected);
+            lost_of(i64::try_from(lost).unwrap_or(i64::MAX), expected, percent)
+        }
+        _ => format!("Unknown/{}", udp.packets()),
+    }
 }
 
 fn cpu_line(own: Side, host: CpuPercent, peer: Side, remote: CpuPercent) -> String {

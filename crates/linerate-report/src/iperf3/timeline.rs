@@ -7,7 +7,6 @@ use linerate_model::progress::{Interval, StreamInterval, StreamOpened};
 use linerate_model::record::Flow;
 use linerate_model::units::Nanos;
 
-/// The events so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Timeline {
     /// The plan in force, once it is known.
@@ -37,11 +36,9 @@ pub(super) struct Seen {
 }
 
 /// A span on iperf3's clock, s.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Span {
-    /// Begin.
     pub(super) start: f64,
-    /// End.
     pub(super) end: f64,
     /// Its length.
     pub(super) seconds: f64,
@@ -52,18 +49,15 @@ pub(super) struct Span {
 pub(super) struct Shown<'a> {
     /// Whether it lies in the omitted part.
     pub(super) omitted: bool,
-    /// Each stream.
     pub(super) streams: Vec<ShownStream<'a>>,
 }
 
 /// A stream in an interval.
 #[derive(Debug, Clone)]
 pub(super) struct ShownStream<'a> {
-    /// The socket's number.
     pub(super) socket: i64,
     /// By the stream's own stamps.
     pub(super) span: Span,
-    /// What moved.
     pub(super) moved: &'a StreamInterval,
 }
 
@@ -75,13 +69,9 @@ impl Begins {
             &mut self.kept
         };
         let begin = *part.get_or_insert(from);
-        let (start, end) = (
-            from.since(begin).as_secs_f64(),
-            to.since(begin).as_secs_f64(),
-        );
         Span {
-            start,
-            end,
+            start: from.since(begin).as_secs_f64(),
+            end: to.since(begin).as_secs_f64(),
             seconds: to.since(from).as_secs_f64(),
         }
     }
@@ -112,12 +102,10 @@ impl Timeline {
         }
     }
 
-    /// Takes the plan in.
     pub(super) fn set_plan(&mut self, plan: &Plan) {
         self.plan = Some(plan.clone());
     }
 
-    /// Takes the streams in.
     pub(super) fn open(&mut self, streams: &[StreamOpened]) {
         self.streams = streams.to_vec();
     }
@@ -193,56 +181,24 @@ impl<'a> Shown<'a> {
     /// The time of a direction's streams together: the mean of theirs, because each was read at its
     /// own instant; one that stopped well before the others has no say.
     pub(super) fn span(&self, flow: Flow) -> Span {
-        let latest = self
-            .of(flow)
-            .map(|stream| stream.span.end)
-            .fold(0.0, f64::max);
-        let longest = self
-            .of(flow)
-            .map(|stream| stream.span.seconds)
-            .fold(0.0, f64::max);
-        let mut sum = Span {
-            start: 0.0,
-            end: 0.0,
-            seconds: 0.0,
+        let most =
+            |of: fn(&Span) -> f64| self.of(flow).map(|one| of(&one.span)).fold(0.0, f64::max);
+        let (latest, longest) = (most(|span| span.end), most(|span| span.seconds));
+        let runs = |stream: &&ShownStream| stream.span.end >= latest - longest / 10.0;
+        let running: Vec<Span> = self.of(flow).filter(runs).map(|one| one.span).collect();
+        let mean = |of: fn(&Span) -> f64| {
+            running.iter().map(of).sum::<f64>() / (running.len() as f64).max(1.0)
         };
-        let mut running = 0.0_f64;
-        for stream in self
-            .of(flow)
-            .filter(|stream| stream.span.end >= latest - longest / 10.0)
-        {
-            running += 1.0;
-            sum.start += stream.span.start;
-            sum.end += stream.span.end;
-            sum.seconds += stream.span.seconds;
-        }
-        let mean = |sum: f64| sum / running.max(1.0);
         Span {
-            start: mean(sum.start),
-            end: mean(sum.end),
-            seconds: mean(sum.seconds),
+            start: mean(|span| span.start),
+            end: mean(|span| span.end),
+            seconds: mean(|span| span.seconds),
         }
     }
 
     /// What the streams of one direction moved together.
     pub(super) fn sum(&self, flow: Flow) -> Sum {
-        let mut sum = Sum::default();
-        for stream in self.of(flow) {
-            sum.streams += 1;
-            sum.sends = stream.moved.sends;
-            sum.bytes = sum.bytes.saturating_add(stream.moved.bytes);
-            if let Some(tcp) = &stream.moved.tcp {
-                sum.retransmits =
-                    Some(sum.retransmits.unwrap_or(0).saturating_add(tcp.retransmits));
-            }
-            if let Some(udp) = &stream.moved.udp {
-                sum.packets = sum.packets.saturating_add(udp.packets);
-                sum.lost = sum.lost.saturating_add(udp.lost);
-                sum.jitter_ms += udp.jitter_ns as f64 / 1e6;
-            }
-        }
-        sum.jitter_ms /= f64::from(sum.streams.max(1));
-        sum
+        Sum::of(self.of(flow).map(|stream| stream.moved))
     }
 }
 
@@ -263,6 +219,32 @@ pub(super) struct Sum {
     pub(super) lost: i64,
     /// Mean of the streams' jitters, ms.
     pub(super) jitter_ms: f64,
+}
+
+impl Sum {
+    pub(super) fn of<'a>(streams: impl IntoIterator<Item = &'a StreamInterval>) -> Self {
+        let mut sum = Self::default();
+        for moved in streams {
+            sum.streams += 1;
+            sum.sends = moved.sends;
+            sum.bytes = sum.bytes.saturating_add(moved.bytes);
+            if let Some(tcp) = &moved.tcp {
+                let before = sum.retransmits.unwrap_or(0);
+                sum.retransmits = Some(before.saturating_add(tcp.retransmits));
+            }
+            if let Some(udp) = &moved.udp {
+                sum.packets = sum.packets.saturating_add(udp.packets);
+                sum.lost = sum.lost.saturating_add(udp.lost);
+                sum.jitter_ms += udp.jitter_ns as f64 / 1e6;
+            }
+        }
+        sum.jitter_ms /= f64::from(sum.streams.max(1));
+        sum
+    }
+
+    pub(super) fn lost_percent(self) -> f64 {
+        lost_percent(self.lost, self.packets)
+    }
 }
 
 /// Lost datagrams of those expected, %: never negative, whatever came late.

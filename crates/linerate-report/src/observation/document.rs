@@ -3,47 +3,18 @@
 use serde_json::{Map, Value, json};
 
 use super::{ConnectionView, ObservationView};
-use crate::json::{lines, object, value};
+use crate::json::{object, value};
 
-pub(super) fn whole(view: &ObservationView<'_>) -> String {
-    lines(&members(view))
-}
-
-pub(super) fn end_line(view: &ObservationView<'_>) -> String {
-    let mut all = Map::new();
-    all.insert("event".to_owned(), Value::from("end"));
-    all.extend(members(view));
-    Value::Object(all).to_string()
-}
-
-/// `{"found": {…}}` as `{"event": "found", …}`.
-pub(super) fn event(sighting: Value) -> Value {
-    let mut members = Map::new();
-    if let Value::Object(one) = sighting {
-        for (name, inner) in one {
-            members.insert("event".to_owned(), Value::String(name));
-            if let Value::Object(inner) = inner {
-                members.extend(inner);
-            }
-        }
-    }
-    Value::Object(members)
-}
-
-fn members(view: &ObservationView<'_>) -> Map<String, Value> {
+pub(super) fn members(view: &ObservationView<'_>) -> Map<String, Value> {
     let seen = view.observation;
     let total = |way: usize| -> u64 {
         seen.connections
             .iter()
             .fold(0, |sum, one| sum.saturating_add(one.moved()[way]))
     };
-    let explained = view
-        .connections
-        .iter()
-        .filter(|one| one.explained.is_some());
     let summary = json!({
         "connections": seen.connections.len(),
-        "explained": explained.count(),
+        "explained": view.explained(),
         "bytes_acked_while_watched": total(0),
         "bytes_received_while_watched": total(1),
     });

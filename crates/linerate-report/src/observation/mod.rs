@@ -81,6 +81,12 @@ impl<'a> ObservationView<'a> {
         }
     }
 
+    /// Connections that moved enough to explain them.
+    fn explained(&self) -> usize {
+        let explained = |one: &&ConnectionView<'_>| one.explained.is_some();
+        self.connections.iter().filter(explained).count()
+    }
+
     /// The report for people: at most 100 columns wide.
     pub fn text(&self) -> String {
         page::write(self)
@@ -88,18 +94,18 @@ impl<'a> ObservationView<'a> {
 
     /// The report as one JSON document, without a newline at its end.
     pub fn json(&self) -> String {
-        document::whole(self)
+        json::lines(&document::members(self))
     }
 
     /// The last line of a stream of JSON: the whole document as an event named `end`.
     pub fn end_line(&self) -> String {
-        document::end_line(self)
+        json::end_line(document::members(self))
     }
 }
 
 /// What happened, as a line of JSON without its newline.
 pub fn line(sighting: &Sighting) -> String {
-    document::event(json::value(sighting)).to_string()
+    serde_json::Value::Object(json::event(sighting)).to_string()
 }
 
 /// The observation as bytes for a file, with a newline at the end.

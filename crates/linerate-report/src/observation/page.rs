@@ -7,7 +7,7 @@ use linerate_model::units::{Bytes, Nanos};
 
 use super::progress::held;
 use super::{ConnectionView, Explained, ObservationView};
-use crate::text::figures::{again, interval, round_trips};
+use crate::text::figures::{again, interval, round_trips, whole_run_rate};
 use crate::text::layout::Page;
 use crate::text::{book, header};
 use crate::view::{DirectionView, Figures, FindingView, MeasuredAt};
@@ -36,18 +36,11 @@ pub(super) fn write(view: &ObservationView<'_>) -> String {
         page.gap();
         tell(&mut page, view.observation, connection, explained);
     }
-    let more = view
-        .connections
-        .iter()
-        .filter(|one| one.explained.is_some())
-        .count()
-        .saturating_sub(TOLD);
+    let more = view.explained().saturating_sub(TOLD);
     page.gap();
     if more > 0 {
-        page.entry(
-            "Note",
-            &format!("{more} more connections are explained in the JSON document (--json)"),
-        );
+        let text = format!("{more} more connections are explained in the JSON document (--json)");
+        page.entry("Note", &text);
     }
     remarks(&mut page, view.observation);
     page.finish()
@@ -76,17 +69,13 @@ fn head(page: &mut Page, view: &ObservationView<'_>) {
     text.extend(host.hostname.as_deref().map(str::to_owned));
     text.extend(header::machine(host));
     page.wrapped("  this host  ", &text.join(", "));
-    let explained = view
-        .connections
-        .iter()
-        .filter(|one| one.explained.is_some())
-        .count();
+    let explained = view.explained();
     page.wrapped(
         "  seen       ",
         &format!(
             "{} connection{}, {explained} of which moved {} or more",
             words::count(seen.connections.len() as u64),
-            if seen.connections.len() == 1 { "" } else { "s" },
+            words::when(seen.connections.len() != 1, "s"),
             Bytes(linerate_model::observation::WORTH_EXPLAINING_BYTES),
         ),
     );
@@ -153,14 +142,9 @@ fn table(page: &mut Page, view: &ObservationView<'_>) {
 }
 
 fn verdict_word(one: &ConnectionView<'_>) -> String {
-    let first = one
-        .explained
-        .as_ref()
-        .and_then(|explained| explained.findings.first());
-    first.map_or_else(
-        || "too little moved".to_owned(),
-        |finding| finding.id.clone(),
-    )
+    let explained = one.explained.as_ref();
+    let first = explained.and_then(|explained| explained.findings.first());
+    first.map_or_else(|| "too little moved".to_owned(), |first| first.id.clone())
 }
 
 fn tell(page: &mut Page, seen: &Observation, connection: &Connection, explained: &Explained) {
@@ -171,10 +155,10 @@ fn tell(page: &mut Page, seen: &Observation, connection: &Connection, explained:
             connection.id,
             connection.local,
             connection.remote,
-            connection
-                .process
-                .as_ref()
-                .map_or_else(String::new, |one| format!(", held by {}", held(one))),
+            words::with(connection.process.as_ref(), |one| format!(
+                ", held by {}",
+                held(one)
+            )),
             match connection.opener {
                 Opener::ThisHost => "this host",
                 Opener::Peer => "the peer",
@@ -195,15 +179,11 @@ fn tell(page: &mut Page, seen: &Observation, connection: &Connection, explained:
         .connections
         .iter()
         .find(|one| one.local == connection.remote && one.remote == connection.local);
-    match other {
-        Some(other) => page.entry(
-            "Other end",
-            &format!(
-                "on this host too: it is connection {} of this report",
-                other.id
-            ),
-        ),
-        None => book::unknown(page, &explained.ledger),
+    if let Some(Connection { id, .. }) = other {
+        let text = format!("on this host too: it is connection {id} of this report");
+        page.entry("Other end", &text);
+    } else {
+        book::unknown(page, &explained.ledger);
     }
 }
 
@@ -211,28 +191,15 @@ fn tell(page: &mut Page, seen: &Observation, connection: &Connection, explained:
 fn settings(seen: &Observation, connection: &Connection) -> String {
     let mut text: Vec<String> = Vec::new();
     text.extend(connection.congestion.as_deref().map(str::to_owned));
-    text.extend(
-        connection
-            .tcp
-            .snd_mss_bytes
-            .map(|mss| format!("MSS {mss} B")),
-    );
-    text.extend(
-        connection
-            .tcp
-            .pmtu_bytes
-            .map(|mtu| format!("path MTU {mtu} B")),
-    );
+    let (mss, mtu) = (connection.tcp.snd_mss_bytes, connection.tcp.pmtu_bytes);
+    text.extend(mss.map(|mss| format!("MSS {mss} B")));
+    text.extend(mtu.map(|mtu| format!("path MTU {mtu} B")));
     for (name, column) in [
         ("send buffer", Column::send_buffer_bytes),
         ("receive buffer", Column::receive_buffer_bytes),
     ] {
-        text.extend(
-            connection
-                .samples
-                .last(column)
-                .map(|bytes| format!("{name} {}", Bytes(bytes))),
-        );
+        let last = connection.samples.last(column).map(Bytes);
+        text.extend(last.map(|bytes| format!("{name} {bytes}")));
     }
     let interface = seen.interface_of(connection);
     text.extend(interface.as_ref().map(header::interface));
@@ -281,9 +248,7 @@ fn figures(page: &mut Page, connection: &Connection, direction: &DirectionView, 
     let figures = &direction.figures;
     page.entry("Goodput", &goodput(figures));
     if let Some((bytes, span)) = figures.bytes.zip(figures.span_ns) {
-        let rate = figures
-            .whole_run_bps
-            .map_or_else(String::new, |rate| format!("{}, ", words::rate(rate)));
+        let rate = whole_run_rate(figures);
         let amount = format!("{} ({} bytes)", Bytes(bytes), words::count(bytes));
         let span = words::seconds(span);
         page.entry("Watched", &format!("{rate}{amount} in {span}"));
@@ -427,17 +392,14 @@ fn remarks(page: &mut Page, seen: &Observation) {
             Nanos(sampling.longest_gap_ns)
         ));
     }
-    if sampling.not_whole > 0 {
-        text.push(format!(
-            "{} were not whole",
-            words::count(sampling.not_whole)
-        ));
-    }
-    if sampling.not_kept > 0 {
-        text.push(format!(
-            "{} closed connections that moved least were not kept",
-            words::count(sampling.not_kept)
-        ));
+    for (count, what) in [
+        (sampling.not_whole, "were not whole"),
+        (
+            sampling.not_kept,
+            "closed connections that moved least were not kept",
+        ),
+    ] {
+        text.extend((count > 0).then(|| format!("{} {what}", words::count(count))));
     }
     if !sampling.hears_last_words {
         text.push(

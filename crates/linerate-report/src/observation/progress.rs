@@ -1,6 +1,6 @@
 //! What an observation shows while it runs: plain lines for a pipe, a table that overwrites itself for a terminal.
 
-use linerate_model::observation::{Clocks, Glimpse, Holder, Sighting};
+use linerate_model::observation::{Glimpse, Holder, Sighting};
 use linerate_model::units::{Bytes, Nanos};
 
 use crate::words;
@@ -34,13 +34,11 @@ impl Watching {
                 began_before,
                 ..
             } => {
-                let stood = if *began_before { ", stood already" } else { "" };
+                let stood = words::when(*began_before, ", stood already");
                 Some(format!(
                     "{}  #{id} found: {local} ↔ {remote}{}{stood}",
                     at(*at_ns),
-                    process
-                        .as_ref()
-                        .map_or_else(String::new, |one| format!(", {}", held(one))),
+                    words::with(process.as_ref(), |one| format!(", {}", held(one))),
                 ))
             }
             Sighting::Gone {
@@ -50,9 +48,8 @@ impl Watching {
                 bytes_received,
                 ..
             } => {
-                let known = |bytes: &Option<u64>| {
-                    bytes.map_or_else(|| "not known".to_owned(), |bytes| Bytes(bytes).to_string())
-                };
+                let known =
+                    |bytes: &Option<u64>| words::known(bytes.map(Bytes), |it| it.to_string());
                 Some(format!(
                     "{}  #{id} closed: {} acknowledged and {} received in all",
                     at(*at_ns),
@@ -87,12 +84,8 @@ impl Watching {
             return None;
         };
         let moving = connections.iter().filter(|one| moves(one));
-        let sum = |of: fn(&Glimpse) -> u64| {
-            connections
-                .iter()
-                .fold(0_u64, |sum, one| sum.saturating_add(of(one)))
-        };
-        let left = left_ns.map_or_else(String::new, |left| {
+        let [sent, received] = rates(connections);
+        let left = words::with(*left_ns, |left| {
             format!(", {:.0} s left", left.as_secs_f64())
         });
         let mut lines = vec![
@@ -101,8 +94,8 @@ impl Watching {
                 to_ns.as_secs_f64(),
                 connections.len(),
                 moving.count(),
-                words::rate(sum(|one| one.sent_bps)),
-                words::rate(sum(|one| one.received_bps)),
+                words::rate(sent),
+                words::rate(received),
             ),
             format!(
                 "{:>5} {:<22} {:>11} {:>11} {:>8}  {:<36} {:>9} {:>5}  {:<16} this host",
@@ -139,16 +132,13 @@ impl Watching {
             .collect();
         if moving.len() > LINES {
             let rest = &moving[LINES..];
-            let sum = |of: fn(&Glimpse) -> u64| {
-                rest.iter()
-                    .fold(0_u64, |sum, one| sum.saturating_add(of(one)))
-            };
+            let [sent, received] = rates(rest.iter().copied());
             lines.push(format!(
                 "{}  and {} more: {} sent, {} received",
                 at(to),
                 rest.len(),
-                words::rate(sum(|one| one.sent_bps)),
-                words::rate(sum(|one| one.received_bps))
+                words::rate(sent),
+                words::rate(received)
             ));
         }
         Some(lines.join("\n"))
@@ -157,6 +147,16 @@ impl Watching {
 
 fn at(instant: Nanos) -> String {
     format!("{:>8.2} s", instant.as_secs_f64())
+}
+
+/// What connections send and receive together, bit/s.
+fn rates<'a>(of: impl IntoIterator<Item = &'a Glimpse>) -> [u64; 2] {
+    of.into_iter().fold([0, 0], |[sent, received], one| {
+        [
+            sent.saturating_add(one.sent_bps),
+            received.saturating_add(one.received_bps),
+        ]
+    })
 }
 
 fn moves(one: &Glimpse) -> bool {
@@ -175,23 +175,15 @@ fn figures(one: &Glimpse) -> String {
     if one.received_bps > 0 {
         parts.push(format!("{} received", words::rate(one.received_bps)));
     }
-    parts.extend(
-        one.rtt_us
-            .map(|rtt| format!("RTT {}", words::micros(rtt as f64))),
-    );
+    let rtt = one.rtt_us.map(|us| words::micros(us as f64));
+    parts.extend(rtt.map(|rtt| format!("RTT {rtt}")));
     if one.sent_bps > one.received_bps {
-        parts.extend(
-            one.congestion_window_bytes
-                .map(|bytes| format!("cwnd {}", Bytes(bytes))),
-        );
-        parts.extend(
-            one.receive_window_bytes
-                .map(|bytes| format!("peer's window {}", Bytes(bytes))),
-        );
-        parts.extend(
-            one.retransmits
-                .map(|count| format!("{} retransmitted", words::count(count))),
-        );
+        let [own, theirs] =
+            [one.congestion_window_bytes, one.receive_window_bytes].map(|bytes| bytes.map(Bytes));
+        parts.extend(own.map(|bytes| format!("cwnd {bytes}")));
+        parts.extend(theirs.map(|bytes| format!("peer's window {bytes}")));
+        let again = one.retransmits.map(words::count);
+        parts.extend(again.map(|count| format!("{count} retransmitted")));
     } else if one.unread_bytes > 0 {
         parts.push(format!("{} unread", Bytes(one.unread_bytes)));
     }
@@ -234,7 +226,12 @@ fn limited(one: &Glimpse) -> String {
     let Some(clocks) = one.clocks.filter(|_| one.sent_bps > one.received_bps / 20) else {
         return String::new();
     };
-    let mut causes = causes(&clocks);
+    let mut causes = [
+        (clocks.application, "application"),
+        (clocks.send_buffer, "send buffer"),
+        (clocks.receive_window, "receive window"),
+        (clocks.network, "network"),
+    ];
     causes.sort_by(|a, b| b.0.total_cmp(&a.0));
     let named: Vec<String> = causes
         .iter()
@@ -243,13 +240,4 @@ fn limited(one: &Glimpse) -> String {
         .map(|(share, name)| format!("{name} {}", words::time_share(*share)))
         .collect();
     named.join(", ")
-}
-
-fn causes(clocks: &Clocks) -> [(f64, &'static str); 4] {
-    [
-        (clocks.application, "application"),
-        (clocks.send_buffer, "send buffer"),
-        (clocks.receive_window, "receive window"),
-        (clocks.network, "network"),
-    ]
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_analysis::ledger::{DatagramEntry, DirectionLedger, Entry};
+use linerate_analysis::ledger::{Check, DatagramEntry, DirectionLedger, Entry};
 use linerate_model::plan::Protocol;
 
 use super::layout::{self, Page};
@@ -144,11 +144,9 @@ pub(super) fn write(page: &mut Page, view: &RunView) {
     page.line(&line(&table.head, &table.columns));
     for row in &table.rows {
         let indent = if row.part { "    " } else { "  " };
-        let cells: Vec<String> = row
-            .values
-            .iter()
-            .map(|value| words::known(*value, words::count))
-            .collect();
+        let cells = row.values.iter();
+        let cells = cells.map(|value| words::known(*value, words::count));
+        let cells: Vec<String> = cells.collect();
         page.line(&line(&format!("{indent}{}", row.name), &cells));
     }
     outcome(page, view);
@@ -175,16 +173,10 @@ pub(crate) fn table(view: &RunView, streams: Streams) -> Option<Table> {
         Protocol::Udp => ("Ledger, datagrams", &UDP),
     };
     let sctp = view.plan.protocol == Protocol::Sctp;
-    let omitted = if view.plan.omit_ns.0 > 0 {
-        ", including the omitted part"
-    } else {
-        ""
-    };
+    let omitted = words::when(view.plan.omit_ns.0 > 0, ", including the omitted part");
     let row = |place: &Place| -> Option<Row> {
         let values: Vec<Option<u64>> = columns.iter().map(place.of).collect();
-        let some = values
-            .iter()
-            .any(|value| value.is_some_and(|value| value > 0));
+        let some = values.iter().any(|value| *value > Some(0));
         // Of SCTP no count of the kernels is read: their places are left out.
         let counted = !sctp || values.iter().any(Option::is_some);
         (counted && (place.always || some)).then_some(Row {
@@ -226,10 +218,8 @@ fn columns(view: &RunView, streams: Streams) -> Vec<Column<'_>> {
             continue;
         }
         for entry in &direction.streams {
-            let broken = direction
-                .checks
-                .iter()
-                .any(|check| !check.holds && check.stream == entry.id);
+            let is_broken = |check: &Check| !check.holds && check.stream == entry.id;
+            let broken = direction.checks.iter().any(is_broken);
             let shown = match streams {
                 Streams::Broken => broken && columns.len() < MOST_COLUMNS,
                 Streams::All => true,
@@ -278,20 +268,15 @@ fn outcome(page: &mut Page, view: &RunView) {
     let ledger = &view.ledger;
     page.line(&balance(view));
     let broken = ledger.directions.iter().flat_map(|direction| {
-        direction
-            .checks
-            .iter()
-            .filter(|check| !check.holds)
-            .map(move |check| (direction.flow, check))
+        let broken = direction.checks.iter().filter(|check| !check.holds);
+        broken.map(move |check| (direction.flow, check))
     });
     for (number, (flow, check)) in broken.enumerate() {
         if number == MOST_BROKEN {
             page.line("  … and more; the JSON document lists all.");
             break;
         }
-        let stream = check
-            .stream
-            .map_or_else(String::new, |id| format!(", stream {id}"));
+        let stream = words::with(check.stream, |id| format!(", stream {id}"));
         let trust = check.trust.as_deref().unwrap_or("neither");
         page.wrapped(
             "  ",
@@ -317,11 +302,8 @@ pub(crate) fn unknown(page: &mut Page, ledger: &LedgerView) {
 /// Why something in the book is not known, each reason once.
 pub(crate) fn not_known(ledger: &LedgerView) -> Vec<&String> {
     let mut said: Vec<&String> = Vec::new();
-    for reason in ledger
-        .directions
-        .iter()
-        .flat_map(|direction| &direction.unknown)
-    {
+    let reasons = ledger.directions.iter();
+    for reason in reasons.flat_map(|direction| &direction.unknown) {
         if !said.contains(&reason) {
             said.push(reason);
         }

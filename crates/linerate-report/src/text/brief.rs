@@ -121,11 +121,10 @@ fn balanced(view: &RunView) -> String {
     match (view.plan.protocol, bytes) {
         (Protocol::Tcp | Protocol::Sctp, Some(bytes)) => {
             let stock = |direction: &DirectionView| !view.end(direction.flow.receiver()).known;
-            let told = if view.directions.iter().any(stock) {
-                ", as the stock receiver reports"
-            } else {
-                ""
-            };
+            let told = words::when(
+                view.directions.iter().any(stock),
+                ", as the stock receiver reports",
+            );
             let bytes = words::count(bytes);
             format!("Ledger balanced: {bytes} bytes written = read{told}")
         }

@@ -1,11 +1,11 @@
 //! The rate over time, and what the time went to.
 
-use linerate_analysis::time_budget::Class;
+use linerate_analysis::time_budget::{Band, Class};
 use linerate_model::units::Nanos;
 
 use super::layout::Page;
 use super::style::{Charset, Style};
-use crate::view::{BandView, DirectionView, RatesView};
+use crate::view::{DirectionView, RatesView};
 use crate::words;
 
 /// Lines that the curve takes where there is room.
@@ -133,7 +133,7 @@ fn cell(style: Style, share: f64, line: usize, height: usize) -> char {
 }
 
 /// The class that took most of each column's time, as letters.
-fn classes(style: Style, rates: &RatesView, bands: &[BandView], columns: usize) -> Option<String> {
+fn classes(style: Style, rates: &RatesView, bands: &[Band], columns: usize) -> Option<String> {
     if bands.is_empty() {
         return None;
     }

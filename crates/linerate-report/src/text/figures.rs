@@ -2,7 +2,7 @@
 
 use linerate_model::plan::Protocol;
 use linerate_model::record::Role;
-use linerate_model::units::{Bytes, Nanos};
+use linerate_model::units::{BitRate, Bytes, Nanos, three_digits};
 
 use super::layout::{self, Page};
 use super::style::Style;
@@ -111,16 +111,14 @@ pub(crate) fn goodput(figures: &Figures) -> String {
 /// ` (95 % interval 94.0 to 94.2 Mbit/s)`, where there is one.
 pub(crate) fn interval(figures: &Figures) -> String {
     let interval = figures.goodput_low_bps.zip(figures.goodput_high_bps);
-    interval.map_or_else(String::new, |(low, high)| {
+    words::with(interval, |(low, high)| {
         format!(" (95 % interval {})", words::rates(low, high))
     })
 }
 
 pub(crate) fn whole_run(figures: &Figures) -> Option<String> {
     let (bytes, span) = figures.bytes.zip(figures.span_ns)?;
-    let rate = figures
-        .whole_run_bps
-        .map_or_else(String::new, |rate| format!("{}, ", words::rate(rate)));
+    let rate = whole_run_rate(figures);
     let ramp = match figures.ramp_ns {
         Some(0) => ", no ramp".to_owned(),
         Some(ramp) => format!(", ramp {}", words::seconds(ramp)),
@@ -133,6 +131,12 @@ pub(crate) fn whole_run(figures: &Figures) -> Option<String> {
     ))
 }
 
+/// `95.3 Mbit/s, `, where it is known.
+pub(crate) fn whole_run_rate(figures: &Figures) -> String {
+    let rate = figures.whole_run_bps.map(words::rate);
+    words::with(rate, |rate| format!("{rate}, "))
+}
+
 fn amount(bytes: u64) -> String {
     if bytes < 1024 {
         return Bytes(bytes).to_string();
@@ -142,17 +146,12 @@ fn amount(bytes: u64) -> String {
 
 pub(crate) fn sent(view: &RunView, figures: &Figures) -> Option<String> {
     let sent = words::rate(figures.sent_bps?);
-    let asked = view
-        .plan
-        .rate_bps
-        .map(|rate| rate.0.saturating_mul(u64::from(view.plan.streams)));
-    Some(match asked {
-        Some(asked) => format!(
-            "{sent} by the sending application, {} requested",
-            words::rate(asked)
-        ),
-        None => format!("{sent} by the sending application, no rate limit requested"),
-    })
+    let all = |rate: BitRate| rate.0.saturating_mul(u64::from(view.plan.streams));
+    let asked = view.plan.rate_bps.map(|rate| words::rate(all(rate)));
+    let asked = asked.unwrap_or_else(|| "no rate limit".to_owned());
+    Some(format!(
+        "{sent} by the sending application, {asked} requested"
+    ))
 }
 
 /// Retransmits and round trips of a direction.
@@ -205,20 +204,12 @@ pub(crate) fn round_trips(figures: &Figures) -> String {
 }
 
 pub(crate) fn cpu(used: &CpuView) -> String {
-    let share = used
-        .core_share
-        .map(|share| format!("{} of a core", words::percent(share)));
-    let told = if used.told_by_peer {
-        ", self-reported"
-    } else {
-        ""
-    };
+    let share = used.core_share.map(words::percent);
+    let share = share.map(|share| format!("{share} of a core"));
+    let told = words::when(used.told_by_peer, ", self-reported");
     match (used.seconds_per_gigabyte, share) {
-        (Some(each), Some(share)) => format!(
-            "{} s/GB ({share}{told})",
-            linerate_model::units::three_digits(each)
-        ),
-        (Some(each), None) => format!("{} s/GB", linerate_model::units::three_digits(each)),
+        (Some(each), Some(share)) => format!("{} s/GB ({share}{told})", three_digits(each)),
+        (Some(each), None) => format!("{} s/GB", three_digits(each)),
         (None, Some(share)) => format!("{share}{told}"),
         (None, None) => "not known".to_owned(),
     }

@@ -37,8 +37,7 @@ pub(super) fn headline(page: &mut Page, view: &RunView) {
 }
 
 fn title(view: &RunView) -> String {
-    let title = view.plan.title.as_deref();
-    title.map_or_else(String::new, |title| format!("{title}: "))
+    words::with(view.plan.title.as_deref(), |title| format!("{title}: "))
 }
 
 fn cut_off_line(page: &mut Page, view: &RunView) {
@@ -54,9 +53,7 @@ fn cut_off_line(page: &mut Page, view: &RunView) {
 /// How a run ended that did not end as planned: a label, and by whom or why, after how long.
 pub(crate) fn cut_off(view: &RunView) -> Option<(&'static str, String)> {
     let span = view.summary.figures.span_ns;
-    let span = span.map_or_else(String::new, |span| {
-        format!(" after {}", words::seconds(span))
-    });
+    let span = words::with(span, |span| format!(" after {}", words::seconds(span)));
     match &view.outcome {
         Outcome::Completed => None,
         Outcome::Interrupted => Some(("Stopped", format!("by the user of this end{span}"))),
@@ -67,35 +64,24 @@ pub(crate) fn cut_off(view: &RunView) -> Option<(&'static str, String)> {
 
 /// `TCP, client to server, 4 streams, 10 s`.
 pub(crate) fn test(plan: &Plan) -> String {
+    let block = words::count(plan.block_bytes.count());
+    let direction = match plan.direction {
+        Direction::Send => "client to server",
+        Direction::Receive => "server to client",
+        Direction::Both => "both directions at once",
+    };
     let mut text = vec![match (plan.protocol, plan.mptcp) {
         (Protocol::Tcp, true) => "Multipath TCP".to_owned(),
         (Protocol::Tcp, false) => "TCP".to_owned(),
-        (Protocol::Udp, _) => format!(
-            "UDP, datagrams of {} B",
-            words::count(plan.block_bytes.count())
-        ),
-        (Protocol::Sctp, _) => format!(
-            "SCTP, messages of {} B",
-            words::count(plan.block_bytes.count())
-        ),
+        (Protocol::Udp, _) => format!("UDP, datagrams of {block} B"),
+        (Protocol::Sctp, _) => format!("SCTP, messages of {block} B"),
     }];
-    text.push(
-        match plan.direction {
-            Direction::Send => "client to server",
-            Direction::Receive => "server to client",
-            Direction::Both => "both directions at once",
-        }
-        .to_owned(),
-    );
-    let each = if plan.direction == Direction::Both {
-        " each way"
-    } else {
-        ""
-    };
+    text.push(direction.to_owned());
+    let each = words::when(plan.direction == Direction::Both, " each way");
     text.push(format!(
         "{} stream{}{each}",
         plan.streams,
-        if plan.streams == 1 { "" } else { "s" }
+        words::when(plan.streams != 1, "s")
     ));
     text.push(match plan.end {
         End::TimeNs(span) if plan.precision.is_some() => format!("at most {}", duration(span)),
@@ -107,18 +93,10 @@ pub(crate) fn test(plan: &Plan) -> String {
         text.push(format!("the first {} omitted", duration(plan.omit_ns)));
     }
     if let Some(rate) = plan.rate_bps {
-        let default = if plan.rate_is_default {
-            ", the default"
-        } else {
-            ""
-        };
+        let default = words::when(plan.rate_is_default, ", the default");
         text.push(format!(
             "{rate} requested{default}{}",
-            if plan.streams > 1 {
-                " (each stream)"
-            } else {
-                ""
-            }
+            words::when(plan.streams > 1, " (each stream)")
         ));
     }
     if let Some(rate) = plan.kernel_pacing_bps {
@@ -136,11 +114,7 @@ fn duration(span: Nanos) -> String {
 
 pub(crate) fn host(view: &RunView, role: Role) -> String {
     let end = view.end(role);
-    let name = end
-        .host
-        .hostname
-        .as_deref()
-        .map_or_else(String::new, |name| format!("{name} at "));
+    let name = words::with(end.host.hostname.as_deref(), |name| format!("{name} at "));
     let mut text = vec![format!("{name}{}", end.address), end.software.to_string()];
     text.extend(machine(&end.host));
     text.extend(end.interface.as_ref().map(interface));
@@ -152,19 +126,17 @@ pub(crate) fn host(view: &RunView, role: Role) -> String {
 
 /// `Linux 6.18.5 x86_64`, `8 CPUs`, as far as they are known.
 pub(crate) fn machine(host: &HostFacts) -> impl Iterator<Item = String> {
-    let machine = host.architecture.as_ref();
-    let machine = machine.map_or_else(String::new, |name| format!(" {name}"));
+    let machine = words::with(host.architecture.as_ref(), |name| format!(" {name}"));
     let kernel = host.kernel.as_ref();
     let kernel = kernel.map(|kernel| format!("Linux {kernel}{machine}"));
-    let plural = |cpus| if cpus == 1 { "" } else { "s" };
+    let plural = |cpus| words::when(cpus != 1, "s");
     let cpus = host.cpus.map(|cpus| format!("{cpus} CPU{}", plural(cpus)));
     kernel.into_iter().chain(cpus)
 }
 
 /// `eth0 MTU 1500`.
 pub(crate) fn interface(of: &InterfaceFacts) -> String {
-    let mtu = of.mtu_bytes;
-    let mtu = mtu.map_or_else(String::new, |mtu| format!(" MTU {mtu}"));
+    let mtu = words::with(of.mtu_bytes, |mtu| format!(" MTU {mtu}"));
     format!("{}{mtu}", of.name)
 }
 
@@ -193,19 +165,12 @@ fn clipped(direction: &DirectionView, window: Bytes) -> &'static str {
 pub(crate) fn transport(view: &RunView, direction: &DirectionView) -> String {
     let mut text: Vec<String> = Vec::new();
     if view.plan.protocol == Protocol::Tcp {
-        let congestion: Vec<String> = direction
-            .congestion
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let congestion = &direction.congestion;
         text.extend((!congestion.is_empty()).then(|| congestion.join(" and ")));
         text.extend(direction.mss_bytes.map(|mss| format!("MSS {mss} B")));
     }
-    text.extend(
-        direction
-            .path_mtu_bytes
-            .map(|mtu| format!("path MTU {mtu} B")),
-    );
+    let mtu = direction.path_mtu_bytes;
+    text.extend(mtu.map(|mtu| format!("path MTU {mtu} B")));
     let asked = match view.plan.window_bytes {
         Some(window) => format!(
             " ({window} requested with -w{})",
@@ -214,16 +179,16 @@ pub(crate) fn transport(view: &RunView, direction: &DirectionView) -> String {
         None if view.plan.protocol == Protocol::Tcp => " (autotuned)".to_owned(),
         None => String::new(),
     };
-    let sender = direction
-        .send_buffer_bytes
-        .map(|bytes| format!("send buffer {}", Bytes(bytes)));
-    let receiver = direction
-        .receive_buffer_bytes
-        .map(|bytes| format!("receive buffer {}", Bytes(bytes)));
-    let buffers: Vec<String> = [sender, receiver].into_iter().flatten().collect();
+    let buffers: Vec<String> = [
+        ("send", direction.send_buffer_bytes),
+        ("receive", direction.receive_buffer_bytes),
+    ]
+    .into_iter()
+    .filter_map(|(name, bytes)| Some(format!("{name} buffer {}", Bytes(bytes?))))
+    .collect();
     text.extend((!buffers.is_empty()).then(|| format!("{}{asked}", buffers.join(", "))));
     text.extend(direction.spliced.map(|all| {
-        let some = if all { "" } else { "some " };
+        let some = words::when(!all, "some ");
         format!("{some}sent by reference")
     }));
     text.join(", ")

@@ -1,5 +1,6 @@
 //! Lines, labels and wrapping.
 
+use crate::words;
 use linerate_model::record::Role;
 
 /// The widest line of text, in characters.
@@ -7,7 +8,6 @@ const WIDTH: usize = 100;
 /// Where the text after a label begins.
 pub(super) const INDENT: usize = 12;
 
-/// A page being written.
 pub(crate) struct Page {
     text: String,
     width: usize,
@@ -101,7 +101,7 @@ pub(crate) fn the(role: Role) -> &'static str {
 /// With a large first letter.
 pub(crate) fn capital(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| {
+    words::with(chars.next(), |first| {
         first.to_uppercase().chain(chars).collect()
     })
 }

@@ -18,12 +18,7 @@ const BAR: usize = 24;
 /// The bar and what its letters stand for.
 pub(super) fn time(page: &mut Page, style: Style, direction: &DirectionView) {
     let Some(budget) = &direction.time_budget else {
-        let reason = direction.time_budget_unknown.as_deref();
-        page.entry(
-            "Time",
-            &format!("not known: {}", reason.unwrap_or("nothing was measured")),
-        );
-        return;
+        return page.entry("Time", &time_words(direction));
     };
     page.line(&format!(
         "{:<INDENT$}{}",

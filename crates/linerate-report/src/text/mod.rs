@@ -22,6 +22,7 @@ use linerate_model::record::Flow;
 pub use style::{Charset, Style};
 
 use crate::view::{FindingView, RunView};
+use crate::words;
 use layout::Page;
 
 /// The report that fits a screen of 40 lines, but for a ledger that does not balance.
@@ -112,7 +113,7 @@ fn sentence(view: &FindingView<'_>, several: bool) -> String {
         .remedy
         .as_ref()
         .and_then(|remedy| remedy.fix.check());
-    let check = check.map_or_else(String::new, |check| format!(" (host audit {check})"));
+    let check = words::with(check, |check| format!(" (host audit {check})"));
     let setting = view.setting(layout::the);
     let mut parts = vec![format!("{opening}{}", finding.sentence)];
     parts.extend(finding.would_pass.clone());

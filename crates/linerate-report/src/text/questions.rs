@@ -40,15 +40,13 @@ fn expected(judgement: &Judgement, view: &RunView) -> String {
             format!("{name}{}", one(direction))
         })
         .collect();
-    let bought = view
-        .plan
-        .provisioned_bps
-        .filter(|_| judgement.wanted.needs_provisioned())
-        .map_or_else(String::new, |bought| format!(" of {bought}"));
-    let reason = judgement
-        .reason
-        .as_ref()
-        .map_or_else(String::new, |reason| format!("; {reason}"));
+    let bought = words::with(
+        view.plan
+            .provisioned_bps
+            .filter(|_| judgement.wanted.needs_provisioned()),
+        |bought| format!(" of {bought}"),
+    );
+    let reason = words::with(judgement.reason.as_ref(), |reason| format!("; {reason}"));
     format!(
         "{}: {} wanted{bought}, {}{reason}",
         judgement.verdict.word(),
@@ -109,11 +107,8 @@ fn half(direction: &DirectionPrecision) -> String {
         || "no interval".to_owned(),
         |half| format!("±{}", words::percent(half)),
     );
-    let reason = direction
-        .reason
-        .as_ref()
-        .map_or_else(String::new, |reason| format!(" ({reason})"));
-    let needs = direction.needs_ns.map_or_else(String::new, |needs| {
+    let reason = words::with(direction.reason.as_ref(), |reason| format!(" ({reason})"));
+    let needs = words::with(direction.needs_ns, |needs| {
         format!(" (about {} would be needed)", Nanos(needs))
     });
     format!("{width}{reason}{needs}")

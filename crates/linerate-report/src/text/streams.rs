@@ -33,22 +33,15 @@ fn ends(page: &mut Page, stream: &StreamView) {
         if let Some(error) = end.as_ref().and_then(|end| end.error.as_ref()) {
             page.wrapped("        ", &format!("{name}: {error}"));
         }
-        if let Some(factor) = end
-            .as_ref()
-            .and_then(|end| end.thinned)
-            .filter(|factor| *factor > 1)
-        {
-            page.wrapped(
-                "        ",
-                &format!("{name}: memory limit reached, only 1 in {factor} samples was kept"),
-            );
+        let factor = end.as_ref().and_then(|end| end.thinned);
+        if let Some(factor) = factor.filter(|factor| *factor > 1) {
+            let text = format!("{name}: memory limit reached, only 1 in {factor} samples was kept");
+            page.wrapped("        ", &text);
         }
     }
     let send = stream.sender.as_ref().and_then(|end| end.send_buffer_bytes);
-    let receive = stream
-        .receiver
-        .as_ref()
-        .and_then(|end| end.receive_buffer_bytes);
+    let receiver = stream.receiver.as_ref();
+    let receive = receiver.and_then(|end| end.receive_buffer_bytes);
     let buffers: Vec<String> = [(send, "send buffer"), (receive, "receive buffer")]
         .into_iter()
         .filter_map(|(bytes, name)| Some(format!("{name} {}", Bytes(bytes?))))

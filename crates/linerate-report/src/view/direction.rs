@@ -2,14 +2,16 @@
 
 use linerate_analysis::evidence::{DirectionEvidence, Place};
 use linerate_analysis::ledger::DatagramEntry;
+use linerate_analysis::statistics::Unsteady;
+use linerate_analysis::time_budget::Band;
 use linerate_model::finding::Finding;
 use linerate_model::plain_text::PlainText;
 use linerate_model::plan::Protocol;
 use linerate_model::record::{Flow, PeerStream, RunRecord, StreamRecord};
-use linerate_model::units::{Bytes, Nanos};
+use linerate_model::units::{BitRate, Bytes, Nanos};
 use serde::Serialize;
 
-use super::limits::{BandView, BudgetView, RatesView, WaterfallView};
+use super::limits::{BudgetView, RatesView, WaterfallView};
 use crate::words;
 
 /// Where a rate was measured.
@@ -92,8 +94,8 @@ pub struct DirectionView {
     pub time_budget_unknown: Option<String>,
     /// Its rate over time; absent where there are no samples.
     pub rates: Option<RatesView>,
-    /// What most of the sending streams' time went to, over the whole run.
-    pub bands: Vec<BandView>,
+    /// What most of the sending streams' time went to, over the whole run; ns since the sender was let go.
+    pub bands: Vec<Band>,
     /// From the line's rate to goodput; absent where it cannot be known.
     pub waterfall: Option<WaterfallView>,
     /// Why it cannot.
@@ -133,26 +135,27 @@ impl DirectionView {
         findings: &[Finding],
     ) -> Self {
         let flow = evidence.flow;
-        let sender: Vec<&StreamRecord> = record
-            .end(flow.sender())
-            .map_or_else(Vec::new, |end| end.streams_of(flow).collect());
-        let receiver: Vec<&StreamRecord> = record
-            .end(flow.receiver())
-            .map_or_else(Vec::new, |end| end.streams_of(flow).collect());
+        let [sender, receiver] = [flow.sender(), flow.receiver()].map(|role| {
+            let end = record.end(role).into_iter();
+            end.flat_map(|end| end.streams_of(flow))
+                .collect::<Vec<&StreamRecord>>()
+        });
         let known = if sender.is_empty() {
             &receiver
         } else {
             &sender
         };
+        let start_ns = record.end(flow.sender()).map_or(0, |end| end.start_ns.0);
+        let since_start = |band: &Band| Band {
+            from_ns: band.from_ns.saturating_sub(start_ns),
+            to_ns: band.to_ns.saturating_sub(start_ns),
+            class: band.class,
+        };
         let path = evidence.path.unwrap_or_default();
         let datagrams = evidence.ledger.total.datagrams.clone();
-        let loss = datagrams
-            .as_ref()
-            .and_then(|counts| counts.lost.zip(counts.sent.filter(|sent| *sent > 0)));
-        let mut congestion: Vec<PlainText> = sender
-            .iter()
-            .filter_map(|stream| stream.congestion.clone())
-            .collect();
+        let counts = datagrams.as_ref();
+        let used = sender.iter().filter_map(|stream| stream.congestion.clone());
+        let mut congestion: Vec<PlainText> = used.collect();
         if let Some(told) = record.peer_results.as_ref().filter(|_| sender.is_empty()) {
             congestion.extend(told.congestion.clone());
         }
@@ -165,40 +168,24 @@ impl DirectionView {
             time_budget: BudgetView::of(record, evidence),
             time_budget_unknown: evidence.budget.as_ref().err().cloned(),
             rates: RatesView::of(record, evidence),
-            bands: BandView::all(
-                &evidence.bands,
-                record.end(flow.sender()).map_or(0, |end| end.start_ns.0),
-            ),
+            bands: evidence.bands.iter().map(since_start).collect(),
             waterfall: WaterfallView::of(evidence),
             waterfall_unknown: evidence.waterfall.as_ref().err().cloned(),
-            loss_share: loss.map(|(lost, sent)| lost as f64 / sent as f64),
+            loss_share: counts.and_then(|counts| share(counts.lost, counts.sent)),
             datagrams,
             jitter_ns: jitter(record, &receiver, flow),
             congestion,
-            mss_bytes: path.mss_bytes.or_else(|| {
-                known
-                    .iter()
-                    .filter_map(|stream| stream.mss_bytes)
-                    .max()
-                    .map(u64::from)
-            }),
-            path_mtu_bytes: known
-                .iter()
-                .filter_map(|stream| stream.path_mtu_bytes)
-                .max(),
+            mss_bytes: path
+                .mss_bytes
+                .or_else(|| most(known, |stream| stream.mss_bytes.map(u64::from))),
+            path_mtu_bytes: most(known, |stream| stream.path_mtu_bytes),
             window_asked_bytes: record.plan.window_bytes,
             spliced: sender
                 .iter()
                 .any(|stream| stream.spliced)
                 .then(|| sender.iter().all(|stream| stream.spliced)),
-            send_buffer_bytes: sender
-                .iter()
-                .filter_map(|stream| stream.send_buffer_bytes)
-                .max(),
-            receive_buffer_bytes: receiver
-                .iter()
-                .filter_map(|stream| stream.receive_buffer_bytes)
-                .max(),
+            send_buffer_bytes: most(&sender, |stream| stream.send_buffer_bytes),
+            receive_buffer_bytes: most(&receiver, |stream| stream.receive_buffer_bytes),
             receive_window_bytes: path.receive_window_bytes.map(words::whole),
             congestion_window_bytes: path.congestion_window_bytes.map(words::whole),
             verdict: findings
@@ -206,6 +193,16 @@ impl DirectionView {
                 .position(|finding| finding.flow.is_none_or(|of| of == flow)),
         }
     }
+}
+
+fn most<T: Ord>(streams: &[&StreamRecord], of: fn(&StreamRecord) -> Option<T>) -> Option<T> {
+    streams.iter().filter_map(|stream| of(stream)).max()
+}
+
+/// A part of all, 0 to 1; `None` of nothing.
+pub(super) fn share(part: Option<u64>, all: Option<u64>) -> Option<f64> {
+    let (part, all) = part.zip(all.filter(|all| *all > 0))?;
+    Some(part as f64 / all as f64)
 }
 
 fn figures(record: &RunRecord, evidence: &DirectionEvidence) -> Figures {
@@ -226,10 +223,7 @@ fn figures(record: &RunRecord, evidence: &DirectionEvidence) -> Figures {
         min_rtt_us: path.min_rtt_us,
         ..Figures::default()
     };
-    figures.retransmit_share = figures
-        .retransmits
-        .zip(figures.segments.filter(|all| *all > 0))
-        .map(|(again, all)| again as f64 / all as f64);
+    figures.retransmit_share = share(figures.retransmits, figures.segments);
     figures.measured_at = Some(evidence.measured_at.into());
     if evidence.measured_at == Place::SendingApplication {
         return delivered_as_told(record, evidence, figures);
@@ -240,17 +234,14 @@ fn figures(record: &RunRecord, evidence: &DirectionEvidence) -> Figures {
         .map(|_| plateau.is_some_and(|plateau| plateau.unsteady.is_none()));
     figures.unsteady_reason = match plateau {
         Some(plateau) => plateau.unsteady.map(|reason| reason.reason().to_owned()),
-        None => figures.whole_run_bps.map(|_| {
-            linerate_analysis::statistics::Unsteady::TooShort
-                .reason()
-                .to_owned()
-        }),
+        None => figures
+            .whole_run_bps
+            .map(|_| Unsteady::TooShort.reason().to_owned()),
     };
     figures.ramp_ns = evidence.ramp_ns();
     let estimate = plateau.map(|plateau| plateau.estimate);
-    figures.goodput_bps = estimate
-        .map(|estimate| words::whole(estimate.mean))
-        .or(figures.whole_run_bps);
+    let mean = estimate.map(|estimate| words::whole(estimate.mean));
+    figures.goodput_bps = mean.or(figures.whole_run_bps);
     // An interval without an upper end is none.
     if let Some(estimate) = estimate.filter(|estimate| estimate.high.is_finite()) {
         figures.goodput_low_bps = Some(words::whole(estimate.low));
@@ -265,30 +256,25 @@ fn delivered_as_told(
     evidence: &DirectionEvidence,
     mut figures: Figures,
 ) -> Figures {
-    let told: Option<Vec<&PeerStream>> = evidence
-        .stream_bytes
-        .iter()
-        .map(|(id, _)| told(record, *id))
-        .collect();
+    let streams = evidence.stream_bytes.iter();
+    let told: Option<Vec<&PeerStream>> = streams.map(|(id, _)| told(record, *id)).collect();
     let Some(told) = told.filter(|told| !told.is_empty()) else {
         figures.whole_run_bps = None;
         return figures;
     };
-    let bytes = told
+    let bytes = told.iter().map(|stream| stream.bytes);
+    let bytes = bytes.fold(0, u64::saturating_add);
+    let ends = told
         .iter()
-        .fold(0_u64, |sum, stream| sum.saturating_add(stream.bytes));
-    let span = told
-        .iter()
-        .map(|stream| Nanos::from_secs_f64(stream.end_time_s).0)
-        .max()
-        .unwrap_or(0);
+        .map(|stream| Nanos::from_secs_f64(stream.end_time_s).0);
+    let span = ends.max().unwrap_or(0);
     // The peer's time runs on until it hears of the end: what was sent took no longer than sending did.
     let span = if evidence.span_ns > 0 {
         span.min(evidence.span_ns)
     } else {
         span
     };
-    let rate = linerate_model::units::BitRate::of(Bytes(bytes), Nanos(span)).map(|rate| rate.0);
+    let rate = BitRate::of(Bytes(bytes), Nanos(span)).map(|rate| rate.0);
     Figures {
         goodput_bps: rate,
         whole_run_bps: rate,
@@ -303,33 +289,23 @@ fn delivered_as_told(
     }
 }
 
-pub(super) fn told(record: &RunRecord, id: u32) -> Option<&PeerStream> {
-    record
-        .peer_results
-        .as_ref()?
-        .streams
-        .iter()
-        .find(|stream| stream.id == id)
+/// What a peer's results say of a stream.
+pub(crate) fn told(record: &RunRecord, id: u32) -> Option<&PeerStream> {
+    let results = record.peer_results.as_ref()?;
+    results.streams.iter().find(|stream| stream.id == id)
 }
 
 /// A stock sender's own count of its retransmits, where it has one.
 fn told_retransmits(record: &RunRecord, flow: Flow) -> Option<u64> {
-    let results = record
-        .peer_results
-        .as_ref()
-        .filter(|results| results.sender_has_retransmits == 1)?;
-    if record.plan.protocol != Protocol::Tcp || record.end(flow.sender()).is_some() {
+    let counted = record.peer_results.as_ref()?.sender_has_retransmits == 1;
+    let tcp = record.plan.protocol == Protocol::Tcp;
+    if !counted || !tcp || record.end(flow.sender()).is_some() {
         return None;
     }
-    let ids = record
-        .end(flow.receiver())?
-        .streams_of(flow)
-        .map(|stream| stream.id);
-    ids.map(|id| {
-        let stream = results.streams.iter().find(|stream| stream.id == id)?;
-        u64::try_from(stream.retransmits).ok()
-    })
-    .sum()
+    let streams = record.end(flow.receiver())?.streams_of(flow);
+    streams
+        .map(|stream| u64::try_from(told(record, stream.id)?.retransmits).ok())
+        .sum()
 }
 
 fn jitter(record: &RunRecord, receiver: &[&StreamRecord], flow: Flow) -> Option<u64> {
@@ -337,15 +313,10 @@ fn jitter(record: &RunRecord, receiver: &[&StreamRecord], flow: Flow) -> Option<
         return None;
     }
     if !receiver.is_empty() {
-        return receiver
-            .iter()
-            .filter_map(|stream| stream.udp.as_ref()?.jitter_ns)
-            .max();
+        return most(receiver, |stream| stream.udp.as_ref()?.jitter_ns);
     }
-    let ids = record
-        .end(flow.sender())?
-        .streams_of(flow)
-        .map(|stream| stream.id);
-    ids.filter_map(|id| Some(Nanos::from_secs_f64(told(record, id)?.jitter_s).0))
+    let streams = record.end(flow.sender())?.streams_of(flow);
+    streams
+        .filter_map(|stream| Some(Nanos::from_secs_f64(told(record, stream.id)?.jitter_s).0))
         .max()
 }

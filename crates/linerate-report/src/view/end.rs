@@ -28,7 +28,7 @@ pub struct EndView {
 }
 
 /// CPU time of a process between start and end.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CpuView {
     /// In the program, s.
     pub user_s: Option<f64>,
@@ -85,11 +85,9 @@ pub(super) fn cpu(record: &RunRecord, role: Role) -> Option<CpuView> {
             .filter(|_| record.written_by != role)?;
         let share = words::finite(told.cpu_total_percent / 100.0).filter(|share| *share > 0.0)?;
         return Some(CpuView {
-            user_s: None,
-            system_s: None,
-            seconds_per_gigabyte: None,
             core_share: Some(share),
             told_by_peer: true,
+            ..CpuView::default()
         });
     };
     let (user, system) = (end.cpu.user_ns as f64 / 1e9, end.cpu.system_ns as f64 / 1e9);

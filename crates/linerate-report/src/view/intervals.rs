@@ -66,22 +66,14 @@ fn of_direction(record: &RunRecord, direction: &DirectionEvidence) -> Vec<Interv
         // Without samples there is nothing to cut.
         vec![0, direction.span_ns]
     } else {
-        edges(direction.span_ns, record.plan.interval_ns.0)
+        cuts(direction.span_ns, record.plan.interval_ns.0)
     };
     let lanes: Vec<(u32, Vec<u64>)> = direction
         .stream_bytes
         .iter()
         .filter_map(|(id, bytes)| {
-            Some((
-                *id,
-                counts(
-                    end.stream(*id)?,
-                    column,
-                    direction.grid_from_ns,
-                    &edges,
-                    *bytes,
-                ),
-            ))
+            let (stream, from) = (end.stream(*id)?, direction.grid_from_ns);
+            Some((*id, counts(stream, column, from, &edges, *bytes)))
         })
         .collect();
     edges
@@ -113,17 +105,23 @@ fn of_direction(record: &RunRecord, direction: &DirectionEvidence) -> Vec<Interv
 }
 
 /// Where intervals begin and end, ns since the first byte.
-fn edges(span: u64, interval: u64) -> Vec<u64> {
-    let interval = interval.max(span / MOST).max(1);
-    let mut edges: Vec<u64> = (0..=span / interval)
-        .map(|number| number * interval)
+fn cuts(span: u64, interval: u64) -> Vec<u64> {
+    edges([0, span], interval.max(span / MOST), 10)
+}
+
+/// Edges of intervals of this length from `from` to `to`, ns; a last piece shorter than this part of one belongs to the
+/// one before.
+pub(crate) fn edges([from, to]: [u64; 2], length: u64, part: u64) -> Vec<u64> {
+    let (length, span) = (length.max(1), to.saturating_sub(from));
+    let mut edges: Vec<u64> = (0..=span / length)
+        .map(|number| from + number * length)
         .collect();
-    let left = span - edges.last().copied().unwrap_or(0);
-    if left < interval / 10 && edges.len() > 1 {
+    let left = span % length;
+    if left < length / part && edges.len() > 1 {
         edges.pop();
     }
-    if edges.last() != Some(&span) {
-        edges.push(span);
+    if edges.last() != Some(&to) && to > from {
+        edges.push(to);
     }
     edges
 }
@@ -168,21 +166,21 @@ mod tests {
 
     #[test]
     fn a_short_rest_joins_the_last_interval() {
-        assert_eq!(edges(10_004, 1000).len(), 11);
-        assert_eq!(edges(10_004, 1000).last(), Some(&10_004));
+        assert_eq!(cuts(10_004, 1000).len(), 11);
+        assert_eq!(cuts(10_004, 1000).last(), Some(&10_004));
         assert_eq!(
-            edges(10_500, 1000),
+            cuts(10_500, 1000),
             [
                 0, 1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10_000, 10_500
             ]
         );
-        assert_eq!(edges(300, 1000), [0, 300]);
-        assert_eq!(edges(3000, 1000), [0, 1000, 2000, 3000]);
+        assert_eq!(cuts(300, 1000), [0, 300]);
+        assert_eq!(cuts(3000, 1000), [0, 1000, 2000, 3000]);
     }
 
     #[test]
     fn a_hostile_plan_does_not_fill_the_memory() {
-        assert!(edges(u64::MAX, 1).len() <= 100_003);
+        assert!(cuts(u64::MAX, 1).len() <= 100_003);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Where the time went and where the rate went.
 
 use linerate_analysis::evidence::{DirectionEvidence, KernelClocks};
-use linerate_analysis::time_budget::{self, Class, TimeBudget};
+use linerate_analysis::time_budget::{Class, TimeBudget};
 use linerate_analysis::waterfall::{LineRate, StepKind, Waterfall};
+use linerate_model::observation::Clocks;
 use linerate_model::record::RunRecord;
 use serde::Serialize;
 
@@ -35,21 +36,9 @@ pub struct BudgetView {
     pub time_ns: u64,
     /// The samples that it rests on, ns since the sender was let go.
     pub span_ns: [u64; 2],
-    /// What the kernel's clocks alone say; absent where they do not tell.
-    pub kernel_clocks: Option<ClocksView>,
-}
-
-/// The kernel's clocks over the plateau; shares of 0 to 1 that add to one.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ClocksView {
-    /// Elapsed less `busy_time`.
-    pub application: f64,
-    /// `sndbuf_limited`.
-    pub send_buffer: f64,
-    /// `rwnd_limited`.
-    pub receive_window: f64,
-    /// The rest of `busy_time`.
-    pub network: f64,
+    /// What the kernel's clocks alone say (elapsed less `busy_time`, `sndbuf_limited`, `rwnd_limited`, the rest of
+    /// `busy_time`); absent where they do not tell.
+    pub kernel_clocks: Option<Clocks>,
 }
 
 /// The rate of a direction over time, on an even grid of at most 1000 steps.
@@ -61,17 +50,6 @@ pub struct RatesView {
     pub step_ns: u64,
     /// Rate of all streams together in each step, bit/s, where the direction's goodput is measured.
     pub bps: Vec<u64>,
-}
-
-/// A run of time in which one class took most of the sending streams' time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct BandView {
-    /// Begin, ns since the sender was let go.
-    pub from_ns: u64,
-    /// End, ns since the sender was let go.
-    pub to_ns: u64,
-    /// The class.
-    pub class: Class,
 }
 
 /// From the line's rate to goodput; the line less all steps is the goodput, exactly.
@@ -134,20 +112,19 @@ impl BudgetView {
             network: network as f64 / WHOLE as f64,
             time_ns: budget.times.total(),
             span_ns: budget.span_ns.map(|at| at.saturating_sub(start)),
-            kernel_clocks: evidence.clocks.as_ref().ok().and_then(ClocksView::of),
+            kernel_clocks: evidence.clocks.as_ref().ok().and_then(finite),
         })
     }
 }
 
-impl ClocksView {
-    fn of(clocks: &KernelClocks) -> Option<Self> {
-        Some(Self {
-            application: words::finite(clocks.application)?,
-            send_buffer: words::finite(clocks.send_buffer)?,
-            receive_window: words::finite(clocks.receive_window)?,
-            network: words::finite(clocks.network)?,
-        })
-    }
+/// Shares that JSON can hold; `None` where one is not.
+fn finite(clocks: &KernelClocks) -> Option<Clocks> {
+    Some(Clocks {
+        application: words::finite(clocks.application)?,
+        send_buffer: words::finite(clocks.send_buffer)?,
+        receive_window: words::finite(clocks.receive_window)?,
+        network: words::finite(clocks.network)?,
+    })
 }
 
 impl RatesView {
@@ -164,21 +141,6 @@ impl RatesView {
                 .map(words::whole)
                 .collect(),
         })
-    }
-}
-
-impl BandView {
-    /// Bands on the sender's clock, counted from when it was let go.
-    pub(super) fn all(bands: &[time_budget::Band], start_ns: u64) -> Vec<Self> {
-        let since = |at: u64| at.saturating_sub(start_ns);
-        bands
-            .iter()
-            .map(|band| Self {
-                from_ns: since(band.from_ns),
-                to_ns: since(band.to_ns),
-                class: band.class,
-            })
-            .collect()
     }
 }
 

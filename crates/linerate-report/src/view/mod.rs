@@ -20,12 +20,13 @@ use linerate_model::record::{Kind, Note, Outcome, Role, Software};
 use linerate_model::units::Nanos;
 use serde::Serialize;
 
+pub(crate) use direction::told;
 pub use direction::{DirectionView, Figures, MeasuredAt};
 pub use end::{CpuView, EndView};
 pub(crate) use finding::FindingView;
-pub(crate) use intervals::interpolated;
 pub use intervals::{IntervalView, StreamIntervalView};
-pub use limits::{BandView, BudgetView, ClocksView, RatesView, StepView, WaterfallView};
+pub(crate) use intervals::{edges, interpolated};
+pub use limits::{BudgetView, RatesView, StepView, WaterfallView};
 pub use precision::{DirectionPrecision, PrecisionView};
 pub use stream::{StreamEndView, StreamView};
 pub use summary::SummaryView;

@@ -39,23 +39,21 @@ impl PrecisionView {
     /// `None` where the plan asks for no precision.
     pub(super) fn of(evidence: &Evidence<'_>) -> Option<Self> {
         let asked = evidence.record.plan.precision?;
-        let directions: Vec<DirectionPrecision> = evidence
-            .directions
-            .iter()
+        let directions = evidence.directions.iter();
+        let directions: Vec<DirectionPrecision> = directions
             .map(|direction| of_direction(direction, asked))
             .collect();
+        let spans = evidence
+            .directions
+            .iter()
+            .map(|direction| direction.span_ns);
         let completed = matches!(evidence.record.outcome, Outcome::Completed);
         Some(Self {
             asked,
             reached: completed
                 && !directions.is_empty()
                 && directions.iter().all(|direction| direction.reached),
-            after_ns: evidence
-                .directions
-                .iter()
-                .map(|direction| direction.span_ns)
-                .max()
-                .unwrap_or(0),
+            after_ns: spans.max().unwrap_or(0),
             directions,
         })
     }

@@ -49,7 +49,7 @@ pub struct StreamView {
 }
 
 /// A stream at one end.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct StreamEndView {
     /// Payload that the application wrote or read, bytes; of a stock peer without the omitted part.
     pub app_bytes: u64,
@@ -110,24 +110,13 @@ fn view(
         Role::Client => (sender, receiver),
         Role::Server => (receiver, sender),
     };
-    let rtt: Option<Vec<f64>> = sender
-        .and_then(|stream| stream.samples.column(Column::rtt_us))
-        .map(|values| {
-            values
-                .iter()
-                .filter(|rtt| **rtt > 0)
-                .map(|rtt| *rtt as f64)
-                .collect()
-        });
-    let least = sender
-        .and_then(|stream| stream.samples.column(Column::min_rtt_us))
-        .and_then(|values| {
-            values
-                .iter()
-                .copied()
-                .filter(|rtt| *rtt < u64::from(u32::MAX))
-                .min()
-        });
+    let column = |column: Column| {
+        let values = sender.and_then(|stream| stream.samples.column(column));
+        values.unwrap_or_default().iter().copied()
+    };
+    let rtt = column(Column::rtt_us).filter(|rtt| *rtt > 0);
+    let rtt: Vec<f64> = rtt.map(|rtt| rtt as f64).collect();
+    let least = column(Column::min_rtt_us).filter(|rtt| *rtt < u64::from(u32::MAX));
     let last_retrans = |stream: &StreamRecord| {
         stream
             .tcp
@@ -146,10 +135,8 @@ fn view(
         path_mtu_bytes: any.path_mtu_bytes,
         window_asked_bytes: any.window_asked_bytes,
         retransmits: sender.and_then(last_retrans),
-        rtt_us: rtt
-            .filter(|rtt| !rtt.is_empty())
-            .map(|rtt| statistics::mean(&rtt)),
-        min_rtt_us: least,
+        rtt_us: (!rtt.is_empty()).then(|| statistics::mean(&rtt)),
+        min_rtt_us: least.min(),
         datagrams: None,
         jitter_ns: receiver.and_then(|stream| stream.udp.as_ref()?.jitter_ns),
         sender: end(record, id, sender),
@@ -174,15 +161,8 @@ fn end(record: &RunRecord, id: u32, stream: Option<&StreamRecord>) -> Option<Str
         let told = told(record, id)?;
         return Some(StreamEndView {
             app_bytes: told.bytes,
-            omitted_bytes: None,
             told_by_peer: true,
-            send_buffer_bytes: None,
-            receive_buffer_bytes: None,
-            cpu_s: None,
-            samples: None,
-            thinned: None,
-            drained: None,
-            error: None,
+            ..StreamEndView::default()
         });
     };
     let cpu = stream.cpu.user_ns.saturating_add(stream.cpu.system_ns);

@@ -8,8 +8,9 @@
 use linerate_model::record::{Role, RunRecord};
 use serde::Serialize;
 
-use super::direction::{DirectionView, Figures};
+use super::direction::{DirectionView, Figures, share};
 use super::end::{self, CpuView};
+use crate::words::whole;
 
 /// The run's figures in one place.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -45,10 +46,8 @@ impl SummaryView {
 }
 
 fn sum(directions: &[DirectionView]) -> Figures {
-    let all: Vec<&Figures> = directions
-        .iter()
-        .map(|direction| &direction.figures)
-        .collect();
+    let all = directions.iter().map(|direction| &direction.figures);
+    let all: Vec<&Figures> = all.collect();
     let add = |of: fn(&Figures) -> Option<u64>| -> Option<u64> {
         all.iter()
             .try_fold(0_u64, |sum, figures| Some(sum.saturating_add(of(figures)?)))
@@ -68,6 +67,8 @@ fn sum(directions: &[DirectionView]) -> Figures {
     );
     let mut places: Vec<_> = all.iter().map(|figures| figures.measured_at).collect();
     places.dedup();
+    let ramps: Option<Vec<u64>> = all.iter().map(|figures| figures.ramp_ns).collect();
+    let steady: Option<Vec<bool>> = all.iter().map(|figures| figures.steady).collect();
     let rtts: Vec<f64> = all.iter().filter_map(|figures| figures.rtt_us).collect();
     let (retransmits, segments) = (
         add(|figures| figures.retransmits),
@@ -77,24 +78,16 @@ fn sum(directions: &[DirectionView]) -> Figures {
         goodput_bps: goodput,
         goodput_low_bps: goodput
             .zip(below)
-            .map(|(mean, half)| crate::words::whole(mean as f64 - half)),
+            .map(|(mean, half)| whole(mean as f64 - half)),
         goodput_high_bps: goodput
             .zip(above)
-            .map(|(mean, half)| crate::words::whole(mean as f64 + half)),
+            .map(|(mean, half)| whole(mean as f64 + half)),
         whole_run_bps: add(|figures| figures.whole_run_bps),
         sent_bps: add(|figures| figures.sent_bps),
         bytes: add(|figures| figures.bytes),
         span_ns: all.iter().filter_map(|figures| figures.span_ns).max(),
-        ramp_ns: all
-            .iter()
-            .map(|figures| figures.ramp_ns)
-            .collect::<Option<Vec<_>>>()
-            .and_then(|ramps| ramps.into_iter().max()),
-        steady: all
-            .iter()
-            .map(|figures| figures.steady)
-            .collect::<Option<Vec<_>>>()
-            .map(|steady| steady.iter().all(|yes| *yes)),
+        ramp_ns: ramps.and_then(|ramps| ramps.into_iter().max()),
+        steady: steady.map(|steady| steady.iter().all(|yes| *yes)),
         unsteady_reason: all
             .iter()
             .find_map(|figures| figures.unsteady_reason.clone()),
@@ -102,9 +95,7 @@ fn sum(directions: &[DirectionView]) -> Figures {
         retransmits,
         received_twice: add(|figures| figures.received_twice),
         segments,
-        retransmit_share: retransmits
-            .zip(segments.filter(|all| *all > 0))
-            .map(|(again, all)| again as f64 / all as f64),
+        retransmit_share: share(retransmits, segments),
         rtt_us: (!rtts.is_empty()).then(|| rtts.iter().sum::<f64>() / rtts.len() as f64),
         min_rtt_us: all
             .iter()

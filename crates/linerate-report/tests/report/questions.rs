@@ -123,7 +123,7 @@ fn an_expectation_fits_the_page_and_names_both_columns() {
     ] {
         assert!(told.contains(part), "no '{part}' in:\n{told}");
     }
-    let document: Value = serde_json::from_str(&expectation::document(&answer)).unwrap();
+    let document: Value = serde_json::from_str(&linerate_report::json::pretty(&answer)).unwrap();
     assert_eq!(document["configured"]["bound"], "send_buffer");
     let unknown = expectation::report(&expect(&asked, &HostSettings::default()).unwrap());
     assert!(unknown.contains("not known"), "{unknown}");

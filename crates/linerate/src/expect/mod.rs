@@ -7,7 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use linerate_explain::expect::{expect, question};
 use linerate_kernel::{host, route};
 use linerate_model::expectation::{HostSettings, Question};
-use linerate_report::expectation::{document, report};
+use linerate_report::expectation::report;
+use linerate_report::json;
 
 use crate::action::Failure;
 use crate::printer::Printer;
@@ -19,7 +20,6 @@ const ANYWHERE_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0
 /// What Ethernet carries where this host does not say.
 const USUAL_MTU: u32 = 1500;
 
-/// Answers and prints.
 pub(crate) fn run(arguments: &ExpectArguments, printer: &mut Printer) -> Result<(), Failure> {
     let facts = host::facts();
     let (asked, assumed) = asked(arguments, &facts)?;
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &ExpectArguments, printer: &mut Printer) -> Result<
         expect(&asked, &settings(&facts)).map_err(|error| Failure::Usage(error.to_string()))?;
     answer.notes.extend(assumed);
     if arguments.json {
-        printer.json(&document(&answer))?;
+        printer.json(&json::pretty(&answer))?;
     } else {
         printer.print(&report(&answer))?;
     }

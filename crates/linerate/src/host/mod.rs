@@ -19,7 +19,6 @@ use arguments::{AuditArguments, DiffArguments, HostArguments, HostCommand, ShowA
 /// The longest time between two readings: a day. Counters of 32 bits wrap.
 const LONGEST: Nanos = Nanos::from_millis(86_400_000);
 
-/// Does what is asked.
 pub(crate) fn run(arguments: HostArguments, printer: &Printer) -> Result<(), Failure> {
     match arguments.command {
         None => show(&arguments.show, printer),
@@ -30,12 +29,8 @@ pub(crate) fn run(arguments: HostArguments, printer: &Printer) -> Result<(), Fai
 
 fn show(arguments: &ShowArguments, printer: &Printer) -> Result<(), Failure> {
     let facts = facts_of(arguments.root.as_deref())?;
-    if arguments.json {
-        printer.json(&report::facts_document(&facts))?;
-    } else {
-        printer.print(&report::facts_report(&facts, arguments.all))?;
-    }
-    Ok(())
+    let text = || report::facts_report(&facts, arguments.all);
+    Ok(printer.outcome(arguments.json, ("host", &facts), text)?)
 }
 
 fn audit(arguments: &AuditArguments, printer: &Printer) -> Result<(), Failure> {
@@ -63,11 +58,8 @@ fn audit(arguments: &AuditArguments, printer: &Printer) -> Result<(), Failure> {
         None => facts_of(arguments.root.as_deref())?,
     };
     let audit = linerate_tune::audit(&facts, earlier.as_ref(), &target).map_err(Failure::Usage)?;
-    if arguments.json {
-        printer.json(&report::audit_document(&audit))?;
-    } else {
-        printer.print(&report::audit_report(&audit, arguments.all))?;
-    }
+    let text = || report::audit_report(&audit, arguments.all);
+    printer.outcome(arguments.json, ("host_audit", &audit), text)?;
     match audit.firing().count() {
         0 => Ok(()),
         // The report has said what; the code is for scripts.
@@ -78,21 +70,13 @@ fn audit(arguments: &AuditArguments, printer: &Printer) -> Result<(), Failure> {
 fn diff(arguments: &DiffArguments, printer: &Printer) -> Result<(), Failure> {
     let (a, b) = (read(&arguments.a)?, read(&arguments.b)?);
     let differences = linerate_tune::difference::compare(&a, &b);
-    if arguments.json {
-        printer.json(&report::difference_document(&differences))?;
-    } else {
-        let name = |facts: &HostFacts, file: &Path| {
-            let name = facts.system.hostname.known().cloned();
-            name.unwrap_or_else(|| file.display().to_string())
-        };
-        let (left, right) = (name(&a, &arguments.a), name(&b, &arguments.b));
-        printer.print(&report::difference_report(
-            &differences,
-            (&left, &right),
-            arguments.all,
-        ))?;
-    }
-    Ok(())
+    let name = |facts: &HostFacts, file: &Path| {
+        let name = facts.system.hostname.known().cloned();
+        name.unwrap_or_else(|| file.display().to_string())
+    };
+    let (left, right) = (name(&a, &arguments.a), name(&b, &arguments.b));
+    let text = || report::difference_report(&differences, (&left, &right), arguments.all);
+    Ok(printer.outcome(arguments.json, ("host_diff", &differences), text)?)
 }
 
 /// The facts of this host, or of the files below a folder.
@@ -117,15 +101,10 @@ pub(crate) fn files_below(root: Option<&Path>) -> Result<Root, Failure> {
     let Some(folder) = root else {
         return Ok(Root::of_this_machine());
     };
-    Root::at(folder).map_err(|error| {
-        Failure::File(format!(
-            "cannot read the files of a host below {}: {error}",
-            folder.display()
-        ))
-    })
+    Root::at(folder)
+        .map_err(|error| Failure::cannot("read the files of a host below", folder, &error))
 }
 
-/// Facts from a file.
 pub(crate) fn read(file: &Path) -> Result<HostFacts, Failure> {
     let name = file.display();
     let bytes = input::read(file, input::NOTED)?;

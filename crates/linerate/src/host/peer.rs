@@ -34,21 +34,21 @@ pub(super) fn plan(host: &str, port: Option<u16>) -> Result<Plan, Failure> {
 /// # Errors
 /// Those of `linerate test` where the first one cannot be run; that it was stopped.
 pub(super) fn measure(plan: &Plan, printer: &Printer) -> Result<ToPeer, Failure> {
-    let signals = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
+    let signals = signals::take_stops()?;
     let mut sounding = Sounding::new(plan);
     let mut first = true;
     // It ends with the last step, each of which bounds itself.
     while let Some((step, plan)) = sounding.upcoming() {
         printer.tell(&format!("  to {}: {} …", plan.host, step.words()));
         let gave = if first {
-            Ok(begin(&plan, &signals[0])?)
+            Ok(begin(&plan, &signals)?)
         } else {
-            run(&plan, &signals[0])?
+            run(&plan, &signals)?
         };
         first = false;
         sounding.took(gave);
     }
-    signals::release(&signals[0], &[signals::INTERRUPT]);
+    signals::release(&signals, &[signals::INTERRUPT]);
     Ok(sounding.found())
 }
 

@@ -14,7 +14,7 @@ use linerate_model::host_limit::{
     CpuTime, HostLimit, LocalPath, PathLimit, SCHEMA_VERSION, TimerLateness,
 };
 use linerate_model::units::Nanos;
-use linerate_report::host_limit::{document, report};
+use linerate_report::host_limit::report;
 
 use crate::action::Failure;
 use crate::printer::Printer;
@@ -29,16 +29,10 @@ const WAKE_UPS: usize = 3000;
 /// None of these lasts longer.
 const LONGEST: Nanos = Nanos::from_millis(2000);
 
-/// Measures and prints.
 pub(crate) fn run(arguments: &SelfArguments, printer: &Printer) -> Result<(), Failure> {
-    let signals = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
-    let limit = measure(arguments.time, &signals[0], printer)?;
-    if arguments.json {
-        printer.json(&document(&limit))?;
-    } else {
-        printer.print(&report(&limit))?;
-    }
-    Ok(())
+    let signals = signals::take_stops()?;
+    let limit = measure(arguments.time, &signals, printer)?;
+    Ok(printer.outcome(arguments.json, ("host_limit", &limit), || report(&limit))?)
 }
 
 /// The veth pair comes last: for it the process leaves this host's network for good.

@@ -139,13 +139,7 @@ fn failed(kind: Kind, why: String) -> Carried {
         traffic: kind.traffic.to_owned(),
         options: kind.options.to_owned(),
         error: Some(why),
-        goodput_bps: None,
-        sent_bps: None,
-        datagrams: None,
-        sender_seconds_per_gigabyte: None,
-        receiver_seconds_per_gigabyte: None,
-        sending: None,
-        cpu_time: None,
+        ..Carried::default()
     }
 }
 
@@ -157,7 +151,6 @@ fn carried(kind: Kind, record: &RunRecord) -> Carried {
     Carried {
         traffic: kind.traffic.to_owned(),
         options: kind.options.to_owned(),
-        error: None,
         goodput_bps: view.summary.figures.goodput_bps,
         // What TCP was given last is delivered after the end, and none of it is lost.
         sent_bps: view
@@ -169,7 +162,7 @@ fn carried(kind: Kind, record: &RunRecord) -> Carried {
         sender_seconds_per_gigabyte: cost(&view.summary.cpu.client),
         receiver_seconds_per_gigabyte: cost(&view.summary.cpu.server),
         sending: stream.map(sending),
-        cpu_time: None,
+        ..Carried::default()
     }
 }
 

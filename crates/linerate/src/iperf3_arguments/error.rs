@@ -9,38 +9,18 @@ pub(crate) const USAGE_HINT: &str =
 /// A command line that cannot be carried out. The exit code is 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Iperf3ArgumentError {
-    /// No such long option.
-    UnknownLong {
-        /// As typed.
-        name: String,
-    },
-    /// No such letter.
-    UnknownShort {
-        /// As typed.
-        letter: String,
-    },
-    /// An abbreviation that several options begin with.
-    Ambiguous {
-        /// As typed.
-        name: String,
-        /// The options that begin so.
-        possibilities: Vec<&'static str>,
-    },
-    /// A long option without its argument.
-    LongNeedsArgument {
-        /// The option's whole name.
-        name: &'static str,
-    },
+    /// No such long option, as typed.
+    UnknownLong(String),
+    /// No such letter, as typed.
+    UnknownShort(String),
+    /// An abbreviation, as typed, and the options that begin so.
+    Ambiguous(String, Vec<&'static str>),
+    /// A long option, by its whole name, without its argument.
+    LongNeedsArgument(&'static str),
     /// A letter without its argument.
-    ShortNeedsArgument {
-        /// The letter.
-        letter: char,
-    },
-    /// A flag that was given an argument.
-    TakesNoArgument {
-        /// The option's whole name.
-        name: &'static str,
-    },
+    ShortNeedsArgument(char),
+    /// A flag, by its whole name, that was given an argument.
+    TakesNoArgument(&'static str),
     /// A value or a combination that iperf3 refuses, or that cannot be run.
     Parameter {
         /// iperf3's text.
@@ -55,22 +35,19 @@ pub(crate) enum Iperf3ArgumentError {
 impl fmt::Display for Iperf3ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownLong { name } => write!(f, "unrecognized option '--{name}'"),
-            Self::UnknownShort { letter } => write!(f, "invalid option -- '{letter}'"),
-            Self::Ambiguous {
-                name,
-                possibilities,
-            } => {
+            Self::UnknownLong(name) => write!(f, "unrecognized option '--{name}'"),
+            Self::UnknownShort(letter) => write!(f, "invalid option -- '{letter}'"),
+            Self::Ambiguous(name, possibilities) => {
                 write!(f, "option '--{name}' is ambiguous; possibilities:")?;
                 possibilities
                     .iter()
                     .try_for_each(|possibility| write!(f, " '--{possibility}'"))
             }
-            Self::LongNeedsArgument { name } => write!(f, "option '--{name}' requires an argument"),
-            Self::ShortNeedsArgument { letter } => {
+            Self::LongNeedsArgument(name) => write!(f, "option '--{name}' requires an argument"),
+            Self::ShortNeedsArgument(letter) => {
                 write!(f, "option requires an argument -- '{letter}'")
             }
-            Self::TakesNoArgument { name } => {
+            Self::TakesNoArgument(name) => {
                 write!(f, "option '--{name}' doesn't allow an argument")
             }
             Self::Parameter { text, .. } => write!(f, "parameter error - {text}"),

@@ -21,7 +21,7 @@ impl Draft {
         self.check_sides()?;
         self.check_authentication()?;
         if self.role == Some(Side::Client)
-            && self.receive_timeout_given
+            && self.receive_timeout_ms.is_some()
             && self.plan.direction == Direction::Send
         {
             return Err(Error::parameter(
@@ -36,6 +36,7 @@ impl Draft {
                 "-F with --bidir would overwrite the file that it sends; leave one of them away",
             ));
         }
+        self.common.receive_timeout_ms = self.receive_timeout_ms.unwrap_or(120_000);
         self.settle_length()?;
         self.settle_rate();
         self.settle_end()?;
@@ -189,7 +190,6 @@ impl Draft {
             bind: plan.bind.map(String::from),
             bind_device: plan.bind_device.map(String::from),
             sctp_bind: plan.sctp_bind.into_iter().map(String::from).collect(),
-            mptcp: plan.mptcp,
             interval_ns: plan.interval_ns,
             time_skew_threshold_s: self.skew_threshold.unwrap_or(10),
             ..self.server

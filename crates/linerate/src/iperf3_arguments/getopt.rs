@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use super::error::Iperf3ArgumentError as Error;
-use super::options::{Argument, Meaning, SPELLINGS, Spelling};
+use super::options::{Argument, SPELLINGS, Spelling};
 
 /// One option of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,6 @@ pub(super) struct Found {
 /// One piece of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// An option.
     Option(Found),
     /// A word that is neither an option nor an argument of one.
     Word(OsString),
@@ -76,20 +75,16 @@ impl<I: Iterator<Item = OsString>> Scanner<I> {
             .find(|spelling| spelling.short.chars().eq([letter]))
             .ok_or_else(|| {
                 let text = String::from_utf8_lossy(&cluster);
-                Error::UnknownShort {
-                    letter: text.chars().take(1).collect(),
-                }
+                Error::UnknownShort(text.chars().take(1).collect())
             })?;
         let rest = &cluster[1..];
         let typed = format!("-{letter}");
         let value = match spelling.argument {
-            Argument::Required if rest.is_empty() => Some(
-                self.words
-                    .next()
-                    .ok_or(Error::ShortNeedsArgument { letter })?,
-            ),
+            Argument::Required if rest.is_empty() => {
+                Some(self.words.next().ok_or(Error::ShortNeedsArgument(letter))?)
+            }
             Argument::Required => Some(os(rest)),
-            Argument::Optional if is_debug_level(spelling.meaning, rest) => Some(os(rest)),
+            Argument::Optional if is_debug_level(spelling, rest) => Some(os(rest)),
             Argument::Optional | Argument::None => {
                 self.cluster = rest.to_vec();
                 None
@@ -110,9 +105,9 @@ impl<I: Iterator<Item = OsString>> Scanner<I> {
         let spelling = *spelled(name)?;
         let name = spelling.long;
         let value = match (spelling.argument, attached) {
-            (Argument::None, Some(_)) => return Err(Error::TakesNoArgument { name }),
+            (Argument::None, Some(_)) => return Err(Error::TakesNoArgument(name)),
             (Argument::Required, None) => {
-                Some(self.words.next().ok_or(Error::LongNeedsArgument { name })?)
+                Some(self.words.next().ok_or(Error::LongNeedsArgument(name))?)
             }
             (_, attached) => attached,
         };
@@ -126,8 +121,8 @@ impl<I: Iterator<Item = OsString>> Scanner<I> {
 
 /// `-d2` and `-d3` carry a level. `-d1`, `-d4` and `-d6` are what they are to iperf3: `-d` and `-1`,
 /// `-4`, `-6`.
-fn is_debug_level(meaning: Meaning, rest: &[u8]) -> bool {
-    meaning == Meaning::Debug && matches!(rest, b"2" | b"3")
+fn is_debug_level(spelling: &Spelling, rest: &[u8]) -> bool {
+    spelling.long == "debug" && matches!(rest, b"2" | b"3")
 }
 
 /// The option that `name` spells or abbreviates.
@@ -144,14 +139,12 @@ fn spelled(name: &[u8]) -> Result<&'static Spelling, Error> {
         .filter(|spelling| spelling.long.as_bytes().starts_with(name))
         .collect();
     match candidates.as_slice() {
-        [] => Err(Error::UnknownLong { name: typed() }),
-        [first, others @ ..] if others.iter().all(|other| other.meaning == first.meaning) => {
-            Ok(first)
+        [] => Err(Error::UnknownLong(typed())),
+        [one] => Ok(one),
+        several => {
+            let long = several.iter().map(|spelling| spelling.long);
+            Err(Error::Ambiguous(typed(), long.collect()))
         }
-        several => Err(Error::Ambiguous {
-            name: typed(),
-            possibilities: several.iter().map(|spelling| spelling.long).collect(),
-        }),
     }
 }
 

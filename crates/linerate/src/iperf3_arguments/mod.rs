@@ -27,9 +27,7 @@ pub(crate) use help::{help_text, version_text};
 /// What a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Iperf3Action {
-    /// Run a test.
     Client(Box<Iperf3Client>),
-    /// Serve tests.
     Server(Box<Iperf3Server>),
     /// Print [`help_text`] on stdout and exit with 0.
     Help,
@@ -62,8 +60,6 @@ pub(crate) struct Iperf3Common {
     pub(crate) timestamps: Option<String>,
     /// `--logfile`.
     pub(crate) logfile: Option<PathBuf>,
-    /// `--forceflush`.
-    pub(crate) force_flush: bool,
     /// `-I`.
     pub(crate) pidfile: Option<PathBuf>,
     /// `-F`.
@@ -83,7 +79,7 @@ pub(crate) struct Iperf3Common {
 }
 
 /// `iperf3 -c`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "a flag of the command line each"
@@ -103,14 +99,8 @@ pub(crate) struct Iperf3Client {
     pub(crate) get_server_output: bool,
     /// `--udp-counters-64bit`.
     pub(crate) udp_counters_64bit: bool,
-    /// `--repeating-payload`.
-    pub(crate) repeating_payload: bool,
     /// `--gsro`.
     pub(crate) gsro: bool,
-    /// `-b rate/burst`: packets a burst.
-    pub(crate) burst: Option<u32>,
-    /// `--pacing-timer`, µs, for the parameters only.
-    pub(crate) pacing_timer_us: u64,
     /// `--username`.
     pub(crate) username: Option<String>,
     /// `--rsa-public-key-path`.
@@ -118,7 +108,7 @@ pub(crate) struct Iperf3Client {
 }
 
 /// `iperf3 -s`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Iperf3Server {
     /// What a client can be told too.
     pub(crate) common: Iperf3Common,
@@ -132,8 +122,6 @@ pub(crate) struct Iperf3Server {
     pub(crate) bind_device: Option<String>,
     /// `-X`, as often as it was given: where SCTP's listener is bound.
     pub(crate) sctp_bind: Vec<String>,
-    /// `-m`.
-    pub(crate) mptcp: bool,
     /// `-i`; with `-i 0` the longest interval.
     pub(crate) interval_ns: Nanos,
     /// `-1`.
@@ -171,9 +159,9 @@ pub(crate) fn parse(
     let mut draft = build::Draft::default();
     while let Some(piece) = scanner.next_piece()? {
         match piece {
-            getopt::Piece::Option(found) => match found.spelling.meaning {
-                options::Meaning::Help => return Ok(Iperf3Action::Help),
-                options::Meaning::Version => return Ok(Iperf3Action::Version),
+            getopt::Piece::Option(found) => match found.spelling.long {
+                "help" => return Ok(Iperf3Action::Help),
+                "version" => return Ok(Iperf3Action::Version),
                 _ => draft.take(&found)?,
             },
             // iperf3 passes over it, too.

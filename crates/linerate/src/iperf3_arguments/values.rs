@@ -1,18 +1,9 @@
 //! iperf3's ways of reading numbers: they take what stands at the beginning and pass over the rest.
 //!
-//! The rest is handed back for those that read a suffix. Where there is no number at all, iperf3
-//! reads a zero; here that is refused, but for the time of a test and the intervals.
+//! Where there is no number at all, iperf3 reads a zero; here that is refused, but for the time of a test and the
+//! intervals.
 
 use std::num::IntErrorKind;
-
-/// A number at the beginning of a text, and what follows it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Leading<'a, T> {
-    /// The number.
-    pub(super) number: T,
-    /// What was not read.
-    pub(super) rest: &'a str,
-}
 
 fn digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
@@ -24,7 +15,7 @@ fn sign(text: &str) -> usize {
 }
 
 /// As `atoi` of the C library of GNU: a whole decimal number, of which the lowest 32 bits count.
-pub(super) fn whole(text: &str) -> Option<Leading<'_, i64>> {
+pub(super) fn whole(text: &str) -> Option<i64> {
     let text = text.trim_start();
     let end = sign(text) + digits(&text[sign(text)..]);
     let number: i64 = match text[..end].parse::<i64>() {
@@ -38,10 +29,7 @@ pub(super) fn whole(text: &str) -> Option<Leading<'_, i64>> {
         reason = "as the C library does, with which scripts were tried"
     )]
     let number = i64::from(number as i32);
-    Some(Leading {
-        number,
-        rest: &text[end..],
-    })
+    Some(number)
 }
 
 /// As `atof` where a text without a number is a zero; what is infinite, or not a number, is nothing.
@@ -55,11 +43,11 @@ pub(super) fn decimal_or_zero(text: &str) -> Option<f64> {
     if starts_with("inf") || starts_with("nan") {
         return None;
     }
-    Some(decimal(text).map_or(0.0, |leading| leading.number))
+    Some(decimal(text).map_or(0.0, |(number, _)| number))
 }
 
-/// As `strtol` with base 0: decimal, `0x` hexadecimal or `0` octal.
-pub(super) fn any_base(text: &str) -> Option<Leading<'_, i64>> {
+/// As `strtol` with base 0: decimal, `0x` hexadecimal or `0` octal; and what follows the number.
+pub(super) fn any_base(text: &str) -> Option<(i64, &str)> {
     let text = text.trim_start();
     let body = &text[sign(text)..];
     let (radix, prefix) = match body.as_bytes() {
@@ -77,14 +65,11 @@ pub(super) fn any_base(text: &str) -> Option<Leading<'_, i64>> {
     } else {
         magnitude
     };
-    Some(Leading {
-        number,
-        rest: &body[prefix + length..],
-    })
+    Some((number, &body[prefix + length..]))
 }
 
-/// As `atof`: a decimal number with fraction and exponent, `.3` too.
-pub(super) fn decimal(text: &str) -> Option<Leading<'_, f64>> {
+/// As `atof`: a decimal number with fraction and exponent, `.3` too; and what follows it.
+fn decimal(text: &str) -> Option<(f64, &str)> {
     let text = text.trim_start();
     let mut end = sign(text);
     end += digits(&text[end..]);
@@ -97,19 +82,13 @@ pub(super) fn decimal(text: &str) -> Option<Leading<'_, f64>> {
             end = exponent + digits(&text[exponent..]);
         }
     }
-    let number = text[..end]
-        .parse::<f64>()
-        .ok()
-        .filter(|number| number.is_finite())?;
-    Some(Leading {
-        number,
-        rest: &text[end..],
-    })
+    let number = text[..end].parse::<f64>().ok();
+    Some((number.filter(|number| number.is_finite())?, &text[end..]))
 }
 
 /// A size (`base` 1024) or rate (`base` 1000) with at most one of K, M, G, T.
-pub(super) fn amount(text: &str, base: u32) -> Option<Leading<'_, u64>> {
-    let Leading { number, rest } = decimal(text)?;
+pub(super) fn amount(text: &str, base: u32) -> Option<u64> {
+    let (number, rest) = decimal(text)?;
     let power = match rest.chars().next() {
         None => 0,
         Some('k' | 'K') => 1,
@@ -127,10 +106,7 @@ pub(super) fn amount(text: &str, base: u32) -> Option<Leading<'_, u64>> {
         reason = "within the bounds checked above; iperf3 truncates too"
     )]
     let number = value as u64;
-    Some(Leading {
-        number,
-        rest: rest.get(1..).unwrap_or(""),
-    })
+    Some(number)
 }
 
 /// A DSCP name, or its number from 0 to 63; the answer is the type-of-service byte.
@@ -156,7 +132,7 @@ pub(super) fn dscp(text: &str) -> Option<u8> {
     if let Some([x @ b'1'..=b'4', y @ b'1'..=b'3']) = name.strip_prefix("af").map(str::as_bytes) {
         return Some(((x - b'0') * 8 + (y - b'0') * 2) << 2);
     }
-    let Leading { number, rest } = any_base(text)?;
+    let (number, rest) = any_base(text)?;
     u8::try_from(number)
         .ok()
         .filter(|number| *number < 64 && rest.is_empty())

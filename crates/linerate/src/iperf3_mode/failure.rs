@@ -8,6 +8,7 @@ use linerate_engine::server::{Cause, Unread};
 use linerate_kernel::tcp::Keepalive;
 use linerate_kernel::thread::SignalFd;
 use linerate_model::record::{Outcome, Role};
+use linerate_model::words;
 use linerate_report::iperf3::{ErrorCode, errno_text};
 use linerate_wire::error::ProtocolError;
 
@@ -29,7 +30,7 @@ const CONGESTION: ErrorCode = ErrorCode(134);
 pub(super) const INVALID: i32 = 22;
 
 /// Why a run did not end as planned.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Wrong {
     /// iperf3's sentence: what the `error` key says.
     pub(super) sentence: String,
@@ -50,19 +51,16 @@ impl Wrong {
     pub(super) fn error(sentence: String) -> Self {
         Self {
             sentence,
-            warning: None,
-            before: None,
             is_error: true,
-            beyond: None,
-            exits: false,
+            ..Self::default()
         }
     }
 
     /// What iperf3 says without calling it an error.
     pub(super) fn plain(sentence: String) -> Self {
         Self {
-            is_error: false,
-            ..Self::error(sentence)
+            sentence,
+            ..Self::default()
         }
     }
 
@@ -72,35 +70,27 @@ impl Wrong {
     }
 
     /// With a line of iperf3's before it.
-    pub(super) fn preceded_by(self, before: String) -> Self {
-        Self {
-            before: Some(before),
-            ..self
-        }
+    pub(super) fn preceded_by(mut self, before: String) -> Self {
+        self.before = Some(before);
+        self
     }
 
     /// Without a sentence of ours.
-    pub(super) fn alone(self) -> Self {
-        Self {
-            beyond: None,
-            ..self
-        }
+    pub(super) fn alone(mut self) -> Self {
+        self.beyond = None;
+        self
     }
 
     /// With a sentence of ours behind it, unless it is iperf3's.
-    pub(super) fn and(self, beyond: String) -> Self {
-        Self {
-            beyond: Some(beyond).filter(|beyond| *beyond != self.sentence),
-            ..self
-        }
+    pub(super) fn and(mut self, beyond: String) -> Self {
+        self.beyond = Some(beyond).filter(|beyond| *beyond != self.sentence);
+        self
     }
 
     /// With the word of a server that exits for it.
-    pub(super) fn and_exiting(self) -> Self {
-        Self {
-            exits: true,
-            ..self
-        }
+    pub(super) fn and_exiting(mut self) -> Self {
+        self.exits = true;
+        self
     }
 
     /// What iperf3 warns of before it.
@@ -114,7 +104,7 @@ impl Wrong {
     }
 
     const fn mark(&self) -> &'static str {
-        if self.is_error { "error - " } else { "" }
+        words::when(self.is_error, "error - ")
     }
 
     /// This end was stopped by a signal, or by the engine's caller where there is none.
@@ -123,7 +113,7 @@ impl Wrong {
             Role::Client => ErrorCode::CLIENT_TERMINATED,
             Role::Server => ErrorCode::SERVER_TERMINATED,
         };
-        let by = signal.map_or_else(String::new, |number| {
+        let by = words::with(signal, |number| {
             format!(" by signal {}({number})", signal_text(number))
         });
         Self::plain(format!("interrupt - {}{by}", code.sentence(0)))

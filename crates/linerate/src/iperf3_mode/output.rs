@@ -8,6 +8,7 @@ use std::sync::PoisonError;
 use linerate_kernel::{clock, process};
 use linerate_model::plain_text::{for_terminal, json_for_terminal};
 use linerate_model::units::Nanos;
+use linerate_model::words;
 use linerate_report::iperf3::ErrorCode;
 
 use super::failure::Wrong;
@@ -40,7 +41,6 @@ impl Output {
         })
     }
 
-    /// Writes lines.
     pub(super) fn lines(&self, lines: &[String]) -> io::Result<()> {
         if lines.is_empty() {
             return Ok(());
@@ -56,7 +56,6 @@ impl Output {
         stamped(lines, self.timestamps.as_deref(), clock::wall())
     }
 
-    /// Writes text.
     pub(super) fn write(&self, text: &str) -> io::Result<()> {
         if self.log.is_some() {
             return self.write_log(text, self.json);
@@ -98,7 +97,7 @@ impl Output {
 
 /// Lines with their ends, each behind the time `at` where there is a format for it.
 pub(super) fn stamped(lines: &[String], format: Option<&str>, at: Nanos) -> String {
-    let stamp = format.map_or_else(String::new, |format| process::local_label(at, format));
+    let stamp = words::with(format, |format| process::local_label(at, format));
     let mut text = String::new();
     for line in lines {
         text.push_str(&stamp);

@@ -57,7 +57,7 @@ pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failu
         output.complain(&wrong);
         Failure::Said
     })?;
-    let stop = Arc::new(signals::take(&[&STOPS])?.remove(0));
+    let stop = Arc::new(signals::take(&STOPS)?);
     let settings = settings(Role::Server, common);
     let options = options(request, verifier, &settings, printer)?;
     // An eighth of the memory of all tests.
@@ -226,8 +226,13 @@ fn verifier(request: &Iperf3Server, printer: &Printer) -> Result<Option<Arc<Veri
         refuse_arguments(&Iperf3ArgumentError::detailed(text, Some(reason)), printer)
     })?;
     let skew = Some(u64::from(request.time_skew_threshold_s));
-    let (verifier, warnings) = Verifier::new(&key, &users, padding(&request.common), skew)
-        .map_err(|error| no_key(error.to_string()))?;
+    let (verifier, warnings) = Verifier::new(
+        &key,
+        &users,
+        padding(request.common.use_pkcs1_padding),
+        skew,
+    )
+    .map_err(|error| no_key(error.to_string()))?;
     // iperf3 has no such warnings; programs take any line on standard error for a failure.
     if request.common.verbose {
         for warning in warnings {

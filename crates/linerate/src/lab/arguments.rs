@@ -25,13 +25,34 @@ pub(super) enum LabCommand {
     /// Run a command on a host of a path that is up
     Exec(ExecArguments),
     /// Show the paths that are up
-    List(ListArguments),
+    List {
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
     /// Remove a path
-    Down(DownArguments),
+    Down {
+        /// Its name
+        #[arg(required_unless_present = "all")]
+        name: Option<String>,
+        /// All paths of this user
+        #[arg(long, conflicts_with = "name")]
+        all: bool,
+    },
     /// List the built-in paths
-    Presets(PresetsArguments),
+    Presets {
+        /// Print this preset's scenario file, as a starting point for your own
+        name: Option<String>,
+    },
     /// Compare the lab's delay, rate and loss with the requested values
-    Selfcheck(SelfcheckArguments),
+    Selfcheck {
+        /// Seed of the checks with random loss [default: random, printed]
+        #[arg(long, value_name = "N")]
+        seed: Option<u32>,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
     /// Run a folder of scenarios and compare the findings with the expected ones
     Grade(GradeArguments),
     /// Hold a path that `up` made
@@ -82,7 +103,7 @@ impl RunArguments {
     }
 }
 
-#[derive(Args, Debug, Clone)]
+#[derive(Args, Debug, Clone, Default)]
 pub(super) struct UpArguments {
     /// A name for it: up to 64 letters, digits, dots, dashes, underscores
     pub(super) name: String,
@@ -155,39 +176,6 @@ pub(super) struct ExecArguments {
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(super) command: Vec<OsString>,
-}
-
-#[derive(Args, Debug, Clone)]
-pub(super) struct ListArguments {
-    /// One JSON document
-    #[arg(long)]
-    pub(super) json: bool,
-}
-
-#[derive(Args, Debug, Clone)]
-pub(super) struct DownArguments {
-    /// Its name
-    #[arg(required_unless_present = "all")]
-    pub(super) name: Option<String>,
-    /// All paths of this user
-    #[arg(long, conflicts_with = "name")]
-    pub(super) all: bool,
-}
-
-#[derive(Args, Debug, Clone)]
-pub(super) struct PresetsArguments {
-    /// Print this preset's scenario file, as a starting point for your own
-    pub(super) name: Option<String>,
-}
-
-#[derive(Args, Debug, Clone)]
-pub(super) struct SelfcheckArguments {
-    /// Seed of the checks with random loss [default: random, printed]
-    #[arg(long, value_name = "N")]
-    pub(super) seed: Option<u32>,
-    /// One JSON document
-    #[arg(long)]
-    pub(super) json: bool,
 }
 
 #[derive(Args, Debug, Clone)]

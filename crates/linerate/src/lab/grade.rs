@@ -13,15 +13,14 @@ use linerate_model::nearest;
 use super::arguments::GradeArguments;
 use super::kept;
 use super::run::{self, Ran, RunOptions};
-use super::take_signals;
 use crate::action::Failure;
 use crate::input;
 use crate::printer::Printer;
+use crate::signals;
 
 /// Why a run was not made, or does not count.
 const STOPPED: &str = "stopped by a signal";
 
-/// Runs and grades.
 pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), Failure> {
     let mut scenarios = scenarios(&arguments.folder, &arguments.only)?;
     if let Some(engine) = arguments.engine {
@@ -33,7 +32,7 @@ pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), F
     }
     let keep = arguments.keep.as_deref();
     keep.map_or(Ok(()), kept::prepare)?;
-    let signals = take_signals()?;
+    let signals = signals::take_stops()?;
     let isolation = runner::isolate()?;
     let mut stopped = false;
     let one = |scenario: &Scenario, seed, attempt| {
@@ -134,12 +133,7 @@ fn print(
 
 /// The scenarios of a folder, by name.
 fn scenarios(folder: &Path, only: &[String]) -> Result<Vec<Scenario>, Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::File(format!(
-            "cannot read the folder {}: {error}",
-            folder.display()
-        ))
-    };
+    let failed = |error: std::io::Error| Failure::cannot("read the folder", folder, &error);
     let entries = std::fs::read_dir(folder).map_err(failed)?;
     let mut files: Vec<PathBuf> = entries
         .map(|entry| entry.map(|entry| entry.path()))
@@ -208,7 +202,6 @@ fn by_engine(
     Ok(all)
 }
 
-/// One run.
 fn observe(
     scenario: &Scenario,
     attempt: u32,

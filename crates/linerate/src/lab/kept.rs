@@ -17,7 +17,6 @@ use crate::input;
 use crate::action::Failure;
 use crate::keep::replace;
 
-/// Makes the folder.
 pub(super) fn prepare(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).map_err(|error| {
         Failure::File(format!(

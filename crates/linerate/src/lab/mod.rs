@@ -19,19 +19,17 @@ use std::path::Path;
 use linerate_analysis::evidence::Evidence;
 use linerate_document::DocumentError;
 use linerate_experiment::remedy::{Change, Promise};
-use linerate_kernel::thread::SignalFd;
 use linerate_lab::runner::{self, LabError};
 use linerate_lab::scenario::{PRESETS, Preset, Scenario};
 use linerate_model::record::Role;
 use linerate_model::units::{BitRate, whole};
+use linerate_model::words;
 
 use crate::action::Failure;
 use crate::input;
 use crate::printer::Printer;
 use crate::{show, signals};
-use arguments::{
-    LabArguments, LabCommand, PathOptions, PresetsArguments, RunArguments, UpArguments,
-};
+use arguments::{LabArguments, LabCommand, PathOptions, RunArguments, UpArguments};
 pub(crate) use measure::measure;
 pub(crate) use programs::{Program, linerate as ourselves};
 use run::{Ran, RunOptions};
@@ -48,17 +46,16 @@ impl From<DocumentError> for Failure {
     }
 }
 
-/// Does what was asked.
 pub(crate) fn run(arguments: LabArguments, printer: &Printer) -> Result<(), Failure> {
     match arguments.command {
         LabCommand::Run(arguments) => run_one(&arguments, printer),
-        LabCommand::Presets(arguments) => presets(&arguments, printer),
+        LabCommand::Presets { name } => presets(name.as_deref(), printer),
         LabCommand::Up(arguments) => standing::up(&arguments, printer),
         LabCommand::Hold { name } => standing::hold(&name, printer),
         LabCommand::Exec(arguments) => standing::exec(&arguments),
-        LabCommand::List(arguments) => standing::list(&arguments, printer),
-        LabCommand::Down(arguments) => standing::down(&arguments, printer),
-        LabCommand::Selfcheck(arguments) => selfcheck::run(&arguments, printer),
+        LabCommand::List { json } => standing::list(json, printer),
+        LabCommand::Down { name, .. } => standing::down(name.as_deref(), printer),
+        LabCommand::Selfcheck { seed, json } => selfcheck::run(seed, json, printer),
         LabCommand::Grade(arguments) => grade::run(&arguments, printer),
     }
 }
@@ -70,7 +67,7 @@ fn run_one(arguments: &RunArguments, printer: &Printer) -> Result<(), Failure> {
     if let Some(record) = &arguments.remedy_of {
         scenario = remedied(&scenario, record, printer)?;
     }
-    let signals = take_signals()?;
+    let signals = signals::take_stops()?;
     let isolation = runner::isolate()?;
     let options = RunOptions {
         more: arguments.test_arguments(),
@@ -99,7 +96,7 @@ fn remedied(scenario: &Scenario, file: &Path, printer: &Printer) -> Result<Scena
     })?;
     let remedy = &promise.remedy;
     let change = Change::of(remedy).map_err(|error| Failure::Usage(error.to_string()))?;
-    let expected = promise.expected.map_or_else(String::new, |expected| {
+    let expected = words::with(promise.expected, |expected| {
         format!(
             "; {} expected after the change",
             BitRate(whole(expected.rate_bps))
@@ -140,12 +137,6 @@ fn document(scenario: &Scenario, ran: &Ran) -> serde_json::Value {
     serde_json::json!({ "scenario": scenario, "test": test, "lab": ran.lab })
 }
 
-/// Signals that end a test; blocked before the first thread, not in children.
-pub(crate) fn take_signals() -> Result<SignalFd, Failure> {
-    let mut taken = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE]])?;
-    Ok(taken.remove(0))
-}
-
 /// A file, or a preset where there is no such file.
 pub(crate) fn scenario(asked: &str) -> Result<Scenario, Failure> {
     let (label, text) = scenario_text(asked)?;
@@ -172,22 +163,18 @@ fn scenario_text(asked: &str) -> Result<(String, String), Failure> {
 /// A path by options: rate, rtt, queue, loss and mode as `lab up` takes them.
 pub(crate) fn scenario_by_options(path: &PathOptions) -> Result<Scenario, Failure> {
     let arguments = UpArguments {
-        name: String::new(),
-        scenario: None,
         rate: path.rate.clone(),
         rtt: path.rtt.clone(),
-        jitter: None,
         queue: path.queue.clone(),
         loss: path.loss,
         mode: path.mode.clone(),
-        engine: None,
-        seed: None,
+        ..UpArguments::default()
     };
     by_options::scenario(&arguments).map(|(_, scenario)| scenario)
 }
 
-fn presets(arguments: &PresetsArguments, printer: &Printer) -> Result<(), Failure> {
-    let Some(name) = &arguments.name else {
+fn presets(name: Option<&str>, printer: &Printer) -> Result<(), Failure> {
+    let Some(name) = name else {
         for preset in PRESETS {
             let about = preset.scenario()?.about;
             printer.line(&format!("{:<12} {about}", preset.name))?;
@@ -195,8 +182,9 @@ fn presets(arguments: &PresetsArguments, printer: &Printer) -> Result<(), Failur
         return Ok(());
     };
     let preset = Preset::named(name).ok_or_else(|| {
-        let hint = Preset::nearest(name)
-            .map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        let hint = words::with(Preset::nearest(name), |near| {
+            format!("; did you mean {near}?")
+        });
         Failure::Usage(format!("there is no preset '{name}'{hint}"))
     })?;
     Ok(printer.print(preset.text)?)

@@ -104,7 +104,6 @@ impl Serving {
         })
     }
 
-    /// The server's process.
     pub(super) fn pid(&self) -> u32 {
         self.program.child.id()
     }

@@ -16,13 +16,13 @@ use linerate_lab::scenario::{Scenario, Way};
 use linerate_model::units::{BitRate, Nanos};
 use serde::Serialize;
 
-use super::arguments::SelfcheckArguments;
 use super::programs::{Program, Serving, linerate};
 use super::run::{self, RunOptions};
-use super::take_signals;
 use crate::action::Failure;
 use crate::printer::Printer;
+use crate::signals;
 use linerate_kernel::thread::SignalFd;
+use linerate_model::words;
 
 /// A check is made at most so often.
 const ATTEMPTS: u32 = 4;
@@ -46,7 +46,6 @@ struct Check {
     note: String,
 }
 
-/// Makes one check.
 type Measure = fn(Isolation, &SignalFd, u32) -> Result<Check, Failure>;
 
 impl Check {
@@ -82,9 +81,8 @@ impl Check {
     }
 }
 
-/// Runs all checks.
-pub(super) fn run(arguments: &SelfcheckArguments, printer: &Printer) -> Result<(), Failure> {
-    let signals = take_signals()?;
+pub(super) fn run(seed: Option<u32>, json: bool, printer: &Printer) -> Result<(), Failure> {
+    let signals = signals::take_stops()?;
     let isolation = runner::isolate()?;
     let checks: [(&str, Measure); 5] = [
         ("delay of an idle path, 2 s", idle),
@@ -93,7 +91,7 @@ pub(super) fn run(arguments: &SelfcheckArguments, printer: &Printer) -> Result<(
         ("loss, 6 s", loss),
         ("a CUBIC flow under loss, 32 s", cubic),
     ];
-    let seed = match arguments.seed {
+    let seed = match seed {
         Some(seed) => seed,
         None => another_seed()?,
     };
@@ -105,7 +103,7 @@ pub(super) fn run(arguments: &SelfcheckArguments, printer: &Printer) -> Result<(
             return Err(Failure::Lab("stopped by a signal".to_owned()));
         }
     }
-    if arguments.json {
+    if json {
         printer.json(&serde_json::json!({ "seed": seed, "checks": all }).to_string())?;
     } else {
         printer.print(&table(&all))?;
@@ -180,7 +178,7 @@ fn table(checks: &[Check]) -> String {
             "{what:<34} {:>10.4} {:>10.4} {wanted:>22}  {holds}{}{note}",
             check.asked,
             check.achieved,
-            if note.is_empty() { "" } else { "; " },
+            words::when(!note.is_empty(), "; "),
         );
     }
     out

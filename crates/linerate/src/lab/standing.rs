@@ -14,10 +14,10 @@ use linerate_lab::runner::{self, Lab};
 use linerate_lab::scenario::Scenario;
 use linerate_model::units::Nanos;
 
-use super::arguments::{DownArguments, ExecArguments, ListArguments, UpArguments};
+use super::arguments::{ExecArguments, UpArguments};
 use super::programs::linerate;
 use super::state::{self, Folder, Held, Note, Noted};
-use super::{by_options, scenario_text, take_signals, words};
+use super::{by_options, scenario_text, words};
 use crate::action::Failure;
 use crate::printer::Printer;
 use crate::signals;
@@ -91,7 +91,7 @@ pub(super) fn hold(name: &str, printer: &Printer) -> Result<(), Failure> {
         .read_to_string(&mut text)
         .map_err(|error| Failure::File(format!("cannot read the scenario: {error}")))?;
     let scenario = Scenario::parse(name, &text)?;
-    let signals = take_signals()?;
+    let signals = signals::take_stops()?;
     let lab = Lab::up(&scenario, runner::isolate()?)?;
     lab.begin();
     let held = Held::by_us(name, &scenario, &lab);
@@ -133,7 +133,7 @@ pub(super) fn exec(arguments: &ExecArguments) -> Result<(), Failure> {
     let Some((program, rest)) = arguments.command.split_first() else {
         return Err(Failure::Usage("a command is wanted".to_owned()));
     };
-    let signals = take_signals()?;
+    let signals = signals::take_stops()?;
     let settings = ChildSettings {
         namespace: Some(network.as_fd()),
         cpus: host.cpus.clone(),
@@ -212,7 +212,7 @@ fn ended_with(status: std::process::ExitStatus) -> Result<(), Failure> {
 }
 
 /// Shows what is up.
-pub(super) fn list(arguments: &ListArguments, printer: &Printer) -> Result<(), Failure> {
+pub(super) fn list(json: bool, printer: &Printer) -> Result<(), Failure> {
     let noted = Folder::open()?.all()?;
     for (name, why) in &noted.unreadable {
         printer.tell(&format!(
@@ -220,7 +220,7 @@ pub(super) fn list(arguments: &ListArguments, printer: &Printer) -> Result<(), F
         ));
     }
     let all = noted.up;
-    if arguments.json {
+    if json {
         return Ok(printer.json(&serde_json::json!(all).to_string())?);
     }
     for held in &all {
@@ -246,12 +246,12 @@ pub(super) fn list(arguments: &ListArguments, printer: &Printer) -> Result<(), F
 }
 
 /// Takes down one, or all.
-pub(super) fn down(arguments: &DownArguments, printer: &Printer) -> Result<(), Failure> {
+pub(super) fn down(name: Option<&str>, printer: &Printer) -> Result<(), Failure> {
     let folder = Folder::open()?;
-    let noted = match &arguments.name {
+    let noted = match name {
         Some(name) => match folder.look(name)? {
             Note::Unreadable(why) => Noted {
-                unreadable: vec![(name.clone(), why)],
+                unreadable: vec![(name.to_owned(), why)],
                 ..Noted::default()
             },
             _ => Noted {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use linerate_kernel::directory::{Access, Directory, Replacement};
 use linerate_kernel::file::lock;
@@ -27,9 +27,7 @@ const LOCK_TRIES: u32 = 100;
 /// A path that is up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Held {
-    /// Its name.
     pub(super) name: String,
-    /// The scenario's name.
     pub(super) scenario: String,
     /// What the scenario is about.
     pub(super) about: String,
@@ -161,10 +159,10 @@ impl Folder {
         let folder = match Directory::open_no_link(&self.0) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) if error.kind() == ErrorKind::NotADirectory => return Err(self.strange()),
-            other => other.map_err(|error| file("open", &self.0, &error))?,
+            other => other.map_err(|error| Failure::cannot("open", &self.0, &error))?,
         };
         let facts = folder.metadata();
-        let facts = facts.map_err(|error| file("look at", &self.0, &error))?;
+        let facts = facts.map_err(|error| Failure::cannot("look at", &self.0, &error))?;
         if facts.uid() == process::user() && facts.mode() & 0o022 == 0 {
             return Ok(Some(folder));
         }
@@ -231,7 +229,7 @@ impl Folder {
             return Ok(Noted::default());
         };
         let names = folder.names();
-        let names = names.map_err(|error| file("read", &self.0, &error))?;
+        let names = names.map_err(|error| Failure::cannot("read", &self.0, &error))?;
         let mut names: Vec<String> = names
             .into_iter()
             .filter_map(|name| name.strip_suffix(NOTE).map(str::to_owned))
@@ -264,7 +262,7 @@ impl Folder {
                 note.file().write_all(&serde_json::to_vec_pretty(held)?)?;
                 note.take(&note_name(&held.name))
             };
-            write().map_err(|error| file("write", &self.file(&held.name), &error))
+            write().map_err(|error| Failure::cannot("write", &self.file(&held.name), &error))
         })
     }
 
@@ -291,7 +289,7 @@ impl Folder {
     fn remove(&self, folder: &Directory, name: &str) -> Result<(), Failure> {
         match folder.remove(&note_name(name)) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(file("remove", &self.file(name), &error))
+                Err(Failure::cannot("remove", &self.file(name), &error))
             }
             _ => Ok(()),
         }
@@ -315,12 +313,12 @@ impl Folder {
             if let Err(error) = made
                 && error.kind() != ErrorKind::AlreadyExists
             {
-                return Err(file("make the folder", &self.0, &error));
+                return Err(Failure::cannot("make the folder", &self.0, &error));
             }
             let Some(folder) = self.directory()? else {
                 continue;
             };
-            let failed = |error| file("lock the folder", &self.0, &error);
+            let failed = |error| Failure::cannot("lock the folder", &self.0, &error);
             let locked = folder.readable().map_err(failed)?;
             lock(&locked).map_err(failed)?;
             let ours = locked.metadata().map_err(failed)?;
@@ -364,10 +362,6 @@ pub(super) fn check_name(name: &str) -> Result<(), Failure> {
         "'{name}' is not a name for a path: up to {LONGEST_NAME} letters, digits, dots, dashes and underscores, a \
          letter or digit first"
     )))
-}
-
-fn file(operation: &str, path: &Path, error: &std::io::Error) -> Failure {
-    Failure::File(format!("cannot {operation} {}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use linerate_lab::path::{ClassCounters, Counters};
 use linerate_lab::runner::{Account, LabReport, Passed, Shaped};
 use linerate_lab::scenario::{Mode, Scenario};
 use linerate_model::units::{Bytes, grouped};
+use linerate_model::words;
 
 /// Of the kernel's disciplines, instead of a word that the lab kept pace.
 const UNKNOWN_LATENESS: &str = "It is not known how late packets left, nor whether the lab kept up: the kernel's \
@@ -119,9 +120,9 @@ fn counted(shaped: &Shaped) -> String {
     let Some(packets) = shaped.delivered_packets else {
         return "it has no limits, and nothing counts its packets".to_owned();
     };
-    let bytes = shaped
-        .delivered_bytes
-        .map_or_else(String::new, |bytes| format!("{} in ", Bytes(bytes)));
+    let bytes = words::with(shaped.delivered_bytes, |bytes| {
+        format!("{} in ", Bytes(bytes))
+    });
     let mut text = format!(
         "{}: {bytes}{} packets left",
         shaped.disciplines.join(" and "),

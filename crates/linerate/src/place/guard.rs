@@ -6,8 +6,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::BorrowedFd;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 
 use linerate_kernel::process;
 use linerate_model::tuning::{InterfaceSetting, Object};
@@ -15,9 +14,8 @@ use linerate_tune::live::Live;
 use linerate_tune::settings::{Saved, SettingError, Settings};
 
 use crate::action::Failure;
+use crate::lab::ourselves;
 
-/// The running program's own file, even where it was replaced since.
-const OURSELVES: &str = "/proc/self/exe";
 const READY: &str = "ready\n";
 const DONE: &str = "done\n";
 
@@ -39,10 +37,8 @@ impl Guard {
                 "cannot start the process that restores the settings if this one is killed: {why}; nothing was changed"
             ))
         };
-        let mut command = Command::new(OURSELVES);
+        let mut command = ourselves(["settings-guard"]);
         command
-            .arg0("linerate")
-            .arg("settings-guard")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit());

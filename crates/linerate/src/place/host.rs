@@ -14,6 +14,7 @@ use linerate_model::record::Outcome;
 use linerate_model::tuning::Object;
 use linerate_report::json;
 use linerate_report::view::RunView;
+use linerate_tune::live::Live;
 use linerate_tune::plan::plan;
 use linerate_tune::profile::Wish;
 use linerate_tune::settings::{Saved, SettingError, Settings};
@@ -22,7 +23,7 @@ use linerate_tune::state_folder::Lock;
 use super::guard::{Guard, restore_all};
 use super::{Gave, Place, Wanted};
 use crate::action::{Action, Failure};
-use crate::arguments::{self, Runs, TestRequest};
+use crate::arguments::{self, Command, Runs, TestRequest};
 use crate::host::facts_of;
 use crate::{successive, test};
 
@@ -51,11 +52,11 @@ impl HostPlace {
     /// Where `lock` refuses; where settings cannot be set at all, mostly for want of root.
     pub(crate) fn prepare<'a>(
         peer: &str,
-        mut settings: Box<dyn Settings>,
         wishes: impl IntoIterator<Item = &'a Wish>,
         stop: SignalFd,
         lock: impl FnOnce() -> Result<Lock, Failure>,
     ) -> Result<Self, Failure> {
+        let mut settings = Box::new(Live::default());
         let mut wishes = wishes.into_iter().peekable();
         let lock = match wishes.peek() {
             Some(_) => Some(lock()?),
@@ -99,18 +100,21 @@ impl HostPlace {
     pub(crate) fn request(peer: &str, words: &[String]) -> Result<TestRequest, Failure> {
         let mut all: Vec<OsString> = ["linerate", "test", peer].map(OsString::from).to_vec();
         all.extend(words.iter().map(OsString::from));
+        let refused = |text: String| Failure::Usage(format!("of the test's options: {text}"));
         match arguments::parse(all) {
-            Action::Test(request) => {
-                let kept = request.output.is_some() || !request.files.is_empty();
-                if request.runs == Runs::One && !kept {
-                    return Ok(*request);
+            Action::Run(Command::Test(arguments)) => {
+                let kept = arguments.output.is_some() || !arguments.files.is_empty();
+                let plain = arguments.runs() == Runs::One && !kept;
+                let request = arguments.request().map_err(refused)?;
+                if plain {
+                    return Ok(request);
                 }
                 Err(Failure::Usage(
                     "the runs of an experiment are plain tests: --counter-test, --rfc6349, -o and files of a report (--html …) belong to `linerate test`"
                         .to_owned(),
                 ))
             }
-            Action::Refuse(text) => Err(Failure::Usage(format!("of the test's options: {text}"))),
+            Action::Refuse(text) => Err(refused(text)),
             _ => Err(Failure::Usage(format!(
                 "'{}' are not options of `linerate test`",
                 words.join(" ")
@@ -171,8 +175,8 @@ impl HostPlace {
     fn run(&self, words: &[String]) -> Result<Gave, Failure> {
         let request = Self::request(&self.peer, words)?;
         let options = ClientOptions {
-            credentials: test::credentials(&request)?,
-            fit_datagrams: request.fit_datagrams.then_some(DatagramFit::NoFragments),
+            credentials: test::credentials(&request.arguments)?,
+            fit_datagrams: (!request.arguments.has_length()).then_some(DatagramFit::NoFragments),
             ..ClientOptions::default()
         };
         let before = counters::machine().ok();

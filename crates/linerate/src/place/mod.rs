@@ -7,13 +7,14 @@ use std::time::SystemTime;
 
 use linerate_experiment::measured::Measured;
 use linerate_kernel::thread::SignalFd;
-use linerate_lab::runner::Isolation;
+use linerate_lab::runner::{self, Isolation};
 use linerate_lab::scenario::Scenario;
 use linerate_model::units::Nanos;
 use linerate_tune::profile::Wish;
+use linerate_tune::state_folder::Lock;
 
 use crate::action::Failure;
-use crate::lab;
+use crate::{lab, signals};
 
 pub(crate) use host::HostPlace;
 
@@ -41,7 +42,6 @@ pub(crate) enum Gave {
     Stopped,
 }
 
-/// Where runs are made.
 pub(crate) trait Place {
     /// Makes a run. What was set for it is as it was before when this returns.
     ///
@@ -50,11 +50,26 @@ pub(crate) trait Place {
     fn measure(&mut self, wanted: Wanted<'_>) -> Result<Gave, Failure>;
 }
 
+/// Where runs to this peer are made, or in a lab where there is none; `lock` is asked for the right to change this
+/// host's settings where there are wishes.
+pub(crate) fn of<'a>(
+    peer: Option<&str>,
+    wishes: impl IntoIterator<Item = &'a Wish>,
+    lock: impl FnOnce() -> Result<Lock, Failure>,
+) -> Result<Box<dyn Place>, Failure> {
+    let signals = signals::take_stops()?;
+    let Some(peer) = peer else {
+        let isolation = runner::isolate()?;
+        return Ok(Box::new(LabPlace { isolation, signals }));
+    };
+    Ok(Box::new(HostPlace::prepare(peer, wishes, signals, lock)?))
+}
+
 /// A lab, made anew for each run, so that nothing is left to restore.
 #[derive(Debug)]
-pub(crate) struct LabPlace {
-    pub(crate) isolation: Isolation,
-    pub(crate) signals: SignalFd,
+struct LabPlace {
+    isolation: Isolation,
+    signals: SignalFd,
 }
 
 impl Place for LabPlace {

@@ -83,7 +83,6 @@ pub(crate) struct ProveArguments {
 }
 
 impl ProveArguments {
-    /// What is asked.
     pub(super) fn question(&self) -> Question {
         Question {
             pairs: self
@@ -94,7 +93,6 @@ impl ProveArguments {
         }
     }
 
-    /// The test's arguments.
     pub(super) fn words(&self) -> Vec<String> {
         let valued = [
             ("-t", self.time.map(|seconds| seconds.to_string())),

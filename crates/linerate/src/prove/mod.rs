@@ -9,17 +9,15 @@ use linerate_experiment::in_lab::{with_wishes, without_meaning};
 use linerate_experiment::measured::{BY_NETEM, Measured};
 use linerate_experiment::prove::{Pairs, Proof, Proving, Question, Side, Verdict};
 use linerate_kernel::clock;
-use linerate_kernel::thread::SignalFd;
-use linerate_lab::runner;
 use linerate_lab::scenario::Scenario;
 use linerate_model::units::{BitRate, whole};
-use linerate_tune::live::Live;
+use linerate_model::words;
 use linerate_tune::profile::Wish;
 use linerate_tune::state_folder::Lock;
 
 use crate::action::Failure;
 use crate::lab;
-use crate::place::{Gave, HostPlace, LabPlace, Pace, Place, Wanted};
+use crate::place::{self, Gave, HostPlace, Pace, Place, Wanted};
 use crate::printer::Printer;
 use crate::tune::{claim, wishes_in};
 use arguments::ProveArguments;
@@ -53,7 +51,12 @@ pub(crate) fn run(arguments: &ProveArguments, printer: &Printer) -> Result<(), F
     });
     let [before, after] = kinds;
     let kinds = [before?, after?];
-    let mut place = place(arguments, &kinds, &words)?;
+    if let Some(peer) = &arguments.peer {
+        // Before anything is saved or changed.
+        HostPlace::request(peer, &words)?;
+    }
+    let lock = || claim(arguments.state.as_deref());
+    let mut place = place::of(arguments.peer.as_deref(), wishes_of(&kinds), lock)?;
     let question = arguments.question();
     let proof = go(question, &kinds, &words, place.as_mut(), printer)?;
     // Restored before anything else can fail.
@@ -85,8 +88,9 @@ pub(crate) fn of_change(
         let failed = |error| Failure::File(format!("cannot hand on the lock of settings: {error}"));
         lock.share().map_err(failed)
     };
-    let mut place = on_hosts(peer, &kinds, words, lab::take_signals()?, held)?;
-    let proof = go(question, &kinds, words, &mut place, printer)?;
+    HostPlace::request(peer, words)?;
+    let mut place = place::of(Some(peer), wishes_of(&kinds), held)?;
+    let proof = go(question, &kinds, words, place.as_mut(), printer)?;
     drop(place);
     Ok(Told::of(proof, &kinds))
 }
@@ -125,10 +129,9 @@ impl Told {
 
 fn same(before: &[Wish], after: &[Wish]) -> bool {
     let sorted = |wishes: &[Wish]| {
-        let mut all: Vec<String> = wishes
-            .iter()
-            .map(|wish| format!("{}={}", wish.object, wish.value))
-            .collect();
+        let all = wishes.iter();
+        let all = all.map(|wish| format!("{}={}", wish.object, wish.value));
+        let mut all: Vec<String> = all.collect();
         all.sort_unstable();
         all
     };
@@ -159,31 +162,8 @@ fn base(arguments: &ProveArguments, words: &[String]) -> Result<Option<Scenario>
     Ok(Some(scenario))
 }
 
-fn place(
-    arguments: &ProveArguments,
-    kinds: &[Kind; 2],
-    words: &[String],
-) -> Result<Box<dyn Place>, Failure> {
-    let signals = lab::take_signals()?;
-    let Some(peer) = &arguments.peer else {
-        let isolation = runner::isolate()?;
-        return Ok(Box::new(LabPlace { isolation, signals }));
-    };
-    let lock = || claim(arguments.state.as_deref());
-    Ok(Box::new(on_hosts(peer, kinds, words, signals, lock)?))
-}
-
-fn on_hosts(
-    peer: &str,
-    kinds: &[Kind; 2],
-    words: &[String],
-    signals: SignalFd,
-    lock: impl FnOnce() -> Result<Lock, Failure>,
-) -> Result<HostPlace, Failure> {
-    // Before anything is saved or changed.
-    HostPlace::request(peer, words)?;
-    let wishes = kinds.iter().flat_map(|kind| &kind.wishes);
-    HostPlace::prepare(peer, Box::new(Live::default()), wishes, signals, lock)
+fn wishes_of(kinds: &[Kind; 2]) -> impl Iterator<Item = &Wish> {
+    kinds.iter().flat_map(|kind| &kind.wishes)
 }
 
 fn go(
@@ -219,7 +199,7 @@ fn go(
                 break;
             }
         };
-        let again = if turn.attempt > 1 { ", once more" } else { "" };
+        let again = words::when(turn.attempt > 1, ", once more");
         let line = format!(
             "  pair {}, {}{again}: {}",
             turn.pair,
@@ -237,7 +217,6 @@ fn go(
     Ok(proving.proof())
 }
 
-/// A run in words.
 pub(crate) fn said(measured: &Measured) -> String {
     let rate = measured.goodput_bps.map(|bps| BitRate(whole(bps)));
     let mut text = match (&measured.failed, rate) {
@@ -262,37 +241,29 @@ fn remarks(kinds: &[Kind; 2]) -> Vec<String> {
 
 /// What each side sets: object, before, after.
 fn settings(kinds: &[Kind; 2]) -> Vec<[String; 3]> {
-    let mut objects: Vec<String> = kinds
-        .iter()
-        .flat_map(|kind| kind.wishes.iter().map(|wish| wish.object.to_string()))
-        .collect();
+    let objects = wishes_of(kinds).map(|wish| wish.object.to_string());
+    let mut objects: Vec<String> = objects.collect();
     objects.sort_unstable();
     objects.dedup();
     let value = |kind: &Kind, object: &str| {
-        let wish = kind
-            .wishes
-            .iter()
-            .rfind(|wish| wish.object.to_string() == *object);
+        let mut wishes = kind.wishes.iter();
+        let wish = wishes.rfind(|wish| wish.object.to_string() == *object);
         wish.map_or_else(|| "as it is".to_owned(), |wish| wish.value.clone())
     };
-    objects
-        .into_iter()
-        .map(|object| {
-            let [before, after] = kinds.each_ref().map(|kind| value(kind, &object));
-            [object, before, after]
-        })
-        .collect()
+    let row = |object: String| {
+        let [before, after] = kinds.each_ref().map(|kind| value(kind, &object));
+        [object, before, after]
+    };
+    objects.into_iter().map(row).collect()
 }
 
 fn settings_text(kinds: &[Kind; 2]) -> String {
     let rows = settings(kinds);
-    let width = |at: usize| {
-        rows.iter()
-            .map(|row| row[at].chars().count())
-            .max()
-            .unwrap_or(0)
+    let width = |at: usize, least: usize| {
+        let widths = rows.iter().map(|row| row[at].chars().count());
+        widths.fold(least, usize::max)
     };
-    let (object, before) = (width(0).max(7), width(1).max(6));
+    let (object, before) = (width(0, 7), width(1, 6));
     let mut text = format!("\n{:<object$}  {:<before$}  after\n", "setting", "before");
     for [name, old, new] in &rows {
         let _ = writeln!(text, "{name:<object$}  {old:<before$}  {new}");

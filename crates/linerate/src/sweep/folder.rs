@@ -26,13 +26,11 @@ const RUNS: &str = "runs.jsonl";
 pub(super) struct Texts {
     /// The file's name, as it was typed.
     pub(super) file: String,
-    /// Its text.
     pub(super) text: String,
     /// The profiles that it names, with their texts.
     pub(super) profiles: BTreeMap<String, String>,
 }
 
-/// The folder.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -53,9 +51,9 @@ impl Folder {
     /// there. A second process does not wait.
     pub(super) fn lock(&self) -> Result<File, Failure> {
         fs::create_dir_all(&self.path)
-            .map_err(|error| failed("make the folder", &self.path, &error))?;
+            .map_err(|error| Failure::cannot("make the folder", &self.path, &error))?;
         let path = self.path.join(LOCK);
-        let fail = |error: io::Error| failed("lock", &path, &error);
+        let fail = |error: io::Error| Failure::cannot("lock", &path, &error);
         let mut file = self.file(LOCK, Access::CHANGE.or_make()).map_err(fail)?;
         if !linerate_kernel::file::try_lock(&file).map_err(fail)? {
             let mut holder = String::new();
@@ -84,7 +82,7 @@ impl Folder {
         };
         serde_json::from_slice(&bytes)
             .map(Some)
-            .map_err(|error| failed("understand", &file, &error))
+            .map_err(|error| Failure::cannot("understand", &file, &error))
     }
 
     /// Begins a sweep here, or goes on with one that was begun with the same texts.
@@ -112,10 +110,10 @@ impl Folder {
             return Ok(Vec::new());
         };
         let text = str::from_utf8(&bytes[..whole_lines(&bytes)])
-            .map_err(|error| failed("understand", &file, &error))?;
+            .map_err(|error| Failure::cannot("understand", &file, &error))?;
         let rows = text.lines().enumerate().map(|(number, line)| {
             serde_json::from_str(line).map_err(|error| {
-                failed(&format!("understand line {} of", number + 1), &file, &error)
+                Failure::cannot(&format!("understand line {} of", number + 1), &file, &error)
             })
         });
         rows.collect()
@@ -124,7 +122,7 @@ impl Folder {
     /// Opens the runs for more of them.
     pub(super) fn open(&self) -> Result<Runs, Failure> {
         let path = self.path.join(RUNS);
-        let fail = |error: io::Error| failed("open", &path, &error);
+        let fail = |error: io::Error| Failure::cannot("open", &path, &error);
         let file = self.file(RUNS, Access::APPEND.or_make()).map_err(fail)?;
         let bytes = input::whole(&file, input::NOTED).map_err(fail)?;
         let whole = whole_lines(&bytes);
@@ -137,7 +135,7 @@ impl Folder {
     /// Writes one of the files that are made of the runs, whole or not at all.
     pub(super) fn write(&self, name: &str, text: &str) -> Result<(), Failure> {
         let path = self.path.join(name);
-        replace(&path, text.as_bytes()).map_err(|error| failed("write", &path, &error))
+        replace(&path, text.as_bytes()).map_err(|error| Failure::cannot("write", &path, &error))
     }
 
     /// The bytes of one of its files; `None` where it is not there.
@@ -148,7 +146,7 @@ impl Folder {
         match read {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(failed("read", &self.path.join(name), &error)),
+            Err(error) => Err(Failure::cannot("read", &self.path.join(name), &error)),
         }
     }
 
@@ -179,12 +177,8 @@ impl Runs {
             .file
             .write_all(line.as_bytes())
             .and_then(|()| self.file.sync_data());
-        add.map_err(|error| failed("add a run to", &self.path, &error))
+        add.map_err(|error| Failure::cannot("add a run to", &self.path, &error))
     }
-}
-
-fn failed(what: &str, path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::File(format!("cannot {what} {}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -10,21 +10,18 @@ use std::path::{Path, PathBuf};
 use linerate_experiment::measured::Measured;
 use linerate_experiment::sweep::{self, Course, Results, Row, Sweep, Turn};
 use linerate_kernel::clock;
-use linerate_lab::runner;
+use linerate_model::words;
 use linerate_report::bars;
-use linerate_tune::live::Live;
 
 use crate::action::Failure;
 use crate::input;
-use crate::lab;
-use crate::place::{self, Gave, HostPlace, LabPlace, Pace, Place, Wanted};
+use crate::place::{self, Gave, HostPlace, Pace, Place, Wanted};
 use crate::printer::Printer;
 use crate::prove::said;
 use crate::tune::claim;
 use arguments::SweepArguments;
 use folder::{Folder, Texts};
 
-/// Does what is asked.
 pub(crate) fn run(arguments: &SweepArguments, printer: &Printer) -> Result<(), Failure> {
     if let Some(folder) = &arguments.show {
         return show(folder, arguments, printer);
@@ -47,7 +44,9 @@ pub(crate) fn run(arguments: &SweepArguments, printer: &Printer) -> Result<(), F
     let mut course = Course::new(&sweep, rows);
     announce(&sweep, &course, &folder, printer);
     let stopped = if course.upcoming().is_some() {
-        let mut place = place_of(&sweep, arguments)?;
+        let wishes = sweep.cells.iter().flat_map(|setup| &setup.wishes);
+        let lock = || claim(arguments.state.as_deref());
+        let mut place = place::of(sweep.peer.as_deref(), wishes, lock)?;
         measure(&sweep, &mut course, &folder, place.as_mut(), printer)?
     } else {
         false
@@ -124,10 +123,9 @@ fn dry_run(sweep: &Sweep, printer: &Printer) -> Result<(), Failure> {
             .iter()
             .map(|wish| format!("{} = {}", wish.object, wish.value))
             .collect();
-        let why = setup
-            .impossible
-            .as_ref()
-            .map_or_else(String::new, |why| format!("; impossible: {why}"));
+        let why = words::with(setup.impossible.as_ref(), |why| {
+            format!("; impossible: {why}")
+        });
         printer.line(&format!(
             "{}: linerate test {}; {}{why}",
             sweep.words_of(cell),
@@ -164,18 +162,6 @@ fn announce(sweep: &Sweep, course: &Course<'_>, folder: &Folder, printer: &Print
         sweep.runs(),
         folder.path().display()
     ));
-}
-
-fn place_of(sweep: &Sweep, arguments: &SweepArguments) -> Result<Box<dyn Place>, Failure> {
-    let signals = lab::take_signals()?;
-    let Some(peer) = &sweep.peer else {
-        let isolation = runner::isolate()?;
-        return Ok(Box::new(LabPlace { isolation, signals }));
-    };
-    let wishes = sweep.cells.iter().flat_map(|setup| &setup.wishes);
-    let lock = || claim(arguments.state.as_deref());
-    let place = HostPlace::prepare(peer, Box::new(Live::default()), wishes, signals, lock)?;
-    Ok(Box::new(place))
 }
 
 /// Makes the runs; whether the user stopped it.

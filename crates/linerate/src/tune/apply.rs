@@ -15,7 +15,7 @@ use linerate_tune::state_folder::{JournalFile, Lock, StateError};
 use super::arguments::ApplyArguments;
 use super::place::{Place, now, unix_s};
 use super::probes::Probes;
-use super::{arming, confirm, plan_for};
+use super::{arming, confirm, plan_for, print_plan};
 use crate::action::Failure;
 use crate::printer::Printer;
 use crate::prove::arguments::{LEAST as LEAST_EFFECT, MOST as MOST_PAIRS};
@@ -25,7 +25,6 @@ const LEAST: Nanos = Nanos::from_millis(1000);
 const MOST: Nanos = Nanos::from_millis(3_600_000);
 /// A set's name is its second; more in one second than this is no accident.
 const MOST_A_SECOND: u32 = 100;
-const HANGUP: i32 = 1;
 
 pub(super) fn run(arguments: &ApplyArguments, printer: &Printer) -> Result<(), Failure> {
     if !(LEAST..=MOST).contains(&arguments.confirm_within) {
@@ -60,7 +59,8 @@ pub(super) fn run(arguments: &ApplyArguments, printer: &Printer) -> Result<(), F
     let probes = Probes::before(&place, &arguments.probe)?;
     let (snapshot, journal) = begin(arguments, &plan, &place)?;
     // What ends a process otherwise is heard between two changes; a lost terminal is no reason to stop at all.
-    let stop = signals::take(&[&[signals::INTERRUPT, signals::TERMINATE], &[HANGUP]])?;
+    let stop = signals::take_stops()?;
+    let _lost_terminal = signals::take(&[signals::HANGUP])?;
     let mut around = Around {
         journal,
         probes,
@@ -89,11 +89,7 @@ fn dry_run(
     objections: &[String],
     printer: &Printer,
 ) -> Result<(), Failure> {
-    if arguments.json {
-        printer.json(&report::plan_document(plan))?;
-    } else {
-        printer.print(&report::plan_report(plan))?;
-    }
+    print_plan(plan, arguments.json, printer)?;
     if objections.is_empty() {
         return Ok(());
     }
@@ -188,7 +184,7 @@ struct Around<'a> {
     journal: JournalFile,
     probes: Probes,
     place: &'a Place,
-    stop: Vec<SignalFd>,
+    stop: SignalFd,
     printer: &'a Printer,
     /// What `--prove` measured, as a document.
     proof: Option<serde_json::Value>,
@@ -233,9 +229,7 @@ impl Surroundings for Around<'_> {
     }
 
     fn stopped(&mut self) -> bool {
-        self.stop
-            .first()
-            .is_some_and(|signals| matches!(signals.read(), Ok(Some(_))))
+        matches!(self.stop.read(), Ok(Some(_)))
     }
 }
 

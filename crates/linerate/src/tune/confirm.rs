@@ -1,14 +1,13 @@
 //! `linerate tune confirm`: what was applied stays.
 
 use linerate_model::change_set::SetState;
-use linerate_report::host as report;
 use linerate_tune::apply::Journal;
 use linerate_tune::journal::{ChangeSet, Entry};
 use linerate_tune::state_folder::JournalFile;
 
 use super::arguments::SetArguments;
-use super::arming;
 use super::place::{Place, now, unix_s};
+use super::{arming, print_set};
 use crate::action::Failure;
 use crate::printer::Printer;
 
@@ -31,13 +30,7 @@ pub(super) fn run(arguments: &SetArguments, printer: &Printer) -> Result<(), Fai
         let mut journal = place.state.append(&set.snapshot.id)?;
         confirm(&mut set, &mut journal)?;
     }
-    let view = set.view(now());
-    if arguments.json {
-        printer.json(&report::set_document(&view, &[]))?;
-    } else {
-        printer.print(&report::set_report(&view, &[]))?;
-    }
-    Ok(())
+    Ok(print_set(&set, arguments.json, printer)?)
 }
 
 fn may_be_confirmed(set: &ChangeSet, place: &Place) -> Result<(), Failure> {

@@ -17,6 +17,7 @@ use std::path::Path;
 use linerate_kernel::inventory::Root;
 use linerate_model::tuning::TuningPlan;
 use linerate_report::host as report;
+use linerate_tune::journal::ChangeSet;
 use linerate_tune::plan::{plan, wishes_of};
 use linerate_tune::profile::{self, Wish};
 use linerate_tune::state_folder::Lock;
@@ -27,7 +28,6 @@ use crate::input;
 use crate::printer::Printer;
 use arguments::{PlaceArguments, PlanArguments, TuneArguments, TuneCommand, WishArguments};
 
-/// Does what is asked.
 pub(crate) fn run(arguments: TuneArguments, printer: &Printer) -> Result<(), Failure> {
     match arguments.command {
         TuneCommand::Plan(arguments) => show_plan(&arguments, printer),
@@ -45,17 +45,26 @@ pub(crate) fn run(arguments: TuneArguments, printer: &Printer) -> Result<(), Fai
 
 fn show_plan(arguments: &PlanArguments, printer: &Printer) -> Result<(), Failure> {
     let (plan, _) = plan_for(&arguments.wishes, &files_below(arguments.root.as_deref())?)?;
-    if arguments.json {
-        printer.json(&report::plan_document(&plan))?;
-    } else {
-        printer.print(&report::plan_report(&plan))?;
-    }
+    print_plan(&plan, arguments.json, printer)?;
     if plan.refused.is_empty() {
         Ok(())
     } else {
         // The plan has said what cannot be done.
         Err(Failure::Said)
     }
+}
+
+fn print_plan(plan: &TuningPlan, json: bool, printer: &Printer) -> std::io::Result<()> {
+    printer.outcome(json, ("tune_plan", plan), || report::plan_report(plan))
+}
+
+/// Prints what became of a set.
+fn print_set(set: &ChangeSet, json: bool, printer: &Printer) -> std::io::Result<()> {
+    let view = set.view(place::now());
+    if json {
+        return printer.json(&report::set_document(&view, &[]));
+    }
+    printer.print(&report::set_report(&view, &[]))
 }
 
 /// The plan for what is wished and the wishes, on this host, below a folder, or for facts in a file.

@@ -23,13 +23,11 @@ const STATE: &str = "var/lib/linerate/tune";
 pub(super) struct Place {
     /// The folder that stands for `/`, as an absolute path without links; absent for this machine.
     pub(super) root: Option<PathBuf>,
-    /// Its files.
     pub(super) files: Root,
     /// Old values.
     pub(super) state: StateFolder,
     /// Their folder where it was named, as an absolute path.
     pub(super) named_state: Option<PathBuf>,
-    /// The boot.
     pub(super) boot_id: String,
     /// The network namespace; absent below a folder.
     pub(super) network: Option<u64>,
@@ -104,12 +102,10 @@ impl Place {
         }
     }
 
-    /// Its facts.
     pub(super) fn facts(&self) -> HostFacts {
         facts_below(&self.files)
     }
 
-    /// Its settings.
     pub(super) fn settings(&self) -> Box<dyn Settings> {
         match &self.root {
             Some(_) => Box::new(Rooted::below(self.files.clone())),

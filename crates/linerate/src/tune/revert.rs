@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use linerate_kernel::thread::block_signals;
 use linerate_model::change_set::SetState;
-use linerate_report::host as report;
 use linerate_tune::apply::Journal;
 use linerate_tune::journal::{ChangeSet, Entry};
 use linerate_tune::restore::{Drifted, restore, still_running};
@@ -12,7 +11,7 @@ use linerate_tune::state_folder::Lock;
 
 use super::arguments::{RevertArguments, RollbackArguments, ShowArguments};
 use super::place::{Place, now};
-use super::{arming, persist};
+use super::{arming, persist, print_set};
 use crate::action::Failure;
 use crate::printer::Printer;
 
@@ -191,12 +190,7 @@ fn refuse_running(set: &ChangeSet, place: &Place) -> Result<(), Failure> {
 }
 
 fn show(set: &ChangeSet, json: bool, printer: &Printer) -> Result<(), Failure> {
-    let view = set.view(now());
-    if json {
-        printer.json(&report::set_document(&view, &[]))?;
-    } else {
-        printer.print(&report::set_report(&view, &[]))?;
-    }
+    print_set(set, json, printer)?;
     match set.state {
         SetState::Reverted | SetState::Ended => Ok(()),
         _ => Err(Failure::NotBack(format!(

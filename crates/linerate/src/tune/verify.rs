@@ -19,11 +19,8 @@ pub(super) fn run(arguments: &ShowArguments, printer: &Printer) -> Result<(), Fa
     let facts = place.facts();
     let beside = others(&place, &facts)?;
     let verification = verify::verify(&sets, &facts, &mut *place.settings(), &texts, &beside);
-    if arguments.json {
-        printer.json(&report::verification_document(&verification))?;
-    } else {
-        printer.print(&report::verification_report(&verification))?;
-    }
+    let text = || report::verification_report(&verification);
+    printer.outcome(arguments.json, ("tune_verify", &verification), text)?;
     if verification.holds() {
         Ok(())
     } else {

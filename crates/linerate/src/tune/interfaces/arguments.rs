@@ -16,7 +16,7 @@ pub(super) enum InterfacesCommand {
     /// Configure the interfaces as declared
     Apply(InterfacesApply),
     /// Show what differs from the declaration; nothing is changed
-    Status(InterfacesStatus),
+    Status(Place),
 }
 
 #[derive(Args, Debug, Clone)]
@@ -29,12 +29,6 @@ pub(super) struct InterfacesApply {
     /// Show what would be done; nothing is changed
     #[arg(long)]
     pub(super) dry_run: bool,
-}
-
-#[derive(Args, Debug, Clone)]
-pub(super) struct InterfacesStatus {
-    #[command(flatten)]
-    pub(super) place: Place,
 }
 
 #[derive(Args, Debug, Clone)]

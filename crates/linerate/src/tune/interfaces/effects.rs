@@ -10,7 +10,6 @@ use linerate_tune::kept_file;
 
 use super::store::replace;
 
-/// This guest.
 pub(super) struct Guest {
     root: Root,
 }

@@ -14,18 +14,17 @@ use crate::action::Failure;
 use crate::host::{facts_of, files_below};
 use crate::input;
 use crate::printer::Printer;
-use arguments::{InterfacesApply, InterfacesArguments, InterfacesCommand, InterfacesStatus, Place};
+use arguments::{InterfacesApply, InterfacesArguments, InterfacesCommand, Place};
 use effects::Guest;
 use store::Store;
 
 /// The version of the documents.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Does what is asked.
 pub(super) fn run(arguments: &InterfacesArguments, printer: &Printer) -> Result<(), Failure> {
     match &arguments.command {
         InterfacesCommand::Apply(arguments) => apply(arguments, printer),
-        InterfacesCommand::Status(arguments) => status(arguments, printer),
+        InterfacesCommand::Status(place) => status(place, printer),
     }
 }
 
@@ -80,13 +79,13 @@ fn apply(arguments: &InterfacesApply, printer: &Printer) -> Result<(), Failure> 
     }
 }
 
-fn status(arguments: &InterfacesStatus, printer: &Printer) -> Result<(), Failure> {
-    let files = Files::of(&arguments.place)?;
+fn status(place: &Place, printer: &Printer) -> Result<(), Failure> {
+    let files = Files::of(place)?;
     let declaration = files.declaration()?;
     let store = files.store();
     let situation = files.situation(store.read().map_err(Failure::File)?, String::new())?;
     let plan = guest::plan(&declaration, &situation);
-    if arguments.place.json {
+    if place.json {
         print_document(&files, false, &plan, &Done::default(), printer)?;
     } else {
         print_plan(&plan, &Done::default(), true, printer)?;
