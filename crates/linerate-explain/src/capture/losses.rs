@@ -5,7 +5,7 @@ use linerate_model::finding::{Finding, Quantity, Severity};
 
 use super::policer::{self, No};
 use super::transmissions::round_trips_us;
-use super::{Direction, count, figure};
+use super::{Direction, count};
 use crate::command;
 use crate::words;
 
@@ -59,7 +59,7 @@ fn policed(direction: &Direction<'_>, bucket: &policer::Bucket) -> Finding {
             format!("Paced at {paced} (an fq qdisc's maxrate) it would lose almost nothing"),
         )
     };
-    let mut finding = direction.finding(
+    let mut draft = direction.finding(
         "policer",
         Severity::Limit,
         format!(
@@ -75,17 +75,15 @@ fn policed(direction: &Direction<'_>, bucket: &policer::Bucket) -> Finding {
             count(all),
             words::percent(sent.lost() as f64 / all.max(1) as f64),
         ),
-    );
-    finding.span_ns = Some(bucket.span_ns);
-    finding.figures = vec![
-        figure(Quantity::TokenRate, bucket.rate_bps),
-        figure("passed before the first loss, bytes", bucket.burst_bytes),
-        figure("losses that it explains", bucket.losses as f64),
-        figure("periods in which it was seen", bucket.stretches as f64),
-        figure("share of losses after a longer RTT", bucket.longer),
-        figure("segments sent", all as f64),
-    ];
-    finding
+    )
+    .figure(Quantity::TokenRate, bucket.rate_bps, "capture")
+    .figure("passed before the first loss, bytes", bucket.burst_bytes, "capture")
+    .figure("losses that it explains", bucket.losses, "capture")
+    .figure("periods in which it was seen", bucket.stretches, "capture")
+    .figure("share of losses after a longer RTT", bucket.longer, "capture")
+    .figure("segments sent", all, "capture");
+    draft.finding.span_ns = Some(bucket.span_ns);
+    draft.finding
 }
 
 /// Losses that are no bucket's.
@@ -111,7 +109,7 @@ fn lossy(direction: &Direction<'_>, lost: usize, share: f64) -> Finding {
         count(sent.sent.len()),
         words::percent(share)
     );
-    let mut finding = if longer >= BEHIND_A_QUEUE && lost >= ENOUGH {
+    let draft = if longer >= BEHIND_A_QUEUE && lost >= ENOUGH {
         let rate = direction
             .goodput_bps()
             .map_or_else(String::new, words::rate);
@@ -135,18 +133,13 @@ fn lossy(direction: &Direction<'_>, lost: usize, share: f64) -> Finding {
             ),
         )
     };
-    finding.figures = vec![
-        figure("segments lost", lost as f64),
-        figure("segments sent", sent.sent.len() as f64),
-        figure("share of losses after a longer RTT", longer),
-    ];
-    finding
-        .figures
-        .extend(usual.map(|us| figure("rtt median, µs", us)));
-    finding
-        .figures
-        .extend(least.map(|us| figure("rtt minimum, µs", us)));
-    finding
+    draft
+        .figure("segments lost", lost, "capture")
+        .figure("segments sent", sent.sent.len(), "capture")
+        .figure("share of losses after a longer RTT", longer, "capture")
+        .figure("rtt median, µs", usual, "capture")
+        .figure("rtt minimum, µs", least, "capture")
+        .finding
 }
 
 fn not_policed(no: Option<No>) -> &'static str {
@@ -170,7 +163,7 @@ fn not_policed(no: Option<No>) -> &'static str {
 /// Most repeats were for nothing.
 fn needless(direction: &Direction<'_>) -> Finding {
     let sent = direction.sent;
-    let mut finding = direction.finding(
+    direction.finding(
         "reordering",
         Severity::Note,
         format!(
@@ -179,12 +172,10 @@ fn needless(direction: &Direction<'_>) -> Finding {
             words::count(sent.needless),
             count(sent.repeats())
         ),
-    );
-    finding.figures = vec![
-        figure("segments retransmitted", sent.repeats() as f64),
-        figure("of them unnecessary", sent.needless as f64),
-    ];
-    finding
+    )
+.figure("segments retransmitted", sent.repeats(), "capture")
+.figure("of them unnecessary", sent.needless, "capture")
+.finding
 }
 
 /// The lost copies never came past.
@@ -194,7 +185,7 @@ fn before_the_capture(direction: &Direction<'_>) -> Option<Finding> {
     if sent.filled < ENOUGH as u64 || share < MATTERS {
         return None;
     }
-    let mut finding = direction.finding(
+    direction.finding(
         "cannot-tell",
         Severity::Note,
         format!(
@@ -204,10 +195,8 @@ fn before_the_capture(direction: &Direction<'_>) -> Option<Finding> {
             count(sent.sent.len()),
             direction.sender()
         ),
-    );
-    finding.figures = vec![
-        figure("segments that filled a gap", sent.filled as f64),
-        figure("segments seen", sent.sent.len() as f64),
-    ];
-    Some(finding)
+    )
+.figure("segments that filled a gap", sent.filled, "capture")
+.figure("segments seen", sent.sent.len(), "capture")
+.done()
 }

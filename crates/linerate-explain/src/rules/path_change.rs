@@ -57,14 +57,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         )
     };
     case.finding("path-change", Severity::Note, sentence)
-        .figures([
-            case.sender_figure("step after, ns", Some(since as f64)),
-            case.sender_figure("round trip before, µs", Some(step.before_us)),
-            case.sender_figure("round trip after, µs", Some(step.after_us)),
-            case.sender_figure("flow rehashes by the kernel", rehashed),
-            case.rate_figure(),
-        ])
-        .next(case.again(|_| {}))
+        .sender("step after, ns", since)
+        .sender("round trip before, µs", step.before_us)
+        .sender("round trip after, µs", step.after_us)
+        .sender("flow rehashes by the kernel", rehashed)
+        .rate()
+        .again(|_| {})
         .done()
 }
 

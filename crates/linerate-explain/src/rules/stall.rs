@@ -37,11 +37,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let mut finding = case
         .finding("stall", Severity::Limit, sentence)
         .share(share)
-        .figures([
-            case.receiver_figure(name, Some(long as f64)),
-            case.sender_figure("retransmission timeouts", timeouts(case)),
-        ])
-        .next(case.again(|_| {}))
+        .receiver(name, long)
+        .sender("retransmission timeouts", timeouts(case))
+        .again(|_| {})
         .done()?;
     finding.span_ns = Some([from, to]);
     Some(finding)
