@@ -432,13 +432,19 @@ impl<'a> Case<'a> {
         self.host(self.direction.flow.receiver())
     }
 
+    /// The end at which the direction's rate was measured.
+    pub(crate) fn measuring_end(&self) -> Option<&'a EndRecord> {
+        let role = self.direction.measured_at.end(self.direction.flow);
+        self.record().end(role)
+    }
+
     /// Where the direction's rate was measured.
     pub(crate) fn rate_place(&self) -> String {
-        let flow = self.direction.flow;
-        match self.direction.measured_at {
-            Place::ReceivingApplication => format!("{} application", self.place(flow.receiver())),
-            Place::Acknowledged => format!("{} kernel", self.place(flow.sender())),
-            Place::SendingApplication => format!("{} application", self.place(flow.sender())),
+        let measured_at = self.direction.measured_at;
+        let end = self.place(measured_at.end(self.direction.flow));
+        match measured_at {
+            Place::Acknowledged => format!("{end} kernel"),
+            Place::ReceivingApplication | Place::SendingApplication => format!("{end} application"),
         }
     }
 
@@ -487,12 +493,7 @@ impl<'a> Case<'a> {
 
     /// The plateau, ns since the streams were let go at the measuring end.
     fn span_since_start(&self) -> Option<[u64; 2]> {
-        let flow = self.direction.flow;
-        let role = match self.direction.measured_at {
-            Place::ReceivingApplication => flow.receiver(),
-            Place::Acknowledged | Place::SendingApplication => flow.sender(),
-        };
-        let start = self.record().end(role)?.start_ns.0;
+        let start = self.measuring_end()?.start_ns.0;
         Some(
             self.direction
                 .plateau_span_ns()?

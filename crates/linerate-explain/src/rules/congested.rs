@@ -163,7 +163,7 @@ fn now_and_then(case: &Case<'_>) -> Option<AtTimes> {
         .filter(|slice| stands(slice.rtt_us, least))
         .collect();
     let rates: Vec<f64> = queued.iter().map(|slice| slice.rate_bps).collect();
-    let most = slices::quantile(&rates, 0.9)?;
+    let most = statistics::quantile(&rates, 0.9)?;
     let level = |within: &dyn Fn(f64) -> bool| {
         let part: Vec<&Slice> = queued
             .iter()
@@ -185,7 +185,7 @@ fn all_the_time(case: &Case<'_>) -> Option<Seen> {
     let (_, least) = case.round_trips()?;
     let slices = slices::of(case)?;
     let round_trips: Vec<f64> = slices.iter().map(|slice| slice.rtt_us).collect();
-    let round_trip_us = slices::quantile(&round_trips, 0.05)?;
+    let round_trip_us = statistics::quantile(&round_trips, 0.05)?;
     let deviation = |slice: &Slice| slice.deviation_us;
     let wavers = statistics::median(&slices.iter().map(deviation).collect::<Vec<_>>())?;
     let law = Law::of_rate(slices)?;

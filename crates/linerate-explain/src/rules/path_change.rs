@@ -6,11 +6,12 @@
 //! queue that grew would. Down: the least round trip that the kernel keeps fell by a fifth and 2 ms after a second of the run; nothing but a
 //! shorter path, or somebody's queue that went away, does that.
 
+use linerate_analysis::statistics;
 use linerate_model::column::Column;
 use linerate_model::finding::{Finding, Severity};
 
 use crate::facts::case::Case;
-use crate::facts::slices::{self, Law, Slice};
+use crate::facts::slices::{Law, Slice};
 use crate::words;
 
 const STEP: f64 = 1.25;
@@ -99,7 +100,7 @@ fn up(slices: &[Slice]) -> Option<Step> {
             if !mostly_above(later, (STEP * before).max(before + STEP_US)) {
                 return None;
             }
-            let after = slices::quantile(&round_trips(later), FEW)?;
+            let after = statistics::quantile(&round_trips(later), FEW)?;
             if after < STEP * before || after - before < STEP_US {
                 return None;
             }

@@ -13,10 +13,11 @@ use crate::facts::stall::{Gap, Stopped};
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    let (end, place) = match case.direction.measured_at {
-        Place::ReceivingApplication => (case.receiver()?, "arrived at the receiving application"),
-        Place::Acknowledged => (case.sender()?, "was acknowledged"),
-        Place::SendingApplication => (case.sender()?, "was sent"),
+    let end = case.measuring_end()?;
+    let place = match case.direction.measured_at {
+        Place::ReceivingApplication => "arrived at the receiving application",
+        Place::Acknowledged => "was acknowledged",
+        Place::SendingApplication => "was sent",
     };
     let Gap { from, to, stopped } = *case.stall()?;
     let long = to - from;
