@@ -80,6 +80,25 @@ pub(crate) fn expect_wider<'a>(
     }
 }
 
+/// The largest buffers that a program may ask for, of the receiver and of the sender.
+fn grants(case: &Case<'_>) -> [Option<u64>; 2] {
+    [
+        case.receiver().and_then(|end| end.host.rmem_max),
+        case.sender().and_then(|end| end.host.wmem_max),
+    ]
+}
+
+/// The same test with `-w`, where both hosts would grant it; else with more streams, each with a window of its own.
+pub(crate) fn ask_for(draft: CaseDraft<'_>, bytes: u64) -> CaseDraft<'_> {
+    let case = draft.about;
+    let mut grants = grants(case).into_iter().flatten();
+    if grants.any(|most| most < bytes) {
+        let streams = case.plan().streams.saturating_mul(4).min(32);
+        return draft.again(|plan| plan.streams = streams);
+    }
+    draft.again(|plan| plan.window_bytes = Some(Bytes(bytes)))
+}
+
 /// A window of this many times the one that was asked for is worth asking for.
 pub(crate) const WORTH_ASKING: f64 = 1.5;
 
@@ -92,10 +111,7 @@ pub(crate) fn ask_for_more<'a>(
     bound: &'static str,
 ) -> CaseDraft<'a> {
     let case = draft.about;
-    let limits = [
-        case.receiver().and_then(|end| end.host.rmem_max),
-        case.sender().and_then(|end| end.host.wmem_max),
-    ];
+    let limits = grants(case);
     let granted = limits.into_iter().flatten().min();
     let asked = case.plan().window_bytes.map(Bytes::count);
     let more = || {

@@ -106,7 +106,7 @@ fn advise(draft: CaseDraft<'_>) -> CaseDraft<'_> {
         return if autotuning_reaches(case) {
             draft.again(advice::autotuned)
         } else {
-            ask_for(draft, enough)
+            advice::ask_for(draft, enough)
         };
     }
     match autotuning_bound(case) {
@@ -114,9 +114,9 @@ fn advise(draft: CaseDraft<'_>) -> CaseDraft<'_> {
             let now = case.receiver().and_then(|end| end.host.tcp_rmem);
             let sizes = advice::three_values(now, enough);
             let draft = draft.remedy(flow.receiver(), Fix::ReceiveBuffer(sizes));
-            ask_for(advice::expect_wider(draft, now, enough, 0, NEXT), enough)
+            advice::ask_for(advice::expect_wider(draft, now, enough, 0, NEXT), enough)
         }
-        None => ask_for(draft, enough),
+        None => advice::ask_for(draft, enough),
     }
 }
 
@@ -126,23 +126,6 @@ fn autotuning_reaches(case: &Case<'_>) -> bool {
     case.receiver()
         .and_then(|end| end.host.tcp_rmem)
         .is_none_or(|[_, _, most]| most / 2 > asked)
-}
-
-/// `-w`, where both hosts would grant it; else more streams, each with a window of its own.
-fn ask_for(draft: CaseDraft<'_>, bytes: u64) -> CaseDraft<'_> {
-    let case = draft.about;
-    let refused = [
-        case.receiver().and_then(|end| end.host.rmem_max),
-        case.sender().and_then(|end| end.host.wmem_max),
-    ]
-    .into_iter()
-    .flatten()
-    .any(|most| most < bytes);
-    if refused {
-        let streams = case.plan().streams.saturating_mul(4).min(32);
-        return draft.again(|plan| plan.streams = streams);
-    }
-    draft.again(|plan| plan.window_bytes = Some(Bytes(bytes)))
 }
 
 /// Why an end's part of the record is not there.

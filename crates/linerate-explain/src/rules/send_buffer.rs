@@ -188,16 +188,5 @@ fn advise(draft: CaseDraft<'_>) -> CaseDraft<'_> {
     let sizes = advice::three_values(now, enough);
     let draft = draft.remedy(sender, Fix::SendBuffer(sizes));
     let draft = advice::expect_wider(draft, now, enough, PAST, NEXT);
-    let refused = [
-        host.and_then(|host| host.wmem_max),
-        case.receiver().and_then(|end| end.host.rmem_max),
-    ]
-    .into_iter()
-    .flatten()
-    .any(|most| most < enough);
-    if refused {
-        let streams = case.plan().streams.saturating_mul(4).min(32);
-        return draft.again(|plan| plan.streams = streams);
-    }
-    draft.again(|plan| plan.window_bytes = Some(Bytes(enough)))
+    advice::ask_for(draft, enough)
 }
