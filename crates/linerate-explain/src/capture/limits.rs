@@ -20,20 +20,18 @@ pub(super) fn missed(direction: &Direction<'_>) -> Option<Finding> {
     if missed == 0 {
         return None;
     }
-    direction.finding(
-        "capture-gaps",
-        Severity::Fault,
-        format!(
-            "The capture is incomplete: {} acknowledged {} of {} that it does not contain, so the capture missed \
+    let sentence = format!(
+        "The capture is incomplete: {} acknowledged {} of {} that it does not contain, so the capture missed \
              packets, or they took another path; what it shows about losses cannot be trusted",
-            direction.receiver(),
-            words::size(missed as f64),
-            words::size((missed + passed) as f64),
-        ),
-    )
-.figure("acknowledged and never seen, bytes", missed, "capture")
-.figure("seen, bytes", passed, "capture")
-.done()
+        direction.receiver(),
+        words::size(missed as f64),
+        words::size((missed + passed) as f64),
+    );
+    direction
+        .finding("capture-gaps", Severity::Fault, sentence)
+        .figure("acknowledged and never seen, bytes", missed, "capture")
+        .figure("seen, bytes", passed, "capture")
+        .done()
 }
 
 /// The receive window left no room for most of the time.
@@ -137,16 +135,14 @@ pub(super) fn small_mss(direction: &Direction<'_>) -> Option<Finding> {
         .conversation
         .segment_bytes(direction.end)
         .filter(|bytes| *bytes < SMALL)?;
-    direction.finding(
-        "small-mss",
-        Severity::Note,
-        format!(
-            "Segments have at most {bytes} bytes: the SYN of {} requests it, or a device on the path changed it",
-            direction.receiver()
-        ),
-    )
-.figure("payload of a segment, bytes", bytes, "capture")
-.done()
+    let sentence = format!(
+        "Segments have at most {bytes} bytes: the SYN of {} requests it, or a device on the path changed it",
+        direction.receiver()
+    );
+    direction
+        .finding("small-mss", Severity::Note, sentence)
+        .figure("payload of a segment, bytes", bytes, "capture")
+        .done()
 }
 
 /// Routers mark packets of this sender.

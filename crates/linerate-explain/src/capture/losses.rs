@@ -59,29 +59,35 @@ fn policed(direction: &Direction<'_>, bucket: &policer::Bucket) -> Finding {
             format!("Paced at {paced} (an fq qdisc's maxrate) it would lose almost nothing"),
         )
     };
-    let mut draft = direction.finding(
-        "policer",
-        Severity::Limit,
-        format!(
-            "A policer at {at}{} limits {}: its token bucket was empty at each of {} losses and not when segments \
+    let sentence = format!(
+        "A policer at {at}{} limits {}: its token bucket was empty at each of {} losses and not when segments \
              passed{stretches}; {} passed before the first loss, and RTTs before losses were not longer than others \
              (except before {} of them); {} of {} segments were lost ({}). {what_helps}",
-            words::rate(bucket.rate_bps),
-            direction.sender(),
-            count(bucket.losses),
-            words::size(bucket.burst_bytes),
-            words::percent(bucket.longer),
-            count(sent.lost()),
-            count(all),
-            words::percent(sent.lost() as f64 / all.max(1) as f64),
-        ),
-    )
-    .figure(Quantity::TokenRate, bucket.rate_bps, "capture")
-    .figure("passed before the first loss, bytes", bucket.burst_bytes, "capture")
-    .figure("losses that it explains", bucket.losses, "capture")
-    .figure("periods in which it was seen", bucket.stretches, "capture")
-    .figure("share of losses after a longer RTT", bucket.longer, "capture")
-    .figure("segments sent", all, "capture");
+        words::rate(bucket.rate_bps),
+        direction.sender(),
+        count(bucket.losses),
+        words::size(bucket.burst_bytes),
+        words::percent(bucket.longer),
+        count(sent.lost()),
+        count(all),
+        words::percent(sent.lost() as f64 / all.max(1) as f64),
+    );
+    let mut draft = direction
+        .finding("policer", Severity::Limit, sentence)
+        .figure(Quantity::TokenRate, bucket.rate_bps, "capture")
+        .figure(
+            "passed before the first loss, bytes",
+            bucket.burst_bytes,
+            "capture",
+        )
+        .figure("losses that it explains", bucket.losses, "capture")
+        .figure("periods in which it was seen", bucket.stretches, "capture")
+        .figure(
+            "share of losses after a longer RTT",
+            bucket.longer,
+            "capture",
+        )
+        .figure("segments sent", all, "capture");
     draft.finding.span_ns = Some(bucket.span_ns);
     draft.finding
 }
@@ -163,19 +169,17 @@ fn not_policed(no: Option<No>) -> &'static str {
 /// Most repeats were for nothing.
 fn needless(direction: &Direction<'_>) -> Finding {
     let sent = direction.sent;
-    direction.finding(
-        "reordering",
-        Severity::Note,
-        format!(
-            "{} of {} retransmits were unnecessary: their first copy had arrived, so segments were reordered or \
+    let sentence = format!(
+        "{} of {} retransmits were unnecessary: their first copy had arrived, so segments were reordered or \
              acknowledgements came late",
-            words::count(sent.needless),
-            count(sent.repeats())
-        ),
-    )
-.figure("segments retransmitted", sent.repeats(), "capture")
-.figure("of them unnecessary", sent.needless, "capture")
-.finding
+        words::count(sent.needless),
+        count(sent.repeats())
+    );
+    direction
+        .finding("reordering", Severity::Note, sentence)
+        .figure("segments retransmitted", sent.repeats(), "capture")
+        .figure("of them unnecessary", sent.needless, "capture")
+        .finding
 }
 
 /// The lost copies never came past.
@@ -185,18 +189,16 @@ fn before_the_capture(direction: &Direction<'_>) -> Option<Finding> {
     if sent.filled < ENOUGH as u64 || share < MATTERS {
         return None;
     }
-    direction.finding(
-        "cannot-tell",
-        Severity::Note,
-        format!(
-            "{} of {} segments filled a gap: their first copies were lost or reordered before the capture point. The \
+    let sentence = format!(
+        "{} of {} segments filled a gap: their first copies were lost or reordered before the capture point. The \
              cause shows only in a capture at {}",
-            words::count(sent.filled),
-            count(sent.sent.len()),
-            direction.sender()
-        ),
-    )
-.figure("segments that filled a gap", sent.filled, "capture")
-.figure("segments seen", sent.sent.len(), "capture")
-.done()
+        words::count(sent.filled),
+        count(sent.sent.len()),
+        direction.sender()
+    );
+    direction
+        .finding("cannot-tell", Severity::Note, sentence)
+        .figure("segments that filled a gap", sent.filled, "capture")
+        .figure("segments seen", sent.sent.len(), "capture")
+        .done()
 }

@@ -245,27 +245,24 @@ fn short(case: &Case<'_>, asked: f64) -> Finding {
     let size = case.payload.map_or_else(String::new, |bytes| {
         format!(", in datagrams of {bytes:.0} bytes")
     });
-    Draft::new(
-        "udp-sender-short",
-        Severity::Limit,
-        format!(
-            "The sender reached {} of the requested {} ({}{}){size}; the test did not try {} on the network: the \
+    let sentence = format!(
+        "The sender reached {} of the requested {} ({}{}){size}; the test did not try {} on the network: the \
              sending host or the tool's pacing was the limit, the output does not show which",
-            case.rate(case.sent_bps),
-            BitRate(whole(asked)),
-            percent(share),
-            fraction(share),
-            BitRate(whole(asked))
-        ),
-    )
-.figure("requested rate, bit/s", asked, "command")
-.figure("rate sent, bit/s", case.sent_bps, "sender")
-.next(format!(
-        "linerate test {} -u -b {:.0}M -P 4",
-        case.digest.host(),
-        asked / 4e6
-    ))
-.finding
+        case.rate(case.sent_bps),
+        BitRate(whole(asked)),
+        percent(share),
+        fraction(share),
+        BitRate(whole(asked))
+    );
+    Draft::new("udp-sender-short", Severity::Limit, sentence)
+        .figure("requested rate, bit/s", asked, "command")
+        .figure("rate sent, bit/s", case.sent_bps, "sender")
+        .next(format!(
+            "linerate test {} -u -b {:.0}M -P 4",
+            case.digest.host(),
+            asked / 4e6
+        ))
+        .finding
 }
 
 /// `, about a fifth`.

@@ -110,20 +110,21 @@ fn bimodal(
 fn unstable(digest: &Digest<'_>, values: &[f64]) -> Option<Finding> {
     let share = variation(values).filter(|share| *share > UNSTABLE)?;
     let average = digest.average()?;
-    Draft::new(
-        "unstable",
-        Severity::Note,
-        format!(
-            "Unstable: {}, mean {}, with {:.0} % variation between intervals; no single figure describes this run",
-            digest.rates_between(values),
-            digest.rate(average),
-            share * 100.0
-        ),
-    )
-.figure("mean, bit/s", average, "all streams")
-.figure("standard deviation of the intervals, % of their mean", share * 100.0, "all streams")
-.next(format!("linerate test {} -t 60", digest.host()))
-.done()
+    let sentence = format!(
+        "Unstable: {}, mean {}, with {:.0} % variation between intervals; no single figure describes this run",
+        digest.rates_between(values),
+        digest.rate(average),
+        share * 100.0
+    );
+    Draft::new("unstable", Severity::Note, sentence)
+        .figure("mean, bit/s", average, "all streams")
+        .figure(
+            "standard deviation of the intervals, % of their mean",
+            share * 100.0,
+            "all streams",
+        )
+        .next(format!("linerate test {} -t 60", digest.host()))
+        .done()
 }
 
 /// Rates that lie together, the lowest first.

@@ -64,16 +64,13 @@ fn exact(bps: f64) -> String {
 
 fn loopback(digest: &Digest<'_>, bps: f64) -> Finding {
     let shown = digest.average().unwrap_or(bps);
-    Draft::new(
-        "path-full",
-        Severity::Healthy,
-        format!(
-            "This host reaches {} over loopback: both ends have its address, so no network was measured",
-            digest.rate(shown)
-        ),
-    )
-.figure("rate through loopback, bit/s", shown, "all streams")
-.finding
+    let sentence = format!(
+        "This host reaches {} over loopback: both ends have its address, so no network was measured",
+        digest.rate(shown)
+    );
+    Draft::new("path-full", Severity::Healthy, sentence)
+        .figure("rate through loopback, bit/s", shown, "all streams")
+        .finding
 }
 
 /// Against the link's rate that was given.

@@ -138,21 +138,22 @@ fn repeats(socket: &Socket) -> Option<Finding> {
     if share < REPEATED || !share.is_finite() {
         return None;
     }
-    Draft::new(
-        "cannot-tell",
-        Severity::Note,
-        format!(
-            "{} retransmitted {} of {} segments ({:.2} %): congestion, random loss or a policer; one reading does \
+    let sentence = format!(
+        "{} retransmitted {} of {} segments ({:.2} %): congestion, random loss or a policer; one reading does \
              not show which; {}",
-            who(socket),
-            grouped(whole(all)),
-            grouped(whole(sent)),
-            share * 100.0,
-            state(socket)
-        ),
-    )
-.figure("segments retransmitted", all, format!("line {}", socket.line))
-.done()
+        who(socket),
+        grouped(whole(all)),
+        grouped(whole(sent)),
+        share * 100.0,
+        state(socket)
+    );
+    Draft::new("cannot-tell", Severity::Note, sentence)
+        .figure(
+            "segments retransmitted",
+            all,
+            format!("line {}", socket.line),
+        )
+        .done()
 }
 
 /// Window, round-trip time and rates, and what they give.

@@ -363,17 +363,19 @@ fn weighted_field(line: &Diskstats, weighted: f64, given: &Given) -> Finding {
         None => "it wraps every 4,294,967 s divided by the queue depth, which iostat prints (--queue-depth)".to_owned(),
     };
     let share = weighted / WRAP * 100.0;
-    Draft::new(
-        "counter-wrap",
-        Severity::Fault,
-        format!(
-            "{}: the weighted-time field is at {share:.0} % of 2^32; {at}: do not trust mean queue depths from this field",
-            line.device,
-        ),
-    )
-    .figure("weighted time, % of 2^32", share, format!("line {}", line.line))
-    .figure("time between two wraps, s", given.queue_depth.map(period), "given")
-    .finding
+    let sentence = format!(
+        "{}: the weighted-time field is at {share:.0} % of 2^32; {at}: do not trust mean queue depths from this field",
+        line.device,
+    );
+    let place = format!("line {}", line.line);
+    Draft::new("counter-wrap", Severity::Fault, sentence)
+        .figure("weighted time, % of 2^32", share, place)
+        .figure(
+            "time between two wraps, s",
+            given.queue_depth.map(period),
+            "given",
+        )
+        .finding
 }
 
 /// The mean queue of each device: of its last block first.

@@ -215,27 +215,28 @@ fn wrong_heading(table: &RateTable, group: &Group, fit: &Fit) -> Option<Finding>
     }
     let (row, [amount, duration, rate]) =
         rows(table, group).find(|(_, three)| agrees(*three, fit.amount.0, fit.rate.0).0)?;
-    Draft::new(
-        "units-mixed",
-        Severity::Fault,
-        format!(
-            "The heading '{name}' is wrong: the figures are {}: {} {} in {} s are {:.1} {}, and {:.1} is printed; in bytes it would be {:.6} {}",
-            fit.amount.1,
-            amount.value,
-            fit.amount.1,
-            duration.value,
+    let sentence = format!(
+        "The heading '{name}' is wrong: the figures are {}: {} {} in {} s are {:.1} {}, and {:.1} is printed; in bytes it would be {:.6} {}",
+        fit.amount.1,
+        amount.value,
+        fit.amount.1,
+        duration.value,
+        amount.value * fit.amount.0 / duration.value / fit.rate.0,
+        fit.rate.1,
+        rate.value,
+        amount.value * 8.0 / duration.value / fit.rate.0,
+        fit.rate.1
+    );
+    Draft::new("units-mixed", Severity::Fault, sentence)
+        .figure(
+            format!(
+                "rate computed from the amount in {}, {}",
+                fit.amount.1, fit.rate.1
+            ),
             amount.value * fit.amount.0 / duration.value / fit.rate.0,
-            fit.rate.1,
-            rate.value,
-            amount.value * 8.0 / duration.value / fit.rate.0,
-            fit.rate.1
-        ),
-    )
-.figure(format!(
-            "rate computed from the amount in {}, {}",
-            fit.amount.1, fit.rate.1
-        ), amount.value * fit.amount.0 / duration.value / fit.rate.0, format!("line {}", table.rows[row].line))
-.done()
+            format!("line {}", table.rows[row].line),
+        )
+        .done()
 }
 
 /// Amounts that begin again near zero while the rates stay.

@@ -156,23 +156,20 @@ fn window(slow: &Digest<'_>, fast: &Digest<'_>) -> Option<Finding> {
     {
         return None;
     }
-    Draft::new(
-        "receive-window",
-        Severity::Limit,
-        format!(
-            "With a window of {} the plateau is {} instead of {}, {:.1} times as high: the window was the limit \
+    let sentence = format!(
+        "With a window of {} the plateau is {} instead of {}, {:.1} times as high: the window was the limit \
              before ({} and {})",
-            linerate_model::units::Bytes(linerate_model::units::whole(asked)),
-            fast.rate(b),
-            slow.rate(a),
-            b / a,
-            name(fast),
-            name(slow)
-        ),
-    )
-.figure("plateau, bit/s", b, fast.name)
-.figure("plateau before, bit/s", a, slow.name)
-.done()
+        linerate_model::units::Bytes(linerate_model::units::whole(asked)),
+        fast.rate(b),
+        slow.rate(a),
+        b / a,
+        name(fast),
+        name(slow)
+    );
+    Draft::new("receive-window", Severity::Limit, sentence)
+        .figure("plateau, bit/s", b, fast.name)
+        .figure("plateau before, bit/s", a, slow.name)
+        .done()
 }
 
 fn factor(one: &Digest<'_>, other: &Digest<'_>, given: &Given) -> Option<Finding> {

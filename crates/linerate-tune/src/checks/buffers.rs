@@ -241,14 +241,19 @@ pub(crate) fn ancillary(case: &Case<'_>) -> Answer {
     if case.rate()? < BitRate(40_000_000_000) {
         return does_not_apply("it limits zero-copy sending, which pays off from about 40 Gbit/s");
     }
-    Advice::new(format!(
+    let sentence = format!(
         "optmem_max is {}: zero-copy sending (MSG_ZEROCOPY) falls back to copying when its completion notifications \
          fill it",
         Bytes(value)
-    ))
-    .sysctl(KEY, WANTED, "what the authors of ESnet's guide recommend from 40 Gbit/s on")
-.now(value)
-    .fires()
+    );
+    Advice::new(sentence)
+        .sysctl(
+            KEY,
+            WANTED,
+            "what the authors of ESnet's guide recommend from 40 Gbit/s on",
+        )
+        .now(value)
+        .fires()
 }
 
 /// T13

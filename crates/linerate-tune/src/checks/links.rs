@@ -50,14 +50,20 @@ pub(crate) fn jumbo(case: &Case<'_>, interface: &Interface) -> Answer {
         [] => String::new(),
         names => format!(", {} first", names.join(" and ")),
     };
-    Advice::new(format!(
+    let sentence = format!(
         "the MTU of {} is {mtu} at {capacity}, but the path carries {JUMBO}: it sends six times as many packets as \
          necessary",
         interface.name
-    ))
-    .interface(&interface.name, InterfaceSetting::Mtu, JUMBO, format!("on every hop of the path{first}"))
-.now(mtu)
-    .fires()
+    );
+    Advice::new(sentence)
+        .interface(
+            &interface.name,
+            InterfaceSetting::Mtu,
+            JUMBO,
+            format!("on every hop of the path{first}"),
+        )
+        .now(mtu)
+        .fires()
 }
 
 /// L02
@@ -86,13 +92,18 @@ pub(crate) fn probe(case: &Case<'_>, interface: &Interface) -> Answer {
              {mtu}"
         ));
     }
-    Advice::new(format!(
+    let sentence = format!(
         "the MTU of {} is {mtu} but the path carries {path}: larger packets vanish or come back as errors",
         interface.name
-    ))
-    .by_hand(format!("MTU of {}, or of the hops of the path", interface.name), path, "one size from end to end")
-.now(mtu)
-    .fires()
+    );
+    Advice::new(sentence)
+        .by_hand(
+            format!("MTU of {}, or of the hops of the path", interface.name),
+            path,
+            "one size from end to end",
+        )
+        .now(mtu)
+        .fires()
 }
 
 /// The interfaces that carry this one: a VLAN's parent, a bond's members.
@@ -130,13 +141,19 @@ pub(crate) fn below_carries(case: &Case<'_>, interface: &Interface) -> Answer {
             .fires();
         }
         if mtu > theirs {
-            return Advice::new(format!(
+            let sentence = format!(
                 "the MTU of {} is {mtu}, but {} below it has {theirs}: packets of sizes between the two are lost",
                 interface.name, one.name
-            ))
-            .interface(&one.name, InterfaceSetting::Mtu, mtu, format!("before {}", interface.name))
-.now(theirs)
-            .fires();
+            );
+            return Advice::new(sentence)
+                .interface(
+                    &one.name,
+                    InterfaceSetting::Mtu,
+                    mtu,
+                    format!("before {}", interface.name),
+                )
+                .now(theirs)
+                .fires();
         }
         seen.push(format!("{} has {theirs}", one.name));
     }
@@ -292,14 +309,22 @@ pub(crate) fn uncorrectable(case: &Case<'_>, interface: &Interface) -> Answer {
             || counter.contains("rx_symbol_err")
     };
     let name = interface.name.as_str();
-    match case.rise("uncorrectable errors", |facts| summed(facts, name, wanted, NO_COUNTER))? {
-        Rise::Still => holds("no uncorrectable errors"),
-        Rise::Rose(more) => Advice::new(format!(
-            "{name} had {more} uncorrectable FEC blocks during the observation: packets are lost on the cable"
-        ))
-        .by_hand(format!("optic and cable of {name}"), "clean or replace", "the counter rises")
-        .fires(),
-    }
+    let seen = case.rise("uncorrectable errors", |facts| {
+        summed(facts, name, wanted, NO_COUNTER)
+    })?;
+    let Rise::Rose(more) = seen else {
+        return holds("no uncorrectable errors");
+    };
+    let sentence = format!(
+        "{name} had {more} uncorrectable FEC blocks during the observation: packets are lost on the cable"
+    );
+    Advice::new(sentence)
+        .by_hand(
+            format!("optic and cable of {name}"),
+            "clean or replace",
+            "the counter rises",
+        )
+        .fires()
 }
 
 /// L08
@@ -338,15 +363,23 @@ pub(crate) fn pause(case: &Case<'_>, interface: &Interface) -> Answer {
             && !counter.contains("duration")
     };
     if pause.tx {
-        return match case.rise("pause frames sent", |facts| summed(facts, name, sent, NO_COUNTER))? {
-            Rise::Still => holds("it sent no pause frames"),
-            Rise::Rose(more) => Advice::new(format!(
-                "{name} sent {more} pause frames during the observation: this host does not process packets in time, \
-                 and the switch delays all traffic behind them"
-            ))
-            .by_hand(format!("receiving side of {name}: rings, interrupts, CPUs"), "N01, C01, C02", "pause frames hide the place of the overload")
-            .fires(),
+        let seen = case.rise("pause frames sent", |facts| {
+            summed(facts, name, sent, NO_COUNTER)
+        })?;
+        let Rise::Rose(more) = seen else {
+            return holds("it sent no pause frames");
         };
+        let sentence = format!(
+            "{name} sent {more} pause frames during the observation: this host does not process packets in time, and \
+             the switch delays all traffic behind them"
+        );
+        return Advice::new(sentence)
+            .by_hand(
+                format!("receiving side of {name}: rings, interrupts, CPUs"),
+                "N01, C01, C02",
+                "pause frames hide the place of the overload",
+            )
+            .fires();
     }
     match missed(case, interface)? {
         Rise::Still => holds("pause frames are off, and it missed nothing"),
@@ -385,11 +418,16 @@ pub(crate) fn bond_hash(case: &Case<'_>, interface: &Interface) -> Answer {
     if bond.hash != "layer2" || members < 2 || !many {
         return holds(format!("{} over {members} members", bond.hash));
     }
-    Advice::new(format!(
+    let sentence = format!(
         "the bond {} uses hash policy layer2: all flows to one router use the same one of its {members} members",
         interface.name
-    ))
-    .by_hand(format!("xmit_hash_policy of {}", interface.name), "layer3+4", "a layer3+4 hash includes ports and so spreads flows")
-.now("layer2")
-    .fires()
+    );
+    Advice::new(sentence)
+        .by_hand(
+            format!("xmit_hash_policy of {}", interface.name),
+            "layer3+4",
+            "a layer3+4 hash includes ports and so spreads flows",
+        )
+        .now("layer2")
+        .fires()
 }

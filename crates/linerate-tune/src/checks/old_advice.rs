@@ -221,15 +221,20 @@ pub(crate) fn tcp_mem(case: &Case<'_>) -> Answer {
             };
             format!("; the last of these is {bytes}{than}")
         });
-        return Advice::new(format!(
+        let sentence = format!(
             "a file sets tcp_mem = {}: its unit is pages of {page} bytes, and the kernel sizes it from the available \
              memory{meaning}",
             last.value
-        ))
-        .set_by(lines.iter().map(|line| place(line)))
-        .by_hand(KEY, "remove", "the kernel's own value, sized from the available memory")
-.now_where_known(running.ok())
-        .fires();
+        );
+        return Advice::new(sentence)
+            .set_by(lines.iter().map(|line| place(line)))
+            .by_hand(
+                KEY,
+                "remove",
+                "the kernel's own value, sized from the available memory",
+            )
+            .now_where_known(running.ok())
+            .fires();
     }
     case.facts.settings.ask()?;
     let value = running?;

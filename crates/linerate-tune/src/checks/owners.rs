@@ -116,19 +116,20 @@ pub(crate) fn drift(case: &Case<'_>) -> Answers {
         let Some(line) = last else { continue };
         match case.text(key) {
             Ok(running) if running == line.value => same += 1,
-            Ok(running) => answers.push((
-                Some(key.to_owned()),
-                Advice::new(format!(
+            Ok(running) => {
+                let sentence = format!(
                     "{} sets {key} = {}, but the running value is {running}: it was changed later, or the line was \
                      never applied",
                     line.place(),
                     line.value
-                ))
-                .set_by([line.place()])
-                .change(advised(line), "apply the file, or change the file to the running value")
-.now(running)
-                .fires(),
-            )),
+                );
+                let why = "apply the file, or change the file to the running value";
+                let advice = Advice::new(sentence)
+                    .set_by([line.place()])
+                    .change(advised(line), why)
+                    .now(running);
+                answers.push((Some(key.to_owned()), advice.fires()));
+            }
             Err(why) => unread.push((key, why)),
         }
     }

@@ -165,14 +165,19 @@ pub(crate) fn bucket(case: &Case<'_>, interface: &Interface) -> Answer {
         Ok(speed) if beyond_link => format!("the link's {speed}"),
         _ => format!("8 × the plan's {}", case.rate()?),
     };
-    Advice::new(format!(
+    let sentence = format!(
         "tbf on {} has a rate of {rate}, not below {than}: it has no effect. tc's `mbps` is megabytes per second, \
          `mbit` is megabits per second",
         interface.name
-    ))
-    .by_hand(format!("tbf {} of {}", qdisc.handle, interface.name), BitRate(rate.0 / 8).to_string(), "an eighth: bits instead of bytes")
-.now(rate)
-    .fires()
+    );
+    Advice::new(sentence)
+        .by_hand(
+            format!("tbf {} of {}", qdisc.handle, interface.name),
+            BitRate(rate.0 / 8).to_string(),
+            "an eighth: bits instead of bytes",
+        )
+        .now(rate)
+        .fires()
 }
 
 /// Q06

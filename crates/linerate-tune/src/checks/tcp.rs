@@ -52,13 +52,18 @@ pub(crate) fn rack(case: &Case<'_>) -> Answer {
     if value & 1 == 1 {
         return holds(format!("tcp_recovery is {value}: RACK is on"));
     }
-    Advice::new(format!(
+    let sentence = format!(
         "tcp_recovery is {value}: without RACK only duplicate ACKs show a loss, so reordering looks like loss, and several losses at the end of a burst may wait for a timeout"
-    ))
-    .sysctl(KEY, (value | 1).to_string(), "the kernel's default, with the other bits as they are")
-.now(value)
-    .set_by(case.set_by(KEY))
-    .fires()
+    );
+    Advice::new(sentence)
+        .sysctl(
+            KEY,
+            (value | 1).to_string(),
+            "the kernel's default, with the other bits as they are",
+        )
+        .now(value)
+        .set_by(case.set_by(KEY))
+        .fires()
 }
 
 /// T07
@@ -138,12 +143,11 @@ pub(crate) fn metrics(case: &Case<'_>) -> Answer {
     if case.number(KEY)? != 0 {
         return holds("tcp_no_metrics_save is 1");
     }
-    Advice::new(
-        "tcp_no_metrics_save is 0: a test starts with the slow-start threshold of the previous test",
-    )
-    .sysctl(KEY, "1", "each test is independent")
-.now("0")
-    .fires()
+    let sentence = "tcp_no_metrics_save is 0: a test starts with the slow-start threshold of the previous test";
+    Advice::new(sentence)
+        .sysctl(KEY, "1", "each test is independent")
+        .now("0")
+        .fires()
 }
 
 /// T12
