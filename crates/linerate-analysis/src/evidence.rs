@@ -649,14 +649,14 @@ impl<'a> Curve<'a> {
 }
 
 /// The rows of a stream's samples within a span.
-struct Rows<'a> {
+pub(crate) struct Rows<'a> {
     stream: &'a StreamRecord,
     from: usize,
     to: usize,
 }
 
 impl<'a> Rows<'a> {
-    fn within(stream: &'a StreamRecord, [from, to]: [u64; 2]) -> Option<Self> {
+    pub(crate) fn within(stream: &'a StreamRecord, [from, to]: [u64; 2]) -> Option<Self> {
         let at = stream.samples.at_ns();
         let rows = Self {
             stream,
@@ -675,12 +675,12 @@ impl<'a> Rows<'a> {
         )
     }
 
-    fn growth(&self, column: Column) -> Option<f64> {
+    pub(crate) fn growth(&self, column: Column) -> Option<f64> {
         let values = self.stream.samples.column(column)?;
         Some(values[self.to - 1].saturating_sub(values[self.from]) as f64)
     }
 
-    fn elapsed_us(&self) -> f64 {
+    pub(crate) fn elapsed_us(&self) -> f64 {
         let at = self.stream.samples.at_ns();
         at[self.to - 1].saturating_sub(at[self.from]) as f64 / 1e3
     }

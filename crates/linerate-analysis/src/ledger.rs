@@ -27,7 +27,6 @@ use serde::{Deserialize, Serialize};
 use linerate_model::plan::Protocol;
 use linerate_model::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
 use linerate_model::tcp_info::TcpFacts;
-use linerate_model::units::Bytes;
 
 /// TCP states in which our FIN has been acknowledged: `FIN_WAIT2`, `TIME_WAIT`.
 const FIN_ACKNOWLEDGED: [u64; 2] = [5, 6];
@@ -242,14 +241,21 @@ impl DirectionLedger {
         };
         direction.say_what_is_missing(record, flow);
         for id in stream_ids(sender, receiver, flow) {
-            let sent = sender.and_then(|end| end.stream(id));
-            let received = receiver.and_then(|end| end.stream(id));
+            let halves = Halves {
+                record,
+                flow,
+                id,
+                sent: sender.and_then(|end| end.stream(id)),
+                received: receiver.and_then(|end| end.stream(id)),
+            };
             let entry = match record.plan.protocol {
                 // Of SCTP no count of the kernels is read: what is left are the applications' bytes.
                 Protocol::Tcp | Protocol::Sctp => {
-                    tcp_entry(record, flow, id, sent, received, &mut direction.checks)
+                    let books = TcpBooks::of(halves);
+                    direction.checks.extend(books.checks());
+                    books.entry
                 }
-                Protocol::Udp => udp_entry(record, id, sent, received, &mut direction.checks),
+                Protocol::Udp => udp_entry(halves, &mut direction.checks),
             };
             direction.streams.push(entry);
         }
@@ -390,231 +396,250 @@ fn peer_bytes(record: &RunRecord, id: u32) -> Option<u64> {
     (!omitted).then_some(stream.bytes)
 }
 
-fn tcp_entry(
-    record: &RunRecord,
+/// A stream as both ends' records know it.
+#[derive(Clone, Copy)]
+struct Halves<'a> {
+    record: &'a RunRecord,
     flow: Flow,
     id: u32,
-    sent: Option<&StreamRecord>,
-    received: Option<&StreamRecord>,
-    checks: &mut Vec<Check>,
-) -> Entry {
-    let out = sent.and_then(|stream| stream.tcp.as_ref());
-    let inn = received.and_then(|stream| stream.tcp.as_ref());
-    let watched = record.is_observation();
-    // The cookie is written by the client on every data connection.
-    let cookie = match flow {
-        Flow::ClientToServer => sent.or(received).map_or(0, |stream| stream.cookie_bytes),
-        Flow::ServerToClient => 0,
-    };
-    let mut entry = Entry {
-        id: Some(id),
-        written: sent
-            .filter(|_| !watched)
+    sent: Option<&'a StreamRecord>,
+    received: Option<&'a StreamRecord>,
+}
+
+impl<'a> Halves<'a> {
+    /// What an application counted, without the cookie: by its own half, else by what the peer told. Of a connection
+    /// that was only watched no application's count is known.
+    fn counted(self, half: Option<&StreamRecord>) -> Option<u64> {
+        half.filter(|_| !self.record.is_observation())
             .map(|stream| stream.app_bytes)
-            .or_else(|| peer_bytes(record, id)),
-        cookie,
-        bytes_sent: out.and_then(|facts| facts.bytes_sent),
-        bytes_retrans: out.and_then(|facts| facts.bytes_retrans),
-        refused: None,
-        notsent: out.and_then(|facts| facts.notsent_bytes),
-        bytes_acked: out.and_then(|facts| facts.bytes_acked),
-        in_flight: None,
-        bytes_received: inn.and_then(|facts| facts.bytes_received),
-        unread: received.and_then(|stream| stream.unread_bytes),
-        read: received
-            .filter(|_| !watched)
-            .map(|stream| stream.app_bytes)
-            .or_else(|| peer_bytes(record, id)),
-        datagrams: None,
-    };
-    let fin_received = received
-        .zip(inn)
-        .map(|(stream, facts)| fin_received(stream, facts));
-    let arrived = entry
-        .bytes_received
-        .zip(fin_received)
-        .map(|(bytes, fin)| bytes.saturating_sub(fin));
-    let once = entry
-        .bytes_sent
-        .zip(entry.bytes_retrans)
-        .map(|(all, again)| all.saturating_sub(again));
-    let unsent = entry
-        .notsent
-        .zip(out)
-        .map(|(bytes, facts)| bytes.saturating_sub(fin_waiting(bytes, facts)));
-    if let (true, Some(stream), Some(once), Some(acked)) = (watched, sent, once, entry.bytes_acked)
-        && stream.drained
-    {
-        // All is acknowledged: what was sent beyond it never left this host.
-        entry.refused = once.checked_sub(acked).filter(|bytes| *bytes > 0);
-    }
-    if let (false, Some(stream), Some(once), Some(unsent)) = (watched, sent, once, unsent)
-        && record.end(flow.sender()).is_some_and(refuses_locally)
-    {
-        let taken = stream.app_bytes.saturating_add(cookie);
-        entry.refused = once
-            .saturating_add(unsent)
-            .checked_sub(taken)
-            .filter(|bytes| *bytes > 0);
-    }
-    let once = once.map(|bytes| bytes.saturating_sub(entry.refused.unwrap_or(0)));
-    entry.in_flight = once
-        .zip(arrived)
-        .and_then(|(sent, arrived)| sent.checked_sub(arrived));
-    if let (None, Some(stream), Some(once), Some(acked)) = (arrived, sent, once, entry.bytes_acked)
-        && !stream.drained
-    {
-        // The receiving kernel is not known: what it did not acknowledge may be on its way still.
-        let acknowledged = acked.saturating_sub(u64::from(stream.active_opener));
-        entry.in_flight = once.checked_sub(acknowledged);
+            .or_else(|| peer_bytes(self.record, self.id))
     }
 
-    if let (false, Some(stream), Some(once), Some(unsent)) = (watched, sent, once, unsent) {
-        let (left, right) = (
-            stream.app_bytes.saturating_add(cookie),
-            once.saturating_add(unsent),
-        );
+    fn sending_kernel(self) -> Option<&'a TcpFacts> {
+        self.sent?.tcp.as_ref()
+    }
+
+    fn check(self, equation: &str, left: u64, right: u64, holds: bool, trust: &str) -> Check {
+        check(equation, Some(self.id), left, right, holds, trust)
+    }
+
+    /// The places that are read from the record.
+    fn tcp_entry(self) -> Entry {
+        let out = self.sending_kernel();
+        let inn = self.received.and_then(|stream| stream.tcp.as_ref());
+        Entry {
+            id: Some(self.id),
+            written: self.counted(self.sent),
+            // The cookie is written by the client on every data connection.
+            cookie: match self.flow {
+                Flow::ClientToServer => self
+                    .sent
+                    .or(self.received)
+                    .map_or(0, |stream| stream.cookie_bytes),
+                Flow::ServerToClient => 0,
+            },
+            bytes_sent: out.and_then(|facts| facts.bytes_sent),
+            bytes_retrans: out.and_then(|facts| facts.bytes_retrans),
+            notsent: out.and_then(|facts| facts.notsent_bytes),
+            bytes_acked: out.and_then(|facts| facts.bytes_acked),
+            bytes_received: inn.and_then(|facts| facts.bytes_received),
+            unread: self.received.and_then(|stream| stream.unread_bytes),
+            read: self.counted(self.received),
+            ..Entry::default()
+        }
+    }
+}
+
+/// The places of a TCP stream, and what follows from them before the equations are tested.
+struct TcpBooks<'a> {
+    halves: Halves<'a>,
+    entry: Entry,
+    /// Sent once, without what its own host refused.
+    once: Option<u64>,
+    /// Not sent yet, without a FIN that waits.
+    unsent: Option<u64>,
+    /// Received by the receiving kernel, without the FIN.
+    arrived: Option<u64>,
+}
+
+impl<'a> TcpBooks<'a> {
+    fn of(halves: Halves<'a>) -> Self {
+        let mut entry = halves.tcp_entry();
+        let arrived = || {
+            let stream = halves.received?;
+            let fin = fin_received(stream, stream.tcp.as_ref()?);
+            Some(entry.bytes_received?.saturating_sub(fin))
+        };
+        let unsent = || {
+            let bytes = entry.notsent?;
+            Some(bytes.saturating_sub(fin_waiting(bytes, halves.sending_kernel()?)))
+        };
+        let (arrived, unsent) = (arrived(), unsent());
+        let all = entry.bytes_sent.zip(entry.bytes_retrans);
+        let tries = all.map(|(all, again)| all.saturating_sub(again));
+        entry.refused = tries.and_then(|tries| refused(halves, &entry, tries, unsent));
+        let once = tries.map(|bytes| bytes.saturating_sub(entry.refused.unwrap_or(0)));
+        entry.in_flight = match (arrived, halves.sent, once, entry.bytes_acked) {
+            (Some(arrived), _, Some(once), _) => once.checked_sub(arrived),
+            // The receiving kernel is not known: what it did not acknowledge may be on its way still.
+            (None, Some(stream), Some(once), Some(acked)) if !stream.drained => {
+                once.checked_sub(acked.saturating_sub(u64::from(stream.active_opener)))
+            }
+            _ => None,
+        };
+        Self {
+            halves,
+            entry,
+            once,
+            unsent,
+            arrived,
+        }
+    }
+
+    fn checks(&self) -> impl Iterator<Item = Check> {
+        let between = match (self.once, self.arrived) {
+            (Some(once), Some(arrived)) => Some(self.between_kernels(once, arrived)),
+            _ => self.between_applications(),
+        };
+        [
+            self.sending(),
+            self.acknowledged(),
+            self.receiving(),
+            between,
+        ]
+        .into_iter()
+        .flatten()
+    }
+
+    /// Between the sending application and its kernel.
+    fn sending(&self) -> Option<Check> {
+        let stream = self.halves.sent?;
+        let left = stream.app_bytes.saturating_add(self.entry.cookie);
+        let right = self.once?.saturating_add(self.unsent?);
         let trust = if left > right {
             "the sending kernel's: it counts what TCP took over"
         } else {
             "the sending application's: the kernel counts a segment that its own host refuses as sent, and again when it is sent"
         };
-        let equation = if entry.refused.is_some() {
+        let equation = if self.entry.refused.is_some() {
             "written + cookie = bytes_sent − bytes_retrans − refused + notsent"
         } else {
             "written + cookie = bytes_sent − bytes_retrans + notsent"
         };
-        checks.push(check(equation, Some(id), left, right, left == right, trust));
+        let check = self
+            .halves
+            .check(equation, left, right, left == right, trust);
+        (!self.halves.record.is_observation()).then_some(check)
     }
-    let drained = sent.filter(|stream| stream.drained);
-    if let (Some(stream), Some(facts), Some(once), Some(acked)) =
-        (drained, out, once, entry.bytes_acked)
-    {
-        let data = once.saturating_add(u64::from(stream.active_opener));
-        let right = data.saturating_add(fin_acknowledged(facts, acked, data));
-        let trust = "bytes_acked: it is what the receiving kernel confirmed";
-        // Who opened a connection that was only watched, and whether its FIN was sent, may not be known.
-        let (right, holds) = if watched {
-            (acked.clamp(once, once.saturating_add(2)), acked >= once)
+
+    /// Between what a kernel sent and what was acknowledged, once all is.
+    fn acknowledged(&self) -> Option<Check> {
+        let stream = self.halves.sent.filter(|stream| stream.drained)?;
+        let (once, acked) = self.once.zip(self.entry.bytes_acked)?;
+        let facts = self.halves.sending_kernel()?;
+        let right = if self.halves.record.is_observation() {
+            // Who opened a connection that was only watched, and whether its FIN was sent, may not be known.
+            acked.clamp(once, once.saturating_add(2))
         } else {
-            (right, acked == right)
+            let data = once.saturating_add(u64::from(stream.active_opener));
+            data.saturating_add(fin_acknowledged(facts, acked, data))
         };
-        checks.push(check(
-            "bytes_acked = bytes_sent − bytes_retrans + SYN + FIN",
-            Some(id),
-            acked,
-            right,
-            holds && acked == right,
-            trust,
-        ));
+        let equation = "bytes_acked = bytes_sent − bytes_retrans + SYN + FIN";
+        let trust = "bytes_acked: it is what the receiving kernel confirmed";
+        Some(
+            self.halves
+                .check(equation, acked, right, acked == right, trust),
+        )
     }
-    if let (false, Some(stream), Some(arrived)) = (watched, received, arrived) {
-        let taken = cookie.saturating_add(stream.app_bytes);
-        let trust = "the receiving application's: these bytes were read";
-        if stream.drained {
+
+    /// Between the receiving kernel and its application.
+    fn receiving(&self) -> Option<Check> {
+        let stream = self.halves.received?;
+        let left = self.arrived?;
+        let taken = self.entry.cookie.saturating_add(stream.app_bytes);
+        let (equation, right, holds) = if stream.drained {
             let right = taken.saturating_add(stream.unread_bytes.unwrap_or(0));
-            checks.push(check(
-                "bytes_received − FIN = cookie + read + unread",
-                Some(id),
-                arrived,
-                right,
-                arrived == right,
-                trust,
-            ));
+            let equation = "bytes_received − FIN = cookie + read + unread";
+            (equation, right, left == right)
         } else {
             // Bytes still came in between the two questions to the kernel: no equality can be asked for.
             let equation = "bytes_received − FIN ≥ cookie + read (cut off; the rest unread)";
-            checks.push(check(
-                equation,
-                Some(id),
-                arrived,
-                taken,
-                arrived >= taken,
-                trust,
-            ));
-        }
+            (equation, taken, left >= taken)
+        };
+        let trust = "the receiving application's: these bytes were read";
+        let check = self.halves.check(equation, left, right, holds, trust);
+        (!self.halves.record.is_observation()).then_some(check)
     }
-    if let (Some(once), Some(arrived)) = (once, arrived) {
-        let drained = sent.is_some_and(|stream| stream.drained)
-            && received.is_some_and(|stream| stream.drained);
-        let (equation, left, holds) = if drained {
-            (
-                "sent once = received by the peer's kernel (drained)",
-                once,
-                once == arrived,
-            )
+
+    fn between_kernels(&self, once: u64, arrived: u64) -> Check {
+        let drained = |half: Option<&StreamRecord>| half.is_some_and(|stream| stream.drained);
+        let (equation, left, holds) = if drained(self.halves.sent) && drained(self.halves.received)
+        {
+            let equation = "sent once = received by the peer's kernel (drained)";
+            (equation, once, once == arrived)
         } else {
             // The kernel goes on sending what it holds after it was asked.
-            let bound = once.saturating_add(unsent.unwrap_or(0));
-            (
-                "sent once + notsent ≥ received by the peer's kernel (the rest in flight)",
-                bound,
-                bound >= arrived,
-            )
+            let bound = once.saturating_add(self.unsent.unwrap_or(0));
+            let equation =
+                "sent once + notsent ≥ received by the peer's kernel (the rest in flight)";
+            (equation, bound, bound >= arrived)
         };
-        checks.push(check(
-            equation,
-            Some(id),
-            left,
-            arrived,
-            holds,
-            "the receiving kernel's",
-        ));
-    } else if let (Some(left), Some(right)) = (entry.written, entry.read) {
-        one_sided_check(
-            id,
-            (left, right),
-            (sent, received),
-            record.plan.block_bytes,
-            checks,
-        );
+        let trust = "the receiving kernel's";
+        self.halves.check(equation, left, arrived, holds, trust)
     }
-    entry
+
+    /// With a stock peer, or a kernel that does not count, only the two applications' counts can be compared.
+    ///
+    /// A stock sender's count may miss the write in which it was stopped: the newest cancels its threads there.
+    fn between_applications(&self) -> Option<Check> {
+        let Halves { sent, received, .. } = self.halves;
+        let (written, read) = self.entry.written.zip(self.entry.read)?;
+        sent.or(received)?;
+        let missed = if sent.is_none() {
+            self.halves.record.plan.block_bytes.count()
+        } else {
+            0
+        };
+        let reached = written.saturating_add(missed) >= read;
+        let drained = received.is_some_and(|stream| stream.drained);
+        let (equation, holds) = match (drained, missed) {
+            (true, 0) => (
+                "written = read (the applications' counts, drained)",
+                written == read,
+            ),
+            (true, _) => (
+                "written = read (the applications' counts, drained; a stock sender's may miss its last write)",
+                written <= read && reached,
+            ),
+            (false, 0) => (
+                "written ≥ read (the applications' counts; the rest in flight or unread)",
+                reached,
+            ),
+            (false, _) => (
+                "written ≥ read (the applications' counts; the rest in flight or unread; a stock sender's may miss \
+                 its last write)",
+                reached,
+            ),
+        };
+        let trust = "the receiving application's: these datagrams were read";
+        Some(self.halves.check(equation, written, read, holds, trust))
+    }
 }
 
-/// With a stock peer, or a kernel that does not count, only the two applications' counts can be compared.
-///
-/// A stock sender's count may miss the write in which it was stopped: the newest cancels its threads there.
-fn one_sided_check(
-    id: u32,
-    (written, read): (u64, u64),
-    (sent, received): (Option<&StreamRecord>, Option<&StreamRecord>),
-    block: Bytes,
-    checks: &mut Vec<Check>,
-) {
-    if sent.is_none() && received.is_none() {
-        return;
-    }
-    let missed = if sent.is_none() { block.count() } else { 0 };
-    let reached = written.saturating_add(missed) >= read;
-    let drained = received.is_some_and(|stream| stream.drained);
-    let (equation, holds) = match (drained, missed) {
-        (true, 0) => (
-            "written = read (the applications' counts, drained)",
-            written == read,
-        ),
-        (true, _) => (
-            "written = read (the applications' counts, drained; a stock sender's may miss its last write)",
-            written <= read && reached,
-        ),
-        (false, 0) => (
-            "written ≥ read (the applications' counts; the rest in flight or unread)",
-            reached,
-        ),
-        (false, _) => (
-            "written ≥ read (the applications' counts; the rest in flight or unread; a stock sender's may miss \
-             its last write)",
-            reached,
-        ),
+/// What of `tries`, the bytes that the sending kernel counts as sent, its own host refused.
+fn refused(halves: Halves<'_>, entry: &Entry, tries: u64, unsent: Option<u64>) -> Option<u64> {
+    let stream = halves.sent?;
+    let bytes = if halves.record.is_observation() {
+        // All is acknowledged: what was sent beyond it never left this host.
+        let acked = entry.bytes_acked.filter(|_| stream.drained)?;
+        tries.checked_sub(acked)
+    } else {
+        let end = halves.record.end(halves.flow.sender());
+        end.filter(|end| refuses_locally(end))?;
+        let taken = stream.app_bytes.saturating_add(entry.cookie);
+        tries.saturating_add(unsent?).checked_sub(taken)
     };
-    checks.push(check(
-        equation,
-        Some(id),
-        written,
-        read,
-        holds,
-        "the receiving application's: these datagrams were read",
-    ));
+    bytes.filter(|bytes| *bytes > 0)
 }
 
 /// Whether a queue or device of this end's host dropped anything meanwhile.
@@ -649,19 +674,47 @@ fn fin_waiting(notsent: u64, facts: &TcpFacts) -> u64 {
     u64::from(notsent > 0 && facts.state.is_some_and(|state| FIN_WAITS.contains(&state)))
 }
 
-fn udp_entry(
-    record: &RunRecord,
-    id: u32,
-    sent: Option<&StreamRecord>,
-    received: Option<&StreamRecord>,
-    checks: &mut Vec<Check>,
-) -> Entry {
+fn udp_entry(halves: Halves<'_>, checks: &mut Vec<Check>) -> Entry {
+    let datagrams = datagrams(halves);
+    let datagram_check = |equation, left: u64, right: u64, holds, trust| Check {
+        counted: Counted::Datagrams,
+        ..halves.check(equation, left, right, holds, trust)
+    };
+    if let (Some(sent), Some(delivered)) = (datagrams.sent, datagrams.delivered) {
+        let trust = "the receiver's: more was delivered than the sender reports as sent";
+        let equation = "sent ≥ delivered (datagrams)";
+        checks.push(datagram_check(
+            equation,
+            sent,
+            delivered,
+            sent >= delivered,
+            trust,
+        ));
+    }
+    if let Some(counts) = halves.received.and_then(|stream| stream.udp.as_ref()) {
+        let parts = counts
+            .unique
+            .saturating_add(counts.duplicates)
+            .saturating_add(counts.too_old);
+        let equation = "read = first deliveries + duplicates + too old (datagrams)";
+        let (read, trust) = (counts.received, "the number of datagrams read");
+        checks.push(datagram_check(equation, read, parts, read == parts, trust));
+    }
+    Entry {
+        id: Some(halves.id),
+        written: halves.counted(halves.sent),
+        read: halves.counted(halves.received),
+        datagrams: Some(datagrams),
+        ..Entry::default()
+    }
+}
+
+fn datagrams(halves: Halves<'_>) -> DatagramEntry {
+    let Halves { sent, received, .. } = halves;
     let out = sent.and_then(|stream| stream.udp.as_ref());
     let inn = received.and_then(|stream| stream.udp.as_ref());
-    let told = record
-        .peer_results
-        .as_ref()
-        .and_then(|results| results.streams.iter().find(|stream| stream.id == id));
+    let results = halves.record.peer_results.as_ref();
+    let told = results.and_then(|results| results.streams.iter().find(|one| one.id == halves.id));
     let mut datagrams = DatagramEntry {
         sent: out
             .map(|counts| counts.sent)
@@ -692,49 +745,7 @@ fn udp_entry(
         datagrams.socket_dropped = datagrams.socket_dropped.map(|dropped| dropped.min(lost));
         datagrams.path_lost = datagrams.socket_dropped.map(|dropped| lost - dropped);
     }
-    if let (Some(sent), Some(delivered)) = (datagrams.sent, datagrams.delivered) {
-        let trust = "the receiver's: more was delivered than the sender reports as sent";
-        checks.push(Check {
-            counted: Counted::Datagrams,
-            ..check(
-                "sent ≥ delivered (datagrams)",
-                Some(id),
-                sent,
-                delivered,
-                sent >= delivered,
-                trust,
-            )
-        });
-    }
-    if let (Some(stream), Some(counts)) = (received, inn) {
-        let parts = counts
-            .unique
-            .saturating_add(counts.duplicates)
-            .saturating_add(counts.too_old);
-        let trust = "the number of datagrams read";
-        checks.push(Check {
-            counted: Counted::Datagrams,
-            ..check(
-                "read = first deliveries + duplicates + too old (datagrams)",
-                Some(stream.id),
-                counts.received,
-                parts,
-                counts.received == parts,
-                trust,
-            )
-        });
-    }
-    Entry {
-        id: Some(id),
-        written: sent
-            .map(|stream| stream.app_bytes)
-            .or_else(|| peer_bytes(record, id)),
-        read: received
-            .map(|stream| stream.app_bytes)
-            .or_else(|| peer_bytes(record, id)),
-        datagrams: Some(datagrams),
-        ..Entry::default()
-    }
+    datagrams
 }
 
 /// The sum of a column, absent where a stream does not have it.

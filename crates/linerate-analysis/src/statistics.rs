@@ -11,6 +11,8 @@
 //! in the second half that separates levels within 10 % of each other is no late settling but a small
 //! step, which MSER-5 finds however small it is: then the best cut of the first half is taken.
 
+use linerate_model::units::whole;
+
 /// Samples in a batch of MSER-5.
 pub const BATCH: usize = 5;
 /// The least number of samples that a mean is computed from.
@@ -168,13 +170,8 @@ pub fn estimate(samples: &[f64]) -> Estimate {
             independent: count,
         };
     }
-    let variance = samples
-        .iter()
-        .map(|sample| (sample - average).powi(2))
-        .sum::<f64>()
-        / (count - 1.0);
     let independent = (count / autocorrelation_time(samples, average)).clamp(1.0, count);
-    let half = student_t(independent - 1.0) * (variance / independent).sqrt();
+    let half = student_t(independent - 1.0) * deviation(samples) / independent.sqrt();
     Estimate {
         mean: average,
         low: (average - half).max(0.0),
@@ -212,6 +209,22 @@ pub fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
+/// The value below which a share of the values lies, 0 to 1. `None` of nothing.
+pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    let place = usize::try_from(whole(share * last as f64)).ok()?;
+    sorted.get(place).copied()
+}
+
+/// The standard deviation of a sample (n − 1); zero of fewer than two values.
+pub fn deviation(values: &[f64]) -> f64 {
+    let average = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - average).powi(2)).sum();
+    (squares / (values.len() as f64 - 1.0).max(1.0)).sqrt()
+}
+
 /// The arithmetic mean; zero of nothing.
 pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() {
@@ -223,12 +236,7 @@ pub fn mean(values: &[f64]) -> f64 {
 
 /// Standard error of the mean of independent samples.
 fn standard_error(samples: &[f64]) -> f64 {
-    let (average, count) = (mean(samples), samples.len() as f64);
-    let squares: f64 = samples
-        .iter()
-        .map(|sample| (sample - average).powi(2))
-        .sum();
-    (squares / (count - 1.0).max(1.0) / count.max(1.0)).sqrt()
+    deviation(samples) / (samples.len() as f64).max(1.0).sqrt()
 }
 
 /// 1 + 2 Σ ρ(k), summed up to the first lag that is five times the sum so far (Sokal).

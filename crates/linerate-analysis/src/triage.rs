@@ -2,6 +2,7 @@
 
 use crate::evidence::GRID_POINTS;
 use crate::moments::{self, Moment, Surroundings};
+use crate::statistics::quantile;
 use crate::time_budget::{self, Band, Class, ClassTimes, StreamBands, TimeBudget};
 use linerate_model::record::{EndRecord, Flow};
 
@@ -119,10 +120,7 @@ impl Triage {
         }
         let window = WINDOW_NS.max(min_rtt_us.saturating_mul(2000));
         let full = |times: &ClassTimes| times.of(Class::FillingPath) * 2 > times.total();
-        let mut rates = self.windows(window, full);
-        rates.sort_by(f64::total_cmp);
-        let place = linerate_model::units::whole(PERCENTILE * (rates.len().checked_sub(1)?) as f64);
-        rates.get(usize::try_from(place).ok()?).copied()
+        quantile(&self.windows(window, full), PERCENTILE)
     }
 
     /// The most that passed in any short window, bit/s of payload: the path carries at least about that.

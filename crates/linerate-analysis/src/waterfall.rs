@@ -12,7 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::apportion::apportion;
-use crate::evidence::{DirectionEvidence, Place};
+use crate::evidence::{DirectionEvidence, Place, Rows};
 use crate::framing::Framing;
 use crate::time_budget::Class;
 use crate::triage::Triage;
@@ -336,18 +336,11 @@ impl Losses {
     /// Bytes sent again over the plateau.
     fn of_segments(record: &RunRecord, flow: Flow, plateau: Option<[u64; 2]>) -> Self {
         let again = || -> Option<u64> {
-            let [from, to] = plateau?;
+            let span = plateau?;
             let grown = |stream: &StreamRecord| {
-                let column = stream.samples.column(Column::bytes_retrans)?;
-                let at = stream.samples.at_ns();
-                let (first, end) = (
-                    at.partition_point(|t| *t < from),
-                    at.partition_point(|t| *t <= to),
-                );
-                let last = end.checked_sub(1).filter(|last| *last > first)?;
-                let bytes = column[last].saturating_sub(column[first]);
-                let span = at[last].saturating_sub(at[first]).max(1);
-                Some(bytes as f64 * 8e9 / span as f64)
+                let rows = Rows::within(stream, span)?;
+                let bytes = rows.growth(Column::bytes_retrans)?;
+                Some(bytes * 8e6 / rows.elapsed_us().max(1e-3))
             };
             let rates: Option<Vec<f64>> = record
                 .end(flow.sender())?

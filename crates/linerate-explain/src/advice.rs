@@ -1,11 +1,11 @@
 //! What is advised where a window, a buffer or a thread limits, and the rate to expect then.
 
 use linerate_model::plan::Plan;
-use linerate_model::record::{EndRecord, Role};
+use linerate_model::record::Role;
 use linerate_model::remedy::{BufferSizes, Fix};
 use linerate_model::units::Bytes;
 
-use crate::draft::Draft;
+use crate::draft::CaseDraft;
 use crate::facts::case::Case;
 use crate::facts::limit;
 use crate::facts::repeats;
@@ -20,8 +20,7 @@ pub(crate) const MOST_BUFFER: u64 = 1 << 30;
 /// link is not known it is one step on the way: what it gives can still be told from this run.
 pub(crate) fn enough_bytes(case: &Case<'_>, now: Option<f64>) -> Option<u64> {
     let rtt = case.path().rtt_us?;
-    let bandwidth =
-        case.rate()?.max(case.link_bps().unwrap_or(0.0)) / f64::from(case.plan().streams.max(1));
+    let bandwidth = case.rate()?.max(case.link_bps().unwrap_or(0.0)) / case.streams();
     let need = (2.0 * bandwidth * rtt / 8e6).max(2.0 * now.unwrap_or(0.0));
     let bytes = crate::words::whole(need.ceil()).clamp(LEAST_BUFFER, MOST_BUFFER);
     Some(bytes.next_power_of_two())
@@ -48,17 +47,6 @@ pub(crate) fn autotuned(plan: &mut Plan) {
     plan.window_bytes = None;
 }
 
-/// One more stream is one more thread, where the host has a core for it.
-pub(crate) fn another_thread(case: &Case<'_>, draft: Draft, end: Option<&EndRecord>) -> Draft {
-    let cores = end.and_then(|end| end.host.cpus).unwrap_or(0);
-    let more = case.plan().streams.saturating_mul(2).min(128);
-    if cores >= u32::from(more) {
-        draft.next(case.again(|plan| plan.streams = more))
-    } else {
-        draft
-    }
-}
-
 /// The three values of `tcp_rmem` or `tcp_wmem` that leave room for `bytes` of payload; half of a buffer is
 /// counted as overhead.
 pub(crate) fn three_values(now: Option<[u64; 3]>, bytes: u64) -> BufferSizes {
@@ -75,22 +63,40 @@ pub(crate) fn held(buffer: u64, past: u64) -> f64 {
 
 /// The rate to expect with the three values of [`three_values`] in place of `now`: in proportion to the largest and
 /// the bytes that lie `past` it in either case.
-pub(crate) fn expect_wider(
-    case: &Case<'_>,
-    draft: Draft,
+pub(crate) fn expect_wider<'a>(
+    draft: CaseDraft<'a>,
     now: Option<[u64; 3]>,
     bytes: u64,
     past: u64,
     bound: &'static str,
-) -> Draft {
+) -> CaseDraft<'a> {
     let factor = now.map(|[_, _, most]| held(bytes.saturating_mul(2), past) / held(most, past));
     let wider = factor
         .filter(|factor| *factor > 1.0)
-        .and_then(|factor| widened(case, factor, bound));
+        .and_then(|factor| widened(draft.about, factor, bound));
     match wider {
         Some((rate, then)) => draft.expected(rate, 0.15, then),
         None => draft,
     }
+}
+
+/// The largest buffers that a program may ask for, of the receiver and of the sender.
+fn grants(case: &Case<'_>) -> [Option<u64>; 2] {
+    [
+        case.receiver().and_then(|end| end.host.rmem_max),
+        case.sender().and_then(|end| end.host.wmem_max),
+    ]
+}
+
+/// The same test with `-w`, where both hosts would grant it; else with more streams, each with a window of its own.
+pub(crate) fn ask_for(draft: CaseDraft<'_>, bytes: u64) -> CaseDraft<'_> {
+    let case = draft.about;
+    let mut grants = grants(case).into_iter().flatten();
+    if grants.any(|most| most < bytes) {
+        let streams = case.plan().streams.saturating_mul(4).min(32);
+        return draft.again(|plan| plan.streams = streams);
+    }
+    draft.again(|plan| plan.window_bytes = Some(Bytes(bytes)))
 }
 
 /// A window of this many times the one that was asked for is worth asking for.
@@ -98,17 +104,14 @@ pub(crate) const WORTH_ASKING: f64 = 1.5;
 
 /// The remedy where a window was asked for (`-w`): a larger one, in proportion to which the rate grows (with the bytes
 /// that lie `past` it), where both hosts grant it; else none, since autotuning is not bound by what a program may ask for.
-pub(crate) fn ask_for_more(
-    case: &Case<'_>,
-    draft: Draft,
+pub(crate) fn ask_for_more<'a>(
+    draft: CaseDraft<'a>,
     host: Role,
     past: u64,
     bound: &'static str,
-) -> Draft {
-    let limits = [
-        case.receiver().and_then(|end| end.host.rmem_max),
-        case.sender().and_then(|end| end.host.wmem_max),
-    ];
+) -> CaseDraft<'a> {
+    let case = draft.about;
+    let limits = grants(case);
     let granted = limits.into_iter().flatten().min();
     let asked = case.plan().window_bytes.map(Bytes::count);
     let more = || {

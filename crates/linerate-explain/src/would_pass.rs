@@ -27,7 +27,7 @@ pub(crate) struct WouldPass {
 /// Of what is in flight at most: up to which round trips it carries more than it did.
 pub(crate) fn window(case: &Case<'_>, what: &str, bound_bytes: Option<f64>) -> Option<WouldPass> {
     let rtt_s = case.path().rtt_us.filter(|rtt| *rtt > 0.0)? / 1e6;
-    let streams = f64::from(case.plan().streams.max(1));
+    let streams = case.streams();
     let carried_bits = case.rate()? * rtt_s;
     // What was carried a round trip is the window's worth, and never more than the window.
     let bits = bound_bytes.map_or(carried_bits, |bytes| {
@@ -46,7 +46,7 @@ pub(crate) fn loss(case: &Case<'_>) -> Option<WouldPass> {
     let stream = case.sender()?.streams_of(case.direction.flow).next()?;
     let algorithm = stream.congestion.as_deref()?;
     let mss = case.path().mss_bytes? as f64;
-    let streams = f64::from(case.plan().streams.max(1));
+    let streams = case.streams();
     let by_model = repeats::response_bps(case, share).filter(|bps| bps.is_finite())?;
     let factor = case.rate()? / by_model;
     if !(1.0 / CREDIBLE..=CREDIBLE).contains(&factor) {
@@ -73,9 +73,10 @@ fn said(case: &Case<'_>, subject: &str, longest_rtt_s: impl Fn(f64) -> f64) -> O
             format!("{} {at} up to {rtt}", words::rate(*bps))
         })
         .collect();
-    let figures = reached.iter().filter_map(|(bps, rtt)| {
+    let place = case.kernel(case.direction.flow.sender());
+    let figures = reached.iter().map(|(bps, rtt)| {
         let name = format!("longest round trip for {}, µs", words::rate(*bps));
-        case.sender_figure(name.as_str(), Some(rtt * 1e6))
+        Figure::new(name, rtt * 1e6, place.as_str())
     });
     (!parts.is_empty()).then(|| WouldPass {
         sentence: format!("{subject} {}", parts.join(", or for ")),

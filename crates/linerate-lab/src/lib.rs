@@ -23,10 +23,6 @@
 //! ```
 
 pub mod path;
-#[expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "the runner is not the pure part"
-)]
+#[expect(clippy::disallowed_types, reason = "the runner is not the pure part")]
 pub mod runner;
 pub mod scenario;

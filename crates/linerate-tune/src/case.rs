@@ -2,6 +2,7 @@
 
 use linerate_model::audit::{Advised, Change, Outcome, Risk, Role, Target};
 use linerate_model::host::{CpuSet, HostFacts, Interface, Setting};
+use linerate_model::tuning::InterfaceSetting;
 use linerate_model::units::{BitRate, Bytes, Nanos, whole};
 
 /// What a check says of one thing; an error is why it cannot know.
@@ -294,6 +295,10 @@ pub(crate) struct Advice {
     set_by: Vec<String>,
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "numbers, rates and words are told as they stand at the call"
+)]
 impl Advice {
     pub(crate) fn new(sentence: impl Into<String>) -> Self {
         Self {
@@ -305,18 +310,57 @@ impl Advice {
         }
     }
 
-    /// A setting that should have a value, and why this one.
-    pub(crate) fn change(
-        mut self,
-        advised: Advised,
-        now: Option<String>,
-        why: impl Into<String>,
-    ) -> Self {
+    /// What should be changed, and why to this value.
+    pub(crate) fn change(mut self, advised: Advised, why: impl Into<String>) -> Self {
         self.changes.push(Change {
             advised,
-            now,
+            now: None,
             why: why.into(),
         });
+        self
+    }
+
+    /// A setting of the kernel that should have a value, and why this one.
+    pub(crate) fn sysctl(
+        self,
+        key: impl Into<String>,
+        value: impl ToString,
+        why: impl Into<String>,
+    ) -> Self {
+        self.change(Advised::sysctl(key, value.to_string()), why)
+    }
+
+    /// A setting of an interface that should have a value, and why this one.
+    pub(crate) fn interface(
+        self,
+        name: &str,
+        setting: InterfaceSetting,
+        value: impl ToString,
+        why: impl Into<String>,
+    ) -> Self {
+        self.change(Advised::interface(name, setting, value.to_string()), why)
+    }
+
+    /// What no plan sets, what it should be, and why.
+    pub(crate) fn by_hand(
+        self,
+        what: impl Into<String>,
+        value: impl ToString,
+        why: impl Into<String>,
+    ) -> Self {
+        self.change(Advised::by_hand(what, value.to_string()), why)
+    }
+
+    /// What it is now, of the last change.
+    pub(crate) fn now(self, value: impl ToString) -> Self {
+        self.now_where_known(Some(value.to_string()))
+    }
+
+    /// The same; `None` where it is not known.
+    pub(crate) fn now_where_known(mut self, value: Option<String>) -> Self {
+        if let Some(change) = self.changes.last_mut() {
+            change.now = value;
+        }
         self
     }
 

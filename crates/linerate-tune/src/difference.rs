@@ -210,57 +210,46 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Parts of a path, and why what differs there matters.
-const MATTERS: [(&str, &str); 43] = [
-    ("sysctls.net.ipv4.tcp_rmem", "receive window (T01)"),
-    ("sysctls.net.ipv4.tcp_wmem", "bytes in flight (T02)"),
+/// Settings of the kernel, and why what differs there matters.
+const SYSCTLS: [(&str, &str); 22] = [
+    ("net.ipv4.tcp_rmem", "receive window (T01)"),
+    ("net.ipv4.tcp_wmem", "bytes in flight (T02)"),
+    ("net.core.rmem_max", "buffers that applications set (T03)"),
+    ("net.core.wmem_max", "buffers that applications set (T03)"),
+    ("net.core.rmem_default", "first buffers (H04)"),
+    ("net.core.wmem_default", "first buffers (H04)"),
+    ("net.ipv4.tcp_moderate_rcvbuf", "autotuning (T04)"),
+    ("net.ipv4.tcp_window_scaling", "windows above 64 KiB (T05)"),
     (
-        "sysctls.net.core.rmem_max",
-        "buffers that applications set (T03)",
-    ),
-    (
-        "sysctls.net.core.wmem_max",
-        "buffers that applications set (T03)",
-    ),
-    ("sysctls.net.core.rmem_default", "first buffers (H04)"),
-    ("sysctls.net.core.wmem_default", "first buffers (H04)"),
-    ("sysctls.net.ipv4.tcp_moderate_rcvbuf", "autotuning (T04)"),
-    (
-        "sysctls.net.ipv4.tcp_window_scaling",
-        "windows above 64 KiB (T05)",
-    ),
-    (
-        "sysctls.net.ipv4.tcp_congestion_control",
+        "net.ipv4.tcp_congestion_control",
         "congestion control (T07)",
     ),
-    ("sysctls.net.ipv4.tcp_mtu_probing", "black holes (T09)"),
+    ("net.ipv4.tcp_mtu_probing", "black holes (T09)"),
     (
-        "sysctls.net.ipv4.tcp_no_metrics_save",
+        "net.ipv4.tcp_no_metrics_save",
         "what earlier connections leave (T10)",
     ),
-    ("sysctls.net.core.optmem_max", "zero-copy (T11)"),
-    ("sysctls.net.ipv4.tcp_slow_start_after_idle", "pauses (T12)"),
+    ("net.core.optmem_max", "zero-copy (T11)"),
+    ("net.ipv4.tcp_slow_start_after_idle", "pauses (T12)"),
+    ("net.ipv4.tcp_mem", "memory of all sockets (T13, H03)"),
+    ("net.core.default_qdisc", "pacing (Q01)"),
+    ("net.ipv4.tcp_timestamps", "round-trip samples (H01)"),
+    ("net.ipv4.tcp_sack", "repair of loss (H01)"),
+    ("net.ipv4.tcp_dsack", "repair of loss (H01)"),
+    ("net.ipv4.tcp_ecn", "reaction to marks"),
     (
-        "sysctls.net.ipv4.tcp_mem",
-        "memory of all sockets (T13, H03)",
-    ),
-    ("sysctls.net.core.default_qdisc", "pacing (Q01)"),
-    (
-        "sysctls.net.ipv4.tcp_timestamps",
-        "round-trip samples (H01)",
-    ),
-    ("sysctls.net.ipv4.tcp_sack", "repair of loss (H01)"),
-    ("sysctls.net.ipv4.tcp_dsack", "repair of loss (H01)"),
-    ("sysctls.net.ipv4.tcp_ecn", "reaction to marks"),
-    (
-        "sysctls.net.core.netdev_max_backlog",
+        "net.core.netdev_max_backlog",
         "backlog of RPS and veth (H05)",
     ),
-    ("sysctls.net.core.netdev_budget", "packet processing (C07)"),
+    ("net.core.netdev_budget", "packet processing (C07)"),
     (
-        "sysctls.net.ipv4.tcp_limit_output_bytes",
+        "net.ipv4.tcp_limit_output_bytes",
         "bytes in the device's queues",
     ),
+];
+
+/// Parts of other paths, and why what differs there matters.
+const MATTERS: [(&str, &str); 29] = [
     ("system.kernel", "defaults and TCP differ between kernels"),
     ("system.virtual_machine", "a hypervisor between"),
     ("system.memory_bytes", "memory of all sockets (T13)"),
@@ -282,10 +271,6 @@ const MATTERS: [(&str, &str); 43] = [
     (".features.rx-lro.on", "offloads (N06)"),
     (".pcie.", "the slot (P01)"),
     (".bond.", "spread over members (L10)"),
-];
-
-/// More of them, that have to be looked at after the others.
-const MATTERS_TOO: [(&str, &str); 8] = [
     (".pause.", "flow control (L09)"),
     (".qdisc at", "queueing (Q01, Q02)"),
     (".numa_node", "node of the device (C01)"),
@@ -339,16 +324,14 @@ fn weigh(path: &str, a: Option<&String>, b: Option<&String>) -> Weight {
     if unknown(a) || unknown(b) {
         return Weight::Unknown;
     }
-    let reason = MATTERS
-        .iter()
-        .chain(&MATTERS_TOO)
-        .find(|(part, _)| matches_part(path, part));
-    match reason {
-        Some((_, why)) => Weight::Matters {
-            why: (*why).to_owned(),
-        },
-        None => Weight::Other,
-    }
+    let (part, table) = match path.strip_prefix("sysctls.") {
+        Some(key) => (key, SYSCTLS.as_slice()),
+        None => (path, MATTERS.as_slice()),
+    };
+    let reason = table.iter().find(|(kind, _)| matches_part(part, kind));
+    reason.map_or(Weight::Other, |(_, why)| Weight::Matters {
+        why: (*why).to_owned(),
+    })
 }
 
 /// Whether a path is of a kind: `.mtu` is the last name of an interface's, `.link.` is within one, `system.kernel`

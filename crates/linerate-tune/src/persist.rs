@@ -185,39 +185,22 @@ enum Form {
     Microseconds,
 }
 
-const LINK_KEYS: [(InterfaceSetting, &str, Form); 11] = [
-    (InterfaceSetting::Mtu, "MTUBytes", Form::Plain),
-    (
-        InterfaceSetting::Txqueuelen,
-        "TransmitQueueLength",
-        Form::Plain,
-    ),
-    (InterfaceSetting::RxRing, "RxBufferSize", Form::Plain),
-    (InterfaceSetting::TxRing, "TxBufferSize", Form::Plain),
-    (InterfaceSetting::Channels, "CombinedChannels", Form::Plain),
-    (
-        InterfaceSetting::AdaptiveRx,
-        "UseAdaptiveRxCoalesce",
-        Form::Switch,
-    ),
-    (
-        InterfaceSetting::RxUsecs,
-        "RxCoalesceSec",
-        Form::Microseconds,
-    ),
-    (
-        InterfaceSetting::Tso,
-        "TCPSegmentationOffload",
-        Form::Switch,
-    ),
-    (
-        InterfaceSetting::Gso,
-        "GenericSegmentationOffload",
-        Form::Switch,
-    ),
-    (InterfaceSetting::Gro, "GenericReceiveOffload", Form::Switch),
-    (InterfaceSetting::Lro, "LargeReceiveOffload", Form::Switch),
-];
+const LINK_KEYS: [(InterfaceSetting, &str, Form); 11] = {
+    use InterfaceSetting as S;
+    [
+        (S::Mtu, "MTUBytes", Form::Plain),
+        (S::Txqueuelen, "TransmitQueueLength", Form::Plain),
+        (S::RxRing, "RxBufferSize", Form::Plain),
+        (S::TxRing, "TxBufferSize", Form::Plain),
+        (S::Channels, "CombinedChannels", Form::Plain),
+        (S::AdaptiveRx, "UseAdaptiveRxCoalesce", Form::Switch),
+        (S::RxUsecs, "RxCoalesceSec", Form::Microseconds),
+        (S::Tso, "TCPSegmentationOffload", Form::Switch),
+        (S::Gso, "GenericSegmentationOffload", Form::Switch),
+        (S::Gro, "GenericReceiveOffload", Form::Switch),
+        (S::Lro, "LargeReceiveOffload", Form::Switch),
+    ]
+};
 
 fn on_interface(
     interface: &Interface,
@@ -308,7 +291,8 @@ fn link_head(mac: &str) -> String {
     )
 }
 
-fn runs(facts: &HostFacts, program: &str) -> bool {
+/// Whether a program runs that sets things by itself.
+pub(crate) fn runs(facts: &HostFacts, program: &str) -> bool {
     facts
         .keepers
         .iter()

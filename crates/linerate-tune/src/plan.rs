@@ -8,6 +8,7 @@ use linerate_model::nearest::nearest;
 use linerate_model::tuning::{InterfaceSetting, Object, Refusal, SCHEMA_VERSION, Step, TuningPlan};
 
 use crate::checks::BPFTUNE;
+use crate::persist::runs;
 use crate::profile::{Origin, Wish};
 
 /// From this severity on a change has no effect either way.
@@ -442,12 +443,6 @@ pub(crate) fn owners(facts: &HostFacts, object: &Object) -> Vec<String> {
 
 /// Programs that run and set it too.
 pub(crate) fn running_owners(facts: &HostFacts, object: &Object) -> Vec<String> {
-    let runs = |name: &&&str| {
-        facts
-            .keepers
-            .iter()
-            .any(|keeper| keeper.name == **name && keeper.running.known() == Some(&true))
-    };
     let candidates: &[&str] = match object {
         Object::Sysctl { key } => {
             let by_tuned = facts.setters(key).any(|line| line.owner == Owner::Tuned);
@@ -467,7 +462,7 @@ pub(crate) fn running_owners(facts: &HostFacts, object: &Object) -> Vec<String> 
     };
     candidates
         .iter()
-        .filter(runs)
+        .filter(|name| runs(facts, name))
         .map(|name| (*name).to_owned())
         .collect()
 }

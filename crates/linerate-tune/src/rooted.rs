@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use linerate_kernel::inventory::Root;
+use linerate_kernel::setting::sysctl_path;
 use linerate_model::tuning::{InterfaceSetting, Object};
 
 use crate::settings::{Saved, SettingError, Settings};
@@ -99,7 +100,8 @@ impl Rooted {
 
 impl Settings for Rooted {
     fn read(&mut self, object: &Object) -> Result<String, SettingError> {
-        self.value(object).map_err(failed("read", object, None))
+        self.value(object)
+            .map_err(SettingError::of("read", object, None))
     }
 
     fn save(&mut self, object: &Object) -> Result<Saved, SettingError> {
@@ -115,53 +117,27 @@ impl Settings for Rooted {
                 detail: detail()?,
             })
         });
-        saved.map_err(failed("save", object, None))
+        saved.map_err(SettingError::of("save", object, None))
     }
 
     fn write(&mut self, object: &Object, value: &str) -> Result<(), SettingError> {
         self.set(object, value)
-            .map_err(failed("set", object, Some(value)))
+            .map_err(SettingError::of("set", object, Some(value)))
     }
 
     fn restore(&mut self, object: &Object, saved: &Saved) -> Result<(), SettingError> {
-        self.put_back(object, saved)
-            .map_err(failed("restore", object, Some(&saved.value)))
+        self.put_back(object, saved).map_err(SettingError::of(
+            "restore",
+            object,
+            Some(&saved.value),
+        ))
     }
-}
-
-fn failed(
-    doing: &'static str,
-    object: &Object,
-    value: Option<&str>,
-) -> impl FnOnce(String) -> SettingError {
-    let (object, value) = (object.clone(), value.map(str::to_owned));
-    move |reason| SettingError {
-        doing,
-        object,
-        value,
-        reason,
-    }
-}
-
-/// The file of a key below /proc/sys. Dots separate; a slash in a key is a dot in a name (`eth0/100`).
-fn sysctl_path(key: &str) -> Result<String, String> {
-    let swap = |c: char| match c {
-        '.' => '/',
-        '/' => '.',
-        other => other,
-    };
-    let path: String = key.chars().map(swap).collect();
-    let wrong = |part: &str| part.is_empty() || part == "." || part == ".." || part.contains('\0');
-    if path.split('/').any(wrong) {
-        return Err("that is not a key".to_owned());
-    }
-    Ok(path)
 }
 
 /// The file that is a setting, by its path from `/`.
 fn file(object: &Object) -> Result<String, String> {
     match object {
-        Object::Sysctl { key } => Ok(format!("proc/sys/{}", sysctl_path(key)?)),
+        Object::Sysctl { key } => sysctl_path(key).ok_or_else(|| "that is not a key".to_owned()),
         Object::Interface { interface, setting } => {
             let name = match setting {
                 InterfaceSetting::Mtu => "mtu",
@@ -198,10 +174,10 @@ mod tests {
     fn keys_become_paths_and_nothing_leaves_the_folder() {
         assert_eq!(
             sysctl_path("net.ipv4.conf.eth0/100.rp_filter").unwrap(),
-            "net/ipv4/conf/eth0.100/rp_filter"
+            "/proc/sys/net/ipv4/conf/eth0.100/rp_filter"
         );
         for wrong in ["", "net..core", "net.//.core", ".net", "a.\0"] {
-            assert!(sysctl_path(wrong).is_err(), "{wrong:?}");
+            assert_eq!(sysctl_path(wrong), None, "{wrong:?}");
         }
         let mut rooted = Rooted::below(Root::of_this_machine());
         for name in ["../../etc", ".", "a/b"] {

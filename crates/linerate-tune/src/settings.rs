@@ -55,3 +55,20 @@ pub struct SettingError {
     /// Why it failed, and what to do where that is known.
     pub reason: String,
 }
+
+impl SettingError {
+    /// For `map_err` of a reason.
+    pub(crate) fn of(
+        doing: &'static str,
+        object: &Object,
+        value: Option<&str>,
+    ) -> impl FnOnce(String) -> Self {
+        let (object, value) = (object.clone(), value.map(str::to_owned));
+        move |reason| Self {
+            doing,
+            object,
+            value,
+            reason,
+        }
+    }
+}

@@ -150,28 +150,14 @@ impl<'a> Known<'a> {
         let wider = whole(WIDER * now)
             .max(asked.saturating_mul(2))
             .next_power_of_two();
-        if self.granted.is_some_and(|granted| wider <= granted) {
-            return Some(Trial {
-                variation: Variation::Window {
-                    bytes: Bytes(wider),
-                },
-                threshold: EACH_HELD,
-                predicts_more: true,
-                means: [
-                    "the rate follows the window",
-                    "the window does not limit the rate",
-                ],
-                ..goodput()
-            });
-        }
         // The kernel doubles what is asked for, and about half of that is window.
         let narrower = whole(now / 2.0).max(4096);
+        let widens = self.granted.is_some_and(|granted| wider <= granted);
+        let bytes = Bytes(if widens { wider } else { narrower });
         Some(Trial {
-            variation: Variation::Window {
-                bytes: Bytes(narrower),
-            },
-            threshold: 0.75,
-            predicts_more: false,
+            variation: Variation::Window { bytes },
+            threshold: if widens { EACH_HELD } else { 0.75 },
+            predicts_more: widens,
             means: [
                 "the rate follows the window",
                 "the window does not limit the rate",

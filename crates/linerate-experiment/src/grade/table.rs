@@ -7,7 +7,7 @@ use linerate_lab::scenario::EngineWish;
 use linerate_model::units::{BitRate, whole};
 
 use super::{Remark, Report, Row, Run, Standing};
-use crate::aligned::aligned;
+use crate::aligned::{aligned, remarked};
 
 /// What stands where nothing was found.
 const NOTHING: &str = "(nothing)";
@@ -23,26 +23,9 @@ pub(super) fn text(report: &Report) -> String {
 
 fn rows(report: &Report) -> String {
     let head = ["scenario", "runs", "first finding", "goodput"];
-    let mut table = vec![head.map(str::to_owned).to_vec()];
-    let mut text = String::new();
-    for row in &report.rows {
-        table.push(vec![
-            row.name.clone(),
-            marks(row),
-            firsts(row),
-            goodput(row),
-        ]);
-    }
-    let lines = aligned(&table);
-    let mut lines = lines.lines();
-    let _ = writeln!(text, "{}", lines.next().unwrap_or_default());
-    for (line, row) in lines.zip(&report.rows) {
-        let _ = writeln!(text, "{line}");
-        for remark in remarks(row) {
-            let _ = writeln!(text, "    {remark}");
-        }
-    }
-    text
+    let cells = |row: &Row| vec![row.name.clone(), marks(row), firsts(row), goodput(row)];
+    let rows = report.rows.iter().map(|row| (cells(row), remarks(row)));
+    remarked(head, rows)
 }
 
 /// A sign a run: passed, no rule yet, missed; and one behind it where the run was disturbed to the last attempt.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use linerate_model::units::{BitRate, whole};
 
 use super::{Proof, Run, Side};
-use crate::aligned::aligned;
+use crate::aligned::headed;
 use crate::interval::Interval;
 use crate::prove::judge::counting;
 
@@ -28,7 +28,7 @@ pub(super) fn text(proof: &Proof) -> String {
         );
     }
     let _ = writeln!(text, "Order     {}\n", proof.order);
-    text.push_str(&aligned(&table(proof)));
+    text.push_str(&table(proof));
     for run in proof.runs.iter().filter(|run| run.measured.is_doubtful()) {
         let _ = writeln!(text, "{}", remark(proof, run));
     }
@@ -45,7 +45,7 @@ fn rates(side: Interval) -> String {
     )
 }
 
-fn table(proof: &Proof) -> Vec<Vec<String>> {
+fn table(proof: &Proof) -> String {
     let head = [
         "pair",
         "before",
@@ -54,14 +54,13 @@ fn table(proof: &Proof) -> Vec<Vec<String>> {
         "first finding before",
         "after",
     ];
-    let mut table = vec![head.map(str::to_owned).to_vec()];
     let pairs = proof
         .runs
         .iter()
         .map(|run| run.turn.pair)
         .max()
         .unwrap_or(0);
-    for pair in 1..=pairs {
+    let row = |pair| {
         let [before, after] =
             [Side::Before, Side::After].map(|side| counting(&proof.runs, pair, side));
         let bps = |run: Option<&Run>| run.and_then(|run| run.measured.goodput_bps);
@@ -81,16 +80,16 @@ fn table(proof: &Proof) -> Vec<Vec<String>> {
         let ratio = bps(before)
             .zip(bps(after))
             .map(|(before, after)| after / before);
-        table.push(vec![
+        vec![
             pair.to_string(),
             rate(before),
             rate(after),
             ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}")),
             finding(before),
             finding(after),
-        ]);
-    }
-    table
+        ]
+    };
+    headed(head, (1..=pairs).map(row))
 }
 
 fn remark(proof: &Proof, run: &Run) -> String {

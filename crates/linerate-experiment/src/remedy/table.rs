@@ -1,11 +1,9 @@
 //! The remedies as text.
 
-use std::fmt::Write as _;
-
 use linerate_model::units::{BitRate, whole};
 
 use super::{Outcome, Report, Trial, WITHIN};
-use crate::aligned::aligned;
+use crate::aligned::remarked;
 
 pub(super) fn text(report: &Report) -> String {
     let mut text = rows(report);
@@ -18,19 +16,11 @@ fn rows(report: &Report) -> String {
     let head = [
         "", "scenario", "seed", "finding", "remedy", "before", "expected", "measured", "off",
     ];
-    let mut table = vec![head.map(str::to_owned).to_vec()];
-    table.extend(report.trials.iter().map(row));
-    let lines = aligned(&table);
-    let mut lines = lines.lines();
-    let mut text = String::new();
-    let _ = writeln!(text, "{}", lines.next().unwrap_or_default());
-    for (line, trial) in lines.zip(&report.trials) {
-        let _ = writeln!(text, "{line}");
-        if let Some(remark) = remark(trial) {
-            let _ = writeln!(text, "    {remark}");
-        }
-    }
-    text
+    let trials = report.trials.iter();
+    remarked(
+        head,
+        trials.map(|trial| (row(trial), Vec::from_iter(remark(trial)))),
+    )
 }
 
 fn row(trial: &Trial) -> Vec<String> {

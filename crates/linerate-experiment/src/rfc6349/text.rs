@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use linerate_model::units::{BitRate, Bytes, whole};
 
 use super::{Report, Throughput};
-use crate::aligned::aligned;
+use crate::aligned::headed;
 
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::from("RFC 6349, TCP throughput of this path\n\n");
@@ -75,43 +75,25 @@ fn runs(report: &Report) -> String {
         "efficiency",
         "buffer delay",
     ];
-    let mut table = vec![head.map(str::to_owned).to_vec()];
-    table.extend(report.runs.iter().map(row));
-    aligned(&table)
+    headed(head, report.runs.iter().map(row))
 }
 
 fn row(run: &Throughput) -> Vec<String> {
     let rate = |bps: f64| BitRate(whole(bps)).to_string();
-    let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    let or_dash = |value: Option<f64>, say: fn(f64) -> String| value.map_or("-".to_owned(), say);
     let metrics = &run.metrics;
     vec![
         run.window
             .map_or("autotuned".to_owned(), |window| window.to_string()),
-        or_dash(
-            run.share_of_bdp
-                .map(|share| format!("{:.0} %", 100.0 * share)),
-        ),
+        or_dash(run.share_of_bdp, |share| format!("{:.0} %", 100.0 * share)),
         run.connections.to_string(),
-        or_dash(
-            run.in_flight_bytes
-                .map(|bytes| Bytes(whole(bytes)).to_string()),
-        ),
+        or_dash(run.in_flight_bytes, |bytes| Bytes(whole(bytes)).to_string()),
         rate(run.achieved_bps),
         rate(run.ideal_bps),
-        or_dash(
-            metrics
-                .transfer_time_ratio
-                .map(|ratio| format!("{ratio:.2}")),
-        ),
-        or_dash(
-            metrics
-                .efficiency_percent
-                .map(|share| format!("{share:.3} %")),
-        ),
-        or_dash(
-            metrics
-                .buffer_delay_percent
-                .map(|share| format!("{share:.1} %")),
-        ),
+        or_dash(metrics.transfer_time_ratio, |ratio| format!("{ratio:.2}")),
+        or_dash(metrics.efficiency_percent, |share| format!("{share:.3} %")),
+        or_dash(metrics.buffer_delay_percent, |share| {
+            format!("{share:.1} %")
+        }),
     ]
 }

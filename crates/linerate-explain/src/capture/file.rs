@@ -3,8 +3,7 @@
 use linerate_model::capture::{Capture, CaptureEnd};
 use linerate_model::finding::{Finding, Severity};
 
-use super::figure;
-use crate::transcript::finding;
+use crate::draft::Draft;
 use crate::words;
 
 /// What it is and hides, and findings.
@@ -105,31 +104,25 @@ fn hides(capture: &Capture) -> Vec<String> {
 
 fn findings(capture: &Capture) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut fault = |sentence: String, figures| {
-        let mut found = finding("capture-gaps", Severity::Fault, sentence);
-        found.figures = figures;
-        findings.push(found);
-    };
     if let Some(dropped) = capture.dropped.filter(|packets| *packets > 0) {
-        fault(
-            format!(
-                "The capturing host dropped {} packets in addition to the {} in the file: it may have caused the \
-                 gaps below",
-                words::count(dropped),
-                words::count(capture.packets)
-            ),
-            vec![figure("packets dropped by the capture", dropped as f64)],
+        let sentence = format!(
+            "The capturing host dropped {} packets in addition to the {} in the file: it may have caused the gaps below",
+            words::count(dropped),
+            words::count(capture.packets)
         );
+        let draft = Draft::new("capture-gaps", Severity::Fault, sentence);
+        let draft = draft.figure("packets dropped by the capture", dropped, "capture");
+        findings.push(draft.finding);
     }
     match capture.end {
         CaptureEnd::Whole => {}
-        CaptureEnd::Cut => findings.push(finding(
+        CaptureEnd::Cut => findings.push(Finding::new(
             "capture-gaps",
             Severity::Note,
             "The file ends within a packet: it was truncated, or is still being written; everything before was read"
                 .to_owned(),
         )),
-        CaptureEnd::Damaged(at) => findings.push(finding(
+        CaptureEnd::Damaged(at) => findings.push(Finding::new(
             "capture-gaps",
             Severity::Fault,
             format!(
@@ -153,7 +146,7 @@ fn findings(capture: &Capture) -> Vec<Finding> {
                 unread.join(", ")
             )
         };
-        findings.push(finding(
+        findings.push(Finding::new(
             "cannot-tell",
             Severity::Note,
             format!("No connection can be judged: {why}"),

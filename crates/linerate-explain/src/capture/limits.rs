@@ -2,7 +2,7 @@
 
 use linerate_model::finding::{Finding, Severity};
 
-use super::{Direction, figure, rounded};
+use super::{Direction, rounded};
 use crate::words;
 
 /// A window limits where it left no room in this share of the busy time …
@@ -20,22 +20,18 @@ pub(super) fn missed(direction: &Direction<'_>) -> Option<Finding> {
     if missed == 0 {
         return None;
     }
-    let mut finding = direction.finding(
-        "capture-gaps",
-        Severity::Fault,
-        format!(
-            "The capture is incomplete: {} acknowledged {} of {} that it does not contain, so the capture missed \
+    let sentence = format!(
+        "The capture is incomplete: {} acknowledged {} of {} that it does not contain, so the capture missed \
              packets, or they took another path; what it shows about losses cannot be trusted",
-            direction.receiver(),
-            words::size(missed as f64),
-            words::size((missed + passed) as f64),
-        ),
+        direction.receiver(),
+        words::size(missed as f64),
+        words::size((missed + passed) as f64),
     );
-    finding.figures = vec![
-        figure("acknowledged and never seen, bytes", missed as f64),
-        figure("seen, bytes", passed as f64),
-    ];
-    Some(finding)
+    direction
+        .finding("capture-gaps", Severity::Fault, sentence)
+        .figure("acknowledged and never seen, bytes", missed, "capture")
+        .figure("seen, bytes", passed, "capture")
+        .done()
 }
 
 /// The receive window left no room for most of the time.
@@ -71,28 +67,30 @@ pub(super) fn receive_window(direction: &Direction<'_>) -> Option<Finding> {
             words::micros(us)
         )
     });
-    let mut finding = direction.finding(
-        "receive-window",
-        Severity::Limit,
-        format!(
-            "The receive window of {} left no room in {} of the time: {}{most}{why}",
-            direction.receiver(),
-            words::percent(window.held),
-            words::size(window.usual_bytes),
-        ),
-    );
-    finding.share_of_time = Some(window.held);
-    finding.figures = vec![
-        figure(
+    direction
+        .finding(
+            "receive-window",
+            Severity::Limit,
+            format!(
+                "The receive window of {} left no room in {} of the time: {}{most}{why}",
+                direction.receiver(),
+                words::percent(window.held),
+                words::size(window.usual_bytes),
+            ),
+        )
+        .share(window.held)
+        .figure(
             "share of the busy time without room in the window",
             window.held,
-        ),
-        figure("receive window median, bytes", window.usual_bytes),
-    ];
-    finding
-        .figures
-        .extend(carries.map(|(us, _)| figure("minimum rtt seen, µs", us)));
-    Some(finding)
+            "capture",
+        )
+        .figure(
+            "receive window median, bytes",
+            window.usual_bytes,
+            "capture",
+        )
+        .figure("minimum rtt seen, µs", carries.map(|(us, _)| us), "capture")
+        .done()
 }
 
 fn closed_share(direction: &Direction<'_>) -> f64 {
@@ -107,29 +105,28 @@ pub(super) fn closed(direction: &Direction<'_>) -> Option<Finding> {
     let window = direction.window.filter(|window| window.closings > 0)?;
     let share = closed_share(direction);
     let limits = share >= CLOSED;
-    let mut finding = direction.finding(
-        "receiver-application",
-        if limits {
-            Severity::Limit
-        } else {
-            Severity::Note
-        },
-        format!(
-            "{} closed its window {} for {} of the time: its program did not read in time",
-            direction.receiver(),
-            match window.closings {
-                1 => "once".to_owned(),
-                more => format!("{} times", rounded(f64::from(more))),
+    direction
+        .finding(
+            "receiver-application",
+            if limits {
+                Severity::Limit
+            } else {
+                Severity::Note
             },
-            words::percent(share)
-        ),
-    );
-    finding.share_of_time = Some(share);
-    finding.figures = vec![
-        figure("windows of zero", f64::from(window.closings)),
-        figure("share of the time closed", share),
-    ];
-    Some(finding)
+            format!(
+                "{} closed its window {} for {} of the time: its program did not read in time",
+                direction.receiver(),
+                match window.closings {
+                    1 => "once".to_owned(),
+                    more => format!("{} times", rounded(f64::from(more))),
+                },
+                words::percent(share)
+            ),
+        )
+        .share(share)
+        .figure("windows of zero", window.closings, "capture")
+        .figure("share of the time closed", share, "capture")
+        .done()
 }
 
 /// Segments are small because the other end's SYN, or a device between, asked for it.
@@ -138,16 +135,14 @@ pub(super) fn small_mss(direction: &Direction<'_>) -> Option<Finding> {
         .conversation
         .segment_bytes(direction.end)
         .filter(|bytes| *bytes < SMALL)?;
-    let mut finding = direction.finding(
-        "small-mss",
-        Severity::Note,
-        format!(
-            "Segments have at most {bytes} bytes: the SYN of {} requests it, or a device on the path changed it",
-            direction.receiver()
-        ),
+    let sentence = format!(
+        "Segments have at most {bytes} bytes: the SYN of {} requests it, or a device on the path changed it",
+        direction.receiver()
     );
-    finding.figures = vec![figure("payload of a segment, bytes", f64::from(bytes))];
-    Some(finding)
+    direction
+        .finding("small-mss", Severity::Note, sentence)
+        .figure("payload of a segment, bytes", bytes, "capture")
+        .done()
 }
 
 /// Routers mark packets of this sender.
@@ -156,16 +151,17 @@ pub(super) fn marks(direction: &Direction<'_>) -> Option<Finding> {
     if end.marked == 0 {
         return None;
     }
-    let mut finding = direction.finding(
-        "ecn",
-        Severity::Note,
-        format!(
-            "{} of {} packets of {} came past with a congestion mark (CE)",
-            words::count(end.marked),
-            words::count(end.packets),
-            direction.sender()
-        ),
-    );
-    finding.figures = vec![figure("packets marked", end.marked as f64)];
-    Some(finding)
+    direction
+        .finding(
+            "ecn",
+            Severity::Note,
+            format!(
+                "{} of {} packets of {} came past with a congestion mark (CE)",
+                words::count(end.marked),
+                words::count(end.packets),
+                direction.sender()
+            ),
+        )
+        .figure("packets marked", end.marked, "capture")
+        .done()
 }

@@ -5,7 +5,7 @@ use linerate_model::finding::{Finding, Quantity, Severity};
 
 use super::policer::{self, No};
 use super::transmissions::round_trips_us;
-use super::{Direction, count, figure};
+use super::{Direction, count};
 use crate::command;
 use crate::words;
 
@@ -59,33 +59,37 @@ fn policed(direction: &Direction<'_>, bucket: &policer::Bucket) -> Finding {
             format!("Paced at {paced} (an fq qdisc's maxrate) it would lose almost nothing"),
         )
     };
-    let mut finding = direction.finding(
-        "policer",
-        Severity::Limit,
-        format!(
-            "A policer at {at}{} limits {}: its token bucket was empty at each of {} losses and not when segments \
+    let sentence = format!(
+        "A policer at {at}{} limits {}: its token bucket was empty at each of {} losses and not when segments \
              passed{stretches}; {} passed before the first loss, and RTTs before losses were not longer than others \
              (except before {} of them); {} of {} segments were lost ({}). {what_helps}",
-            words::rate(bucket.rate_bps),
-            direction.sender(),
-            count(bucket.losses),
-            words::size(bucket.burst_bytes),
-            words::percent(bucket.longer),
-            count(sent.lost()),
-            count(all),
-            words::percent(sent.lost() as f64 / all.max(1) as f64),
-        ),
+        words::rate(bucket.rate_bps),
+        direction.sender(),
+        count(bucket.losses),
+        words::size(bucket.burst_bytes),
+        words::percent(bucket.longer),
+        count(sent.lost()),
+        count(all),
+        words::percent(sent.lost() as f64 / all.max(1) as f64),
     );
-    finding.span_ns = Some(bucket.span_ns);
-    finding.figures = vec![
-        figure(Quantity::TokenRate, bucket.rate_bps),
-        figure("passed before the first loss, bytes", bucket.burst_bytes),
-        figure("losses that it explains", bucket.losses as f64),
-        figure("periods in which it was seen", bucket.stretches as f64),
-        figure("share of losses after a longer RTT", bucket.longer),
-        figure("segments sent", all as f64),
-    ];
-    finding
+    let mut draft = direction
+        .finding("policer", Severity::Limit, sentence)
+        .figure(Quantity::TokenRate, bucket.rate_bps, "capture")
+        .figure(
+            "passed before the first loss, bytes",
+            bucket.burst_bytes,
+            "capture",
+        )
+        .figure("losses that it explains", bucket.losses, "capture")
+        .figure("periods in which it was seen", bucket.stretches, "capture")
+        .figure(
+            "share of losses after a longer RTT",
+            bucket.longer,
+            "capture",
+        )
+        .figure("segments sent", all, "capture");
+    draft.finding.span_ns = Some(bucket.span_ns);
+    draft.finding
 }
 
 /// Losses that are no bucket's.
@@ -111,7 +115,7 @@ fn lossy(direction: &Direction<'_>, lost: usize, share: f64) -> Finding {
         count(sent.sent.len()),
         words::percent(share)
     );
-    let mut finding = if longer >= BEHIND_A_QUEUE && lost >= ENOUGH {
+    let draft = if longer >= BEHIND_A_QUEUE && lost >= ENOUGH {
         let rate = direction
             .goodput_bps()
             .map_or_else(String::new, words::rate);
@@ -135,18 +139,13 @@ fn lossy(direction: &Direction<'_>, lost: usize, share: f64) -> Finding {
             ),
         )
     };
-    finding.figures = vec![
-        figure("segments lost", lost as f64),
-        figure("segments sent", sent.sent.len() as f64),
-        figure("share of losses after a longer RTT", longer),
-    ];
-    finding
-        .figures
-        .extend(usual.map(|us| figure("rtt median, µs", us)));
-    finding
-        .figures
-        .extend(least.map(|us| figure("rtt minimum, µs", us)));
-    finding
+    draft
+        .figure("segments lost", lost, "capture")
+        .figure("segments sent", sent.sent.len(), "capture")
+        .figure("share of losses after a longer RTT", longer, "capture")
+        .figure("rtt median, µs", usual, "capture")
+        .figure("rtt minimum, µs", least, "capture")
+        .finding
 }
 
 fn not_policed(no: Option<No>) -> &'static str {
@@ -170,21 +169,17 @@ fn not_policed(no: Option<No>) -> &'static str {
 /// Most repeats were for nothing.
 fn needless(direction: &Direction<'_>) -> Finding {
     let sent = direction.sent;
-    let mut finding = direction.finding(
-        "reordering",
-        Severity::Note,
-        format!(
-            "{} of {} retransmits were unnecessary: their first copy had arrived, so segments were reordered or \
+    let sentence = format!(
+        "{} of {} retransmits were unnecessary: their first copy had arrived, so segments were reordered or \
              acknowledgements came late",
-            words::count(sent.needless),
-            count(sent.repeats())
-        ),
+        words::count(sent.needless),
+        count(sent.repeats())
     );
-    finding.figures = vec![
-        figure("segments retransmitted", sent.repeats() as f64),
-        figure("of them unnecessary", sent.needless as f64),
-    ];
-    finding
+    direction
+        .finding("reordering", Severity::Note, sentence)
+        .figure("segments retransmitted", sent.repeats(), "capture")
+        .figure("of them unnecessary", sent.needless, "capture")
+        .finding
 }
 
 /// The lost copies never came past.
@@ -194,20 +189,16 @@ fn before_the_capture(direction: &Direction<'_>) -> Option<Finding> {
     if sent.filled < ENOUGH as u64 || share < MATTERS {
         return None;
     }
-    let mut finding = direction.finding(
-        "cannot-tell",
-        Severity::Note,
-        format!(
-            "{} of {} segments filled a gap: their first copies were lost or reordered before the capture point. The \
+    let sentence = format!(
+        "{} of {} segments filled a gap: their first copies were lost or reordered before the capture point. The \
              cause shows only in a capture at {}",
-            words::count(sent.filled),
-            count(sent.sent.len()),
-            direction.sender()
-        ),
+        words::count(sent.filled),
+        count(sent.sent.len()),
+        direction.sender()
     );
-    finding.figures = vec![
-        figure("segments that filled a gap", sent.filled as f64),
-        figure("segments seen", sent.sent.len() as f64),
-    ];
-    Some(finding)
+    direction
+        .finding("cannot-tell", Severity::Note, sentence)
+        .figure("segments that filled a gap", sent.filled, "capture")
+        .figure("segments seen", sent.sent.len(), "capture")
+        .done()
 }

@@ -14,10 +14,11 @@ mod transmissions;
 mod window;
 
 use linerate_model::capture::Conversation;
-use linerate_model::finding::{Figure, Finding, Label, Severity};
+use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::Flow;
 use linerate_model::units::{grouped, whole};
 
+use crate::draft::Draft;
 use crate::words;
 pub(crate) use file::explain as file;
 use place::Place;
@@ -65,14 +66,14 @@ impl Direction<'_> {
             .or(self.place.to_end_us[1 - self.end].filter(|_| near))
     }
 
-    fn finding(&self, id: &str, severity: Severity, sentence: String) -> Finding {
-        let mut finding = crate::transcript::finding(id, severity, sentence);
-        finding.flow = Some(if self.end == 0 {
+    fn finding(&self, id: &str, severity: Severity, sentence: String) -> Draft {
+        let mut draft = Draft::new(id, severity, sentence);
+        draft.finding.flow = Some(if self.end == 0 {
             Flow::ClientToServer
         } else {
             Flow::ServerToClient
         });
-        finding
+        draft
     }
 }
 
@@ -108,14 +109,15 @@ fn judge(direction: &Direction<'_>) -> Vec<Finding> {
     let sound = missed.is_none();
     let mut findings: Vec<Finding> = missed.into_iter().collect();
     if direction.sent.passed_bytes < LEAST_BYTES {
-        findings.push(direction.finding(
+        let draft = direction.finding(
             "cannot-tell",
             Severity::Note,
             format!(
                 "Only {} of payload passed: too little to find the limit",
                 words::size(direction.sent.passed_bytes as f64)
             ),
-        ));
+        );
+        findings.push(draft.finding);
         return findings;
     }
     let held = limits::receive_window(direction);
@@ -130,20 +132,16 @@ fn judge(direction: &Direction<'_>) -> Vec<Finding> {
     if !findings.iter().any(|one| {
         one.severity >= Severity::Limit || one.id == "path-full" || one.id == "cannot-tell"
     }) {
-        findings.push(direction.finding(
+        let draft = direction.finding(
             "cannot-tell",
             Severity::Note,
             "No loss, no queue and no closed window shows: the sending program, its buffer or the congestion window \
              was the limit; `ss -ti` on the sender while it runs, or `linerate test` between these hosts, shows which"
                 .to_owned(),
-        ));
+        );
+        findings.push(draft.finding);
     }
     findings
-}
-
-/// A figure that was counted in the capture.
-fn figure(label: impl Into<Label>, value: f64) -> Figure {
-    Figure::new(label, value, "capture")
 }
 
 /// `1,234`.

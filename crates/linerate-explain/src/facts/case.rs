@@ -9,7 +9,7 @@ use linerate_analysis::statistics;
 use linerate_analysis::time_budget::{Class, TimeBudget};
 use linerate_analysis::waterfall::{LineRate, StepKind};
 use linerate_model::column::Column;
-use linerate_model::finding::{Figure, Finding, Label, Severity};
+use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::{Plan, Protocol};
 use linerate_model::record::{EndRecord, Role, RunRecord, StreamRecord};
 
@@ -84,7 +84,7 @@ impl<'a> Case<'a> {
     /// The same, where it went past its send buffer in bursts.
     pub(crate) fn bursts(&self) -> Option<&Stretches> {
         let buffer = self.path().send_buffer_bytes? as f64;
-        let buffers = buffer * f64::from(self.plan().streams.max(1));
+        let buffers = buffer * self.streams();
         self.waits_for_room()
             .filter(|stretches| stretches.past_buffers(buffers))
     }
@@ -156,6 +156,11 @@ impl<'a> Case<'a> {
 
     pub(crate) fn plan(&self) -> &'a Plan {
         &self.evidence.record.plan
+    }
+
+    /// Streams of each direction, at least 1.
+    pub(crate) fn streams(&self) -> f64 {
+        f64::from(self.plan().streams.max(1))
     }
 
     pub(crate) fn udp(&self) -> bool {
@@ -427,38 +432,25 @@ impl<'a> Case<'a> {
         self.host(self.direction.flow.receiver())
     }
 
+    /// The end at which the direction's rate was measured.
+    pub(crate) fn measuring_end(&self) -> Option<&'a EndRecord> {
+        let role = self.direction.measured_at.end(self.direction.flow);
+        self.record().end(role)
+    }
+
     /// Where the direction's rate was measured.
     pub(crate) fn rate_place(&self) -> String {
-        let flow = self.direction.flow;
-        match self.direction.measured_at {
-            Place::ReceivingApplication => format!("{} application", self.place(flow.receiver())),
-            Place::Acknowledged => format!("{} kernel", self.place(flow.sender())),
-            Place::SendingApplication => format!("{} application", self.place(flow.sender())),
+        let measured_at = self.direction.measured_at;
+        let end = self.place(measured_at.end(self.direction.flow));
+        match measured_at {
+            Place::Acknowledged => format!("{end} kernel"),
+            Place::ReceivingApplication | Place::SendingApplication => format!("{end} application"),
         }
     }
 
-    /// A figure of the sending kernel.
-    pub(crate) fn sender_figure(
-        &self,
-        label: impl Into<Label>,
-        value: Option<f64>,
-    ) -> Option<Figure> {
-        self.figure(self.direction.flow.sender(), label, value)
-    }
-
-    /// A figure of the receiving host.
-    pub(crate) fn receiver_figure(
-        &self,
-        label: impl Into<Label>,
-        value: Option<f64>,
-    ) -> Option<Figure> {
-        self.figure(self.direction.flow.receiver(), label, value)
-    }
-
-    fn figure(&self, role: Role, label: impl Into<Label>, value: Option<f64>) -> Option<Figure> {
-        let value = value.filter(|value| value.is_finite())?;
-        let place = format!("{} kernel", self.place(role));
-        Some(Figure::new(label, value, place))
+    /// An end's kernel as the place of a figure.
+    pub(crate) fn kernel(&self, role: Role) -> String {
+        format!("{} kernel", self.place(role))
     }
 
     /// The direction's rates as means over a time that is at least `span_ns`.
@@ -472,12 +464,6 @@ impl<'a> Case<'a> {
             bps: rates.map(statistics::mean).collect(),
             span_ns: points as u64 * step_ns,
         }
-    }
-
-    /// The rate as a figure.
-    pub(crate) fn rate_figure(&self) -> Option<Figure> {
-        let name = "goodput of the plateau, bit/s";
-        Some(Figure::new(name, self.rate()?, self.rate_place()))
     }
 
     /// The same test again, with one thing changed; of a connection that was only watched, a test between the same
@@ -494,22 +480,20 @@ impl<'a> Case<'a> {
     }
 
     /// A finding about this direction, resting on the plateau.
-    pub(crate) fn finding(&self, id: &str, severity: Severity, sentence: String) -> Draft {
-        Draft(Finding {
-            flow: Some(self.direction.flow),
-            span_ns: self.span_since_start(),
-            ..Finding::new(id, severity, sentence)
-        })
+    pub(crate) fn finding(&self, id: &str, severity: Severity, sentence: String) -> Draft<&Self> {
+        Draft {
+            finding: Finding {
+                flow: Some(self.direction.flow),
+                span_ns: self.span_since_start(),
+                ..Finding::new(id, severity, sentence)
+            },
+            about: self,
+        }
     }
 
     /// The plateau, ns since the streams were let go at the measuring end.
     fn span_since_start(&self) -> Option<[u64; 2]> {
-        let flow = self.direction.flow;
-        let role = match self.direction.measured_at {
-            Place::ReceivingApplication => flow.receiver(),
-            Place::Acknowledged | Place::SendingApplication => flow.sender(),
-        };
-        let start = self.record().end(role)?.start_ns.0;
+        let start = self.measuring_end()?.start_ns.0;
         Some(
             self.direction
                 .plateau_span_ns()?

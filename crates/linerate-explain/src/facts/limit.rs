@@ -246,7 +246,7 @@ const UNREAD_LEAST: f64 = 131_072.0;
 /// At least half as much lay unread as the window was open; a small buffer is full whenever it is looked at,
 /// and says nothing of the one who empties it.
 fn unread_fills_window(case: &Case<'_>, window: Option<f64>) -> bool {
-    let streams = f64::from(case.plan().streams.max(1));
+    let streams = case.streams();
     let unread = case.direction.unread_bytes.map(|bytes| bytes / streams);
     unread
         .zip(window)

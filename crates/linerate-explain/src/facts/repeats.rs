@@ -32,7 +32,7 @@ pub(crate) fn response_bps(case: &Case<'_>, share: f64) -> Option<f64> {
         round_trip_s(case)?,
         share,
     );
-    Some(one * f64::from(case.plan().streams.max(1)))
+    Some(one * case.streams())
 }
 
 fn round_trip_s(case: &Case<'_>) -> Option<f64> {

@@ -5,6 +5,7 @@
 //! rate stays; where no queue stands, the round trip stays and the rate grows; where other traffic's queue stands
 //! in it, the round trip is long and the rate grows all the same, because it is our share of that queue.
 
+use linerate_analysis::statistics::quantile;
 use linerate_analysis::{queue, statistics};
 use linerate_model::column::Column;
 use linerate_model::record::StreamRecord;
@@ -153,15 +154,6 @@ impl Law {
             spread: (quantile(&xs, 0.9)? - quantile(&xs, 0.1)?).exp(),
         })
     }
-}
-
-/// The value below which a share of the values lies.
-pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let last = sorted.len().checked_sub(1)?;
-    let place = usize::try_from(linerate_model::units::whole(share * last as f64)).ok()?;
-    sorted.get(place).copied()
 }
 
 /// What the path carries: a high rate of the slices in which a queue stood, bit/s, and whether these all had

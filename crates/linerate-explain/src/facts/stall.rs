@@ -1,6 +1,5 @@
 //! Whether no byte came through for more than a second.
 
-use linerate_analysis::evidence::Place;
 use linerate_model::column::Column;
 use linerate_model::record::{EndRecord, StreamRecord};
 use linerate_model::units::BitRate;
@@ -32,10 +31,7 @@ pub(crate) enum Stopped {
 
 /// The stall of a direction, where there was one. Asked before the limit is known, on which a stall does not depend.
 pub(crate) fn of(case: &Case<'_>) -> Option<Gap> {
-    let end = match case.direction.measured_at {
-        Place::ReceivingApplication => case.receiver()?,
-        Place::Acknowledged | Place::SendingApplication => case.sender()?,
-    };
+    let end = case.measuring_end()?;
     longest_gap(case, end).filter(|gap| {
         !case.record().is_observation() || outstanding(case, end.start_ns.0, gap.from, gap.to)
     })

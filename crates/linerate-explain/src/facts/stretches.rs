@@ -10,7 +10,7 @@ use linerate_model::record::StreamRecord;
 
 use crate::facts::case::Case;
 use crate::facts::limit;
-use crate::facts::slices::quantile;
+use linerate_analysis::statistics::quantile;
 
 /// A mean below this share of what the path carried in stretches is not what it carries …
 const FAR_BELOW: f64 = 0.88;

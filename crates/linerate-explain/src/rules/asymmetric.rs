@@ -5,6 +5,7 @@
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::Role;
 
+use crate::draft::RATE;
 use crate::facts::case::Case;
 use crate::facts::limit::Limit;
 use crate::words;
@@ -41,6 +42,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         says(&other)
     );
     case.finding("asymmetric", Severity::Note, sentence)
-        .figures([case.rate_figure(), other.rate_figure()])
+        .rate()
+        .figure(RATE, other.rate(), other.rate_place())
         .done()
 }

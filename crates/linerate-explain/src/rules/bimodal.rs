@@ -43,14 +43,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         levels.changes,
     );
     case.finding("bimodal", Severity::Note, sentence)
-        .figures([
-            case.sender_figure("lower level, bit/s", Some(levels.low_bps)),
-            case.sender_figure("higher level, bit/s", Some(levels.high_bps)),
-            case.sender_figure("share of the time at the lower level", Some(levels.low)),
-            case.sender_figure("changes", Some(levels.changes as f64)),
-            case.rate_figure(),
-        ])
-        .next(case.again(|_| {}))
+        .sender("lower level, bit/s", levels.low_bps)
+        .sender("higher level, bit/s", levels.high_bps)
+        .sender("share of the time at the lower level", levels.low)
+        .sender("changes", levels.changes)
+        .rate()
+        .again(|_| {})
         .done()
 }
 

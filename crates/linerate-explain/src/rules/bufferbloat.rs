@@ -38,22 +38,20 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         mean / least,
         words::count(words::whole(per_minute)),
     );
-    let each = case.rate()? / f64::from(case.plan().streams.max(1));
+    let each = case.rate()? / case.streams();
     let paced = command::round_rate(PACED * each);
     case.finding("bufferbloat", Severity::Note, sentence)
-        .figures([
-            case.sender_figure("queue, µs", Some(queue)),
-            case.sender_figure("rtt mean, µs", Some(mean)),
-            case.sender_figure("rtt minimum, µs", Some(least)),
-            case.sender_figure("round trips per minute under load", Some(per_minute)),
-            case.rate_figure(),
-        ])
-        .remedy(case.direction.flow.sender(), Fix::Pacing(BitRate(paced)))
+        .sender("queue, µs", queue)
+        .sender("rtt mean, µs", mean)
+        .sender("rtt minimum, µs", least)
+        .sender("round trips per minute under load", per_minute)
+        .rate()
+        .sender_remedy(Fix::Pacing(BitRate(paced)))
         .expected(
-            paced as f64 * f64::from(case.plan().streams.max(1)),
+            paced as f64 * case.streams(),
             0.05,
             "the pacing, with the queue empty",
         )
-        .next(case.again(|plan| plan.kernel_pacing_bps = Some(BitRate(paced))))
+        .again(|plan| plan.kernel_pacing_bps = Some(BitRate(paced)))
         .done()
 }

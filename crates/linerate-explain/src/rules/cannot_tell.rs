@@ -2,9 +2,8 @@
 
 use linerate_analysis::statistics::Unsteady;
 use linerate_model::finding::{Finding, Quantity, Severity};
-use linerate_model::plan::{End, Protocol};
+use linerate_model::plan::Protocol;
 use linerate_model::record::{EndRecord, Outcome};
-use linerate_model::units::Nanos;
 
 use crate::facts::case::Case;
 use crate::facts::limit::Limit;
@@ -62,11 +61,9 @@ fn without_budget(case: &Case<'_>) -> Option<Finding> {
     }
     let host = |host: &str| format!("linerate serve # on {host}, instead of iperf3");
     match case.sender() {
-        None if linerate => draft.next(case.again(|_| {})).done(),
+        None if linerate => draft.again(|_| {}).done(),
         None => draft.next(host(&case.sending_host())).done(),
-        Some(_) if too_short => draft
-            .next(case.again(|plan| plan.end = End::TimeNs(Nanos::from_millis(10_000))))
-            .done(),
+        Some(_) if too_short => draft.for_seconds(10).done(),
         Some(_) => draft.done(),
     }
 }
@@ -117,11 +114,9 @@ fn paced(case: &Case<'_>) -> Option<Finding> {
         words::rate(rate)
     );
     case.finding("cannot-tell", Severity::Note, sentence)
-        .figures([
-            case.sender_figure(Quantity::RateAsked, Some(asked)),
-            case.sender_figure(Quantity::RateSent, case.sent_bps()),
-            case.rate_figure(),
-        ])
+        .sender(Quantity::RateAsked, asked)
+        .sender(Quantity::RateSent, case.sent_bps())
+        .rate()
         .done()
 }
 
@@ -155,15 +150,11 @@ fn unexplained(case: &Case<'_>) -> Option<Finding> {
         words::percent(share),
         words::rate(case.rate()?)
     );
-    let streams = case.plan().streams.saturating_mul(4).min(128);
     case.finding("cannot-tell", Severity::Note, sentence)
         .share(share)
-        .figures([
-            case.sender_figure("network share of the plateau", Some(share)),
-            case.sender_figure("rtt mean, µs", case.path().rtt_us),
-            case.sender_figure("rtt minimum, µs", case.path().min_rtt_us),
-            case.sender_figure("queue, µs", queue::standing_queue_us(case)),
-        ])
-        .next(case.again(|plan| plan.streams = streams))
+        .sender("network share of the plateau", share)
+        .round_trips()
+        .sender("queue, µs", queue::standing_queue_us(case))
+        .with_more_streams()
         .done()
 }

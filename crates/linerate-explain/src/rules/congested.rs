@@ -14,7 +14,7 @@ use linerate_analysis::ends::Ends;
 use linerate_analysis::{queue, statistics};
 use linerate_model::finding::{Finding, Severity};
 
-use crate::draft::Draft;
+use crate::draft::CaseDraft;
 use crate::facts::case::Case;
 use crate::facts::limit::Limit;
 use crate::facts::repeats;
@@ -38,17 +38,15 @@ const FEW: usize = 5;
 const PART: f64 = 0.1;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    let more = case.plan().streams.saturating_mul(4).min(128);
-    let next = case.again(|plan| plan.streams = more);
     match seen(case)? {
         Seen::Always { round_trip_us, law } => always(case, round_trip_us, law),
         Seen::AtTimes(found) => Some(at_times(case, &found)),
     }?
-    .next(next)
+    .with_more_streams()
     .done()
 }
 
-fn always(case: &Case<'_>, round_trip_us: f64, law: Law) -> Option<Draft> {
+fn always<'a>(case: &'a Case<'_>, round_trip_us: f64, law: Law) -> Option<CaseDraft<'a>> {
     let (_, least) = case.round_trips()?;
     let sentence = format!(
         "Other traffic shares the bottleneck: the RTT stays at {} or more (minimum {}) even when this sender has \
@@ -60,21 +58,19 @@ fn always(case: &Case<'_>, round_trip_us: f64, law: Law) -> Option<Draft> {
     let draft = case
         .finding("congested", Severity::Limit, sentence)
         .share(case.network_share()?)
-        .figures([
-            case.rate_figure(),
-            case.sender_figure("rtt that 19 of 20 slices exceed, µs", Some(round_trip_us)),
-            case.sender_figure("rtt minimum, µs", Some(least)),
-            case.sender_figure(
-                "exponent of the rate over the bytes in flight",
-                Some(law.exponent),
-            ),
-            case.sender_figure("share of variation explained (R²)", Some(law.explains)),
-            case.sender_figure("largest / smallest bytes in flight", Some(law.spread)),
-        ]);
+        .rate()
+        .sender("rtt that 19 of 20 slices exceed, µs", round_trip_us)
+        .sender("rtt minimum, µs", least)
+        .sender(
+            "exponent of the rate over the bytes in flight",
+            law.exponent,
+        )
+        .sender("share of variation explained (R²)", law.explains)
+        .sender("largest / smallest bytes in flight", law.spread);
     Some(draft)
 }
 
-fn at_times(case: &Case<'_>, found: &AtTimes) -> Draft {
+fn at_times<'a>(case: &'a Case<'_>, found: &AtTimes) -> CaseDraft<'a> {
     let sentence = format!(
         "Other traffic shared the bottleneck at least {} of the time: this sender got {} then and {} otherwise, with \
          a queue of {} compared with {}; if the path itself had become slower, the queue would be longer",
@@ -86,13 +82,11 @@ fn at_times(case: &Case<'_>, found: &AtTimes) -> Draft {
     );
     case.finding("congested", Severity::Limit, sentence)
         .share(found.share)
-        .figures([
-            case.rate_figure(),
-            case.sender_figure("rate with the others, bit/s", Some(found.low.rate_bps)),
-            case.sender_figure("rate at other times, bit/s", Some(found.high.rate_bps)),
-            case.sender_figure("queue with the others, µs", Some(found.low.queue_us)),
-            case.sender_figure("queue at other times, µs", Some(found.high.queue_us)),
-        ])
+        .rate()
+        .sender("rate with the others, bit/s", found.low.rate_bps)
+        .sender("rate at other times, bit/s", found.high.rate_bps)
+        .sender("queue with the others, µs", found.low.queue_us)
+        .sender("queue at other times, µs", found.high.queue_us)
 }
 
 /// What shows it.
@@ -169,7 +163,7 @@ fn now_and_then(case: &Case<'_>) -> Option<AtTimes> {
         .filter(|slice| stands(slice.rtt_us, least))
         .collect();
     let rates: Vec<f64> = queued.iter().map(|slice| slice.rate_bps).collect();
-    let most = slices::quantile(&rates, 0.9)?;
+    let most = statistics::quantile(&rates, 0.9)?;
     let level = |within: &dyn Fn(f64) -> bool| {
         let part: Vec<&Slice> = queued
             .iter()
@@ -191,7 +185,7 @@ fn all_the_time(case: &Case<'_>) -> Option<Seen> {
     let (_, least) = case.round_trips()?;
     let slices = slices::of(case)?;
     let round_trips: Vec<f64> = slices.iter().map(|slice| slice.rtt_us).collect();
-    let round_trip_us = slices::quantile(&round_trips, 0.05)?;
+    let round_trip_us = statistics::quantile(&round_trips, 0.05)?;
     let deviation = |slice: &Slice| slice.deviation_us;
     let wavers = statistics::median(&slices.iter().map(deviation).collect::<Vec<_>>())?;
     let law = Law::of_rate(slices)?;

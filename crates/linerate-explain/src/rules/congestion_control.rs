@@ -10,9 +10,7 @@
 //!   run; the first loss came in the first half of it.
 
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::plan::End;
 use linerate_model::remedy::Fix;
-use linerate_model::units::Nanos;
 
 use crate::facts::case::Case;
 use crate::facts::limit::Limit;
@@ -48,13 +46,13 @@ struct Seen {
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let seen = seen(case)?;
     let rate = case.rate()?;
-    let name = if seen.algorithm == "reno" {
-        "Reno"
+    let (name, after) = if seen.algorithm == "reno" {
+        ("Reno", " after slow start")
     } else {
-        "CUBIC"
+        ("CUBIC", "")
     };
     let sentence = format!(
-        "{name} on {} recovers too slowly: it needs {} after one loss at this window and RTT ({}{}{} in {}); the rate \
+        "{name} on {} recovers too slowly: it needs {} after one loss at this window and RTT ({}{}{after} in {}); the rate \
          was {}, where {}",
         case.sending_host(),
         words::seconds(words::whole(seen.recovery_s * 1e9)),
@@ -63,11 +61,6 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             " loss"
         } else {
             " losses"
-        },
-        if seen.algorithm == "reno" {
-            " after slow start"
-        } else {
-            ""
         },
         words::seconds(case.direction.span_ns + case.plan().omit_ns.0),
         words::rate(rate),
@@ -81,27 +74,20 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let draft = case
         .finding("congestion-control", Severity::Limit, sentence)
         .share(case.network_share()?)
-        .figures([
-            case.rate_figure(),
-            case.sender_figure("possible rate, bit/s", Some(seen.possible_bps)),
-            case.sender_figure("recovery time after a loss, s", Some(seen.recovery_s)),
-            case.sender_figure("losses", Some(seen.losses)),
-            case.sender_figure("rtt mean, µs", case.path().rtt_us),
-        ]);
+        .rate()
+        .sender("possible rate, bit/s", seen.possible_bps)
+        .sender("recovery time after a loss, s", seen.recovery_s)
+        .sender("losses", seen.losses)
+        .sender("rtt mean, µs", case.path().rtt_us);
     if seen.algorithm == "reno" {
         draft
-            .remedy(
-                case.direction.flow.sender(),
-                Fix::Congestion("cubic".to_owned()),
-            )
+            .sender_remedy(Fix::Congestion("cubic".to_owned()))
             .expected(predicted.unwrap_or(0.0), 0.4, seen.then)
-            .next(case.again(|plan| plan.congestion = Some("cubic".into())))
+            .again(|plan| plan.congestion = Some("cubic".into()))
             .done()
     } else {
         let seconds = words::whole((seen.recovery_s * 5.0).ceil()).clamp(30, 3600);
-        draft
-            .next(case.again(|plan| plan.end = End::TimeNs(Nanos::from_millis(seconds * 1000))))
-            .done()
+        draft.for_seconds(seconds).done()
     }
 }
 
@@ -157,7 +143,7 @@ fn rare_losses(case: &Case<'_>) -> Option<Seen> {
     let share = losses / segments;
     let ratio =
         response::rate("cubic", mss, rtt_s, share) / response::rate("reno", mss, rtt_s, share);
-    let each = rate / f64::from(case.plan().streams.max(1));
+    let each = rate / case.streams();
     let window = each * rtt_s / 8.0 / mss;
     let chance = loss::cause(case) == Some(Cause::Chance);
     // By chance the path's own rate shows only behind a queue; else what it carried at best may be all.

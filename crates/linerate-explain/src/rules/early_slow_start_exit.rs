@@ -7,9 +7,7 @@
 //! does not speak against it.
 
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::plan::End;
 use linerate_model::remedy::Fix;
-use linerate_model::units::Nanos;
 
 use crate::facts::case::{Case, capital};
 use crate::facts::slow_start;
@@ -38,27 +36,16 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         words::rate(exit.rate_bps),
         words::count(exit.largest),
     );
-    let longer = (case.direction.span_ns / 1_000_000_000)
-        .saturating_mul(3)
-        .clamp(30, 600);
     let share = case.network_share()?;
     case.finding("early-slow-start-exit", Severity::Limit, sentence)
         .share(share)
-        .figures([
-            case.sender_figure("end of slow start, ns", Some(since as f64)),
-            case.sender_figure(
-                "slow-start threshold, segments",
-                Some(exit.threshold as f64),
-            ),
-            case.sender_figure("rate at that window, bit/s", Some(exit.rate_bps)),
-            case.sender_figure(
-                "largest window afterwards, segments",
-                Some(exit.largest as f64),
-            ),
-            case.sender_figure("rtt minimum, µs", case.path().min_rtt_us),
-            case.rate_figure(),
-        ])
-        .remedy(case.direction.flow.sender(), Fix::HystartOff)
-        .next(case.again(|plan| plan.end = End::TimeNs(Nanos::from_millis(longer * 1000))))
+        .sender("end of slow start, ns", since)
+        .sender("slow-start threshold, segments", exit.threshold)
+        .sender("rate at that window, bit/s", exit.rate_bps)
+        .sender("largest window afterwards, segments", exit.largest)
+        .sender("rtt minimum, µs", case.path().min_rtt_us)
+        .rate()
+        .sender_remedy(Fix::HystartOff)
+        .three_times_as_long()
         .done()
 }

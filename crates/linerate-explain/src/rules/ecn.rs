@@ -22,16 +22,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         words::count(sent),
         words::percent(part),
     );
-    let streams = case.plan().streams.saturating_mul(4).min(128);
     case.finding("ecn", Severity::Limit, sentence)
         .share(share)
-        .figures([
-            case.sender_figure("segments reported as marked", Some(marked as f64)),
-            case.sender_figure("segments sent", Some(sent as f64)),
-            case.sender_figure("rtt mean, µs", case.path().rtt_us),
-            case.sender_figure("rtt minimum, µs", case.path().min_rtt_us),
-            case.rate_figure(),
-        ])
-        .next(case.again(|plan| plan.streams = streams))
+        .sender("segments reported as marked", marked)
+        .sender("segments sent", sent)
+        .round_trips()
+        .rate()
+        .with_more_streams()
         .done()
 }

@@ -7,6 +7,7 @@ mod bufferbloat;
 mod cannot_tell;
 mod congested;
 mod congestion_control;
+mod cpu;
 mod early_slow_start_exit;
 mod ecn;
 mod ledger_imbalance;
@@ -20,11 +21,9 @@ mod random_loss;
 mod rate_capped;
 mod receive_window;
 mod receiver_application;
-mod receiver_cpu;
 mod reordering;
 mod send_buffer;
 mod sender_application;
-mod sender_cpu;
 mod shaper;
 mod slow_start;
 mod small_mss;
@@ -52,8 +51,8 @@ pub(crate) const RULES: [(&str, Rule); 33] = [
     ("udp-receiver-drop", udp_receiver_drop::judge),
     ("udp-path-loss", udp_path_loss::judge),
     ("virtualisation-limit", virtualisation_limit::judge),
-    ("sender-cpu", sender_cpu::judge),
-    ("receiver-cpu", receiver_cpu::judge),
+    ("sender-cpu", cpu::sender),
+    ("receiver-cpu", cpu::receiver),
     ("receiver-application", receiver_application::judge),
     ("receive-window", receive_window::judge),
     ("send-buffer", send_buffer::judge),

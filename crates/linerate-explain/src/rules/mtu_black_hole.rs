@@ -46,20 +46,16 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         case.sending_host(),
         words::count(timeouts(stream)?),
     );
-    let figure =
-        |name, value: Option<u64>| case.sender_figure(name, value.map(|value| value as f64));
     case.finding("mtu-black-hole", Severity::Limit, capital(&sentence))
         .share(1.0)
-        .figures([
-            figure("segment size at first, bytes", Some(first)),
-            figure("segment size at last, bytes", Some(last)),
-            figure("timeouts", timeouts(stream)),
-            figure("acknowledged, cookie included, bytes", facts.bytes_acked),
-            figure("segments sent", facts.data_segs_out),
-            figure("kernel's path MTU, bytes", facts.pmtu_bytes),
-        ])
-        .remedy(case.direction.flow.sender(), Fix::MtuProbing)
-        .next(case.again(|plan| plan.mss_bytes = Some(TRY_MSS)))
+        .sender("segment size at first, bytes", first)
+        .sender("segment size at last, bytes", last)
+        .sender("timeouts", timeouts(stream))
+        .sender("acknowledged, cookie included, bytes", facts.bytes_acked)
+        .sender("segments sent", facts.data_segs_out)
+        .sender("kernel's path MTU, bytes", facts.pmtu_bytes)
+        .sender_remedy(Fix::MtuProbing)
+        .again(|plan| plan.mss_bytes = Some(TRY_MSS))
         .done()
 }
 

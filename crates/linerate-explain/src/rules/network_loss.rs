@@ -37,26 +37,19 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         words::count(all),
         words::percent(case.repeated_share()?)
     );
-    let streams = case.plan().streams.saturating_mul(4).min(128);
     case.finding("network-loss", Severity::Limit, sentence)
         .share(share)
-        .figures([
-            case.sender_figure("network share of the plateau", Some(share)),
-            case.sender_figure("segments retransmitted", Some(again as f64)),
-            case.sender_figure(
-                words::RECEIVED_TWICE,
-                case.path().received_twice.map(|n| n as f64),
-            ),
-            case.sender_figure("segments sent", Some(all as f64)),
-            case.sender_figure("rtt mean, µs", path.rtt_us),
-            case.sender_figure("rtt minimum, µs", path.min_rtt_us),
-            case.rate_figure(),
-        ])
+        .sender("network share of the plateau", share)
+        .sender("segments retransmitted", again)
+        .sender(words::RECEIVED_TWICE, case.path().received_twice)
+        .sender("segments sent", all)
+        .round_trips()
+        .rate()
         .would_pass(would_pass::loss(case).map(|passes| WouldPass {
             sentence: format!("if the loss is random, {}", passes.sentence),
             ..passes
         }))
-        .next(case.again(|plan| plan.streams = streams))
+        .with_more_streams()
         .done()
 }
 

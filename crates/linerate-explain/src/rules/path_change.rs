@@ -6,11 +6,12 @@
 //! queue that grew would. Down: the least round trip that the kernel keeps fell by a fifth and 2 ms after a second of the run; nothing but a
 //! shorter path, or somebody's queue that went away, does that.
 
+use linerate_analysis::statistics;
 use linerate_model::column::Column;
 use linerate_model::finding::{Finding, Severity};
 
 use crate::facts::case::Case;
-use crate::facts::slices::{self, Law, Slice};
+use crate::facts::slices::{Law, Slice};
 use crate::words;
 
 const STEP: f64 = 1.25;
@@ -57,14 +58,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         )
     };
     case.finding("path-change", Severity::Note, sentence)
-        .figures([
-            case.sender_figure("step after, ns", Some(since as f64)),
-            case.sender_figure("round trip before, µs", Some(step.before_us)),
-            case.sender_figure("round trip after, µs", Some(step.after_us)),
-            case.sender_figure("flow rehashes by the kernel", rehashed),
-            case.rate_figure(),
-        ])
-        .next(case.again(|_| {}))
+        .sender("step after, ns", since)
+        .sender("round trip before, µs", step.before_us)
+        .sender("round trip after, µs", step.after_us)
+        .sender("flow rehashes by the kernel", rehashed)
+        .rate()
+        .again(|_| {})
         .done()
 }
 
@@ -101,7 +100,7 @@ fn up(slices: &[Slice]) -> Option<Step> {
             if !mostly_above(later, (STEP * before).max(before + STEP_US)) {
                 return None;
             }
-            let after = slices::quantile(&round_trips(later), FEW)?;
+            let after = statistics::quantile(&round_trips(later), FEW)?;
             if after < STEP * before || after - before < STEP_US {
                 return None;
             }

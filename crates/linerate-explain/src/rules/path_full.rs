@@ -19,30 +19,17 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let full = case.full()?;
-    let path = case.path();
-    let draft = case
-        .finding(
-            "path-full",
-            Severity::Healthy,
-            sentence(case, full, case.rate()?),
-        )
-        .figures([
-            case.rate_figure(),
-            case.sender_figure("rtt mean, µs", path.rtt_us),
-            case.sender_figure("rtt minimum, µs", path.min_rtt_us),
-            case.sender_figure("share of the segments retransmitted", case.repeated_share()),
-            case.sender_figure("network share of the plateau", case.network_share()),
-            case.sender_figure("slower interface, bit/s", case.link_bps()),
-            case.sender_figure(
-                words::CARRIED,
-                case.full_in_stretches()
-                    .map(|stretches| stretches.carried_bps),
-            ),
-        ]);
-    match case.network_share() {
-        Some(share) => draft.share(share).done(),
-        None => draft.done(),
-    }
+    let sentence = sentence(case, full, case.rate()?);
+    let carried = case.full_in_stretches().map(|one| one.carried_bps);
+    case.finding("path-full", Severity::Healthy, sentence)
+        .rate()
+        .round_trips()
+        .sender("share of the segments retransmitted", case.repeated_share())
+        .sender("network share of the plateau", case.network_share())
+        .sender("slower interface, bit/s", case.link_bps())
+        .sender(words::CARRIED, carried)
+        .share(case.network_share())
+        .done()
 }
 
 fn sentence(case: &Case<'_>, full: Full, rate: f64) -> String {

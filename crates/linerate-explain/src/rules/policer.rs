@@ -27,7 +27,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let losses = case.pooled_losses()?;
-    let streams = f64::from(case.plan().streams.max(1));
+    let streams = case.streams();
     let first = losses.episodes.first()?;
     let share = case.network_share()?;
     let level = loss::token_bps(losses);
@@ -58,35 +58,33 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     );
     case.finding("policer", Severity::Limit, sentence)
         .share(share)
-        .figures([
-            case.sender_figure("network share of the plateau", Some(share)),
-            case.sender_figure(
-                "rate over a round trip before the first loss, bit/s",
-                Some(losses.peak_bps),
-            ),
-            case.sender_figure(
-                "the same over half a round trip, or 8 ms of two, bit/s",
-                Some(losses.burst_bps),
-            ),
-            case.sender_figure(Quantity::TokenRate, Some(level)),
-            case.sender_figure(
-                "delivered before the first loss, bytes",
-                Some(first.delivered_from),
-            ),
-            case.sender_figure("losses", Some(losses.episodes.len() as f64)),
-            case.sender_figure(
-                "largest / smallest window at a loss",
-                losses.window_spread(),
-            ),
-            case.sender_figure("rtt before a loss / minimum", Some(losses.rtt_ratio())),
-            case.rate_figure(),
-        ])
-        .remedy(case.direction.flow.sender(), Fix::Pacing(BitRate(paced)))
+        .sender("network share of the plateau", share)
+        .sender(
+            "rate over a round trip before the first loss, bit/s",
+            losses.peak_bps,
+        )
+        .sender(
+            "the same over half a round trip, or 8 ms of two, bit/s",
+            losses.burst_bps,
+        )
+        .sender(Quantity::TokenRate, level)
+        .sender(
+            "delivered before the first loss, bytes",
+            first.delivered_from,
+        )
+        .sender("losses", losses.episodes.len())
+        .sender(
+            "largest / smallest window at a loss",
+            losses.window_spread(),
+        )
+        .sender("rtt before a loss / minimum", losses.rtt_ratio())
+        .rate()
+        .sender_remedy(Fix::Pacing(BitRate(paced)))
         .expected(
             paced as f64 * streams,
             0.10,
             "the pacing, just below the policer",
         )
-        .next(case.again(|plan| plan.kernel_pacing_bps = Some(BitRate(paced))))
+        .again(|plan| plan.kernel_pacing_bps = Some(BitRate(paced)))
         .done()
 }

@@ -12,7 +12,7 @@ use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::End;
 use linerate_model::units::Nanos;
 
-use crate::draft::Draft;
+use crate::draft::CaseDraft;
 use crate::facts::case::Case;
 use crate::words;
 
@@ -65,21 +65,16 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             words::size(bytes)
         );
     }
-    let payload = |name: &str, value: f64| case.sender_figure(name, Some(value));
-    let draft = case
-        .finding("provisioned", Severity::Note, sentence)
-        .figures([
-            payload("contracted rate, bit/s", bought),
-            payload("rate with IP's and TCP's headers, bit/s", rate * counts.ip),
-            payload("rate on the line, bit/s", rate * counts.line),
-            case.sender_figure("burst before the plateau, bytes", burst),
-            case.rate_figure(),
-        ]);
     let short = case.direction.span_ns < LONG;
-    match delivered {
-        Delivered::Above if short => draft.next(longer(case)).done(),
-        _ => draft.done(),
-    }
+    let next = (short && matches!(delivered, Delivered::Above)).then(|| longer(case));
+    case.finding("provisioned", Severity::Note, sentence)
+        .sender("contracted rate, bit/s", bought)
+        .sender("rate with IP's and TCP's headers, bit/s", rate * counts.ip)
+        .sender("rate on the line, bit/s", rate * counts.line)
+        .sender("burst before the plateau, bytes", burst)
+        .rate()
+        .next(next)
+        .done()
 }
 
 fn sentence(
@@ -127,7 +122,7 @@ fn sentence(
     }
 }
 
-fn cannot_be_told(case: &Case<'_>, bought: f64, why: &str) -> Draft {
+fn cannot_be_told<'a>(case: &'a Case<'_>, bought: f64, why: &str) -> CaseDraft<'a> {
     let sentence = format!(
         "Cannot tell whether the contracted {} is delivered: {why}",
         words::rate(bought)

@@ -61,7 +61,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         String::new()
     };
     let more = case.plan().streams.saturating_mul(4).min(128);
-    let factor = f64::from(more) / f64::from(case.plan().streams.max(1));
+    let factor = f64::from(more) / case.streams();
     let measured = repeats::losses_measured(case);
     let enough = repeats::enough_losses(repeats::loss_exponent(case), factor);
     let predicted = (measured as f64 >= enough).then_some(factor * case.rate()?);
@@ -84,41 +84,35 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let uncertainty = SURE + SCATTER / (measured.max(1) as f64).sqrt();
     case.finding("random-loss", Severity::Limit, sentence)
         .share(share)
-        .figures([
-            case.sender_figure("network share of the plateau", Some(share)),
-            case.sender_figure("segments retransmitted", Some(again as f64)),
-            case.sender_figure("of them after a queue overflowed", Some(overrun as f64)),
-            case.sender_figure(
-                words::RECEIVED_TWICE,
-                path.received_twice.map(|count| count as f64),
-            ),
-            case.sender_figure("segments sent", Some(all as f64)),
-            case.sender_figure("losses without a queue", Some(alone as f64)),
-            case.sender_figure(
-                "largest / smallest window at a loss",
-                streams.iter().find_map(Losses::window_spread),
-            ),
-            case.sender_figure(
-                "rate over a round trip before the first loss, bit/s",
-                streams.first().map(|one| one.peak_bps),
-            ),
-            case.sender_figure(
-                "rate at a tenth of the loss, bit/s",
-                repeats::response_ratio(case, 0.1)
-                    .zip(case.rate())
-                    .map(|(ratio, rate)| ratio * rate),
-            ),
-            case.sender_figure("rtt mean, µs", path.rtt_us),
-            case.sender_figure("rtt minimum, µs", path.min_rtt_us),
-            case.rate_figure(),
-        ])
-        .remedy(case.direction.flow.sender(), Fix::Streams(more))
+        .sender("network share of the plateau", share)
+        .sender("segments retransmitted", again)
+        .sender("of them after a queue overflowed", overrun)
+        .sender(words::RECEIVED_TWICE, path.received_twice)
+        .sender("segments sent", all)
+        .sender("losses without a queue", alone)
+        .sender(
+            "largest / smallest window at a loss",
+            streams.iter().find_map(Losses::window_spread),
+        )
+        .sender(
+            "rate over a round trip before the first loss, bit/s",
+            streams.first().map(|one| one.peak_bps),
+        )
+        .sender(
+            "rate at a tenth of the loss, bit/s",
+            repeats::response_ratio(case, 0.1)
+                .zip(case.rate())
+                .map(|(ratio, rate)| ratio * rate),
+        )
+        .round_trips()
+        .rate()
+        .sender_remedy(Fix::Streams(more))
         .expected(
             predicted.unwrap_or(0.0),
             uncertainty,
             "the same random loss on each stream, until the path is full",
         )
         .would_pass(would_pass::loss(case))
-        .next(case.again(|plan| plan.streams = more))
+        .with_more_streams()
         .done()
 }

@@ -43,23 +43,18 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             words::rate(asked)
         )
     };
-    let udp = plan.protocol == Protocol::Udp;
-    let next = case.again(|plan| {
-        plan.rate_bps = None;
-        plan.rate_is_default = false;
-        plan.kernel_pacing_bps = None;
-    });
-    let draft = case
-        .finding("rate-capped", Severity::Healthy, sentence)
-        .figures([
-            case.sender_figure(Quantity::RateAsked, Some(asked)),
-            case.sender_figure(Quantity::RateSent, case.sent_bps()),
-            case.rate_figure(),
-        ]);
     // After a loss the next step is not more of the same.
-    if udp && lost_any {
-        draft.done()
-    } else {
-        draft.next(next).done()
-    }
+    let next = (!lost_any || plan.protocol != Protocol::Udp).then(|| {
+        case.again(|plan| {
+            plan.rate_bps = None;
+            plan.rate_is_default = false;
+            plan.kernel_pacing_bps = None;
+        })
+    });
+    case.finding("rate-capped", Severity::Healthy, sentence)
+        .sender(Quantity::RateAsked, asked)
+        .sender(Quantity::RateSent, case.sent_bps())
+        .rate()
+        .next(next)
+        .done()
 }

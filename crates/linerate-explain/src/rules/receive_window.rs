@@ -11,7 +11,7 @@ use linerate_model::remedy::Fix;
 use linerate_model::units::Bytes;
 
 use crate::advice;
-use crate::draft::Draft;
+use crate::draft::CaseDraft;
 use crate::facts::case::Case;
 use crate::facts::limit::{self, Limit};
 use crate::words;
@@ -31,21 +31,18 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let draft = case
         .finding("receive-window", severity, sentence(case, share))
         .share(share)
-        .figures([
-            case.sender_figure("rwnd_limited share of the plateau", Some(clock)),
-            case.sender_figure("snd_wnd median, bytes", path.receive_window_bytes),
-            case.sender_figure("rtt mean, µs", path.rtt_us),
-            case.sender_figure("rtt minimum, µs", path.min_rtt_us),
-            case.sender_figure("ceiling window / rtt, bit/s", limit::ceiling_bps(case)),
-            case.receiver_figure("unread median, bytes", case.direction.unread_bytes),
-            case.rate_figure(),
-        ])
+        .sender("rwnd_limited share of the plateau", clock)
+        .sender("snd_wnd median, bytes", path.receive_window_bytes)
+        .round_trips()
+        .sender("ceiling window / rtt, bit/s", limit::ceiling_bps(case))
+        .receiver("unread median, bytes", case.direction.unread_bytes)
+        .rate()
         .would_pass(would_pass::window(
             case,
             "receive window",
             path.receive_window_bytes,
         ));
-    advise(case, draft).done()
+    advise(draft).done()
 }
 
 fn sentence(case: &Case<'_>, share: f64) -> String {
@@ -98,17 +95,18 @@ fn autotuning_bound(case: &Case<'_>) -> Option<u64> {
         .then_some(most)
 }
 
-fn advise(case: &Case<'_>, draft: Draft) -> Draft {
+fn advise(draft: CaseDraft<'_>) -> CaseDraft<'_> {
+    let case = draft.about;
     let flow = case.direction.flow;
     let Some(enough) = advice::enough_bytes(case, case.path().receive_window_bytes) else {
         return draft;
     };
     if case.plan().window_bytes.is_some() {
-        let draft = advice::ask_for_more(case, draft, flow.receiver(), 0, NEXT);
+        let draft = advice::ask_for_more(draft, flow.receiver(), 0, NEXT);
         return if autotuning_reaches(case) {
-            draft.next(case.again(advice::autotuned))
+            draft.again(advice::autotuned)
         } else {
-            ask_for(case, draft, enough)
+            advice::ask_for(draft, enough)
         };
     }
     match autotuning_bound(case) {
@@ -116,13 +114,9 @@ fn advise(case: &Case<'_>, draft: Draft) -> Draft {
             let now = case.receiver().and_then(|end| end.host.tcp_rmem);
             let sizes = advice::three_values(now, enough);
             let draft = draft.remedy(flow.receiver(), Fix::ReceiveBuffer(sizes));
-            ask_for(
-                case,
-                advice::expect_wider(case, draft, now, enough, 0, NEXT),
-                enough,
-            )
+            advice::ask_for(advice::expect_wider(draft, now, enough, 0, NEXT), enough)
         }
-        None => ask_for(case, draft, enough),
+        None => advice::ask_for(draft, enough),
     }
 }
 
@@ -132,22 +126,6 @@ fn autotuning_reaches(case: &Case<'_>) -> bool {
     case.receiver()
         .and_then(|end| end.host.tcp_rmem)
         .is_none_or(|[_, _, most]| most / 2 > asked)
-}
-
-/// `-w`, where both hosts would grant it; else more streams, each with a window of its own.
-fn ask_for(case: &Case<'_>, draft: Draft, bytes: u64) -> Draft {
-    let refused = [
-        case.receiver().and_then(|end| end.host.rmem_max),
-        case.sender().and_then(|end| end.host.wmem_max),
-    ]
-    .into_iter()
-    .flatten()
-    .any(|most| most < bytes);
-    if refused {
-        let streams = case.plan().streams.saturating_mul(4).min(32);
-        return draft.next(case.again(|plan| plan.streams = streams));
-    }
-    draft.next(case.again(|plan| plan.window_bytes = Some(Bytes(bytes))))
 }
 
 /// Why an end's part of the record is not there.

@@ -26,26 +26,23 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         capital(&case.receiving_host()),
         words::size(unread)
     );
-    let mut draft = case
+    let draft = case
         .finding("receiver-application", Severity::Limit, sentence)
-        .figures([
-            case.sender_figure(
-                "rwnd_limited share of the plateau",
-                case.budget().map(|budget| budget.receive_window),
-            ),
-            case.receiver_figure("unread median, bytes", Some(unread)),
-            case.sender_figure("snd_wnd median, bytes", case.path().receive_window_bytes),
-            case.receiver_figure(
-                "CPU share of the receiving threads",
-                case.cpu_share(case.direction.flow.receiver()),
-            ),
-        ]);
-    if let Some(share) = share {
-        draft = draft.share(share);
-    }
+        .sender(
+            "rwnd_limited share of the plateau",
+            case.budget().map(|budget| budget.receive_window),
+        )
+        .receiver("unread median, bytes", unread)
+        .sender("snd_wnd median, bytes", case.path().receive_window_bytes)
+        .receiver(
+            "CPU share of the receiving threads",
+            case.cpu_share(case.direction.flow.receiver()),
+        )
+        .share(share);
     // Of a connection that was only watched it is the program that would have to be mended.
-    if !case.plan().skip_receive_copy && !case.record().is_observation() {
-        draft = draft.next(case.again(|plan| plan.skip_receive_copy = true));
+    if case.plan().skip_receive_copy || case.record().is_observation() {
+        draft.done()
+    } else {
+        draft.again(|plan| plan.skip_receive_copy = true).done()
     }
-    draft.done()
 }

@@ -41,24 +41,22 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         words::percent(case.repeated_share()?),
         words::count(needless),
     );
-    let bits = command::round_rate(case.rate()? / f64::from(case.plan().streams.max(1)));
+    let bits = command::round_rate(case.rate()? / case.streams());
     case.finding("reordering", Severity::Limit, sentence)
         .share(share)
-        .figures([
-            case.sender_figure("network share of the plateau", Some(share)),
-            case.sender_figure("segments retransmitted", Some(again as f64)),
-            case.sender_figure(words::RECEIVED_TWICE, Some(needless as f64)),
-            case.sender_figure("segments sent", Some(all as f64)),
-            case.rate_figure(),
-        ])
-        .next(case.again(|plan| {
+        .sender("network share of the plateau", share)
+        .sender("segments retransmitted", again)
+        .sender(words::RECEIVED_TWICE, needless)
+        .sender("segments sent", all)
+        .rate()
+        .again(|plan| {
             // Datagrams at the same rate show each packet that overtook another.
             plan.protocol = Protocol::Udp;
             plan.congestion = None;
             plan.block_bytes = DEFAULT_UDP_BLOCK;
             plan.rate_bps = Some(BitRate(bits));
             plan.rate_is_default = false;
-        }))
+        })
         .done()
 }
 
@@ -78,11 +76,9 @@ fn harmless(case: &Case<'_>) -> Option<Finding> {
         words::count(sent),
     );
     case.finding("reordering", Severity::Note, sentence)
-        .figures([
-            case.sender_figure("times that reordering was seen", Some(seen as f64)),
-            case.sender_figure("segments sent", Some(sent as f64)),
-            case.rate_figure(),
-        ])
+        .sender("times that reordering was seen", seen)
+        .sender("segments sent", sent)
+        .rate()
         .done()
 }
 
@@ -101,11 +97,9 @@ fn overtaken(case: &Case<'_>) -> Option<Finding> {
     );
     case.finding("reordering", Severity::Limit, sentence)
         .share(share)
-        .figures([
-            case.sender_figure("times that reordering was seen", Some(seen as f64)),
-            case.sender_figure("segments sent", Some(sent as f64)),
-            case.sender_figure("network share of the plateau", Some(share)),
-            case.rate_figure(),
-        ])
+        .sender("times that reordering was seen", seen)
+        .sender("segments sent", sent)
+        .sender("network share of the plateau", share)
+        .rate()
         .done()
 }

@@ -14,7 +14,7 @@ use linerate_model::remedy::Fix;
 use linerate_model::units::Bytes;
 
 use crate::advice;
-use crate::draft::Draft;
+use crate::draft::CaseDraft;
 use crate::facts::case::{Case, capital};
 use crate::facts::limit::{self, Limit};
 use crate::facts::loss::{self, Cause};
@@ -74,26 +74,18 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let draft = case
         .finding("send-buffer", severity, sentence)
         .share(share)
-        .figures([
-            case.sender_figure(
-                "sndbuf_limited share of the plateau",
-                Some(budget.send_buffer),
-            ),
-            case.sender_figure("in flight median, bytes", path.in_flight_bytes),
-            case.sender_figure(
-                "congestion window median, bytes",
-                path.congestion_window_bytes,
-            ),
-            case.sender_figure("snd_wnd median, bytes", path.receive_window_bytes),
-            case.sender_figure(
-                "send buffer, bytes",
-                path.send_buffer_bytes.map(|bytes| bytes as f64),
-            ),
-            case.sender_figure("rtt mean, µs", path.rtt_us),
-            case.rate_figure(),
-        ])
+        .sender("sndbuf_limited share of the plateau", budget.send_buffer)
+        .sender("in flight median, bytes", path.in_flight_bytes)
+        .sender(
+            "congestion window median, bytes",
+            path.congestion_window_bytes,
+        )
+        .sender("snd_wnd median, bytes", path.receive_window_bytes)
+        .sender("send buffer, bytes", path.send_buffer_bytes)
+        .sender("rtt mean, µs", path.rtt_us)
+        .rate()
         .would_pass(would_pass::window(case, "send buffer", None));
-    advise(case, draft).done()
+    advise(draft).done()
 }
 
 /// A sender that went past its buffer in bursts: the kernel adds to a segment that it split when sending without asking
@@ -123,28 +115,26 @@ fn in_bursts(case: &Case<'_>, bursts: &Stretches) -> Option<Finding> {
     let draft = case
         .finding("send-buffer", Severity::Limit, sentence)
         .share(idle)
-        .figures([
-            case.sender_figure("send buffer, bytes", Some(buffer as f64)),
-            case.sender_figure("in flight at its peaks, bytes", Some(bursts.peak_bytes)),
-            case.sender_figure("in flight median, bytes", path.in_flight_bytes),
-            case.sender_figure(words::CARRIED, Some(bursts.carried_bps)),
-            case.sender_figure(
-                "share of the time with less in flight than fills the path",
-                Some(bursts.not_filled),
-            ),
-            case.sender_figure("rtt mean, µs", path.rtt_us),
-            case.sender_figure("rtt minimum, µs", path.min_rtt_us),
-            case.rate_figure(),
-        ]);
-    advise_after_bursts(case, draft, bursts).done()
+        .sender("send buffer, bytes", buffer)
+        .sender("in flight at its peaks, bytes", bursts.peak_bytes)
+        .sender("in flight median, bytes", path.in_flight_bytes)
+        .sender(words::CARRIED, bursts.carried_bps)
+        .sender(
+            "share of the time with less in flight than fills the path",
+            bursts.not_filled,
+        )
+        .round_trips()
+        .rate();
+    advise_after_bursts(draft, bursts).done()
 }
 
-fn advise_after_bursts(case: &Case<'_>, draft: Draft, bursts: &Stretches) -> Draft {
+fn advise_after_bursts<'a>(draft: CaseDraft<'a>, bursts: &Stretches) -> CaseDraft<'a> {
+    let case = draft.about;
     if fixed_by_its_program(case).is_some() {
-        return draft.next(case.again(|_| {}));
+        return draft.again(|_| {});
     }
     let sender = case.direction.flow.sender();
-    let each = bursts.peak_bytes / f64::from(case.plan().streams.max(1));
+    let each = bursts.peak_bytes / case.streams();
     let Some(enough) = advice::enough_bytes(case, Some(each)) else {
         return draft;
     };
@@ -159,11 +149,11 @@ fn advise_after_bursts(case: &Case<'_>, draft: Draft, bursts: &Stretches) -> Dra
     if asked.is_some_and(|asked| now.is_none_or(|[_, _, most]| most / 2 > asked)) {
         return draft
             .remedy(sender, Fix::Window(None))
-            .next(case.again(advice::autotuned));
+            .again(advice::autotuned);
     }
     draft
         .remedy(sender, Fix::SendBuffer(advice::three_values(now, enough)))
-        .next(case.again(advice::autotuned))
+        .again(advice::autotuned)
 }
 
 /// What autotuning may give, where the buffer of a connection that was only watched stayed well below it although it
@@ -175,17 +165,18 @@ fn fixed_by_its_program(case: &Case<'_>) -> Option<u64> {
         .then_some(most)
 }
 
-fn advise(case: &Case<'_>, draft: Draft) -> Draft {
+fn advise(draft: CaseDraft<'_>) -> CaseDraft<'_> {
+    let case = draft.about;
     // What is in flight made a queue in stretches: the path, not the next larger buffer, is what limits then.
     if let Some(stretches) = case
         .waits_for_room()
         .filter(|_| queue::standing_queue_us(case).is_some())
     {
-        return advise_after_bursts(case, draft, stretches);
+        return advise_after_bursts(draft, stretches);
     }
     if fixed_by_its_program(case).is_some() {
         // A sysctl would change nothing for it.
-        return draft.next(case.again(|_| {}));
+        return draft.again(|_| {});
     }
     let sender = case.direction.flow.sender();
     let Some(enough) = advice::enough_bytes(case, case.path().in_flight_bytes) else {
@@ -195,23 +186,11 @@ fn advise(case: &Case<'_>, draft: Draft) -> Draft {
     let asked = case.plan().window_bytes.map(Bytes::count);
     let autotuning = host.and_then(|host| host.tcp_wmem).map(|[_, _, most]| most);
     if asked.is_some() && autotuning.is_none_or(|most| most / 2 > asked.unwrap_or(0)) {
-        return advice::ask_for_more(case, draft, sender, PAST, NEXT)
-            .next(case.again(advice::autotuned));
+        return advice::ask_for_more(draft, sender, PAST, NEXT).again(advice::autotuned);
     }
     let now = host.and_then(|host| host.tcp_wmem);
     let sizes = advice::three_values(now, enough);
     let draft = draft.remedy(sender, Fix::SendBuffer(sizes));
-    let draft = advice::expect_wider(case, draft, now, enough, PAST, NEXT);
-    let refused = [
-        host.and_then(|host| host.wmem_max),
-        case.receiver().and_then(|end| end.host.rmem_max),
-    ]
-    .into_iter()
-    .flatten()
-    .any(|most| most < enough);
-    if refused {
-        let streams = case.plan().streams.saturating_mul(4).min(32);
-        return draft.next(case.again(|plan| plan.streams = streams));
-    }
-    draft.next(case.again(|plan| plan.window_bytes = Some(Bytes(enough))))
+    let draft = advice::expect_wider(draft, now, enough, PAST, NEXT);
+    advice::ask_for(draft, enough)
 }

@@ -49,14 +49,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     });
     case.finding("sender-application", severity, sentence)
         .share(share)
-        .figures([
-            case.sender_figure(
-                "time without data outstanding, share of the plateau",
-                Some(share),
-            ),
-            case.sender_figure("CPU share of the sending threads", cpu),
-            case.rate_figure(),
-        ])
+        .sender("time without data outstanding, share of the plateau", share)
+        .sender("CPU share of the sending threads", cpu)
+        .rate()
         .next(next)
         .done()
 }

@@ -46,14 +46,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         words::size(burst),
     );
     case.finding("shaper", Severity::Limit, sentence)
-        .figures([
-            case.sender_figure("first level, bit/s", Some(first)),
-            case.sender_figure("second level, bit/s", Some(second)),
-            case.sender_figure("step after, ns", Some(step.at_ns as f64)),
-            case.sender_figure("queue, µs", Some(queue)),
-            case.rate_figure(),
-        ])
-        .next(case.again(|_| {}))
+        .sender("first level, bit/s", first)
+        .sender("second level, bit/s", second)
+        .sender("step after, ns", step.at_ns)
+        .sender("queue, µs", queue)
+        .rate()
+        .again(|_| {})
         .done()
 }
 

@@ -7,11 +7,11 @@
 //! the answer, whatever ended it and however steady the rest was: `path-full` is not said of the little that is left.
 
 use linerate_analysis::statistics;
-use linerate_model::finding::{Finding, Severity};
-use linerate_model::plan::End;
+use linerate_model::finding::Finding;
 use linerate_model::remedy::Fix;
 use linerate_model::units::Nanos;
 
+use crate::draft::limit_if;
 use crate::facts::case::Case;
 use crate::facts::limit::Limit;
 use crate::facts::slow_start;
@@ -40,25 +40,22 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         words::rate(whole),
         words::rate(plateau)
     );
-    let severity = if slow_start::is_the_answer(case) {
-        Severity::Limit
-    } else {
-        Severity::Note
-    };
+    let severity = limit_if(slow_start::is_the_answer(case));
     case.finding("slow-start", severity, sentence)
         .share(share)
-        .figures([
-            case.sender_figure("ramp, ns", Some(ramp as f64)),
-            case.sender_figure("whole run, bit/s", Some(whole)),
-            case.rate_figure(),
-        ])
-        .remedy(direction.flow.sender(), Fix::Duration(longer_span(ramp)))
+        .sender("ramp, ns", ramp)
+        .sender("whole run, bit/s", whole)
+        .rate()
+        .remedy(
+            direction.flow.sender(),
+            Fix::Duration(Nanos::from_millis(seconds(ramp) * 1000)),
+        )
         .expected(
             average_of_longer(case, plateau, whole, ramp),
             0.10,
             "the plateau, with less ramp",
         )
-        .next(longer(case, ramp))
+        .for_seconds(seconds(ramp))
         .done()
 }
 
@@ -78,42 +75,25 @@ fn unfinished(case: &Case<'_>, ramp: u64) -> Option<Finding> {
         .streams_of(case.direction.flow)
         .any(|stream| slow_start::ended_ns(stream).is_some());
     // What a loss ended filled the path: it carries no more, only the average hides it.
-    let severity = if by_itself || slow_start::is_the_answer(case) {
-        Severity::Limit
-    } else {
-        Severity::Note
-    };
+    let severity = limit_if(by_itself || slow_start::is_the_answer(case));
     case.finding("slow-start", severity, sentence)
         .share(share)
-        .figures([
-            case.sender_figure("slow start, ns", Some(ramp as f64)),
-            case.sender_figure("whole run, bit/s", Some(whole)),
-            case.sender_figure("after slow start, bit/s", after),
-        ])
-        .remedy(
-            case.direction.flow.sender(),
-            Fix::Duration(longer_span(ramp)),
-        )
+        .sender("slow start, ns", ramp)
+        .sender("whole run, bit/s", whole)
+        .sender("after slow start, bit/s", after)
+        .sender_remedy(Fix::Duration(Nanos::from_millis(seconds(ramp) * 1000)))
         .expected(
             average_of_longer(case, after.unwrap_or(0.0), whole, ramp),
             0.25,
             "the path's rate after slow start",
         )
-        .next(longer(case, ramp))
+        .for_seconds(seconds(ramp))
         .done()
 }
 
 /// Seconds of a run that is long enough for a ramp of `ramp` ns.
 fn seconds(ramp: u64) -> u64 {
     (ramp / 1_000_000_000 + 1).saturating_mul(10).clamp(30, 600)
-}
-
-fn longer_span(ramp: u64) -> Nanos {
-    Nanos::from_millis(seconds(ramp) * 1000)
-}
-
-fn longer(case: &Case<'_>, ramp: u64) -> String {
-    case.again(|plan| plan.end = End::TimeNs(longer_span(ramp)))
 }
 
 /// The average of that run, bit/s: what the ramp cost this run it costs once, and the rest is at `level`.

@@ -32,54 +32,46 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if case.udp() || case.one_host() && !loss || !(loss || cpu) {
         return None;
     }
-    let sender = case.direction.flow.sender();
     let why = if loss {
         "at the same loss and RTT the rate grows with them"
     } else {
         "each of them costs about as much CPU as a large one"
     };
     let asked = case.plan().mss_bytes;
-    let whence = match asked {
-        Some(asked) => format!("because of -M {asked}"),
-        None => match clamping_end(case, mss) {
-            Some(role) => format!("because of the MTU of {}'s interface", case.host(role)),
-            None => "because of an MTU or a clamped MSS on the path".to_owned(),
-        },
+    let clamped = clamping_end(case, mss);
+    let whence = match (asked, clamped) {
+        (Some(asked), _) => format!("because of -M {asked}"),
+        (None, Some(role)) => format!("because of the MTU of {}'s interface", case.host(role)),
+        (None, None) => "because of an MTU or a clamped MSS on the path".to_owned(),
     };
     let sentence = format!(
         "{} sends segments of {}: {why}; {whence}",
         capital(&case.sending_host()),
         words::size(mss as f64)
     );
+    let path_mtu = case
+        .sender()
+        .and_then(|end| end.streams_of(case.direction.flow).next())
+        .and_then(|stream| stream.path_mtu_bytes);
+    let predicts = loss && repeats::predicts(case, repeats::loss_exponent(case), 1.0);
     let draft = case
         .finding("small-mss", Severity::Note, sentence)
-        .figures([
-            case.sender_figure("segment size, bytes", Some(mss as f64)),
-            case.sender_figure(
-                "path MTU, bytes",
-                case.sender()
-                    .and_then(|end| end.streams_of(case.direction.flow).next())
-                    .and_then(|stream| stream.path_mtu_bytes)
-                    .map(f64::from),
-            ),
-            case.rate_figure(),
-        ]);
-    let draft = match asked {
-        Some(_) => draft
-            .remedy(sender, Fix::SegmentSize(None))
-            .next(case.again(|plan| plan.mss_bytes = None)),
-        None => match clamping_end(case, mss) {
-            Some(role) => draft.remedy(role, Fix::Mtu(ETHERNET)),
-            None => draft,
-        },
+        .sender("segment size, bytes", mss)
+        .sender("path MTU, bytes", path_mtu)
+        .rate();
+    let draft = match (asked, clamped) {
+        (Some(_), _) => draft
+            .sender_remedy(Fix::SegmentSize(None))
+            .again(|plan| plan.mss_bytes = None),
+        (None, Some(role)) => draft.remedy(role, Fix::Mtu(ETHERNET)),
+        (None, None) => draft,
     };
-    if loss && repeats::predicts(case, repeats::loss_exponent(case), 1.0) {
-        draft
-            .expected(case.rate()? * USUAL / mss as f64, 0.3, "the same loss")
-            .done()
-    } else {
-        draft.done()
+    if !predicts {
+        return draft.done();
     }
+    draft
+        .expected(case.rate()? * USUAL / mss as f64, 0.3, "the same loss")
+        .done()
 }
 
 /// The end whose interface's MTU leaves no more than segments of `mss` bytes, and less than Ethernet carries.

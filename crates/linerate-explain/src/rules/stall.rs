@@ -13,10 +13,11 @@ use crate::facts::stall::{Gap, Stopped};
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
-    let (end, place) = match case.direction.measured_at {
-        Place::ReceivingApplication => (case.receiver()?, "arrived at the receiving application"),
-        Place::Acknowledged => (case.sender()?, "was acknowledged"),
-        Place::SendingApplication => (case.sender()?, "was sent"),
+    let end = case.measuring_end()?;
+    let place = match case.direction.measured_at {
+        Place::ReceivingApplication => "arrived at the receiving application",
+        Place::Acknowledged => "was acknowledged",
+        Place::SendingApplication => "was sent",
     };
     let Gap { from, to, stopped } = *case.stall()?;
     let long = to - from;
@@ -37,11 +38,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let mut finding = case
         .finding("stall", Severity::Limit, sentence)
         .share(share)
-        .figures([
-            case.receiver_figure(name, Some(long as f64)),
-            case.sender_figure("retransmission timeouts", timeouts(case)),
-        ])
-        .next(case.again(|_| {}))
+        .receiver(name, long)
+        .sender("retransmission timeouts", timeouts(case))
+        .again(|_| {})
         .done()?;
     finding.span_ns = Some([from, to]);
     Some(finding)

@@ -8,6 +8,7 @@ use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::units::BitRate;
 
 use crate::command;
+use crate::draft::limit_if;
 use crate::facts::case::Case;
 use crate::words;
 
@@ -63,39 +64,24 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
             "{numbers} were lost, on the path or in the socket of {who}: {why}, so linerate cannot tell where"
         )
     };
-    let severity = if share >= MATTERS {
-        Severity::Limit
-    } else {
-        Severity::Note
-    };
-    let draft = case.finding("udp-path-loss", severity, sentence).figures([
-        case.sender_figure(Quantity::Datagrams, Some(sent as f64)),
-        case.receiver_figure(Quantity::Lost, Some(lost as f64)),
-        case.receiver_figure(
-            "datagrams delivered",
-            counts.delivered.map(|count| count as f64),
-        ),
-        case.receiver_figure(
-            Quantity::Dropped,
-            counts.socket_dropped.map(|count| count as f64),
-        ),
-        case.sender_figure(Quantity::RateSent, case.sent_bps()),
-    ]);
+    let severity = limit_if(share >= MATTERS);
+    let draft = case
+        .finding("udp-path-loss", severity, sentence)
+        .sender(Quantity::Datagrams, sent)
+        .receiver(Quantity::Lost, lost)
+        .receiver("datagrams delivered", counts.delivered)
+        .receiver(Quantity::Dropped, counts.socket_dropped)
+        .sender(Quantity::RateSent, case.sent_bps());
     let delivered = counts.delivered? as f64 / sent as f64;
-    match case
-        .sent_bps()
-        .filter(|_| severity == Severity::Limit && delivered > 0.0)
-    {
-        Some(bps) => {
-            let each =
-                command::round_rate(0.9 * bps * delivered / f64::from(case.plan().streams.max(1)));
-            draft
-                .next(case.again(|plan| {
-                    plan.rate_bps = Some(BitRate(each));
-                    plan.rate_is_default = false;
-                }))
-                .done()
-        }
-        None => draft.done(),
-    }
+    let sent_bps = case.sent_bps().filter(|_| severity == Severity::Limit);
+    let Some(bps) = sent_bps.filter(|_| delivered > 0.0) else {
+        return draft.done();
+    };
+    let each = command::round_rate(0.9 * bps * delivered / case.streams());
+    draft
+        .again(|plan| {
+            plan.rate_bps = Some(BitRate(each));
+            plan.rate_is_default = false;
+        })
+        .done()
 }

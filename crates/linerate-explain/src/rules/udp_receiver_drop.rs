@@ -3,10 +3,11 @@
 //! Any datagram that the receiving kernel counts as dropped at the socket (`SO_RXQ_OVFL`): a limit from
 //! 0.1 % of what was sent on, a note below (propose).
 
-use linerate_model::finding::{Finding, Quantity, Severity};
+use linerate_model::finding::{Finding, Quantity};
 use linerate_model::remedy::Fix;
 use linerate_model::units::Bytes;
 
+use crate::draft::limit_if;
 use crate::facts::case::{Case, capital};
 use crate::words;
 
@@ -42,23 +43,17 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         .max(LEAST_TRY)
         .next_power_of_two()
         .min(256 << 20);
-    let severity = if share >= MATTERS {
-        Severity::Limit
-    } else {
-        Severity::Note
-    };
+    let severity = limit_if(share >= MATTERS);
     let draft = case
         .finding("udp-receiver-drop", severity, capital(&sentence))
-        .figures([
-            case.sender_figure(Quantity::Datagrams, Some(sent as f64)),
-            case.receiver_figure(Quantity::Dropped, Some(dropped as f64)),
-            case.receiver_figure("receive buffer, bytes", buffer.map(|bytes| bytes as f64)),
-            case.receiver_figure(
-                "CPU share of the receiving threads",
-                case.cpu_share(receiver),
-            ),
-            case.receiver_figure("growth of RcvbufErrors on the host", rcvbuf_errors(case)),
-        ]);
+        .sender(Quantity::Datagrams, sent)
+        .receiver(Quantity::Dropped, dropped)
+        .receiver("receive buffer, bytes", buffer)
+        .receiver(
+            "CPU share of the receiving threads",
+            case.cpu_share(receiver),
+        )
+        .receiver("growth of RcvbufErrors on the host", rcvbuf_errors(case));
     let refused = case
         .receiver()?
         .host
@@ -70,7 +65,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         draft.remedy(receiver, Fix::Window(Some(Bytes(enough))))
     };
     draft
-        .next(case.again(|plan| plan.window_bytes = Some(Bytes(enough))))
+        .again(|plan| plan.window_bytes = Some(Bytes(enough)))
         .done()
 }
 

@@ -3,6 +3,7 @@
 //! Less than 97 % of the rate asked for, by the sender's own count, of at least 20 datagrams.
 
 use linerate_model::finding::{Finding, Quantity, Severity};
+use linerate_model::units::BitRate;
 
 use crate::facts::case::{Case, Threads, capital};
 use crate::facts::limit::{CPU_FULL, REACHED};
@@ -44,20 +45,15 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         words::rate(asked),
         words::percent(sent / asked)
     );
-    let draft = case
-        .finding("udp-sender-short", Severity::Limit, sentence)
-        .figures([
-            case.sender_figure(Quantity::RateAsked, Some(asked)),
-            case.sender_figure(Quantity::RateSent, Some(sent)),
-            case.sender_figure("CPU share of the sending threads", cpu),
-        ]);
-    let streams = case.plan().streams;
-    let more = streams.saturating_mul(2).min(128);
-    let split = case.again(|plan| {
-        plan.streams = more;
-        plan.rate_bps = plan.rate_bps.map(|rate| {
-            linerate_model::units::BitRate(rate.0 * u64::from(streams) / u64::from(more))
-        });
-    });
-    draft.next(split).done()
+    case.finding("udp-sender-short", Severity::Limit, sentence)
+        .sender(Quantity::RateAsked, asked)
+        .sender(Quantity::RateSent, sent)
+        .sender("CPU share of the sending threads", cpu)
+        .again(|plan| {
+            let all = |rate: BitRate| rate.0 * u64::from(plan.streams);
+            let all_bps = plan.rate_bps.map(all);
+            plan.streams = plan.streams.saturating_mul(2).min(128);
+            plan.rate_bps = all_bps.map(|all| BitRate(all / u64::from(plan.streams)));
+        })
+        .done()
 }

@@ -7,8 +7,6 @@
 
 use linerate_analysis::statistics::{Unsteady, mean, mser5};
 use linerate_model::finding::{Finding, Severity};
-use linerate_model::plan::End;
-use linerate_model::units::Nanos;
 
 use crate::facts::case::Case;
 use crate::facts::limit::Limit;
@@ -56,28 +54,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         words::rate(first),
         words::rate(second)
     );
-    let draft = case.finding("unstable", Severity::Note, sentence).figures([
-        case.rate_figure()
-            .map(|figure| linerate_model::finding::Figure {
-                name: names[0].to_owned(),
-                value: first,
-                ..figure
-            }),
-        case.rate_figure()
-            .map(|figure| linerate_model::finding::Figure {
-                name: names[1].to_owned(),
-                value: second,
-                ..figure
-            }),
-    ]);
-    let longer = Nanos::from_millis(
-        (case.direction.span_ns / 1_000_000_000)
-            .saturating_mul(3)
-            .clamp(30, 600)
-            * 1000,
-    );
-    draft
-        .next(case.again(|plan| plan.end = End::TimeNs(longer)))
+    case.finding("unstable", Severity::Note, sentence)
+        .figure(names[0], first, case.rate_place())
+        .figure(names[1], second, case.rate_place())
+        .three_times_as_long()
         .done()
 }
 

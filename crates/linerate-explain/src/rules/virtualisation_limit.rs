@@ -5,7 +5,7 @@
 //! shaper.
 
 use linerate_model::column::CpuTime;
-use linerate_model::finding::{Figure, Finding, Severity};
+use linerate_model::finding::{Finding, Severity};
 use linerate_model::record::{EndRecord, Role};
 use linerate_model::series::grown;
 
@@ -41,15 +41,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         words::percent(share),
     );
     case.finding("virtualisation-limit", Severity::Limit, sentence)
-        .figures([
-            Some(Figure::new(
-                format!("stolen share of {cpu}"),
-                share,
-                format!("{} kernel", case.place(role)),
-            )),
-            case.rate_figure(),
-        ])
-        .next(case.again(|_| {}))
+        .figure(format!("stolen share of {cpu}"), share, case.kernel(role))
+        .rate()
+        .again(|_| {})
         .done()
 }
 

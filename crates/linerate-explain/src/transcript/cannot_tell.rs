@@ -2,19 +2,20 @@
 
 use std::fmt::Write as _;
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{Figure, Finding, Severity};
 use linerate_model::transcript::{Given, Side, Span, Tool};
 use linerate_model::units::whole;
 
 use super::digest::Digest;
-use super::{ethernet, figure, finding, ramp};
+use super::{ethernet, ramp};
+use crate::draft::Draft;
 
 /// Below this share of a line nothing says that the line is the right one.
 const ON_LINE: f64 = 0.8;
 
 pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
     let bps = digest.settled()?;
-    let mut figures = vec![figure("rate, bit/s", bps, "all streams")];
+    let mut figures = vec![Figure::new("rate, bit/s", bps, "all streams")];
     let mut sentence = String::new();
     if let Some(line) = digest
         .test
@@ -30,7 +31,7 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
             line.how,
             line.bps / 1e6
         );
-        figures.push(figure(
+        figures.push(Figure::new(
             "payload that the line carries, bit/s",
             line.bps,
             line.line,
@@ -68,9 +69,9 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
             "the output does not show what limits {rate}: {why}"
         )
     };
-    let mut found = finding("cannot-tell", Severity::Note, sentence);
-    found.figures = figures;
     let seconds = whole(digest.seconds().unwrap_or(10.0)).clamp(10, 600);
-    found.next = Some(format!("linerate test {} -t {seconds}", digest.host()));
-    Some(found)
+    Draft::new("cannot-tell", Severity::Note, sentence)
+        .figures(figures)
+        .next(format!("linerate test {} -t {seconds}", digest.host()))
+        .done()
 }

@@ -6,12 +6,13 @@
 
 use std::fmt::Write as _;
 
-use linerate_model::finding::{Finding, Quantity, Severity};
+use linerate_model::finding::{Figure, Finding, Quantity, Severity};
 use linerate_model::transcript::{Given, Layout, Row, Span, Tool};
 use linerate_model::units::{Bytes, grouped, whole};
 
 use super::digest::Digest;
-use super::{ethernet, figure, finding};
+use super::ethernet;
+use crate::draft::Draft;
 
 /// Where the counter begins again, bytes.
 pub(super) const WRAP: f64 = 4_294_967_296.0;
@@ -87,24 +88,20 @@ fn wrapped(digest: &Digest<'_>, total: &Row, most: u64, given: &Given) -> Findin
     } else {
         sentence.push_str("; the kernel's byte count shows which one (--kernel-bytes)");
     }
-    let mut found = finding("counter-wrap", severity, sentence);
-    found.figures = (0..=most)
-        .map(|k| {
-            let value = candidate(k);
-            let quantity = Quantity::IfWrapped {
-                times: k,
-                bytes: whole(value),
-                exact,
-            };
-            figure(quantity, value * 8.0 / total.seconds() / 1e6, &place)
-        })
-        .collect();
-    found.next = Some(format!(
-        "linerate test {} -t {:.0}",
-        digest.host(),
-        total.seconds()
-    ));
-    found
+    let figures = (0..=most).map(|k| {
+        let value = candidate(k);
+        let quantity = Quantity::IfWrapped {
+            times: k,
+            bytes: whole(value),
+            exact,
+        };
+        Figure::new(quantity, value * 8.0 / total.seconds() / 1e6, &place)
+    });
+    let (host, seconds) = (digest.host(), total.seconds());
+    Draft::new("counter-wrap", severity, sentence)
+        .figures(figures)
+        .next(format!("linerate test {host} -t {seconds:.0}"))
+        .finding
 }
 
 /// The amount, narrowed by the rate where that was printed with more digits; and half its uncertainty.

@@ -7,7 +7,7 @@ use linerate_model::transcript::{End, Given, Printed, Row, Tool};
 use linerate_model::units::{BitRate, Bytes, grouped, whole};
 
 use super::digest::Digest;
-use super::{figure, finding};
+use crate::draft::{Draft, limit_if};
 use crate::words::percent;
 
 /// iperf's and iperf3's own request where none is typed, bit/s: 1024 × 1024.
@@ -135,7 +135,7 @@ pub(super) fn tcp_capped(digest: &Digest<'_>, given: &Given) -> Option<Finding> 
         .flatten()
         .map(|rate| rate * streams)
         .find(|rate| *rate > 0.0 && (bps / rate - 1.0).abs() < 1.0 - SHORT)?;
-    let mut found = finding(
+    Draft::new(
         "rate-capped",
         Severity::Healthy,
         format!(
@@ -143,10 +143,10 @@ pub(super) fn tcp_capped(digest: &Digest<'_>, given: &Given) -> Option<Finding> 
             digest.rate(bps),
             BitRate(whole(reached))
         ),
-    );
-    found.figures = vec![figure("requested rate, bit/s", reached, "command")];
-    found.next = Some(format!("linerate test {}", digest.host()));
-    Some(found)
+    )
+    .figure("requested rate, bit/s", reached, "command")
+    .next(format!("linerate test {}", digest.host()))
+    .done()
 }
 
 /// What was asked for, against what was sent.
@@ -229,17 +229,15 @@ fn capped(case: &Case<'_>, asked: f64, sentence: String) -> Finding {
         let capital = first.to_uppercase();
         sentence.replace_range(..1, &capital);
     }
-    let mut found = finding("rate-capped", Severity::Healthy, sentence);
-    found.figures = vec![
-        figure("requested rate, bit/s", asked, "command"),
-        figure("rate sent, bit/s", case.sent_bps, "sender"),
-    ];
-    found.next = Some(format!(
-        "linerate test {} -u -b {}M",
-        case.digest.host(),
-        whole(asked * 2.0 / 1e6).max(1)
-    ));
-    found
+    Draft::new("rate-capped", Severity::Healthy, sentence)
+        .figure("requested rate, bit/s", asked, "command")
+        .figure("rate sent, bit/s", case.sent_bps, "sender")
+        .next(format!(
+            "linerate test {} -u -b {}M",
+            case.digest.host(),
+            whole(asked * 2.0 / 1e6).max(1)
+        ))
+        .finding
 }
 
 fn short(case: &Case<'_>, asked: f64) -> Finding {
@@ -247,29 +245,24 @@ fn short(case: &Case<'_>, asked: f64) -> Finding {
     let size = case.payload.map_or_else(String::new, |bytes| {
         format!(", in datagrams of {bytes:.0} bytes")
     });
-    let mut found = finding(
-        "udp-sender-short",
-        Severity::Limit,
-        format!(
-            "The sender reached {} of the requested {} ({}{}){size}; the test did not try {} on the network: the \
+    let sentence = format!(
+        "The sender reached {} of the requested {} ({}{}){size}; the test did not try {} on the network: the \
              sending host or the tool's pacing was the limit, the output does not show which",
-            case.rate(case.sent_bps),
-            BitRate(whole(asked)),
-            percent(share),
-            fraction(share),
-            BitRate(whole(asked))
-        ),
+        case.rate(case.sent_bps),
+        BitRate(whole(asked)),
+        percent(share),
+        fraction(share),
+        BitRate(whole(asked))
     );
-    found.figures = vec![
-        figure("requested rate, bit/s", asked, "command"),
-        figure("rate sent, bit/s", case.sent_bps, "sender"),
-    ];
-    found.next = Some(format!(
-        "linerate test {} -u -b {:.0}M -P 4",
-        case.digest.host(),
-        asked / 4e6
-    ));
-    found
+    Draft::new("udp-sender-short", Severity::Limit, sentence)
+        .figure("requested rate, bit/s", asked, "command")
+        .figure("rate sent, bit/s", case.sent_bps, "sender")
+        .next(format!(
+            "linerate test {} -u -b {:.0}M -P 4",
+            case.digest.host(),
+            asked / 4e6
+        ))
+        .finding
 }
 
 /// `, about a fifth`.
@@ -317,38 +310,25 @@ fn loss(case: &Case<'_>) -> Option<Finding> {
             Bytes(whole(sent))
         );
     }
-    let severity = if share >= LIMITS {
-        Severity::Limit
-    } else {
-        Severity::Note
-    };
-    let mut found = finding("udp-path-loss", severity, sentence);
-    found.figures = vec![
-        figure("datagrams lost", lost as f64, "receiver"),
-        figure("datagrams", total as f64, "receiver"),
-        figure("lost, %", share * 100.0, "receiver"),
-        figure("rate sent, bit/s", case.sent_bps, "sender"),
-    ];
-    found.figures.extend(
-        case.received_bps
-            .map(|bps| figure("rate received, bit/s", bps, "receiver")),
-    );
-    found.figures.extend(
-        case.payload
-            .map(|bytes| figure("payload of a datagram, bytes", bytes, "sender")),
-    );
-    found
-        .figures
-        .push(figure("time, s", case.seconds, "sender"));
-    if severity == Severity::Limit {
-        let arrived = case.received_bps.unwrap_or(case.sent_bps) * 0.9;
-        found.next = Some(format!(
+    let severity = limit_if(share >= LIMITS);
+    let arrived = case.received_bps.unwrap_or(case.sent_bps) * 0.9;
+    let next = (severity == Severity::Limit).then(|| {
+        format!(
             "linerate test {} -u -b {:.0}M -l 1460",
             case.digest.host(),
             (arrived / 1e6).max(1.0)
-        ));
-    }
-    Some(found)
+        )
+    });
+    Draft::new("udp-path-loss", severity, sentence)
+        .figure("datagrams lost", lost, "receiver")
+        .figure("datagrams", total, "receiver")
+        .figure("lost, %", share * 100.0, "receiver")
+        .figure("rate sent, bit/s", case.sent_bps, "sender")
+        .figure("rate received, bit/s", case.received_bps, "receiver")
+        .figure("payload of a datagram, bytes", case.payload, "sender")
+        .figure("time, s", case.seconds, "sender")
+        .next(next)
+        .done()
 }
 
 /// Three digits of a loss.
@@ -385,7 +365,7 @@ fn disorder(case: &Case<'_>) -> Option<Finding> {
         .counts
         .map(|(_, total, _)| total)
         .filter(|total| *total > 0)?;
-    let mut found = finding(
+    Draft::new(
         "reordering",
         Severity::Note,
         format!(
@@ -394,9 +374,9 @@ fn disorder(case: &Case<'_>) -> Option<Finding> {
             grouped(total),
             percent(count as f64 / total as f64)
         ),
-    );
-    found.figures = vec![figure("datagrams out of order", count as f64, "receiver")];
-    Some(found)
+    )
+    .figure("datagrams out of order", count, "receiver")
+    .done()
 }
 
 /// The payload of a test's datagrams, for comparisons.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use linerate_analysis::statistics::mean;
+use linerate_analysis::statistics::{deviation, mean};
 use linerate_model::plan::Protocol;
 use linerate_model::transcript::{End, Part, Row, Side, Span, Stream, TestOutput, Transcript, Way};
 use linerate_model::units::{BitRate, whole};
@@ -215,8 +215,7 @@ pub(super) fn variation(rates: &[f64]) -> Option<f64> {
     if rates.len() < 3 || middle <= 0.0 {
         return None;
     }
-    let squares: f64 = rates.iter().map(|rate| (rate - middle).powi(2)).sum();
-    Some((squares / (rates.len() - 1) as f64).sqrt() / middle)
+    Some(deviation(rates) / middle)
 }
 
 fn streams(test: &TestOutput) -> Vec<u32> {

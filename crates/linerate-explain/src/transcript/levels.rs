@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use linerate_analysis::statistics::mean;
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{Figure, Finding, Severity};
 
 use super::digest::{Digest, Interval, MOST_GUESTS, variation};
-use super::{figure, finding};
+use crate::draft::Draft;
 
 /// Rates of a level differ by no more than this.
 const SAME_LEVEL: f64 = 0.03;
@@ -97,45 +97,34 @@ fn bimodal(
             "; only the first {MOST_GUESTS} tests within this log are analysed"
         );
     }
-    let mut found = finding("bimodal", Severity::Limit, sentence);
-    found.figures = levels
-        .iter()
-        .rev()
-        .map(|level| {
-            figure(
-                format!("level seen in {} intervals, bit/s", level.len()),
-                mean(level),
-                "all streams",
-            )
-        })
-        .collect();
-    found.next = Some(format!("linerate test {} -t 60", digest.host()));
-    found
+    let figures = levels.iter().rev().map(|level| {
+        let name = format!("level seen in {} intervals, bit/s", level.len());
+        Figure::new(name, mean(level), "all streams")
+    });
+    Draft::new("bimodal", Severity::Limit, sentence)
+        .figures(figures)
+        .next(format!("linerate test {} -t 60", digest.host()))
+        .finding
 }
 
 fn unstable(digest: &Digest<'_>, values: &[f64]) -> Option<Finding> {
     let share = variation(values).filter(|share| *share > UNSTABLE)?;
     let average = digest.average()?;
-    let mut found = finding(
-        "unstable",
-        Severity::Note,
-        format!(
-            "Unstable: {}, mean {}, with {:.0} % variation between intervals; no single figure describes this run",
-            digest.rates_between(values),
-            digest.rate(average),
-            share * 100.0
-        ),
+    let sentence = format!(
+        "Unstable: {}, mean {}, with {:.0} % variation between intervals; no single figure describes this run",
+        digest.rates_between(values),
+        digest.rate(average),
+        share * 100.0
     );
-    found.figures = vec![
-        figure("mean, bit/s", average, "all streams"),
-        figure(
+    Draft::new("unstable", Severity::Note, sentence)
+        .figure("mean, bit/s", average, "all streams")
+        .figure(
             "standard deviation of the intervals, % of their mean",
             share * 100.0,
             "all streams",
-        ),
-    ];
-    found.next = Some(format!("linerate test {} -t 60", digest.host()));
-    Some(found)
+        )
+        .next(format!("linerate test {} -t 60", digest.host()))
+        .done()
 }
 
 /// Rates that lie together, the lowest first.

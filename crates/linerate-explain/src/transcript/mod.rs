@@ -21,7 +21,7 @@ mod together;
 mod volumes;
 mod window_still;
 
-use linerate_model::finding::{Figure, Finding, Label, Severity};
+use linerate_model::finding::{Finding, Severity};
 use linerate_model::transcript::{Explained, Given, Part, Reading, Transcript};
 
 use crate::capture;
@@ -160,14 +160,4 @@ fn rank(finding: &Finding) -> u8 {
         (_, "cannot-tell") => 4,
         (Severity::Note, _) => 6,
     }
-}
-
-/// A finding without remedy, of the whole transcript.
-pub(crate) fn finding(id: &str, severity: Severity, sentence: String) -> Finding {
-    Finding::new(id, severity, sentence)
-}
-
-/// A figure from the transcript's line.
-fn figure(label: impl Into<Label>, value: f64, place: impl Into<String>) -> Figure {
-    Figure::new(label, value, place)
 }

@@ -6,7 +6,8 @@ use linerate_model::transcript::{Given, Row, Span, Stream};
 use linerate_model::units::BitRate;
 
 use super::digest::Digest;
-use super::{ethernet, figure, finding};
+use super::ethernet;
+use crate::draft::Draft;
 
 /// A printed rate is a line's when it is this near.
 const NEAR: f64 = 0.006;
@@ -33,7 +34,7 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
         return Some(against(digest, bps, link));
     }
     let line = ethernet::filled(bps, digest.test.mss_bytes, digest.headers(), NEAR)?;
-    let mut found = finding(
+    Draft::new(
         "path-full",
         Severity::Healthy,
         format!(
@@ -46,12 +47,10 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
             equal(digest),
             to_fix(digest)
         ),
-    );
-    found.figures = vec![
-        figure("rate, bit/s", bps, "all streams"),
-        figure("payload that the line carries, bit/s", line.bps, line.line),
-    ];
-    Some(found)
+    )
+    .figure("rate, bit/s", bps, "all streams")
+    .figure("payload that the line carries, bit/s", line.bps, line.line)
+    .done()
 }
 
 /// One decimal below 1 Gbit/s.
@@ -65,16 +64,13 @@ fn exact(bps: f64) -> String {
 
 fn loopback(digest: &Digest<'_>, bps: f64) -> Finding {
     let shown = digest.average().unwrap_or(bps);
-    let mut found = finding(
-        "path-full",
-        Severity::Healthy,
-        format!(
-            "This host reaches {} over loopback: both ends have its address, so no network was measured",
-            digest.rate(shown)
-        ),
+    let sentence = format!(
+        "This host reaches {} over loopback: both ends have its address, so no network was measured",
+        digest.rate(shown)
     );
-    found.figures = vec![figure("rate through loopback, bit/s", shown, "all streams")];
-    found
+    Draft::new("path-full", Severity::Healthy, sentence)
+        .figure("rate through loopback, bit/s", shown, "all streams")
+        .finding
 }
 
 /// Against the link's rate that was given.
@@ -95,10 +91,10 @@ fn against(digest: &Digest<'_>, bps: f64, link: BitRate) -> Finding {
             digest.rate(bps),
             exact(carries),
         );
-        return finding("cannot-tell", Severity::Note, sentence);
+        return Finding::new("cannot-tell", Severity::Note, sentence);
     }
     let full = part >= FULL;
-    let mut found = finding(
+    Draft::new(
         if full { "path-full" } else { "cannot-tell" },
         if full {
             Severity::Healthy
@@ -121,12 +117,10 @@ fn against(digest: &Digest<'_>, bps: f64, link: BitRate) -> Finding {
                 if part < WELL { "well" } else { "a little" }
             )
         },
-    );
-    found.figures = vec![
-        figure("rate, bit/s", bps, "all streams"),
-        figure("payload that the link carries, bit/s", carries, "given"),
-    ];
-    found
+    )
+    .figure("rate, bit/s", bps, "all streams")
+    .figure("payload that the link carries, bit/s", carries, "given")
+    .finding
 }
 
 /// What a full line leaves to do. A segment is taken for 1448 bytes where its size is not printed.

@@ -6,7 +6,7 @@ use linerate_model::transcript::Given;
 use linerate_model::units::{BitRate, Bytes, whole};
 
 use super::digest::Digest;
-use super::{figure, finding};
+use crate::draft::Draft;
 
 /// An average this far below the plateau is worth saying.
 const MATTERS: f64 = 0.05;
@@ -42,13 +42,11 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
         below * 100.0
     );
     sentence.push_str(&buffer(level, given));
-    let mut found = finding("summary-hides-ramp", Severity::Note, sentence);
-    found.figures = vec![
-        figure("average, bit/s", average, "sender"),
-        figure("plateau, bit/s", level, "sender"),
-        figure("average below the plateau, %", below * 100.0, "sender"),
-    ];
-    Some(found)
+    Draft::new("summary-hides-ramp", Severity::Note, sentence)
+        .figure("average, bit/s", average, "sender")
+        .figure("plateau, bit/s", level, "sender")
+        .figure("average below the plateau, %", below * 100.0, "sender")
+        .done()
 }
 
 /// What a buffer carries over a round-trip time, where both are given.

@@ -5,7 +5,7 @@ use linerate_model::transcript::{Span, Stream};
 use linerate_model::units::{Bytes, grouped, whole};
 
 use super::digest::Digest;
-use super::{figure, finding};
+use crate::draft::Draft;
 
 pub(super) fn judge(digest: &Digest<'_>) -> Option<Finding> {
     let rows = || {
@@ -63,16 +63,19 @@ pub(super) fn judge(digest: &Digest<'_>) -> Option<Finding> {
              output does not show which"
         )
     };
-    let mut found = finding("cannot-tell", Severity::Note, sentence);
-    found.figures = vec![figure("segments retransmitted", repeated as f64, "sender")];
-    if !windows.is_empty() {
-        found
-            .figures
-            .push(figure("largest congestion window, bytes", high, "sender"));
-        found
-            .figures
-            .push(figure("smallest congestion window, bytes", low, "sender"));
-    }
-    found.next = Some(format!("linerate test {} -t 60", digest.host()));
-    Some(found)
+    let known = !windows.is_empty();
+    Draft::new("cannot-tell", Severity::Note, sentence)
+        .figure("segments retransmitted", repeated, "sender")
+        .figure(
+            "largest congestion window, bytes",
+            known.then_some(high),
+            "sender",
+        )
+        .figure(
+            "smallest congestion window, bytes",
+            known.then_some(low),
+            "sender",
+        )
+        .next(format!("linerate test {} -t 60", digest.host()))
+        .done()
 }

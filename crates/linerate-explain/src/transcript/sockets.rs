@@ -4,7 +4,7 @@ use linerate_model::finding::{Finding, Severity};
 use linerate_model::transcript::Socket;
 use linerate_model::units::{BitRate, Bytes, Nanos, grouped, whole};
 
-use super::{figure, finding};
+use crate::draft::Draft;
 
 /// From this share of the busy time on a limit is said.
 const MATTERS: f64 = 0.05;
@@ -14,7 +14,7 @@ const REPEATED: f64 = 0.001;
 pub(super) fn explain(sockets: &[Socket]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = sockets.iter().flat_map(one).collect();
     if findings.is_empty() {
-        findings.push(finding(
+        findings.push(Finding::new(
             "cannot-tell",
             Severity::Note,
             "One reading of these sockets shows no limit; take two readings some seconds apart"
@@ -44,7 +44,7 @@ fn one(socket: &Socket) -> Vec<Finding> {
     .collect();
     findings.extend(repeats(socket));
     if findings.is_empty() && known(socket) {
-        findings.push(finding(
+        findings.push(Finding::new(
             "cannot-tell",
             Severity::Note,
             format!("{}: {}", who(socket), state(socket)),
@@ -110,7 +110,7 @@ fn clock(socket: &Socket, key: &str, id: &str, what: &str) -> Option<Finding> {
     if !(MATTERS..=1.001).contains(&share) {
         return None;
     }
-    let mut found = finding(
+    Draft::new(
         id,
         Severity::Limit,
         format!(
@@ -119,16 +119,14 @@ fn clock(socket: &Socket, key: &str, id: &str, what: &str) -> Option<Finding> {
             share * 100.0,
             state(socket)
         ),
-    );
-    found.figures = vec![
-        figure(
-            format!("{key}, ms"),
-            limited,
-            format!("line {}", socket.line),
-        ),
-        figure("busy, ms", busy, format!("line {}", socket.line)),
-    ];
-    Some(found)
+    )
+    .figure(
+        format!("{key}, ms"),
+        limited,
+        format!("line {}", socket.line),
+    )
+    .figure("busy, ms", busy, format!("line {}", socket.line))
+    .done()
 }
 
 /// `retrans:0/12`, against all that was sent.
@@ -140,25 +138,22 @@ fn repeats(socket: &Socket) -> Option<Finding> {
     if share < REPEATED || !share.is_finite() {
         return None;
     }
-    let mut found = finding(
-        "cannot-tell",
-        Severity::Note,
-        format!(
-            "{} retransmitted {} of {} segments ({:.2} %): congestion, random loss or a policer; one reading does \
+    let sentence = format!(
+        "{} retransmitted {} of {} segments ({:.2} %): congestion, random loss or a policer; one reading does \
              not show which; {}",
-            who(socket),
-            grouped(whole(all)),
-            grouped(whole(sent)),
-            share * 100.0,
-            state(socket)
-        ),
+        who(socket),
+        grouped(whole(all)),
+        grouped(whole(sent)),
+        share * 100.0,
+        state(socket)
     );
-    found.figures = vec![figure(
-        "segments retransmitted",
-        all,
-        format!("line {}", socket.line),
-    )];
-    Some(found)
+    Draft::new("cannot-tell", Severity::Note, sentence)
+        .figure(
+            "segments retransmitted",
+            all,
+            format!("line {}", socket.line),
+        )
+        .done()
 }
 
 /// Window, round-trip time and rates, and what they give.

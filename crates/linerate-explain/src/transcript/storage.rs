@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{Figure, Finding, Severity};
 use linerate_model::storage::{Device, Diskstats, Iostat, IostatBlock};
 use linerate_model::transcript::Given;
 use linerate_model::units::whole;
 
-use super::{figure, finding};
+use crate::draft::Draft;
 
 /// From this share of the time on a device is called busy, %.
 const BUSY: f64 = 80.0;
@@ -105,19 +105,19 @@ fn busy(block: &IostatBlock) -> Option<Finding> {
         (one, all) if one == all => format!("All {all} members are busy"),
         (some, all) => format!("{some} of {all} members are busy"),
     };
-    let mut found = finding(
+    let figures = used
+        .iter()
+        .map(|(name, used)| Figure::new("busy, % of the time", *used, *name));
+    Draft::new(
         "disk-busy",
         Severity::Limit,
         format!(
             "{who}: {} of the time; the disks are the limit, further writes will queue",
             text.join(", ")
         ),
-    );
-    found.figures = used
-        .iter()
-        .map(|(name, used)| figure("busy, % of the time", *used, *name))
-        .collect();
-    Some(found)
+    )
+    .figures(figures)
+    .done()
 }
 
 /// What the members of stacked devices wrote, a second.
@@ -207,13 +207,11 @@ fn merged(block: &IostatBlock, top: &Device, members: &Members) -> Option<Findin
             top.name
         )
     };
-    let mut found = finding("writes-merged", Severity::Note, sentence);
-    found.figures = vec![
-        figure("writes/s requested", writes, &*top.name),
-        figure("writes/s of the members", members.writes, "members"),
-        figure("merged writes/s of the members", members.merged, "members"),
-    ];
-    Some(found)
+    Draft::new("writes-merged", Severity::Note, sentence)
+        .figure("writes/s requested", writes, &*top.name)
+        .figure("writes/s of the members", members.writes, "members")
+        .figure("merged writes/s of the members", members.merged, "members")
+        .done()
 }
 
 fn round(value: f64) -> String {
@@ -333,7 +331,7 @@ fn disk(line: &Diskstats, given: &Given) -> Vec<Finding> {
             format!("{each:.1} sectors a write")
         };
         let mut sentence = format!("{}: {size} ({} KiB)", line.device, round(each / 2.0));
-        let mut figures = vec![figure("sectors a write", each, &place)];
+        let mut figures = vec![Figure::new("sectors a write", each, &place)];
         if spent > 0.0 && spent < WRAP {
             let _ = write!(
                 sentence,
@@ -341,16 +339,15 @@ fn disk(line: &Diskstats, given: &Given) -> Vec<Finding> {
                 spent / writes,
                 WRAP / writes
             );
-            figures.push(figure(
+            figures.push(Figure::new(
                 "mean write time without a wrap, ms",
                 spent / writes,
                 &place,
             ));
-            figures.push(figure("more for each wrap, ms", WRAP / writes, &place));
+            figures.push(Figure::new("more for each wrap, ms", WRAP / writes, &place));
         }
-        let mut found = finding("write-size", Severity::Note, sentence);
-        found.figures = figures;
-        findings.push(found);
+        let draft = Draft::new("write-size", Severity::Note, sentence).figures(figures);
+        findings.push(draft.finding);
     }
     if (0.5 * WRAP..WRAP).contains(&weighted) {
         findings.push(weighted_field(line, weighted, given));
@@ -365,26 +362,20 @@ fn weighted_field(line: &Diskstats, weighted: f64, given: &Given) -> Finding {
         Some(depth) => format!("it would wrap every {:.0} s at a queue depth of {depth:.0}", period(depth)),
         None => "it wraps every 4,294,967 s divided by the queue depth, which iostat prints (--queue-depth)".to_owned(),
     };
-    let mut found = finding(
-        "counter-wrap",
-        Severity::Fault,
-        format!(
-            "{}: the weighted-time field is at {:.0} % of 2^32; {at}: do not trust mean queue depths from this field",
-            line.device,
-            weighted / WRAP * 100.0
-        ),
+    let share = weighted / WRAP * 100.0;
+    let sentence = format!(
+        "{}: the weighted-time field is at {share:.0} % of 2^32; {at}: do not trust mean queue depths from this field",
+        line.device,
     );
-    found.figures = vec![figure(
-        "weighted time, % of 2^32",
-        weighted / WRAP * 100.0,
-        format!("line {}", line.line),
-    )];
-    found.figures.extend(
-        given
-            .queue_depth
-            .map(|depth| figure("time between two wraps, s", period(depth), "given")),
-    );
-    found
+    let place = format!("line {}", line.line);
+    Draft::new("counter-wrap", Severity::Fault, sentence)
+        .figure("weighted time, % of 2^32", share, place)
+        .figure(
+            "time between two wraps, s",
+            given.queue_depth.map(period),
+            "given",
+        )
+        .finding
 }
 
 /// The mean queue of each device: of its last block first.

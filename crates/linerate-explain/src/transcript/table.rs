@@ -3,12 +3,11 @@
 //! Each column of rates is computed again from its amount and its duration, for each unit that could be
 //! meant; the unit that fits most rows is the one that was used.
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{Figure, Finding, Severity};
 use linerate_model::transcript::{Given, Printed, RateTable};
-use linerate_model::units::grouped;
 
 use super::counter_wrap::WRAP;
-use super::{figure, finding};
+use crate::draft::Draft;
 
 /// A computed rate may differ from the printed one by this share, beside the digits: programs measure to
 /// the end of the last write, tables to the end of the program.
@@ -216,31 +215,28 @@ fn wrong_heading(table: &RateTable, group: &Group, fit: &Fit) -> Option<Finding>
     }
     let (row, [amount, duration, rate]) =
         rows(table, group).find(|(_, three)| agrees(*three, fit.amount.0, fit.rate.0).0)?;
-    let mut found = finding(
-        "units-mixed",
-        Severity::Fault,
-        format!(
-            "The heading '{name}' is wrong: the figures are {}: {} {} in {} s are {:.1} {}, and {:.1} is printed; in bytes it would be {:.6} {}",
-            fit.amount.1,
-            amount.value,
-            fit.amount.1,
-            duration.value,
-            amount.value * fit.amount.0 / duration.value / fit.rate.0,
-            fit.rate.1,
-            rate.value,
-            amount.value * 8.0 / duration.value / fit.rate.0,
-            fit.rate.1
-        ),
-    );
-    found.figures = vec![figure(
-        format!(
-            "rate computed from the amount in {}, {}",
-            fit.amount.1, fit.rate.1
-        ),
+    let sentence = format!(
+        "The heading '{name}' is wrong: the figures are {}: {} {} in {} s are {:.1} {}, and {:.1} is printed; in bytes it would be {:.6} {}",
+        fit.amount.1,
+        amount.value,
+        fit.amount.1,
+        duration.value,
         amount.value * fit.amount.0 / duration.value / fit.rate.0,
-        format!("line {}", table.rows[row].line),
-    )];
-    Some(found)
+        fit.rate.1,
+        rate.value,
+        amount.value * 8.0 / duration.value / fit.rate.0,
+        fit.rate.1
+    );
+    Draft::new("units-mixed", Severity::Fault, sentence)
+        .figure(
+            format!(
+                "rate computed from the amount in {}, {}",
+                fit.amount.1, fit.rate.1
+            ),
+            amount.value * fit.amount.0 / duration.value / fit.rate.0,
+            format!("line {}", table.rows[row].line),
+        )
+        .done()
 }
 
 /// Amounts that begin again near zero while the rates stay.
@@ -291,17 +287,13 @@ fn wrapped(table: &RateTable, group: &Group, fit: &Fit, given: &Given) -> Option
             "; to count the wraps, give the requested amounts (--asked-amounts FIRST:LAST:STEP)",
         ),
     }
-    let mut found = finding("counter-wrap", Severity::Fault, sentence);
-    found.figures = (restart..table.rows.len())
-        .filter_map(|row| {
-            Some(figure(
-                "amount printed, bytes",
-                bytes(row)?,
-                format!("line {}", table.rows[row].line),
-            ))
-        })
-        .collect();
-    Some(found)
+    let figures = (restart..table.rows.len()).filter_map(|row| {
+        let place = format!("line {}", table.rows[row].line);
+        Some(Figure::new("amount printed, bytes", bytes(row)?, place))
+    });
+    Draft::new("counter-wrap", Severity::Fault, sentence)
+        .figures(figures)
+        .done()
 }
 
 /// Whether the printed amounts are those asked for, modulo 2^32.
@@ -361,7 +353,8 @@ fn mixed(
     })?;
     let in_mbit = |value: f64, fit: &Fit| value * fit.rate.0 / 1e6;
     let (a_mbit, b_mbit) = (in_mbit(a, fit), in_mbit(b, other_fit));
-    let mut found = finding(
+    let place = format!("line {}", table.rows[row].line);
+    Draft::new(
         "units-mixed",
         Severity::Fault,
         format!(
@@ -377,19 +370,10 @@ fn mixed(
             (b_mbit / a_mbit - 1.0).abs() * 100.0,
             (b / a - 1.0).abs() * 100.0,
         ),
-    );
-    let place = format!("line {}", table.rows[row].line);
-    found.figures = vec![
-        figure(format!("rate of {}, Mbit/s", one.name), a_mbit, &place),
-        figure(format!("rate of {}, Mbit/s", other.name), b_mbit, &place),
-        figure(
-            "row used",
-            (row + 1) as f64,
-            grouped(table.rows[row].line as u64),
-        ),
-    ];
-    found.figures.pop();
-    Some(found)
+    )
+    .figure(format!("rate of {}, Mbit/s", one.name), a_mbit, &place)
+    .figure(format!("rate of {}, Mbit/s", other.name), b_mbit, &place)
+    .done()
 }
 
 fn base(factor: f64) -> &'static str {

@@ -9,7 +9,7 @@ use linerate_model::transcript::{
 use linerate_model::units::{Bytes, whole};
 
 use super::digest::{Digest, same_end};
-use super::{figure, finding};
+use crate::draft::Draft;
 
 /// Two instants are one when they differ by no more than iperf's own rounding, s.
 const SAME_INSTANT: f64 = 0.06;
@@ -168,7 +168,8 @@ pub(super) fn recomputed(digest: &Digest<'_>) -> (Option<String>, Vec<Finding>) 
         wrong.len(),
         rows.len()
     );
-    let fault = finding(
+    let place = format!("line {}", first.line);
+    let fault = Draft::new(
         "figures-disagree",
         Severity::Fault,
         format!(
@@ -181,29 +182,17 @@ pub(super) fn recomputed(digest: &Digest<'_>) -> (Option<String>, Vec<Finding>) 
             wrong.len(),
             rows.len()
         ),
-    );
-    let fault = Finding {
-        figures: vec![
-            figure(
-                "rate from amount and time, bit/s",
-                bps,
-                format!("line {}", first.line),
-            ),
-            figure(
-                "rate printed, bit/s",
-                first.bps.value,
-                format!("line {}", first.line),
-            ),
-        ],
-        ..fault
-    };
+    )
+    .figure("rate from amount and time, bit/s", bps, &place)
+    .figure("rate printed, bit/s", first.bps.value, &place)
+    .finding;
     (Some(text), std::iter::once(fault).chain(totals).collect())
 }
 
 /// Totals that cannot be true: a sum that is not its streams', more received than sent, more lost than sent.
 fn totals(digest: &Digest<'_>) -> Vec<Finding> {
     let fault = |row: &Row, words: String| {
-        finding(
+        Finding::new(
             "figures-disagree",
             Severity::Fault,
             format!("Line {}: {words}", row.line),

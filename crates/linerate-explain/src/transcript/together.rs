@@ -7,7 +7,8 @@ use linerate_model::transcript::{Given, Part, Transcript};
 
 use super::datagrams::{lost_share, payload_of};
 use super::digest::{self, Digest, Guests};
-use super::{ethernet, figure, finding, storage};
+use super::{ethernet, storage};
+use crate::draft::Draft;
 
 /// Runs that are compared with each other at most.
 const MOST: usize = 8;
@@ -82,34 +83,24 @@ fn tcp(one: &Digest<'_>, other: &Digest<'_>, given: &Given) -> Vec<Finding> {
 fn below_host(host: &Digest<'_>, path: &Digest<'_>) -> Finding {
     let (can, does) = (host.average().unwrap_or(0.0), path.average().unwrap_or(0.0));
     let share = does / can.max(1.0);
-    let how = if share < 0.5 { "far below" } else { "below" };
-    let mut found = finding(
-        "cannot-tell",
-        Severity::Note,
+    let (path_name, host_name) = (name(path), name(host));
+    let (does_rate, can_rate) = (path.rate(does), host.rate(can));
+    let sentence = if share > 0.7 {
         format!(
-            "{} of {} are {how} the local throughput limit, {} of {} ({:.0} %): the driver, the interface or the \
-             path is the limit, not copying or TCP on this host",
-            path.rate(does),
-            name(path),
-            host.rate(can),
-            name(host),
+            "{does_rate} of {path_name} are near the local throughput limit, {can_rate} of {host_name}"
+        )
+    } else {
+        let how = if share < 0.5 { "far below" } else { "below" };
+        format!(
+            "{does_rate} of {path_name} are {how} the local throughput limit, {can_rate} of {host_name} ({:.0} %): \
+             the driver, the interface or the path is the limit, not copying or TCP on this host",
             share * 100.0
-        ),
-    );
-    if share > 0.7 {
-        found.sentence = format!(
-            "{} of {} are near the local throughput limit, {} of {}",
-            path.rate(does),
-            name(path),
-            host.rate(can),
-            name(host)
-        );
-    }
-    found.figures = vec![
-        figure("rate, bit/s", does, path.name),
-        figure("rate through loopback, bit/s", can, host.name),
-    ];
-    found
+        )
+    };
+    Draft::new("cannot-tell", Severity::Note, sentence)
+        .figure("rate, bit/s", does, path.name)
+        .figure("rate through loopback, bit/s", can, host.name)
+        .finding
 }
 
 /// More streams passed what one stream held.
@@ -139,7 +130,7 @@ fn per_connection(slow: &Digest<'_>, fast: &Digest<'_>) -> Option<Finding> {
     } else {
         slow.rate(a)
     };
-    let mut found = finding(
+    Draft::new(
         id,
         Severity::Limit,
         format!(
@@ -148,12 +139,10 @@ fn per_connection(slow: &Digest<'_>, fast: &Digest<'_>) -> Option<Finding> {
             name(fast),
             name(slow),
         ),
-    );
-    found.figures = vec![
-        figure("rate of more streams, bit/s", b, fast.name),
-        figure("rate of fewer streams, bit/s", a, slow.name),
-    ];
-    Some(found)
+    )
+    .figure("rate of more streams, bit/s", b, fast.name)
+    .figure("rate of fewer streams, bit/s", a, slow.name)
+    .done()
 }
 
 /// A window that was asked for, and a higher rate with it.
@@ -167,25 +156,20 @@ fn window(slow: &Digest<'_>, fast: &Digest<'_>) -> Option<Finding> {
     {
         return None;
     }
-    let mut found = finding(
-        "receive-window",
-        Severity::Limit,
-        format!(
-            "With a window of {} the plateau is {} instead of {}, {:.1} times as high: the window was the limit \
+    let sentence = format!(
+        "With a window of {} the plateau is {} instead of {}, {:.1} times as high: the window was the limit \
              before ({} and {})",
-            linerate_model::units::Bytes(linerate_model::units::whole(asked)),
-            fast.rate(b),
-            slow.rate(a),
-            b / a,
-            name(fast),
-            name(slow)
-        ),
+        linerate_model::units::Bytes(linerate_model::units::whole(asked)),
+        fast.rate(b),
+        slow.rate(a),
+        b / a,
+        name(fast),
+        name(slow)
     );
-    found.figures = vec![
-        figure("plateau, bit/s", b, fast.name),
-        figure("plateau before, bit/s", a, slow.name),
-    ];
-    Some(found)
+    Draft::new("receive-window", Severity::Limit, sentence)
+        .figure("plateau, bit/s", b, fast.name)
+        .figure("plateau before, bit/s", a, slow.name)
+        .done()
 }
 
 fn factor(one: &Digest<'_>, other: &Digest<'_>, given: &Given) -> Option<Finding> {
@@ -199,7 +183,7 @@ fn factor(one: &Digest<'_>, other: &Digest<'_>, given: &Given) -> Option<Finding
         || "the output does not show what changed".to_owned(),
         |changed| format!("reported change: {changed}"),
     );
-    let mut found = finding(
+    Draft::new(
         "cannot-tell",
         Severity::Note,
         format!(
@@ -209,9 +193,9 @@ fn factor(one: &Digest<'_>, other: &Digest<'_>, given: &Given) -> Option<Finding
             high.rate(a.max(b)),
             low.rate(a.min(b))
         ),
-    );
-    found.figures = vec![figure("better by, times", ratio, high.name)];
-    Some(found)
+    )
+    .figure("better by, times", ratio, high.name)
+    .done()
 }
 
 fn udp(one: &Digest<'_>, other: &Digest<'_>, given: &Given) -> Vec<Finding> {
@@ -219,7 +203,7 @@ fn udp(one: &Digest<'_>, other: &Digest<'_>, given: &Given) -> Vec<Finding> {
     if let (Some(a), Some(b)) = (payload_of(one), payload_of(other))
         && (a - b).abs() > 1.0
     {
-        findings.push(finding(
+        findings.push(Finding::new(
             "cannot-tell",
             Severity::Note,
             format!(
@@ -255,7 +239,7 @@ fn udp(one: &Digest<'_>, other: &Digest<'_>, given: &Given) -> Vec<Finding> {
         (None, Some(changed)) => format!("reported change: {changed}"),
         (None, None) => "what changed is not in the output (--changed)".to_owned(),
     };
-    findings.push(finding(
+    findings.push(Finding::new(
         if settings.is_some() {
             "udp-receiver-drop"
         } else {
@@ -292,7 +276,7 @@ fn disks(transcripts: &[Transcript]) -> Vec<Finding> {
         for line in lines {
             let queue = queues.get(line.device.as_str()).copied();
             if let Some(depth) = queue.filter(|depth| *depth >= 1.0) {
-                findings.push(finding(
+                findings.push(Finding::new(
                     "counter-wrap",
                     Severity::Note,
                     format!(

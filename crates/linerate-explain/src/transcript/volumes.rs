@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::{Figure, Finding, Severity};
 use linerate_model::plain_text::PlainText;
 use linerate_model::storage::{Drbd, DrbdSync, GlusterEvent, NodeGroup, Volumes};
 use linerate_model::units::{Bytes, grouped, whole};
 
-use super::{figure, finding};
+use crate::draft::{Draft, limit_if};
 
 /// DRBD 8.4's default of `c-max-rate`, KiB/s.
 const DEFAULT_RATE: f64 = 102_400.0;
@@ -33,13 +33,15 @@ fn device(device: &Drbd) -> Vec<Finding> {
         .map_or_else(String::new, |kib| {
             format!("; {} are out of sync", Bytes(kib.saturating_mul(1024)))
         });
-    let mut state = finding(
+    let severity = match device.connection.as_str() {
+        "StandAlone" | "WFConnection" | "Connecting" => Severity::Limit,
+        _ if healthy => Severity::Healthy,
+        _ => Severity::Note,
+    };
+    let place = format!("line {}", device.line);
+    let state = Draft::new(
         "replication-state",
-        if healthy {
-            Severity::Healthy
-        } else {
-            Severity::Note
-        },
+        severity,
         format!(
             "Device {}: {}; this end is {} with {} data, the peer is {} with {} data{left}",
             device.name,
@@ -49,20 +51,9 @@ fn device(device: &Drbd) -> Vec<Finding> {
             role(&device.roles[1]),
             disk(&device.disks[1]),
         ),
-    );
-    if matches!(
-        device.connection.as_str(),
-        "StandAlone" | "WFConnection" | "Connecting"
-    ) {
-        state.severity = Severity::Limit;
-    }
-    state.figures.extend(device.out_of_sync_kib.map(|kib| {
-        figure(
-            "out of sync, KiB",
-            kib as f64,
-            format!("line {}", device.line),
-        )
-    }));
+    )
+    .figure("out of sync, KiB", device.out_of_sync_kib, place)
+    .finding;
     let mut findings = vec![state];
     findings.extend(device.sync.as_ref().map(|sync| progress(device, sync)));
     findings
@@ -112,7 +103,7 @@ fn progress(device: &Drbd, sync: &DrbdSync) -> Finding {
         (Some(left), Some(all)) => {
             let done = (1.0 - left / all) * 100.0;
             let _ = write!(sentence, "{done:.3} % done, {left:.0} MiB left");
-            figures.push(figure("done, %", done, &place));
+            figures.push(Figure::new("done, %", done, &place));
         }
         (left, _) => {
             sentence.push_str(&sync.done_percent.map_or_else(
@@ -137,21 +128,25 @@ fn progress(device: &Drbd, sync: &DrbdSync) -> Finding {
                 let verb = if near { "as printed" } else { "but printed is" };
                 let _ = write!(sentence, ", {verb} ({})", clock(printed));
             }
-            figures.push(figure("time left, s", seconds as f64, &place));
+            figures.push(Figure::new("time left, s", seconds as f64, &place));
         }
         let bps = speed * 8192.0;
         let (of_default, of_line) = (speed / DEFAULT_RATE * 100.0, bps / GIGABIT * 100.0);
-        figures.push(figure(
+        figures.push(Figure::new(
             "rate, % of c-max-rate's default",
             of_default,
             &place,
         ));
-        figures.push(figure("rate, % of what 1 GbE carries", of_line, &place));
+        figures.push(Figure::new(
+            "rate, % of what 1 GbE carries",
+            of_line,
+            &place,
+        ));
         sentence.push_str(&limits(of_default, of_line));
     }
-    let mut found = finding("resync-rate", Severity::Note, sentence);
-    found.figures = figures;
-    found
+    Draft::new("resync-rate", Severity::Note, sentence)
+        .figures(figures)
+        .finding
 }
 
 /// What the rate is near to.
@@ -214,7 +209,7 @@ pub(super) fn gluster(events: &[GlusterEvent]) -> Vec<Finding> {
                 "Find the node by `gluster pool list`, look for a gluster command that still runs there and wait for it before anything else",
             )
         };
-        findings.push(finding(
+        findings.push(Finding::new(
             "cluster-lock",
             Severity::Limit,
             format!(
@@ -228,7 +223,7 @@ pub(super) fn gluster(events: &[GlusterEvent]) -> Vec<Finding> {
         .filter(|event| event.level == "E" && event.lock.is_none())
         .count();
     if errors > 0 {
-        findings.push(finding(
+        findings.push(Finding::new(
             "log-errors",
             Severity::Note,
             format!("{errors} other lines of the log are errors"),
@@ -263,26 +258,22 @@ pub(super) fn nodes(groups: &[NodeGroup]) -> (String, Vec<Finding>) {
             } else {
                 format!(" of partition {}", group.partition)
             };
-            let mut found = finding(
+            Draft::new(
                 "nodes-out",
                 Severity::Limit,
                 format!(
                     "{} nodes{partition} are {}, {reason} ({})",
                     group.count, group.state, group.names
                 ),
-            );
-            found.figures = vec![figure(
-                "nodes",
-                group.count as f64,
-                format!("line {}", group.line),
-            )];
-            found
+            )
+            .figure("nodes", group.count, format!("line {}", group.line))
+            .finding
         })
         .collect();
     if findings.is_empty() {
         return (
             title,
-            vec![finding(
+            vec![Finding::new(
                 "nodes-out",
                 Severity::Healthy,
                 "No node is drained or down".to_owned(),
@@ -313,24 +304,20 @@ pub(super) fn mirrors(held: &Volumes) -> (String, Vec<Finding>) {
             let copied = volume
                 .copied_percent
                 .map_or_else(String::new, |percent| format!("; {percent} % are copied"));
-            let mut found = finding(
+            Draft::new(
                 "mirror-log",
-                if volume.log.is_some() {
-                    Severity::Note
-                } else {
-                    Severity::Limit
-                },
+                limit_if(volume.log.is_none()),
                 format!(
                     "{}/{} ({}): legacy mirror segment type (attribute {kind}), {log}{copied}",
                     volume.group, volume.name, volume.size
                 ),
-            );
-            found.figures.extend(
-                volume
-                    .copied_percent
-                    .map(|percent| figure("copied, %", percent, format!("line {}", volume.line))),
-            );
-            found
+            )
+            .figure(
+                "copied, %",
+                volume.copied_percent,
+                format!("line {}", volume.line),
+            )
+            .finding
         })
         .collect();
     (title, findings)

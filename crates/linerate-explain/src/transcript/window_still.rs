@@ -9,7 +9,7 @@ use linerate_model::transcript::{Given, Stream};
 use linerate_model::units::{Bytes, Nanos, whole};
 
 use super::digest::Digest;
-use super::{figure, finding};
+use crate::draft::Draft;
 
 /// Fewer rows stand still by chance.
 const LEAST_ROWS: usize = 3;
@@ -74,31 +74,23 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
     }
     // A window that is not full does not limit, whatever else does.
     let full = share.map_or(!held(digest), |share| share > FILLED);
-    let mut found = if full {
-        finding("receive-window", Severity::Limit, sentence)
+    let draft = if full {
+        Draft::new("receive-window", Severity::Limit, sentence)
     } else {
-        finding("cannot-tell", Severity::Note, sentence)
+        Draft::new("cannot-tell", Severity::Note, sentence)
     };
-    for one in &still {
+    let draft = still.iter().fold(draft, |draft, one| {
         let place = format!("stream {}", one.id);
-        found
-            .figures
-            .push(figure("congestion window, bytes", one.window, &place));
-        found
-            .figures
-            .push(figure("rate after the ramp, bit/s", one.bps, &place));
-        found.figures.push(figure(
-            "upper bound on the round-trip time, ms",
-            one.rtt_s() * 1e3,
-            &place,
-        ));
-    }
-    found.next = Some(format!(
-        "linerate test {} -w {}M",
-        digest.host(),
-        whole(first.window * 4.0 / 1_048_576.0).max(1)
-    ));
-    Some(found)
+        let longest_ms = one.rtt_s() * 1e3;
+        draft
+            .figure("congestion window, bytes", one.window, &place)
+            .figure("rate after the ramp, bit/s", one.bps, &place)
+            .figure("upper bound on the round-trip time, ms", longest_ms, &place)
+    });
+    let mib = whole(first.window * 4.0 / 1_048_576.0).max(1);
+    draft
+        .next(format!("linerate test {} -w {mib}M", digest.host()))
+        .done()
 }
 
 fn with_rtt(one: &Still, rtt: Nanos) -> String {

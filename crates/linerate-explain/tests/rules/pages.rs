@@ -54,10 +54,12 @@ fn no_page_is_left_without_its_finding_and_the_list_names_each() {
     }
 }
 
-/// The first argument of each call of `finding(` or `found(` in a source, where it is a literal.
+/// The first argument of each call that begins a finding in a source, where it is a literal.
 fn literals(source: &str) -> Vec<String> {
-    let calls = source.match_indices("finding(");
+    let calls = ["finding(", "Finding::new(", "Draft::new("];
     calls
+        .iter()
+        .flat_map(|call| source.match_indices(call))
         .filter_map(|(at, call)| {
             let rest = source[at + call.len()..].trim_start();
             let literal = rest.strip_prefix('"')?.split('"').next()?;

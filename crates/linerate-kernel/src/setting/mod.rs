@@ -22,5 +22,5 @@ pub use device::{
 pub use governor::{governors, set_governor};
 pub use link::{rename, set_mtu, set_tx_queue_len, set_up};
 pub use steering::{set_interrupt_cpus, set_queue_cpus};
-pub(crate) use sysctl::path_of as sysctl_path;
+pub use sysctl::path_of as sysctl_path;
 pub use sysctl::{set_sysctl, sysctl};

@@ -5,8 +5,9 @@ use std::io;
 use crate::KernelError;
 use crate::inventory::Root;
 
-/// The file of a key with dots. A slash in a key is a dot in a name: `net.ipv4.conf.eth0/5.forwarding`.
-pub(crate) fn path_of(key: &str) -> Option<String> {
+/// The file of a key with dots, by its path from `/`; `None` of what is no key. A slash in a key is a dot in a name:
+/// `net.ipv4.conf.eth0/5.forwarding`.
+pub fn path_of(key: &str) -> Option<String> {
     let path: String = key
         .chars()
         .map(|c| match c {
@@ -15,7 +16,7 @@ pub(crate) fn path_of(key: &str) -> Option<String> {
             other => other,
         })
         .collect();
-    let whole = |part: &str| !part.is_empty() && part != ".." && part != ".";
+    let whole = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
     path.split('/')
         .all(whole)
         .then(|| format!("/proc/sys/{path}"))
@@ -58,7 +59,7 @@ mod tests {
             path_of("net.ipv4.conf.eth0/5.forwarding").as_deref(),
             Some("/proc/sys/net/ipv4/conf/eth0.5/forwarding")
         );
-        for wrong in ["", "net..x", ".net", "net.//.x"] {
+        for wrong in ["", "net..x", ".net", "net.//.x", "net.\0"] {
             assert_eq!(path_of(wrong), None, "{wrong}");
         }
     }

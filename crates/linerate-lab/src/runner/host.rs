@@ -1,10 +1,11 @@
 //! A host of the lab: a network namespace with one interface, `eth0`, towards the router.
 
-use std::fs;
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
+use linerate_kernel::inventory::Root;
 use linerate_kernel::link::{self, RouteThrough, VethEnd};
 use linerate_kernel::namespace::NetworkNamespace;
 use linerate_kernel::process::{self, ChildSettings};
@@ -89,7 +90,7 @@ impl Host {
             failed(KernelError {
                 operation: "find",
                 object: port.clone(),
-                source: std::io::ErrorKind::NotFound.into(),
+                source: ErrorKind::NotFound.into(),
             })
         })?;
         host.inside(|| host.set_up(spec, crossing))??;
@@ -263,52 +264,37 @@ fn wanted_settings(spec: &HostSpec) -> Vec<(String, String)> {
     memory.chain(others).collect()
 }
 
-/// Where a per-namespace setting lies: dots and slashes are exchanged (sysctl(8)). `None` for one that is no
-/// setting of a network namespace.
-fn path_of(key: &str) -> Option<PathBuf> {
-    let exchanged: String = key
-        .chars()
-        .map(|each| match each {
-            '.' => '/',
-            '/' => '.',
-            each => each,
-        })
-        .collect();
-    let inside = exchanged.starts_with("net/")
-        && exchanged
-            .split('/')
-            .all(|part| !matches!(part, "" | "." | ".."));
-    inside.then(|| PathBuf::from("/proc/sys").join(exchanged))
+/// Where a per-namespace setting lies. `None` for one that is no setting of a network namespace.
+fn path_of(key: &str) -> Option<String> {
+    setting::sysctl_path(key).filter(|path| path.starts_with("/proc/sys/net/"))
 }
 
 /// A setting of the calling thread's namespace; `None` where there is no such one.
 pub(super) fn read(key: &str) -> Option<String> {
-    let text = fs::read_to_string(path_of(key)?).ok()?;
-    Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+    path_of(key)?;
+    setting::sysctl(&Root::of_this_machine(), key).ok()
 }
 
 /// Sets one.
 pub(super) fn set(place: &str, key: &str, value: &str) -> Result<(), LabError> {
-    let failed = |reason: String| LabError::Setting {
+    let failed = |reason: &str| LabError::Setting {
         place: place.to_owned(),
         key: key.to_owned(),
         value: value.to_owned(),
-        reason,
+        reason: reason.to_owned(),
     };
-    let path = path_of(key).ok_or_else(|| {
-        failed("it is not a setting of a network namespace; those begin with `net.`".to_owned())
-    })?;
-    let written = fs::write(path, value);
-    written.map_err(|error| {
-        failed(match error.kind() {
-            std::io::ErrorKind::NotFound => {
-                "this kernel has it not, or for the whole machine alone".to_owned()
-            }
-            std::io::ErrorKind::PermissionDenied => {
-                "it applies to the whole machine, which a lab does not change".to_owned()
-            }
-            _ => error.to_string(),
-        })
+    if path_of(key).is_none() {
+        return Err(failed(
+            "it is not a setting of a network namespace; those begin with `net.`",
+        ));
+    }
+    let written = setting::set_sysctl(&Root::of_this_machine(), key, value);
+    written.map_err(|error| match error.source.kind() {
+        ErrorKind::NotFound => failed("this kernel has it not, or for the whole machine alone"),
+        ErrorKind::PermissionDenied => {
+            failed("it applies to the whole machine, which a lab does not change")
+        }
+        _ => failed(&error.source.to_string()),
     })
 }
 
@@ -319,10 +305,7 @@ mod tests {
     #[test]
     fn only_settings_of_a_namespace_have_a_place() {
         let path = path_of("net.ipv4.conf.eth0/100.rp_filter").unwrap();
-        assert_eq!(
-            path.to_str(),
-            Some("/proc/sys/net/ipv4/conf/eth0.100/rp_filter")
-        );
+        assert_eq!(path, "/proc/sys/net/ipv4/conf/eth0.100/rp_filter");
         for key in [
             "kernel.pid_max",
             "net",

@@ -59,108 +59,96 @@ fn wrong_keys_name_their_line_and_the_nearest_right_one() {
     assert!(nameless.contains("needs the key 'name'"), "{nameless}");
 }
 
+/// Texts with a wrong value, and what their messages say.
+const WRONG_VALUES: &[(&str, &[&str])] = &[
+    (
+        "[path]\nrate = \"1Gb\"",
+        &[
+            "x.toml:3: rate = \"1Gb\": ",
+            "say 1G or 1Gbit/s",
+            "expected: bit/s",
+        ],
+    ),
+    ("[path]\nrate = 12", &["rate = 12:", "at least 1 kbit/s"]),
+    ("[path]\nrtt = 60", &["rtt = 60:", "say 60ms"]),
+    ("[path]\nrtt = \"11s\"", &["longer than 10.0 s"]),
+    (
+        "[path]\nrtt = \"1ms\"\ndelay = \"1ms\"",
+        &["x.toml:4: delay", "'rtt' says it already"],
+    ),
+    ("[path]\nrate = \"1M\"\nqueue = \"64K\"", &["kB or KiB"]),
+    (
+        "[path]\nloss = 1.5",
+        &["loss = 1.5:", "not between 0 and 1"],
+    ),
+    ("[path]\nloss = nan", &["loss = nan:", "not a number"]),
+    (
+        "[path]\nloss = { every = 0 }",
+        &["every = 0:", "not a whole number from 1"],
+    ),
+    (
+        "[path]\nloss = { model = \"gilbret\", p = 1, r = 1 }",
+        &["did you mean 'gilbert'?"],
+    ),
+    (
+        "[path]\nloss = { model = \"gilbert\", p = 0.1 }",
+        &["loss needs the key 'r'"],
+    ),
+    ("[path]\nmax_packet = { bytes = 20 }", &["from 68 to 65535"]),
+    ("[path]\nreorder = 0.1", &["reorder = 0.1:", "not a table"]),
+    ("[path.change]\nat = \"1s\"", &["two brackets"]),
+    ("[path.cross]\nkind = \"udp\"", &["two brackets"]),
+    ("[[path.cross]]\nkind = \"udp\"", &["needs the key 'rate'"]),
+    (
+        "[[path.cross]]\nkind = \"udp\"\nrate = \"1M\"\nstreams = 4",
+        &["udp is one flow"],
+    ),
+    (
+        "[[path.cross]]\nkind = \"tcp\"\nfrom = \"5s\"\nto = \"4s\"",
+        &["ends before it begins"],
+    ),
+    ("[sender]\ncpu = 1", &["shares from 0.02 to 0.98"]),
+    (
+        "[sender]\ntcp_wmem = \"4096 16384\"",
+        &["not three whole numbers"],
+    ),
+    ("[receiver]\ntcp_rmem = \"4096 1024 9\"", &["must not fall"]),
+    (
+        "[receiver]\nsysctl = { \"kernel.hostname\" = \"x\" }",
+        &["begin with net."],
+    ),
+    (
+        "[receiver]\nsysctl = { \"net.ipv4/../../x\" = \"x\" }",
+        &["begin with net."],
+    ),
+    (
+        "[receiver]\nsysctl = { \"net.ipv4.tcp_ecn\" = 1 }",
+        &["sysctl.\"net.ipv4.tcp_ecn\" = 1:", "not a text"],
+    ),
+    (
+        "[sender]\ncongestion = \"a b\"",
+        &["not the name of a congestion control"],
+    ),
+    (
+        "[test]\nargs = \"-t 5 -o x.json\"",
+        &["the lab sets -o itself"],
+    ),
+    ("[test]\nargs = \"--title 'x\"", &["not closed"]),
+    (
+        "[expect]\ntop = \"policer\"\nnever = [\"policer\"]",
+        &["'policer' is expected elsewhere"],
+    ),
+    ("[expect]\ngoodput = \"9M..1M\"", &["begins above its end"]),
+    ("[expect]\ngoodput = \"9M\"", &["not a range"]),
+    ("mode = \"bulky\"", &["did you mean 'bulk'?"]),
+    ("seed = -1", &["seed = -1:", "not a whole number"]),
+];
+
 #[test]
 fn wrong_values_name_what_was_typed_why_not_and_what_fits() {
-    for (text, parts) in [
-        (
-            "[path]\nrate = \"1Gb\"",
-            vec![
-                "x.toml:3: rate = \"1Gb\": ",
-                "say 1G or 1Gbit/s",
-                "expected: bit/s",
-            ],
-        ),
-        ("[path]\nrate = 12", vec!["rate = 12:", "at least 1 kbit/s"]),
-        ("[path]\nrtt = 60", vec!["rtt = 60:", "say 60ms"]),
-        ("[path]\nrtt = \"11s\"", vec!["longer than 10.0 s"]),
-        (
-            "[path]\nrtt = \"1ms\"\ndelay = \"1ms\"",
-            vec!["x.toml:4: delay", "'rtt' says it already"],
-        ),
-        ("[path]\nrate = \"1M\"\nqueue = \"64K\"", vec!["kB or KiB"]),
-        (
-            "[path]\nloss = 1.5",
-            vec!["loss = 1.5:", "not between 0 and 1"],
-        ),
-        ("[path]\nloss = nan", vec!["loss = nan:", "not a number"]),
-        (
-            "[path]\nloss = { every = 0 }",
-            vec!["every = 0:", "not a whole number from 1"],
-        ),
-        (
-            "[path]\nloss = { model = \"gilbret\", p = 1, r = 1 }",
-            vec!["did you mean 'gilbert'?"],
-        ),
-        (
-            "[path]\nloss = { model = \"gilbert\", p = 0.1 }",
-            vec!["loss needs the key 'r'"],
-        ),
-        (
-            "[path]\nmax_packet = { bytes = 20 }",
-            vec!["from 68 to 65535"],
-        ),
-        (
-            "[path]\nreorder = 0.1",
-            vec!["reorder = 0.1:", "not a table"],
-        ),
-        ("[path.change]\nat = \"1s\"", vec!["two brackets"]),
-        ("[path.cross]\nkind = \"udp\"", vec!["two brackets"]),
-        (
-            "[[path.cross]]\nkind = \"udp\"",
-            vec!["needs the key 'rate'"],
-        ),
-        (
-            "[[path.cross]]\nkind = \"udp\"\nrate = \"1M\"\nstreams = 4",
-            vec!["udp is one flow"],
-        ),
-        (
-            "[[path.cross]]\nkind = \"tcp\"\nfrom = \"5s\"\nto = \"4s\"",
-            vec!["ends before it begins"],
-        ),
-        ("[sender]\ncpu = 1", vec!["shares from 0.02 to 0.98"]),
-        (
-            "[sender]\ntcp_wmem = \"4096 16384\"",
-            vec!["not three whole numbers"],
-        ),
-        (
-            "[receiver]\ntcp_rmem = \"4096 1024 9\"",
-            vec!["must not fall"],
-        ),
-        (
-            "[receiver]\nsysctl = { \"kernel.hostname\" = \"x\" }",
-            vec!["receiver", "begin with net."].split_off(1),
-        ),
-        (
-            "[receiver]\nsysctl = { \"net.ipv4/../../x\" = \"x\" }",
-            vec!["begin with net."],
-        ),
-        (
-            "[receiver]\nsysctl = { \"net.ipv4.tcp_ecn\" = 1 }",
-            vec!["sysctl.\"net.ipv4.tcp_ecn\" = 1:", "not a text"],
-        ),
-        (
-            "[sender]\ncongestion = \"a b\"",
-            vec!["not the name of a congestion control"],
-        ),
-        (
-            "[test]\nargs = \"-t 5 -o x.json\"",
-            vec!["the lab sets -o itself"],
-        ),
-        ("[test]\nargs = \"--title 'x\"", vec!["not closed"]),
-        (
-            "[expect]\ntop = \"policer\"\nnever = [\"policer\"]",
-            vec!["'policer' is expected elsewhere"],
-        ),
-        (
-            "[expect]\ngoodput = \"9M..1M\"",
-            vec!["begins above its end"],
-        ),
-        ("[expect]\ngoodput = \"9M\"", vec!["not a range"]),
-        ("mode = \"bulky\"", vec!["did you mean 'bulk'?"]),
-        ("seed = -1", vec!["seed = -1:", "not a whole number"]),
-    ] {
+    for (text, parts) in WRONG_VALUES {
         let message = message(text);
-        for part in parts {
+        for part in *parts {
             assert!(message.contains(part), "{text}: '{message}' lacks '{part}'");
         }
     }

@@ -3,7 +3,6 @@
 use linerate_model::storage::{Device, Diskstats, Iostat, IostatBlock};
 use linerate_model::transcript::Part;
 
-use crate::Input;
 use crate::number::printed;
 
 /// A heading begins a block.
@@ -20,29 +19,23 @@ pub(super) fn heading(words: &[&str], parts: &mut Vec<Part>) {
 }
 
 /// A device's row: as many numbers as the heading has columns.
-pub(super) fn device(line: usize, words: &[&str], parts: &mut [Part]) -> bool {
-    let Some(Part::Iostat(iostat)) = parts.last_mut() else {
-        return false;
+pub(super) fn device(line: usize, words: &[&str], parts: &mut [Part]) -> Option<()> {
+    let (Some(Part::Iostat(iostat)), [name, values @ ..]) = (parts.last_mut(), words) else {
+        return None;
     };
-    let (Some(block), [name, values @ ..]) = (iostat.blocks.last_mut(), words) else {
-        return false;
-    };
+    let block = iostat.blocks.last_mut()?;
     if values.len() != block.columns.len() {
-        return false;
+        return None;
     }
-    let Some(values) = values
-        .iter()
-        .map(|word| printed(word))
-        .collect::<Option<Vec<_>>>()
-    else {
-        return false;
-    };
     block.devices.push(Device {
         line,
         name: (*name).into(),
-        values,
+        values: values
+            .iter()
+            .map(|word| printed(word))
+            .collect::<Option<_>>()?,
     });
-    true
+    Some(())
 }
 
 /// What iostat prints around its blocks: the host's line and the CPU's.
@@ -59,32 +52,26 @@ pub(super) fn banner(words: &[&str]) -> bool {
 }
 
 /// `253 2 dm-2 487 0 3884 …`: at least 11 fields behind the name.
-pub(super) fn diskstats(input: &Input<'_>, parts: &mut Vec<Part>) -> bool {
-    let words: Vec<&str> = input.text.split_whitespace().collect();
-    let [major, minor, device, fields @ ..] = words.as_slice() else {
-        return false;
+pub(super) fn diskstats(line: usize, words: &[&str], parts: &mut Vec<Part>) -> Option<()> {
+    let [major, minor, device, fields @ ..] = words else {
+        return None;
     };
     let numbers = major.parse::<u32>().is_ok() && minor.parse::<u32>().is_ok();
     let named = device.starts_with(|c: char| c.is_ascii_alphabetic());
     if !numbers || !named || !(11..=20).contains(&fields.len()) {
-        return false;
+        return None;
     }
-    let Ok(fields) = fields
-        .iter()
-        .map(|word| word.parse())
-        .collect::<Result<Vec<u64>, _>>()
-    else {
-        return false;
-    };
+    let fields: Result<Vec<u64>, _> = fields.iter().map(|word| word.parse()).collect();
+    let fields = fields.ok()?;
     if !matches!(parts.last(), Some(Part::Diskstats(_))) {
         parts.push(Part::Diskstats(Vec::new()));
     }
     if let Some(Part::Diskstats(lines)) = parts.last_mut() {
         lines.push(Diskstats {
-            line: input.number,
+            line,
             device: (*device).into(),
             fields,
         });
     }
-    true
+    Some(())
 }

@@ -7,17 +7,15 @@ use linerate_model::transcript::Part;
 use crate::Input;
 
 /// `[2012-12-13 15:40:07.881363] E [file.c:277:function] 0-glusterd: message`.
-pub(super) fn gluster(input: &Input<'_>, parts: &mut Vec<Part>) -> bool {
-    let Some(event) = event(input) else {
-        return false;
-    };
+pub(super) fn gluster(input: &Input<'_>, parts: &mut Vec<Part>) -> Option<()> {
+    let event = event(input)?;
     if !matches!(parts.last(), Some(Part::Gluster(_))) {
         parts.push(Part::Gluster(Vec::new()));
     }
     if let Some(Part::Gluster(events)) = parts.last_mut() {
         events.push(event);
     }
-    true
+    Some(())
 }
 
 fn event(input: &Input<'_>) -> Option<GlusterEvent> {
@@ -60,9 +58,14 @@ pub(super) fn date(words: &[&str]) -> bool {
 }
 
 /// A row below `sinfo`'s heading; the reason is last and may hold spaces.
-pub(super) fn nodes(line: usize, names: &[String], words: &[&str], parts: &mut [Part]) -> bool {
+pub(super) fn nodes(
+    line: usize,
+    names: &[String],
+    words: &[&str],
+    parts: &mut [Part],
+) -> Option<()> {
     let Some(Part::Nodes(groups)) = parts.last_mut() else {
-        return false;
+        return None;
     };
     let reason_at = names.iter().position(|name| name == "REASON");
     let last = reason_at.is_some_and(|at| at + 1 == names.len());
@@ -74,7 +77,7 @@ pub(super) fn nodes(line: usize, names: &[String], words: &[&str], parts: &mut [
     // `sinfo -R`: the reason stands first, the other columns are found from the end.
     let from_end = reason_at == Some(0) && words.len() >= names.len();
     if !enough && !from_end {
-        return false;
+        return None;
     }
     let place = |name: &str| {
         let at = names.iter().position(|other| other == name)?;
@@ -92,18 +95,13 @@ pub(super) fn nodes(line: usize, names: &[String], words: &[&str], parts: &mut [
     };
     let count = match value("NODES") {
         "" => listed(value("NODELIST")),
-        text => match text.parse() {
-            Ok(count) => count,
-            Err(_) => return false,
-        },
+        text => text.parse().ok()?,
     };
-    let reason = match reason_at {
-        Some(0) => Some(PlainText::from(
-            words[..words.len() + 1 - names.len()].join(" "),
-        )),
-        Some(at) => Some(PlainText::from(words[at..].join(" "))),
-        None => None,
-    };
+    let reason = reason_at.map(|at| match at {
+        0 => words[..words.len() + 1 - names.len()].join(" "),
+        at => words[at..].join(" "),
+    });
+    let reason = reason.map(PlainText::from);
     let state = if from_end && place("STATE").is_none() {
         "not usable"
     } else {
@@ -117,7 +115,7 @@ pub(super) fn nodes(line: usize, names: &[String], words: &[&str], parts: &mut [
         state: state.into(),
         reason: reason.filter(|text| !matches!(text.as_str(), "none" | "None" | "(null)" | "")),
     });
-    true
+    Some(())
 }
 
 /// Names in `a1,b[2-4,7]`, as far as they can be counted.

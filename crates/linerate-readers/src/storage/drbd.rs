@@ -6,7 +6,6 @@ use linerate_model::storage::{Drbd, DrbdSync};
 use linerate_model::transcript::Part;
 use serde_json::Value;
 
-use crate::Input;
 use crate::number::printed;
 
 /// Lines of `/proc/drbd`.
@@ -17,9 +16,8 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn take(&mut self, input: &Input<'_>, parts: &mut Vec<Part>) -> bool {
-        let words: Vec<&str> = input.text.split_whitespace().collect();
-        match words.as_slice() {
+    pub(super) fn take(&mut self, line: usize, words: &[&str], parts: &mut Vec<Part>) -> bool {
+        match words {
             ["version:", version, api, ..] if api.starts_with("(api:") => {
                 self.version = Some((*version).to_owned());
                 self.open = false;
@@ -27,13 +25,13 @@ impl Lines {
             }
             ["GIT-hash:" | "srcversion:", ..] => true,
             [minor, state, ..] if minor.ends_with(':') && state.starts_with("cs:") => {
-                self.device(input.number, &words, parts);
+                self.device(line, words, parts);
                 true
             }
             _ => match parts.last_mut() {
                 Some(Part::Drbd(devices)) if self.open => devices
                     .last_mut()
-                    .is_some_and(|device| below(device, &words)),
+                    .is_some_and(|device| below(device, words)),
                 _ => false,
             },
         }

@@ -36,24 +36,28 @@ impl Storage {
     }
 
     pub(crate) fn take(&mut self, input: &Input<'_>, parts: &mut Vec<Part>) -> bool {
-        if self.drbd.take(input, parts)
-            || cluster::gluster(input, parts)
-            || blocks::diskstats(input, parts)
-        {
-            return true;
-        }
         let words: Vec<&str> = input.text.split_whitespace().collect();
-        if self.heading(&words, parts) {
-            return true;
-        }
-        match &self.below {
-            Below::Nothing => cluster::date(&words) || blocks::banner(&words),
-            Below::Iostat => blocks::device(input.number, &words, parts) || blocks::banner(&words),
-            Below::Nodes(names) => {
-                cluster::nodes(input.number, names, &words, parts) || cluster::date(&words)
+        self.drbd.take(input.number, &words, parts)
+            || cluster::gluster(input, parts).is_some()
+            || blocks::diskstats(input.number, &words, parts).is_some()
+            || self.heading(&words, parts)
+            || self.row(input.number, &words, parts).is_some()
+            || match &self.below {
+                Below::Nothing => cluster::date(&words) || blocks::banner(&words),
+                Below::Iostat => blocks::banner(&words),
+                Below::Nodes(_) => cluster::date(&words),
+                Below::Groups(_) | Below::Logical(_) => false,
             }
-            Below::Groups(names) => volumes::group(names, &words, parts),
-            Below::Logical(names) => volumes::logical(input.number, names, &words, parts),
+    }
+
+    /// A row below the last heading; `None` where it is none.
+    fn row(&self, line: usize, words: &[&str], parts: &mut Vec<Part>) -> Option<()> {
+        match &self.below {
+            Below::Nothing => None,
+            Below::Iostat => blocks::device(line, words, parts),
+            Below::Nodes(names) => cluster::nodes(line, names, words, parts),
+            Below::Groups(names) => volumes::group(names, words, parts),
+            Below::Logical(names) => volumes::logical(line, names, words, parts),
         }
     }
 

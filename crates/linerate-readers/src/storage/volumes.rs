@@ -16,25 +16,23 @@ fn volumes(parts: &mut Vec<Part>) -> &mut Volumes {
 }
 
 /// A row of `vgs`: it has no empty cells.
-pub(super) fn group(names: &[String], words: &[&str], parts: &mut Vec<Part>) -> bool {
+pub(super) fn group(names: &[String], words: &[&str], parts: &mut Vec<Part>) -> Option<()> {
     if words.len() != names.len() {
-        return false;
+        return None;
     }
     let value = |name: &str| {
         let at = names.iter().position(|other| other == name);
         at.and_then(|at| words.get(at)).copied().unwrap_or_default()
     };
-    let (Ok(physical), Ok(logical)) = (value("#PV").parse(), value("#LV").parse()) else {
-        return false;
-    };
-    volumes(parts).groups.push(VolumeGroup {
+    let group = VolumeGroup {
         name: value("VG").into(),
-        physical,
-        logical,
+        physical: value("#PV").parse().ok()?,
+        logical: value("#LV").parse().ok()?,
         attributes: value("Attr").into(),
         size_free: [value("VSize").into(), value("VFree").into()],
-    });
-    true
+    };
+    volumes(parts).groups.push(group);
+    Some(())
 }
 
 /// A row of `lvs`: cells behind the size may be empty, so they are told by their form.
@@ -43,9 +41,9 @@ pub(super) fn logical(
     names: &[String],
     words: &[&str],
     parts: &mut Vec<Part>,
-) -> bool {
+) -> Option<()> {
     let [name, group, attributes, size, rest @ ..] = words else {
-        return false;
+        return None;
     };
     let attribute = (6..=10).contains(&attributes.len())
         && attributes
@@ -57,7 +55,7 @@ pub(super) fn logical(
         || rest.len() > names.len()
         || !size.contains(|c: char| c.is_ascii_digit())
     {
-        return false;
+        return None;
     }
     volumes(parts).volumes.push(LogicalVolume {
         line,
@@ -74,5 +72,5 @@ pub(super) fn logical(
             .find_map(|word| printed(word).filter(|_| word.contains('.')))
             .map(|number| number.value),
     });
-    true
+    Some(())
 }

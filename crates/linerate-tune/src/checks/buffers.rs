@@ -95,11 +95,8 @@ impl Raise {
             .set_by(case.set_by(self.key));
         }
         Advice::new(sentence)
-            .change(
-                Advised::sysctl(self.key, words([least, first, value])),
-                Some(words(self.values)),
-                why,
-            )
+            .sysctl(self.key, words([least, first, value]), why)
+            .now(words(self.values))
             .set_by(case.set_by(self.key))
     }
 }
@@ -199,11 +196,14 @@ pub(crate) fn fixed(case: &Case<'_>) -> Answer {
         need(case)?
     ));
     for (key, value) in small {
-        advice = advice.set_by(case.set_by(key)).change(
-            Advised::sysctl(key, enough.to_string()),
-            Some(value.to_string()),
-            format!("{} in flight / {ratio}", Bytes(product)),
-        );
+        advice = advice
+            .set_by(case.set_by(key))
+            .sysctl(
+                key,
+                enough,
+                format!("{} in flight / {ratio}", Bytes(product)),
+            )
+            .now(value);
     }
     advice.fires()
 }
@@ -223,9 +223,9 @@ pub(crate) fn window(case: &Case<'_>) -> Answer {
     ))
     .change(
         Advised::Flows(flows),
-        Some(case.target.flows.to_string()),
         format!("{} in flight / 1 GiB", Bytes(all)),
     )
+    .now(case.target.flows)
     .fires()
 }
 
@@ -241,17 +241,19 @@ pub(crate) fn ancillary(case: &Case<'_>) -> Answer {
     if case.rate()? < BitRate(40_000_000_000) {
         return does_not_apply("it limits zero-copy sending, which pays off from about 40 Gbit/s");
     }
-    Advice::new(format!(
+    let sentence = format!(
         "optmem_max is {}: zero-copy sending (MSG_ZEROCOPY) falls back to copying when its completion notifications \
          fill it",
         Bytes(value)
-    ))
-    .change(
-        Advised::sysctl(KEY, WANTED.to_string()),
-        Some(value.to_string()),
-        "what the authors of ESnet's guide recommend from 40 Gbit/s on",
-    )
-    .fires()
+    );
+    Advice::new(sentence)
+        .sysctl(
+            KEY,
+            WANTED,
+            "what the authors of ESnet's guide recommend from 40 Gbit/s on",
+        )
+        .now(value)
+        .fires()
 }
 
 /// T13
@@ -274,11 +276,12 @@ pub(crate) fn budget(case: &Case<'_>) -> Answer {
     if most > room.each {
         let fewer = if flows > 1 { "; or fewer flows" } else { "" };
         return Advice::new(takes(most))
-            .change(
-                Advised::sysctl(RMEM, words([values[0], values[1], room.each])),
-                Some(words(values)),
+            .sysctl(
+                RMEM,
+                words([values[0], values[1], room.each]),
                 format!("{} shared by {flows}{fewer}", Bytes(room.all)),
             )
+            .now(words(values))
             .set_by(case.set_by(RMEM))
             .fires();
     }
@@ -294,20 +297,24 @@ pub(crate) fn budget(case: &Case<'_>) -> Answer {
     ));
     let all = needed.saturating_mul(flows);
     let advice = if room.of_group {
-        advice.change(
-            Advised::by_hand("memory of the control group", Bytes(all).to_string()),
-            Some(Bytes(room.all).to_string()),
-            "and what else runs in it; or a lower rate, or fewer flows",
-        )
+        advice
+            .by_hand(
+                "memory of the control group",
+                Bytes(all),
+                "and what else runs in it; or a lower rate, or fewer flows",
+            )
+            .now(Bytes(room.all))
     } else {
         let memory = case.facts.system.memory_bytes.known().copied();
         let times = all as f64 / room.all.max(1) as f64;
         let enough = memory.map(|memory| Bytes(whole(memory as f64 * times)).to_string());
-        advice.change(
-            Advised::by_hand("memory", enough.unwrap_or_else(|| "more".to_owned())),
-            memory.map(|memory| Bytes(memory).to_string()),
-            "the kernel sizes tcp_mem by it; or a lower rate, or fewer flows",
-        )
+        advice
+            .by_hand(
+                "memory",
+                enough.unwrap_or_else(|| "more".to_owned()),
+                "the kernel sizes tcp_mem by it; or a lower rate, or fewer flows",
+            )
+            .now_where_known(memory.map(|memory| Bytes(memory).to_string()))
     };
     advice.fires()
 }

@@ -5,7 +5,7 @@ use linerate_model::host::{Feature, Interface, Pcie};
 use linerate_model::tuning::InterfaceSetting;
 use linerate_model::units::BitRate;
 
-use super::links::missed;
+use super::links::{missed, summed};
 use super::qdiscs::counted;
 use crate::case::{Advice, Answer, Case, Rise, does_not_apply, holds};
 
@@ -29,26 +29,18 @@ pub(crate) fn transmit_ring(case: &Case<'_>, interface: &Interface) -> Answer {
     let rings = *interface.rings.ask()?;
     let name = interface.name.as_str();
     let rise = case.rise(&format!("stops of {name}'s transmit queues"), |facts| {
-        let there = facts.interface(name).ok_or("the interface is not there")?;
-        let wanted = [
-            "queue_stopped",
-            "restart_queue",
-            "tx_stop",
-            "tx_busy",
-            "queue_stop",
-        ];
-        let mut found = there
-            .statistics
-            .ask()?
-            .iter()
-            .filter(|(counter, _)| {
-                counter.contains("tx") && wanted.iter().any(|part| counter.contains(part))
-            })
-            .peekable();
-        found
-            .peek()
-            .ok_or("its driver does not count when a queue stops")?;
-        Ok(found.map(|(_, value)| *value).sum())
+        let of_queues = |counter: &str| {
+            let parts = [
+                "queue_stopped",
+                "restart_queue",
+                "tx_stop",
+                "tx_busy",
+                "queue_stop",
+            ];
+            counter.contains("tx") && parts.iter().any(|part| counter.contains(part))
+        };
+        let absent = "its driver does not count when a queue stops";
+        summed(facts, name, of_queues, absent)
     })?;
     match rise {
         Rise::Still => holds(format!(
@@ -86,15 +78,13 @@ fn ring(
     Advice::new(format!(
         "{name} {what} during the observation with a {side} ring of {now} (maximum: {most})"
     ))
-    .change(
-        Advised::interface(
-            name.clone(),
-            setting,
-            now.saturating_mul(2).min(most).to_string(),
-        ),
-        Some(now.to_string()),
+    .interface(
+        name,
+        setting,
+        now.saturating_mul(2).min(most),
         "double it and measure again, up to the maximum",
     )
+    .now(now)
     .fires()
 }
 
@@ -138,11 +128,8 @@ pub(crate) fn channels(case: &Case<'_>, interface: &Interface) -> Answer {
         "{} has {now} channels for {cpus} local CPUs (maximum: {most}): {cost}",
         interface.name
     ))
-    .change(
-        advised,
-        Some(now.to_string()),
-        "one channel for each CPU of the device's node",
-    )
+    .change(advised, "one channel for each CPU of the device's node")
+    .now(now)
     .fires()
 }
 
@@ -178,14 +165,12 @@ pub(crate) fn coalescing(_: &Case<'_>, interface: &Interface) -> Answer {
         "interrupt coalescing of {} is {} µs and not adaptive: nearly one interrupt per packet",
         interface.name, now.rx_usecs
     ))
-    .change(
-        Advised::by_hand(
-            format!("ethtool -C {} adaptive-rx", interface.name),
-            "on; if the driver does not support it, rx-usecs 32 to 84",
-        ),
-        Some("off".to_owned()),
+    .by_hand(
+        format!("ethtool -C {} adaptive-rx", interface.name),
+        "on; if the driver does not support it, rx-usecs 32 to 84",
         "0 µs was worse than 32 µs in measurements",
     )
+    .now("off")
     .fires()
 }
 
@@ -257,7 +242,7 @@ pub(crate) fn offloads(_: &Case<'_>, interface: &Interface) -> Answer {
             Some(setting) => Advised::interface(name.clone(), setting, "on"),
             None => Advised::by_hand(format!("ethtool -K {name} {short}"), "on"),
         };
-        advice = advice.change(advised, Some("off".to_owned()), "it can be switched on");
+        advice = advice.change(advised, "it can be switched on").now("off");
     }
     advice.fires()
 }
@@ -289,11 +274,13 @@ pub(crate) fn large_receive(case: &Case<'_>, interface: &Interface) -> Answer {
         "{} merges packets with LRO and {why}: merged packets cannot be forwarded",
         interface.name
     ))
-    .change(
-        Advised::interface(interface.name.clone(), InterfaceSetting::Lro, "off"),
-        Some("on".to_owned()),
+    .interface(
+        &interface.name,
+        InterfaceSetting::Lro,
+        "off",
         "packets merged by GRO can be split again",
     )
+    .now("on")
     .fires()
 }
 
@@ -317,14 +304,12 @@ pub(crate) fn big_segments(case: &Case<'_>, interface: &Interface) -> Answer {
         "{}: gso_max_size is {gso} and gro_max_size {gro} bytes; the device supports {most}",
         interface.name
     ))
-    .change(
-        Advised::by_hand(
-            format!("gso_max_size, gro_max_size of {}", interface.name),
-            most.to_string(),
-        ),
-        Some(gso.to_string()),
+    .by_hand(
+        format!("gso_max_size, gro_max_size of {}", interface.name),
+        most,
         "BIG TCP: compare both in alternating runs; it does not always gain",
     )
+    .now(gso)
     .fires()
 }
 
@@ -373,14 +358,12 @@ pub(crate) fn slot(case: &Case<'_>, interface: &Interface) -> Answer {
         gts(max_speed_mts)
     ))
     .severity(if short { 1 } else { 3 })
-    .change(
-        Advised::by_hand(
-            format!("slot of {}", interface.name),
-            format!("{} GT/s × {max_width}", gts(max_speed_mts)),
-        ),
-        Some(format!("{} GT/s × {width}", gts(speed_mts))),
+    .by_hand(
+        format!("slot of {}", interface.name),
+        format!("{} GT/s × {max_width}", gts(max_speed_mts)),
         "use another slot, or reseat the card",
     )
+    .now(format!("{} GT/s × {width}", gts(speed_mts)))
     .fires()
 }
 
@@ -430,11 +413,12 @@ pub(crate) fn iommu(case: &Case<'_>) -> Answer {
     Advice::new(format!(
         "the IOMMU translates every packet's address, at {rate}"
     ))
-    .change(
-        Advised::by_hand("kernel command line", "iommu=pt"),
-        Some("iommu without pt".to_owned()),
+    .by_hand(
+        "kernel command line",
+        "iommu=pt",
         "the host's own devices bypass the translation",
     )
+    .now("iommu without pt")
     .fires()
 }
 
@@ -446,16 +430,13 @@ pub(crate) fn allowance(case: &Case<'_>, interface: &Interface) -> Answer {
     }
     let name = interface.name.as_str();
     let rise = case.rise("packets over the instance's allowance", |facts| {
-        let there = facts.interface(name).ok_or("the interface is not there")?;
-        let statistics = there.statistics.ask()?;
-        let mut found = statistics
-            .iter()
-            .filter(|(counter, _)| counter.ends_with("_allowance_exceeded"))
-            .peekable();
-        found
-            .peek()
-            .ok_or("this version of ena does not count them")?;
-        Ok(found.map(|(_, value)| *value).sum())
+        let exceeded = |counter: &str| counter.ends_with("_allowance_exceeded");
+        summed(
+            facts,
+            name,
+            exceeded,
+            "this version of ena does not count them",
+        )
     })?;
     match rise {
         Rise::Still => holds("within the instance's allowance"),
@@ -463,9 +444,9 @@ pub(crate) fn allowance(case: &Case<'_>, interface: &Interface) -> Answer {
             "{name}: {} exceeded the instance's allowance during the observation",
             counted(usize::try_from(more).unwrap_or(usize::MAX), "packet")
         ))
-        .change(
-            Advised::by_hand("instance type", "a larger one"),
-            None,
+        .by_hand(
+            "instance type",
+            "a larger one",
             "no setting in the guest changes it",
         )
         .fires(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::audit::{Advised, Role};
+use linerate_model::audit::Role;
 use linerate_model::host::{HostFacts, Interface};
 use linerate_model::tuning::InterfaceSetting;
 use linerate_model::units::BitRate;
@@ -10,6 +10,7 @@ use linerate_model::units::BitRate;
 use crate::case::{Advice, Answer, Case, Rise, does_not_apply, holds, speed_mbps};
 
 const JUMBO: u32 = 9000;
+const NO_COUNTER: &str = "its driver has no such counter";
 
 /// L01
 pub(crate) fn jumbo(case: &Case<'_>, interface: &Interface) -> Answer {
@@ -49,17 +50,20 @@ pub(crate) fn jumbo(case: &Case<'_>, interface: &Interface) -> Answer {
         [] => String::new(),
         names => format!(", {} first", names.join(" and ")),
     };
-    Advice::new(format!(
+    let sentence = format!(
         "the MTU of {} is {mtu} at {capacity}, but the path carries {JUMBO}: it sends six times as many packets as \
          necessary",
         interface.name
-    ))
-    .change(
-        Advised::interface(interface.name.clone(), InterfaceSetting::Mtu, JUMBO.to_string()),
-        Some(mtu.to_string()),
-        format!("on every hop of the path{first}"),
-    )
-    .fires()
+    );
+    Advice::new(sentence)
+        .interface(
+            &interface.name,
+            InterfaceSetting::Mtu,
+            JUMBO,
+            format!("on every hop of the path{first}"),
+        )
+        .now(mtu)
+        .fires()
 }
 
 /// L02
@@ -88,19 +92,18 @@ pub(crate) fn probe(case: &Case<'_>, interface: &Interface) -> Answer {
              {mtu}"
         ));
     }
-    Advice::new(format!(
+    let sentence = format!(
         "the MTU of {} is {mtu} but the path carries {path}: larger packets vanish or come back as errors",
         interface.name
-    ))
-    .change(
-        Advised::by_hand(
+    );
+    Advice::new(sentence)
+        .by_hand(
             format!("MTU of {}, or of the hops of the path", interface.name),
-            path.to_string(),
-        ),
-        Some(mtu.to_string()),
-        "one size from end to end",
-    )
-    .fires()
+            path,
+            "one size from end to end",
+        )
+        .now(mtu)
+        .fires()
 }
 
 /// The interfaces that carry this one: a VLAN's parent, a bond's members.
@@ -129,24 +132,28 @@ pub(crate) fn below_carries(case: &Case<'_>, interface: &Interface) -> Answer {
                 "{} is down, and {} depends on it",
                 one.name, interface.name
             ))
-            .change(
-                Advised::by_hand(format!("state of {}", one.name), "up"),
-                Some("down".to_owned()),
+            .by_hand(
+                format!("state of {}", one.name),
+                "up",
                 format!("before {}", interface.name),
             )
+            .now("down")
             .fires();
         }
         if mtu > theirs {
-            return Advice::new(format!(
+            let sentence = format!(
                 "the MTU of {} is {mtu}, but {} below it has {theirs}: packets of sizes between the two are lost",
                 interface.name, one.name
-            ))
-            .change(
-                Advised::interface(one.name.clone(), InterfaceSetting::Mtu, mtu.to_string()),
-                Some(theirs.to_string()),
-                format!("before {}", interface.name),
-            )
-            .fires();
+            );
+            return Advice::new(sentence)
+                .interface(
+                    &one.name,
+                    InterfaceSetting::Mtu,
+                    mtu,
+                    format!("before {}", interface.name),
+                )
+                .now(theirs)
+                .fires();
         }
         seen.push(format!("{} has {theirs}", one.name));
     }
@@ -194,9 +201,9 @@ pub(crate) fn vlan_offloads(case: &Case<'_>, interface: &Interface) -> Answer {
         lost.join(", "),
         interface.name
     ))
-    .change(
-        Advised::by_hand(format!("ethtool -K {} txvlan", parent.name), "on"),
-        None,
+    .by_hand(
+        format!("ethtool -K {} txvlan", parent.name),
+        "on",
         "the VLAN inherits the offloads of its parent that work with tags",
     )
     .fires()
@@ -231,12 +238,9 @@ pub(crate) fn speed(case: &Case<'_>, interface: &Interface) -> Answer {
             "{} runs at half duplex: every packet may collide",
             interface.name
         ))
-        .change(
-            Advised::by_hand(
-                format!("autonegotiation of {}", interface.name),
-                "on, at both ends",
-            ),
-            None,
+        .by_hand(
+            format!("autonegotiation of {}", interface.name),
+            "on, at both ends",
             "one end falls back to half duplex if the other does not autonegotiate",
         )
         .fires();
@@ -257,29 +261,34 @@ pub(crate) fn speed(case: &Case<'_>, interface: &Interface) -> Answer {
             "{} runs at {speed} Mbit/s, and no link of this host carries {rate}",
             interface.name
         ))
-        .change(
-            Advised::by_hand(format!("speed of {}", interface.name), rate.to_string()),
-            Some(format!("{speed} Mbit/s")),
+        .by_hand(
+            format!("speed of {}", interface.name),
+            rate,
             "another card at both ends, or a task that the link can carry",
         )
+        .now(format!("{speed} Mbit/s"))
         .fires();
     }
     Advice::new(format!(
         "{} runs at {speed} Mbit/s but supports {best}",
         interface.name
     ))
-    .change(
-        Advised::by_hand(
-            format!("speed of {}", interface.name),
-            format!("{best} Mbit/s"),
-        ),
-        Some(format!("{speed} Mbit/s")),
+    .by_hand(
+        format!("speed of {}", interface.name),
+        format!("{best} Mbit/s"),
         "cable, optic, or a speed that was fixed at one end",
     )
+    .now(format!("{speed} Mbit/s"))
     .fires()
 }
 
-fn summed(facts: &HostFacts, name: &str, wanted: impl Fn(&str) -> bool) -> Result<u64, String> {
+/// The sum of a driver's counters of a kind; `absent` says that it has none.
+pub(crate) fn summed(
+    facts: &HostFacts,
+    name: &str,
+    wanted: impl Fn(&str) -> bool,
+    absent: &str,
+) -> Result<u64, String> {
     let interface = facts.interface(name).ok_or("the interface is not there")?;
     let mut found = interface
         .statistics
@@ -288,7 +297,7 @@ fn summed(facts: &HostFacts, name: &str, wanted: impl Fn(&str) -> bool) -> Resul
         .filter(|(counter, _)| wanted(counter))
         .map(|(_, value)| *value)
         .peekable();
-    found.peek().ok_or("its driver has no such counter")?;
+    found.peek().ok_or(absent)?;
     Ok(found.sum())
 }
 
@@ -300,18 +309,22 @@ pub(crate) fn uncorrectable(case: &Case<'_>, interface: &Interface) -> Answer {
             || counter.contains("rx_symbol_err")
     };
     let name = interface.name.as_str();
-    match case.rise("uncorrectable errors", |facts| summed(facts, name, wanted))? {
-        Rise::Still => holds("no uncorrectable errors"),
-        Rise::Rose(more) => Advice::new(format!(
-            "{name} had {more} uncorrectable FEC blocks during the observation: packets are lost on the cable"
-        ))
-        .change(
-            Advised::by_hand(format!("optic and cable of {name}"), "clean or replace"),
-            None,
+    let seen = case.rise("uncorrectable errors", |facts| {
+        summed(facts, name, wanted, NO_COUNTER)
+    })?;
+    let Rise::Rose(more) = seen else {
+        return holds("no uncorrectable errors");
+    };
+    let sentence = format!(
+        "{name} had {more} uncorrectable FEC blocks during the observation: packets are lost on the cable"
+    );
+    Advice::new(sentence)
+        .by_hand(
+            format!("optic and cable of {name}"),
+            "clean or replace",
             "the counter rises",
         )
-        .fires(),
-    }
+        .fires()
 }
 
 /// L08
@@ -331,9 +344,9 @@ pub(crate) fn carrier(case: &Case<'_>, interface: &Interface) -> Answer {
         Rise::Rose(more) => Advice::new(format!(
             "the carrier of {name} changed {more} times during the observation"
         ))
-        .change(
-            Advised::by_hand(format!("cable, optic and port of {name}"), "investigate"),
-            None,
+        .by_hand(
+            format!("cable, optic and port of {name}"),
+            "investigate",
             "the link flaps",
         )
         .fires(),
@@ -350,33 +363,35 @@ pub(crate) fn pause(case: &Case<'_>, interface: &Interface) -> Answer {
             && !counter.contains("duration")
     };
     if pause.tx {
-        return match case.rise("pause frames sent", |facts| summed(facts, name, sent))? {
-            Rise::Still => holds("it sent no pause frames"),
-            Rise::Rose(more) => Advice::new(format!(
-                "{name} sent {more} pause frames during the observation: this host does not process packets in time, \
-                 and the switch delays all traffic behind them"
-            ))
-            .change(
-                Advised::by_hand(
-                    format!("receiving side of {name}: rings, interrupts, CPUs"),
-                    "N01, C01, C02",
-                ),
-                None,
+        let seen = case.rise("pause frames sent", |facts| {
+            summed(facts, name, sent, NO_COUNTER)
+        })?;
+        let Rise::Rose(more) = seen else {
+            return holds("it sent no pause frames");
+        };
+        let sentence = format!(
+            "{name} sent {more} pause frames during the observation: this host does not process packets in time, and \
+             the switch delays all traffic behind them"
+        );
+        return Advice::new(sentence)
+            .by_hand(
+                format!("receiving side of {name}: rings, interrupts, CPUs"),
+                "N01, C01, C02",
                 "pause frames hide the place of the overload",
             )
-            .fires(),
-        };
+            .fires();
     }
     match missed(case, interface)? {
         Rise::Still => holds("pause frames are off, and it missed nothing"),
         Rise::Rose(more) => Advice::new(format!(
             "{name} missed {more} packets during the observation, and pause frames are off"
         ))
-        .change(
-            Advised::by_hand(format!("ethtool -A {name} tx"), "on, or larger rings"),
-            Some("off".to_owned()),
+        .by_hand(
+            format!("ethtool -A {name} tx"),
+            "on, or larger rings",
             "a question of policy: a pause also stops other traffic of the port",
         )
+        .now("off")
         .fires(),
     }
 }
@@ -403,17 +418,16 @@ pub(crate) fn bond_hash(case: &Case<'_>, interface: &Interface) -> Answer {
     if bond.hash != "layer2" || members < 2 || !many {
         return holds(format!("{} over {members} members", bond.hash));
     }
-    Advice::new(format!(
+    let sentence = format!(
         "the bond {} uses hash policy layer2: all flows to one router use the same one of its {members} members",
         interface.name
-    ))
-    .change(
-        Advised::by_hand(
+    );
+    Advice::new(sentence)
+        .by_hand(
             format!("xmit_hash_policy of {}", interface.name),
             "layer3+4",
-        ),
-        Some("layer2".to_owned()),
-        "a layer3+4 hash includes ports and so spreads flows",
-    )
-    .fires()
+            "a layer3+4 hash includes ports and so spreads flows",
+        )
+        .now("layer2")
+        .fires()
 }

@@ -78,7 +78,8 @@ impl Found {
 
     fn fires(self, key: &str, cost: &str, advised: Advised, why: &str) -> Answer {
         Advice::new(format!("{}: {cost}", self.says(key)))
-            .change(advised, self.running.clone(), why)
+            .change(advised, why)
+            .now_where_known(self.running.clone())
             .set_by(self.places)
             .fires()
     }
@@ -181,11 +182,8 @@ pub(crate) fn dead_keys(case: &Case<'_>) -> Answers {
         };
         let answer = Advice::new(format!("{} = {}: {what}", line.key, line.value))
             .set_by([place(line)])
-            .change(
-                advised,
-                Some(line.value.clone()),
-                "removing it has no downside",
-            )
+            .change(advised, "removing it has no downside")
+            .now(&line.value)
             .fires();
         answers.push((Some(line.place()), answer));
     }
@@ -223,18 +221,20 @@ pub(crate) fn tcp_mem(case: &Case<'_>) -> Answer {
             };
             format!("; the last of these is {bytes}{than}")
         });
-        return Advice::new(format!(
+        let sentence = format!(
             "a file sets tcp_mem = {}: its unit is pages of {page} bytes, and the kernel sizes it from the available \
              memory{meaning}",
             last.value
-        ))
-        .set_by(lines.iter().map(|line| place(line)))
-        .change(
-            Advised::by_hand(KEY, "remove"),
-            running.ok(),
-            "the kernel's own value, sized from the available memory",
-        )
-        .fires();
+        );
+        return Advice::new(sentence)
+            .set_by(lines.iter().map(|line| place(line)))
+            .by_hand(
+                KEY,
+                "remove",
+                "the kernel's own value, sized from the available memory",
+            )
+            .now_where_known(running.ok())
+            .fires();
     }
     case.facts.settings.ask()?;
     let value = running?;
@@ -243,11 +243,12 @@ pub(crate) fn tcp_mem(case: &Case<'_>) -> Answer {
             "tcp_mem[2] is {bytes}, more than the {} of memory: sockets can use up all memory",
             Bytes(memory)
         ))
-        .change(
-            Advised::by_hand(KEY, "the kernel's own, after the next boot"),
-            Some(value),
+        .by_hand(
+            KEY,
+            "the kernel's own, after the next boot",
             "its unit is pages",
         )
+        .now(value)
         .fires(),
         (_, None) => Err(case.facts.system.memory_bytes.why().to_owned()),
         _ => holds("tcp_mem is the kernel's own"),

@@ -7,6 +7,7 @@ use linerate_model::host::{CpuSet, Effect, Owner, Setting};
 
 use super::old_advice::{Answers, fired, keys_in_files};
 use crate::case::{Advice, Case, holds};
+use crate::persist::runs;
 
 /// Keys that bpftune changes while it runs (its tuners of TCP buffers, of net buffers and of congestion control).
 pub(crate) const BPFTUNE: [&str; 8] = [
@@ -38,11 +39,7 @@ pub(crate) fn owners(case: &Case<'_>) -> Answers {
         Ok(lines) => lines,
         Err(why) => return vec![(None, Err(why))],
     };
-    let bpftune = case
-        .facts
-        .keepers
-        .iter()
-        .any(|keeper| keeper.name == "bpftune" && keeper.running.known() == Some(&true));
+    let bpftune = runs(case.facts, "bpftune");
     let mut answers: Answers = Vec::new();
     let keys: BTreeSet<&str> = keys_in_files(lines)
         .into_iter()
@@ -64,11 +61,8 @@ pub(crate) fn owners(case: &Case<'_>) -> Answers {
             list.join(", ")
         ))
         .set_by(own.iter().map(|line| line.place()))
-        .change(
-            Advised::by_hand(*key, "one owner"),
-            case.text(key).ok(),
-            "remove it from the others",
-        )
+        .by_hand(*key, "one owner", "remove it from the others")
+        .now_where_known(case.text(key).ok())
         .fires();
         answers.push((Some((*key).to_owned()), answer));
     }
@@ -115,28 +109,27 @@ pub(crate) fn drift(case: &Case<'_>) -> Answers {
         let last = case
             .facts
             .setters(key)
-            .rfind_winner(Owner::Sysctl)
+            .filter(|line| line.owner == Owner::Sysctl && line.effect == Effect::Wins)
+            .last()
             // Settings of other parts of the kernel are no question of throughput.
             .filter(|_| key.starts_with("net.") && !key.contains('*'));
         let Some(line) = last else { continue };
         match case.text(key) {
             Ok(running) if running == line.value => same += 1,
-            Ok(running) => answers.push((
-                Some(key.to_owned()),
-                Advice::new(format!(
+            Ok(running) => {
+                let sentence = format!(
                     "{} sets {key} = {}, but the running value is {running}: it was changed later, or the line was \
                      never applied",
                     line.place(),
                     line.value
-                ))
-                .set_by([line.place()])
-                .change(
-                    advised(line),
-                    Some(running),
-                    "apply the file, or change the file to the running value",
-                )
-                .fires(),
-            )),
+                );
+                let why = "apply the file, or change the file to the running value";
+                let advice = Advice::new(sentence)
+                    .set_by([line.place()])
+                    .change(advised(line), why)
+                    .now(running);
+                answers.push((Some(key.to_owned()), advice.fires()));
+            }
             Err(why) => unread.push((key, why)),
         }
     }
@@ -156,16 +149,4 @@ pub(crate) fn drift(case: &Case<'_>) -> Answers {
         }
     }
     answers
-}
-
-trait RfindWinner<'a> {
-    /// The last line of an owner that holds at boot.
-    fn rfind_winner(self, owner: Owner) -> Option<&'a Setting>;
-}
-
-impl<'a, I: Iterator<Item = &'a Setting>> RfindWinner<'a> for I {
-    fn rfind_winner(self, owner: Owner) -> Option<&'a Setting> {
-        self.filter(|line| line.owner == owner && line.effect == Effect::Wins)
-            .last()
-    }
 }

@@ -70,14 +70,12 @@ pub(crate) fn affinity(case: &Case<'_>, interface: &Interface) -> Answer {
         first.name,
         where_it_goes(first)?
     ))
-    .change(
-        Advised::by_hand(
-            format!("smp_affinity_list of {}'s interrupts", interface.name),
-            local.to_string(),
-        ),
-        Some(where_it_goes(first)?.to_string()),
+    .by_hand(
+        format!("smp_affinity_list of {}'s interrupts", interface.name),
+        local,
         format!("the CPUs of node {node}: memory and card are near"),
     )
+    .now(where_it_goes(first)?.to_string())
     .fires()
 }
 
@@ -103,14 +101,12 @@ pub(crate) fn spread(case: &Case<'_>, interface: &Interface) -> Answer {
             interface.name,
             names.iter().take(4).copied().collect::<Vec<_>>().join(", ")
         ))
-        .change(
-            Advised::by_hand(
-                format!("smp_affinity_list of {}'s interrupts", interface.name),
-                format!("one each of {local}"),
-            ),
-            Some(cpu.to_string()),
+        .by_hand(
+            format!("smp_affinity_list of {}'s interrupts", interface.name),
+            format!("one each of {local}"),
             "one core for a queue",
         )
+        .now(cpu)
         .fires(),
         _ => holds(format!(
             "{} busy queues over {} CPUs",
@@ -151,12 +147,9 @@ pub(crate) fn balancer(case: &Case<'_>) -> Answer {
         first.place, first.text
     ))
     .set_by(pinnings.iter().map(|pinning| pinning.place.clone()))
-    .change(
-        Advised::by_hand(
-            "IRQBALANCE_ARGS",
-            "--policyscript with ban=true for the interface's interrupts",
-        ),
-        None,
+    .by_hand(
+        "IRQBALANCE_ARGS",
+        "--policyscript with ban=true for the interface's interrupts",
         "one owner for each interrupt",
     )
     .fires()
@@ -185,11 +178,8 @@ pub(crate) fn steering(case: &Case<'_>, interface: &Interface) -> Answer {
     }
     let change = |now: &str, value: String, why: &str, sentence: String| {
         Advice::new(sentence)
-            .change(
-                Advised::interface(interface.name.clone(), InterfaceSetting::RpsCpus, value),
-                Some(now.to_owned()),
-                why,
-            )
+            .interface(&interface.name, InterfaceSetting::RpsCpus, value, why)
+            .now(now.to_owned())
             .fires()
     };
     if on > 0 && in_use >= local.count() {
@@ -244,9 +234,9 @@ pub(crate) fn governor(case: &Case<'_>) -> Answer {
             cpus: first.cpus.clone(),
             name: "performance",
         },
-        Some(first.name.clone()),
         "no time lost to speeding up",
     )
+    .now(&first.name)
     .fires()
 }
 
@@ -265,11 +255,13 @@ pub(crate) fn squeeze(case: &Case<'_>) -> Answer {
     ));
     for key in ["net.core.netdev_budget", "net.core.netdev_budget_usecs"] {
         let now = case.number(key)?;
-        advice = advice.change(
-            Advised::sysctl(key, now.saturating_mul(2).to_string()),
-            Some(now.to_string()),
-            "double it and measure again; it costs latency for other work",
-        );
+        advice = advice
+            .sysctl(
+                key,
+                now.saturating_mul(2),
+                "double it and measure again; it costs latency for other work",
+            )
+            .now(now);
     }
     advice.fires()
 }
@@ -293,12 +285,9 @@ pub(crate) fn spreading_table(case: &Case<'_>, interface: &Interface) -> Answer 
     let uneven = most > least.saturating_add(1);
     let change = |sentence: String| {
         Advice::new(sentence)
-            .change(
-                Advised::by_hand(
-                    format!("ethtool -X {} equal", interface.name),
-                    rows.to_string(),
-                ),
-                None,
+            .by_hand(
+                format!("ethtool -X {} equal", interface.name),
+                rows,
                 "each queue the same share of flows",
             )
             .fires()

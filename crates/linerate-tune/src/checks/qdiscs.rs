@@ -88,18 +88,19 @@ pub(crate) fn pacing(case: &Case<'_>, interface: &Interface) -> Answer {
         } else {
             Advised::interface(name, InterfaceSetting::Qdisc, "fq")
         },
-        Some(first.kind.clone()),
         if several {
             "fq on mq's leaves; `tc qdisc replace dev … root fq` would replace them by one queue"
         } else {
             "it paces each flow (SO_MAX_PACING_RATE, TCP's own pacing)"
         },
     )
-    .change(
-        Advised::sysctl("net.core.default_qdisc", "fq"),
-        case.text("net.core.default_qdisc").ok(),
+    .now(&first.kind)
+    .sysctl(
+        "net.core.default_qdisc",
+        "fq",
         "applies to qdiscs created from now on",
     )
+    .now_where_known(case.text("net.core.default_qdisc").ok())
     .fires()
 }
 
@@ -127,14 +128,12 @@ pub(crate) fn multiqueue(case: &Case<'_>, interface: &Interface) -> Answer {
         "the root of {} is {}: one lock for all of its {in_use} queues, at {capacity}",
         interface.name, root.kind
     ))
-    .change(
-        Advised::by_hand(
-            format!("qdisc of {}", interface.name),
-            "mq with fq on each leaf",
-        ),
-        Some(root.kind.clone()),
+    .by_hand(
+        format!("qdisc of {}", interface.name),
+        "mq with fq on each leaf",
         "a queue and a lock for each channel",
     )
+    .now(&root.kind)
     .fires()
 }
 
@@ -166,20 +165,19 @@ pub(crate) fn bucket(case: &Case<'_>, interface: &Interface) -> Answer {
         Ok(speed) if beyond_link => format!("the link's {speed}"),
         _ => format!("8 × the plan's {}", case.rate()?),
     };
-    Advice::new(format!(
+    let sentence = format!(
         "tbf on {} has a rate of {rate}, not below {than}: it has no effect. tc's `mbps` is megabytes per second, \
          `mbit` is megabits per second",
         interface.name
-    ))
-    .change(
-        Advised::by_hand(
+    );
+    Advice::new(sentence)
+        .by_hand(
             format!("tbf {} of {}", qdisc.handle, interface.name),
             BitRate(rate.0 / 8).to_string(),
-        ),
-        Some(rate.to_string()),
-        "an eighth: bits instead of bytes",
-    )
-    .fires()
+            "an eighth: bits instead of bytes",
+        )
+        .now(rate)
+        .fires()
 }
 
 /// Q06
@@ -199,12 +197,9 @@ pub(crate) fn drops(case: &Case<'_>, interface: &Interface) -> Answer {
             Advice::new(format!(
                 "{kind} on {name} dropped {more} packets during the observation"
             ))
-            .change(
-                Advised::by_hand(
-                    format!("{kind} of {name}: limit, flow_limit"),
-                    "twice the present value",
-                ),
-                None,
+            .by_hand(
+                format!("{kind} of {name}: limit, flow_limit"),
+                "twice the present value",
                 "then measure again: drops on this host count as loss too",
             )
             .fires()
@@ -227,15 +222,9 @@ pub(crate) fn length(case: &Case<'_>, interface: &Interface) -> Answer {
         return holds(read);
     }
     let advice = |sentence: String, why: &str| {
-        Advice::new(sentence).change(
-            Advised::interface(
-                interface.name.clone(),
-                InterfaceSetting::Txqueuelen,
-                DEFAULT.to_string(),
-            ),
-            Some(length.to_string()),
-            why,
-        )
+        Advice::new(sentence)
+            .interface(&interface.name, InterfaceSetting::Txqueuelen, DEFAULT, why)
+            .now(length)
     };
     if counts && case.place() != Place::VirtualMachine {
         return advice(

@@ -1,6 +1,6 @@
 //! What TCP does: T04, T05, T07, T09, T10, T12, T14.
 
-use linerate_model::audit::{Advised, Role};
+use linerate_model::audit::Role;
 use linerate_model::host::Interface;
 use linerate_model::units::Nanos;
 
@@ -16,11 +16,8 @@ pub(crate) fn must_be_on(case: &Case<'_>, key: &str, cost: &str) -> Answer {
         return holds(format!("{name} is {value}"));
     }
     Advice::new(format!("{name} is 0: {cost}"))
-        .change(
-            Advised::sysctl(key, "1"),
-            Some("0".to_owned()),
-            "the kernel's default",
-        )
+        .sysctl(key, "1", "the kernel's default")
+        .now("0")
         .set_by(case.set_by(key))
         .fires()
 }
@@ -55,16 +52,18 @@ pub(crate) fn rack(case: &Case<'_>) -> Answer {
     if value & 1 == 1 {
         return holds(format!("tcp_recovery is {value}: RACK is on"));
     }
-    Advice::new(format!(
+    let sentence = format!(
         "tcp_recovery is {value}: without RACK only duplicate ACKs show a loss, so reordering looks like loss, and several losses at the end of a burst may wait for a timeout"
-    ))
-    .change(
-        Advised::sysctl(KEY, (value | 1).to_string()),
-        Some(value.to_string()),
-        "the kernel's default, with the other bits as they are",
-    )
-    .set_by(case.set_by(KEY))
-    .fires()
+    );
+    Advice::new(sentence)
+        .sysctl(
+            KEY,
+            (value | 1).to_string(),
+            "the kernel's default, with the other bits as they are",
+        )
+        .now(value)
+        .set_by(case.set_by(KEY))
+        .fires()
 }
 
 /// T07
@@ -86,11 +85,12 @@ pub(crate) fn control(case: &Case<'_>) -> Answer {
     Advice::new(format!(
         "the congestion control is {name}, which is no longer developed for this purpose{about}"
     ))
-    .change(
-        Advised::sysctl(CONTROL, "cubic"),
-        Some(name),
+    .sysctl(
+        CONTROL,
+        "cubic",
         format!("the kernel's default and best-tested choice{also}"),
     )
+    .now(name)
     .set_by(case.set_by(CONTROL))
     .fires()
 }
@@ -107,11 +107,12 @@ pub(crate) fn probing(case: &Case<'_>) -> Answer {
         .collect();
     let fires = |sentence: String| {
         Advice::new(sentence)
-            .change(
-                Advised::sysctl(KEY, "1"),
-                Some(value.to_string()),
+            .sysctl(
+                KEY,
+                "1",
                 "probe for a smaller packet size only after detecting a black hole (RFC 4821)",
             )
+            .now(value)
             .set_by(case.set_by(KEY))
             .fires()
     };
@@ -142,11 +143,11 @@ pub(crate) fn metrics(case: &Case<'_>) -> Answer {
     if case.number(KEY)? != 0 {
         return holds("tcp_no_metrics_save is 1");
     }
-    Advice::new(
-        "tcp_no_metrics_save is 0: a test starts with the slow-start threshold of the previous test",
-    )
-    .change(Advised::sysctl(KEY, "1"), Some("0".to_owned()), "each test is independent")
-    .fires()
+    let sentence = "tcp_no_metrics_save is 0: a test starts with the slow-start threshold of the previous test";
+    Advice::new(sentence)
+        .sysctl(KEY, "1", "each test is independent")
+        .now("0")
+        .fires()
 }
 
 /// T12
@@ -161,10 +162,11 @@ pub(crate) fn after_idle(case: &Case<'_>) -> Answer {
     Advice::new(
         "tcp_slow_start_after_idle is 1: an idle connection restarts from its initial window",
     )
-    .change(
-        Advised::sysctl(KEY, "0"),
-        Some("1".to_owned()),
+    .sysctl(
+        KEY,
+        "0",
         "together with fq, which spreads the burst that follows a pause",
     )
+    .now("1")
     .fires()
 }

@@ -55,7 +55,7 @@ impl Settings for Live {
                 names.join(", ")
             }),
         };
-        read.map_err(|reason| failed("read", object, None, reason))
+        read.map_err(SettingError::of("read", object, None))
     }
 
     fn save(&mut self, object: &Object) -> Result<Saved, SettingError> {
@@ -68,7 +68,7 @@ impl Settings for Live {
                 pairs_text(all.into_iter().map(one))
             }),
         };
-        let detail = detail.map_err(|reason| failed("save", object, None, reason))?;
+        let detail = detail.map_err(SettingError::of("save", object, None))?;
         Ok(Saved { value, detail })
     }
 
@@ -84,7 +84,7 @@ impl Settings for Live {
                 self.set_governors(object, all)
             }),
         };
-        written.map_err(|reason| failed("set", object, Some(value), reason))
+        written.map_err(SettingError::of("set", object, Some(value)))
     }
 
     fn restore(&mut self, object: &Object, saved: &Saved) -> Result<(), SettingError> {
@@ -102,21 +102,7 @@ impl Settings for Live {
                 self.set_governors(object, all)
             }),
         };
-        restored.map_err(|reason| failed("restore", object, Some(&saved.value), reason))
-    }
-}
-
-fn failed(
-    doing: &'static str,
-    object: &Object,
-    value: Option<&str>,
-    reason: String,
-) -> SettingError {
-    SettingError {
-        doing,
-        object: object.clone(),
-        value: value.map(str::to_owned),
-        reason,
+        restored.map_err(SettingError::of("restore", object, Some(&saved.value)))
     }
 }
 
