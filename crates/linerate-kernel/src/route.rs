@@ -7,20 +7,12 @@ use crate::address::{Family, array, ip_address, octets};
 use crate::ethtool;
 use crate::netlink::{Ask, Netlink, attribute, attributes, is_absent, push_attribute, text, word};
 
-const RTM_GETLINK: u16 = 18;
-const RTM_GETROUTE: u16 = 26;
 /// Bytes of `struct ifinfomsg` and `struct rtmsg`.
 const LINK_HEADER: usize = 16;
 const ROUTE_HEADER: usize = 12;
 /// `ARPHRD_LOOPBACK`
 const LOOPBACK: u16 = 772;
 // include/uapi/linux/rtnetlink.h
-const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
-const RTA_GATEWAY: u16 = 5;
-const RTA_PREFSRC: u16 = 7;
-const RTA_METRICS: u16 = 8;
-const RTA_VIA: u16 = 18;
 const RTAX_MTU: u16 = 2;
 const RTAX_CC_ALGO: u16 = 16;
 // include/uapi/linux/if_link.h
@@ -96,10 +88,10 @@ pub fn to(address: IpAddr) -> io::Result<Option<Route>> {
     let mut request = vec![0; ROUTE_HEADER];
     request[0] = Family::from(address).octet();
     request[1] = if address.is_ipv4() { 32 } else { 128 };
-    push_attribute(&mut request, RTA_DST, &octets(address));
+    push_attribute(&mut request, libc::RTA_DST, &octets(address));
     let mut netlink = Netlink::open()?;
     let mut route = None;
-    match netlink.ask(RTM_GETROUTE, Ask::One, &request, |body| {
+    match netlink.ask(libc::RTM_GETROUTE, Ask::One, &request, |body| {
         route = parse_route(body);
     }) {
         Err(error) if is_absent(&error) => return Ok(None),
@@ -135,7 +127,7 @@ pub fn index_of(name: &str) -> Option<u32> {
     // An error is an absent or impossible name.
     Netlink::open()
         .ok()?
-        .ask(RTM_GETLINK, Ask::One, &request, |body| {
+        .ask(libc::RTM_GETLINK, Ask::One, &request, |body| {
             index = word(body, 4);
         })
         .ok()?;
@@ -154,13 +146,17 @@ fn parse_route(body: &[u8]) -> Option<Route> {
     let body = body.get(ROUTE_HEADER..)?;
     let address = |kind| attribute(body, kind).and_then(ip_address);
     // A next hop of the other family: family u16, address.
-    let via = || attribute(body, RTA_VIA)?.get(2..).and_then(ip_address);
-    let metrics = attribute(body, RTA_METRICS).unwrap_or_default();
+    let via = || {
+        attribute(body, libc::RTA_VIA)?
+            .get(2..)
+            .and_then(ip_address)
+    };
+    let metrics = attribute(body, libc::RTA_METRICS).unwrap_or_default();
     Some(Route {
-        interface_index: word(attribute(body, RTA_OIF)?, 0)?,
+        interface_index: word(attribute(body, libc::RTA_OIF)?, 0)?,
         interface_name: String::new(),
-        gateway: address(RTA_GATEWAY).or_else(via),
-        source: address(RTA_PREFSRC),
+        gateway: address(libc::RTA_GATEWAY).or_else(via),
+        source: address(libc::RTA_PREFSRC),
         mtu: attribute(metrics, RTAX_MTU)
             .and_then(|raw| word(raw, 0))
             .filter(|mtu| *mtu > 0),
@@ -176,7 +172,7 @@ fn link(netlink: &mut Netlink, index: u32) -> io::Result<Option<InterfaceFacts>>
     let mut request = [0; LINK_HEADER];
     request[4..8].copy_from_slice(&index.to_ne_bytes());
     let mut facts = None;
-    match netlink.ask(RTM_GETLINK, Ask::One, &request, |body| {
+    match netlink.ask(libc::RTM_GETLINK, Ask::One, &request, |body| {
         facts = parse_link(body);
     }) {
         Err(error) if is_absent(&error) || error.kind() == io::ErrorKind::InvalidInput => Ok(None),

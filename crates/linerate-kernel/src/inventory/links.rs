@@ -11,10 +11,6 @@ use crate::counters;
 use crate::netlink::{Ask, Netlink, attribute, attributes, push_attribute, text, word};
 use crate::route;
 
-const RTM_GETLINK: u16 = 18;
-const RTM_GETADDR: u16 = 22;
-const RTM_GETROUTE: u16 = 26;
-const RTM_GETQDISC: u16 = 38;
 const LINK_HEADER: usize = 16;
 const ADDRESS_HEADER: usize = 8;
 const ROUTE_HEADER: usize = 12;
@@ -48,24 +44,11 @@ const IFLA_VLAN_ID: u16 = 1;
 const IFLA_BOND_MODE: u16 = 1;
 const IFLA_BOND_XMIT_HASH_POLICY: u16 = 14;
 // include/uapi/linux/if_addr.h, rtnetlink.h
-const IFA_ADDRESS: u16 = 1;
-const IFA_LOCAL: u16 = 2;
-const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
-const RTA_GATEWAY: u16 = 5;
-const RTA_PRIORITY: u16 = 6;
-const RTA_METRICS: u16 = 8;
-const RTA_TABLE: u16 = 15;
-const RTA_VIA: u16 = 18;
 const RTAX_MTU: u16 = 2;
 const RTAX_INITCWND: u16 = 11;
 const RTAX_CC_ALGO: u16 = 16;
 const RT_TABLE_MAIN: u32 = 254;
 // include/uapi/linux/pkt_sched.h, gen_stats.h
-const TCA_KIND: u16 = 1;
-const TCA_OPTIONS: u16 = 2;
-const TCA_STATS2: u16 = 7;
-const TCA_DUMP_INVISIBLE: u16 = 10;
 const TCA_STATS_QUEUE: u16 = 3;
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
@@ -78,7 +61,7 @@ const UNLIMITED: u32 = u32::MAX;
 pub(super) fn interfaces() -> io::Result<Vec<Interface>> {
     let mut netlink = Netlink::open()?;
     let mut found = Vec::new();
-    netlink.ask(RTM_GETLINK, Ask::All, &[0; LINK_HEADER], |body| {
+    netlink.ask(libc::RTM_GETLINK, Ask::All, &[0; LINK_HEADER], |body| {
         found.extend(parse_link(body));
     })?;
     let names: BTreeMap<u32, String> = found
@@ -230,7 +213,7 @@ fn named(names: &[&str], number: Option<u8>) -> String {
 fn addresses(netlink: &mut Netlink) -> Result<BTreeMap<u32, Vec<String>>, String> {
     let mut found: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     netlink
-        .ask(RTM_GETADDR, Ask::All, &[0; ADDRESS_HEADER], |body| {
+        .ask(libc::RTM_GETADDR, Ask::All, &[0; ADDRESS_HEADER], |body| {
             if let Some((index, address)) = parse_address(body) {
                 found.entry(index).or_default().push(address);
             }
@@ -243,7 +226,7 @@ fn addresses(netlink: &mut Netlink) -> Result<BTreeMap<u32, Vec<String>>, String
 fn parse_address(body: &[u8]) -> Option<(u32, String)> {
     let list = body.get(ADDRESS_HEADER..)?;
     // On a point-to-point link IFA_ADDRESS is the peer's.
-    let own = attribute(list, IFA_LOCAL).or_else(|| attribute(list, IFA_ADDRESS));
+    let own = attribute(list, libc::IFA_LOCAL).or_else(|| attribute(list, libc::IFA_ADDRESS));
     let address = own.and_then(ip_address)?;
     Some((word(body, 4)?, format!("{address}/{}", body[1])))
 }
@@ -252,10 +235,10 @@ fn parse_address(body: &[u8]) -> Option<(u32, String)> {
 fn qdiscs(netlink: &mut Netlink) -> Result<BTreeMap<u32, Vec<Qdisc>>, String> {
     let mut request = vec![0; QDISC_HEADER];
     // Also those that the kernel made by itself (the children of mq).
-    push_attribute(&mut request, TCA_DUMP_INVISIBLE, &[]);
+    push_attribute(&mut request, libc::TCA_DUMP_INVISIBLE, &[]);
     let mut found: BTreeMap<u32, Vec<(u32, u32, Qdisc)>> = BTreeMap::new();
     netlink
-        .ask(RTM_GETQDISC, Ask::All, &request, |body| {
+        .ask(libc::RTM_GETQDISC, Ask::All, &request, |body| {
             if let Some((index, handle, parent, qdisc)) = parse_qdisc(body) {
                 found
                     .entry(index)
@@ -293,10 +276,10 @@ fn in_order(mut qdiscs: Vec<(u32, u32, Qdisc)>) -> Vec<Qdisc> {
 /// `struct tcmsg`: family u8 and padding, interface i32, handle u32, parent u32, info u32; attributes.
 fn parse_qdisc(body: &[u8]) -> Option<(u32, u32, u32, Qdisc)> {
     let list = body.get(QDISC_HEADER..)?;
-    let kind = text(attribute(list, TCA_KIND)?);
+    let kind = text(attribute(list, libc::TCA_KIND)?);
     let (handle, parent) = (word(body, 8)?, word(body, 12)?);
-    let options = attribute(list, TCA_OPTIONS).unwrap_or_default();
-    let stats = attribute(list, TCA_STATS2).unwrap_or_default();
+    let options = attribute(list, libc::TCA_OPTIONS).unwrap_or_default();
+    let stats = attribute(list, libc::TCA_STATS2).unwrap_or_default();
     let drops = attribute(stats, TCA_STATS_QUEUE).and_then(|queue| word(queue, 8));
     let qdisc = Qdisc {
         rate_bps: (kind == "tbf").then(|| tbf_rate(options)).flatten(),
@@ -332,7 +315,7 @@ fn fq_rate(options: &[u8]) -> Option<u64> {
 pub(super) fn routes(interfaces: &[Interface]) -> Fact<Vec<RouteFacts>> {
     let mut found = Vec::new();
     let asked = Netlink::open().and_then(|mut netlink| {
-        netlink.ask(RTM_GETROUTE, Ask::All, &[0; ROUTE_HEADER], |body| {
+        netlink.ask(libc::RTM_GETROUTE, Ask::All, &[0; ROUTE_HEADER], |body| {
             found.extend(parse_route(body, interfaces));
         })
     });
@@ -347,26 +330,30 @@ fn parse_route(body: &[u8], interfaces: &[Interface]) -> Option<RouteFacts> {
     let list = body.get(ROUTE_HEADER..)?;
     let number = |kind| attribute(list, kind).and_then(|raw| word(raw, 0));
     let address = |kind| attribute(list, kind).and_then(ip_address);
-    let table = number(RTA_TABLE).unwrap_or(u32::from(body[4]));
+    let table = number(libc::RTA_TABLE).unwrap_or(u32::from(body[4]));
     if table != RT_TABLE_MAIN {
         return None;
     }
-    let via = || attribute(list, RTA_VIA)?.get(2..).and_then(ip_address);
-    let metrics = attribute(list, RTA_METRICS).unwrap_or_default();
+    let via = || {
+        attribute(list, libc::RTA_VIA)?
+            .get(2..)
+            .and_then(ip_address)
+    };
+    let metrics = attribute(list, libc::RTA_METRICS).unwrap_or_default();
     let metric = |kind| attributes(metrics).find(|(each, _)| *each == kind);
     let metric = |kind| metric(kind).and_then(|(_, raw)| word(raw, 0));
     let text_of = |address: IpAddr| address.to_string();
     Some(RouteFacts {
-        destination: match address(RTA_DST) {
+        destination: match address(libc::RTA_DST) {
             Some(address) => format!("{address}/{}", body[1]),
             None => "default".to_owned(),
         },
-        gateway: address(RTA_GATEWAY).or_else(via).map(text_of),
-        interface: number(RTA_OIF).and_then(|index| {
+        gateway: address(libc::RTA_GATEWAY).or_else(via).map(text_of),
+        interface: number(libc::RTA_OIF).and_then(|index| {
             let found = interfaces.iter().find(|each| each.index == index);
             found.map(|each| each.name.clone())
         }),
-        metric: number(RTA_PRIORITY),
+        metric: number(libc::RTA_PRIORITY),
         mtu: metric(RTAX_MTU).filter(|mtu| *mtu > 0),
         initial_window: metric(RTAX_INITCWND).filter(|window| *window > 0),
         congestion: attribute(metrics, RTAX_CC_ALGO).map(text),
