@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use crate::KernelError;
 use crate::address::{Family, octets};
-use crate::ethtool;
+pub use crate::ethtool::{cut_datagrams, set_offloads};
 use crate::namespace::NetworkNamespace;
 use crate::netlink::{CREATE, EXCLUSIVE, order, push_attribute, push_nested};
 use crate::route::index_or_error;
@@ -132,31 +132,6 @@ pub fn add_route(wanted: RouteThrough<'_>) -> Result<(), KernelError> {
         .map_or(String::new(), |name| format!(", congestion control {name}"));
     let object = format!("through {} over {}{with}", wanted.gateway, wanted.interface);
     attempt().map_err(KernelError::of("add the route", &object))
-}
-
-/// Switches the merging and the cutting of packets (TSO, GRO) of an interface on or off. Off, each segment
-/// on the link is at most its MTU; batches of datagrams stay until [`cut_datagrams`].
-///
-/// # Errors
-/// `ENODEV`, `EPERM`, `EOPNOTSUPP` for a driver that cannot.
-pub fn set_offloads(name: &str, on: bool) -> Result<(), KernelError> {
-    ethtool::set_offloads(name, on).map_err(KernelError::of(
-        if on {
-            "switch on the offloads of"
-        } else {
-            "switch off the offloads of"
-        },
-        name,
-    ))
-}
-
-/// Has batches of datagrams (`UDP_SEGMENT`, udp(7)) cut before they leave by an interface, so that each crosses its link
-/// by itself.
-///
-/// # Errors
-/// `ENODEV`, `EPERM`, `EOPNOTSUPP` for a driver that cannot.
-pub fn cut_datagrams(name: &str) -> Result<(), KernelError> {
-    ethtool::cut_datagrams(name).map_err(KernelError::of("switch off UDP segmentation of", name))
 }
 
 fn zero_ended(text: &str) -> Vec<u8> {

@@ -9,14 +9,11 @@ use linerate_model::host::{Bond, Fact, Interface, Qdisc, RouteFacts};
 use crate::address::{array, ip_address};
 use crate::counters;
 use crate::netlink::{Ask, Netlink, attribute, attributes, push_attribute, text, word};
-use crate::route;
 
 const LINK_HEADER: usize = 16;
 const ADDRESS_HEADER: usize = 8;
 const ROUTE_HEADER: usize = 12;
 const QDISC_HEADER: usize = 20;
-/// `ARPHRD_LOOPBACK`
-const LOOPBACK: u16 = 772;
 const IFF_UP: u32 = 1;
 // include/uapi/linux/if_link.h
 const IFLA_ADDRESS: u16 = 1;
@@ -131,19 +128,18 @@ fn parse_link(body: &[u8]) -> Option<Found> {
     let data = attribute(info, IFLA_INFO_DATA).unwrap_or_default();
     let kind = match attribute(info, IFLA_INFO_KIND).map(text) {
         Some(kind) => kind,
-        None if hardware == LOOPBACK => "loopback".to_owned(),
+        None if hardware == libc::ARPHRD_LOOPBACK => "loopback".to_owned(),
         None => "hardware".to_owned(),
     };
     let byte = |kind| attribute(data, kind).and_then(|raw| raw.first().copied());
-    let mac = attribute(list, IFLA_ADDRESS).and_then(route::mac);
     let interface = Interface {
         name: attribute(list, IFLA_IFNAME).map(text)?,
         index: word(body, 4)?,
-        mac,
-        permanent_mac: attribute(list, IFLA_PERM_ADDRESS).and_then(route::mac),
+        mac: attribute(list, IFLA_ADDRESS).and_then(mac),
+        permanent_mac: attribute(list, IFLA_PERM_ADDRESS).and_then(mac),
         up: word(body, 8)? & IFF_UP != 0,
         operstate: Fact::of(
-            attribute(list, IFLA_OPERSTATE).and_then(|raw| route::operstate(*raw.first()?)),
+            attribute(list, IFLA_OPERSTATE).and_then(|raw| operstate(*raw.first()?)),
             "the driver does not report it",
         ),
         mtu: size(IFLA_MTU),
@@ -179,6 +175,33 @@ fn parse_link(body: &[u8]) -> Option<Found> {
         master: number(IFLA_MASTER),
         interface,
     })
+}
+
+fn mac(raw: &[u8]) -> Option<String> {
+    if raw.iter().all(|byte| *byte == 0) {
+        return None;
+    }
+    Some(
+        raw.iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<Vec<_>>()
+            .join(":"),
+    )
+}
+
+/// RFC 2863, as include/uapi/linux/if.h numbers it.
+fn operstate(state: u8) -> Option<String> {
+    let names = [
+        "notpresent",
+        "down",
+        "lowerlayerdown",
+        "testing",
+        "dormant",
+        "up",
+    ];
+    names
+        .get(usize::from(state).checked_sub(1)?)
+        .map(|name| (*name).to_owned())
 }
 
 // include/uapi/linux/if_bonding.h
