@@ -154,7 +154,7 @@ fn parse_link(body: &[u8]) -> Option<InterfaceFacts> {
             IFLA_IFNAME => facts.name = text(value).into(),
             IFLA_MTU => facts.mtu_bytes = word(value, 0),
             IFLA_LINKINFO => {
-                facts.kind = attribute(value, IFLA_INFO_KIND).map(|kind| text(kind).into())
+                facts.kind = attribute(value, IFLA_INFO_KIND).map(|kind| text(kind).into());
             }
             _ => {}
         }
