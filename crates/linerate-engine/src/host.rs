@@ -1,4 +1,4 @@
-//! What a host is, and its counters ten times a second while anybody measures.
+//! The interface of a test, and the counters of its host ten times a second while anybody measures.
 //!
 //! One thread a process reads for all tests that run, and ends with the last of them.
 
@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
 use linerate_kernel::counters::{Counters, QdiscCounters};
-use linerate_kernel::{clock, counters, host, namespace, route};
+use linerate_kernel::{clock, counters, route};
 use linerate_model::column::{Column, CpuTime};
-use linerate_model::record::{HostFacts, InterfaceCounters, InterfaceFacts};
+use linerate_model::record::{InterfaceCounters, InterfaceFacts};
 use linerate_model::series::Series;
 use linerate_model::units::Nanos;
 
@@ -37,28 +37,6 @@ const KEPT: [&str; 14] = [
     "Udp.InErrors",
 ];
 
-/// What this host is.
-pub(crate) fn facts() -> HostFacts {
-    let facts = host::facts();
-    HostFacts {
-        hostname: Some(facts.hostname.into()),
-        kernel: Some(facts.kernel_release.into()),
-        architecture: Some(facts.architecture.into()),
-        boot_id: facts.boot_id.map(Into::into),
-        network_namespace: namespace::network_id().ok(),
-        cpu_model: facts.cpu_model.map(Into::into),
-        cpus: facts.cpus_online,
-        memory_bytes: facts.memory_bytes,
-        virtualisation: facts.virtualisation.map(Into::into),
-        tcp_rmem: facts.tcp_rmem,
-        tcp_wmem: facts.tcp_wmem,
-        rmem_max: facts.rmem_max,
-        wmem_max: facts.wmem_max,
-        congestion: facts.default_congestion.map(Into::into),
-        default_qdisc: facts.default_qdisc.map(Into::into),
-    }
-}
-
 /// The interface that packets to `peer` leave by.
 pub(crate) fn interface_to(peer: IpAddr) -> Option<InterfaceFacts> {
     Some(interface_and_root(peer)?.0)
@@ -75,17 +53,9 @@ pub(crate) fn interface_and_counters(
 
 fn interface_and_root(peer: IpAddr) -> Option<(InterfaceFacts, Option<QdiscCounters>)> {
     let route = route::to(peer).ok()??;
-    let facts = route::interface_facts(route.interface_index).ok()??;
+    let mut facts = route::interface_facts(route.interface_index).ok()??;
     let root = root_qdisc(route.interface_index);
-    let facts = InterfaceFacts {
-        name: facts.name.into(),
-        index: facts.index,
-        mtu_bytes: facts.mtu,
-        kind: facts.kind.map(Into::into),
-        driver: facts.driver.map(Into::into),
-        speed_mbit_per_s: facts.speed_mbps.map(u64::from),
-        qdisc: root.as_ref().map(|qdisc| qdisc.kind.as_str().into()),
-    };
+    facts.qdisc = root.as_ref().map(|qdisc| qdisc.kind.as_str().into());
     Some((facts, root))
 }
 

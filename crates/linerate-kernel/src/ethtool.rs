@@ -6,85 +6,78 @@
 use std::io;
 use std::os::fd::AsRawFd;
 
-use crate::address::array;
+use crate::KernelError;
 use crate::option::check;
 
 pub(crate) mod change;
 pub(crate) mod facts;
 
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
-const ETHTOOL_GDRVINFO: u32 = 0x03;
-const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 const ETHTOOL_STSO: u32 = 0x1f;
 const ETHTOOL_SGRO: u32 = 0x2c;
-/// Bytes of `struct ethtool_drvinfo`: the driver's name is the 32 bytes behind the command.
-const DRIVER_LENGTH: usize = 196;
-/// Bytes of `struct ethtool_link_settings` before the masks, and its longest: 3 masks of 127 words.
-const LINK_LENGTH: usize = 48 + 3 * 4 * 127;
-/// Where its number of mask words stands (i8), and its speed (u32, Mbit/s).
-const MASK_WORDS: usize = 15;
-const SPEED: usize = 4;
 /// `tx-udp-segmentation`, in the words of the kernel (`netdev_features_strings`, `net/ethtool/common.c`).
 const UDP_SEGMENTATION: &str = "tx-udp-segmentation";
 
-/// The driver's name; `None` where the device has none or there is no such device.
-pub(crate) fn driver(name: &str) -> Option<String> {
-    let mut request = [0_u8; DRIVER_LENGTH];
-    request[..4].copy_from_slice(&ETHTOOL_GDRVINFO.to_ne_bytes());
-    ask(name, &mut request)?;
-    let text = crate::netlink::text(&request[4..36]);
-    (!text.is_empty()).then_some(text)
-}
-
-/// The link's speed, Mbit/s; `None` where the device has none or does not know it (link down).
-pub(crate) fn speed_mbps(name: &str) -> Option<u32> {
-    let mut request = [0_u8; LINK_LENGTH];
-    request[..4].copy_from_slice(&ETHTOOL_GLINKSETTINGS.to_ne_bytes());
-    // The first question is answered by the number of mask words, negated; the second has to name it.
-    ask(name, &mut request)?;
-    let words = i8::from_ne_bytes(array(&request, MASK_WORDS)?)
-        .checked_neg()
-        .filter(|n| *n > 0)?;
-    request = [0; LINK_LENGTH];
-    request[..4].copy_from_slice(&ETHTOOL_GLINKSETTINGS.to_ne_bytes());
-    request[MASK_WORDS] = words.cast_unsigned();
-    ask(name, &mut request)?;
-    let speed = u32::from_ne_bytes(array(&request, SPEED)?);
-    (speed != 0 && speed != u32::MAX).then_some(speed)
-}
-
-/// Has the stack cut batches of datagrams before they reach the device, which neither TSO nor GSO switches. A kernel
-/// without the feature (before 4.18) makes no such batches.
-pub(crate) fn cut_datagrams(name: &str) -> io::Result<()> {
+/// Has batches of datagrams (`UDP_SEGMENT`, udp(7)) cut before they leave by an interface, which neither TSO nor GSO
+/// switches, so that each crosses its link by itself. A kernel without the feature (before 4.18) makes no such batches.
+///
+/// # Errors
+/// `ENODEV`, `EPERM`, `EOPNOTSUPP` for a driver that cannot.
+pub fn cut_datagrams(name: &str) -> Result<(), KernelError> {
     let at_work = || -> io::Result<bool> {
-        let features = change::features(name)?;
+        let features = change::all_features(name)?;
         Ok(features.get(UDP_SEGMENTATION).is_some_and(|one| one.active))
     };
-    if !at_work()? {
-        return Ok(());
-    }
-    change::set_features(name, &[(UDP_SEGMENTATION.to_owned(), false)])?;
-    // What a device has fixed is left as it is, without an error.
-    if at_work()? {
-        return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
-    }
-    Ok(())
+    let attempt = || {
+        if !at_work()? {
+            return Ok(());
+        }
+        change::switch_features(name, &[(UDP_SEGMENTATION.to_owned(), false)])?;
+        // What a device has fixed is left as it is, without an error.
+        if at_work()? {
+            return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+        }
+        Ok(())
+    };
+    attempt().map_err(KernelError::of("switch off UDP segmentation of", name))
 }
 
-/// Switches TSO and GRO. GSO, which cuts what the stack made large before it reaches the device, stays.
-pub(crate) fn set_offloads(name: &str, on: bool) -> io::Result<()> {
+/// Switches the merging and the cutting of packets (TSO, GRO) of an interface on or off. Off, each segment on the link
+/// is at most its MTU: GSO, which stays, cuts what the stack made large before it reaches the device. Batches of
+/// datagrams stay until [`cut_datagrams`].
+///
+/// # Errors
+/// `ENODEV`, `EPERM`, `EOPNOTSUPP` for a driver that cannot.
+pub fn set_offloads(name: &str, on: bool) -> Result<(), KernelError> {
+    let operation = if on {
+        "switch on the offloads of"
+    } else {
+        "switch off the offloads of"
+    };
     for command in [ETHTOOL_STSO, ETHTOOL_SGRO] {
         // struct ethtool_value: the command and its value.
-        let mut request = [0_u8; 8];
-        request[..4].copy_from_slice(&command.to_ne_bytes());
-        request[4..].copy_from_slice(&u32::from(on).to_ne_bytes());
-        call(name, &mut request)?;
+        let mut request = question(command, 8);
+        set_word(&mut request, 1, usize::from(on));
+        call(name, &mut request).map_err(KernelError::of(operation, name))?;
     }
     Ok(())
 }
 
-fn ask(name: &str, request: &mut [u8]) -> Option<()> {
-    call(name, request).ok()
+/// A structure of so many bytes that begins with its command.
+fn question(command: u32, length: usize) -> Vec<u8> {
+    let mut request = vec![0; length];
+    request[..4].copy_from_slice(&command.to_ne_bytes());
+    request
+}
+
+/// The word of this number in a structure of words.
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    crate::netlink::word(bytes, at * 4)
+}
+
+fn set_word(bytes: &mut [u8], at: usize, value: usize) {
+    let value = u32::try_from(value).unwrap_or(u32::MAX);
+    bytes[at * 4..at * 4 + 4].copy_from_slice(&value.to_ne_bytes());
 }
 
 /// Puts a question or an order to the driver.

@@ -4,43 +4,10 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use linerate_model::host::CpuSet;
+use linerate_model::record::HostFacts;
 
+use crate::namespace;
 use crate::proc_file::{number, word};
-
-/// Facts of this host. Network settings are those of the calling thread's network namespace; some
-/// exist in the first namespace only.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct HostFacts {
-    /// Its name.
-    pub hostname: String,
-    /// The kernel's release: `6.18.44-generic`.
-    pub kernel_release: String,
-    /// The machine's architecture: `x86_64`, `aarch64`.
-    pub architecture: String,
-    /// The kernel's random id of this boot (`/proc/sys/kernel/random/boot_id`).
-    pub boot_id: Option<String>,
-    /// The first CPU's model; `None` where /proc/cpuinfo does not name one (most of ARM).
-    pub cpu_model: Option<String>,
-    /// CPUs online, allowed to this process or not.
-    pub cpus_online: Option<u32>,
-    /// Memory of the host, bytes.
-    pub memory_bytes: Option<u64>,
-    /// Hints of a virtual machine or container: `virtual machine (QEMU Standard PC), docker
-    /// container`; `None` where there is no hint, which is no proof of bare metal.
-    pub virtualisation: Option<String>,
-    /// `net.ipv4.tcp_rmem`: least, default and greatest receive buffer, bytes.
-    pub tcp_rmem: Option<[u64; 3]>,
-    /// `net.ipv4.tcp_wmem`: the same of the send buffer.
-    pub tcp_wmem: Option<[u64; 3]>,
-    /// `net.core.rmem_max`: bound of what a program may ask for, bytes.
-    pub rmem_max: Option<u64>,
-    /// `net.core.wmem_max`: the same of the send buffer.
-    pub wmem_max: Option<u64>,
-    /// `net.ipv4.tcp_congestion_control`
-    pub default_congestion: Option<String>,
-    /// `net.core.default_qdisc`
-    pub default_qdisc: Option<String>,
-}
 
 /// The second level's cache of the first CPU, bytes (`/sys/devices/system/cpu/cpu0/cache`), which others of its cluster may
 /// share and which may be a little core's; `None` where nothing tells it.
@@ -55,52 +22,42 @@ pub fn second_cache_bytes() -> Option<usize> {
     Some(kibibytes << 10)
 }
 
-/// What does not change while a process runs.
-#[derive(Debug, Clone)]
-struct Fixed {
-    boot_id: Option<String>,
-    cpu_model: Option<String>,
-    virtualisation: Option<String>,
-}
-
-impl Fixed {
-    /// The kernel writes /proc/cpuinfo anew for each reader, for every CPU.
-    fn read() -> Self {
-        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        Self {
-            boot_id: word("/proc/sys/kernel/random/boot_id"),
-            cpu_model: cpu_model(&cpuinfo),
-            virtualisation: virtualisation(has_hypervisor(&cpuinfo)),
-        }
+/// What does not change while a process runs; the rest is absent. The kernel writes /proc/cpuinfo anew for each reader,
+/// for every CPU.
+fn fixed() -> HostFacts {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    HostFacts {
+        boot_id: word("/proc/sys/kernel/random/boot_id").map(Into::into),
+        cpu_model: cpu_model(&cpuinfo).map(Into::into),
+        virtualisation: virtualisation(has_hypervisor(&cpuinfo)).map(Into::into),
+        ..HostFacts::default()
     }
 }
 
-/// Reads them all; takes well below a millisecond on a small machine, the first time more with many CPUs. What
+/// Facts of this host. Network settings are those of the calling thread's network namespace; some exist in the first
+/// namespace only.
+///
+/// It takes well below a millisecond on a small machine, the first time more with many CPUs. What
 /// does not change while a process runs is read once.
 pub fn facts() -> HostFacts {
-    static FIXED: OnceLock<Fixed> = OnceLock::new();
-    let fixed = FIXED.get_or_init(Fixed::read).clone();
-    let [hostname, kernel_release, architecture] = names();
+    static FIXED: OnceLock<HostFacts> = OnceLock::new();
+    let [hostname, kernel, architecture] = names().map(|name| Some(name.into()));
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let bounds = |name: &str| triple(&word(format!("/proc/sys/net/ipv4/{name}"))?);
     HostFacts {
         hostname,
-        kernel_release,
+        kernel,
         architecture,
-        boot_id: fixed.boot_id,
-        cpu_model: fixed.cpu_model,
-        cpus_online: cpus_online(),
+        network_namespace: namespace::network_id().ok(),
+        cpus: cpus_online(),
         memory_bytes: memory_bytes(&meminfo),
-        virtualisation: fixed.virtualisation,
-        tcp_rmem: word("/proc/sys/net/ipv4/tcp_rmem")
-            .as_deref()
-            .and_then(triple),
-        tcp_wmem: word("/proc/sys/net/ipv4/tcp_wmem")
-            .as_deref()
-            .and_then(triple),
+        tcp_rmem: bounds("tcp_rmem"),
+        tcp_wmem: bounds("tcp_wmem"),
         rmem_max: number("/proc/sys/net/core/rmem_max"),
         wmem_max: number("/proc/sys/net/core/wmem_max"),
-        default_congestion: word("/proc/sys/net/ipv4/tcp_congestion_control"),
-        default_qdisc: word("/proc/sys/net/core/default_qdisc"),
+        congestion: word("/proc/sys/net/ipv4/tcp_congestion_control").map(Into::into),
+        default_qdisc: word("/proc/sys/net/core/default_qdisc").map(Into::into),
+        ..FIXED.get_or_init(fixed).clone()
     }
 }
 
@@ -253,8 +210,9 @@ mod tests {
     #[test]
     fn this_host_has_facts() {
         let facts = facts();
-        assert!(!facts.kernel_release.is_empty() && !facts.architecture.is_empty());
-        assert!(facts.cpus_online.unwrap() >= 1);
+        let names = [facts.hostname, facts.kernel, facts.architecture].map(Option::unwrap);
+        assert!(names.iter().all(|name| !name.is_empty()));
+        assert!(facts.cpus.unwrap() >= 1);
         assert!(facts.memory_bytes.unwrap() > 1 << 20);
         let [least, default, greatest] = facts.tcp_rmem.unwrap();
         assert!(least <= default && default <= greatest);

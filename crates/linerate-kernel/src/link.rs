@@ -8,15 +8,12 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use crate::KernelError;
 use crate::address::{Family, octets};
-use crate::ethtool;
+pub use crate::ethtool::{cut_datagrams, set_offloads};
 use crate::namespace::NetworkNamespace;
 use crate::netlink::{CREATE, EXCLUSIVE, order, push_attribute, push_nested};
 use crate::route::index_or_error;
 use crate::setting::address_message;
 
-const RTM_NEWLINK: u16 = 16;
-const RTM_NEWADDR: u16 = 20;
-const RTM_NEWROUTE: u16 = 24;
 // include/uapi/linux/if_link.h, if_addr.h, rtnetlink.h, veth.h
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
@@ -25,17 +22,8 @@ const IFLA_NET_NS_FD: u16 = 28;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
-const IFA_FLAGS: u16 = 8;
 /// No detection of a duplicate: a tentative address could not be used for a second.
-const IFA_F_NODAD: u32 = 2;
-const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
-const RTA_GATEWAY: u16 = 5;
-const RTA_METRICS: u16 = 8;
 const RTAX_CC_ALGO: u16 = 16;
-const RT_TABLE_MAIN: u8 = 254;
-const RTPROT_STATIC: u8 = 4;
-const RTN_UNICAST: u8 = 1;
 /// Bytes of `struct ifinfomsg`.
 const LINK_HEADER: usize = 16;
 
@@ -67,7 +55,7 @@ pub fn make_veth(one: VethEnd<'_>, other: VethEnd<'_>) -> Result<(), KernelError
             });
         });
     });
-    order(RTM_NEWLINK, CREATE | EXCLUSIVE, body)
+    order(libc::RTM_NEWLINK, CREATE | EXCLUSIVE, body)
         .map_err(KernelError::of("make the veth pair", one.name))
 }
 
@@ -85,8 +73,8 @@ fn push_end(body: &mut Vec<u8>, end: VethEnd<'_>) {
 pub fn add_address(name: &str, address: IpAddr, prefix: u8) -> Result<(), KernelError> {
     let attempt = || {
         let mut body = address_message(index_or_error(name)?, address, prefix);
-        push_attribute(&mut body, IFA_FLAGS, &IFA_F_NODAD.to_ne_bytes());
-        order(RTM_NEWADDR, CREATE | EXCLUSIVE, body)
+        push_attribute(&mut body, libc::IFA_FLAGS, &libc::IFA_F_NODAD.to_ne_bytes());
+        order(libc::RTM_NEWADDR, CREATE | EXCLUSIVE, body)
     };
     let object = format!("{address}/{prefix} to {name}");
     attempt().map_err(KernelError::of("add the address", &object))
@@ -117,49 +105,33 @@ pub fn add_route(wanted: RouteThrough<'_>) -> Result<(), KernelError> {
         let prefix = wanted.to.map_or(0, |(_, prefix)| prefix);
         // struct rtmsg: family, dst_len, src_len, tos, table, protocol, scope, type, flags u32.
         let mut body = vec![Family::from(wanted.gateway).octet(), prefix, 0, 0];
-        body.extend([RT_TABLE_MAIN, RTPROT_STATIC, 0, RTN_UNICAST, 0, 0, 0, 0]);
+        body.extend([
+            libc::RT_TABLE_MAIN,
+            libc::RTPROT_STATIC,
+            0,
+            libc::RTN_UNICAST,
+            0,
+            0,
+            0,
+            0,
+        ]);
         if let Some((address, _)) = wanted.to {
-            push_attribute(&mut body, RTA_DST, &octets(address));
+            push_attribute(&mut body, libc::RTA_DST, &octets(address));
         }
-        push_attribute(&mut body, RTA_GATEWAY, &octets(wanted.gateway));
-        push_attribute(&mut body, RTA_OIF, &index.to_ne_bytes());
+        push_attribute(&mut body, libc::RTA_GATEWAY, &octets(wanted.gateway));
+        push_attribute(&mut body, libc::RTA_OIF, &index.to_ne_bytes());
         if let Some(congestion) = wanted.congestion {
-            push_nested(&mut body, RTA_METRICS, |metrics| {
+            push_nested(&mut body, libc::RTA_METRICS, |metrics| {
                 push_attribute(metrics, RTAX_CC_ALGO, &zero_ended(congestion));
             });
         }
-        order(RTM_NEWROUTE, CREATE | EXCLUSIVE, body)
+        order(libc::RTM_NEWROUTE, CREATE | EXCLUSIVE, body)
     };
     let with = wanted
         .congestion
         .map_or(String::new(), |name| format!(", congestion control {name}"));
     let object = format!("through {} over {}{with}", wanted.gateway, wanted.interface);
     attempt().map_err(KernelError::of("add the route", &object))
-}
-
-/// Switches the merging and the cutting of packets (TSO, GRO) of an interface on or off. Off, each segment
-/// on the link is at most its MTU; batches of datagrams stay until [`cut_datagrams`].
-///
-/// # Errors
-/// `ENODEV`, `EPERM`, `EOPNOTSUPP` for a driver that cannot.
-pub fn set_offloads(name: &str, on: bool) -> Result<(), KernelError> {
-    ethtool::set_offloads(name, on).map_err(KernelError::of(
-        if on {
-            "switch on the offloads of"
-        } else {
-            "switch off the offloads of"
-        },
-        name,
-    ))
-}
-
-/// Has batches of datagrams (`UDP_SEGMENT`, udp(7)) cut before they leave by an interface, so that each crosses its link
-/// by itself.
-///
-/// # Errors
-/// `ENODEV`, `EPERM`, `EOPNOTSUPP` for a driver that cannot.
-pub fn cut_datagrams(name: &str) -> Result<(), KernelError> {
-    ethtool::cut_datagrams(name).map_err(KernelError::of("switch off UDP segmentation of", name))
 }
 
 fn zero_ended(text: &str) -> Vec<u8> {

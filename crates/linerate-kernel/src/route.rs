@@ -3,39 +3,23 @@
 use std::io;
 use std::net::IpAddr;
 
+use linerate_model::record::InterfaceFacts;
+
 use crate::address::{Family, array, ip_address, octets};
 use crate::ethtool;
 use crate::netlink::{Ask, Netlink, attribute, attributes, is_absent, push_attribute, text, word};
 
-const RTM_GETLINK: u16 = 18;
-const RTM_GETROUTE: u16 = 26;
 /// Bytes of `struct ifinfomsg` and `struct rtmsg`.
 const LINK_HEADER: usize = 16;
 const ROUTE_HEADER: usize = 12;
-/// `ARPHRD_LOOPBACK`
-const LOOPBACK: u16 = 772;
 // include/uapi/linux/rtnetlink.h
-const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
-const RTA_GATEWAY: u16 = 5;
-const RTA_PREFSRC: u16 = 7;
-const RTA_METRICS: u16 = 8;
-const RTA_VIA: u16 = 18;
 const RTAX_MTU: u16 = 2;
 const RTAX_CC_ALGO: u16 = 16;
 // include/uapi/linux/if_link.h
-const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
-const IFLA_TXQLEN: u16 = 13;
-const IFLA_OPERSTATE: u16 = 16;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_INFO_KIND: u16 = 1;
-const IFLA_NUM_TX_QUEUES: u16 = 31;
-const IFLA_NUM_RX_QUEUES: u16 = 32;
-const IFLA_GSO_MAX_SIZE: u16 = 41;
-const IFLA_GRO_MAX_SIZE: u16 = 58;
-const IFLA_TSO_MAX_SIZE: u16 = 59;
 
 /// The way that packets to an address take.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,39 +38,6 @@ pub struct Route {
     pub congestion: Option<String>,
 }
 
-/// What is known of an interface. Sizes in bytes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct InterfaceFacts {
-    /// Its name.
-    pub name: String,
-    /// Its index.
-    pub index: u32,
-    /// Largest packet, IP header included.
-    pub mtu: Option<u32>,
-    /// What kind of virtual device (`veth`, `bridge`, `vlan`, `loopback` …); `None` for hardware.
-    pub kind: Option<String>,
-    /// Link-layer address, `02:00:…`; `None` where it has none.
-    pub mac: Option<String>,
-    /// `up`, `down`, `lowerlayerdown`, `dormant`, `testing`, `notpresent`; `None` for unknown, as loopback says.
-    pub operstate: Option<String>,
-    /// Length of the transmit queue, packets.
-    pub tx_queue_len: Option<u32>,
-    /// Transmit queues.
-    pub num_tx_queues: Option<u32>,
-    /// Receive queues.
-    pub num_rx_queues: Option<u32>,
-    /// Largest packet that the stack hands down to be cut. Linux 4.16.
-    pub gso_max_size: Option<u32>,
-    /// Largest packet that receiving may merge. Linux 5.19.
-    pub gro_max_size: Option<u32>,
-    /// Largest packet that the device itself can cut. Linux 5.19.
-    pub tso_max_size: Option<u32>,
-    /// Speed of the link, Mbit/s; `None` for unknown. Virtual devices may state any.
-    pub speed_mbps: Option<u32>,
-    /// The driver's name.
-    pub driver: Option<String>,
-}
-
 /// The route to an address; `None` where there is none. A mapped IPv4 address is taken as IPv4.
 ///
 /// # Errors
@@ -96,10 +47,10 @@ pub fn to(address: IpAddr) -> io::Result<Option<Route>> {
     let mut request = vec![0; ROUTE_HEADER];
     request[0] = Family::from(address).octet();
     request[1] = if address.is_ipv4() { 32 } else { 128 };
-    push_attribute(&mut request, RTA_DST, &octets(address));
+    push_attribute(&mut request, libc::RTA_DST, &octets(address));
     let mut netlink = Netlink::open()?;
     let mut route = None;
-    match netlink.ask(RTM_GETROUTE, Ask::One, &request, |body| {
+    match netlink.ask(libc::RTM_GETROUTE, Ask::One, &request, |body| {
         route = parse_route(body);
     }) {
         Err(error) if is_absent(&error) => return Ok(None),
@@ -109,12 +60,12 @@ pub fn to(address: IpAddr) -> io::Result<Option<Route>> {
         return Ok(None);
     };
     if let Some(link) = link(&mut netlink, route.interface_index)? {
-        route.interface_name = link.name;
+        route.interface_name = link.name.to_string();
     }
     Ok(Some(route))
 }
 
-/// The facts of an interface; `None` where there is none of this index.
+/// The facts of an interface, but for its queueing discipline; `None` where there is none of this index.
 ///
 /// # Errors
 /// Those of netlink.
@@ -122,8 +73,11 @@ pub fn interface_facts(index: u32) -> io::Result<Option<InterfaceFacts>> {
     let Some(mut facts) = link(&mut Netlink::open()?, index)? else {
         return Ok(None);
     };
-    facts.speed_mbps = ethtool::speed_mbps(&facts.name);
-    facts.driver = ethtool::driver(&facts.name);
+    let speed = ethtool::facts::link(&facts.name).ok();
+    facts.speed_mbit_per_s = speed.and_then(|link| link.speed_mbps).map(u64::from);
+    let driver = ethtool::facts::driver(&facts.name).ok();
+    let named = driver.filter(|driver| !driver.name.is_empty());
+    facts.driver = named.map(|driver| driver.name.into());
     Ok(Some(facts))
 }
 
@@ -135,7 +89,7 @@ pub fn index_of(name: &str) -> Option<u32> {
     // An error is an absent or impossible name.
     Netlink::open()
         .ok()?
-        .ask(RTM_GETLINK, Ask::One, &request, |body| {
+        .ask(libc::RTM_GETLINK, Ask::One, &request, |body| {
             index = word(body, 4);
         })
         .ok()?;
@@ -154,13 +108,17 @@ fn parse_route(body: &[u8]) -> Option<Route> {
     let body = body.get(ROUTE_HEADER..)?;
     let address = |kind| attribute(body, kind).and_then(ip_address);
     // A next hop of the other family: family u16, address.
-    let via = || attribute(body, RTA_VIA)?.get(2..).and_then(ip_address);
-    let metrics = attribute(body, RTA_METRICS).unwrap_or_default();
+    let via = || {
+        attribute(body, libc::RTA_VIA)?
+            .get(2..)
+            .and_then(ip_address)
+    };
+    let metrics = attribute(body, libc::RTA_METRICS).unwrap_or_default();
     Some(Route {
-        interface_index: word(attribute(body, RTA_OIF)?, 0)?,
+        interface_index: word(attribute(body, libc::RTA_OIF)?, 0)?,
         interface_name: String::new(),
-        gateway: address(RTA_GATEWAY).or_else(via),
-        source: address(RTA_PREFSRC),
+        gateway: address(libc::RTA_GATEWAY).or_else(via),
+        source: address(libc::RTA_PREFSRC),
         mtu: attribute(metrics, RTAX_MTU)
             .and_then(|raw| word(raw, 0))
             .filter(|mtu| *mtu > 0),
@@ -176,7 +134,7 @@ fn link(netlink: &mut Netlink, index: u32) -> io::Result<Option<InterfaceFacts>>
     let mut request = [0; LINK_HEADER];
     request[4..8].copy_from_slice(&index.to_ne_bytes());
     let mut facts = None;
-    match netlink.ask(RTM_GETLINK, Ask::One, &request, |body| {
+    match netlink.ask(libc::RTM_GETLINK, Ask::One, &request, |body| {
         facts = parse_link(body);
     }) {
         Err(error) if is_absent(&error) || error.kind() == io::ErrorKind::InvalidInput => Ok(None),
@@ -193,51 +151,18 @@ fn parse_link(body: &[u8]) -> Option<InterfaceFacts> {
     };
     for (kind, value) in attributes(body.get(LINK_HEADER..)?) {
         match kind {
-            IFLA_IFNAME => facts.name = text(value),
-            IFLA_ADDRESS => facts.mac = mac(value),
-            IFLA_MTU => facts.mtu = word(value, 0),
-            IFLA_TXQLEN => facts.tx_queue_len = word(value, 0),
-            IFLA_OPERSTATE => facts.operstate = value.first().and_then(|state| operstate(*state)),
-            IFLA_LINKINFO => facts.kind = attribute(value, IFLA_INFO_KIND).map(text),
-            IFLA_NUM_TX_QUEUES => facts.num_tx_queues = word(value, 0),
-            IFLA_NUM_RX_QUEUES => facts.num_rx_queues = word(value, 0),
-            IFLA_GSO_MAX_SIZE => facts.gso_max_size = word(value, 0),
-            IFLA_GRO_MAX_SIZE => facts.gro_max_size = word(value, 0),
-            IFLA_TSO_MAX_SIZE => facts.tso_max_size = word(value, 0),
+            IFLA_IFNAME => facts.name = text(value).into(),
+            IFLA_MTU => facts.mtu_bytes = word(value, 0),
+            IFLA_LINKINFO => {
+                facts.kind = attribute(value, IFLA_INFO_KIND).map(|kind| text(kind).into());
+            }
             _ => {}
         }
     }
-    if facts.kind.is_none() && hardware == LOOPBACK {
-        facts.kind = Some("loopback".to_owned());
+    if facts.kind.is_none() && hardware == libc::ARPHRD_LOOPBACK {
+        facts.kind = Some("loopback".into());
     }
     Some(facts)
-}
-
-pub(crate) fn mac(raw: &[u8]) -> Option<String> {
-    if raw.iter().all(|byte| *byte == 0) {
-        return None;
-    }
-    Some(
-        raw.iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<Vec<_>>()
-            .join(":"),
-    )
-}
-
-/// RFC 2863, as include/uapi/linux/if.h numbers it.
-pub(crate) fn operstate(state: u8) -> Option<String> {
-    let names = [
-        "notpresent",
-        "down",
-        "lowerlayerdown",
-        "testing",
-        "dormant",
-        "up",
-    ];
-    names
-        .get(usize::from(state).checked_sub(1)?)
-        .map(|name| (*name).to_owned())
 }
 
 #[cfg(test)]
@@ -260,14 +185,11 @@ mod tests {
     fn loopback_has_facts_and_no_speed() {
         let facts = interface_facts(index_of("lo").unwrap()).unwrap().unwrap();
         assert_eq!(
-            (facts.name.as_str(), facts.kind.as_deref()),
+            (&*facts.name, facts.kind.as_deref()),
             ("lo", Some("loopback"))
         );
-        assert!(facts.mtu.unwrap() >= 1280);
-        assert_eq!(
-            (facts.mac, facts.speed_mbps, facts.driver),
-            (None, None, None)
-        );
+        assert!(facts.mtu_bytes.unwrap() >= 1280);
+        assert_eq!((facts.speed_mbit_per_s, facts.driver), (None, None));
         assert_eq!(interface_facts(1 << 30).unwrap(), None);
         assert_eq!(interface_facts(0).unwrap(), None);
         assert_eq!(index_of("no-such-device"), None);

@@ -14,9 +14,6 @@ use crate::option;
 use crate::socket::{self, Family};
 
 // include/uapi/linux/sctp.h
-const SCTP_INITMSG: c_int = 2;
-const SCTP_NODELAY: c_int = 3;
-const SCTP_MAXSEG: c_int = 13;
 const SCTP_SOCKOPT_BINDX_ADD: c_int = 100;
 
 /// A one-to-one style socket, blocking, closed on exec.
@@ -29,22 +26,27 @@ pub fn stream_socket(family: Family) -> io::Result<OwnedFd> {
 
 /// Sends small messages at once, without waiting for more to go into the same packet.
 pub fn set_nodelay(fd: impl AsFd, on: bool) -> io::Result<()> {
-    option::set(fd, libc::IPPROTO_SCTP, SCTP_NODELAY, c_int::from(on))
+    option::set(fd, libc::IPPROTO_SCTP, libc::SCTP_NODELAY, c_int::from(on))
 }
 
-/// The largest payload of a packet, bytes: longer messages are cut (`SCTP_MAXSEG`).
+/// The largest payload of a packet, bytes: longer messages are cut (`libc::SCTP_MAXSEG`).
 ///
 /// # Errors
 /// `EINVAL` for a size that the kernel does not have.
 pub fn set_max_segment(fd: impl AsFd, bytes: u32) -> io::Result<()> {
     // struct sctp_assoc_value: 0 means the association to come.
-    option::set(fd, libc::IPPROTO_SCTP, SCTP_MAXSEG, [0, bytes])
+    option::set(fd, libc::IPPROTO_SCTP, libc::SCTP_MAXSEG, [0, bytes])
 }
 
 /// Streams that an association to come asks for in the direction in which this end sends.
 pub fn set_streams(fd: impl AsFd, streams: u16) -> io::Result<()> {
     // struct sctp_initmsg: the other fields keep the kernel's defaults.
-    option::set(fd, libc::IPPROTO_SCTP, SCTP_INITMSG, [streams, 0, 0, 0])
+    option::set(
+        fd,
+        libc::IPPROTO_SCTP,
+        libc::SCTP_INITMSG,
+        [streams, 0, 0, 0],
+    )
 }
 
 /// Adds local addresses, so that the association may go over any of them (`sctp_bindx`). The first of a socket that is not bound

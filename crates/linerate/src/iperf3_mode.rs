@@ -60,10 +60,10 @@ fn system() -> String {
     let version = std::fs::read_to_string("/proc/sys/kernel/version").unwrap_or_default();
     format!(
         "Linux {} {} {} {}",
-        facts.hostname,
-        facts.kernel_release,
+        facts.hostname.unwrap_or_default(),
+        facts.kernel.unwrap_or_default(),
         version.trim(),
-        facts.architecture
+        facts.architecture.unwrap_or_default()
     )
 }
 

@@ -32,7 +32,7 @@ use crate::intervals::Intervals;
 use crate::negotiation::{self, parameters};
 use crate::sample_pool::SamplePool;
 use crate::stream::{self, StreamHandle};
-use crate::{IPERF3_VERSION, host, sockets};
+use crate::{IPERF3_VERSION, sockets};
 
 use self::idle::Idle;
 use self::precision::Watch;
@@ -221,7 +221,7 @@ impl<'a> Session<'a> {
             stop,
             observe,
             link,
-            host: host::facts(),
+            host: linerate_kernel::host::facts(),
             cookie,
             control,
             remote,

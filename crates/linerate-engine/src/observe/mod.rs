@@ -447,7 +447,7 @@ impl<'a> Watcher<'a> {
             started_at_unix_ms: self.started_at_unix_ms,
             watch: self.watch.clone(),
             ended,
-            host: host::facts(),
+            host: linerate_kernel::host::facts(),
             start_ns: self.start,
             end_ns: self.read_at.max(self.start),
             interfaces: self.interfaces.facts,

@@ -20,7 +20,6 @@ use crate::budget::Budget;
 use crate::control::{Link, Turn};
 use crate::gate::Gate;
 use crate::half::Before;
-use crate::host;
 use crate::negotiation::{self, byte_budget};
 use crate::sample_pool::Share;
 use crate::sockets::{self, SocketBuffers};
@@ -441,7 +440,11 @@ impl Session<'_> {
         self.link.machine.create_streams()?;
         self.link.flush()?;
         // Read while they are on their way; no payload is sent on them before all stand.
-        let before = Before::read(host::facts(), self.peer.ip(), &self.shared.pool);
+        let before = Before::read(
+            linerate_kernel::host::facts(),
+            self.peer.ip(),
+            &self.shared.pool,
+        );
         let arrivals = self.gather(&plan, ours)?;
         self.sctp = None;
         if self.udp_turn {

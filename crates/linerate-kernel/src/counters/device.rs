@@ -7,19 +7,14 @@ use linerate_model::host::LinkCounters;
 use crate::address::array;
 use crate::netlink::{Ask, Netlink, attribute, is_absent, text, word};
 
-const RTM_GETQDISC: u16 = 38;
-const RTM_GETSTATS: u16 = 94;
 /// Bytes of `struct if_stats_msg` and `struct tcmsg`.
 const STATS_HEADER: usize = 12;
 const QDISC_HEADER: usize = 20;
 // include/uapi/linux/if_link.h, rtnetlink.h, gen_stats.h
 const IFLA_STATS_LINK_64: u16 = 1;
-const TCA_KIND: u16 = 1;
-const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
 const TCA_STATS_PKT64: u16 = 8;
-const TCA_DUMP_INVISIBLE: u16 = 10;
 
 /// Counters of one queueing discipline. `drops`, `overlimits` and `requeues` are 32 bits that wrap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,7 +47,7 @@ pub(crate) fn interface(netlink: &mut Netlink, index: u32) -> io::Result<Option<
     request[4..8].copy_from_slice(&index.to_ne_bytes());
     request[8..12].copy_from_slice(&(1_u32 << (IFLA_STATS_LINK_64 - 1)).to_ne_bytes());
     let mut counters = None;
-    let asked = netlink.ask(RTM_GETSTATS, Ask::One, &request, |body| {
+    let asked = netlink.ask(libc::RTM_GETSTATS, Ask::One, &request, |body| {
         counters = body
             .get(STATS_HEADER..)
             .and_then(|body| link_stats(attribute(body, IFLA_STATS_LINK_64)?));
@@ -84,9 +79,9 @@ pub(crate) fn qdiscs(netlink: &mut Netlink, index: u32) -> io::Result<Vec<QdiscC
     let mut request = vec![0; QDISC_HEADER];
     request[4..8].copy_from_slice(&index.to_ne_bytes());
     // Also those that the kernel made by itself (the children of mq).
-    crate::netlink::push_attribute(&mut request, TCA_DUMP_INVISIBLE, &[]);
+    crate::netlink::push_attribute(&mut request, libc::TCA_DUMP_INVISIBLE, &[]);
     let mut found = Vec::new();
-    netlink.ask(RTM_GETQDISC, Ask::All, &request, |body| {
+    netlink.ask(libc::RTM_GETQDISC, Ask::All, &request, |body| {
         if word(body, 4) == Some(index) {
             found.extend(qdisc(body));
         }
@@ -98,14 +93,14 @@ pub(crate) fn qdiscs(netlink: &mut Netlink, index: u32) -> io::Result<Vec<QdiscC
 /// `struct tcmsg`: family u8 and padding, interface i32, handle u32, parent u32, info u32; attributes.
 fn qdisc(body: &[u8]) -> Option<QdiscCounters> {
     let attributes = body.get(QDISC_HEADER..)?;
-    let stats = attribute(attributes, TCA_STATS2)?;
+    let stats = attribute(attributes, libc::TCA_STATS2)?;
     let basic = attribute(stats, TCA_STATS_BASIC)?;
     let queue = attribute(stats, TCA_STATS_QUEUE)?;
     let packets = attribute(stats, TCA_STATS_PKT64)
         .and_then(|raw| array(raw, 0))
         .map(u64::from_ne_bytes);
     Some(QdiscCounters {
-        kind: text(attribute(attributes, TCA_KIND)?),
+        kind: text(attribute(attributes, libc::TCA_KIND)?),
         handle: word(body, 8)?,
         parent: word(body, 12)?,
         bytes: u64::from_ne_bytes(array(basic, 0)?),
@@ -146,15 +141,15 @@ mod tests {
         push_attribute(&mut stats, TCA_STATS_BASIC, &words(&[5000, 0, 3, 0]));
         push_attribute(&mut stats, TCA_STATS_QUEUE, &words(&[1, 1514, 2, 3, 4]));
         let mut short = words(&[0, 7, 0x8001_0000, u32::MAX, 0]);
-        push_attribute(&mut short, TCA_KIND, b"fq_codel\0");
+        push_attribute(&mut short, libc::TCA_KIND, b"fq_codel\0");
         let mut long = short.clone();
-        push_attribute(&mut short, TCA_STATS2, &stats);
+        push_attribute(&mut short, libc::TCA_STATS2, &stats);
         push_attribute(
             &mut stats,
             TCA_STATS_PKT64,
             &(1_u64 << 32 | 3).to_ne_bytes(),
         );
-        push_attribute(&mut long, TCA_STATS2, &stats);
+        push_attribute(&mut long, libc::TCA_STATS2, &stats);
         let read = qdisc(&short).unwrap();
         assert_eq!(
             (read.kind.as_str(), read.bytes, read.packets),

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::call;
-use super::facts::{
-    ETH_SS_FEATURES, ETHTOOL_GCHANNELS, ETHTOOL_GCOALESCE, ETHTOOL_GFEATURES, ETHTOOL_GRINGPARAM,
-    question, raw_words, set_word, strings, word,
-};
+use super::facts::{ETHTOOL_GCHANNELS, ETHTOOL_GCOALESCE, ETHTOOL_GRINGPARAM, raw_words, strings};
+use super::{call, question, set_word, word};
+use crate::KernelError;
 
 // include/uapi/linux/ethtool.h
 const ETHTOOL_SCOALESCE: u32 = 0x0f;
 const ETHTOOL_SRINGPARAM: u32 = 0x11;
+const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETHTOOL_SFEATURES: u32 = 0x3b;
 const ETHTOOL_SCHANNELS: u32 = 0x3d;
+const ETH_SS_FEATURES: u32 = 4;
 /// Words of `struct ethtool_ringparam`, `ethtool_channels` and `ethtool_coalesce`.
 const RING_WORDS: usize = 9;
 const CHANNEL_WORDS: usize = 9;
@@ -57,25 +57,44 @@ pub struct FeatureState {
     pub active: bool,
 }
 
-pub(crate) fn set_ring(name: &str, ring: Ring, descriptors: u32) -> io::Result<()> {
+/// Sets the length of a descriptor ring. Most drivers take their link down for a moment.
+///
+/// # Errors
+/// `EOPNOTSUPP` for a driver without; `EINVAL` beyond its maximum; `EPERM`.
+pub fn set_ring(interface: &str, ring: Ring, descriptors: u32) -> Result<(), KernelError> {
     let at = match ring {
         Ring::Receive => RX_PENDING,
         Ring::Transmit => TX_PENDING,
     };
-    let mut words = raw_words(name, ETHTOOL_GRINGPARAM, RING_WORDS)?;
-    words[at] = descriptors;
-    order(name, ETHTOOL_SRINGPARAM, words)
+    raw_words(interface, ETHTOOL_GRINGPARAM, RING_WORDS)
+        .and_then(|mut words| {
+            words[at] = descriptors;
+            order(interface, ETHTOOL_SRINGPARAM, words)
+        })
+        .map_err(KernelError::of("set the ring of", interface))
 }
 
-pub(crate) fn set_channels(name: &str, combined: u32) -> io::Result<()> {
-    let mut words = raw_words(name, ETHTOOL_GCHANNELS, CHANNEL_WORDS)?;
-    words[COMBINED] = combined;
-    order(name, ETHTOOL_SCHANNELS, words)
+/// Sets the number of combined channels; those of one way stay.
+///
+/// # Errors
+/// As of [`set_ring`]; `EINVAL` also where the table that spreads flows names a queue that would vanish.
+pub fn set_channels(interface: &str, combined: u32) -> Result<(), KernelError> {
+    raw_words(interface, ETHTOOL_GCHANNELS, CHANNEL_WORDS)
+        .and_then(|mut words| {
+            words[COMBINED] = combined;
+            order(interface, ETHTOOL_SCHANNELS, words)
+        })
+        .map_err(KernelError::of("set the channels of", interface))
 }
 
-pub(crate) fn set_coalescing(name: &str, wanted: CoalescingChange) -> io::Result<()> {
-    let words = raw_words(name, ETHTOOL_GCOALESCE, COALESCE_WORDS)?;
-    order(name, ETHTOOL_SCOALESCE, coalesced(words, wanted))
+/// Changes how long the interrupts of received packets wait.
+///
+/// # Errors
+/// As of [`set_ring`].
+pub fn set_coalescing(interface: &str, wanted: CoalescingChange) -> Result<(), KernelError> {
+    raw_words(interface, ETHTOOL_GCOALESCE, COALESCE_WORDS)
+        .and_then(|words| order(interface, ETHTOOL_SCOALESCE, coalesced(words, wanted)))
+        .map_err(KernelError::of("set the coalescing of", interface))
 }
 
 fn coalesced(mut words: Vec<u32>, wanted: CoalescingChange) -> Vec<u32> {
@@ -97,7 +116,16 @@ fn order(name: &str, command: u32, mut words: Vec<u32>) -> io::Result<()> {
     call(name, &mut request)
 }
 
-pub(crate) fn features(name: &str) -> io::Result<BTreeMap<String, FeatureState>> {
+/// The features of a device by name.
+///
+/// # Errors
+/// `ENODEV`; `EOPNOTSUPP` for a device without.
+pub fn features(interface: &str) -> Result<BTreeMap<String, FeatureState>, KernelError> {
+    all_features(interface).map_err(KernelError::of("read the features of", interface))
+}
+
+/// The same, with the kernel's own refusal.
+pub(super) fn all_features(name: &str) -> io::Result<BTreeMap<String, FeatureState>> {
     let names = strings(name, ETH_SS_FEATURES)?;
     let blocks = names.len().div_ceil(32);
     let mut request = question(ETHTOOL_GFEATURES, 8 + blocks * 16);
@@ -122,7 +150,16 @@ fn state(answer: &[u8], bit: usize) -> Option<FeatureState> {
     })
 }
 
-pub(crate) fn set_features(name: &str, wanted: &[(String, bool)]) -> io::Result<()> {
+/// Asks for features by name. The device may still not do one, where another that it needs is off.
+///
+/// # Errors
+/// `EPERM`; `EINVAL` for a name that the kernel does not know, or one that the device has fixed.
+pub fn set_features(interface: &str, wanted: &[(String, bool)]) -> Result<(), KernelError> {
+    switch_features(interface, wanted).map_err(KernelError::of("set the features of", interface))
+}
+
+/// The same, with the kernel's own refusal.
+pub(super) fn switch_features(name: &str, wanted: &[(String, bool)]) -> io::Result<()> {
     let names = strings(name, ETH_SS_FEATURES)?;
     let mut request = features_request(&names, wanted)
         .map_err(|unknown| io::Error::new(io::ErrorKind::InvalidInput, unknown))?;
@@ -175,6 +212,23 @@ mod tests {
     }
 
     #[test]
+    fn a_feature_is_read_from_its_block() {
+        let mut answer = vec![0_u8; 8 + 32];
+        // Bit 33: available and active.
+        answer[8 + 16] = 2;
+        answer[8 + 24] = 2;
+        let on = FeatureState {
+            available: true,
+            wanted: false,
+            active: true,
+        };
+        assert_eq!(state(&answer, 33), Some(on));
+        let off = state(&answer, 0).unwrap();
+        assert!(!off.available && !off.active);
+        assert_eq!(state(&answer, 64), None);
+    }
+
+    #[test]
     fn what_is_not_meant_stays_as_it_was_read() {
         let words: Vec<u32> = (0..23).collect();
         let change = CoalescingChange {
@@ -190,8 +244,8 @@ mod tests {
     #[test]
     fn loopback_tells_what_was_asked_of_it() {
         let tso = features("lo").unwrap()["tx-tcp-segmentation"];
-        assert!(tso.active);
+        assert!(tso.available && tso.active);
         let missing = set_ring("lo", Ring::Receive, 64).unwrap_err();
-        assert_eq!(missing.raw_os_error(), Some(libc::EOPNOTSUPP));
+        assert_eq!(missing.code(), Some(libc::EOPNOTSUPP));
     }
 }

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use linerate_model::host::{Channels, Coalescing, Driver, Fact, Feature, Link, Pause, Rings};
+use linerate_model::host::{Channels, Coalescing, Driver, Feature, Link, Pause, Rings};
 
-use super::{
-    DRIVER_LENGTH, ETHTOOL_GDRVINFO, ETHTOOL_GLINKSETTINGS, LINK_LENGTH, MASK_WORDS, SPEED, call,
-};
+use super::{call, change, question, set_word, word};
 use crate::address::array;
 use crate::netlink::text;
 
 // include/uapi/linux/ethtool.h
+const ETHTOOL_GDRVINFO: u32 = 0x03;
 pub(super) const ETHTOOL_GCOALESCE: u32 = 0x0e;
 pub(super) const ETHTOOL_GRINGPARAM: u32 = 0x10;
 const ETHTOOL_GPAUSEPARAM: u32 = 0x12;
@@ -19,56 +18,58 @@ const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSTATS: u32 = 0x1d;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GRXFHINDIR: u32 = 0x38;
-pub(super) const ETHTOOL_GFEATURES: u32 = 0x3a;
 pub(super) const ETHTOOL_GCHANNELS: u32 = 0x3c;
+const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 const ETH_SS_STATS: u32 = 1;
-pub(super) const ETH_SS_FEATURES: u32 = 4;
 const STRING: usize = 32;
 /// Drivers have some thousand counters at most; more is nonsense.
 const MOST: usize = 65_536;
 /// A driver may have got more counters since it was asked for their number (a queue was added), and before
 /// Linux 6.7 the kernel copies as many as there are: room for so many more.
 const SPARE: usize = 4096;
-/// Where `struct ethtool_link_settings` has duplex and autonegotiation, and where its masks begin.
+/// Bytes of `struct ethtool_drvinfo`, whose texts have 32 bytes each.
+const DRIVER_LENGTH: usize = 196;
+/// Where `struct ethtool_link_settings` has speed (u32, Mbit/s), duplex, autonegotiation and the number of mask words
+/// (i8), and where its masks begin.
+const SPEED: usize = 4;
 const DUPLEX: usize = 8;
 const AUTONEGOTIATION: usize = 11;
+const MASK_WORDS: usize = 15;
 const MASKS: usize = 48;
+/// Its longest: 3 masks of 127 words.
+const LINK_LENGTH: usize = MASKS + 3 * 4 * 127;
+
+/// What is known, or why nothing is.
+type Known<T> = Result<T, String>;
 
 /// The driver and its device.
-pub(crate) fn driver(name: &str) -> Fact<Driver> {
-    let mut request = question(ETHTOOL_GDRVINFO, DRIVER_LENGTH);
-    answered(call(name, &mut request), || {
-        let part = |at: usize| {
-            let text = text(&request[at..at + 32]);
-            (!text.is_empty() && text != "N/A").then_some(text)
-        };
-        Driver {
-            name: part(4).unwrap_or_default(),
-            version: part(36),
-            firmware: part(68),
-            bus: part(100),
-        }
+pub(crate) fn driver(name: &str) -> Known<Driver> {
+    let answer = asked(name, question(ETHTOOL_GDRVINFO, DRIVER_LENGTH))?;
+    let part = |at: usize| {
+        let text = text(&answer[at..at + 32]);
+        (!text.is_empty() && text != "N/A").then_some(text)
+    };
+    Ok(Driver {
+        name: part(4).unwrap_or_default(),
+        version: part(36),
+        firmware: part(68),
+        bus: part(100),
     })
 }
 
 /// Speed, duplex and modes.
-pub(crate) fn link(name: &str) -> Fact<Link> {
+pub(crate) fn link(name: &str) -> Known<Link> {
     // The first question is answered by the number of mask words, negated; the second has to name it.
-    let mut request = question(ETHTOOL_GLINKSETTINGS, LINK_LENGTH);
-    if let Err(error) = call(name, &mut request) {
-        return Fact::unknown(reason(&error));
-    }
-    let words = array(&request, MASK_WORDS)
+    let answer = asked(name, question(ETHTOOL_GLINKSETTINGS, LINK_LENGTH))?;
+    let words = array(&answer, MASK_WORDS)
         .map(i8::from_ne_bytes)
         .and_then(i8::checked_neg)
         .and_then(|words| u8::try_from(words).ok())
-        .filter(|words| (1..=127).contains(words));
-    let Some(words) = words else {
-        return Fact::unknown("the kernel does not name its link modes");
-    };
+        .filter(|words| (1..=127).contains(words))
+        .ok_or("the kernel does not name its link modes")?;
     let mut request = question(ETHTOOL_GLINKSETTINGS, LINK_LENGTH);
     request[MASK_WORDS] = words;
-    answered(call(name, &mut request), || parse_link(&request, words))
+    Ok(parse_link(&asked(name, request)?, words))
 }
 
 fn parse_link(answer: &[u8], words: u8) -> Link {
@@ -125,7 +126,7 @@ fn speed_of_mode(bit: u32) -> Option<u32> {
 }
 
 /// Descriptor rings.
-pub(crate) fn rings(name: &str) -> Fact<Rings> {
+pub(crate) fn rings(name: &str) -> Known<Rings> {
     words(name, ETHTOOL_GRINGPARAM, 9).map(|words| Rings {
         rx: words[5],
         rx_max: words[1],
@@ -135,7 +136,7 @@ pub(crate) fn rings(name: &str) -> Fact<Rings> {
 }
 
 /// Channels.
-pub(crate) fn channels(name: &str) -> Fact<Channels> {
+pub(crate) fn channels(name: &str) -> Known<Channels> {
     words(name, ETHTOOL_GCHANNELS, 9).map(|words| Channels {
         rx: words[5],
         rx_max: words[1],
@@ -147,7 +148,7 @@ pub(crate) fn channels(name: &str) -> Fact<Channels> {
 }
 
 /// Interrupt coalescing.
-pub(crate) fn coalescing(name: &str) -> Fact<Coalescing> {
+pub(crate) fn coalescing(name: &str) -> Known<Coalescing> {
     words(name, ETHTOOL_GCOALESCE, 23).map(|words| Coalescing {
         rx_usecs: words[1],
         rx_frames: words[2],
@@ -159,7 +160,7 @@ pub(crate) fn coalescing(name: &str) -> Fact<Coalescing> {
 }
 
 /// Flow control.
-pub(crate) fn pause(name: &str) -> Fact<Pause> {
+pub(crate) fn pause(name: &str) -> Known<Pause> {
     words(name, ETHTOOL_GPAUSEPARAM, 4).map(|words| Pause {
         autonegotiation: words[1] != 0,
         rx: words[2] != 0,
@@ -168,82 +169,55 @@ pub(crate) fn pause(name: &str) -> Fact<Pause> {
 }
 
 /// Offloads by name.
-pub(crate) fn features(name: &str) -> Fact<BTreeMap<String, Feature>> {
-    let names = match strings(name, ETH_SS_FEATURES) {
-        Ok(names) => names,
-        Err(error) => return Fact::unknown(reason(&error)),
+pub(crate) fn features(name: &str) -> Known<BTreeMap<String, Feature>> {
+    let features = change::all_features(name).map_err(reason)?.into_iter();
+    let feature = |state: change::FeatureState| Feature {
+        on: state.active,
+        fixed: !state.available,
     };
-    let blocks = names.len().div_ceil(32);
-    let mut request = question(ETHTOOL_GFEATURES, 8 + blocks * 16);
-    set_word(&mut request, 1, blocks);
-    answered(call(name, &mut request), || {
-        names
-            .into_iter()
-            .enumerate()
-            .filter(|(_, name)| !name.is_empty())
-            .filter_map(|(bit, name)| Some((name, feature(&request, bit)?)))
-            .collect()
-    })
-}
-
-/// `struct ethtool_get_features_block`: available, requested, active, never changed.
-fn feature(answer: &[u8], bit: usize) -> Option<Feature> {
-    let block = 2 + bit / 32 * 4;
-    let has = |field: usize| Some(word(answer, block + field)? >> (bit % 32) & 1 == 1);
-    Some(Feature {
-        on: has(2)?,
-        fixed: !has(0)? || has(3)?,
-    })
+    Ok(features
+        .map(|(name, state)| (name, feature(state)))
+        .collect())
 }
 
 /// The driver's counters by name.
-pub(crate) fn statistics(name: &str) -> Fact<BTreeMap<String, u64>> {
-    let names = match strings(name, ETH_SS_STATS) {
-        Ok(names) => names,
-        Err(error) => return Fact::unknown(reason(&error)),
-    };
+pub(crate) fn statistics(name: &str) -> Known<BTreeMap<String, u64>> {
+    let names = strings(name, ETH_SS_STATS).map_err(reason)?;
     if names.is_empty() {
-        return Fact::unknown("the driver has no counters");
+        return Err("the driver has no counters".to_owned());
     }
     let mut request = question(ETHTOOL_GSTATS, 8 + (names.len() + SPARE) * 8);
     set_word(&mut request, 1, names.len());
-    let asked = call(name, &mut request);
-    if asked.is_ok() && word(&request, 1) != u32::try_from(names.len()).ok() {
-        return Fact::unknown("the driver's counters changed while they were read");
+    let answer = asked(name, request)?;
+    if word(&answer, 1) != u32::try_from(names.len()).ok() {
+        return Err("the driver's counters changed while they were read".to_owned());
     }
-    answered(asked, || {
-        names
-            .into_iter()
-            .zip(request[8..].chunks_exact(8))
-            .filter_map(|(name, raw)| Some((name, u64::from_ne_bytes(array(raw, 0)?))))
-            .collect()
-    })
+    Ok(names
+        .into_iter()
+        .zip(answer[8..].chunks_exact(8))
+        .filter_map(|(name, raw)| Some((name, u64::from_ne_bytes(array(raw, 0)?))))
+        .collect())
 }
 
 /// Entries of each receive queue in the table that spreads flows.
-pub(crate) fn indirection(name: &str) -> Fact<Vec<u32>> {
-    let mut request = question(ETHTOOL_GRXFHINDIR, 8);
-    if let Err(error) = call(name, &mut request) {
-        return Fact::unknown(reason(&error));
-    }
-    let size = word(&request, 1).and_then(|size| usize::try_from(size).ok());
-    let Some(size) = size.filter(|size| (1..=MOST).contains(size)) else {
-        return Fact::unknown("the device has no table");
-    };
+pub(crate) fn indirection(name: &str) -> Known<Vec<u32>> {
+    let size = word(&asked(name, question(ETHTOOL_GRXFHINDIR, 8))?, 1)
+        .and_then(|size| usize::try_from(size).ok())
+        .filter(|size| (1..=MOST).contains(size))
+        .ok_or("the device has no table")?;
     // The kernel refuses a size that is not the device's, so it writes no more than is here.
     let mut request = question(ETHTOOL_GRXFHINDIR, 8 + size * 4);
     set_word(&mut request, 1, size);
-    answered(call(name, &mut request), || {
-        let mut shares = Vec::new();
-        let queues = (0..size).filter_map(|entry| usize::try_from(word(&request, 2 + entry)?).ok());
-        for queue in queues.filter(|queue| *queue < MOST) {
-            if shares.len() <= queue {
-                shares.resize(queue + 1, 0);
-            }
-            shares[queue] += 1;
+    let answer = asked(name, request)?;
+    let mut shares = Vec::new();
+    let queues = (0..size).filter_map(|entry| usize::try_from(word(&answer, 2 + entry)?).ok());
+    for queue in queues.filter(|queue| *queue < MOST) {
+        if shares.len() <= queue {
+            shares.resize(queue + 1, 0);
         }
-        shares
-    })
+        shares[queue] += 1;
+    }
+    Ok(shares)
 }
 
 /// The names of a set of strings.
@@ -270,10 +244,8 @@ pub(super) fn strings(name: &str, set: u32) -> io::Result<Vec<String>> {
 }
 
 /// The words of a structure that has nothing else.
-fn words(name: &str, command: u32, count: usize) -> Fact<Vec<u32>> {
-    raw_words(name, command, count)
-        .map_err(|error| reason(&error))
-        .into()
+fn words(name: &str, command: u32, count: usize) -> Known<Vec<u32>> {
+    raw_words(name, command, count).map_err(reason)
 }
 
 /// The same, with the kernel's own refusal.
@@ -285,29 +257,14 @@ pub(super) fn raw_words(name: &str, command: u32, count: usize) -> io::Result<Ve
         .collect())
 }
 
-pub(super) fn question(command: u32, length: usize) -> Vec<u8> {
-    let mut request = vec![0; length];
-    request[..4].copy_from_slice(&command.to_ne_bytes());
-    request
+/// A question with the answer that the driver wrote into it.
+fn asked(name: &str, mut request: Vec<u8>) -> Known<Vec<u8>> {
+    call(name, &mut request).map_err(reason)?;
+    Ok(request)
 }
 
-pub(super) fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    crate::netlink::word(bytes, at * 4)
-}
-
-pub(super) fn set_word(bytes: &mut [u8], at: usize, value: usize) {
-    let value = u32::try_from(value).unwrap_or(u32::MAX);
-    bytes[at * 4..at * 4 + 4].copy_from_slice(&value.to_ne_bytes());
-}
-
-fn answered<T>(asked: io::Result<()>, read: impl FnOnce() -> T) -> Fact<T> {
-    match asked {
-        Ok(()) => Fact::Known(read()),
-        Err(error) => Fact::unknown(reason(&error)),
-    }
-}
-
-fn reason(error: &io::Error) -> String {
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn reason(error: io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EOPNOTSUPP) => "the driver does not say".to_owned(),
         Some(libc::EPERM) => "only root may ask the driver".to_owned(),
@@ -321,11 +278,10 @@ mod tests {
 
     #[test]
     fn loopback_tells_its_features_and_no_rings() {
-        let features = features("lo");
-        assert!(features.known().unwrap()["tx-tcp-segmentation"].on);
-        assert_eq!(rings("lo").why(), "the driver does not say");
-        assert!(link("no-such-device").known().is_none());
-        assert!(statistics("lo").known().is_none());
+        assert!(features("lo").unwrap()["tx-tcp-segmentation"].on);
+        assert_eq!(rings("lo").unwrap_err(), "the driver does not say");
+        assert!(link("no-such-device").is_err());
+        assert!(statistics("lo").is_err());
     }
 
     #[test]
@@ -341,28 +297,5 @@ mod tests {
         assert_eq!(best_speed(&mask(&[6, 10, 50])), None);
         assert_eq!(best_speed(&mask(&[3, 5, 12, 6])), Some(10_000));
         assert_eq!(best_speed(&mask(&[31, 75, 50])), Some(100_000));
-    }
-
-    #[test]
-    fn a_feature_is_read_from_its_block() {
-        let mut answer = vec![0_u8; 8 + 32];
-        // Bit 33: available and active.
-        answer[8 + 16] = 2;
-        answer[8 + 24] = 2;
-        assert_eq!(
-            feature(&answer, 33),
-            Some(Feature {
-                on: true,
-                fixed: false
-            })
-        );
-        assert_eq!(
-            feature(&answer, 0),
-            Some(Feature {
-                on: false,
-                fixed: true
-            })
-        );
-        assert_eq!(feature(&answer, 64), None);
     }
 }

@@ -9,18 +9,11 @@ use linerate_model::host::{Bond, Fact, Interface, Qdisc, RouteFacts};
 use crate::address::{array, ip_address};
 use crate::counters;
 use crate::netlink::{Ask, Netlink, attribute, attributes, push_attribute, text, word};
-use crate::route;
 
-const RTM_GETLINK: u16 = 18;
-const RTM_GETADDR: u16 = 22;
-const RTM_GETROUTE: u16 = 26;
-const RTM_GETQDISC: u16 = 38;
 const LINK_HEADER: usize = 16;
 const ADDRESS_HEADER: usize = 8;
 const ROUTE_HEADER: usize = 12;
 const QDISC_HEADER: usize = 20;
-/// `ARPHRD_LOOPBACK`
-const LOOPBACK: u16 = 772;
 const IFF_UP: u32 = 1;
 // include/uapi/linux/if_link.h
 const IFLA_ADDRESS: u16 = 1;
@@ -48,24 +41,11 @@ const IFLA_VLAN_ID: u16 = 1;
 const IFLA_BOND_MODE: u16 = 1;
 const IFLA_BOND_XMIT_HASH_POLICY: u16 = 14;
 // include/uapi/linux/if_addr.h, rtnetlink.h
-const IFA_ADDRESS: u16 = 1;
-const IFA_LOCAL: u16 = 2;
-const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
-const RTA_GATEWAY: u16 = 5;
-const RTA_PRIORITY: u16 = 6;
-const RTA_METRICS: u16 = 8;
-const RTA_TABLE: u16 = 15;
-const RTA_VIA: u16 = 18;
 const RTAX_MTU: u16 = 2;
 const RTAX_INITCWND: u16 = 11;
 const RTAX_CC_ALGO: u16 = 16;
 const RT_TABLE_MAIN: u32 = 254;
 // include/uapi/linux/pkt_sched.h, gen_stats.h
-const TCA_KIND: u16 = 1;
-const TCA_OPTIONS: u16 = 2;
-const TCA_STATS2: u16 = 7;
-const TCA_DUMP_INVISIBLE: u16 = 10;
 const TCA_STATS_QUEUE: u16 = 3;
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
@@ -78,7 +58,7 @@ const UNLIMITED: u32 = u32::MAX;
 pub(super) fn interfaces() -> io::Result<Vec<Interface>> {
     let mut netlink = Netlink::open()?;
     let mut found = Vec::new();
-    netlink.ask(RTM_GETLINK, Ask::All, &[0; LINK_HEADER], |body| {
+    netlink.ask(libc::RTM_GETLINK, Ask::All, &[0; LINK_HEADER], |body| {
         found.extend(parse_link(body));
     })?;
     let names: BTreeMap<u32, String> = found
@@ -148,19 +128,18 @@ fn parse_link(body: &[u8]) -> Option<Found> {
     let data = attribute(info, IFLA_INFO_DATA).unwrap_or_default();
     let kind = match attribute(info, IFLA_INFO_KIND).map(text) {
         Some(kind) => kind,
-        None if hardware == LOOPBACK => "loopback".to_owned(),
+        None if hardware == libc::ARPHRD_LOOPBACK => "loopback".to_owned(),
         None => "hardware".to_owned(),
     };
     let byte = |kind| attribute(data, kind).and_then(|raw| raw.first().copied());
-    let mac = attribute(list, IFLA_ADDRESS).and_then(route::mac);
     let interface = Interface {
         name: attribute(list, IFLA_IFNAME).map(text)?,
         index: word(body, 4)?,
-        mac,
-        permanent_mac: attribute(list, IFLA_PERM_ADDRESS).and_then(route::mac),
+        mac: attribute(list, IFLA_ADDRESS).and_then(mac),
+        permanent_mac: attribute(list, IFLA_PERM_ADDRESS).and_then(mac),
         up: word(body, 8)? & IFF_UP != 0,
         operstate: Fact::of(
-            attribute(list, IFLA_OPERSTATE).and_then(|raw| route::operstate(*raw.first()?)),
+            attribute(list, IFLA_OPERSTATE).and_then(|raw| operstate(*raw.first()?)),
             "the driver does not report it",
         ),
         mtu: size(IFLA_MTU),
@@ -198,6 +177,33 @@ fn parse_link(body: &[u8]) -> Option<Found> {
     })
 }
 
+fn mac(raw: &[u8]) -> Option<String> {
+    if raw.iter().all(|byte| *byte == 0) {
+        return None;
+    }
+    Some(
+        raw.iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<Vec<_>>()
+            .join(":"),
+    )
+}
+
+/// RFC 2863, as include/uapi/linux/if.h numbers it.
+fn operstate(state: u8) -> Option<String> {
+    let names = [
+        "notpresent",
+        "down",
+        "lowerlayerdown",
+        "testing",
+        "dormant",
+        "up",
+    ];
+    names
+        .get(usize::from(state).checked_sub(1)?)
+        .map(|name| (*name).to_owned())
+}
+
 // include/uapi/linux/if_bonding.h
 const BOND_MODES: [&str; 7] = [
     "balance-rr",
@@ -230,7 +236,7 @@ fn named(names: &[&str], number: Option<u8>) -> String {
 fn addresses(netlink: &mut Netlink) -> Result<BTreeMap<u32, Vec<String>>, String> {
     let mut found: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     netlink
-        .ask(RTM_GETADDR, Ask::All, &[0; ADDRESS_HEADER], |body| {
+        .ask(libc::RTM_GETADDR, Ask::All, &[0; ADDRESS_HEADER], |body| {
             if let Some((index, address)) = parse_address(body) {
                 found.entry(index).or_default().push(address);
             }
@@ -243,7 +249,7 @@ fn addresses(netlink: &mut Netlink) -> Result<BTreeMap<u32, Vec<String>>, String
 fn parse_address(body: &[u8]) -> Option<(u32, String)> {
     let list = body.get(ADDRESS_HEADER..)?;
     // On a point-to-point link IFA_ADDRESS is the peer's.
-    let own = attribute(list, IFA_LOCAL).or_else(|| attribute(list, IFA_ADDRESS));
+    let own = attribute(list, libc::IFA_LOCAL).or_else(|| attribute(list, libc::IFA_ADDRESS));
     let address = own.and_then(ip_address)?;
     Some((word(body, 4)?, format!("{address}/{}", body[1])))
 }
@@ -252,10 +258,10 @@ fn parse_address(body: &[u8]) -> Option<(u32, String)> {
 fn qdiscs(netlink: &mut Netlink) -> Result<BTreeMap<u32, Vec<Qdisc>>, String> {
     let mut request = vec![0; QDISC_HEADER];
     // Also those that the kernel made by itself (the children of mq).
-    push_attribute(&mut request, TCA_DUMP_INVISIBLE, &[]);
+    push_attribute(&mut request, libc::TCA_DUMP_INVISIBLE, &[]);
     let mut found: BTreeMap<u32, Vec<(u32, u32, Qdisc)>> = BTreeMap::new();
     netlink
-        .ask(RTM_GETQDISC, Ask::All, &request, |body| {
+        .ask(libc::RTM_GETQDISC, Ask::All, &request, |body| {
             if let Some((index, handle, parent, qdisc)) = parse_qdisc(body) {
                 found
                     .entry(index)
@@ -293,10 +299,10 @@ fn in_order(mut qdiscs: Vec<(u32, u32, Qdisc)>) -> Vec<Qdisc> {
 /// `struct tcmsg`: family u8 and padding, interface i32, handle u32, parent u32, info u32; attributes.
 fn parse_qdisc(body: &[u8]) -> Option<(u32, u32, u32, Qdisc)> {
     let list = body.get(QDISC_HEADER..)?;
-    let kind = text(attribute(list, TCA_KIND)?);
+    let kind = text(attribute(list, libc::TCA_KIND)?);
     let (handle, parent) = (word(body, 8)?, word(body, 12)?);
-    let options = attribute(list, TCA_OPTIONS).unwrap_or_default();
-    let stats = attribute(list, TCA_STATS2).unwrap_or_default();
+    let options = attribute(list, libc::TCA_OPTIONS).unwrap_or_default();
+    let stats = attribute(list, libc::TCA_STATS2).unwrap_or_default();
     let drops = attribute(stats, TCA_STATS_QUEUE).and_then(|queue| word(queue, 8));
     let qdisc = Qdisc {
         rate_bps: (kind == "tbf").then(|| tbf_rate(options)).flatten(),
@@ -332,7 +338,7 @@ fn fq_rate(options: &[u8]) -> Option<u64> {
 pub(super) fn routes(interfaces: &[Interface]) -> Fact<Vec<RouteFacts>> {
     let mut found = Vec::new();
     let asked = Netlink::open().and_then(|mut netlink| {
-        netlink.ask(RTM_GETROUTE, Ask::All, &[0; ROUTE_HEADER], |body| {
+        netlink.ask(libc::RTM_GETROUTE, Ask::All, &[0; ROUTE_HEADER], |body| {
             found.extend(parse_route(body, interfaces));
         })
     });
@@ -347,26 +353,30 @@ fn parse_route(body: &[u8], interfaces: &[Interface]) -> Option<RouteFacts> {
     let list = body.get(ROUTE_HEADER..)?;
     let number = |kind| attribute(list, kind).and_then(|raw| word(raw, 0));
     let address = |kind| attribute(list, kind).and_then(ip_address);
-    let table = number(RTA_TABLE).unwrap_or(u32::from(body[4]));
+    let table = number(libc::RTA_TABLE).unwrap_or(u32::from(body[4]));
     if table != RT_TABLE_MAIN {
         return None;
     }
-    let via = || attribute(list, RTA_VIA)?.get(2..).and_then(ip_address);
-    let metrics = attribute(list, RTA_METRICS).unwrap_or_default();
+    let via = || {
+        attribute(list, libc::RTA_VIA)?
+            .get(2..)
+            .and_then(ip_address)
+    };
+    let metrics = attribute(list, libc::RTA_METRICS).unwrap_or_default();
     let metric = |kind| attributes(metrics).find(|(each, _)| *each == kind);
     let metric = |kind| metric(kind).and_then(|(_, raw)| word(raw, 0));
     let text_of = |address: IpAddr| address.to_string();
     Some(RouteFacts {
-        destination: match address(RTA_DST) {
+        destination: match address(libc::RTA_DST) {
             Some(address) => format!("{address}/{}", body[1]),
             None => "default".to_owned(),
         },
-        gateway: address(RTA_GATEWAY).or_else(via).map(text_of),
-        interface: number(RTA_OIF).and_then(|index| {
+        gateway: address(libc::RTA_GATEWAY).or_else(via).map(text_of),
+        interface: number(libc::RTA_OIF).and_then(|index| {
             let found = interfaces.iter().find(|each| each.index == index);
             found.map(|each| each.name.clone())
         }),
-        metric: number(RTA_PRIORITY),
+        metric: number(libc::RTA_PRIORITY),
         mtu: metric(RTAX_MTU).filter(|mtu| *mtu > 0),
         initial_window: metric(RTAX_INITCWND).filter(|window| *window > 0),
         congestion: attribute(metrics, RTAX_CC_ALGO).map(text),

@@ -51,15 +51,15 @@ impl Devices for RunningKernel {
 
     fn drivers(&self, interface: &mut Interface) {
         let name = interface.name.as_str();
-        interface.driver = ethtool::facts::driver(name);
-        interface.link = ethtool::facts::link(name);
-        interface.rings = ethtool::facts::rings(name);
-        interface.channels = ethtool::facts::channels(name);
-        interface.coalescing = ethtool::facts::coalescing(name);
-        interface.pause = ethtool::facts::pause(name);
-        interface.features = ethtool::facts::features(name);
-        interface.statistics = ethtool::facts::statistics(name);
-        interface.indirection = ethtool::facts::indirection(name);
+        interface.driver = ethtool::facts::driver(name).into();
+        interface.link = ethtool::facts::link(name).into();
+        interface.rings = ethtool::facts::rings(name).into();
+        interface.channels = ethtool::facts::channels(name).into();
+        interface.coalescing = ethtool::facts::coalescing(name).into();
+        interface.pause = ethtool::facts::pause(name).into();
+        interface.features = ethtool::facts::features(name).into();
+        interface.statistics = ethtool::facts::statistics(name).into();
+        interface.indirection = ethtool::facts::indirection(name).into();
     }
 
     fn queues_of_interrupts(&self, interface: &mut Interface) {

@@ -59,7 +59,10 @@ fn distribution(root: &Root) -> Fact<String> {
 
 fn architecture(root: &Root) -> Result<String, String> {
     if root.is_this_machine() {
-        return Ok(crate::host::facts().architecture);
+        return Ok(rustix::system::uname()
+            .machine()
+            .to_string_lossy()
+            .into_owned());
     }
     Err("/proc/sys/kernel/arch is not there (before Linux 6.1)".to_owned())
 }

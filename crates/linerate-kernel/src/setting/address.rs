@@ -7,23 +7,7 @@ use crate::address::{Family, octets};
 use crate::netlink::{CREATE, EXCLUSIVE, order, push_attribute};
 use crate::route::index_or_error;
 
-const RTM_NEWADDR: u16 = 20;
-const RTM_DELADDR: u16 = 21;
-const RTM_NEWROUTE: u16 = 24;
-const RTM_DELROUTE: u16 = 25;
 // include/uapi/linux/if_addr.h, rtnetlink.h
-const IFA_ADDRESS: u16 = 1;
-const IFA_LOCAL: u16 = 2;
-const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
-const RTA_GATEWAY: u16 = 5;
-const RTA_PRIORITY: u16 = 6;
-const RT_TABLE_MAIN: u8 = 254;
-const RTPROT_STATIC: u8 = 4;
-const RT_SCOPE_UNIVERSE: u8 = 0;
-const RT_SCOPE_LINK: u8 = 253;
-const RT_SCOPE_NOWHERE: u8 = 255;
-const RTN_UNICAST: u8 = 1;
 
 /// Adds or removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +44,8 @@ pub fn change_address(
 ) -> Result<(), KernelError> {
     let object = format!("the address {address}/{prefix} of {interface}");
     let (kind, flags, doing) = match change {
-        Change::Add => (RTM_NEWADDR, CREATE | EXCLUSIVE, "add"),
-        Change::Remove => (RTM_DELADDR, 0, "remove"),
+        Change::Add => (libc::RTM_NEWADDR, CREATE | EXCLUSIVE, "add"),
+        Change::Remove => (libc::RTM_DELADDR, 0, "remove"),
     };
     index_or_error(interface)
         .and_then(|index| order(kind, flags, address_message(index, address, prefix)))
@@ -72,8 +56,8 @@ pub fn change_address(
 pub(crate) fn address_message(index: u32, address: IpAddr, prefix: u8) -> Vec<u8> {
     let mut body = vec![Family::from(address).octet(), prefix, 0, 0];
     body.extend(index.to_ne_bytes());
-    push_attribute(&mut body, IFA_LOCAL, &octets(address));
-    push_attribute(&mut body, IFA_ADDRESS, &octets(address));
+    push_attribute(&mut body, libc::IFA_LOCAL, &octets(address));
+    push_attribute(&mut body, libc::IFA_ADDRESS, &octets(address));
     body
 }
 
@@ -85,8 +69,8 @@ pub fn change_route(route: RouteOver<'_>, change: Change) -> Result<(), KernelEr
     let (to, prefix) = route.to;
     let object = format!("the route to {to}/{prefix} over {}", route.interface);
     let (kind, flags, doing) = match change {
-        Change::Add => (RTM_NEWROUTE, CREATE | EXCLUSIVE, "add"),
-        Change::Remove => (RTM_DELROUTE, 0, "remove"),
+        Change::Add => (libc::RTM_NEWROUTE, CREATE | EXCLUSIVE, "add"),
+        Change::Remove => (libc::RTM_DELROUTE, 0, "remove"),
     };
     index_or_error(route.interface)
         .and_then(|index| order(kind, flags, route_message(index, route, change)))
@@ -98,29 +82,29 @@ fn route_message(index: u32, route: RouteOver<'_>, change: Change) -> Vec<u8> {
     let (to, prefix) = route.to;
     let (protocol, scope) = match (change, route.via) {
         // Whoever made it.
-        (Change::Remove, _) => (0, RT_SCOPE_NOWHERE),
-        (Change::Add, Some(_)) => (RTPROT_STATIC, RT_SCOPE_UNIVERSE),
-        (Change::Add, None) => (RTPROT_STATIC, RT_SCOPE_LINK),
+        (Change::Remove, _) => (0, libc::RT_SCOPE_NOWHERE),
+        (Change::Add, Some(_)) => (libc::RTPROT_STATIC, libc::RT_SCOPE_UNIVERSE),
+        (Change::Add, None) => (libc::RTPROT_STATIC, libc::RT_SCOPE_LINK),
     };
     let mut body = vec![
         Family::from(to).octet(),
         prefix,
         0,
         0,
-        RT_TABLE_MAIN,
+        libc::RT_TABLE_MAIN,
         protocol,
         scope,
     ];
-    body.extend([RTN_UNICAST, 0, 0, 0, 0]);
+    body.extend([libc::RTN_UNICAST, 0, 0, 0, 0]);
     if prefix > 0 {
-        push_attribute(&mut body, RTA_DST, &octets(to));
+        push_attribute(&mut body, libc::RTA_DST, &octets(to));
     }
     if let Some(via) = route.via {
-        push_attribute(&mut body, RTA_GATEWAY, &octets(via));
+        push_attribute(&mut body, libc::RTA_GATEWAY, &octets(via));
     }
-    push_attribute(&mut body, RTA_OIF, &index.to_ne_bytes());
+    push_attribute(&mut body, libc::RTA_OIF, &index.to_ne_bytes());
     if let Some(metric) = route.metric {
-        push_attribute(&mut body, RTA_PRIORITY, &metric.to_ne_bytes());
+        push_attribute(&mut body, libc::RTA_PRIORITY, &metric.to_ne_bytes());
     }
     body
 }
@@ -136,7 +120,7 @@ mod tests {
         assert_eq!(body[..4], [2, 24, 0, 0]);
         assert_eq!(body[4..8], 7_u32.to_ne_bytes());
         assert_eq!(
-            attribute(&body[8..], IFA_LOCAL),
+            attribute(&body[8..], libc::IFA_LOCAL),
             Some([10, 0, 0, 1].as_slice())
         );
         let route = RouteOver {
@@ -148,11 +132,11 @@ mod tests {
         let body = route_message(7, route, Change::Add);
         assert_eq!(body[..8], [2, 16, 0, 0, 254, 4, 0, 1]);
         assert_eq!(
-            attribute(&body[12..], RTA_PRIORITY),
+            attribute(&body[12..], libc::RTA_PRIORITY),
             Some(9_u32.to_ne_bytes().as_slice())
         );
         assert_eq!(
-            attribute(&body[12..], RTA_OIF),
+            attribute(&body[12..], libc::RTA_OIF),
             Some(7_u32.to_ne_bytes().as_slice())
         );
         let everywhere = RouteOver {
@@ -160,8 +144,8 @@ mod tests {
             ..route
         };
         let body = route_message(7, everywhere, Change::Remove);
-        assert_eq!(attribute(&body[12..], RTA_DST), None);
-        assert_eq!(body[6], RT_SCOPE_NOWHERE);
+        assert_eq!(attribute(&body[12..], libc::RTA_DST), None);
+        assert_eq!(body[6], libc::RT_SCOPE_NOWHERE);
     }
 
     #[test]

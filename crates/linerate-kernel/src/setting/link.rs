@@ -6,7 +6,6 @@ use crate::KernelError;
 use crate::netlink::{order, push_attribute};
 use crate::route::index_or_error;
 
-const RTM_NEWLINK: u16 = 16;
 const LINK_HEADER: usize = 16;
 // include/uapi/linux/if_link.h
 const IFLA_IFNAME: u16 = 3;
@@ -42,7 +41,7 @@ pub fn rename(interface: &str, name: &str) -> Result<(), KernelError> {
         text.push(0);
         let mut body = message(index_or_error(interface)?, None);
         push_attribute(&mut body, IFLA_IFNAME, &text);
-        order(RTM_NEWLINK, 0, body)
+        order(libc::RTM_NEWLINK, 0, body)
     };
     attempt().map_err(KernelError::of("rename", interface))
 }
@@ -60,7 +59,7 @@ pub fn set_up(interface: &str, up: bool) -> Result<(), KernelError> {
             body[8..12].copy_from_slice(&flag);
         }
         body[12..16].copy_from_slice(&flag);
-        order(RTM_NEWLINK, 0, body)
+        order(libc::RTM_NEWLINK, 0, body)
     };
     attempt().map_err(KernelError::of(
         if up { "bring up" } else { "bring down" },
@@ -70,7 +69,7 @@ pub fn set_up(interface: &str, up: bool) -> Result<(), KernelError> {
 
 fn set(interface: &str, attribute: u16, value: u32) -> io::Result<()> {
     let body = message(index_or_error(interface)?, Some((attribute, value)));
-    order(RTM_NEWLINK, 0, body)
+    order(libc::RTM_NEWLINK, 0, body)
 }
 
 /// `struct ifinfomsg` with the index at 4; flags stay as they are (no change in their mask).

@@ -5,7 +5,6 @@
 //! [`Root`](crate::inventory::Root), so that a folder can stand for `/`.
 
 mod address;
-mod device;
 pub mod emulation;
 mod governor;
 mod link;
@@ -13,12 +12,12 @@ pub mod qdisc;
 mod steering;
 mod sysctl;
 
-pub(crate) use address::address_message;
-pub use address::{Change, RouteOver, change_address, change_route};
-pub use device::{
+pub use crate::ethtool::change::{
     CoalescingChange, FeatureState, Ring, features, set_channels, set_coalescing, set_features,
     set_ring,
 };
+pub(crate) use address::address_message;
+pub use address::{Change, RouteOver, change_address, change_route};
 pub use governor::{governors, set_governor};
 pub use link::{rename, set_mtu, set_tx_queue_len, set_up};
 pub use steering::{set_interrupt_cpus, set_queue_cpus};

@@ -14,18 +14,10 @@ use crate::netlink::{
 };
 use crate::route::index_or_error;
 
-const RTM_NEWQDISC: u16 = 36;
-const RTM_DELQDISC: u16 = 37;
-const RTM_GETQDISC: u16 = 38;
-const RTM_GETTFILTER: u16 = 46;
 /// Bytes of `struct tcmsg`: family u8 and padding, interface i32, handle u32, parent u32, info u32.
 const HEADER: usize = 20;
 // include/uapi/linux/rtnetlink.h, pkt_sched.h
-const TCA_KIND: u16 = 1;
-const TCA_OPTIONS: u16 = 2;
-const TCA_STAB: u16 = 8;
 const TCA_STAB_BASE: u16 = 1;
-const TCA_DUMP_INVISIBLE: u16 = 10;
 pub(super) const ROOT: u32 = u32::MAX;
 /// The number that one is given where none was there.
 const FIRST_HANDLE: u32 = 0x0001_0000;
@@ -337,7 +329,7 @@ fn rebuild(netlink: &mut Netlink, index: u32, saved: &Disciplines) -> io::Result
 
 fn put(netlink: &mut Netlink, index: u32, wanted: &Discipline) -> io::Result<()> {
     let body = filled(index, wanted, None);
-    order(netlink, RTM_NEWQDISC, CREATE | REPLACE, body)
+    order(netlink, libc::RTM_NEWQDISC, CREATE | REPLACE, body)
 }
 
 /// Puts a discipline there, at the root with a table of sizes if wanted (the kernel takes it nowhere else); one of its
@@ -348,19 +340,19 @@ pub(super) fn put_sized(
     sizes: Option<&[u8]>,
 ) -> io::Result<()> {
     let body = filled(index_or_error(interface)?, wanted, sizes);
-    crate::netlink::order(RTM_NEWQDISC, CREATE | REPLACE, body)
+    crate::netlink::order(libc::RTM_NEWQDISC, CREATE | REPLACE, body)
 }
 
 fn filled(index: u32, wanted: &Discipline, sizes: Option<&[u8]>) -> Vec<u8> {
     let mut body = message(index, wanted.handle, wanted.parent);
     let mut kind = wanted.kind.clone().into_bytes();
     kind.push(0);
-    push_attribute(&mut body, TCA_KIND, &kind);
+    push_attribute(&mut body, libc::TCA_KIND, &kind);
     if let Some(options) = &wanted.options {
-        push_attribute(&mut body, TCA_OPTIONS, options);
+        push_attribute(&mut body, libc::TCA_OPTIONS, options);
     }
     if let Some(sizes) = sizes {
-        push_nested(&mut body, TCA_STAB, |body| {
+        push_nested(&mut body, libc::TCA_STAB, |body| {
             push_attribute(body, TCA_STAB_BASE, sizes);
         });
     }
@@ -381,7 +373,7 @@ impl Discipline {
 }
 
 fn remove(netlink: &mut Netlink, index: u32, parent: u32) -> io::Result<()> {
-    order(netlink, RTM_DELQDISC, 0, message(index, 0, parent))
+    order(netlink, libc::RTM_DELQDISC, 0, message(index, 0, parent))
 }
 
 fn order(netlink: &mut Netlink, kind: u16, flags: u16, body: Vec<u8>) -> io::Result<()> {
@@ -405,9 +397,9 @@ fn message(index: u32, handle: u32, parent: u32) -> Vec<u8> {
 fn dump(netlink: &mut Netlink, index: u32) -> io::Result<Disciplines> {
     let mut request = vec![0; HEADER];
     // Also those that the kernel made by itself.
-    push_attribute(&mut request, TCA_DUMP_INVISIBLE, &[]);
+    push_attribute(&mut request, libc::TCA_DUMP_INVISIBLE, &[]);
     let mut found = Vec::new();
-    netlink.ask(RTM_GETQDISC, Ask::All, &request, |body| {
+    netlink.ask(libc::RTM_GETQDISC, Ask::All, &request, |body| {
         if word(body, 4) == Some(index) {
             found.extend(parse(body));
         }
@@ -420,11 +412,11 @@ fn dump(netlink: &mut Netlink, index: u32) -> io::Result<Disciplines> {
 fn parse(body: &[u8]) -> Option<Discipline> {
     let list = body.get(HEADER..)?;
     Some(Discipline {
-        kind: text(attribute(list, TCA_KIND)?),
+        kind: text(attribute(list, libc::TCA_KIND)?),
         handle: word(body, 8)?,
         parent: word(body, 12)?,
-        options: attribute(list, TCA_OPTIONS).map(<[u8]>::to_vec),
-        sized: attribute(list, TCA_STAB).is_some(),
+        options: attribute(list, libc::TCA_OPTIONS).map(<[u8]>::to_vec),
+        sized: attribute(list, libc::TCA_STAB).is_some(),
     })
 }
 
@@ -435,9 +427,14 @@ fn has_filters(interface: &str, handle: u32) -> io::Result<bool> {
     }
     let index = index_or_error(interface)?;
     let mut any = false;
-    Netlink::open()?.ask(RTM_GETTFILTER, Ask::All, &message(index, 0, handle), |_| {
-        any = true;
-    })?;
+    Netlink::open()?.ask(
+        libc::RTM_GETTFILTER,
+        Ask::All,
+        &message(index, 0, handle),
+        |_| {
+            any = true;
+        },
+    )?;
     Ok(any)
 }
 
@@ -566,7 +563,7 @@ mod tests {
         assert_eq!(body.len(), HEADER);
         assert_eq!(parse(&body), None);
         let mut whole = body;
-        push_attribute(&mut whole, TCA_KIND, b"mq\0");
+        push_attribute(&mut whole, libc::TCA_KIND, b"mq\0");
         let read = parse(&whole).unwrap();
         assert_eq!(
             (read.kind.as_str(), read.handle, read.parent),

@@ -1,7 +1,8 @@
 //! Interfaces, routes and queueing disciplines of a network namespace made for the test. A user
 //! namespace gives an ordinary user the privilege; the test runs itself again inside.
 
-use linerate_kernel::{counters, namespace, route};
+use linerate_kernel::{counters, inventory, namespace, route};
+use linerate_model::host::Fact;
 use linerate_testing::{USER_AND_NETWORK, in_namespaces};
 
 const OUTSIDE: &str = "LINERATE_TEST_NAMESPACE";
@@ -29,10 +30,16 @@ fn link() {
     );
     // veth says 10 Gbit/s whatever it does.
     assert_eq!(
-        (facts.speed_mbps, facts.mtu, facts.num_tx_queues),
-        (Some(10_000), Some(1500), Some(4))
+        (facts.speed_mbit_per_s, facts.mtu_bytes),
+        (Some(10_000), Some(1500))
     );
-    assert_eq!(facts.mac.unwrap().len(), 17);
+    let devices = inventory::RunningKernel;
+    let root = inventory::Root::of_this_machine();
+    let all = inventory::interface(&root, &devices, "v0")
+        .unwrap()
+        .unwrap();
+    assert_eq!(all.tx_queues, Fact::Known(4));
+    assert_eq!(all.mac.unwrap().len(), 17);
     let far = route::to([10, 77, 1, 1].into()).unwrap().unwrap();
     assert_eq!(
         (far.interface_index, far.interface_name.as_str()),

@@ -119,7 +119,11 @@ fn the_memory_of_what_waits_is_accounted() {
 fn marking_and_fragments_for_both_families() {
     let (sender, _receiver) = datagram_pair();
     let lo = route::index_of("lo").unwrap();
-    let mtu = route::interface_facts(lo).unwrap().unwrap().mtu.unwrap();
+    let mtu = route::interface_facts(lo)
+        .unwrap()
+        .unwrap()
+        .mtu_bytes
+        .unwrap();
     socket::set_tos(&sender, 0xb8).unwrap();
     socket::set_dont_fragment(&sender, Family::V4).unwrap();
     if mtu < 65_507 {

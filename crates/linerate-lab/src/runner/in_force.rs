@@ -65,7 +65,7 @@ impl HostInForce {
                 .flatten()
                 .and_then(|route| route.congestion),
             cpu: None,
-            mtu: facts.and_then(|facts| facts.mtu),
+            mtu: facts.and_then(|facts| facts.mtu_bytes),
             settings,
             refused,
         }

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use linerate_explain::expect::{expect, question};
 use linerate_kernel::{host, route};
 use linerate_model::expectation::{HostSettings, Question};
+use linerate_model::record::HostFacts;
 use linerate_report::expectation::report;
 use linerate_report::json;
 
@@ -37,7 +38,7 @@ pub(crate) fn run(arguments: &ExpectArguments, printer: &mut Printer) -> Result<
 /// The question with this host's own values where none is given, and what had to be assumed.
 fn asked(
     arguments: &ExpectArguments,
-    facts: &host::HostFacts,
+    facts: &HostFacts,
 ) -> Result<(Question, Vec<String>), Failure> {
     let ipv6 = arguments.v6 || arguments.to.is_some_and(|address| address.is_ipv6());
     if arguments.v6 && arguments.to.is_some_and(|address| address.is_ipv4()) {
@@ -63,7 +64,7 @@ fn asked(
         .congestion
         .clone()
         .or_else(|| route.as_ref()?.congestion.clone())
-        .or_else(|| facts.default_congestion.clone())
+        .or_else(|| facts.congestion.as_deref().map(str::to_owned))
         .unwrap_or_else(|| {
             assumed.push(
                 "this host's congestion control cannot be read, so cubic is assumed".to_owned(),
@@ -85,12 +86,16 @@ fn asked(
 
 /// A route's own MTU, else its interface's.
 fn mtu_of(route: &route::Route) -> Option<u32> {
-    let interface = || route::interface_facts(route.interface_index).ok()??.mtu;
+    let interface = || {
+        route::interface_facts(route.interface_index)
+            .ok()??
+            .mtu_bytes
+    };
     // Loopback says 65,536, one more than an IP packet can be long.
     route.mtu.or_else(interface).map(|mtu| mtu.min(65_535))
 }
 
-fn settings(facts: &host::HostFacts) -> HostSettings {
+fn settings(facts: &HostFacts) -> HostSettings {
     let tcp = host::tcp_settings();
     HostSettings {
         tcp_rmem: facts.tcp_rmem,

@@ -64,8 +64,8 @@ fn measure(time: Nanos, stop: &SignalFd, printer: &Printer) -> Result<HostLimit,
     let shares: Vec<CpuTime> = shares.filter_map(|run| run.cpu_time).collect();
     Ok(HostLimit {
         schema_version: SCHEMA_VERSION,
-        kernel: Some(facts.kernel_release).filter(|release| !release.is_empty()),
-        cpus: facts.cpus_online,
+        kernel: facts.kernel.map(String::from),
+        cpus: facts.cpus,
         run_ns: time,
         paths,
         timers,
