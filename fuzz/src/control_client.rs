@@ -23,8 +23,7 @@ pub fn run(data: &[u8]) {
         linerate,
         ..Parameters::default()
     };
-    let mut client =
-        ClientControl::new(Cookie::from_random([1; 36]), parameters);
+    let mut client = ClientControl::new(Cookie::from_random([1; 36]), parameters);
     for piece in input.chunks(usize::from(how >> 1) + 1) {
         let failed = client.handle_input(piece).is_err();
         assert!(!failed || client.is_closed());

@@ -1,7 +1,7 @@
 //! The facts of a host as JSON: audited, compared with themselves and shown.
 
 use linerate_model::audit::Target;
-use linerate_report::host;
+use linerate_report::{host, json};
 use linerate_tune::difference;
 
 /// Feeds one input.
@@ -9,13 +9,13 @@ pub fn run(data: &[u8]) {
     let Ok(facts) = host::from_json(data) else {
         return;
     };
-    assert!(host::from_json(host::facts_document(&facts).as_bytes()).is_ok());
+    assert!(host::from_json(json::pretty(&facts).as_bytes()).is_ok());
     assert!(!host::facts_report(&facts, true).is_empty());
     if let Ok(audit) = linerate_tune::audit(&facts, Some(&facts), &Target::default()) {
         assert!(!host::audit_report(&audit, true).is_empty());
-        assert!(!host::audit_document(&audit).is_empty());
+        assert!(!json::pretty(&audit).is_empty());
     }
     let differences = difference::compare(&facts, &facts);
-    assert!(!host::difference_document(&differences).is_empty());
+    assert!(!json::pretty(&differences).is_empty());
     assert!(!host::difference_report(&differences, ("a", "b"), true).is_empty());
 }

@@ -56,7 +56,7 @@ pub(crate) fn show(run: &RunRecord) {
     assert!(page.ends_with("</html>\n"));
     let sides = ["a", "b"].map(|name| Side::of(name, vec![&view]));
     let comparison = Comparison::of(&sides);
-    is_json(&compare::document(&comparison));
+    is_json(&linerate_report::json::pretty(&comparison));
     assert!(!compare::report(&comparison, Style::plain()).is_empty());
     assert!(record::from_json(&record::to_json(run)).is_ok());
 }
