@@ -13,6 +13,7 @@ mod ecn;
 mod ledger_imbalance;
 mod mtu_black_hole;
 mod network_loss;
+mod no_sack;
 mod path_change;
 mod path_full;
 mod policer;
@@ -43,7 +44,7 @@ use crate::facts::case::Case;
 type Rule = fn(&Case<'_>) -> Option<Finding>;
 
 /// All rules, each with the id of its findings. Their order decides between findings of equal rank.
-pub(crate) const RULES: [(&str, Rule); 33] = [
+pub(crate) const RULES: [(&str, Rule); 34] = [
     ("ledger-imbalance", ledger_imbalance::judge),
     ("mtu-black-hole", mtu_black_hole::judge),
     ("stall", stall::judge),
@@ -62,6 +63,7 @@ pub(crate) const RULES: [(&str, Rule); 33] = [
     ("congestion-control", congestion_control::judge),
     ("random-loss", random_loss::judge),
     ("network-loss", network_loss::judge),
+    ("no-sack", no_sack::judge),
     ("early-slow-start-exit", early_slow_start_exit::judge),
     ("shaper", shaper::judge),
     ("ecn", ecn::judge),
