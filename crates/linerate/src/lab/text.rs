@@ -20,7 +20,7 @@ pub(super) fn report(scenario: &Scenario, lab: &LabReport) -> String {
         // Only netem, which has no other mode.
         (Mode::Packet, Mode::Bulk) => "packet by packet (by packet queues it would be in bulk)",
         (Mode::Packet, Mode::Packet) => "packet by packet",
-        (Mode::Bulk, _) => "in bulk (odds count per segment)",
+        (Mode::Bulk, _) => "bulk mode (probabilities apply per segment)",
     };
     let _ = writeln!(
         out,
@@ -110,7 +110,7 @@ fn direction(out: &mut String, name: &str, passed: &Passed) {
     let late = passed.lateness;
     let _ = writeln!(
         out,
-        "  {:<16} {queue}left late by {} (median), {} (99 %), {} (most)",
+        "  {:<16} {queue}delivered late by {} (median), {} (p99), {} (max)",
         "", late.median, late.p99, late.most
     );
 }
@@ -145,7 +145,7 @@ fn counted(shaped: &Shaped) -> String {
 
 fn traffic(of: &ClassCounters) -> String {
     let mut text = format!(
-        "{} in {} packets came, ",
+        "{} in {} packets arrived, ",
         Bytes(of.offered.bytes),
         grouped(of.offered.segments)
     );
@@ -222,14 +222,14 @@ mod tests {
         };
         assert_eq!(
             traffic(&of),
-            "1.43 MiB in 1,000 packets came, all delivered"
+            "1.43 MiB in 1,000 packets arrived, all delivered"
         );
         of.delivered = tally(900);
         of.dropped.queue = tally(60);
         of.held = tally(40);
         assert_eq!(
             traffic(&of),
-            "1.43 MiB in 1,000 packets came, 900 delivered, 60 dropped by the full queue, 40 still in flight"
+            "1.43 MiB in 1,000 packets arrived, 900 delivered, 60 dropped by the full queue, 40 still in flight"
         );
     }
 }

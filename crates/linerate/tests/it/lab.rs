@@ -281,7 +281,7 @@ fn ctrl_c_ends_the_test_and_what_was_measured_is_told() {
     );
     let done = running.wait(LONG).expect(0);
     assert!(done.took < Duration::from_secs(25), "{:?}", done.took);
-    for word in ["Goodput", "Ledger balanced", "Path  ", "left late by"] {
+    for word in ["Goodput", "Ledger balanced", "Path  ", "delivered late by"] {
         assert!(done.out.contains(word), "{word}: {}", done.out);
     }
 }
