@@ -318,7 +318,7 @@ impl DirectionLedger {
                 let why = if record.control.peer_software.is_some() {
                     "'s part of the record did not arrive"
                 } else {
-                    " is a stock iperf3, whose results carry only its application's count"
+                    " is a stock iperf3, which reports only its application's bytes, not those of its kernel or interface"
                 };
                 self.unknown
                     .push(format!("the {side} kernel and interface: the {who}{why}"));

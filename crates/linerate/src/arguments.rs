@@ -200,14 +200,14 @@ pub(crate) struct ServeArguments {
     /// Private key (PEM); with it and the users file, clients must authenticate
     #[arg(long = "rsa-private-key-path", value_name = "FILE", requires = "users")]
     pub(crate) private_key: Option<PathBuf>,
-    /// One user per line: NAME,HASH, with HASH the SHA-256 of {NAME}PASSWORD, as for iperf3
+    /// One user per line: NAME,HASH. HASH is the SHA-256 of the name in braces and the password, as for iperf3
     #[arg(
         long = "authorized-users-path",
         value_name = "FILE",
         requires = "private_key"
     )]
     pub(crate) users: Option<PathBuf>,
-    /// Pad credentials as iperf3 before 3.17 does
+    /// Expect credentials padded as by iperf3 before 3.17
     #[arg(long)]
     pub(crate) use_pkcs1_padding: bool,
     /// Maximum clock difference of a client, seconds [default: 10]
@@ -288,7 +288,7 @@ pub(crate) struct ObserveArguments {
 // `linerate explain`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct ExplainArguments {
-    /// Pasted output or captures; - or no file reads standard input. Several files are compared
+    /// Pasted output or captures; without a file, or with `-`, standard input is read. Several files are compared
     pub(crate) files: Vec<PathBuf>,
     /// Round-trip time of the path
     #[arg(long, value_name = "TIME", value_parser = duration)]

@@ -61,7 +61,7 @@ pub struct InForce {
     /// Why it was not the engine that comes first, where the scenario leaves the choice; `None` where it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instead: Option<String>,
-    /// How packets came into the queue: `nf_tables` or `nf_tables, x_tables' NFQUEUE`; `None` without a queue.
+    /// How packets came into the queue: `nf_tables` or `nf_tables, with the xt NFQUEUE target`; `None` without a queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queued_by: Option<&'static str>,
     /// Packet by packet or in bulk.
@@ -439,7 +439,7 @@ fn send_to_queues(hosts: &[Host]) -> Result<&'static str, LabError> {
         .collect();
     match forward_rules::queue_forwarded(&rules) {
         Ok(QueueBy::Tables) => Ok("nf_tables"),
-        Ok(QueueBy::Compat) => Ok("nf_tables, x_tables' NFQUEUE"),
+        Ok(QueueBy::Compat) => Ok("nf_tables, with the xt NFQUEUE target"),
         Err(source) => Err(LabError::Queue { source }),
     }
 }

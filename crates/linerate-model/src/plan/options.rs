@@ -453,7 +453,7 @@ pub const OPTIONS: &[PlanOption] = &[
         "-A",
         "--affinity",
         "N[,M]",
-        "CPU for the client's streams; N,M also sets that of the server's",
+        "CPU for the client's streams; with N,M, M is the CPU for the server's",
         |plan, text| {
             let (client, server) = affinity(text)?;
             (plan.client_cpu, plan.server_cpu) = (Some(client), server);

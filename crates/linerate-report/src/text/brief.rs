@@ -54,9 +54,11 @@ fn written(view: &RunView, style: Style, others: usize) -> String {
         1 => "one more note, the hosts".to_owned(),
         some => format!("{some} more notes, the hosts"),
     };
-    page.line(&format!(
-        "For {more}, where the rate went and the full ledger, add --full"
-    ));
+    if is_measured(view) || left_out > 0 {
+        page.line(&format!(
+            "For {more}, where the rate went and the full ledger, add --full"
+        ));
+    }
     style.settle(page.finish())
 }
 
@@ -91,6 +93,12 @@ fn details(page: &mut Page, view: &RunView, style: Style) {
     figures::cpu_of_both(page, view);
 }
 
+/// Whether there is a figure in any direction.
+fn is_measured(view: &RunView) -> bool {
+    let moved = |direction: &DirectionView| direction.figures.bytes.is_some();
+    view.directions.iter().any(moved)
+}
+
 /// One line, unless the ledger does not balance.
 fn ledger(page: &mut Page, view: &RunView) {
     match view.ledger.balanced {
@@ -101,14 +109,10 @@ fn ledger(page: &mut Page, view: &RunView) {
         }
         None => page.entry(
             "Ledger",
-            if view
-                .directions
-                .iter()
-                .all(|direction| direction.figures.bytes.is_none())
-            {
-                "not tested: nothing was measured"
-            } else {
+            if is_measured(view) {
                 "not tested: only one end was measured"
+            } else {
+                "not tested: nothing was measured"
             },
         ),
     }

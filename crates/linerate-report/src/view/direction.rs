@@ -282,7 +282,7 @@ fn delivered_as_told(
         span_ns: (span > 0).then_some(span),
         steady: None,
         unsteady_reason: Some(
-            "a stock peer reports only its total: no plateau, no confidence interval".to_owned(),
+            "a stock peer sends no samples: no plateau, no confidence interval".to_owned(),
         ),
         measured_at: Some(MeasuredAt::ReceivingApplicationToldByPeer),
         ..figures

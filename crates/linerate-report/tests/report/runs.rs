@@ -70,7 +70,7 @@ pub(crate) fn all() -> Vec<(&'static str, RunRecord)> {
     };
     cut.notes.push(Note {
         id: "samples-thinned".into(),
-        text: "memory was bounded: one sample in 4 was kept".into(),
+        text: "memory limit reached: only 1 in 4 samples was kept".into(),
     });
     let mut nothing = healthy();
     nothing.client = None;

@@ -75,7 +75,7 @@ pub(super) fn report(scenario: &Scenario, lab: &LabReport) -> String {
         }
     }
     if let Some(peak) = lab.memory_peak {
-        let _ = writeln!(out, "  {:<16} {peak} of memory at most", "the lab itself");
+        let _ = writeln!(out, "  {:<16} peak memory {peak}", "the lab itself");
     }
     if !lab.other_labs.is_empty() {
         let _ = writeln!(

@@ -17,11 +17,11 @@ pub(crate) const LEAST: f64 = 0.02;
 // `linerate prove`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct ProveArguments {
-    /// Profile of the runs before: TOML, or lines of sysctl.conf if the name ends in .conf [default: the present
+    /// Profile of the runs without the change: TOML, or lines of sysctl.conf if the name ends in .conf [default: the present
     /// settings]
     #[arg(long, value_name = "FILE")]
     pub(super) before: Option<PathBuf>,
-    /// Profile of the runs after
+    /// Profile of the runs with the change
     #[arg(long, value_name = "FILE")]
     pub(super) after: PathBuf,
     /// Measure from this host to a host that runs `linerate serve`. Needs root; every setting is restored

@@ -35,7 +35,7 @@ pub(super) enum TuneCommand {
     /// Roll a set back now, or when its time to confirm ends; run by timers
     #[command(hide = true)]
     Rollback(RollbackArguments),
-    /// Revert changes that were never confirmed; run at boot
+    /// Revert changes that were never confirmed; meant for a service at boot
     Recover(ShowArguments),
     /// Set up a guest's data-plane interfaces as a file declares them
     Interfaces(InterfacesArguments),
@@ -61,7 +61,7 @@ pub(super) struct WishArguments {
     /// Without profiles: required rate, all flows together, bit/s (K, M, G of 1000)
     #[arg(long, value_name = "RATE", conflicts_with = "profiles")]
     rate: Option<BitRate>,
-    /// Without profiles: round-trip time to its peer
+    /// Without profiles: round-trip time to the peer
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "profiles")]
     rtt: Option<Nanos>,
     /// Without profiles: flows that share the rate
@@ -117,7 +117,7 @@ pub(super) struct ApplyArguments {
     /// Highest risk allowed: none, queue-reset or link-flap
     #[arg(long, alias = "max-risk", value_name = "RISK", value_parser = risk, default_value = "queue-reset")]
     pub(super) allow: Risk,
-    /// Also change settings managed by this program (its name)
+    /// Also change settings that the named program manages, for example tuned
     #[arg(long, value_name = "OWNER")]
     pub(super) over: Vec<String>,
     /// First measure against this HOST, which runs `linerate serve`, in pairs of tests with and without the change; apply

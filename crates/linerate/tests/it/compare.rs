@@ -34,7 +34,7 @@ fn records_and_folders_stand_side_by_side() {
     for word in [
         "one run",
         "3 runs",
-        "the difference is significant",
+        "95 % interval",
         "between runs",
         "path-full",
     ] {

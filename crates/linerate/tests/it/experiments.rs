@@ -196,9 +196,9 @@ fn a_remedy_is_applied_to_the_path_whose_record_names_it() {
         )
         .expect(0);
         assert!(
-            second
-                .error
-                .contains("Remedy for receive-window: net.ipv4.tcp_rmem = "),
+            second.error.contains(
+                "Remedy for receive-window: on the lab's receiver, set net.ipv4.tcp_rmem = "
+            ),
             "{}",
             second.error
         );
