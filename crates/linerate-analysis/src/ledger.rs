@@ -621,7 +621,7 @@ impl<'a> TcpBooks<'a> {
                 reached,
             ),
         };
-        let trust = "the receiving application's: these datagrams were read";
+        let trust = "the receiving application's: these bytes were read";
         Some(self.halves.check(equation, written, read, holds, trust))
     }
 }

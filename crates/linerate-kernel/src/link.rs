@@ -22,7 +22,6 @@ const IFLA_NET_NS_FD: u16 = 28;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
-/// No detection of a duplicate: a tentative address could not be used for a second.
 const RTAX_CC_ALGO: u16 = 16;
 /// Bytes of `struct ifinfomsg`.
 const LINK_HEADER: usize = 16;
@@ -73,6 +72,7 @@ fn push_end(body: &mut Vec<u8>, end: VethEnd<'_>) {
 pub fn add_address(name: &str, address: IpAddr, prefix: u8) -> Result<(), KernelError> {
     let attempt = || {
         let mut body = address_message(index_or_error(name)?, address, prefix);
+        // No detection of a duplicate: a tentative address could not be used for a second.
         push_attribute(&mut body, libc::IFA_FLAGS, &libc::IFA_F_NODAD.to_ne_bytes());
         order(libc::RTM_NEWADDR, CREATE | EXCLUSIVE, body)
     };

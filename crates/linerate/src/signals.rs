@@ -19,7 +19,7 @@ pub(crate) fn take(group: &[i32]) -> Result<SignalFd, Failure> {
     SignalFd::new(group).map_err(fail)
 }
 
-/// Takes those that end a test; they are not blocked in children.
+/// Takes those that end a test: they are blocked in threads that begin from now on.
 pub(crate) fn take_stops() -> Result<SignalFd, Failure> {
     take(&[INTERRUPT, TERMINATE])
 }

@@ -7,8 +7,6 @@ use crate::address::{Family, octets};
 use crate::netlink::{CREATE, EXCLUSIVE, order, push_attribute};
 use crate::route::index_or_error;
 
-// include/uapi/linux/if_addr.h, rtnetlink.h
-
 /// Adds or removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
