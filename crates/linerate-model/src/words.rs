@@ -9,9 +9,3 @@ pub const fn when(condition: bool, text: &str) -> &str {
 pub fn with<T>(value: Option<T>, words: impl FnOnce(T) -> String) -> String {
     value.map(words).unwrap_or_default()
 }
-
-/// A number of digits for a format.
-#[expect(clippy::cast_possible_truncation, reason = "a small number of digits")]
-pub fn places(digits: f64) -> usize {
-    digits as usize
-}

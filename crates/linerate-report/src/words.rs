@@ -4,7 +4,6 @@ use crate::chart::Unit;
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::{BitRate, Nanos};
 pub(crate) use linerate_model::units::{grouped as count, percent, whole};
-use linerate_model::words;
 pub(crate) use linerate_model::words::{when, with};
 
 /// A share of time, in whole percent that say `<1 %` rather than hide.
@@ -43,7 +42,7 @@ fn interval(low: f64, high: f64, print: impl Fn(f64, usize) -> String) -> String
     let before = low.abs().max(high.abs()).max(1.0).log10().floor();
     let mut pair = (String::new(), String::new());
     for digits in [3.0, 4.0, 5.0, 6.0_f64] {
-        let places = words::places((digits - 1.0 - before).max(0.0));
+        let places = usize::try_from(whole(digits - 1.0 - before)).unwrap_or(0);
         pair = (print(low, places), print(high, places));
         if pair.0 != pair.1 {
             break;

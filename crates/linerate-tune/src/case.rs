@@ -297,7 +297,7 @@ pub(crate) struct Advice {
 
 #[expect(
     clippy::needless_pass_by_value,
-    reason = "numbers, rates and words are told as they stand at the call"
+    reason = "callers pass numbers, rates and text by value"
 )]
 impl Advice {
     pub(crate) fn new(sentence: impl Into<String>) -> Self {

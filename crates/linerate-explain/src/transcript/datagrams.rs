@@ -223,21 +223,30 @@ fn tool(case: &Case<'_>) -> &'static str {
     }
 }
 
+/// The two rates that such a finding compares.
+fn asked_and_sent(draft: Draft, case: &Case<'_>, asked: f64) -> Draft {
+    draft
+        .figure("requested rate, bit/s", asked, "command")
+        .figure("rate sent, bit/s", case.sent_bps, "sender")
+}
+
 fn capped(case: &Case<'_>, asked: f64, sentence: String) -> Finding {
     let mut sentence = sentence;
     if let Some(first) = sentence.get(..1) {
         let capital = first.to_uppercase();
         sentence.replace_range(..1, &capital);
     }
-    Draft::new("rate-capped", Severity::Healthy, sentence)
-        .figure("requested rate, bit/s", asked, "command")
-        .figure("rate sent, bit/s", case.sent_bps, "sender")
-        .next(format!(
-            "linerate test {} -u -b {}M",
-            case.digest.host(),
-            whole(asked * 2.0 / 1e6).max(1)
-        ))
-        .finding
+    asked_and_sent(
+        Draft::new("rate-capped", Severity::Healthy, sentence),
+        case,
+        asked,
+    )
+    .next(format!(
+        "linerate test {} -u -b {}M",
+        case.digest.host(),
+        whole(asked * 2.0 / 1e6).max(1)
+    ))
+    .finding
 }
 
 fn short(case: &Case<'_>, asked: f64) -> Finding {
@@ -254,15 +263,17 @@ fn short(case: &Case<'_>, asked: f64) -> Finding {
         fraction(share),
         BitRate(whole(asked))
     );
-    Draft::new("udp-sender-short", Severity::Limit, sentence)
-        .figure("requested rate, bit/s", asked, "command")
-        .figure("rate sent, bit/s", case.sent_bps, "sender")
-        .next(format!(
-            "linerate test {} -u -b {:.0}M -P 4",
-            case.digest.host(),
-            asked / 4e6
-        ))
-        .finding
+    asked_and_sent(
+        Draft::new("udp-sender-short", Severity::Limit, sentence),
+        case,
+        asked,
+    )
+    .next(format!(
+        "linerate test {} -u -b {:.0}M -P 4",
+        case.digest.host(),
+        asked / 4e6
+    ))
+    .finding
 }
 
 /// `, about a fifth`.

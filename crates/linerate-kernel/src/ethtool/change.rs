@@ -66,12 +66,12 @@ pub fn set_ring(interface: &str, ring: Ring, descriptors: u32) -> Result<(), Ker
         Ring::Receive => RX_PENDING,
         Ring::Transmit => TX_PENDING,
     };
-    raw_words(interface, ETHTOOL_GRINGPARAM, RING_WORDS)
-        .and_then(|mut words| {
-            words[at] = descriptors;
-            order(interface, ETHTOOL_SRINGPARAM, words)
-        })
-        .map_err(KernelError::of("set the ring of", interface))
+    let commands = [ETHTOOL_GRINGPARAM, ETHTOOL_SRINGPARAM];
+    change_words(interface, commands, RING_WORDS, |mut words| {
+        words[at] = descriptors;
+        words
+    })
+    .map_err(KernelError::of("set the ring of", interface))
 }
 
 /// Sets the number of combined channels; those of one way stay.
@@ -79,12 +79,12 @@ pub fn set_ring(interface: &str, ring: Ring, descriptors: u32) -> Result<(), Ker
 /// # Errors
 /// As of [`set_ring`]; `EINVAL` also where the table that spreads flows names a queue that would vanish.
 pub fn set_channels(interface: &str, combined: u32) -> Result<(), KernelError> {
-    raw_words(interface, ETHTOOL_GCHANNELS, CHANNEL_WORDS)
-        .and_then(|mut words| {
-            words[COMBINED] = combined;
-            order(interface, ETHTOOL_SCHANNELS, words)
-        })
-        .map_err(KernelError::of("set the channels of", interface))
+    let commands = [ETHTOOL_GCHANNELS, ETHTOOL_SCHANNELS];
+    change_words(interface, commands, CHANNEL_WORDS, |mut words| {
+        words[COMBINED] = combined;
+        words
+    })
+    .map_err(KernelError::of("set the channels of", interface))
 }
 
 /// Changes how long the interrupts of received packets wait.
@@ -92,9 +92,11 @@ pub fn set_channels(interface: &str, combined: u32) -> Result<(), KernelError> {
 /// # Errors
 /// As of [`set_ring`].
 pub fn set_coalescing(interface: &str, wanted: CoalescingChange) -> Result<(), KernelError> {
-    raw_words(interface, ETHTOOL_GCOALESCE, COALESCE_WORDS)
-        .and_then(|words| order(interface, ETHTOOL_SCOALESCE, coalesced(words, wanted)))
-        .map_err(KernelError::of("set the coalescing of", interface))
+    let commands = [ETHTOOL_GCOALESCE, ETHTOOL_SCOALESCE];
+    change_words(interface, commands, COALESCE_WORDS, |words| {
+        coalesced(words, wanted)
+    })
+    .map_err(KernelError::of("set the coalescing of", interface))
 }
 
 fn coalesced(mut words: Vec<u32>, wanted: CoalescingChange) -> Vec<u32> {
@@ -109,9 +111,15 @@ fn coalesced(mut words: Vec<u32>, wanted: CoalescingChange) -> Vec<u32> {
     words
 }
 
-/// Sends a structure of words back under another command.
-fn order(name: &str, command: u32, mut words: Vec<u32>) -> io::Result<()> {
-    words[0] = command;
+/// Asks for a structure of words by the first command, and sends it back changed under the second.
+fn change_words(
+    name: &str,
+    [get, set]: [u32; 2],
+    count: usize,
+    change: impl FnOnce(Vec<u32>) -> Vec<u32>,
+) -> io::Result<()> {
+    let mut words = change(raw_words(name, get, count)?);
+    words[0] = set;
     let mut request: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     call(name, &mut request)
 }

@@ -99,9 +99,12 @@ fn machine(page: &mut Page, facts: &HostFacts, all: bool) {
             told(&system.memory_bytes, |bytes| Bytes(*bytes).to_string())
         ),
     );
-    let running = facts.keepers.iter();
-    let running = running.filter(|keeper| keeper.running.known() == Some(&true));
-    let running: Vec<&str> = running.map(|keeper| keeper.name.as_str()).collect();
+    let running: Vec<&str> = facts
+        .keepers
+        .iter()
+        .filter(|keeper| keeper.running.known() == Some(&true))
+        .map(|keeper| keeper.name.as_str())
+        .collect();
     if !running.is_empty() {
         entry("Keepers", running.join(", "));
     }
