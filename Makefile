@@ -7,7 +7,7 @@ LINERATE = $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/linerate
 FUZZ_CRATE = cd fuzz && CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),../target/fuzz)
 FUZZ_FLAGS = --no-default-features --locked --profile seeds
 
-.PHONY: build try test seeds test-vm test-vm-matrix deps vm-deps check grade accuracy kill attack selfcheck fuzz bench bench-check
+.PHONY: build try test seeds test-vm test-vm-matrix deps vm-deps check grade grade-drawn accuracy kill attack selfcheck fuzz bench bench-check
 
 build:
 	cargo build --profile $(PROFILE) --locked -p linerate
@@ -41,6 +41,11 @@ test-vm-matrix: vm-deps
 # RUNS=3 runs each with three seeds, SEEDS_FROM=100 with others, KEEP=folder keeps the runs.
 grade: build
 	$(LINERATE) lab grade scenarios --runs $(or $(RUNS),1) --seeds-from $(or $(SEEDS_FROM),0) $(if $(KEEP),--keep $(KEEP))
+
+# N paths drawn at random, from the number SEED on, held against their truth by arithmetic: FAMILY=policer draws that
+# cause only, KEEP=folder keeps the records. A hundred take a quarter of an hour.
+grade-drawn: build
+	$(LINERATE) lab grade --drawn $(or $(N),100) --seeds-from $(or $(SEED),1) $(if $(FAMILY),--only $(FAMILY)) $(if $(KEEP),--keep $(KEEP))
 
 # The same with the remedies applied, written into docs/accuracy.md.
 accuracy: build

@@ -2,7 +2,7 @@
 //! between the TCP of real kernels.
 //!
 //! [`path`] decides what happens to each packet and when; [`scenario`] reads the files that describe a
-//! lab. Both are pure: time and seed are arguments. The namespaces, interfaces and queues around them
+//! lab; [`draw`] makes such files at random, with their truth. All three are pure: time and seed are arguments. The namespaces, interfaces and queues around them
 //! are the runner's, the only part of this room that touches a kernel or reads a clock.
 //!
 //! What it is not: it moves no bytes of a test itself and judges no run.
@@ -22,6 +22,7 @@
 //! assert_eq!(direction.poll().map(|verdict| verdict.fate), Some(Fate::Deliver));
 //! ```
 
+pub mod draw;
 pub mod path;
 #[expect(clippy::disallowed_types, reason = "the runner is not the pure part")]
 pub mod runner;

@@ -209,7 +209,7 @@ fn findings(expect: &Expect, found: &[String]) -> Vec<Remark> {
     if !missing.is_empty() {
         remarks.push(Remark::NoRule { ids: missing });
     }
-    if !expect.top.is_empty() {
+    if !expect.top.is_empty() && !expect.any_beside {
         // The first one was judged already; a second one of the acceptable first ones may accompany it.
         let allowed = [&expect.top, &expect.with, &expect.also, &expect.never];
         let beside = found

@@ -7,6 +7,7 @@
 //! A run during which the lab itself may have been the bottleneck is made again, whether it passed or missed: to
 //! repeat only what missed would choose in favour of passing. The last attempt counts as it stands.
 
+mod drawn;
 mod judge;
 mod table;
 
@@ -202,5 +203,15 @@ impl Report {
     /// As text: a row a scenario, what is to be said of it, the confusion table, and a summary.
     pub fn text(&self) -> String {
         table::text(self)
+    }
+
+    /// The same for paths drawn at random: those that missed, how to repeat each, and the confusion table.
+    pub fn drawn_text(&self) -> String {
+        drawn::text(self)
+    }
+
+    /// Whether the first finding is right in at least 97 of 100 draws whose path did what was drawn.
+    pub fn drawn_passed(&self) -> bool {
+        drawn::Tally::of(self).passed()
     }
 }

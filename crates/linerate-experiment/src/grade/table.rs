@@ -41,7 +41,7 @@ fn marks(row: &Row) -> String {
     row.runs.iter().map(mark).collect()
 }
 
-fn first(run: &Run) -> &str {
+pub(super) fn first(run: &Run) -> &str {
     run.observed
         .findings
         .first()
@@ -125,6 +125,11 @@ fn confusion(report: &Report) -> String {
             *counts.entry((expected, found)).or_default() += 1;
         }
     }
+    matrix(&counts)
+}
+
+/// The counts of pairs of what was expected and what was found, as a table.
+pub(super) fn matrix(counts: &BTreeMap<(String, String), usize>) -> String {
     if counts.is_empty() {
         return "No run's first finding could be judged.\n".to_owned();
     }
@@ -150,7 +155,7 @@ fn confusion(report: &Report) -> String {
 }
 
 /// Findings of a path that has nothing wrong with it.
-const HEALTHY: [&str; 2] = ["path-full", "rate-capped"];
+pub(super) const HEALTHY: [&str; 2] = ["path-full", "rate-capped"];
 
 fn summary(report: &Report) -> String {
     let runs = || report.rows.iter().flat_map(|row| &row.runs);

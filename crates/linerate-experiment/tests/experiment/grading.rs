@@ -376,3 +376,65 @@ fn a_disturbed_run_is_made_again_whether_it_passed_or_missed() {
     );
     assert_eq!(read, 1);
 }
+
+/// The grades of draws: name, what is found, and whether the path's counters confirm the draw.
+fn drawn(draws: &[(&str, &str, &str, bool)]) -> Report {
+    let mut scenarios = Vec::new();
+    let mut given = Vec::new();
+    for (name, expected, first, shown) in draws {
+        let expect = format!("top = \"{expected}\"\nalso = \"any\"");
+        scenarios.push(scenario(name, &expect));
+        let standing = if *shown {
+            scenario::Standing::Shown
+        } else {
+            scenario::Standing::Refuted
+        };
+        given.push(Observed {
+            claims: vec![Checked {
+                way: Way::Forward,
+                claim: Claim::Carries,
+                standing,
+                evidence: "12 % carried".to_owned(),
+            }],
+            ..found(&[first, "stall"])
+        });
+    }
+    let rounds = Rounds {
+        runs: 1,
+        seeds_from: 0,
+        attempts: 1,
+    };
+    let mut given = given.into_iter();
+    grade::run(
+        &scenarios,
+        rounds,
+        |_, _, _| given.next().ok_or("no more".to_owned()),
+        |_| {},
+    )
+}
+
+#[test]
+fn a_draw_counts_where_the_path_did_what_was_drawn() {
+    let report = drawn(&[
+        ("healthy-1", "path-full", "path-full", true),
+        ("healthy-2", "path-full", "policer", true),
+        ("healthy-3", "path-full", "slow-start", false),
+        ("random-loss-4", "random-loss", "random-loss", true),
+    ]);
+    let text = report.drawn_text();
+    assert!(
+        text.contains("the first finding is right in 2 of 3 (66.7 %)"),
+        "{text}"
+    );
+    assert!(
+        text.contains("Healthy paths: 2, 1 with a false alarm."),
+        "{text}"
+    );
+    assert!(
+        text.contains("lab grade --drawn 1 --seeds-from 0  first is policer instead of path-full"),
+        "{text}"
+    );
+    assert!(!report.drawn_passed());
+    let right = drawn(&[("healthy-1", "path-full", "path-full", true)]);
+    assert!(right.drawn_passed());
+}

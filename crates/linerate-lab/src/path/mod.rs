@@ -17,7 +17,7 @@ mod link;
 mod loss;
 mod packet;
 mod policer;
-mod random;
+pub(crate) mod random;
 mod settings;
 mod wire;
 

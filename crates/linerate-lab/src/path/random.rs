@@ -27,14 +27,14 @@ pub(super) fn unit(value: u64) -> f64 {
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]
-pub(super) struct Random {
+pub(crate) struct Random {
     state: [u64; 4],
 }
 
 impl Random {
     /// Streams of one seed for different `purpose`s are independent, so that asking for a second kind of
     /// randomness does not change the first.
-    pub(super) fn new(seed: u64, purpose: u64) -> Self {
+    pub(crate) fn new(seed: u64, purpose: u64) -> Self {
         let start = at(seed, purpose);
         Self {
             state: std::array::from_fn(|place| at(start, place as u64)),
@@ -51,7 +51,7 @@ impl Random {
     }
 
     /// From 0 to below 1.
-    pub(super) fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         unit(self.bits())
     }
 

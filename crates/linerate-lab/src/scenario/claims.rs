@@ -60,6 +60,8 @@ pub enum Claim {
     Competes,
     /// Nothing at all was lost: the limit lies in a host.
     LosesNothing,
+    /// It carries the part of its rate that `utilisation` says.
+    Carries,
 }
 
 /// Whether a claim holds.
@@ -161,6 +163,10 @@ impl Scenario {
             (changes, Claim::Changes),
             (competes, Claim::Competes),
             (data && clean && only_hosts, Claim::LosesNothing),
+            (
+                data && narrow && self.expect.utilisation.is_some(),
+                Claim::Carries,
+            ),
         ]
         .into_iter()
         .filter(|(claimed, _)| *claimed)
@@ -210,7 +216,36 @@ impl Scenario {
                 let nothing = lost == 0 && ours.delivered.packets > 0;
                 (shown(nothing), of(lost, "lost"))
             }
+            Claim::Carries => self.check_utilisation(way, ours),
         }
+    }
+
+    fn check_utilisation(&self, way: Way, ours: &ClassCounters) -> (Standing, String) {
+        let settings = &self.path.direction(way).settings;
+        let known = settings.bottleneck.zip(self.test.duration());
+        let Some(((link, duration), range)) = known.zip(self.expect.utilisation) else {
+            return (
+                Standing::TooFew,
+                "nothing bounds the rate or the time".to_owned(),
+            );
+        };
+        let headers = ours
+            .delivered
+            .segments
+            .saturating_mul(settings.overhead.into());
+        let bits = ours.delivered.bytes.saturating_add(headers) as f64 * 8.0;
+        let carries = bits / (link.rate.0 as f64 * duration.as_secs_f64());
+        let evidence = format!(
+            "{:.1} % of {} carried, where {:.0} to {:.0} % were expected",
+            100.0 * carries,
+            link.rate,
+            100.0 * range.least,
+            100.0 * range.most
+        );
+        (
+            shown((range.least..=range.most).contains(&carries)),
+            evidence,
+        )
     }
 
     fn check_delay(&self, way: Way, ours: &ClassCounters) -> (Standing, String) {

@@ -355,7 +355,7 @@ pub(super) const EXPECT: Section = Section {
         ),
         key(
             "also",
-            "list of ids",
+            "list of ids, or \"any\"",
             "none",
             "Findings that may stand beside it.",
         ),
@@ -370,6 +370,12 @@ pub(super) const EXPECT: Section = Section {
             "\"least..most\", bit/s",
             "nothing said",
             "Goodput of the test.",
+        ),
+        key(
+            "utilisation",
+            "\"least..most\", shares such as 0.85",
+            "nothing said",
+            "What part of the bottleneck's rate the path carries in the direction of the data while the test runs, by the path's own counters. Without it the run shows nothing of `top`.",
         ),
     ]],
 };

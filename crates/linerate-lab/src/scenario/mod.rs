@@ -36,5 +36,5 @@ pub use consistency::PACKET_MODE_LIMIT;
 pub use presets::{PRESETS, Preset};
 pub use types::{
     Cross, CrossKind, DEFAULT_CONGESTION, EngineWish, Expect, Family, HostSpec, Mode, ModeWish,
-    PathSpec, RateRange, Scenario, TestSpec, Way,
+    PathSpec, RateRange, Scenario, ShareRange, TestSpec, Way,
 };

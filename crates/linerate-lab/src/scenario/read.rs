@@ -7,7 +7,9 @@ use linerate_model::plan::options::named;
 
 use super::command_line::options;
 use super::keys;
-use super::types::{EngineWish, Expect, Family, HostSpec, ModeWish, RateRange, Scenario, TestSpec};
+use super::types::{
+    EngineWish, Expect, Family, HostSpec, ModeWish, RateRange, Scenario, ShareRange, TestSpec,
+};
 use super::{amount, consistency, read_path};
 
 type Result<T> = std::result::Result<T, DocumentError>;
@@ -195,12 +197,16 @@ fn expect(table: &Table<'_>) -> Result<Expect> {
         let ids = |value: &Value<'_>| value.elements().iter().map(finding).collect();
         table.or(name, Vec::new(), ids)
     };
+    let also = ids("also")?;
+    let any_beside = also == ["any"];
     let expect = Expect {
         top: ids("top")?,
         with: ids("with")?,
-        also: ids("also")?,
+        also: if any_beside { Vec::new() } else { also },
+        any_beside,
         never: ids("never")?,
         goodput: table.read("goodput", range)?,
+        utilisation: table.read("utilisation", shares)?,
     };
     let forbidden = |id: &&String| {
         expect.top.contains(id) || expect.with.contains(id) || expect.also.contains(id)
@@ -219,13 +225,36 @@ fn finding(value: &Value<'_>) -> Result<String> {
 
 fn range(value: &Value<'_>) -> Result<RateRange> {
     value.amount(|text| {
-        let (least, most) = text
-            .split_once("..")
-            .ok_or("not a range such as \"65M..125M\"")?;
-        let (least, most) = (amount::bits(least)?, amount::bits(most)?);
-        if least > most {
-            return Err("begins above its end".to_owned());
-        }
+        let (least, most) = two(text, "65M..125M", amount::bits)?;
         Ok(RateRange { least, most })
     })
+}
+
+fn shares(value: &Value<'_>) -> Result<ShareRange> {
+    let share = |text: &str| {
+        let share = text.trim().parse::<f64>().ok();
+        share
+            .filter(|share| share.is_finite() && *share >= 0.0)
+            .ok_or_else(|| "a share is a number such as 0.85".to_owned())
+    };
+    value.amount(|text| {
+        let (least, most) = two(text, "0.85..1", share)?;
+        Ok(ShareRange { least, most })
+    })
+}
+
+/// The ends of a range.
+fn two<T: PartialOrd>(
+    text: &str,
+    example: &str,
+    read: impl Fn(&str) -> std::result::Result<T, String>,
+) -> std::result::Result<(T, T), String> {
+    let (least, most) = text
+        .split_once("..")
+        .ok_or_else(|| format!("not a range such as \"{example}\""))?;
+    let (least, most) = (read(least)?, read(most)?);
+    if least > most {
+        return Err("begins above its end".to_owned());
+    }
+    Ok((least, most))
 }

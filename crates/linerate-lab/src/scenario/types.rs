@@ -227,10 +227,15 @@ pub struct Expect {
     pub with: Vec<String>,
     /// Findings that may stand beside it.
     pub also: Vec<String>,
+    /// Any finding may stand beside it.
+    pub any_beside: bool,
     /// Findings that must not appear.
     pub never: Vec<String>,
     /// Goodput of the test.
     pub goodput: Option<RateRange>,
+    /// What part of the bottleneck's rate the path carries in the direction of the data, by its own counters, from the
+    /// start of the test on.
+    pub utilisation: Option<ShareRange>,
 }
 
 impl Expect {
@@ -255,4 +260,13 @@ impl RateRange {
     pub fn holds(&self, bits_per_second: f64) -> bool {
         bits_per_second >= self.least.0 as f64 && bits_per_second <= self.most.0 as f64
     }
+}
+
+/// A range of shares.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ShareRange {
+    /// At least.
+    pub least: f64,
+    /// At most; above 1 where the queue's content counts.
+    pub most: f64,
 }

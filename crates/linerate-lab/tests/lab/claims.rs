@@ -126,3 +126,34 @@ fn a_path_that_may_be_full_may_drop() {
     assert!(!claims("[\"path-full\", \"sender-cpu\"]").contains(&clean));
     assert!(!claims("[]").contains(&clean));
 }
+
+#[test]
+fn a_path_is_as_full_as_its_scenario_says() {
+    // 10 Mbit/s for one second, offered 5, which arrive late by the round trip.
+    let text = |range: &str| {
+        format!(
+            "[path]\nrate = \"10M\"\n[test]\nargs = \"-t 1\"\n[expect]\nutilisation = \"{range}\""
+        )
+    };
+    let half = counted(&read(&text("0..1")), "5M", 1);
+    for (range, is) in [
+        ("0.4..0.6", Standing::Shown),
+        ("0.8..1.05", Standing::Refuted),
+        ("0..0.3", Standing::Refuted),
+    ] {
+        let scenario = read(&text(range));
+        assert_eq!(standing(&scenario, Claim::Carries, &half), is, "{range}");
+    }
+    let wrong = Scenario::parse(
+        "x.toml",
+        "name = \"x\"\n[expect]\nutilisation = \"0.9..0.1\"\n",
+    );
+    assert!(
+        wrong
+            .unwrap_err()
+            .to_string()
+            .contains("begins above its end")
+    );
+    let wrong = Scenario::parse("x.toml", "name = \"x\"\n[expect]\nutilisation = \"full\"\n");
+    assert!(wrong.unwrap_err().to_string().contains("0.85..1"));
+}

@@ -53,8 +53,13 @@ pub(super) enum LabCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Run a folder of scenarios and compare the findings with the expected ones
+    /// Run a folder of scenarios, or paths drawn at random, and compare the findings with the expected ones
     Grade(GradeArguments),
+    /// Print the scenario of a path drawn at random, with what its first finding has to be
+    Draw {
+        /// Number of the draw, which decides everything
+        number: u64,
+    },
     /// Hold a path that `up` made
     #[command(hide = true)]
     Hold {
@@ -181,17 +186,21 @@ pub(super) struct ExecArguments {
 #[derive(Args, Debug, Clone)]
 pub(super) struct GradeArguments {
     /// The folder with scenario files
-    pub(super) folder: PathBuf,
+    #[arg(required_unless_present = "drawn", conflicts_with = "drawn")]
+    pub(super) folder: Option<PathBuf>,
+    /// Instead of a folder: this many paths drawn at random, numbered from --seeds-from on
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub(super) drawn: Option<u64>,
     /// Runs of each scenario, each with another seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) runs: u32,
-    /// Only scenarios whose name contains this; may be repeated
+    /// Only scenarios whose name contains this, or draws of this family; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub(super) only: Vec<String>,
     /// auto, nfqueue or netem, whatever the scenarios say; scenarios that netem cannot emulate are skipped
     #[arg(long, value_name = "ENGINE", value_parser = engine, conflicts_with = "kept")]
     pub(super) engine: Option<EngineWish>,
-    /// Add this to the seed of each scenario
+    /// Add this to the seed of each scenario; with --drawn, the first number
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) seeds_from: u64,
     /// Save each run to this folder: its record, and what the path did

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use linerate_experiment::grade::{self, Observed, Rounds, Step};
 use linerate_experiment::remedy::{self, Promise};
 use linerate_kernel::thread::SignalFd;
+use linerate_lab::draw;
 use linerate_lab::runner::{self, Isolation};
 use linerate_lab::scenario::{EngineWish, Scenario};
 use linerate_model::finding::Finding;
 use linerate_model::nearest;
+use linerate_model::units::grouped;
 
 use super::arguments::GradeArguments;
 use super::kept;
@@ -22,7 +24,10 @@ use crate::signals;
 const STOPPED: &str = "stopped by a signal";
 
 pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), Failure> {
-    let mut scenarios = scenarios(&arguments.folder, &arguments.only)?;
+    let mut scenarios = match (&arguments.folder, arguments.drawn) {
+        (Some(folder), _) => scenarios(folder, &arguments.only)?,
+        (None, count) => drawn(count.unwrap_or(1), arguments, printer)?,
+    };
     if let Some(engine) = arguments.engine {
         scenarios = by_engine(scenarios, engine, printer)?;
     }
@@ -83,7 +88,12 @@ fn graded(
 ) -> Result<(), Failure> {
     let rounds = Rounds {
         runs: arguments.runs,
-        seeds_from: arguments.seeds_from,
+        // The numbers of draws are their seeds.
+        seeds_from: if arguments.drawn.is_some() {
+            0
+        } else {
+            arguments.seeds_from
+        },
         attempts: match arguments.kept {
             Some(_) => 1,
             None => grade::ATTEMPTS,
@@ -96,8 +106,19 @@ fn graded(
             tell(", with its remedy", step);
         })
     });
-    print(&grades, remedies.as_ref(), arguments.json, printer)?;
-    if !grades.passed() {
+    let drawn = arguments.drawn.is_some();
+    let text = if drawn {
+        grades.drawn_text()
+    } else {
+        grades.text()
+    };
+    print(&grades, &text, remedies.as_ref(), arguments.json, printer)?;
+    if drawn && !grades.drawn_passed() {
+        return Err(Failure::Missed(
+            "the first finding is right in fewer than 97 of 100 draws".to_owned(),
+        ));
+    }
+    if !drawn && !grades.passed() {
         return Err(Failure::Missed(
             "some scenarios missed what they expect".to_owned(),
         ));
@@ -113,6 +134,7 @@ fn graded(
 
 fn print(
     grades: &grade::Report,
+    text: &str,
     remedies: Option<&remedy::Report>,
     json: bool,
     printer: &Printer,
@@ -123,12 +145,44 @@ fn print(
             let document = serde_json::json!({ "scenarios": grades, "remedies": remedies });
             printer.json(&document.to_string())?;
         }
-        (None, false) => printer.print(&grades.text())?,
-        (Some(remedies), false) => {
-            printer.print(&format!("{}\n{}", grades.text(), remedies.text()))?;
-        }
+        (None, false) => printer.print(text)?,
+        (Some(remedies), false) => printer.print(&format!("{text}\n{}", remedies.text()))?,
     }
     Ok(())
+}
+
+/// Paths drawn at random: the first `count` from a number on, of the families asked for.
+fn drawn(
+    count: u64,
+    arguments: &GradeArguments,
+    printer: &Printer,
+) -> Result<Vec<Scenario>, Failure> {
+    let only = &arguments.only;
+    let known: Vec<&str> = draw::families().collect();
+    if let Some(odd) = only.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(Failure::Usage(format!(
+            "--only {odd}: there is no such family of draws: {}",
+            nearest::hint(odd, &known)
+        )));
+    }
+    let mut scenarios = Vec::new();
+    let mut unclear = 0;
+    let mut number = arguments.seeds_from;
+    // Ends: each family has its share of the numbers.
+    while (scenarios.len() as u64) < count {
+        let drawn = draw::draw(number)?;
+        number = number.wrapping_add(1);
+        if only.is_empty() || only.iter().any(|name| name == drawn.family) {
+            unclear += drawn.unclear;
+            scenarios.push(drawn.scenario);
+        }
+    }
+    printer.tell(&format!(
+        "{count} paths drawn from number {} on; {} other sets of parameters were not used, since their truth is not clear.",
+        arguments.seeds_from,
+        grouped(u64::from(unclear))
+    ));
+    Ok(scenarios)
 }
 
 /// The scenarios of a folder, by name.

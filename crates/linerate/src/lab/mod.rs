@@ -57,6 +57,10 @@ pub(crate) fn run(arguments: LabArguments, printer: &Printer) -> Result<(), Fail
         LabCommand::Down { name, .. } => standing::down(name.as_deref(), printer),
         LabCommand::Selfcheck { seed, json } => selfcheck::run(seed, json, printer),
         LabCommand::Grade(arguments) => grade::run(&arguments, printer),
+        LabCommand::Draw { number } => {
+            printer.print(&linerate_lab::draw::draw(number)?.text)?;
+            Ok(())
+        }
     }
 }
 
