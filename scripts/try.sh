@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Two hosts with a path of 1 Gbit/s and 60 ms between them, on this machine, and a receiver whose buffer is too small
-# for it: measures that, says why it is slow, does what the finding advises, measures again, and sets both side by
-# side. Needs no root; nothing stays behind, since the path lives only as long as the process that holds it.
+# for it: measures that, says why it is slow, does what the findings advise until the path is full, and sets the first
+# and the last test side by side. Needs no root; nothing stays behind, since the path lives only as long as the process that holds it.
 set -euo pipefail
 linerate=$(realpath "$1")
 report=$(realpath "${2:-try.html}")
@@ -73,21 +73,17 @@ lab -- -o "$folder/before.json" | tee "$folder/before.txt"
 echo
 check_against_path "$folder/before.json" "$folder/before.txt"
 echo
-echo "2. Remedied and measured again: linerate lab run try.toml --remedy-of before.json"
+echo "2. Remedied and measured again, until the path is full: linerate lab run try.toml --remedy-of before.json --until path-full"
 echo
-lab --remedy-of "$folder/before.json" -- -o "$folder/after.json" | tee "$folder/after.txt"
+lab --remedy-of "$folder/before.json" --until path-full -o "$folder/after.json" | tee "$folder/after.txt"
 echo
 check_against_path "$folder/after.json" "$folder/after.txt"
 echo
 before=$(figure "$folder/before.json" goodput_bps)
 after=$(figure "$folder/after.json" goodput_bps)
-expected=$(figure "$folder/before.json" rate_bps)
-awk -v before="$before" -v after="$after" -v expected="$expected" 'BEGIN {
-    off = 100 * (after / expected - 1)
-    far = off < 1 && off > -1 ? "measured within 1 % of it" : sprintf("measured: %+.0f %%", off)
-    printf "3. Before %.0f Mbit/s, after %.0f Mbit/s: %.1f times as much. Predicted: %.0f Mbit/s (%s).\n",
-        before / 1e6, after / 1e6, after / before, expected / 1e6, far
-    if (after < before) { print "The remedy did not help."; exit 1 }
+awk -v before="$before" -v after="$after" 'BEGIN {
+    printf "3. Before %.0f Mbit/s, after %.0f Mbit/s: %.1f times as much.\n", before / 1e6, after / 1e6, after / before
+    if (after < before) { print "The remedies did not help."; exit 1 }
 }'
 echo
 cd "$folder"

@@ -3,6 +3,8 @@
 //! [`grade`] runs scenarios of the lab again and again and holds what was found against what they expect;
 //! [`remedy`] applies what the findings advise and holds what is then measured against what they promised.
 //!
+//! [`until`] applies one remedy after the other until a finding comes first that asks for none.
+//!
 //! [`counter_test`] says which runs would decide a finding, and what they make of it.
 //!
 //! [`prove`] says whether a change helped, from runs before and after in turn, and [`sweep`] measures every combination
@@ -39,3 +41,4 @@ pub mod remedy;
 pub mod rfc6349;
 pub mod sweep;
 pub mod to_peer;
+pub mod until;

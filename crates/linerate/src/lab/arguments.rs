@@ -81,10 +81,14 @@ pub(super) struct RunArguments {
     /// First apply the remedies that this record recommends, as far as a lab can
     #[arg(long, value_name = "RECORD")]
     pub(super) remedy_of: Option<PathBuf>,
-    /// One JSON document: the scenario, the test's document, and what the path did
+    /// Apply one remedy after the other, each followed by a test, until this is the first finding: path-full. At most five
+    /// tests
+    #[arg(long, value_name = "FINDING")]
+    pub(super) until: Option<String>,
+    /// One JSON document: the scenario, the test's document, and what the path did; with --until, each test and its remedy
     #[arg(long)]
     pub(super) json: bool,
-    /// Save the test's record to this file
+    /// Save the test's record to this file; with --until, the last test's
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     #[command(flatten)]

@@ -12,6 +12,7 @@ mod selfcheck;
 mod standing;
 mod state;
 mod text;
+mod until;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -73,6 +74,9 @@ fn run_one(arguments: &RunArguments, printer: &Printer) -> Result<(), Failure> {
     }
     let signals = signals::take_stops()?;
     let isolation = runner::isolate()?;
+    if let Some(until) = &arguments.until {
+        return until::run(scenario, until, arguments, isolation, &signals, printer);
+    }
     let options = RunOptions {
         more: arguments.test_arguments(),
         document: arguments.json,
@@ -98,9 +102,15 @@ fn remedied(scenario: &Scenario, file: &Path, printer: &Printer) -> Result<Scena
             found.join(", ")
         ))
     })?;
+    let change = Change::of(&promise.remedy).map_err(|error| Failure::Usage(error.to_string()))?;
+    printer.tell(&format!("Remedy for {}", applied_words(&promise)));
+    Ok(change.applied(scenario))
+}
+
+/// Behind "Remedy for ": whose it is, what is set where, and what is expected of it.
+fn applied_words(promise: &Promise) -> String {
     let remedy = &promise.remedy;
-    let change = Change::of(remedy).map_err(|error| Failure::Usage(error.to_string()))?;
-    let expected = words::with(promise.expected, |expected| {
+    let expected = words::with(promise.expected.as_ref(), |expected| {
         format!(
             "; {} expected after the change",
             BitRate(whole(expected.rate_bps))
@@ -110,13 +120,12 @@ fn remedied(scenario: &Scenario, file: &Path, printer: &Printer) -> Result<Scena
         Role::Client => "sender",
         Role::Server => "receiver",
     };
-    printer.tell(&format!(
-        "Remedy for {}: on the lab's {host}, set {} = {}{expected}",
+    format!(
+        "{}: on the lab's {host}, set {} = {}{expected}",
         promise.finding,
         remedy.fix.setting(),
         remedy.fix.value()
-    ));
-    Ok(change.applied(scenario))
+    )
 }
 
 /// The child said why it failed; its exit code says it to programs.

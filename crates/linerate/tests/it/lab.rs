@@ -922,3 +922,88 @@ fn a_path_that_stays_up_says_what_carries_it_and_what_it_leaves_out() {
     run(&mut noted(&folder, &["down", "fast"]), LONG).expect(0);
     assert_eq!(list.json()[0]["engine"], "NFQUEUE");
 }
+
+#[test]
+fn one_remedy_after_the_other_until_the_path_is_full() {
+    let folder = Folder::new();
+    // 64 KiB of buffer at 40 ms are 13 Mbit/s at most, of 94.
+    let text = "name = \"small\"\n[path]\nrate = \"100M\"\nrtt = \"40ms\"\nqueue = \"1x\"\n[receiver]\n\
+        tcp_rmem = \"4096 65536 65536\"\n[test]\nargs = \"-t 4\"\n";
+    let scenario = folder.with("small.toml", text);
+    measured(alone, || {
+        let words = format!("lab run {} --until path-full --json", scenario.display());
+        let Some(done) = lab("remedies in turn", &mut linerate(&words)) else {
+            return;
+        };
+        let told = done.expect(0).json();
+        assert_eq!(told["end"], "reached");
+        let rounds = told["course"]["rounds"].as_array().expect("rounds");
+        let rates: Vec<f64> = rounds
+            .iter()
+            .filter_map(|round| round["goodput_bps"].as_f64())
+            .collect();
+        assert!((2..=5).contains(&rounds.len()), "{told}");
+        assert_eq!(rounds[0]["finding"], "receive-window");
+        assert!(
+            rates[0] < 20e6 && rates[rates.len() - 1] > 80e6,
+            "{rates:?}"
+        );
+        // The scenario as it is at the end.
+        let most = told
+            .pointer("/scenario/receiver/tcp_rmem/2")
+            .and_then(Value::as_u64);
+        assert!(most.is_some_and(|most| most >= 262_144), "{most:?}");
+    });
+    let words = format!("lab run {} --until path-ful", scenario.display());
+    let Some(wrong) = lab("an unknown finding", &mut linerate(&words)) else {
+        return;
+    };
+    let wrong = wrong.expect(2);
+    assert!(
+        wrong.error.contains("did you mean 'path-full'?"),
+        "{}",
+        wrong.error
+    );
+}
+
+/// Twenty of the paths that `make grade-drawn` draws by the hundred.
+#[test]
+fn twenty_drawn_paths_are_judged_right() {
+    let words = "lab grade --drawn 20 --seeds-from 100 --json";
+    measured(alone, || {
+        let Some(done) = lab_within(
+            "drawn paths",
+            &mut linerate(words),
+            Duration::from_secs(900),
+        ) else {
+            return;
+        };
+        let rows: Vec<Value> = serde_json::from_str(&done.out).expect("a list of rows");
+        assert_eq!(rows.len(), 20);
+        let runs: Vec<&Value> = rows
+            .iter()
+            .filter_map(|row| row["runs"].as_array()?.first())
+            .collect();
+        let any = |run: &Value, kinds: &[&str]| {
+            let remarks = run["remarks"].as_array().into_iter().flatten();
+            let mut kind = remarks.filter_map(|remark| remark["kind"].as_str());
+            kind.any(|kind| kinds.contains(&kind))
+        };
+        for run in &runs {
+            assert!(!any(run, &["failed"]), "{run}");
+        }
+        // What the machine disturbed, or what did not do what was drawn, shows nothing.
+        let clear = |run: &&&Value| run["disturbed"] == false && !any(run, &["path"]);
+        let judged: Vec<&&Value> = runs.iter().filter(clear).collect();
+        let wrong: Vec<&&&Value> = judged
+            .iter()
+            .filter(|run| any(run, &["wrong_first", "absent"]))
+            .collect();
+        say(&format!(
+            "drawn paths: {} of 20 judged, {} of them wrong",
+            judged.len(),
+            wrong.len()
+        ));
+        assert!(wrong.len() <= 3, "{wrong:#?}");
+    });
+}
