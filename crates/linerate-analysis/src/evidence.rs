@@ -5,6 +5,7 @@ use crate::framing::Framing;
 use crate::ledger::{DirectionLedger, Ledger};
 use crate::moments::Surroundings;
 use crate::precision;
+use crate::round_trip;
 use crate::sending;
 use crate::statistics::{self, Plateau};
 use crate::time_budget::{Band, StreamBands, TimeBudget};
@@ -519,20 +520,10 @@ impl DirectionEvidence {
                 .map(|stream| stream.samples.last(column))
                 .sum::<Option<u64>>()
         };
-        let least = streams
-            .iter()
-            .filter_map(|stream| {
-                stream
-                    .samples
-                    .column(Column::min_rtt_us)?
-                    .iter()
-                    .filter(|rtt| **rtt < u64::from(u32::MAX))
-                    .min()
-            })
-            .min();
+        let least = streams.iter().copied().filter_map(round_trip::least_us);
         Some(PathFigures {
             rtt_us: (!rtt.is_empty()).then(|| statistics::mean(&rtt)),
-            min_rtt_us: least.map(|rtt| *rtt as f64),
+            min_rtt_us: least.min().map(|rtt| rtt as f64),
             retransmits: total(Column::total_retrans_packets),
             received_twice: total(Column::dsack_dups_packets),
             overtaken: total(Column::reord_seen),

@@ -27,6 +27,7 @@ pub mod losses;
 mod moments;
 pub mod precision;
 pub mod queue;
+pub mod round_trip;
 mod sending;
 pub mod statistics;
 pub mod time_budget;

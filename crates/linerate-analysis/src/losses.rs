@@ -3,7 +3,7 @@
 //! Samples stand some milliseconds apart, so single packets do not show. What shows is an *episode*: repeats
 //! that follow one another within four round trips, which is one recovery or a few that run into each other.
 
-use crate::statistics;
+use crate::{round_trip, statistics};
 use linerate_model::column::Column;
 use linerate_model::record::StreamRecord;
 
@@ -181,32 +181,29 @@ struct Columns {
     round_trip_ns: u64,
 }
 
+/// What had passed the path until each sample, bytes: what was acknowledged, selectively as well where the kernel tells
+/// (Linux 4.18); the acknowledged bytes alone stand still while a loss is repaired.
+pub fn delivered_bytes(stream: &StreamRecord) -> Option<Vec<f64>> {
+    let samples = &stream.samples;
+    let packets = samples
+        .column(Column::delivered_packets)
+        .filter(|packets| packets.last() > Some(&0));
+    if let Some((packets, mss)) = packets.zip(samples.column(Column::snd_mss_bytes)) {
+        let both = packets.iter().zip(mss);
+        return Some(
+            both.map(|(packets, mss)| *packets as f64 * *mss as f64)
+                .collect(),
+        );
+    }
+    let acked = samples.column(Column::bytes_acked)?.iter();
+    Some(acked.map(|bytes| *bytes as f64).collect())
+}
+
 impl Columns {
     fn of(stream: &StreamRecord) -> Option<Self> {
         let samples = &stream.samples;
-        let known = |rtt: &u64| *rtt > 0 && *rtt < u64::from(u32::MAX);
-        let least = samples
-            .column(Column::min_rtt_us)?
-            .iter()
-            .copied()
-            .filter(known)
-            .min()?;
-        // What was acknowledged selectively has passed as well; an older kernel tells of the rest alone.
-        let delivered = match (
-            samples.column(Column::delivered_packets),
-            samples.column(Column::snd_mss_bytes),
-        ) {
-            (Some(packets), Some(mss)) if packets.last() > Some(&0) => packets
-                .iter()
-                .zip(mss)
-                .map(|(packets, mss)| *packets as f64 * *mss as f64)
-                .collect(),
-            _ => samples
-                .column(Column::bytes_acked)?
-                .iter()
-                .map(|bytes| *bytes as f64)
-                .collect(),
-        };
+        let least = round_trip::least_us(stream)?;
+        let delivered = delivered_bytes(stream)?;
         Some(Self {
             at: samples.at_ns().to_vec(),
             repeats: samples.column(Column::total_retrans_packets)?.to_vec(),

@@ -324,6 +324,14 @@ impl<'a> Case<'a> {
         (all > 0).then(|| again.saturating_sub(self.needless()) as f64 / all as f64)
     }
 
+    /// Segments that the receiver reported as marked (ECN), all streams; `None` where the kernel does not tell.
+    pub(crate) fn marked(&self) -> Option<u64> {
+        self.sender()?
+            .streams_of(self.direction.flow)
+            .map(|stream| stream.samples.last(Column::delivered_ce_packets))
+            .sum()
+    }
+
     /// Whether both ends ran on one machine.
     pub(crate) fn one_host(&self) -> bool {
         self.direction.ends.one_host()

@@ -240,17 +240,22 @@ fn receive_window(case: &Case<'_>) -> Limit {
 /// that reads at once leaves nothing (measured: medians of 0 where the buffer is the limit; 0.9 to 10 windows where the
 /// program is).
 const UNREAD: f64 = 0.5;
-/// Less than this, bytes, lies in any buffer between two reads.
+/// Less than this, bytes, lies in any buffer between two reads …
 const UNREAD_LEAST: f64 = 131_072.0;
+/// … unless it is this many times what the window was open, and so much at least, bytes: half of the time the buffer, however
+/// small, was full of what nobody read.
+const CLOSED: f64 = 4.0;
+const CLOSED_LEAST: f64 = 16_384.0;
 
-/// At least half as much lay unread as the window was open; a small buffer is full whenever it is looked at,
-/// and says nothing of the one who empties it.
+/// At least half as much lay unread as the window was open; a small buffer says that of its reader only where it was
+/// nearly full most of the time.
 fn unread_fills_window(case: &Case<'_>, window: Option<f64>) -> bool {
     let streams = case.streams();
     let unread = case.direction.unread_bytes.map(|bytes| bytes / streams);
-    unread
-        .zip(window)
-        .is_some_and(|(unread, window)| unread >= UNREAD_LEAST && unread >= UNREAD * window)
+    unread.zip(window).is_some_and(|(unread, window)| {
+        let much = unread >= UNREAD_LEAST && unread >= UNREAD * window;
+        much || unread >= CLOSED_LEAST && unread >= CLOSED * window
+    })
 }
 
 /// What the receiver itself advertises, bytes: the last sample of its first stream.

@@ -16,6 +16,7 @@ use linerate_analysis::queue as shown;
 use linerate_analysis::statistics;
 
 use crate::facts::case::Case;
+use crate::facts::chance::{self, Singles};
 use crate::facts::queue;
 
 /// … and longer by this much, µs; with samples every 10 ms scheduling makes less than this on a quiet machine.
@@ -76,10 +77,10 @@ const FEW: f64 = 0.34;
 /// What overruns a queue takes several segments in at least this share of the losses (measured: 0.47 to 1; by
 /// chance 0 to 0.36, and 0.3 to 0.5 where one packet in a hundred is lost).
 const SEVERAL: f64 = 0.5;
-/// Ruled out where fewer than one in ten would see as little: standard deviations.
-const RULED_OUT: f64 = 1.28;
 /// The windows of the losses rank higher than chance makes them once in a hundred: standard deviations.
 const HIGH_WINDOWS: f64 = 2.33;
+/// Once in thirty thousand.
+const FAR_TOO_HIGH_WINDOWS: f64 = 4.0;
 
 /// What lost the segments.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -115,7 +116,7 @@ pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
     let common = case.losses_in_common()?;
     Some(if policed(case.pooled_losses()?, reno) {
         Cause::Policer
-    } else if by_chance(common) && each_for_itself(streams, common) {
+    } else if by_chance(common, singles(case)) && each_for_itself(streams, common) {
         Cause::Chance
     } else {
         Cause::Unknown
@@ -231,14 +232,22 @@ fn same_rate(losses: &Losses) -> bool {
 
 /// Whether enough losses came, and not at one window, unless they took single segments of a path that had carried far
 /// more; and neither where the window had grown back nor at a shallow queue.
-fn by_chance(losses: &Losses) -> bool {
+fn by_chance(losses: &Losses, singles: Singles) -> bool {
     let spread = losses
         .window_spread()
         .is_some_and(|spread| spread > SAME_WINDOW);
     losses.episodes.len() >= ENOUGH
         && (spread || (carried(losses, CARRIED_FAR_MORE) && seldom_several(losses.later())))
         && !by_excess(losses)
-        && no_shallow_queue(losses)
+        && no_shallow_queue(losses, singles)
+}
+
+/// Whether the losses of each stream took single segments as chance does.
+fn singles(case: &Case<'_>) -> Singles {
+    let known = case.losses().zip(case.path().data_segments);
+    known.map_or(Singles::Unknown, |(streams, segments)| {
+        chance::singles(streams, segments)
+    })
 }
 
 /// How many of how many losses after the first took several segments at a time, where a shallow queue is not ruled out: what
@@ -247,14 +256,14 @@ pub(crate) fn several_at_a_time(case: &Case<'_>) -> Option<(usize, usize)> {
     let losses = case.losses_in_common()?;
     let (all, several) = (losses.later().len(), of_several(losses.later()));
     let mostly = all > 0 && several as f64 >= SEVERAL * all as f64;
-    (losses.episodes.len() >= ENOUGH && mostly && !no_shallow_queue(losses))
+    (losses.episodes.len() >= ENOUGH && mostly && !no_shallow_queue(losses, singles(case)))
         .then_some((several, all))
 }
 
 /// Whether no queue that is too shallow to show in the round trip can have dropped: far larger windows passed before;
 /// or the path has a queue that shows, and did not show at losses of single segments; or there are enough losses to
 /// tell that they take one segment at a time at any window.
-fn no_shallow_queue(losses: &Losses) -> bool {
+fn no_shallow_queue(losses: &Losses, singles: Singles) -> bool {
     let Some(first) = losses.episodes.first() else {
         return false;
     };
@@ -275,7 +284,7 @@ fn no_shallow_queue(losses: &Losses) -> bool {
         .is_some_and(|later| first.window_packets as f64 >= times * later);
     passed_more
         || (queue_showed && seldom_several(losses.later()))
-        || one_by_one(losses, all, several)
+        || any_window(losses, all, singles)
 }
 
 /// How many of the losses took more than one segment.
@@ -287,16 +296,15 @@ fn seldom_several(later: &[Episode]) -> bool {
     (of_several(later) as f64) < SEVERAL * later.len() as f64
 }
 
-/// Whether it is ruled out that half of the losses took several segments, and their windows are any.
-fn one_by_one(losses: &Losses, all: usize, several: usize) -> bool {
-    let number = all as f64;
-    let below = SEVERAL * number - 0.5 - several as f64;
-    let deviation = (number * SEVERAL * (1.0 - SEVERAL)).sqrt();
-    all >= ENOUGH_FOR_REGULAR
-        && below > RULED_OUT * deviation
-        && losses
-            .window_height
-            .is_some_and(|height| height < HIGH_WINDOWS)
+/// Whether single segments were lost, at windows that are any. Where chance is beyond doubt, windows that rank high are
+/// an accident.
+fn any_window(losses: &Losses, all: usize, singles: Singles) -> bool {
+    let high = match singles {
+        Singles::Unknown => return false,
+        Singles::Likely => HIGH_WINDOWS,
+        Singles::Sure => FAR_TOO_HIGH_WINDOWS,
+    };
+    all >= ENOUGH && losses.window_height.is_some_and(|height| height < high)
 }
 
 /// Whether several streams lost at moments of their own, not at those of a queue or a bucket that they share.

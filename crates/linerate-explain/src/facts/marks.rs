@@ -1,7 +1,5 @@
 //! Whether marks of congestion (ECN) hold the congestion window.
 
-use linerate_model::column::Column;
-
 use crate::facts::case::Case;
 use crate::facts::limit::Limit;
 use crate::facts::repeats;
@@ -26,14 +24,6 @@ pub(crate) fn of(case: &Case<'_>) -> Option<Marks> {
     {
         return None;
     }
-    let (marked, sent) = (marked(case)?, case.path().data_segments?);
+    let (marked, sent) = (case.marked()?, case.path().data_segments?);
     (marked as f64 >= MATTERS * sent.max(1) as f64).then_some(Marks { marked, sent })
-}
-
-/// Segments that the receiver reported as marked, all streams of the direction.
-fn marked(case: &Case<'_>) -> Option<u64> {
-    case.sender()?
-        .streams_of(case.direction.flow)
-        .map(|stream| stream.samples.last(Column::delivered_ce_packets))
-        .sum()
 }

@@ -1,6 +1,7 @@
 //! What is known of a direction, each fact defined once: the rules read them and add the words.
 
 pub(crate) mod case;
+pub(crate) mod chance;
 pub(crate) mod full;
 pub(crate) mod limit;
 pub(crate) mod loss;

@@ -7,9 +7,9 @@ use crate::facts::limit::Limit;
 use crate::facts::loss::{self, Cause};
 use crate::facts::{queue, response};
 
-/// From this share of retransmitted segments on, a rate is limited by them: 1 in 10,000 (propose); below,
-/// CUBIC at 10 ms still reaches gigabits.
-const REPEATS_MATTER: f64 = 1e-4;
+/// Of fewer retransmitted segments than this share nothing is concluded. Whether a share holds a rate down depends on the
+/// round trip and the window, which the response function weighs: at 200 ms, one in 100,000 does.
+const REPEATS_MATTER: f64 = 1e-6;
 
 /// Fewer lost segments than these tell no share.
 const FEW_LOST: u64 = 8;
@@ -68,6 +68,13 @@ fn in_reach(case: &Case<'_>, share: f64) -> bool {
     known().unwrap_or(true)
 }
 
+/// Share of the segments that were marked: a mark takes as much of the window as a loss, so the more frequent of the two
+/// explains the rate.
+fn marked_share(case: &Case<'_>) -> f64 {
+    let known = case.marked().zip(case.path().data_segments);
+    known.map_or(0.0, |(marked, all)| marked as f64 / all.max(1) as f64)
+}
+
 /// Whether a path without a queue held a rate down by what it made the sender repeat.
 fn share_explains(case: &Case<'_>, share: Option<f64>) -> bool {
     case.limit == Some(Limit::Network)
@@ -75,7 +82,9 @@ fn share_explains(case: &Case<'_>, share: Option<f64>) -> bool {
         && !case.without_network()
         && !case.direction.link_full
         && queue::standing_queue_us(case).is_none()
-        && share.is_some_and(|share| share >= REPEATS_MATTER && in_reach(case, share))
+        && share.is_some_and(|share| {
+            share >= REPEATS_MATTER && share >= marked_share(case) && in_reach(case, share)
+        })
 }
 
 /// Whether a path without a queue lost so much that loss explains its rate.

@@ -5,6 +5,7 @@
 //! rate stays; where no queue stands, the round trip stays and the rate grows; where other traffic's queue stands
 //! in it, the round trip is long and the rate grows all the same, because it is our share of that queue.
 
+use linerate_analysis::losses::delivered_bytes;
 use linerate_analysis::statistics::quantile;
 use linerate_analysis::{queue, statistics};
 use linerate_model::column::Column;
@@ -30,7 +31,7 @@ const MOSTLY: f64 = 0.9;
 pub(crate) struct Slice {
     /// Its beginning, ns on the sender's clock.
     pub(crate) at_ns: u64,
-    /// What was acknowledged, bit/s.
+    /// What passed the path, bit/s.
     pub(crate) rate_bps: f64,
     /// Mean of the bytes in flight.
     pub(crate) flight_bytes: f64,
@@ -62,16 +63,21 @@ pub(crate) fn cut(case: &Case<'_>) -> Option<Vec<Slice>> {
     let step = (ROUND_TRIPS * 1e3 * case.path().rtt_us?).max(LEAST_NS);
     let to = end.end_ns.0;
     let count = to.checked_sub(from)? as f64 / step;
+    let delivered: Vec<Vec<f64>> = streams
+        .iter()
+        .map(|stream| delivered_bytes(stream))
+        .collect::<Option<_>>()?;
     let slices = (0..linerate_model::units::whole(count).min(100_000)).filter_map(|number| {
         let begin = from.saturating_add(linerate_model::units::whole(number as f64 * step));
         let end = from.saturating_add(linerate_model::units::whole((number + 1) as f64 * step));
-        Slice::of(&streams, begin, end)
+        Slice::of(&streams, &delivered, begin, end)
     });
     Some(slices.collect())
 }
 
 impl Slice {
-    fn of(streams: &[&StreamRecord], from: u64, to: u64) -> Option<Self> {
+    /// `delivered` are the bytes that had passed until each sample, of each stream.
+    fn of(streams: &[&StreamRecord], delivered: &[Vec<f64>], from: u64, to: u64) -> Option<Self> {
         let mut slice = Self {
             at_ns: from,
             rate_bps: 0.0,
@@ -79,7 +85,7 @@ impl Slice {
             rtt_us: 0.0,
             deviation_us: 0.0,
         };
-        for stream in streams {
+        for (stream, passed) in streams.iter().zip(delivered) {
             let samples = &stream.samples;
             let at = samples.at_ns();
             let begin = at.partition_point(|at| *at < from);
@@ -96,9 +102,8 @@ impl Slice {
                     .collect();
                 Some(statistics::mean(&values))
             };
-            let acked = samples.column(Column::bytes_acked)?;
             let span = at[end].saturating_sub(at[begin]).max(1) as f64;
-            slice.rate_bps += acked[end].saturating_sub(acked[begin]) as f64 * 8e9 / span;
+            slice.rate_bps += (passed[end] - passed[begin]) * 8e9 / span;
             slice.flight_bytes += mean(Column::unacked_packets)? * mean(Column::snd_mss_bytes)?;
             slice.rtt_us += mean(Column::rtt_us)? / streams.len() as f64;
             slice.deviation_us += mean(Column::rttvar_us)? / streams.len() as f64;

@@ -1,8 +1,7 @@
 //! `network-loss`: repeats held the congestion window down, and no queue stood that would explain them.
 //!
-//! Network-limited between two hosts, no standing queue, and at least 1 segment in 10,000 sent again
-//! (propose) that had not arrived already (else `reordering`), so many that the congestion control's response
-//! function gives about this rate. Where the samples decide, `policer` or `random-loss` speaks instead; this one
+//! Network-limited between two hosts, no standing queue, and so many segments sent again that had not arrived already
+//! (else `reordering`) that the congestion control's response function gives about this rate. Where the samples decide, `policer` or `random-loss` speaks instead; this one
 //! says that they do not.
 
 use linerate_model::finding::{Finding, Severity};

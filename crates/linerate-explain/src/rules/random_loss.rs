@@ -1,7 +1,7 @@
 //! `random-loss`: single segments are lost by chance, without a queue.
 //!
-//! Network-limited, no standing queue, at least 1 segment in 10,000 sent again that had not arrived already,
-//! and so many that the congestion control's response function gives about this rate; and [`crate::facts::loss`] sees
+//! Network-limited, no standing queue, so many segments sent again that had not arrived already that the congestion
+//! control's response function gives about this rate; and [`crate::facts::loss`] sees
 //! at least four losses that come neither after a queue nor by a token bucket, at windows that differ by more
 //! than a quarter or on a path that has carried 1.5 times as much, and no queue too shallow to show in the round
 //! trip that own bursts overrun. What cannot be decided is `network-loss`.

@@ -1,6 +1,6 @@
 //! `reordering`: segments overtook one another, and the sender took that for loss.
 //!
-//! Network-limited, no standing queue, at least 1 segment in 10,000 sent again (propose), and at least half
+//! Network-limited, no standing queue, segments sent again, and at least half
 //! of those were reported as received twice (DSACK, RFC 2883; the kernel's `dsack_dups`, since 4.19): they
 //! had not been lost; so many that the congestion control's response function gives about this rate. The
 //! kernel must have seen it too (`reord_seen`), and no more may have come twice than were sent again: a path

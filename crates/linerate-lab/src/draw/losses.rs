@@ -76,7 +76,8 @@ pub(super) fn bursts(dice: &mut Dice) -> Option<Sketch> {
     sketch.data_way.push(format!(
         "loss = {{ model = \"gilbert\", p = {share:.6}, r = {ends:.3} }}"
     ));
-    sketch.top = &["random-loss"];
+    // One run does not tell bursts from a shallow queue.
+    sketch.top = &["random-loss", "network-loss"];
     told(&mut sketch, share, model);
     sketch
         .truth

@@ -4,8 +4,10 @@ use super::dice::Dice;
 use super::family::{deepen, fast_path, length, mbit, path};
 use super::sketch::{AMPLE, Change, Sketch};
 
-/// What a full path carries of its rate.
-const FULL: [f64; 2] = [0.8, 1.05];
+/// What a full path carries of its rate at least beside what slow start leaves; at most there is no bound, for what the
+/// sender's buffer still holds at the end of the test passes too.
+const FULL: f64 = 0.9;
+const UNBOUNDED: f64 = 9.0;
 /// Queues up to so many seconds, or so many round trips, are no bufferbloat whatever fills them.
 const SHORT: f64 = 0.08;
 const SHORT_ROUNDS: f64 = 1.5;
@@ -14,6 +16,11 @@ const LEAST_SHARE: f64 = 10.0;
 /// Odds of a healthy path that only bulk mode carries, and of one whose delay varies.
 const FAST: f64 = 0.1;
 const VARIES: f64 = 0.2;
+
+fn full(sketch: &Sketch) -> [f64; 2] {
+    let ramp = sketch.slow_start((sketch.bdp() + sketch.queue) / sketch.wire());
+    [FULL - ramp / sketch.seconds, UNBOUNDED]
+}
 
 pub(super) fn healthy(dice: &mut Dice) -> Option<Sketch> {
     let mut sketch = if dice.happens(FAST) {
@@ -34,7 +41,7 @@ pub(super) fn healthy(dice: &mut Dice) -> Option<Sketch> {
     }
     sketch.seconds = length(dice, sketch.slow_start(holds), 0.1)?;
     sketch.top = &["path-full"];
-    sketch.utilisation = Some(FULL);
+    sketch.utilisation = Some(full(&sketch));
     sketch.truth.push(format!(
         "{} when full; a full queue takes {:.1} ms beside a round trip of {:.1} ms.",
         mbit(sketch.capacity()),
@@ -63,7 +70,7 @@ pub(super) fn bufferbloat(dice: &mut Dice) -> Option<Sketch> {
     sketch.seconds = length(dice, ramp, 0.35)?;
     sketch.top = &["bufferbloat", "path-full"];
     sketch.with = &["bufferbloat"];
-    sketch.utilisation = Some(FULL);
+    sketch.utilisation = Some(full(&sketch));
     sketch.truth.push(format!(
         "A full queue takes {:.0} ms beside a round trip of {:.1} ms.",
         1e3 * time,
@@ -140,10 +147,11 @@ pub(super) fn path_change(dice: &mut Dice) -> Option<Sketch> {
     if sketch.jitter > 0.0 || sketch.congestion == "bbr" {
         return None;
     }
-    let later = 1.6 * (sketch.rtt + sketch.queue_time()) + dice.spread(0.015, 0.1);
-    sketch.seconds = dice.of_list(&[8.0, 10.0], 8.0);
+    let later = 1.6 * (sketch.rtt + sketch.queue_time()) + dice.spread(0.01, 0.1);
+    sketch.seconds = dice.of_list(&[8.0, 12.0, 15.0], 12.0);
     let soon = sketch.slow_start(sketch.bdp_segments()) <= 0.1 * sketch.seconds;
-    if later > 0.3 || !soon {
+    // Ten slices of four round trips on each side of the step: fewer show no law.
+    if later > 0.01 * sketch.seconds || !soon {
         return None;
     }
     sketch.changes.push(Change {

@@ -1,7 +1,7 @@
 //! All charts of a run.
 
 use linerate_analysis::evidence::{DirectionEvidence, Evidence, Place};
-use linerate_analysis::statistics;
+use linerate_analysis::{round_trip, statistics};
 use linerate_model::column::Column;
 use linerate_model::plan::Protocol;
 use linerate_model::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
@@ -343,10 +343,9 @@ impl<'a> Ground<'a> {
             let start = record.end(of.role)?.start_ns.0;
             Some(of.stream.samples.at_ns().last()?.saturating_sub(start))
         });
-        let round_trips = sender.iter().filter_map(|of| {
-            let least = of.stream.samples.column(Column::min_rtt_us)?.iter().min()?;
-            (*least < u64::from(u32::MAX)).then_some(least.saturating_mul(1000))
-        });
+        let round_trips = sender
+            .iter()
+            .filter_map(|of| Some(round_trip::least_us(of.stream)?.saturating_mul(1000)));
         let span = spans.max().unwrap_or(0);
         let round_trip = round_trips.min().unwrap_or(0);
         let window_ns = windows::length(span, record.plan.sample_ns.0, round_trip);

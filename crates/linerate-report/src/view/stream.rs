@@ -2,7 +2,7 @@
 
 use linerate_analysis::evidence::Evidence;
 use linerate_analysis::ledger::DatagramEntry;
-use linerate_analysis::statistics;
+use linerate_analysis::{round_trip, statistics};
 use linerate_model::column::Column;
 use linerate_model::plain_text::PlainText;
 use linerate_model::record::{Flow, Role, RunRecord, StreamRecord};
@@ -116,7 +116,7 @@ fn view(
     };
     let rtt = column(Column::rtt_us).filter(|rtt| *rtt > 0);
     let rtt: Vec<f64> = rtt.map(|rtt| rtt as f64).collect();
-    let least = column(Column::min_rtt_us).filter(|rtt| *rtt < u64::from(u32::MAX));
+    let least = sender.and_then(round_trip::least_us);
     let last_retrans = |stream: &StreamRecord| {
         stream
             .tcp
@@ -136,7 +136,7 @@ fn view(
         window_asked_bytes: any.window_asked_bytes,
         retransmits: sender.and_then(last_retrans),
         rtt_us: (!rtt.is_empty()).then(|| statistics::mean(&rtt)),
-        min_rtt_us: least.min(),
+        min_rtt_us: least,
         datagrams: None,
         jitter_ns: receiver.and_then(|stream| stream.udp.as_ref()?.jitter_ns),
         sender: end(record, id, sender),
