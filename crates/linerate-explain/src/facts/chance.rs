@@ -19,7 +19,7 @@ const ENOUGH: f64 = 1.0;
 /// 8 is 3000 to 1.
 const BEYOND_DOUBT: f64 = 8.0;
 /// Of all segments this share at least was sent while no loss was repaired.
-const LEAST_OPEN: f64 = 0.1;
+const LEAST_OPEN: f64 = 0.5;
 
 /// How much more likely the later losses are by chance than at a shallow queue, as a natural logarithm.
 fn likelihood(streams: &[Losses], data_segments: u64) -> f64 {

@@ -11,6 +11,11 @@ use crate::facts::{queue, response};
 /// round trip and the window, which the response function weighs: at 200 ms, one in 100,000 does.
 const REPEATS_MATTER: f64 = 1e-6;
 
+/// Fewer retransmitted segments than this explain nothing …
+const LEAST_LOST: f64 = 4.0;
+/// … but in a run so short that they are this share of all.
+const A_LARGE_SHARE: f64 = 1e-4;
+
 /// Fewer lost segments than these tell no share.
 const FEW_LOST: u64 = 8;
 
@@ -83,7 +88,12 @@ fn share_explains(case: &Case<'_>, share: Option<f64>) -> bool {
         && !case.direction.link_full
         && queue::standing_queue_us(case).is_none()
         && share.is_some_and(|share| {
-            share >= REPEATS_MATTER && share >= marked_share(case) && in_reach(case, share)
+            let segments = case.path().data_segments.unwrap_or(0) as f64;
+            let enough = share >= A_LARGE_SHARE || share * segments >= LEAST_LOST;
+            enough
+                && share >= REPEATS_MATTER
+                && share >= marked_share(case)
+                && in_reach(case, share)
         })
 }
 

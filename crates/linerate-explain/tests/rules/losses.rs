@@ -303,6 +303,8 @@ fn several_streams_share_a_bucket_and_chance_shows_on_each() {
     plan.streams = 4;
     let scattered = Traffic {
         losses_apart_s: 0.21,
+        // What four windows of that size carry.
+        rate_bps: 170e6,
         ..by_chance_often()
     };
     assert_eq!(verdict(&plan, &scattered).id, "random-loss");
@@ -444,14 +446,14 @@ fn enough_losses_of_one_segment_at_any_window_are_chance() {
         traffic
     };
     assert_eq!(verdict(&tcp(), &single(22, 14)).id, "random-loss");
-    // Eight after the first are enough, seven are not.
-    assert_eq!(verdict(&tcp(), &single(22, 9)).id, "random-loss");
-    assert_eq!(verdict(&tcp(), &single(22, 8)).id, "network-loss");
-    // Six are, where slow start passed 2.5 times their windows.
-    let mut passed = single(22, 7);
-    passed.losses[0].window_packets = 60;
+    // Four after the first are enough, three are not.
+    assert_eq!(verdict(&tcp(), &single(22, 5)).id, "random-loss");
+    assert_eq!(verdict(&tcp(), &single(22, 4)).id, "network-loss");
+    // They are, where slow start passed 2.5 times their windows.
+    let mut passed = single(22, 4);
+    passed.losses[0].window_packets = 48;
     assert_eq!(verdict(&tcp(), &passed).id, "network-loss");
-    passed.losses[0].window_packets = 64;
+    passed.losses[0].window_packets = 52;
     assert_eq!(verdict(&tcp(), &passed).id, "random-loss");
     // A third of several is still chance's; half of them is not.
     let mut mixed = single(22, 14);
@@ -460,6 +462,7 @@ fn enough_losses_of_one_segment_at_any_window_are_chance() {
     }
     assert_eq!(verdict(&tcp(), &mixed).id, "random-loss");
     mixed.losses[4].segments = 2;
+    mixed.losses[5].segments = 2;
     assert_eq!(verdict(&tcp(), &mixed).id, "network-loss");
     // At windows above almost all others it is the window that loses them.
     assert_eq!(verdict(&tcp(), &single(12, 14)).id, "network-loss");
@@ -468,7 +471,7 @@ fn enough_losses_of_one_segment_at_any_window_are_chance() {
 #[test]
 fn a_path_that_showed_its_queue_once_does_not_lose_without_it() {
     let mut few = at_a_shallow_queue(22);
-    few.losses.truncate(6);
+    few.losses.truncate(4);
     for loss in &mut few.losses[1..] {
         loss.segments = 1;
     }
