@@ -76,8 +76,11 @@ impl Limit {
         if queue_between_hosts {
             waits
         } else {
-            // Waiting for a CPU explains what neither a window nor a buffer does.
-            let idle = matches!(waits, None | Some(Self::Network | Self::Application));
+            // Waiting for a CPU explains what neither a window nor a buffer does, and why nobody reads.
+            let idle = matches!(
+                waits,
+                None | Some(Self::Network | Self::Application | Self::ReceiverApplication)
+            );
             cpu(case, idle).or(waits)
         }
     }

@@ -25,6 +25,8 @@ const MOST: f64 = 0.5;
 /// Its mean rate is below this share of what the path carries.
 const FAR_BELOW: f64 = 0.8;
 
+/// One of so many retransmits may have been needless: where more are, segments overtook one another.
+const NEEDLESS: u64 = 10;
 /// So many slices with a queue show what the path carries.
 const QUEUED: usize = 3;
 
@@ -96,7 +98,7 @@ fn seen(case: &Case<'_>) -> Option<Seen> {
         || case.udp()
         || case.next_door()
         || case.direction.link_full
-        || case.needless() > 0
+        || case.needless().saturating_mul(NEEDLESS) > case.path().retransmits.unwrap_or(0)
     {
         return None;
     }
@@ -189,19 +191,28 @@ fn one_loss(case: &Case<'_>, algorithm: &str) -> Option<Seen> {
     // What was slow before the loss was not growing back from it.
     let start_ns = case.sender()?.start_ns.0;
     let lost_ns = case.first_loss_ns()?.saturating_sub(start_ns);
+    // Slow start may have filled the path for less than the slices show: then its last round trip is what it carries.
+    let shown = capacity.queued >= QUEUED;
+    let possible_bps = if shown {
+        capacity.bps
+    } else {
+        losses.iter().map(|one| one.peak_bps).sum()
+    };
+    let low = slices
+        .iter()
+        .filter(|slice| slice.rate_bps < slices::LOW * possible_bps);
     let found = slow
         && lost_ns as f64 <= MOST * case.direction.span_ns as f64
         && once
-        && capacity.queued >= QUEUED
-        && capacity.steady
-        && capacity.low >= MOST
-        && rate < FAR_BELOW * capacity.bps;
+        && (capacity.steady || !shown)
+        && low.count() as f64 >= MOST * slices.len() as f64
+        && rate < FAR_BELOW * possible_bps;
     found.then(|| Seen {
         algorithm: algorithm.to_owned(),
-        possible_bps: capacity.bps,
+        possible_bps,
         losses: losses.iter().map(|one| one.episodes.len() as f64).sum(),
         recovery_s,
-        predicted: true,
+        predicted: shown,
         then: "the path itself",
     })
 }

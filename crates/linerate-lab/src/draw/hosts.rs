@@ -201,7 +201,6 @@ pub(super) fn slow_start(dice: &mut Dice) -> Option<Sketch> {
         return None;
     }
     sketch.top = &["slow-start", "early-slow-start-exit"];
-    sketch.utilisation = Some([0.0, 0.75]);
     sketch.truth.push(format!(
         "Slow start to {:.0} segments takes {ramp:.2} s of {:.0}.",
         sketch.bdp_segments(),
