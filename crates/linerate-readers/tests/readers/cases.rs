@@ -94,6 +94,16 @@ fn a_second_source_is_used_and_nothing_is_claimed_without_it() {
         buffer,
         "a buffer of 32.0 MiB over 60.0 ms carries 4474 Mbit/s: it explains the plateau",
     );
+    // Without it the least round trip that was printed, which the queue made longer, is all that is known.
+    let rtt = Given {
+        rtt: Some(Nanos::from_millis(20)),
+        ..Given::default()
+    };
+    says(
+        &["captured-json-full-queue"],
+        rtt,
+        "bufferbloat: The queue at the bottleneck delays everything that passes it by 127 ms",
+    );
     let amounts = Given {
         amounts: Some([Bytes(1536 << 20), Bytes(5632 << 20), Bytes(512 << 20)]),
         ..Given::default()
@@ -120,6 +130,7 @@ fn a_second_source_is_used_and_nothing_is_claimed_without_it() {
     for (case, word) in [
         ("ucl-iperf1-run7-1000s", "confirms"),
         ("esnet-60ms-autotuned-10s", "buffer"),
+        ("captured-json-full-queue", "bufferbloat"),
         ("ucl-do-bytes-table", "N mod"),
         ("openvz-new-kernel", "link"),
         ("diskstats-dm2", "every 149 s"),
