@@ -33,7 +33,7 @@ use crate::draft::Draft;
 /// Fewer intervals have no plateau.
 const LEAST_ROWS: usize = 3;
 /// Round trips of which 9 in 10 are within this ratio of the least are those of a path without a queue.
-const VARIES: f64 = 1.15;
+const VARIES: f64 = 1.1;
 /// A rate that varies by less, standard deviation over mean, stays.
 const STAYS: f64 = 0.03;
 /// Rates are laid on a grid of this many points an interval, within each of which they are even.

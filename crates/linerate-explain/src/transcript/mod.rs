@@ -14,6 +14,7 @@ mod levels;
 mod path_full;
 mod ramp;
 mod repeats;
+mod socket_series;
 mod sockets;
 mod storage;
 mod table;
@@ -74,11 +75,7 @@ fn one(transcript: &Transcript, number: usize, guests: &Guests, given: &Given) -
             let (recomputed, findings) = table::explain(table, given);
             said(title::table(table), recomputed, findings)
         }
-        Part::Sockets(sockets) => said(
-            format!("sockets of `ss -ti`: {}", sockets.len()),
-            None,
-            sockets::explain(sockets),
-        ),
+        Part::Sockets(sockets) => said(sockets::title(sockets), None, sockets::explain(sockets)),
         Part::Iostat(iostat) => {
             let (title, recomputed, findings) = storage::iostat(iostat);
             said(title, recomputed, findings)

@@ -278,6 +278,29 @@ fn sockets_say_what_the_kernel_waited_for() {
 }
 
 #[test]
+fn readings_of_one_socket_are_a_series_wherever_they_stand() {
+    let case = std::fs::read_to_string(folder("captured-ss-series-full-queue").join("input.txt"));
+    let pasted = case
+        .unwrap()
+        .replace("State Recv-Q", "$ ss -tin\nState Recv-Q");
+    let transcript = read("ss", pasted.as_bytes()).unwrap();
+    assert_eq!(transcript.parts.len(), 1);
+    let text = report(&explain(vec![transcript], Given::default()));
+    assert!(text.contains("12 readings within 4.68 s"), "{text}");
+    // One that is there twice at the same moment has no time between.
+    let twice = format!(
+        "{0}{0}",
+        pasted
+            .lines()
+            .take(4)
+            .fold(String::new(), |all, line| all + line + "\n")
+    );
+    let transcript = read("ss", twice.as_bytes()).unwrap();
+    let text = report(&explain(vec![transcript], Given::default()));
+    assert!(text.contains("cannot-tell"), "{text}");
+}
+
+#[test]
 fn an_unknown_layout_names_its_line_and_what_is_known() {
     let error = read("notes", b"\nhello\nworld\n").unwrap_err();
     assert!(
