@@ -12,6 +12,8 @@ const APART_ROUND_TRIPS: u64 = 4;
 /// What passes for so long is no burst, ns and round trips.
 const SUSTAINED_NS: u64 = 1_000_000_000;
 const SUSTAINED_ROUND_TRIPS: u64 = 20;
+/// Between samples further apart than this, ns, and than the round trips of an episode, no burst shows.
+const COARSE_NS: u64 = 100_000_000;
 /// The round trip just before an episode is the median of this many samples.
 const ROWS_BEFORE: usize = 3;
 /// Over less than this, ns, what a busy host acknowledges late looks like a burst.
@@ -55,7 +57,8 @@ pub struct Losses {
     pub apart_ns: u64,
     /// Least round-trip time of the run, µs.
     pub min_rtt_us: f64,
-    /// The highest rate of delivery over a round trip (at least two samples) before the first episode, bit/s.
+    /// The highest rate of delivery over a round trip (at least two samples) before the first episode, bit/s; zero where
+    /// the samples are too far apart to tell.
     pub peak_bps: f64,
     /// The same over half a round trip (at least two samples), or over 8 ms in two round trips, bit/s: what passes a
     /// bottleneck's queue comes out at its rate, in however dense bursts it went in. One short burst alone may be
@@ -115,14 +118,17 @@ impl Losses {
         let last = rows.at.len() - 1;
         let rest_ns = rows.at[last].saturating_sub(rows.at[settled]);
         let long = rest_ns >= 2 * rows.round_trip_ns;
+        let coarse = rows.cadence_ns() > COARSE_NS.max(APART_ROUND_TRIPS * rows.round_trip_ns);
+        let shown = |bps: f64| if coarse { 0.0 } else { bps };
         Some(Self {
             episodes,
             apart_ns,
             min_rtt_us: rows.round_trip_ns as f64 / 1e3,
-            peak_bps: rows.peak(spans[0].0, rows.round_trip_ns),
-            burst_bps: rows
-                .peak(spans[0].0, rows.round_trip_ns / 2)
-                .max(rows.twice(spans[0].0)),
+            peak_bps: shown(rows.peak(spans[0].0, rows.round_trip_ns)),
+            burst_bps: shown(
+                rows.peak(spans[0].0, rows.round_trip_ns / 2)
+                    .max(rows.twice(spans[0].0)),
+            ),
             level_bps: if long { rows.rate(settled, last) } else { 0.0 },
             sustained_bps: if long { rows.sustained(settled) } else { 0.0 },
             window_height: rows.window_height(spans, apart_ns),
@@ -259,11 +265,15 @@ impl Columns {
 
     /// How close together repeats of one episode are, ns: so many round trips, and no less than samples can tell.
     fn apart_ns(&self, round_trips: u64) -> u64 {
-        let cadence = match self.at.as_slice() {
+        (round_trips * self.round_trip_ns).max(2 * self.cadence_ns())
+    }
+
+    /// Mean time between samples, ns.
+    fn cadence_ns(&self) -> u64 {
+        match self.at.as_slice() {
             [first, .., last] => last.saturating_sub(*first) / (self.at.len() as u64 - 1),
             _ => 0,
-        };
-        (round_trips * self.round_trip_ns).max(2 * cadence)
+        }
     }
 
     /// First and last row of each episode.

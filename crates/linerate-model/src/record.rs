@@ -28,6 +28,8 @@ pub enum Kind {
     Test,
     /// What a kernel said of connections that other programs held ([`crate::observation`]).
     Observation,
+    /// What another program printed ([`crate::transcript`]); made to be judged, never kept in a file.
+    Transcript,
 }
 
 /// Which end of the control connection.

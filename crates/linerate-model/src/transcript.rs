@@ -279,6 +279,9 @@ pub struct Row {
     pub retransmits: Option<u64>,
     /// Congestion window, bytes.
     pub window_bytes: Option<Printed>,
+    /// The peer's receive window, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_window_bytes: Option<Printed>,
     /// Smoothed round-trip time, µs.
     pub rtt_us: Option<Printed>,
     /// Datagrams.
@@ -342,6 +345,15 @@ pub struct TestOutput {
     pub datagram_bytes: Option<f64>,
     /// Maximum segment size, bytes.
     pub mss_bytes: Option<f64>,
+    /// Path MTU of the sender's kernel, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_mtu_bytes: Option<f64>,
+    /// The sender's congestion control.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<PlainText>,
+    /// CPU time of the program that printed it, percent of one CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_percent: Option<f64>,
     /// Connections.
     pub connections: Vec<Connection>,
     /// Rows, in order.

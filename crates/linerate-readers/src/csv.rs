@@ -127,6 +127,7 @@ fn row(input: &Input<'_>) -> Option<(Row, Option<Connection>)> {
         end: None,
         retransmits: None,
         window_bytes: None,
+        receive_window_bytes: None,
         rtt_us: None,
         datagrams,
         way: None,

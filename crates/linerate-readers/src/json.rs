@@ -193,6 +193,8 @@ fn add_interval(test: &mut TestOutput, interval: &Value, line: usize) {
         };
         test.rows
             .extend(row(stream, Whose::One(id(stream)), span, None, line));
+        let mtu = stream["pmtu"].as_f64().filter(|bytes| *bytes > 0.0);
+        test.path_mtu_bytes = mtu.or(test.path_mtu_bytes);
     }
     if streams.is_none_or(|streams| streams.len() != 1) {
         // Older versions do not say it at the start.
@@ -222,6 +224,8 @@ fn add_end(test: &mut TestOutput, end: &Value, line: usize) {
         }
     }
     test.asked.both_ways |= end["sum_sent_bidir_reverse"].is_object();
+    test.congestion = end["sender_tcp_congestion"].as_str().map(Into::into);
+    test.cpu_percent = end["cpu_utilization_percent"]["host_total"].as_f64();
     if streams.len() != 1 {
         let sums = [
             ("sum_sent", Some(End::Sender)),
@@ -279,6 +283,9 @@ fn row(value: &Value, stream: Whose, span: Span, end: Option<End>, line: usize) 
         end,
         retransmits: count("retransmits"),
         window_bytes: number("snd_cwnd")
+            .filter(|bytes| *bytes > 0.0)
+            .map(Printed::exact),
+        receive_window_bytes: number("snd_wnd")
             .filter(|bytes| *bytes > 0.0)
             .map(Printed::exact),
         rtt_us: number("rtt")

@@ -115,6 +115,7 @@ fn row(line: usize, words: &[&str]) -> Option<Row> {
         end: None,
         retransmits: before("retrans").and_then(|count| count.parse().ok()),
         window_bytes: None,
+        receive_window_bytes: None,
         rtt_us: before("msRTT").and_then(printed).map(|ms| ms.times(1e3)),
         datagrams,
         way: None,

@@ -20,10 +20,13 @@ const STATES: [&str; 11] = [
     "UNCONN",
 ];
 
-/// The dump that is being read.
+/// All dumps of a transcript: a socket that comes again is read again.
 #[derive(Default)]
 pub(crate) struct Sockets {
+    /// Whether the last line was one of a dump.
     open: bool,
+    /// The part that they are read into.
+    part: Option<usize>,
 }
 
 impl Sockets {
@@ -39,36 +42,38 @@ impl Sockets {
             return true;
         }
         if let Some(socket) = addresses(input.number, &words) {
-            if !self.open || !matches!(parts.last(), Some(Part::Sockets(_))) {
-                parts.push(Part::Sockets(Vec::new()));
-                self.open = true;
-            }
-            if let Some(Part::Sockets(sockets)) = parts.last_mut() {
-                sockets.push(socket);
-            }
+            self.sockets(parts).push(socket);
             return true;
         }
         let facts = facts(&words);
         let likely = facts
             .iter()
             .any(|(key, _)| key == "rto" || key == "rtt" || key == "cwnd" || key == "mss");
-        match parts.last_mut() {
-            Some(Part::Sockets(sockets)) if self.open && likely => {
-                if let Some(socket) = sockets.last_mut() {
-                    socket.facts = facts;
-                }
-                true
-            }
-            _ if likely && facts.len() >= 3 => {
-                parts.push(Part::Sockets(vec![Socket {
-                    line: input.number,
-                    facts,
-                    ..Socket::default()
-                }]));
-                self.open = true;
-                true
-            }
-            _ => false,
+        if !likely || !self.open && facts.len() < 3 {
+            return false;
+        }
+        let open = self.open;
+        let sockets = self.sockets(parts);
+        match sockets.last_mut().filter(|_| open) {
+            Some(socket) => socket.facts = facts,
+            None => sockets.push(Socket {
+                line: input.number,
+                facts,
+                ..Socket::default()
+            }),
+        }
+        true
+    }
+
+    fn sockets<'a>(&mut self, parts: &'a mut Vec<Part>) -> &'a mut Vec<Socket> {
+        self.open = true;
+        let part = *self.part.get_or_insert_with(|| {
+            parts.push(Part::Sockets(Vec::new()));
+            parts.len() - 1
+        });
+        match &mut parts[part] {
+            Part::Sockets(sockets) => sockets,
+            _ => unreachable!("parts are never taken away, so it is the one pushed above"),
         }
     }
 }

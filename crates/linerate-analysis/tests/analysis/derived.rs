@@ -345,6 +345,19 @@ fn losses_of_several_streams_add_up_to_those_of_their_sender() {
 }
 
 #[test]
+fn samples_far_apart_show_no_bursts() {
+    let record = three_streams(5, 0.0);
+    let stream = &record.client.as_ref().unwrap().streams[0];
+    assert!(Losses::of(stream).unwrap().peak_bps > 0.0);
+    // 10 ms apart as sampled, then 500 ms, which is more than 4 round trips of 10 ms.
+    let mut sparse = stream.clone();
+    sparse.samples = stream.samples.thinned(50);
+    let losses = Losses::of(&sparse).unwrap();
+    assert_eq!((losses.peak_bps, losses.burst_bps), (0.0, 0.0));
+    assert!(losses.level_bps > 0.0);
+}
+
+#[test]
 fn losses_of_several_streams_are_one_where_they_begin_together() {
     let common = |apart_s: f64| {
         let record = three_streams(1, apart_s);

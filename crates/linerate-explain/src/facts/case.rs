@@ -11,7 +11,7 @@ use linerate_analysis::waterfall::{LineRate, StepKind};
 use linerate_model::column::Column;
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::plan::{Plan, Protocol};
-use linerate_model::record::{EndRecord, Role, RunRecord, StreamRecord};
+use linerate_model::record::{EndRecord, Kind, Role, RunRecord, StreamRecord};
 
 use crate::command;
 use crate::draft::Draft;
@@ -199,6 +199,11 @@ impl<'a> Case<'a> {
 
     pub(crate) fn budget(&self) -> Option<&'a KernelClocks> {
         self.direction.clocks.as_ref().ok()
+    }
+
+    /// A share by the kernel's clocks, where the kernel itself counted: another program's output has no clocks.
+    pub(crate) fn clock_of_kernel(&self, share: f64) -> Option<f64> {
+        (self.record().kind != Kind::Transcript).then_some(share)
     }
 
     /// The share of the plateau that something took, by the classified samples; by the kernel's clock where the

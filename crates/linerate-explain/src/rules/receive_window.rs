@@ -31,7 +31,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     let draft = case
         .finding("receive-window", severity, sentence(case, share))
         .share(share)
-        .sender("rwnd_limited share of the plateau", clock)
+        .sender(
+            "rwnd_limited share of the plateau",
+            case.clock_of_kernel(clock),
+        )
         .sender("snd_wnd median, bytes", path.receive_window_bytes)
         .round_trips()
         .sender("ceiling window / rtt, bit/s", limit::ceiling_bps(case))

@@ -159,7 +159,8 @@ impl<'a> Digest<'a> {
         format!("{}{way}", self.peer())
     }
 
-    fn peer(&self) -> &str {
+    /// The peer's name, where it is a plain word; else `HOST`.
+    pub(super) fn peer(&self) -> &str {
         let asked = self.test.asked.host.as_deref();
         let known = asked.or_else(|| self.test.connections.first().map(|one| one.remote.as_str()));
         known

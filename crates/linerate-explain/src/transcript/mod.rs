@@ -4,6 +4,7 @@
 //! from each other within that. What needs a second source (the round-trip time, another file) is said
 //! only where that was given.
 
+mod as_run;
 mod cannot_tell;
 mod counter_wrap;
 mod datagrams;
@@ -13,6 +14,7 @@ mod levels;
 mod path_full;
 mod ramp;
 mod repeats;
+mod socket_series;
 mod sockets;
 mod storage;
 mod table;
@@ -20,6 +22,7 @@ mod title;
 mod together;
 mod volumes;
 mod window_still;
+mod windows;
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::transcript::{Explained, Given, Part, Reading, Transcript};
@@ -72,11 +75,7 @@ fn one(transcript: &Transcript, number: usize, guests: &Guests, given: &Given) -
             let (recomputed, findings) = table::explain(table, given);
             said(title::table(table), recomputed, findings)
         }
-        Part::Sockets(sockets) => said(
-            format!("sockets of `ss -ti`: {}", sockets.len()),
-            None,
-            sockets::explain(sockets),
-        ),
+        Part::Sockets(sockets) => said(sockets::title(sockets), None, sockets::explain(sockets)),
         Part::Iostat(iostat) => {
             let (title, recomputed, findings) = storage::iostat(iostat);
             said(title, recomputed, findings)
@@ -126,18 +125,30 @@ fn test_findings(digest: &Digest<'_>, given: &Given) -> Vec<Finding> {
     let wrap = counter_wrap::judge(digest, given);
     let wrapped = wrap.is_some();
     findings.extend(wrap);
-    findings.extend(levels::judge(digest));
+    let judged = as_run::judge(digest, given);
+    let known = !judged.is_empty();
+    // A limit that is known makes a rate vary.
+    let limited = judged
+        .iter()
+        .any(|finding| finding.severity == Severity::Limit);
+    findings.extend(levels::judge(digest).filter(|_| !limited));
     let steady = findings.is_empty();
-    let full = path_full::judge(digest, given).filter(|_| steady);
+    let full = path_full::judge(digest, given).filter(|_| steady && !limited);
     let healthy = full
         .as_ref()
         .is_some_and(|finding| finding.severity == Severity::Healthy);
     findings.extend(full);
+    // A rate that is a line's needs no second reason.
+    let beside = |finding: &Finding| !healthy || finding.severity == Severity::Note;
+    findings.extend(judged.into_iter().filter(beside));
     findings.extend(ramp::judge(digest, given));
-    if !healthy && !wrapped {
-        let window = window_still::judge(digest, given);
-        let repeats = repeats::judge(digest);
-        let known = window.is_some() || repeats.is_some();
+    if !healthy && !wrapped && !known {
+        let open = windows::judge(digest);
+        let told = open.is_some();
+        findings.extend(open);
+        let window = window_still::judge(digest, given).filter(|_| !told);
+        let repeats = repeats::judge(digest).filter(|_| !told);
+        let known = told || window.is_some() || repeats.is_some();
         findings.extend(window);
         findings.extend(repeats);
         // Levels and a spread have said what there is to say.

@@ -4,6 +4,7 @@ use linerate_model::finding::{Finding, Severity};
 use linerate_model::transcript::Socket;
 use linerate_model::units::{BitRate, Bytes, Nanos, grouped, whole};
 
+use super::socket_series;
 use crate::draft::Draft;
 
 /// From this share of the busy time on a limit is said.
@@ -11,8 +12,39 @@ const MATTERS: f64 = 0.05;
 /// From this share of the segments on repeats are said.
 const REPEATED: f64 = 0.001;
 
+/// Words of a socket without a value that are no congestion control.
+const FLAGS: [&str; 6] = ["ts", "sack", "ecn", "ecnseen", "fastopen", "app_limited"];
+
+/// How many sockets and readings there are.
+pub(super) fn title(sockets: &[Socket]) -> String {
+    let connections = socket_series::connections(sockets);
+    let most = connections.iter().map(|one| one.sockets.len()).max();
+    match most {
+        Some(readings @ 2..) => format!(
+            "sockets of `ss -ti`: {} connections, up to {readings} readings of each",
+            connections.len()
+        ),
+        _ => format!("sockets of `ss -ti`: {}", sockets.len()),
+    }
+}
+
 pub(super) fn explain(sockets: &[Socket]) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = sockets.iter().flat_map(one).collect();
+    let connections = socket_series::connections(sockets);
+    let all_idle = connections.iter().all(socket_series::is_idle);
+    let looked_at = connections
+        .iter()
+        .filter(|readings| all_idle || !socket_series::is_idle(readings));
+    let mut findings: Vec<Finding> = looked_at
+        .flat_map(|readings| match socket_series::judge(readings) {
+            judged if !judged.is_empty() => judged,
+            // The last reading's clocks have counted since the connection began.
+            _ => readings
+                .sockets
+                .last()
+                .map(|(_, socket)| one(socket))
+                .unwrap_or_default(),
+        })
+        .collect();
     if findings.is_empty() {
         findings.push(Finding::new(
             "cannot-tell",
@@ -53,7 +85,7 @@ fn one(socket: &Socket) -> Vec<Finding> {
     findings
 }
 
-fn who(socket: &Socket) -> String {
+pub(super) fn who(socket: &Socket) -> String {
     if socket.local.is_empty() {
         format!("The socket of line {}", socket.line)
     } else {
@@ -61,16 +93,21 @@ fn who(socket: &Socket) -> String {
     }
 }
 
+/// Whether a word says something else than which congestion control is in use.
+pub(super) fn is_flag(word: &str) -> bool {
+    FLAGS.contains(&word)
+}
+
 fn known(socket: &Socket) -> bool {
     text(socket, "cwnd").is_some() || text(socket, "rtt").is_some()
 }
 
-fn text<'a>(socket: &'a Socket, key: &str) -> Option<&'a str> {
+pub(super) fn text<'a>(socket: &'a Socket, key: &str) -> Option<&'a str> {
     let found = socket.facts.iter().find(|(name, _)| name == key);
     found.map(|(_, value)| value.as_str())
 }
 
-fn number(socket: &Socket, key: &str) -> Option<f64> {
+pub(super) fn number(socket: &Socket, key: &str) -> Option<f64> {
     let text = text(socket, key)?;
     let digits = text.split(['/', '(', 'm', 's']).next()?;
     digits
@@ -96,7 +133,7 @@ fn rate(socket: &Socket, key: &str) -> Option<f64> {
         .filter(|value| value.is_finite() && *value >= 0.0)
 }
 
-fn milliseconds(text: &str) -> Option<f64> {
+pub(super) fn milliseconds(text: &str) -> Option<f64> {
     text.split("ms").next()?.parse().ok()
 }
 

@@ -82,6 +82,7 @@ fn row(stream: Stream, text: &str, line: usize, columns: Columns) -> Option<Behi
         end: None,
         retransmits: None,
         window_bytes: None,
+        receive_window_bytes: None,
         rtt_us: None,
         datagrams: None,
         way: None,

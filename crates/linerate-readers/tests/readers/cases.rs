@@ -94,6 +94,16 @@ fn a_second_source_is_used_and_nothing_is_claimed_without_it() {
         buffer,
         "a buffer of 32.0 MiB over 60.0 ms carries 4474 Mbit/s: it explains the plateau",
     );
+    // Without it the least round trip that was printed, which the queue made longer, is all that is known.
+    let rtt = Given {
+        rtt: Some(Nanos::from_millis(20)),
+        ..Given::default()
+    };
+    says(
+        &["captured-json-full-queue"],
+        rtt,
+        "bufferbloat: The queue at the bottleneck delays everything that passes it by 127 ms",
+    );
     let amounts = Given {
         amounts: Some([Bytes(1536 << 20), Bytes(5632 << 20), Bytes(512 << 20)]),
         ..Given::default()
@@ -120,6 +130,7 @@ fn a_second_source_is_used_and_nothing_is_claimed_without_it() {
     for (case, word) in [
         ("ucl-iperf1-run7-1000s", "confirms"),
         ("esnet-60ms-autotuned-10s", "buffer"),
+        ("captured-json-full-queue", "bufferbloat"),
         ("ucl-do-bytes-table", "N mod"),
         ("openvz-new-kernel", "link"),
         ("diskstats-dm2", "every 149 s"),
@@ -264,6 +275,29 @@ fn sockets_say_what_the_kernel_waited_for() {
         text.contains("receive-window") && text.contains("78 %"),
         "{text}"
     );
+}
+
+#[test]
+fn readings_of_one_socket_are_a_series_wherever_they_stand() {
+    let case = std::fs::read_to_string(folder("captured-ss-series-full-queue").join("input.txt"));
+    let pasted = case
+        .unwrap()
+        .replace("State Recv-Q", "$ ss -tin\nState Recv-Q");
+    let transcript = read("ss", pasted.as_bytes()).unwrap();
+    assert_eq!(transcript.parts.len(), 1);
+    let text = report(&explain(vec![transcript], Given::default()));
+    assert!(text.contains("12 readings within 4.68 s"), "{text}");
+    // One that is there twice at the same moment has no time between.
+    let twice = format!(
+        "{0}{0}",
+        pasted
+            .lines()
+            .take(4)
+            .fold(String::new(), |all, line| all + line + "\n")
+    );
+    let transcript = read("ss", twice.as_bytes()).unwrap();
+    let text = report(&explain(vec![transcript], Given::default()));
+    assert!(text.contains("cannot-tell"), "{text}");
 }
 
 #[test]
