@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Two hosts with a path of 1 Gbit/s and 60 ms between them, on this machine, and a receiver whose buffer is too small
 # for it: measures that, says why it is slow, does what the findings advise until the path is full, and sets the first
-# and the last test side by side. Needs no root; nothing stays behind, since the path lives only as long as the process that holds it.
+# and the last test side by side. Needs no root; nothing stays behind, since the path lives only as long as the process
+# that holds it.
 set -euo pipefail
 linerate=$(realpath "$1")
-report=$(realpath "${2:-try.html}")
+shown=${2:-try.html}
+report=$(realpath "$shown")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cat >"$folder/try.toml" <<'SCENARIO'
@@ -90,7 +92,7 @@ cd "$folder"
 if "$linerate" compare --help | grep -q -e --html; then
     "$linerate" compare before.json after.json --html "$report"
     echo
-    echo "Both in one report: $report"
+    echo "Both in one report: $shown"
 else
     "$linerate" compare before.json after.json
 fi

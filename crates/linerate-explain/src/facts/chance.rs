@@ -14,7 +14,7 @@ const WHILE_REPAIRED: f64 = 0.7;
 /// No odds are nearer to 0 or 1.
 const SURE: f64 = 0.02;
 /// Natural logarithm of the ratio of the likelihoods from which on it is chance: 1 is 2.7 to 1 (measured: 1.1 to 89 under
-/// random loss of 0.02 to 2 %, four of five above 2; -153 to -0.4 at shallow queues, but for one).
+/// random loss of 0.02 to 2 %, four of five above 2; -153 to -0.6 at shallow queues, but for one).
 const ENOUGH: f64 = 1.0;
 /// 8 is 3000 to 1.
 const BEYOND_DOUBT: f64 = 8.0;

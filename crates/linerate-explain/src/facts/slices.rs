@@ -22,7 +22,7 @@ const ENOUGH: usize = 10;
 /// The ramp is over in the slice that first reaches this share of the median rate.
 const RAMPED: f64 = 0.8;
 /// A rate below this share of what the path carried while a queue stood is low.
-pub(crate) const LOW: f64 = 0.85;
+const LOW: f64 = 0.85;
 /// What the path carries is steady where so large a share of the slices with a queue have that rate.
 const MOSTLY: f64 = 0.9;
 

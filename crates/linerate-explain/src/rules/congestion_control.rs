@@ -191,28 +191,19 @@ fn one_loss(case: &Case<'_>, algorithm: &str) -> Option<Seen> {
     // What was slow before the loss was not growing back from it.
     let start_ns = case.sender()?.start_ns.0;
     let lost_ns = case.first_loss_ns()?.saturating_sub(start_ns);
-    // Slow start may have filled the path for less than the slices show: then its last round trip is what it carries.
-    let shown = capacity.queued >= QUEUED;
-    let possible_bps = if shown {
-        capacity.bps
-    } else {
-        losses.iter().map(|one| one.peak_bps).sum()
-    };
-    let low = slices
-        .iter()
-        .filter(|slice| slice.rate_bps < slices::LOW * possible_bps);
     let found = slow
         && lost_ns as f64 <= MOST * case.direction.span_ns as f64
         && once
-        && (capacity.steady || !shown)
-        && low.count() as f64 >= MOST * slices.len() as f64
-        && rate < FAR_BELOW * possible_bps;
+        && capacity.queued >= QUEUED
+        && capacity.steady
+        && capacity.low >= MOST
+        && rate < FAR_BELOW * capacity.bps;
     found.then(|| Seen {
         algorithm: algorithm.to_owned(),
-        possible_bps,
+        possible_bps: capacity.bps,
         losses: losses.iter().map(|one| one.episodes.len() as f64).sum(),
         recovery_s,
-        predicted: shown,
+        predicted: true,
         then: "the path itself",
     })
 }

@@ -112,8 +112,9 @@ fn applied_words(promise: &Promise) -> String {
     let remedy = &promise.remedy;
     let expected = words::with(promise.expected.as_ref(), |expected| {
         format!(
-            "; {} expected after the change",
-            BitRate(whole(expected.rate_bps))
+            "; then expect {}, limited by {}",
+            BitRate(whole(expected.rate_bps)),
+            expected.then
         )
     });
     let host = match remedy.host {
