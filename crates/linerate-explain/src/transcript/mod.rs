@@ -5,6 +5,7 @@
 //! only where that was given.
 
 mod as_run;
+mod bounceback;
 mod cannot_tell;
 mod counter_wrap;
 mod datagrams;
@@ -115,6 +116,9 @@ fn one(transcript: &Transcript, number: usize, guests: &Guests, given: &Given) -
 
 fn test_findings(digest: &Digest<'_>, given: &Given) -> Vec<Finding> {
     let mut findings = Vec::new();
+    if let Some(latency) = bounceback::judge(digest) {
+        return vec![latency];
+    }
     if digest.is_udp() {
         findings.extend(datagrams::explain(digest, given));
         return findings;
