@@ -17,6 +17,7 @@ mod ramp;
 mod repeats;
 mod socket_series;
 mod sockets;
+mod steps;
 mod storage;
 mod table;
 mod title;
