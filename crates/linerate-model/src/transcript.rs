@@ -289,6 +289,31 @@ pub struct Row {
     /// Which way, where the row says so: in tests that run both ways at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub way: Option<Way>,
+    /// Requests that were answered, in iperf 2's `--bounceback`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounces: Option<Bounces>,
+}
+
+/// Requests and the times until their answers came.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Bounces {
+    /// How many.
+    pub count: u64,
+    /// Mean, ms.
+    pub mean_ms: f64,
+    /// Least, ms.
+    pub least_ms: f64,
+    /// Most, ms.
+    pub most_ms: f64,
+}
+
+/// A histogram of a whole test, by its percentiles, each the upper end of its bin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// What was measured: the letters before `8-PDF` (`T`, `W`, `F`, `BB`).
+    pub what: PlainText,
+    /// Percentages and the times that so many did not exceed, ms.
+    pub percentiles: Vec<(f64, f64)>,
 }
 
 impl Row {
@@ -358,6 +383,15 @@ pub struct TestOutput {
     pub connections: Vec<Connection>,
     /// Rows, in order.
     pub rows: Vec<Row>,
+    /// Histograms of the whole test.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub histograms: Vec<Histogram>,
+    /// Whether small requests were answered one by one (iperf 2's `--bounceback`): a test of latency.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_bounceback: bool,
+    /// Least time that a connection took to open, ms: a round trip without a queue of the test's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect_ms: Option<f64>,
     /// `Sent N datagrams`.
     pub datagrams_sent: Option<u64>,
     /// Datagrams that arrived out of order.

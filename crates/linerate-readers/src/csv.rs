@@ -131,6 +131,7 @@ fn row(input: &Input<'_>) -> Option<(Row, Option<Connection>)> {
         rtt_us: None,
         datagrams,
         way: None,
+        bounces: None,
     };
     Some((row, connection))
 }

@@ -301,5 +301,6 @@ fn row(value: &Value, stream: Whose, span: Span, end: Option<End>, line: usize) 
         way: value["sender"]
             .as_bool()
             .map(|sends| if sends { Way::Out } else { Way::In }),
+        bounces: None,
     })
 }

@@ -119,6 +119,7 @@ fn row(line: usize, words: &[&str]) -> Option<Row> {
         rtt_us: before("msRTT").and_then(printed).map(|ms| ms.times(1e3)),
         datagrams,
         way: None,
+        bounces: None,
     })
 }
 

@@ -132,7 +132,8 @@ impl<'a> Sent<'a> {
             .iter()
             .filter(|row| row.span != Span::Total);
         let printed = rows.filter_map(|row| Some(row.rtt_us?.value));
-        let given = given.rtt.map(|rtt| rtt.as_secs_f64() * 1e6);
+        let connect = digest.test.connect_ms.map(|ms| ms * 1e3);
+        let given = given.rtt.map(|rtt| rtt.as_secs_f64() * 1e6).or(connect);
         Some(Self {
             digest,
             role: match digest.test.side {

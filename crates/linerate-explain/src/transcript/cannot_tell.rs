@@ -42,7 +42,11 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
         .rows
         .iter()
         .any(|row| row.span == Span::Interval && row.window_bytes.is_some());
+    let lost = digest.received.and_then(|row| row.datagrams?.lost);
     let why = match (digest.test.tool, digest.test.side) {
+        _ if digest.is_udp() && lost == Some(0) => {
+            "no datagram was lost, and the requested rate is not printed".to_owned()
+        }
         _ if digest.is_udp() => {
             "the output has no received count, or no total of all streams".to_owned()
         }

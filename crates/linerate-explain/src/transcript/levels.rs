@@ -6,6 +6,7 @@ use linerate_analysis::statistics::mean;
 use linerate_model::finding::{Figure, Finding, Severity};
 
 use super::digest::{Digest, Interval, MOST_GUESTS, variation};
+use super::steps;
 use crate::draft::Draft;
 
 /// Rates of a level differ by no more than this.
@@ -28,6 +29,14 @@ pub(super) fn judge(digest: &Digest<'_>) -> Option<Finding> {
     if values.len() < LEAST {
         return None;
     }
+    let stepped = steps::judge(digest).filter(|_| digest.beside.is_empty());
+    // Levels that come one after the other, with a figure each.
+    if stepped
+        .as_ref()
+        .is_some_and(|finding| finding.figures.len() > 2)
+    {
+        return stepped;
+    }
     let levels = levels(&values);
     let often: Vec<&Vec<f64>> = levels.iter().filter(|level| level.len() > 1).collect();
     let covered: usize = often.iter().map(|level| level.len()).sum();
@@ -38,7 +47,7 @@ pub(super) fn judge(digest: &Digest<'_>) -> Option<Finding> {
     if apart && covered as f64 >= COVERED * values.len() as f64 {
         return Some(bimodal(digest, &outside, &within, &levels));
     }
-    unstable(digest, &values)
+    stepped.or_else(|| unstable(digest, &values))
 }
 
 fn bimodal(

@@ -5,6 +5,7 @@
 //! only where that was given.
 
 mod as_run;
+mod bounceback;
 mod cannot_tell;
 mod counter_wrap;
 mod datagrams;
@@ -16,6 +17,7 @@ mod ramp;
 mod repeats;
 mod socket_series;
 mod sockets;
+mod steps;
 mod storage;
 mod table;
 mod title;
@@ -115,6 +117,9 @@ fn one(transcript: &Transcript, number: usize, guests: &Guests, given: &Given) -
 
 fn test_findings(digest: &Digest<'_>, given: &Given) -> Vec<Finding> {
     let mut findings = Vec::new();
+    if let Some(latency) = bounceback::judge(digest) {
+        return vec![latency];
+    }
     if digest.is_udp() {
         findings.extend(datagrams::explain(digest, given));
         return findings;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use linerate_model::finding::{Figure, Finding, Severity};
 use linerate_model::storage::{Device, Diskstats, Iostat, IostatBlock};
 use linerate_model::transcript::Given;
-use linerate_model::units::whole;
+use linerate_model::units::{grouped, whole};
 
 use crate::draft::Draft;
 
@@ -15,6 +15,11 @@ const BUSY: f64 = 80.0;
 const WRAP: f64 = 4_294_967_296.0;
 /// Two figures of one thing may differ by this share: both are averages of their own clock.
 const NEAR: f64 = 0.05;
+
+/// From this share of a device's writes on merging is worth a word …
+const MOSTLY: f64 = 0.9;
+/// … where there are so many, a second.
+const MANY: f64 = 1000.0;
 
 /// Columns by their meaning; sysstat renamed them in version 12.
 const WRITES: [&str; 1] = ["w/s"];
@@ -180,9 +185,49 @@ fn stacked(block: &IostatBlock) -> Vec<Finding> {
     let Some(members) = Members::of(block) else {
         return Vec::new();
     };
-    let tops = block.devices.iter().filter(|device| is_stacked(device));
-    tops.filter_map(|top| merged(block, top, &members))
+    let tops = || block.devices.iter().filter(|device| is_stacked(device));
+    if tops().next().is_none() {
+        let each = block.devices.iter();
+        return each
+            .filter_map(|device| merged_alone(block, device))
+            .collect();
+    }
+    tops()
+        .filter_map(|top| merged(block, top, &members))
         .collect()
+}
+
+/// A device with nothing above it that is shown, most of whose writes had been merged.
+fn merged_alone(block: &IostatBlock, device: &Device) -> Option<Finding> {
+    let writes = value(block, device, &WRITES).filter(|writes| *writes > 0.0)?;
+    let merged = value(block, device, &MERGED_WRITES)?;
+    let all = writes + merged;
+    if merged < MOSTLY * all || all < MANY {
+        return None;
+    }
+    let mb_s = value(block, device, &["wMB/s"]);
+    let kib_s = mb_s
+        .map(|mib| mib * 1024.0)
+        .or_else(|| value(block, device, &["wkB/s"]));
+    let sizes = kib_s.map_or_else(String::new, |kib| {
+        format!(
+            ", {} KiB each, from pieces of {} KiB",
+            round(kib / writes),
+            round(kib / all)
+        )
+    });
+    let sentence = format!(
+        "{}: {} of {} writes/s ({:.0} %) were merged before they reached the device, which got {} writes/s{sizes}",
+        device.name,
+        grouped(whole(merged)),
+        grouped(whole(all)),
+        merged / all * 100.0,
+        round(writes),
+    );
+    Draft::new("writes-merged", Severity::Note, sentence)
+        .figure("writes/s of the device", writes, &*device.name)
+        .figure("merged writes/s of the device", merged, &*device.name)
+        .done()
 }
 
 fn merged(block: &IostatBlock, top: &Device, members: &Members) -> Option<Finding> {

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use linerate_model::finding::{Finding, Severity};
 use linerate_model::transcript::{
-    End, Ending, Layout, Line, RateTable, Row, Side, Span, Stream, Way,
+    End, Ending, Histogram, Layout, Line, RateTable, Row, Side, Span, Stream, Way,
 };
-use linerate_model::units::{Bytes, whole};
+use linerate_model::units::{Bytes, Nanos, whole};
 
 use super::digest::{Digest, same_end};
 use crate::draft::Draft;
@@ -73,6 +73,7 @@ pub(super) fn test(digest: &Digest<'_>) -> String {
     words.extend(digest.seconds().map(|seconds| format!("{seconds:.1} s")));
     words.extend(view(digest).map(str::to_owned));
     words.extend(window(digest));
+    words.extend(test.histograms.iter().filter_map(histogram));
     words.extend(ending(digest));
     if let Some(inside) = test.inside {
         words.push(format!(
@@ -82,6 +83,23 @@ pub(super) fn test(digest: &Digest<'_>) -> String {
     }
     words.extend(test.errors.iter().map(error));
     words.join("; ")
+}
+
+/// `write times: 95 % within 200 µs, 99.7 % within 2.90 ms`.
+fn histogram(histogram: &Histogram) -> Option<String> {
+    let what = match histogram.what.as_str() {
+        "T" => "one-way delays",
+        "W" => "write times",
+        "F" => "times of bursts",
+        "BB" => "response times",
+        _ => return None,
+    };
+    let within = |(percent, ms): &(f64, f64)| {
+        let time = Nanos::from_secs_f64(ms / 1e3);
+        (*percent > 50.0).then(|| format!("{percent} % within {time}"))
+    };
+    let high: Vec<String> = histogram.percentiles.iter().filter_map(within).collect();
+    (!high.is_empty()).then(|| format!("{what}: {}", high.join(", ")))
 }
 
 fn error(line: &Line) -> String {

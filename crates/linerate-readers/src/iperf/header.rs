@@ -1,6 +1,6 @@
 //! Lines around the rows: who connects to whom, with which buffers.
 
-use linerate_model::transcript::{Connection, Printed, Window};
+use linerate_model::transcript::{Connection, Printed, TestOutput, Window};
 
 use crate::number::size;
 
@@ -19,6 +19,11 @@ pub(super) enum Said {
     Datagrams(f64),
     Segment(f64),
     Reverse,
+    /// Time that the connections took to open.
+    Connects {
+        least_ms: f64,
+        failed: bool,
+    },
     Error {
         newer: bool,
     },
@@ -27,7 +32,11 @@ pub(super) enum Said {
 }
 
 /// Beginnings of lines that say nothing about the figures.
-const IDLE: [&str; 28] = [
+const IDLE: [&str; 32] = [
+    "Bursting:",
+    "Bounce-back test",
+    "Enabled ",
+    "TCP three-way-handshake",
     "iperf Done",
     "Time:",
     "Cookie:",
@@ -97,6 +106,21 @@ pub(super) fn line(text: &str) -> Option<Said> {
         }
         ["Reverse", "mode", ..] => Said::Reverse,
         [
+            "[",
+            "CT]",
+            "final",
+            "connect",
+            "times",
+            _,
+            "=",
+            times,
+            "ms",
+            rest @ ..,
+        ] => Said::Connects {
+            least_ms: times.split('/').next()?.parse().ok()?,
+            failed: rest.last().is_some_and(|counts| !counts.ends_with("/0")),
+        },
+        [
             first @ ("iperf3:" | "iperf:" | "WARNING:" | "warning:" | "error:"),
             ..,
         ]
@@ -149,6 +173,50 @@ pub(super) fn connection(id: u32, text: &str) -> Option<Connection> {
         remote: (*remote).into(),
         remote_port: far.trim_end_matches(',').parse().ok()?,
     })
+}
+
+/// What iperf 2 says of a connection in brackets behind its addresses.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Marks {
+    full_duplex: bool,
+    reverse: bool,
+    bounceback: bool,
+    mss_bytes: Option<f64>,
+    connect_ms: Option<f64>,
+}
+
+impl Marks {
+    /// `(full-duplex) (icwnd/mss/irtt=14/1448/20262) (ct=20.30 ms)`.
+    pub(super) fn of(text: &str) -> Self {
+        let mut marks = Self::default();
+        let pieces = text
+            .split('(')
+            .skip(1)
+            .filter_map(|piece| piece.split(')').next());
+        for piece in pieces {
+            let word = piece.split_whitespace().next();
+            marks.full_duplex |= word == Some("full-duplex");
+            marks.reverse |= word == Some("reverse");
+            marks.bounceback |= word == Some("bb");
+            let positive = |text: &str| text.parse().ok().filter(|number: &f64| *number > 0.0);
+            if let Some(numbers) = piece.strip_prefix("icwnd/mss/irtt=") {
+                let numbers: Vec<Option<f64>> = numbers.split('/').map(positive).collect();
+                marks.mss_bytes = numbers.get(1).copied().flatten();
+                let rtt_us = numbers.get(2).copied().flatten();
+                marks.connect_ms = rtt_us.map(|us| us / 1e3);
+            }
+        }
+        marks
+    }
+
+    pub(super) fn put_into(&self, test: &mut TestOutput) {
+        test.asked.both_ways |= self.full_duplex;
+        test.asked.reverse |= self.reverse;
+        test.is_bounceback |= self.bounceback;
+        test.mss_bytes = test.mss_bytes.or(self.mss_bytes);
+        let least = |before: f64| self.connect_ms.map_or(before, |ms| ms.min(before));
+        test.connect_ms = test.connect_ms.map(least).or(self.connect_ms);
+    }
 }
 
 #[cfg(test)]

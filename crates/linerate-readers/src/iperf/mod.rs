@@ -87,6 +87,9 @@ impl Tests {
             self.columns = columns;
             return true;
         }
+        if row::is_both_ways(input.text) {
+            return true;
+        }
         let Some((stream, way, rest)) = row::bracket(input.text) else {
             return self.header(input, parts);
         };
@@ -96,7 +99,9 @@ impl Tests {
         if let Stream::One(id) = stream
             && let Some(connection) = header::connection(id, rest)
         {
-            self.connect(input, connection, rest.contains(" connected to "), parts);
+            let marks = header::Marks::of(rest);
+            let newer = rest.contains(" connected to ");
+            marks.put_into(self.connect(input, connection, newer, parts));
             return true;
         }
         match row::behind(stream, rest, input.number, self.columns) {
@@ -108,6 +113,12 @@ impl Tests {
             Behind::OutOfOrder(count) => {
                 self.note(stream, input, parts, |test| {
                     test.out_of_order = Some(test.out_of_order.unwrap_or(0).saturating_add(count));
+                });
+                true
+            }
+            Behind::Histogram(histogram) => {
+                self.note(stream, input, parts, |test| {
+                    test.histograms.extend(histogram)
                 });
                 true
             }
@@ -131,6 +142,7 @@ impl Tests {
             places.push(all.len());
             let other = match &mut part {
                 Part::Test(test) if closed.contains(&place) => {
+                    ways::of_iperf2(test);
                     finished(test);
                     ways::apart(test)
                 }
@@ -203,6 +215,12 @@ impl Tests {
             }
             header::Said::Segment(bytes) => test.mss_bytes = Some(bytes),
             header::Said::Reverse => test.asked.reverse = true,
+            header::Said::Connects { least_ms, failed } => {
+                test.connect_ms = Some(least_ms);
+                if failed {
+                    test.errors.push(input.quoted());
+                }
+            }
             header::Said::Error { newer } => {
                 if newer {
                     test.tool = Tool::Iperf3;
@@ -252,13 +270,13 @@ impl Tests {
     }
 
     /// A connection after rows is another test; where the one before goes on, it stands inside it.
-    fn connect(
+    fn connect<'a>(
         &mut self,
         input: &Input<'_>,
         connection: Connection,
         newer: bool,
-        parts: &mut Vec<Part>,
-    ) {
+        parts: &'a mut Vec<Part>,
+    ) -> &'a mut TestOutput {
         let last = self.open.last().map(|open| open.part);
         let mut inside = None;
         let fresh = self.open.last().is_some_and(|open| {
@@ -298,6 +316,7 @@ impl Tests {
             open.index.connection(connection.id);
         }
         test.connections.push(connection);
+        test
     }
 
     /// Gives a row to the test whose rows it goes on with.
@@ -456,6 +475,9 @@ pub(crate) fn empty(line: usize, asked: Asked) -> TestOutput {
         cpu_percent: None,
         connections: Vec::new(),
         rows: Vec::new(),
+        histograms: Vec::new(),
+        is_bounceback: false,
+        connect_ms: None,
         datagrams_sent: None,
         out_of_order: None,
         ending: Ending::Cut,
