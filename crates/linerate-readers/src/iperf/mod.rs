@@ -118,7 +118,7 @@ impl Tests {
             }
             Behind::Histogram(histogram) => {
                 self.note(stream, input, parts, |test| {
-                    test.histograms.extend(histogram)
+                    test.histograms.extend(histogram);
                 });
                 true
             }
