@@ -147,6 +147,10 @@ pub enum Side {
 }
 
 /// What was asked for, as far as a command line in the transcript tells.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "options of a command line, each by itself"
+)]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// The command as printed there.
@@ -155,6 +159,9 @@ pub struct Asked {
     pub host: Option<PlainText>,
     /// `-u`.
     pub udp: bool,
+    /// `--sctp`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sctp: bool,
     /// `-b`, with its number and the letter behind it: a letter is 1000 to some versions, 1024 to others.
     pub rate_bps: Option<f64>,
     /// `-b` with letters of 1024.
@@ -314,6 +321,14 @@ pub struct Histogram {
     pub what: PlainText,
     /// Percentages and the times that so many did not exceed, ms.
     pub percentiles: Vec<(f64, f64)>,
+}
+
+impl Asked {
+    /// The protocol, where an option names one.
+    pub fn protocol(&self) -> Option<Protocol> {
+        let sctp = self.sctp.then_some(Protocol::Sctp);
+        self.udp.then_some(Protocol::Udp).or(sctp)
+    }
 }
 
 impl Row {

@@ -90,6 +90,7 @@ fn option(asked: &mut Asked, name: &str, next: &mut impl FnMut() -> Option<Strin
     let mut number = |base| next().and_then(|text| lettered(&text, base));
     match name {
         "-u" | "--udp" => asked.udp = true,
+        "--sctp" => asked.sctp = true,
         "-R" | "--reverse" => asked.reverse = true,
         "-d" | "-r" | "--bidir" | "--full-duplex" | "--dualtest" => asked.both_ways = true,
         "-b" | "--bandwidth" | "--bitrate" => {

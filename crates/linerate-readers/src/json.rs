@@ -114,7 +114,8 @@ impl Stream {
 fn begun(start: &Value, line: usize, layout: Layout) -> TestOutput {
     let plan = &start["test_start"];
     let number = |key: &str| plan[key].as_f64().filter(|number| *number > 0.0);
-    let udp = plan["protocol"].as_str() == Some("UDP");
+    let protocol = plan["protocol"].as_str().map(iperf::protocol);
+    let udp = protocol == Some(Protocol::Udp);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let port = |value: &Value| {
         value
@@ -144,10 +145,7 @@ fn begun(start: &Value, line: usize, layout: Layout) -> TestOutput {
     test.version = start["version"]
         .as_str()
         .map(|version| version.trim_start_matches("iperf ").into());
-    test.protocol =
-        plan["protocol"]
-            .is_string()
-            .then_some(if udp { Protocol::Udp } else { Protocol::Tcp });
+    test.protocol = protocol;
     test.side = match (
         start["connecting_to"].is_object(),
         start["accepted_connection"].is_object(),

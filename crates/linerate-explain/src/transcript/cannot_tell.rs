@@ -50,6 +50,9 @@ pub(super) fn judge(digest: &Digest<'_>, given: &Given) -> Option<Finding> {
         _ if digest.is_udp() => {
             "the output has no received count, or no total of all streams".to_owned()
         }
+        _ if digest.is_sctp() => {
+            "it is SCTP, of which iperf3 prints neither retransmits nor windows".to_owned()
+        }
         _ if windows => "the congestion window varies and there are no retransmits".to_owned(),
         (_, Some(Side::Server)) => {
             "the receiver's output has neither retransmits nor the congestion window".to_owned()

@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use linerate_analysis::statistics::{deviation, mean};
 use linerate_model::plan::Protocol;
-use linerate_model::transcript::{End, Part, Row, Side, Span, Stream, TestOutput, Transcript, Way};
+use linerate_model::transcript::{
+    End, Layout, Part, Row, Side, Span, Stream, TestOutput, Tool, Transcript, Way,
+};
 use linerate_model::units::{BitRate, whole};
 
 use super::ethernet;
@@ -76,6 +78,24 @@ impl<'a> Digest<'a> {
 
     pub(super) fn is_udp(&self) -> bool {
         self.test.protocol == Some(Protocol::Udp)
+    }
+
+    pub(super) fn is_sctp(&self) -> bool {
+        self.test.protocol == Some(Protocol::Sctp)
+    }
+
+    /// Whether an iperf3 that sent printed no retransmits: it used SCTP, or a kernel that does not report TCP's.
+    pub(super) fn may_be_sctp(&self) -> bool {
+        let test = self.test;
+        let totals = || test.rows.iter().filter(|row| row.span == Span::Total);
+        test.tool == Tool::Iperf3
+            && test.side == Some(Side::Client)
+            && test.protocol == Some(Protocol::Tcp)
+            && test.layout == Layout::Text
+            && test.way.is_none()
+            && self.printed_by_the_sender()
+            && totals().any(|row| row.end == Some(End::Sender))
+            && test.rows.iter().all(|row| row.retransmits.is_none())
     }
 
     /// Whether the end that printed it sent the data.
@@ -156,7 +176,8 @@ impl<'a> Digest<'a> {
     pub(super) fn host(&self) -> String {
         let reverse = self.test.asked.reverse && self.test.side != Some(Side::Server);
         let way = if reverse { " -R" } else { "" };
-        format!("{}{way}", self.peer())
+        let protocol = if self.is_sctp() { " --sctp" } else { "" };
+        format!("{}{protocol}{way}", self.peer())
     }
 
     /// The peer's name, where it is a plain word; else `HOST`.

@@ -138,7 +138,10 @@ fn test_findings(digest: &Digest<'_>, given: &Given) -> Vec<Finding> {
         .any(|finding| finding.severity == Severity::Limit);
     findings.extend(levels::judge(digest).filter(|_| !limited));
     let steady = findings.is_empty();
-    let full = path_full::judge(digest, given).filter(|_| steady && !limited);
+    // A line's payload is known in segments of TCP.
+    let of_tcp = !digest.is_sctp() && !digest.may_be_sctp();
+    let full = path_full::judge(digest, given)
+        .filter(|_| steady && !limited && (of_tcp || digest.is_loopback()));
     let healthy = full
         .as_ref()
         .is_some_and(|finding| finding.severity == Severity::Healthy);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use linerate_model::finding::{Finding, Severity};
+use linerate_model::plan::Protocol;
 use linerate_model::transcript::{
     End, Ending, Histogram, Layout, Line, RateTable, Row, Side, Span, Stream, Way,
 };
@@ -43,7 +44,12 @@ pub(super) fn test(digest: &Digest<'_>) -> String {
     }
     let mut words = vec![format!(
         "{head}: {}",
-        if digest.is_udp() { "UDP" } else { "TCP" },
+        match test.protocol {
+            Some(Protocol::Udp) => "UDP",
+            Some(Protocol::Sctp) => "SCTP",
+            _ if digest.may_be_sctp() => "TCP, or SCTP: no retransmits are printed",
+            _ => "TCP",
+        },
     )];
     let sends = digest.printed_by_the_sender();
     let one = test.connections.first();

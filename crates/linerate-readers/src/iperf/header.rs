@@ -1,5 +1,6 @@
 //! Lines around the rows: who connects to whom, with which buffers.
 
+use linerate_model::plan::Protocol;
 use linerate_model::transcript::{Connection, Printed, TestOutput, Window};
 
 use crate::number::size;
@@ -14,7 +15,7 @@ pub(super) enum Said {
         udp: Option<bool>,
         host: Option<String>,
     },
-    Protocol(bool),
+    Protocol(Protocol),
     Window(Window),
     Datagrams(f64),
     Segment(f64),
@@ -93,11 +94,11 @@ pub(super) fn line(text: &str) -> Option<Said> {
             udp: None,
             host: Some((*host).to_owned()),
         },
-        ["Starting", "Test:", "protocol:", kind, ..] => Said::Protocol(*kind == "UDP"),
+        ["Starting", "Test:", "protocol:", kind, ..] => Said::Protocol(protocol(kind)),
         ["TCP", "window", "size:", number, unit, rest @ ..] => {
             Said::Window(window(number, unit, rest)?)
         }
-        ["UDP", "buffer", "size:", ..] => Said::Protocol(true),
+        ["UDP", "buffer", "size:", ..] => Said::Protocol(Protocol::Udp),
         ["Sending" | "Receiving", bytes, "byte", "datagrams", ..] => {
             Said::Datagrams(bytes.parse().ok().filter(|bytes| *bytes > 0.0)?)
         }
@@ -131,6 +132,15 @@ pub(super) fn line(text: &str) -> Option<Said> {
         _ if IDLE.iter().any(|start| text.starts_with(start)) => Said::Nothing,
         _ => return None,
     })
+}
+
+/// By the name that iperf3 prints.
+pub(crate) fn protocol(name: &str) -> Protocol {
+    match name {
+        "UDP" => Protocol::Udp,
+        "SCTP" => Protocol::Sctp,
+        _ => Protocol::Tcp,
+    }
 }
 
 /// `51200 Byte (WARNING: requested 25600 Byte)`, `19.3 KByte (default)`.

@@ -205,9 +205,7 @@ impl Tests {
                     Side::Client
                 });
             }
-            header::Said::Protocol(udp) => {
-                test.protocol = Some(if udp { Protocol::Udp } else { Protocol::Tcp });
-            }
+            header::Said::Protocol(protocol) => test.protocol = Some(protocol),
             header::Said::Window(window) => test.window = Some(window),
             header::Said::Datagrams(bytes) => {
                 test.datagram_bytes = Some(bytes);
@@ -248,7 +246,7 @@ impl Tests {
 
     fn begin(&mut self, line: usize, parts: &mut Vec<Part>) -> usize {
         let (newer, asked) = self.typed.take().unwrap_or_default();
-        let udp = asked.udp;
+        let protocol = asked.protocol();
         let index = Index::of(asked.interval_s.is_some());
         let mut test = empty(line, asked);
         test.tool = if newer == Some(true) {
@@ -256,7 +254,7 @@ impl Tests {
         } else {
             Tool::Iperf2
         };
-        test.protocol = udp.then_some(Protocol::Udp);
+        test.protocol = protocol;
         test.version.clone_from(&self.version);
         test.side = self.listening.then_some(Side::Server);
         parts.push(Part::Test(Box::new(test)));
@@ -435,6 +433,8 @@ fn with_points(text: &str) -> Option<String> {
             .collect()
     })
 }
+
+pub(crate) use header::protocol;
 
 /// Whether a line is one of iperf's own, rows apart.
 pub(crate) fn is_header(text: &str) -> bool {

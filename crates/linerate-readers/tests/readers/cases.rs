@@ -278,6 +278,29 @@ fn sockets_say_what_the_kernel_waited_for() {
 }
 
 #[test]
+fn sctp_is_not_judged_as_tcp() {
+    let rows = "Connecting to host h, port 5201\n\
+        [  5] local 10.0.0.1 port 40000 connected to 10.0.0.2 port 5201\n\
+        [ ID] Interval           Transfer     Bitrate\n\
+        [  5]   0.00-10.00  sec  1.10 GBytes   942 Mbits/sec                  sender\n";
+    let said = |typed: &str| {
+        let transcript = read("x", format!("{typed}{rows}").as_bytes()).unwrap();
+        let text = report(&explain(vec![transcript], Given::default()));
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    for (typed, protocol) in [
+        ("$ iperf3 -c h --sctp\n", "SCTP; 10.0.0.1"),
+        ("", "TCP, or SCTP: no retransmits are printed"),
+    ] {
+        let text = said(typed);
+        assert!(text.contains(protocol), "{text}");
+        // Which is what 1 GbE carries in segments of TCP.
+        assert!(!text.contains("path-full"), "{text}");
+    }
+    assert!(said("$ iperf3 -c h --sctp\n").contains("`linerate test h --sctp -t 10`"));
+}
+
+#[test]
 fn readings_of_one_socket_are_a_series_wherever_they_stand() {
     let case = std::fs::read_to_string(folder("captured-ss-series-full-queue").join("input.txt"));
     let pasted = case
