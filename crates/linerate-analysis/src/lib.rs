@@ -18,6 +18,7 @@
 
 pub mod apportion;
 pub mod counter_run;
+pub mod credit;
 pub mod ends;
 pub mod evidence;
 pub mod framing;

@@ -178,13 +178,13 @@ impl Losses {
 }
 
 /// The columns that losses are read from.
-struct Columns {
-    at: Vec<u64>,
-    repeats: Vec<u64>,
-    rtt: Vec<u64>,
+pub(crate) struct Columns {
+    pub(crate) at: Vec<u64>,
+    pub(crate) repeats: Vec<u64>,
+    pub(crate) rtt: Vec<u64>,
     window: Vec<u64>,
-    delivered: Vec<f64>,
-    round_trip_ns: u64,
+    pub(crate) delivered: Vec<f64>,
+    pub(crate) round_trip_ns: u64,
 }
 
 /// What had passed the path until each sample, bytes: what was acknowledged, selectively as well where the kernel tells
@@ -220,12 +220,12 @@ impl Columns {
         })
     }
 
-    fn of_each(streams: &[&StreamRecord]) -> Option<Vec<Self>> {
+    pub(crate) fn of_each(streams: &[&StreamRecord]) -> Option<Vec<Self>> {
         streams.iter().map(|one| Self::of(one)).collect()
     }
 
     /// All of `each` added up at the instants of the first, as far as all of them reach.
-    fn pooled(each: &[Self]) -> Option<Self> {
+    pub(crate) fn pooled(each: &[Self]) -> Option<Self> {
         let first = each.first()?;
         let until = each.iter().filter_map(|one| one.at.last()).min()?;
         let at: Vec<u64> = first.at.iter().copied().filter(|at| at <= until).collect();
@@ -253,7 +253,7 @@ impl Columns {
     }
 
     /// What had been delivered at an instant between `row` and the next one, in proportion.
-    fn delivered_at(&self, row: usize, now: u64) -> f64 {
+    pub(crate) fn delivered_at(&self, row: usize, now: u64) -> f64 {
         let here = self.delivered[row];
         let (Some(next), Some(then)) = (self.delivered.get(row + 1), self.at.get(row + 1)) else {
             return here;
@@ -269,7 +269,7 @@ impl Columns {
     }
 
     /// Mean time between samples, ns.
-    fn cadence_ns(&self) -> u64 {
+    pub(crate) fn cadence_ns(&self) -> u64 {
         match self.at.as_slice() {
             [first, .., last] => last.saturating_sub(*first) / (self.at.len() as u64 - 1),
             _ => 0,

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 
+use linerate_analysis::credit::Credit;
 use linerate_analysis::ends::Ends;
 use linerate_analysis::evidence::{DirectionEvidence, Evidence, KernelClocks, PathFigures, Place};
 use linerate_analysis::losses::Losses;
@@ -15,6 +16,7 @@ use linerate_model::record::{EndRecord, Kind, Role, RunRecord, StreamRecord};
 
 use crate::command;
 use crate::draft::Draft;
+use crate::facts::bucket;
 use crate::facts::full::Full;
 use crate::facts::limit::Limit;
 use crate::facts::slices::{self, Slice};
@@ -37,6 +39,7 @@ pub(crate) struct Case<'a> {
     losses: OnceCell<Option<Vec<Losses>>>,
     pooled_losses: OnceCell<Option<Losses>>,
     losses_in_common: OnceCell<Option<Losses>>,
+    credit: OnceCell<Option<Credit>>,
     stall: OnceCell<Option<Gap>>,
     full: OnceCell<Option<Full>>,
 }
@@ -52,6 +55,7 @@ impl<'a> Case<'a> {
             losses: OnceCell::new(),
             pooled_losses: OnceCell::new(),
             losses_in_common: OnceCell::new(),
+            credit: OnceCell::new(),
             stall: OnceCell::new(),
             full: OnceCell::new(),
         };
@@ -127,6 +131,23 @@ impl<'a> Case<'a> {
         self.losses_in_common
             .get_or_init(|| self.of_all(Losses::in_common))
             .as_ref()
+    }
+
+    /// What was delivered beyond the rate that the losses left, and how constant that was.
+    pub(crate) fn credit(&self) -> Option<&Credit> {
+        let derive = || {
+            let streams = self.sender()?.streams_of(self.direction.flow);
+            Credit::of(&streams.collect::<Vec<_>>(), bucket::more(self.reno()))
+        };
+        self.credit.get_or_init(derive).as_ref()
+    }
+
+    /// Whether a stream of the direction halves its window at a loss.
+    pub(crate) fn reno(&self) -> bool {
+        let streams = self.sender().into_iter();
+        streams
+            .flat_map(|sender| sender.streams_of(self.direction.flow))
+            .any(|stream| stream.congestion.as_deref() == Some("reno"))
     }
 
     /// One stream's losses, or what `several` makes of theirs.

@@ -1,5 +1,6 @@
 //! Whether the path carried what it can, whatever made it carry no more.
 
+use crate::facts::bucket;
 use crate::facts::case::Case;
 use crate::facts::limit::Limit;
 use crate::facts::loss::{self, Cause};
@@ -49,6 +50,9 @@ impl Full {
         }
         if case.udp() {
             return (case.datagrams_lost() == Some(0)).then_some(Self::NothingLost);
+        }
+        if bucket::spent(case).is_some() {
+            return None;
         }
         let round_trips = case.round_trips();
         if let (Some(queue_us), Some((mean_us, least_us))) =

@@ -15,6 +15,7 @@ use linerate_analysis::losses::{Episode, Losses};
 use linerate_analysis::queue as shown;
 use linerate_analysis::statistics;
 
+use crate::facts::bucket;
 use crate::facts::case::Case;
 use crate::facts::chance::{self, Singles};
 use crate::facts::queue;
@@ -30,9 +31,7 @@ const CARRIED_MORE: f64 = 1.25;
 /// … and where the round trip is a little longer before a loss, so that there may be such a queue, or the
 /// congestion control falls to half (Reno uses 0.75 of such a link), it must be this many times.
 const CARRIED_FAR_MORE: f64 = 1.5;
-/// … and bursts this many times, where slow start's own loss is the only one and the round trip before it is a little
-/// longer (it is of the bursts themselves, whose last packet waits for the first on a line of any rate), or the
-/// congestion control falls to half.
+/// … and bursts this many times, where the congestion control falls to half.
 const BURSTS_FAR_MORE: f64 = 1.75;
 /// Round trips before a loss within this ratio of the least are flat: a queue of less leaves CUBIC, which falls to
 /// 0.7, at least 0.85 of its link.
@@ -49,10 +48,8 @@ const SAME_ROUND_TRIPS: f64 = 2.0;
 const OTHER_RATE: f64 = 0.10;
 /// A policer drops at least this many segments at a time, on average: nobody grows by less in a round trip.
 const RUN: f64 = 2.0;
-/// A burst that empties a bucket loses at least this share of its window …
+/// A burst that empties a bucket loses at least this share of its window.
 const BURST_SHARE: f64 = 0.10;
-/// … and this share where no later loss confirms it.
-const LONE_BURST_SHARE: f64 = 0.25;
 /// Losses from which on chance can be told from a rule.
 const ENOUGH: usize = 4;
 /// What is delivered between losses by chance varies as its mean does (coefficient 1; of ten losses one in fifty
@@ -101,6 +98,9 @@ pub(crate) enum Cause {
 /// `None` where nothing was lost or no stream's kernel tells.
 pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
     let streams = case.losses()?;
+    if bucket::spent(case).is_some() {
+        return Some(Cause::Policer);
+    }
     let ratios: Vec<f64> = streams.iter().map(Losses::rtt_ratio).collect();
     let rtt_ratio = statistics::median(&ratios)?;
     let least = streams.first()?.min_rtt_us;
@@ -108,19 +108,17 @@ pub(crate) fn cause(case: &Case<'_>) -> Option<Cause> {
     if shown.is_some_and(|queue_us| !always_so_long(case, queue_us)) {
         return Some(Cause::Queue { rtt_ratio });
     }
-    let reno = case
-        .sender()?
-        .streams_of(case.direction.flow)
-        .any(|stream| stream.congestion.as_deref() == Some("reno"));
     // A bucket and a queue hold all streams together; chance shows on each.
     let common = case.losses_in_common()?;
-    Some(if policed(case.pooled_losses()?, reno) {
-        Cause::Policer
-    } else if by_chance(common, singles(case)) && each_for_itself(streams, common) {
-        Cause::Chance
-    } else {
-        Cause::Unknown
-    })
+    Some(
+        if policed(case.pooled_losses()?, case.reno()) && !bucket::wavered(case) {
+            Cause::Policer
+        } else if by_chance(common, singles(case)) && each_for_itself(streams, common) {
+            Cause::Chance
+        } else {
+            Cause::Unknown
+        },
+    )
 }
 
 /// Whether the round trip is about as long at any time as before a loss, without a queue in the mean, on a path that
@@ -173,7 +171,7 @@ fn passed_bursts(losses: &Losses, reno: bool) -> bool {
     let flat = losses.rtt_ratio() <= FLAT;
     let times = if flat && !reno {
         CARRIED_FAR_MORE
-    } else if flat || (losses.later().is_empty() && losses.rtt_ratio() < shown::SHOWS) {
+    } else if flat {
         BURSTS_FAR_MORE
     } else {
         return false;
@@ -191,10 +189,9 @@ fn policed(losses: &Losses, reno: bool) -> bool {
     if !more || share_of_window(first) < BURST_SHARE {
         return false;
     }
-    match losses.later() {
-        [] => share_of_window(first) >= LONE_BURST_SHARE,
-        later => runs(later) && same_window(losses) && same_rate(losses),
-    }
+    // Slow start's own loss alone comes at a shallow queue as well.
+    let later = losses.later();
+    !later.is_empty() && runs(later) && same_window(losses) && same_rate(losses)
 }
 
 fn share_of_window(episode: &Episode) -> f64 {

@@ -1,5 +1,6 @@
 //! What is known of a direction, each fact defined once: the rules read them and add the words.
 
+pub(crate) mod bucket;
 pub(crate) mod case;
 pub(crate) mod chance;
 pub(crate) mod full;

@@ -2,6 +2,7 @@
 
 use linerate_analysis::losses::{Episode, Losses};
 
+use crate::facts::bucket;
 use crate::facts::case::Case;
 use crate::facts::limit::Limit;
 use crate::facts::loss::{self, Cause};
@@ -97,11 +98,12 @@ fn share_explains(case: &Case<'_>, share: Option<f64>) -> bool {
         })
 }
 
-/// Whether a path without a queue lost so much that loss explains its rate.
+/// Whether a path without a queue lost so much that loss explains its rate, or a bucket dropped what exceeded it.
 pub(crate) fn loss_explains(case: &Case<'_>) -> bool {
-    share_explains(case, case.lost_share())
-        && !reordering_explains(case)
-        && !matches!(loss::cause(case), Some(Cause::Queue { .. }))
+    bucket::spent(case).is_some()
+        || (share_explains(case, case.lost_share())
+            && !reordering_explains(case)
+            && !matches!(loss::cause(case), Some(Cause::Queue { .. })))
 }
 
 /// Whether most of what was retransmitted had arrived: the segments overtook one another.

@@ -18,8 +18,11 @@ use Beside::{Fact, Rule};
 /// Findings, each with what explains the same better.
 const UNSAID: [(&str, &[Beside]); 5] = [
     // A round trip that stepped with the path is no queue.
-    ("shaper", &[Rule("path-change")]),
-    ("congested", &[Rule("path-change"), Rule("shaper")]),
+    ("shaper", &[Rule("policer"), Rule("path-change")]),
+    (
+        "congested",
+        &[Rule("policer"), Rule("path-change"), Rule("shaper")],
+    ),
     // Full at two levels, with other traffic, or filled late: that is the answer.
     (
         "path-full",

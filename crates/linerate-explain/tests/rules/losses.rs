@@ -82,12 +82,47 @@ fn a_policer_is_told_by_its_burst_its_window_and_its_rate() {
     );
     let expected = finding.expected.unwrap();
     assert!((expected.rate_bps - 81e6).abs() < 1.0, "{expected:?}");
-    // Over before the second loss: the burst alone, where it lost a quarter of its window.
+    // Slow start's loss alone comes at a shallow queue as well.
     let mut once = policed();
     once.losses.truncate(1);
-    assert_eq!(verdict(&tcp(), &once).id, "policer");
-    once.losses[0].segments = 200;
     assert_eq!(verdict(&tcp(), &once).id, "network-loss");
+}
+
+/// A bucket of a second's tokens and more, then losses all the time, at windows that differ.
+fn spent(levels: Vec<(f64, f64)>, segments: u64) -> Traffic {
+    let losses = (0..80_u64).map(|turn| {
+        let window = 90 + (turn * 70) % 121;
+        loss(2.0 + 0.1 * turn as f64, segments, window)
+    });
+    Traffic {
+        levels,
+        losses: losses.collect(),
+        ..policed()
+    }
+}
+
+#[test]
+fn a_policer_is_told_by_a_constant_rate_while_losses_go_on() {
+    let constant = vec![(0.0, 2.0), (1.5, 1.0)];
+    let finding = verdict(&tcp(), &spent(constant.clone(), 5));
+    assert_eq!(finding.id, "policer", "{}", finding.sentence);
+    let bucket = finding.sentence.contains(" with a bucket of about 15.");
+    assert!(bucket, "{}", finding.sentence);
+    // Single segments at any window, by chance.
+    assert_ne!(verdict(&tcp(), &spent(constant, 1)).id, "policer");
+    // Nothing passed beyond the rate.
+    assert_ne!(verdict(&tcp(), &spent(Vec::new(), 5)).id, "policer");
+    // The rate wavers by a quarter from second to second.
+    let wavers =
+        (3..10).map(|second| (f64::from(second), if second % 3 == 0 { 0.75 } else { 1.25 }));
+    let levels = [(0.0, 2.0), (1.5, 1.0)].into_iter().chain(wavers).collect();
+    assert_ne!(verdict(&tcp(), &spent(levels, 5)).id, "policer");
+    // A queue grew before the losses, as in front of a line that became slower.
+    let mut queued = spent(vec![(0.0, 2.0), (1.5, 1.0)], 5);
+    for loss in &mut queued.losses {
+        loss.rtt_us = 90_000;
+    }
+    assert_ne!(verdict(&tcp(), &queued).id, "policer");
 }
 
 #[test]
@@ -147,15 +182,11 @@ fn a_bucket_of_less_than_a_round_trip_is_told_by_the_bursts_that_pass() {
         finding.sentence
     );
     // Where acknowledgements come together, as from radio that collects them, the round trip is longer too.
-    let mut collected = small.clone();
+    let mut collected = small;
     for loss in &mut collected.losses {
         loss.rtt_us = 45_000;
     }
     assert_ne!(verdict(&tcp(), &collected).id, "policer");
-    // Slow start's own loss alone: its bursts wait for themselves on the line.
-    let mut once = collected;
-    once.losses.truncate(1);
-    assert_eq!(verdict(&tcp(), &once).id, "policer");
 }
 
 #[test]
