@@ -64,6 +64,11 @@ pub struct Losses {
     /// bottleneck's queue comes out at its rate, in however dense bursts it went in. One short burst alone may be
     /// acknowledgements that were held up on their way.
     pub burst_bps: f64,
+    /// The same over half a round trip alone, bit/s.
+    pub half_bps: f64,
+    /// Rate of delivery over a round trip (at least two samples) from the first repeat on, bit/s: of what
+    /// was under way then, a line passes as much as ever, and a bucket its tokens.
+    pub after_bps: f64,
     /// Mean rate of delivery from the end of the first episode to the last sample, bit/s; zero where the run
     /// ended sooner than two round trips after it.
     pub level_bps: f64,
@@ -120,15 +125,15 @@ impl Losses {
         let long = rest_ns >= 2 * rows.round_trip_ns;
         let coarse = rows.cadence_ns() > COARSE_NS.max(APART_ROUND_TRIPS * rows.round_trip_ns);
         let shown = |bps: f64| if coarse { 0.0 } else { bps };
+        let half_bps = rows.peak(spans[0].0, rows.round_trip_ns / 2);
         Some(Self {
             episodes,
             apart_ns,
             min_rtt_us: rows.round_trip_ns as f64 / 1e3,
             peak_bps: shown(rows.peak(spans[0].0, rows.round_trip_ns)),
-            burst_bps: shown(
-                rows.peak(spans[0].0, rows.round_trip_ns / 2)
-                    .max(rows.twice(spans[0].0)),
-            ),
+            burst_bps: shown(half_bps.max(rows.twice(spans[0].0))),
+            half_bps: shown(half_bps),
+            after_bps: shown(rows.rate(spans[0].0, rows.ahead_by(spans[0].0, rows.round_trip_ns))),
             level_bps: if long { rows.rate(settled, last) } else { 0.0 },
             sustained_bps: if long { rows.sustained(settled) } else { 0.0 },
             window_height: rows.window_height(spans, apart_ns),
@@ -380,6 +385,15 @@ impl Columns {
             .partition_point(|at| *at <= begin)
             .saturating_sub(1)
             .min(row.saturating_sub(least))
+    }
+
+    /// The row so long after `row`, and at least two rows.
+    fn ahead_by(&self, row: usize, ns: u64) -> usize {
+        let end = self.at[row].saturating_add(ns);
+        self.at
+            .partition_point(|at| *at < end)
+            .max(row + 2)
+            .min(self.at.len() - 1)
     }
 
     fn rate(&self, from: usize, to: usize) -> f64 {

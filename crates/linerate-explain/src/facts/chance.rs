@@ -97,6 +97,8 @@ mod tests {
             min_rtt_us: 20_000.0,
             peak_bps: 0.0,
             burst_bps: 0.0,
+            half_bps: 0.0,
+            after_bps: 0.0,
             level_bps: 0.0,
             sustained_bps: 0.0,
             window_height: None,

@@ -31,7 +31,7 @@ const CARRIED_MORE: f64 = 1.25;
 /// … and where the round trip is a little longer before a loss, so that there may be such a queue, or the
 /// congestion control falls to half (Reno uses 0.75 of such a link), it must be this many times.
 const CARRIED_FAR_MORE: f64 = 1.5;
-/// … and bursts this many times, where the congestion control falls to half.
+/// … and bursts this many times, where the congestion control falls to half, or slow start's own loss is the only one.
 const BURSTS_FAR_MORE: f64 = 1.75;
 /// Round trips before a loss within this ratio of the least are flat: a queue of less leaves CUBIC, which falls to
 /// 0.7, at least 0.85 of its link.
@@ -48,8 +48,15 @@ const SAME_ROUND_TRIPS: f64 = 2.0;
 const OTHER_RATE: f64 = 0.10;
 /// A policer drops at least this many segments at a time, on average: nobody grows by less in a round trip.
 const RUN: f64 = 2.0;
-/// A burst that empties a bucket loses at least this share of its window.
+/// A burst that empties a bucket loses at least this share of its window …
 const BURST_SHARE: f64 = 0.10;
+/// … and this share where no later loss confirms it. Then …
+const LONE_BURST_SHARE: f64 = 0.25;
+/// … what passed from that loss on differs by no more than this share from the later rate. (Slow start's bursts may
+/// overrun a shallow queue long before the path is full; what is under way then passes as fast as before.)
+const TOKENS: f64 = 0.35;
+/// It is over after so many round trips.
+const LONE_ROUND_TRIPS: f64 = 16.0;
 /// Losses from which on chance can be told from a rule.
 const ENOUGH: usize = 4;
 /// What is delivered between losses by chance varies as its mean does (coefficient 1; of ten losses one in fifty
@@ -183,15 +190,27 @@ fn policed(losses: &Losses, reno: bool) -> bool {
     let Some(first) = losses.episodes.first() else {
         return false;
     };
+    if losses.later().is_empty() {
+        return share_of_window(first) >= LONE_BURST_SHARE
+            && losses.rtt_ratio() < shown::SHOWS
+            && first.to_ns.saturating_sub(first.from_ns) as f64
+                <= LONE_ROUND_TRIPS * losses.min_rtt_us * 1e3
+            && only_tokens_after(losses);
+    }
     let far = reno || losses.rtt_ratio() > FLAT;
     let times = if far { CARRIED_FAR_MORE } else { CARRIED_MORE };
-    let more = carried(losses, times) || passed_bursts(losses, reno);
-    if !more || share_of_window(first) < BURST_SHARE {
-        return false;
-    }
-    // Slow start's own loss alone comes at a shallow queue as well.
-    let later = losses.later();
-    !later.is_empty() && runs(later) && same_window(losses) && same_rate(losses)
+    (carried(losses, times) || passed_bursts(losses, reno))
+        && share_of_window(first) >= BURST_SHARE
+        && runs(losses.later())
+        && same_window(losses)
+        && same_rate(losses)
+}
+
+/// Whether half a round trip passed far more before the first loss, and the round trip after it about the later rate.
+fn only_tokens_after(losses: &Losses) -> bool {
+    losses.level_bps > 0.0
+        && losses.half_bps >= BURSTS_FAR_MORE * losses.level_bps
+        && (losses.after_bps - losses.level_bps).abs() <= TOKENS * losses.level_bps
 }
 
 fn share_of_window(episode: &Episode) -> f64 {

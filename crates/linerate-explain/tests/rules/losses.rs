@@ -82,9 +82,16 @@ fn a_policer_is_told_by_its_burst_its_window_and_its_rate() {
     );
     let expected = finding.expected.unwrap();
     assert!((expected.rate_bps - 81e6).abs() < 1.0, "{expected:?}");
-    // Slow start's loss alone comes at a shallow queue as well.
+    // Slow start's loss alone, where what was under way then passed as tokens came …
     let mut once = policed();
     once.losses.truncate(1);
+    assert_eq!(verdict(&tcp(), &once).id, "policer");
+    // … and where it passed as fast as before: a shallow queue that was overrun early.
+    once.levels = vec![(0.0, 3.0), (1.08, 1.0)];
+    assert_eq!(verdict(&tcp(), &once).id, "network-loss");
+    // A part of the window is no more than a congestion control grows by.
+    once.levels = policed().levels;
+    once.losses[0].segments = 200;
     assert_eq!(verdict(&tcp(), &once).id, "network-loss");
 }
 
