@@ -31,7 +31,7 @@ const CARRIED_MORE: f64 = 1.25;
 /// … and where the round trip is a little longer before a loss, so that there may be such a queue, or the
 /// congestion control falls to half (Reno uses 0.75 of such a link), it must be this many times.
 const CARRIED_FAR_MORE: f64 = 1.5;
-/// … and bursts this many times, where the congestion control falls to half, or slow start's own loss is the only one.
+/// … and bursts this many times, where the congestion control falls to half.
 const BURSTS_FAR_MORE: f64 = 1.75;
 /// Round trips before a loss within this ratio of the least are flat: a queue of less leaves CUBIC, which falls to
 /// 0.7, at least 0.85 of its link.
@@ -55,6 +55,10 @@ const LONE_BURST_SHARE: f64 = 0.25;
 /// … what passed from that loss on differs by no more than this share from the later rate. (Slow start's bursts may
 /// overrun a shallow queue long before the path is full; what is under way then passes as fast as before.)
 const TOKENS: f64 = 0.35;
+/// Before it, half a round trip passed this many times that rate: CUBIC uses at least 0.7 of a link with a shallow queue, …
+const LONE_BURST_MORE: f64 = 1.4;
+/// … and after it no more than this share of that.
+const FEWER: f64 = 0.75;
 /// It is over after so many round trips.
 const LONE_ROUND_TRIPS: f64 = 16.0;
 /// Losses from which on chance can be told from a rule.
@@ -209,7 +213,8 @@ fn policed(losses: &Losses, reno: bool) -> bool {
 /// Whether half a round trip passed far more before the first loss, and the round trip after it about the later rate.
 fn only_tokens_after(losses: &Losses) -> bool {
     losses.level_bps > 0.0
-        && losses.half_bps >= BURSTS_FAR_MORE * losses.level_bps
+        && losses.half_bps >= LONE_BURST_MORE * losses.level_bps
+        && losses.after_bps <= FEWER * losses.half_bps
         && (losses.after_bps - losses.level_bps).abs() <= TOKENS * losses.level_bps
 }
 
