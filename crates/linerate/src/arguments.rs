@@ -5,6 +5,7 @@ mod plan;
 mod requests;
 mod values;
 
+use crate::nodes::NodesArguments;
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -80,6 +81,8 @@ pub(crate) enum Command {
     Explain(Box<ExplainArguments>),
     /// Predict the rate of a healthy path, with this host's settings and with tuned ones
     Expect(Box<ExpectArguments>),
+    /// Sets of host names such as node[01-64,70]: expand, fold, count
+    Nodes(Box<NodesArguments>),
     /// Accept iperf3's arguments and print iperf3's output
     Iperf3 {
         /// iperf3's arguments

@@ -16,6 +16,7 @@ mod iperf3_arguments;
 mod iperf3_mode;
 mod keep;
 mod lab;
+mod nodes;
 mod observe;
 mod outlet;
 mod place;
@@ -69,6 +70,7 @@ fn run(command: Command, printer: &mut Printer) -> Result<(), Failure> {
         Command::Sweep(arguments) => sweep::run(&arguments, printer),
         Command::SettingsGuard => place::guard::stand(),
         Command::Explain(arguments) => explain::run(&arguments, printer),
+        Command::Nodes(arguments) => nodes::run(&arguments, printer),
         Command::Expect(arguments) => expect::run(&arguments, printer),
         Command::Iperf3 { arguments } => iperf3_mode::run(arguments, printer),
     }

@@ -47,6 +47,8 @@ mod ledger;
 #[cfg(test)]
 mod matrix;
 #[cfg(test)]
+mod nodes;
+#[cfg(test)]
 mod observe;
 #[cfg(test)]
 mod output;
