@@ -12,6 +12,7 @@ pub mod interfaces;
 pub mod iperf3_arguments;
 pub mod journal;
 pub mod mutate;
+pub mod node_set;
 pub mod parameters;
 pub mod profile;
 pub mod record;
@@ -48,6 +49,7 @@ targets![
     interfaces,
     iperf3_arguments,
     journal,
+    node_set,
     parameters,
     profile,
     record,

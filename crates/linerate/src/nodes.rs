@@ -16,7 +16,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// Names of this set are read from standard input.
 const STDIN: &str = "-";
 
-/// `linerate nodes`.
+// `linerate nodes`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct NodesArguments {
     #[command(subcommand)]
