@@ -49,7 +49,7 @@ struct SetArguments {
 // Where groups come from.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct GroupArguments {
-    /// File of groups, a line NAME: SET each, instead of linerate's and ClusterShell's; may be repeated
+    /// File of groups, a line NAME: SET each, instead of this host's files; may be repeated
     #[arg(long = "groups", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Ansible inventory (INI); its groups are @GROUP, or @ansible:GROUP beside other groups; may be repeated
@@ -139,7 +139,7 @@ impl GroupArguments {
     }
 }
 
-/// linerate's own files of groups and ClusterShell's, as far as there are any; a group that several have is the first one's.
+/// linerate's own files of groups and `ClusterShell`'s, as far as there are any; a group that several have is the first one's.
 fn usual_files() -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let config = std::env::var_os("XDG_CONFIG_HOME")

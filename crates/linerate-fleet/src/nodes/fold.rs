@@ -1,4 +1,4 @@
-//! How names are folded: to the same text as by ClusterShell 1.9, so that sets can be compared by eye and by `diff`.
+//! How names are folded: to the same text as by `ClusterShell` 1.9, so that sets can be compared by eye and by `diff`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

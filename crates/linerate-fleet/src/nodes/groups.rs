@@ -37,7 +37,7 @@ impl Groups {
         }
     }
 
-    /// Adds the lines of a file, `NAME: SET` each, as in ClusterShell's `groups.d/local.cfg`; `#` begins a comment.
+    /// Adds the lines of a file, `NAME: SET` each, as in `ClusterShell`'s `groups.d/local.cfg`; `#` begins a comment.
     pub fn add_lines(&mut self, file: &str, text: &str) -> Result<(), NodesError> {
         let mut groups = Vec::new();
         for (number, line) in text.lines().enumerate() {

@@ -66,7 +66,9 @@ fn host(line: &str) -> Result<String, String> {
     let mut found = name.to_owned();
     for word in words {
         match word.split_once('=') {
-            Some(("ansible_host", address)) => found = address.trim_matches(['"', '\'']).to_owned(),
+            Some(("ansible_host", address)) => {
+                address.trim_matches(['"', '\'']).clone_into(&mut found);
+            }
             Some(_) => {}
             None => return Err(format!("'{word}' is no variable; write NAME=VALUE")),
         }
@@ -86,7 +88,7 @@ fn ranges(name: &str) -> Result<String, String> {
         let bounds: Vec<&str> = inside.split(':').collect();
         let digits =
             |bound: &&str| !bound.is_empty() && bound.bytes().all(|byte| byte.is_ascii_digit());
-        written.push_str(&match bounds.as_slice() {
+        let range = match bounds.as_slice() {
             [from, to] if bounds.iter().all(digits) => format!("[{from}-{to}]"),
             [from, to, step] if bounds.iter().all(digits) => format!("[{from}-{to}/{step}]"),
             _ => {
@@ -94,7 +96,8 @@ fn ranges(name: &str) -> Result<String, String> {
                     "'[{inside}]': only ranges of numbers such as [01:50] are known"
                 ));
             }
-        });
+        };
+        written.push_str(&range);
         rest = after;
     }
     written.push_str(rest);

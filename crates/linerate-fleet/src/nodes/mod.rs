@@ -1,4 +1,4 @@
-//! Sets of host names as ClusterShell writes them: `node[01-64,70]`, `r[1-2]sw[1-8/2]`, `@compute!@broken`.
+//! Sets of host names as `ClusterShell` writes them: `node[01-64,70]`, `r[1-2]sw[1-8/2]`, `@compute!@broken`.
 //!
 //! A name is split into text and numbers; names with the same text form a *pattern*, whose numbers are folded. A number keeps
 //! its leading zeros: `node1` and `node01` are two hosts.
@@ -59,7 +59,7 @@ impl NodeSet {
     pub fn names(&self) -> impl Iterator<Item = String> {
         self.patterns.iter().flat_map(|(pattern, all)| {
             let vectors = fold::vectors(all);
-            let numbers: Vec<Numbers> = vectors.iter().flat_map(|one| fold::product(one)).collect();
+            let numbers: Vec<Numbers> = vectors.iter().flat_map(fold::product).collect();
             numbers.into_iter().map(|numbers| {
                 let texts = numbers.iter().map(ToString::to_string);
                 fill(pattern, texts)
@@ -119,7 +119,7 @@ impl fmt::Display for NodeSet {
                 if !std::mem::take(&mut first) {
                     out.write_str(",")?;
                 }
-                let texts = vector.iter().map(|numbers| fold::ranges(numbers));
+                let texts = vector.iter().map(fold::ranges);
                 out.write_str(&fill(pattern, texts))?;
             }
         }

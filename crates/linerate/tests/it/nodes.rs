@@ -1,4 +1,4 @@
-//! `linerate nodes`, and that ClusterShell itself expands and folds 10,000 sets drawn at random as it does.
+//! `linerate nodes`, and that `ClusterShell` itself expands and folds 10,000 sets drawn at random as it does.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -35,7 +35,7 @@ impl Dice {
         all[usize::try_from(self.below(all.len() as u64)).unwrap()]
     }
 
-    /// A range; of numbers of one width where digits stand beside the bracket, since ClusterShell joins those to the
+    /// A range; of numbers of one width where digits stand beside the bracket, since `ClusterShell` joins those to the
     /// range's ends instead of its numbers.
     fn range(&mut self, one_width: bool) -> String {
         let from = if one_width {
