@@ -23,7 +23,7 @@ use crate::stream::{self, DataSocket, StreamHandle};
 
 use super::{
     Ended, Ending, Missed, RECORD_LEAST, RECORD_MOST, RECORD_TIME, RESULTS_PATIENCE,
-    SERVER_STOPPED, Session,
+    SERVER_STOPPED, Session, pairing,
 };
 
 /// How long a stock server may take to answer before the data of a block that was cut short ends.
@@ -245,7 +245,10 @@ impl Session<'_> {
         .into()
     }
 
-    fn record(self, ending: Ending, half: EndRecord, peer: FromPeer) -> Ended {
+    fn record(self, ending: Ending, half: EndRecord, mut peer: FromPeer) -> Ended {
+        if let Some(theirs) = &mut peer.half {
+            pairing::number(&half, theirs, peer.results.as_mut());
+        }
         let clock = self.clock_before.map(|before| ClockPair {
             before,
             after: peer.clock_after,

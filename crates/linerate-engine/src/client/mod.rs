@@ -3,6 +3,7 @@
 mod conclude;
 mod idle;
 mod options;
+mod pairing;
 mod precision;
 mod streams;
 
