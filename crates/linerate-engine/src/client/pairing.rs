@@ -94,7 +94,10 @@ mod tests {
         (ours, theirs, results)
     }
 
-    fn numbered(accepted: [u16; 3]) -> (Vec<(u32, u64)>, Vec<(u32, u64)>) {
+    /// The number of each stream, and the bytes it carried.
+    type Numbered = Vec<(u32, u64)>;
+
+    fn numbered(accepted: [u16; 3]) -> (Numbered, Numbered) {
         let (ours, mut theirs, mut results) = ends(accepted);
         number(&ours, &mut theirs, Some(&mut results));
         let of_half = theirs.streams.iter().map(|one| (one.id, one.app_bytes));
