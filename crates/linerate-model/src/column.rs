@@ -69,6 +69,9 @@ columns! {
     highest = "highest";
     /// UDP: datagrams dropped in the receiver's socket.
     socket_drops = "socket_drops";
+    /// UDP: how much longer the last datagrams were on their way than the fastest so far, ns: the least since the sample
+    /// before.
+    transit_over_least_ns = "transit_over_least_ns";
     /// The interface: bytes received.
     if_rx_bytes = "if.rx_bytes";
     /// The interface: bytes sent.

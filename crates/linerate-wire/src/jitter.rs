@@ -43,6 +43,43 @@ impl Jitter {
     }
 }
 
+/// How long datagrams are on their way, beyond the fastest.
+///
+/// The clocks of the two ends may differ by any offset, but hardly drift apart within a test: at most 0.1 ms a second.
+#[derive(Debug, Clone, Default)]
+pub struct Transit {
+    /// Of the first datagram: all others are told as the difference from it.
+    first: Option<u64>,
+    least: i64,
+    /// The least of those that were looked at since the last [`Transit::look_anew`].
+    recent: Option<i64>,
+    over_least: Nanos,
+}
+
+impl Transit {
+    /// A datagram that says it was sent at `sent`, on the sender's clock, arrived at `arrived`, on ours.
+    pub fn record(&mut self, sent: Nanos, arrived: Nanos) {
+        let transit = arrived.0.wrapping_sub(sent.0);
+        let first = *self.first.get_or_insert(transit);
+        let beyond = transit.wrapping_sub(first).cast_signed();
+        self.least = self.least.min(beyond);
+        let recent = self.recent.map_or(beyond, |recent| recent.min(beyond));
+        self.recent = Some(recent);
+        self.over_least = Nanos(recent.abs_diff(self.least));
+    }
+
+    /// Begins another stretch of datagrams.
+    pub fn look_anew(&mut self) {
+        self.recent = None;
+    }
+
+    /// How much longer the fastest datagram of this stretch was on its way than the fastest of all; where none came, of
+    /// the stretch before.
+    pub const fn over_least(&self) -> Nanos {
+        self.over_least
+    }
+}
+
 /// Durations on a logarithmic scale: 16 buckets to a doubling, 8 KiB, every u64 has its place.
 #[derive(Debug, Clone)]
 pub struct Histogram {
@@ -152,6 +189,29 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_shows_as_transit_beyond_the_least_whatever_the_offset() {
+        for offset in [0, 5_000_000_000, u64::MAX - 3_000_000] {
+            let mut transit = Transit::default();
+            let mut arrive = |sent: u64, took: u64| {
+                transit.record(Nanos(sent.wrapping_add(offset)), Nanos(sent + took));
+                transit.over_least()
+            };
+            assert_eq!(arrive(0, 300), Nanos(0));
+            assert_eq!(arrive(1000, 200), Nanos(0));
+            assert_eq!(arrive(2000, 900), Nanos(0));
+            transit.look_anew();
+            assert_eq!(transit.over_least(), Nanos(0));
+            let mut arrive = |sent: u64, took: u64| {
+                transit.record(Nanos(sent.wrapping_add(offset)), Nanos(sent + took));
+                transit.over_least()
+            };
+            assert_eq!(arrive(3000, 900), Nanos(700));
+            assert_eq!(arrive(4000, 650), Nanos(450));
+            assert_eq!(arrive(5000, 800), Nanos(450));
+        }
+    }
+
+    #[test]
     fn nothing_recorded_has_no_quantile() {
         assert_eq!(Histogram::default().quantile(500), None);
         assert_eq!(Histogram::default().max(), None);
@@ -184,9 +244,10 @@ mod tests {
 
         #[test]
         fn no_clock_panics(times in prop::collection::vec(any::<(u64, u64)>(), 0..50)) {
-            let mut jitter = Jitter::default();
+            let (mut jitter, mut transit) = (Jitter::default(), Transit::default());
             for (sent, arrived) in times {
                 jitter.record(Nanos(sent), Nanos(arrived));
+                transit.record(Nanos(sent), Nanos(arrived));
             }
             prop_assert!(jitter.smoothed() <= jitter.distribution().max().unwrap_or_default());
         }

@@ -51,13 +51,14 @@ const OF_A_SUBFLOW: [Column; 8] = [
     Column::snd_wnd_bytes,
 ];
 /// Columns of a UDP stream.
-pub(super) const UDP_COLUMNS: [Column; 6] = [
+pub(super) const UDP_COLUMNS: [Column; 7] = [
     Column::datagrams,
     Column::unique,
     Column::duplicates,
     Column::reordered,
     Column::highest,
     Column::socket_drops,
+    Column::transit_over_least_ns,
 ];
 
 /// What a UDP stream tells at a sample, in the order of [`UDP_COLUMNS`], and for the live line.

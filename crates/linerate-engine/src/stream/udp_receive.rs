@@ -10,7 +10,7 @@ use linerate_model::plan::End;
 use linerate_model::progress::UdpInterval;
 use linerate_model::record::UdpCounts;
 use linerate_model::units::Nanos;
-use linerate_wire::jitter::Jitter;
+use linerate_wire::jitter::{Jitter, Transit};
 use linerate_wire::sequence::SequenceTracker;
 use linerate_wire::udp::{CounterWidth, DataHeader, HANDSHAKE_ANSWER};
 
@@ -60,6 +60,7 @@ pub(super) fn run(context: &StreamContext, stream: UdpSocket) -> StreamResult {
 struct Receiver {
     tracker: SequenceTracker,
     jitter: Jitter,
+    transit: Transit,
     width: CounterWidth,
     counts: UdpCounts,
     omitting: bool,
@@ -118,6 +119,7 @@ impl Receiver {
         Self {
             tracker: SequenceTracker::default(),
             jitter: Jitter::default(),
+            transit: Transit::default(),
             width: CounterWidth::from_parameter(context.wide_counters),
             counts,
             omitting: context.plan.omit_ns.0 > 0,
@@ -136,6 +138,7 @@ impl Receiver {
             let now = clock::monotonic();
             if recorder.due(now) {
                 recorder.tick_udp(now, &self.sample());
+                self.transit.look_anew();
                 self.mark_omitted(recorder);
             }
             if context.gate.stopped().is_some() {
@@ -205,6 +208,7 @@ impl Receiver {
                 // construction, and drown those of the path.
                 self.last_stamp = Some(header.sent());
                 self.jitter.record(header.sent(), now);
+                self.transit.record(header.sent(), now);
             }
             run = match run {
                 Some((first, count)) if first.checked_add(count) == Some(counter) => {
@@ -289,6 +293,7 @@ impl Receiver {
                 counts.reordered,
                 counts.highest,
                 self.counts.socket_drops.unwrap_or(0),
+                self.transit.over_least().0,
             ],
             live: UdpInterval {
                 packets: counts.highest,
