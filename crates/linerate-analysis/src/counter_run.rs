@@ -5,6 +5,7 @@ use linerate_model::record::{Flow, Outcome, RunRecord};
 use linerate_model::units::Nanos;
 
 use crate::evidence::Evidence;
+use crate::passage;
 
 /// What a run gave for a finding about `flow` of the test as it was.
 pub fn counter_run(record: &RunRecord, variation: Option<Variation>, flow: Flow) -> CounterRun {
@@ -31,6 +32,13 @@ pub fn counter_run(record: &RunRecord, variation: Option<Variation>, flow: Flow)
     run.unread_bytes = direction.unread_bytes;
     if let Some(datagrams) = &direction.ledger.total.datagrams {
         (run.lost, run.sent) = (datagrams.lost, datagrams.sent);
+        let receiver = record.end(flow.receiver());
+        let streams = receiver.map_or(&[][..], |end| &end.streams);
+        let mut arrived = streams.iter().filter(|one| one.flow == flow);
+        run.passage = arrived
+            .next()
+            .filter(|_| arrived.next().is_none())
+            .and_then(passage::of);
     } else if let Some(path) = direction.path {
         (run.lost, run.sent) = (path.retransmits, path.data_segments);
         (run.rtt_us, run.min_rtt_us) = (path.rtt_us, path.min_rtt_us);

@@ -26,6 +26,7 @@ pub mod judgement;
 pub mod ledger;
 pub mod losses;
 mod moments;
+mod passage;
 pub mod precision;
 pub mod queue;
 pub mod round_trip;

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{DEFAULT_UDP_BLOCK, Direction, Plan, Protocol};
+use crate::plan::{DEFAULT_UDP_BLOCK, Direction, Pace, Plan, Protocol};
 use crate::record::Outcome;
 use crate::units::{BitRate, Bytes, Nanos};
 
@@ -35,7 +35,7 @@ pub enum Variation {
         /// Bytes.
         bytes: u16,
     },
-    /// Datagrams at a rate, all streams together (`-u -b`).
+    /// One stream of datagrams, evenly at a rate (`-u -b`).
     Datagrams {
         /// Bit/s of payload.
         bps: BitRate,
@@ -63,9 +63,11 @@ impl Variation {
             Self::Pacing { bps } => plan.kernel_pacing_bps = Some(each(*bps, &plan)),
             Self::SegmentSize { bytes } => plan.mss_bytes = Some(*bytes),
             Self::Datagrams { bps } => {
-                plan.rate_bps = Some(each(*bps, &plan));
+                plan.streams = 1;
+                plan.rate_bps = Some(*bps);
                 plan.rate_is_default = false;
                 plan.protocol = Protocol::Udp;
+                plan.pace = Pace::Spin;
                 plan.block_bytes = DEFAULT_UDP_BLOCK;
                 // What means nothing for datagrams, or is TCP's way of pacing.
                 plan.kernel_pacing_bps = None;
@@ -142,6 +144,27 @@ pub struct CounterRun {
     /// Median of what lay unread at the receiver, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread_bytes: Option<f64>,
+    /// Of a run of datagrams: what the path let pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passage: Option<Passage>,
+}
+
+/// What a path let pass of datagrams sent at a constant rate, as their receiver counted them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Passage {
+    /// Payload sent, bit/s.
+    pub offered_bps: f64,
+    /// Payload that arrived in the second half of the time, bit/s.
+    pub delivered_bps: f64,
+    /// Share of the second half's datagrams that were lost on the path, 0 to 1.
+    pub lost_share: f64,
+    /// What arrived in the first half beyond that rate, bytes.
+    pub beyond_bytes: f64,
+    /// How much longer the second half's datagrams were on their way than the fastest of all, µs: the time that they waited
+    /// in a queue.
+    pub waited_us: f64,
+    /// Payload of a datagram, bytes.
+    pub datagram_bytes: f64,
 }
 
 impl CounterRun {
@@ -169,8 +192,39 @@ impl CounterRun {
             lost: None,
             sent: None,
             unread_bytes: None,
+            passage: None,
         }
     }
+}
+
+/// What may limit a rate, and how likely it is by all runs together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Likely {
+    /// The finding that it would be.
+    pub id: String,
+    /// 0 to 1; all of them together are 1.
+    pub probability: f64,
+}
+
+/// Why a diagnosis went no further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// One cause stands.
+    OneStands,
+    /// No further run would tell the causes apart.
+    NothingSeparates,
+    /// There was more to try.
+    Stopped,
+}
+
+/// What one test and the runs that followed it say of the cause.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// The causes, the likeliest first; those that are hardly possible are left out.
+    pub causes: Vec<Likely>,
+    /// Why no more was tried.
+    pub ended: Ended,
 }
 
 /// What counter-tests make of a finding, or of a guess.

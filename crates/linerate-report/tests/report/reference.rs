@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use linerate_analysis::evidence::Evidence;
-use linerate_model::counter_test::{CounterRun, Variation};
+use linerate_model::counter_test::{CounterRun, Passage, Variation};
 use linerate_model::plan::{End, Plan};
 use linerate_model::record::{
     Note, Outcome, PeerResults, PeerStream, RunRecord, SCHEMA_VERSION, UdpCounts, ZerocopyCounts,
@@ -134,6 +134,14 @@ fn whole() -> [RunRecord; 3] {
         lost: Some(0),
         sent: Some(1),
         unread_bytes: Some(0.0),
+        passage: Some(Passage {
+            offered_bps: 1.0,
+            delivered_bps: 1.0,
+            lost_share: 0.0,
+            beyond_bytes: 0.0,
+            waited_us: 0.0,
+            datagram_bytes: 1.0,
+        }),
     };
     let failed = Outcome::Failed { error: "e".into() };
     record.counter_runs = [
