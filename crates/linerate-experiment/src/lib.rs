@@ -5,7 +5,8 @@
 //!
 //! [`until`] applies one remedy after the other until a finding comes first that asks for none.
 //!
-//! [`counter_test`] says which runs would decide a finding, and what they make of it.
+//! [`counter_test`] says which runs would decide a finding, and what they make of it; [`diagnosis`] which run separates the
+//! likeliest causes, until one stands.
 //!
 //! [`prove`] says whether a change helped, from runs before and after in turn, and [`sweep`] measures every combination
 //! of factors; [`interval`] says how well their means are known.
@@ -31,6 +32,7 @@
 
 mod aligned;
 pub mod counter_test;
+pub mod diagnosis;
 pub mod grade;
 pub mod in_lab;
 pub mod interval;

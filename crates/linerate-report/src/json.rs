@@ -68,6 +68,7 @@ pub(crate) fn members(view: &RunView, record: &RunRecord) -> Map<String, Value> 
         ("findings", value(&view.findings)),
         ("counter_tests", counter_tests(view)),
         ("counter_runs", value(&record.counter_runs)),
+        ("diagnosis", value(&view.diagnosis)),
         ("ledger", value(&view.ledger)),
         ("streams", value(&view.streams)),
         ("intervals", value(&view.intervals)),

@@ -28,6 +28,7 @@ use crate::tune::arguments::TuneArguments;
 pub(crate) use linerate_model::plan::values::{duration, seconds};
 use plan::PlanArguments;
 pub(crate) use requests::{Format, Runs, TestRequest};
+pub(crate) use values::Budget;
 use values::{amount, amounts};
 
 /// Measures the throughput between two hosts, says why it is not higher, and states where each number was measured.
@@ -114,8 +115,14 @@ pub(crate) struct TestArguments {
     /// After the test, run more tests that confirm or refute the verdict: another window, -P 4, pacing …
     #[arg(long)]
     pub(crate) counter_test: bool,
+    /// After the test, run the tests that separate the likeliest causes, one after the other, until one cause stands
+    #[arg(long, conflicts_with_all = ["counter_test", "udp", "bidir"])]
+    pub(crate) diagnose: bool,
+    /// Let --diagnose take no more than this: a time (90s) or an amount of data (2G) [default: 60s]
+    #[arg(long, value_name = "LIMIT", requires = "diagnose", value_parser = values::budget)]
+    pub(crate) budget: Option<Budget>,
     /// Instead of one test, the steps of RFC 6349: path MTU, base RTT, bottleneck, a sweep of windows
-    #[arg(long, conflicts_with_all = ["counter_test", "output", "udp", "bytes", "blocks", "window", "parallel", "bitrate", "bidir", "json_stream", "precision", "expect", "provisioned"])]
+    #[arg(long, conflicts_with_all = ["counter_test", "diagnose", "output", "udp", "bytes", "blocks", "window", "parallel", "bitrate", "bidir", "json_stream", "precision", "expect", "provisioned"])]
     pub(crate) rfc6349: bool,
     /// Save the record to this file
     #[arg(short = 'o', long, value_name = "FILE")]

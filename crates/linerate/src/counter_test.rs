@@ -4,6 +4,7 @@ use linerate_analysis::counter_run::counter_run;
 use linerate_analysis::evidence::{DirectionEvidence, Evidence};
 use linerate_engine::client::ClientOptions;
 use linerate_experiment::counter_test::{self, Schedule, Trial};
+use linerate_experiment::diagnosis::{self, Next};
 use linerate_explain::explain;
 use linerate_kernel::thread::SignalFd;
 use linerate_model::counter_test::{CounterRun, Variation};
@@ -13,7 +14,7 @@ use linerate_model::record::{Flow, Outcome, RunRecord};
 use linerate_model::units::{BitRate, Nanos, grouped, whole};
 use linerate_model::words;
 
-use crate::arguments::Format;
+use crate::arguments::{Budget, Format};
 use crate::printer::Printer;
 use crate::successive;
 
@@ -59,6 +60,65 @@ impl Setting<'_> {
                 self.status(&format!("  {} of {of}: {what} …", number + 1));
             },
         );
+    }
+
+    /// Runs what separates the causes, one test after the other, and adds them to the record.
+    pub(crate) fn diagnose(&self, record: &mut RunRecord, budget: Budget) {
+        if record.outcome != Outcome::Completed {
+            self.tell("No diagnosis is made: the test itself did not come to its end.");
+            return;
+        }
+        let (mut taken, mut moved) = (Nanos::ZERO, 0.0);
+        loop {
+            let evidence = Evidence::of(record);
+            let findings = explain(&evidence);
+            let Some(first) = findings.first() else {
+                return;
+            };
+            let variation = match diagnosis::next(&findings, &evidence) {
+                Next::Run(variation) => variation,
+                Next::End(_) => return,
+                Next::OutOfScope => {
+                    self.tell(&format!(
+                        "No further run is made: none of this kind can decide {}; its page says what can: {}",
+                        first.id, first.page
+                    ));
+                    return;
+                }
+            };
+            let direction = evidence.directions.first();
+            let ramp = direction.and_then(DirectionEvidence::ramp_ns).map(Nanos);
+            let plan = variation.applied(&counter_test::shorter(&record.plan, ramp));
+            let takes = counter_test::takes(&plan);
+            let most_bps = moves(&plan, direction.and_then(DirectionEvidence::whole_run_bps));
+            let within = match budget {
+                Budget::Time(limit) => taken.plus(takes) <= limit,
+                Budget::Data(limit) => {
+                    moved + most_bps / 8.0 * takes.as_secs_f64() <= limit.count() as f64
+                }
+            };
+            if !within {
+                self.tell("The budget is used up: no further run is made (--budget).");
+                return;
+            }
+            if record.counter_runs.is_empty() {
+                self.tell(&format!(
+                    "\nThe first finding is {}. Runs of {} each follow until one cause stands. Ctrl-C ends them and keeps the \
+                     measurements.",
+                    first.id, takes
+                ));
+            }
+            self.status(&format!("  {variation} …"));
+            let flow = first.flow.unwrap_or(record.plan.flow_of(0));
+            let run = match self.one(&plan, Some(&variation), flow) {
+                Ok(Some(run)) => run,
+                Ok(None) => return,
+                Err(error) => CounterRun::failed(Some(variation), error),
+            };
+            taken = taken.plus(takes);
+            moved += run.goodput_bps.unwrap_or(0.0) / 8.0 * run.span_ns.as_secs_f64();
+            record.counter_runs.push(run);
+        }
     }
 
     fn announce(&self, findings: &[Finding], trials: &[Trial], schedule: &Schedule) {
@@ -121,6 +181,9 @@ impl Setting<'_> {
             };
             format!(", {} of {} {how}", grouped(lost), grouped(sent))
         });
+        let waited = words::with(run.passage, |passage| {
+            format!(", in a queue for {}", Nanos(whole(passage.waited_us * 1e3)))
+        });
         let rtt = words::with(run.rtt_us, |us| format!(", RTT {}", Nanos(whole(us * 1e3))));
         if self.format == Format::JsonStream {
             let mut line = serde_json::json!(run);
@@ -128,7 +191,7 @@ impl Setting<'_> {
             // The end's line holds it too.
             drop(self.printer.json(&line.to_string()));
         } else {
-            self.tell(&format!("  {what}: {rate}{lost}{rtt}"));
+            self.tell(&format!("  {what}: {rate}{lost}{waited}{rtt}"));
         }
     }
 
@@ -142,6 +205,16 @@ impl Setting<'_> {
             drop(self.printer.status(text));
         }
     }
+}
+
+/// The most that a run is expected to send, bit/s.
+fn moves(plan: &Plan, reached_bps: Option<f64>) -> f64 {
+    let asked = plan
+        .rate_bps
+        .map(|each| each.0 as f64 * f64::from(plan.streams));
+    asked
+        .or(reached_bps.map(|bps| bps * f64::from(plan.streams)))
+        .unwrap_or(0.0)
 }
 
 fn named(variation: Option<&Variation>) -> String {

@@ -6,8 +6,10 @@ use linerate_analysis::evidence::Evidence;
 use linerate_analysis::judgement::Judgement;
 use linerate_engine::auth::{Credentials, Padding};
 use linerate_engine::client::{self, ClientOptions, DatagramFit};
-use linerate_experiment::counter_test;
+use linerate_experiment::{counter_test, diagnosis};
 use linerate_explain::explain;
+use linerate_model::counter_test::Diagnosis;
+use linerate_model::finding::Finding;
 use linerate_model::progress::Event;
 use linerate_model::record::{Outcome, RunRecord};
 use linerate_model::wanted::Verdict;
@@ -30,7 +32,7 @@ pub(crate) fn start(arguments: TestArguments, printer: &Printer) -> Result<(), F
     let request = arguments.request().map_err(Failure::Usage)?;
     match request.arguments.runs() {
         Runs::Rfc6349 => rfc6349::run(&request, printer),
-        Runs::One | Runs::CounterTests => run(&request, printer),
+        Runs::One | Runs::CounterTests | Runs::Diagnose(_) => run(&request, printer),
     }
 }
 
@@ -51,7 +53,7 @@ fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
     let mut files = OpenFiles::open(&arguments.files, record_file)?;
     let mut live = Live::new(request, printer);
     let ended = client::run(&request.plan, &options, signals.as_fd(), &mut |event| {
-        if matches!(event, Event::Ending) && runs != Runs::CounterTests {
+        if matches!(event, Event::Ending) && runs == Runs::One {
             signals::release(&signals, &[signals::INTERRUPT]);
         }
         live.show(event);
@@ -59,7 +61,7 @@ fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
     let mut record = ended.record;
     let lost = live.failed.take();
     let mut kept = Ok(());
-    if runs == Runs::CounterTests {
+    if runs != Runs::One {
         // Whatever becomes of the runs that follow, this one is kept.
         let file = keep.take_if(|keep| keep.is_replaced_at_once());
         let again = file.is_some();
@@ -73,7 +75,10 @@ fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
             format,
             printer,
         };
-        setting.decide(&mut record);
+        match runs {
+            Runs::Diagnose(budget) => setting.diagnose(&mut record, budget),
+            _ => setting.decide(&mut record),
+        }
         signals::release(&signals, &[signals::INTERRUPT]);
         if let Some(path) = record_file.filter(|_| again && kept.is_ok()) {
             kept = Keep::open(path, Kept::Record).map(|file| keep = Some(file));
@@ -113,9 +118,20 @@ pub(crate) fn print(
 
 /// What a record says, with what its counter-tests decided.
 pub(crate) fn view(evidence: &Evidence<'_>) -> RunView {
-    let mut findings = explain(evidence);
+    let (findings, diagnosis) = findings(evidence);
+    RunView {
+        diagnosis,
+        ..RunView::of(evidence, &findings)
+    }
+}
+
+/// What a record and the runs that followed its test say, the verdict first.
+pub(crate) fn findings(evidence: &Evidence<'_>) -> (Vec<Finding>, Option<Diagnosis>) {
+    let alone = explain(evidence);
+    let mut findings = alone.clone();
     counter_test::judge(&mut findings, evidence);
-    RunView::of(evidence, &findings)
+    diagnosis::lead(&alone, &mut findings, evidence);
+    (findings, diagnosis::of(&alone, evidence))
 }
 
 /// What the exit code says of a record.

@@ -184,7 +184,7 @@ fn digits(value: f64) -> String {
     }
 }
 
-/// Pairs each changed run with those as they were just before and after it, and takes the mean of the ratios on a
+/// Pairs each changed run with the last one as it was before it and the first after it, and takes the mean of the ratios on a
 /// logarithmic scale. The interval holds what the runs' own intervals allow and how much the pairs differ.
 fn compare(trial: &Trial, record: &RunRecord, finding: &Finding) -> Option<Ratio> {
     let flow = finding.flow.unwrap_or(record.plan.flow_of(0));
@@ -203,12 +203,13 @@ fn compare(trial: &Trial, record: &RunRecord, finding: &Finding) -> Option<Ratio
         .enumerate()
         .filter(|(_, run)| run.variation.as_ref() == Some(&trial.variation))
         .filter_map(|(place, _)| {
-            let around: Vec<Figure> = [place.checked_sub(1), Some(place + 1)]
-                .into_iter()
-                .flatten()
-                .filter(|beside| *beside < runs.len())
-                .filter_map(unchanged)
-                .collect();
+            let around: Vec<Figure> = [
+                (0..place).rev().find_map(unchanged),
+                (place + 1..runs.len()).find_map(unchanged),
+            ]
+            .into_iter()
+            .flatten()
+            .collect();
             Some(figures[place]?.over(Figure::mean(&around)?))
         })
         .collect();

@@ -16,6 +16,7 @@ use linerate_model::plan::{End, Plan};
 use linerate_model::units::Nanos;
 
 pub use judge::judge;
+pub(crate) use plan::Known;
 pub use plan::{Trial, of_finding, trials};
 
 /// Each change is made so often.
@@ -25,6 +26,34 @@ const LEAST: Nanos = Nanos::from_millis(4000);
 const MOST: Nanos = Nanos::from_millis(8000);
 /// What a run takes beside its own time: connections, slow start, results.
 const AROUND: Nanos = Nanos::from_millis(1000);
+
+/// The plan of a run that follows a test: as the test was, but short.
+///
+/// `ramp` is the time that the test took to its plateau; the run is four times as long, within 4 to 8 seconds and the
+/// length of the test itself.
+pub fn shorter(plan: &Plan, ramp: Option<Nanos>) -> Plan {
+    let wanted = Nanos(ramp.unwrap_or(Nanos::ZERO).0.saturating_mul(4)).clamp(LEAST, MOST);
+    let mut plan = plan.clone();
+    plan.end = End::TimeNs(match plan.end {
+        End::TimeNs(span) => wanted.min(span),
+        End::Bytes(_) | End::Blocks(_) => wanted,
+    });
+    // These are questions to the test itself.
+    (plan.precision, plan.expect, plan.provisioned_bps) = (None, None, None);
+    plan
+}
+
+/// How long a run takes, about, with what is around it.
+pub fn takes(plan: &Plan) -> Nanos {
+    span(plan).plus(AROUND)
+}
+
+fn span(plan: &Plan) -> Nanos {
+    match plan.end {
+        End::TimeNs(span) => span.plus(plan.omit_ns),
+        End::Bytes(_) | End::Blocks(_) => Nanos::ZERO,
+    }
+}
 
 /// The runs to be made, in their order.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,8 +67,7 @@ pub struct Schedule {
 impl Schedule {
     /// The changes of all trials, each once a round, and between two of them the test as it was.
     ///
-    /// `ramp` is the time that the test took to its plateau; the runs are four times as long, within 4 to 8
-    /// seconds and the length of the test itself.
+    /// `ramp` is the time that the test took to its plateau, as for [`shorter`].
     pub fn of(plan: &Plan, trials: &[Trial], ramp: Option<Nanos>) -> Self {
         let mut changes: Vec<&Variation> = Vec::new();
         for trial in trials {
@@ -57,29 +85,20 @@ impl Schedule {
                 runs.push(Some((*change).clone()));
             }
         }
-        let wanted = Nanos(ramp.unwrap_or(Nanos::ZERO).0.saturating_mul(4)).clamp(LEAST, MOST);
-        let mut plan = plan.clone();
-        plan.end = End::TimeNs(match plan.end {
-            End::TimeNs(span) => wanted.min(span),
-            End::Bytes(_) | End::Blocks(_) => wanted,
-        });
-        // These are questions to the test itself.
-        (plan.precision, plan.expect, plan.provisioned_bps) = (None, None, None);
-        Self { plan, runs }
+        Self {
+            plan: shorter(plan, ramp),
+            runs,
+        }
     }
 
     /// How long each run measures, with what it omits.
     pub fn span(&self) -> Nanos {
-        match self.plan.end {
-            End::TimeNs(span) => span.plus(self.plan.omit_ns),
-            End::Bytes(_) | End::Blocks(_) => Nanos::ZERO,
-        }
+        span(&self.plan)
     }
 
     /// How long all of it takes, about.
     pub fn total(&self) -> Nanos {
-        let one = self.span().plus(AROUND);
-        Nanos(one.0.saturating_mul(self.runs.len() as u64))
+        Nanos(takes(&self.plan).0.saturating_mul(self.runs.len() as u64))
     }
 
     /// Makes the runs, until one says that it was stopped.

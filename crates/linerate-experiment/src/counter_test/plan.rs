@@ -43,11 +43,13 @@ pub struct Trial {
 }
 
 /// What is known of the direction that a finding is about.
-struct Known<'a> {
-    plan: &'a Plan,
-    direction: &'a DirectionEvidence,
+pub(crate) struct Known<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) direction: &'a DirectionEvidence,
     /// Goodput, all streams, bit/s.
-    rate_bps: f64,
+    pub(crate) rate_bps: f64,
+    /// The congestion control in use, as the sender tells.
+    control: Option<&'a str>,
     /// The largest socket buffer that both hosts grant, bytes.
     granted: Option<u64>,
 }
@@ -84,7 +86,7 @@ pub fn of_finding(finding: &Finding, evidence: &Evidence<'_>) -> Vec<Trial> {
 }
 
 impl<'a> Known<'a> {
-    fn of(finding: &Finding, evidence: &'a Evidence<'a>) -> Option<Self> {
+    pub(crate) fn of(finding: &Finding, evidence: &'a Evidence<'a>) -> Option<Self> {
         let record = evidence.record;
         let flow = finding.flow.unwrap_or(match record.plan.direction {
             Direction::Receive => Flow::ServerToClient,
@@ -96,11 +98,17 @@ impl<'a> Known<'a> {
             record.end(flow.receiver()).map(|end| end.host.rmem_max),
             record.end(flow.sender()).map(|end| end.host.wmem_max),
         ];
+        let sender = record.end(flow.sender());
+        let mut streams = sender.into_iter().flat_map(|end| &end.streams);
+        let control = streams
+            .find(|stream| stream.flow == flow)
+            .and_then(|stream| stream.congestion.as_deref());
         // A stock peer does not tell its own: it is believed to grant what ours does.
         let granted = limits.into_iter().flatten().flatten().min();
         Some(Self {
             plan: &record.plan,
             direction,
+            control,
             rate_bps: reached.or(direction.whole_run_bps()).unwrap_or(0.0),
             granted,
         })
@@ -139,8 +147,20 @@ impl<'a> Known<'a> {
         all.into_iter().flatten().map(named).collect()
     }
 
+    /// Whether it was one direction of TCP.
+    pub(crate) fn carried_by_tcp(&self) -> bool {
+        self.plan.protocol == Protocol::Tcp && self.plan.direction != Direction::Both
+    }
+
+    /// Share of the segments that were sent again.
+    pub(crate) fn lost_share(&self) -> Option<f64> {
+        let path = self.direction.path?;
+        let (again, all) = path.retransmits.zip(path.data_segments)?;
+        (all > 0).then(|| again as f64 / all as f64)
+    }
+
     /// A wider window, where both hosts grant it, else one half as wide.
-    fn another_window(&self) -> Option<Trial> {
+    pub(crate) fn another_window(&self) -> Option<Trial> {
         let path = self.direction.path?;
         let now = path
             .in_flight_bytes
@@ -167,7 +187,7 @@ impl<'a> Known<'a> {
     }
 
     /// Several streams: more in sum where each is held by itself, as much where something holds them together.
-    fn streams(&self, each_held: bool) -> Option<Trial> {
+    pub(crate) fn streams(&self, each_held: bool) -> Option<Trial> {
         let streams = self.plan.streams.checked_mul(MORE_STREAMS)?;
         let [each, together] = [
             "each connection is limited separately",
@@ -227,17 +247,22 @@ impl<'a> Known<'a> {
         (bps.0 > 0).then_some(Variation::Pacing { bps })
     }
 
-    /// Datagrams at the same rate lose what the path loses by chance, whatever the congestion control does.
+    /// Datagrams at so many times the rate.
+    pub(crate) fn datagrams_at(&self, times: f64) -> Option<Variation> {
+        let bps = BitRate(whole(times * self.rate_bps));
+        (bps.0 > 0).then_some(Variation::Datagrams { bps })
+    }
+
+    /// Datagrams just below the rate lose what the path loses by chance, whatever the congestion control does.
     fn datagrams(&self) -> Option<Trial> {
-        let bps = BitRate(whole(self.rate_bps));
-        (bps.0 > 0).then_some(Trial {
-            variation: Variation::Datagrams { bps },
+        self.datagrams_at(BELOW).map(|variation| Trial {
+            variation,
             measure: Measure::Loss,
             threshold: 0.2,
             predicts_more: true,
             means: [
-                "datagrams at the same even rate are lost as well",
-                "datagrams at the same even rate arrive: bursts are lost, not single segments by chance",
+                "datagrams just below the rate are lost as well",
+                "datagrams just below the rate arrive: bursts are lost, not single segments by chance",
             ],
             ..goodput()
         })
@@ -254,9 +279,13 @@ impl<'a> Known<'a> {
         }
     }
 
-    fn cubic(&self) -> Option<Trial> {
-        let now = self.plan.congestion.as_deref();
-        (now != Some("cubic")).then(|| Trial {
+    /// The congestion control in use, or asked for where the sender does not tell.
+    pub(crate) fn control(&self) -> Option<&str> {
+        self.control.or(self.plan.congestion.as_deref())
+    }
+
+    pub(crate) fn cubic(&self) -> Option<Trial> {
+        (self.control() != Some("cubic")).then(|| Trial {
             variation: Variation::Congestion {
                 name: "cubic".to_owned(),
             },

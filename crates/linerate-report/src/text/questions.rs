@@ -1,12 +1,16 @@
 //! What the test was to answer: a rate that was wanted, a precision.
 
 use linerate_analysis::judgement::{DirectionJudgement, Judgement};
+use linerate_model::counter_test::{Diagnosis, Ended};
 use linerate_model::units::Nanos;
 
 use super::layout::{self, Page};
 use super::way;
 use crate::view::{DirectionPrecision, PrecisionView, RunView};
 use crate::words;
+
+/// Of a diagnosis, so many causes are told.
+const MOST_CAUSES: usize = 3;
 
 pub(super) fn write(page: &mut Page, view: &RunView) {
     for (question, answer) in answers(view) {
@@ -18,11 +22,29 @@ pub(super) fn write(page: &mut Page, view: &RunView) {
 pub(crate) fn answers(view: &RunView) -> Vec<(&'static str, String)> {
     let judgement = view.expect.as_ref();
     let precision = view.precision.as_ref();
-    let both = [
+    let diagnosis = view.diagnosis.as_ref();
+    let all = [
         judgement.map(|judgement| ("Expected", expected(judgement, view))),
         precision.map(|precision| ("Precision", precise(precision))),
+        diagnosis.map(|diagnosis| ("Diagnosis", likely(diagnosis))),
     ];
-    both.into_iter().flatten().collect()
+    all.into_iter().flatten().collect()
+}
+
+/// `policer 97 %, network-loss 2 %: one cause stands`.
+fn likely(diagnosis: &Diagnosis) -> String {
+    let causes: Vec<String> = diagnosis
+        .causes
+        .iter()
+        .take(MOST_CAUSES)
+        .map(|cause| format!("{} {}", cause.id, words::percent(cause.probability)))
+        .collect();
+    let ended = match diagnosis.ended {
+        Ended::OneStands => "one cause stands",
+        Ended::NothingSeparates => "no further run would separate them",
+        Ended::Stopped => "not all runs that could separate them were made",
+    };
+    format!("{}: {ended}", causes.join(", "))
 }
 
 /// `PASS: 941 to 942 Mbit/s (95 % interval) are >= 900M`.

@@ -13,6 +13,7 @@ use linerate_analysis::evidence::Evidence;
 use linerate_analysis::judgement::Judgement;
 use linerate_analysis::ledger::DirectionLedger;
 use linerate_model::clock::ClockPair;
+use linerate_model::counter_test::Diagnosis;
 use linerate_model::finding::Finding;
 use linerate_model::plain_text::PlainText;
 use linerate_model::plan::Plan;
@@ -64,6 +65,9 @@ pub struct RunView {
     pub precision: Option<PrecisionView>,
     /// What was found, the verdict first.
     pub findings: Vec<Finding>,
+    /// How likely each cause is by the runs that followed; absent where none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diagnosis: Option<Diagnosis>,
     /// The book.
     pub ledger: LedgerView,
     /// Each stream, both ends side by side.
@@ -132,6 +136,7 @@ impl RunView {
             expect: Judgement::of(evidence),
             precision: PrecisionView::of(evidence),
             findings: findings.to_vec(),
+            diagnosis: None,
             ledger: LedgerView::of(evidence),
             streams: stream::views(record, evidence),
             intervals: intervals::views(record, evidence),

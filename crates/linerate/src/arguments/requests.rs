@@ -8,7 +8,9 @@ use linerate_model::plan::{Family, Plan};
 use linerate_model::transcript::Given;
 use linerate_model::units::Nanos;
 
-use super::{ExplainArguments, FormatArguments, ObserveArguments, ServeArguments, TestArguments};
+use super::{
+    Budget, ExplainArguments, FormatArguments, ObserveArguments, ServeArguments, TestArguments,
+};
 
 /// How to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +43,8 @@ pub(crate) enum Runs {
     One,
     /// And those that decide its first finding.
     CounterTests,
+    /// And those that separate the causes, within a limit.
+    Diagnose(Budget),
     /// The steps of RFC 6349 instead.
     Rfc6349,
 }
@@ -66,11 +70,15 @@ impl TestArguments {
         self.plan.has("-l")
     }
 
-    pub(crate) const fn runs(&self) -> Runs {
-        match (self.counter_test, self.rfc6349) {
-            (true, _) => Runs::CounterTests,
-            (_, true) => Runs::Rfc6349,
-            _ => Runs::One,
+    pub(crate) fn runs(&self) -> Runs {
+        if self.counter_test {
+            Runs::CounterTests
+        } else if self.rfc6349 {
+            Runs::Rfc6349
+        } else if self.diagnose {
+            Runs::Diagnose(self.budget.unwrap_or_default())
+        } else {
+            Runs::One
         }
     }
 }

@@ -1,6 +1,30 @@
 //! Values of `linerate explain`: amounts as other tools print them.
 
-use linerate_model::units::Bytes;
+use linerate_model::plan::values::duration;
+use linerate_model::units::{Bytes, Nanos};
+
+/// What the runs of a diagnosis may take together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Budget {
+    Time(Nanos),
+    Data(Bytes),
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::Time(Nanos::from_millis(60_000))
+    }
+}
+
+/// `90s`, `2min`, `2G`, `500MB`.
+pub(super) fn budget(text: &str) -> Result<Budget, String> {
+    let time = duration(text).map(Budget::Time);
+    let budget = time.or_else(|_| amount(text).map(Budget::Data));
+    let some = |budget: &Budget| !matches!(budget, Budget::Time(Nanos(0)) | Budget::Data(Bytes(0)));
+    budget.ok().filter(some).ok_or_else(|| {
+        "expected a time, such as 90s, or an amount of data, such as 2G or 500MB".to_owned()
+    })
+}
 
 /// An amount with its unit spelled out: 65284.93754MiB, 68456MB, 4096; or with iperf's letters of 1024.
 pub(super) fn amount(text: &str) -> Result<Bytes, String> {

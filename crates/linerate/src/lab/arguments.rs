@@ -188,6 +188,10 @@ pub(super) struct ExecArguments {
 }
 
 #[derive(Args, Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a switch of the command line each"
+)]
 pub(super) struct GradeArguments {
     /// The folder with scenario files
     #[arg(required_unless_present = "drawn", conflicts_with = "drawn")]
@@ -216,6 +220,9 @@ pub(super) struct GradeArguments {
     /// Run nothing: grade the runs saved earlier with --keep FOLDER
     #[arg(long, value_name = "FOLDER", conflicts_with = "keep")]
     pub(super) kept: Option<PathBuf>,
+    /// Diagnose each run further (`linerate test --diagnose`), and grade what comes first then
+    #[arg(long, conflicts_with_all = ["kept", "remedies"])]
+    pub(super) diagnose: bool,
     /// After each run, apply the remedy found, run again, and compare measured and predicted rate
     #[arg(long)]
     pub(super) remedies: bool,

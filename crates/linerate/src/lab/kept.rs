@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use linerate_analysis::evidence::Evidence;
 use linerate_experiment::grade::Observed;
 use linerate_experiment::remedy::Promise;
-use linerate_explain::explain;
 use linerate_model::bounds::MAX_RECORD_BYTES;
 use linerate_report::record as record_file;
 use linerate_report::view::RunView;
@@ -63,7 +62,7 @@ pub(super) fn read(folder: &Path, name: &str, seed: u64) -> Result<Observed, Str
     let kept = record_file::from_json(&bytes(&path)?)
         .map_err(|error| format!("{}: {error}", path.display()))?;
     let evidence = Evidence::of(&kept);
-    let findings = explain(&evidence);
+    let (findings, _) = crate::test::findings(&evidence);
     let view = RunView::of(&evidence, &findings);
     run.goodput_bps = view.summary.figures.goodput_bps.map(|bps| bps as f64);
     run.promises = findings.iter().filter_map(Promise::of).collect();

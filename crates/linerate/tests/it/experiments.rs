@@ -231,3 +231,88 @@ fn a_remedy_is_applied_to_the_path_whose_record_names_it() {
         );
     });
 }
+
+/// A diagnosis across a lab's path: the document, or `None` where there can be no lab.
+fn diagnosed(what: &str, path: &str) -> Option<Value> {
+    let folder = Folder::new();
+    let file = folder.file("path.toml");
+    std::fs::write(&file, path).expect("a scenario");
+    let words = format!("lab run --json {} -- --diagnose", file.display());
+    let done = run(&mut linerate(&words), 2 * LONG);
+    (!lacks_a_lab(what, &done.error)).then(|| done.expect(0).json()["test"].clone())
+}
+
+#[test]
+fn a_policer_and_a_short_queue_are_told_apart_by_what_waits() {
+    let policed = "name = \"policed\"\n[path]\nrate = \"100M\"\nrtt = \"20ms\"\nqueue = \"300kB\"\n\
+                   [path.forward]\npolicer = { rate = \"25M\", burst = 40000 }\n[test]\nargs = \"-t 6\"";
+    let short = "name = \"short\"\n[path]\nrate = \"25M\"\nrtt = \"15ms\"\nqueue = \"9kB\"\n[test]\nargs = \"-t 6\"";
+    measured(alone, || {
+        for (path, right) in [
+            (policed, &["policer"][..]),
+            (short, &["network-loss", "path-full"]),
+        ] {
+            let Some(document) = diagnosed("a diagnosis across a lab's path", path) else {
+                return;
+            };
+            let runs = counter_runs(&document);
+            assert!((1..=4).contains(&runs.len()), "{runs:?}");
+            let likeliest = document
+                .pointer("/diagnosis/causes/0/id")
+                .and_then(Value::as_str);
+            assert!(
+                likeliest.is_some_and(|id| right.contains(&id)),
+                "{}",
+                document["diagnosis"]
+            );
+            // A short queue may stand by other runs than one that is faster than the path.
+            for passage in runs.iter().map(|run| &run["passage"]) {
+                if passage["lost_share"]
+                    .as_f64()
+                    .is_some_and(|share| share > 0.1)
+                {
+                    let delivered = number_of(passage, "delivered_bps");
+                    assert!((22e6..25.2e6).contains(&delivered), "{passage}");
+                    // Nine kilobytes take 2.9 ms at 25 Mbit/s.
+                    let waited = number_of(passage, "waited_us");
+                    assert_eq!(waited > 1000.0, right[0] == "network-loss", "{passage}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_diagnosis_is_refused_where_it_cannot_be_made_and_ends_with_its_budget() {
+    for (words, why) in [
+        (
+            "test 127.0.0.1 --diagnose --counter-test",
+            "cannot be used with",
+        ),
+        ("test 127.0.0.1 --diagnose -u", "cannot be used with"),
+        ("test 127.0.0.1 --budget 30s", "--diagnose"),
+        ("test 127.0.0.1 --diagnose --budget 0s", "such as 90s"),
+        ("test 127.0.0.1 --diagnose --budget soon", "such as 90s"),
+    ] {
+        let done = run(&mut linerate(words), LONG).expect(2);
+        assert!(done.error.contains(why), "{words}: {}", done.error);
+    }
+    let server = Server::linerate(&[]);
+    let done = run(
+        &mut server.client("-t 1 --diagnose --budget 1kB --json"),
+        LONG,
+    )
+    .expect(0);
+    assert!(counter_runs(&done.json()).is_empty());
+    assert!(
+        done.error.contains("budget is used up")
+            || done.error.contains("none of this kind can decide"),
+        "{}",
+        done.error
+    );
+}
+
+#[track_caller]
+fn number_of(value: &Value, key: &str) -> f64 {
+    value[key].as_f64().expect("a number")
+}
