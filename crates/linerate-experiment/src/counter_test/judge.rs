@@ -92,7 +92,8 @@ fn decide(trial: &Trial, record: &RunRecord, finding: &Finding) -> CounterTest {
             (true, _) if trial.predicts_more => Verdict::Confirmed,
             (_, true) if !trial.predicts_more => Verdict::Confirmed,
             (false, false) => Verdict::Undecided,
-            _ => Verdict::Refuted,
+            _ if trial.refutes => Verdict::Refuted,
+            _ => Verdict::Undecided,
         }
     });
     CounterTest {
@@ -137,11 +138,11 @@ fn sentence(trial: &Trial, runs: &[CounterRun], ratio: Option<Ratio>, verdict: V
     };
     match verdict {
         Verdict::Confirmed => format!("{times}: {}", trial.means[0]),
-        Verdict::Refuted => format!("{times}: {}", trial.means[1]),
-        Verdict::Undecided => format!(
+        Verdict::Undecided if (ratio.low..=ratio.high).contains(&trial.threshold) => format!(
             "{times}, which lies on both sides of {}",
             digits(trial.threshold)
         ),
+        Verdict::Refuted | Verdict::Undecided => format!("{times}: {}", trial.means[1]),
     }
 }
 

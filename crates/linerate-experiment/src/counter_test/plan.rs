@@ -40,6 +40,8 @@ pub struct Trial {
     pub predicts_more: bool,
     /// What it means when it comes as predicted, and when it does not.
     pub means: [&'static str; 2],
+    /// Whether the finding is wrong then; else it says more of it.
+    pub refutes: bool,
 }
 
 /// What is known of the direction that a finding is about.
@@ -121,8 +123,14 @@ impl<'a> Known<'a> {
                 vec![self.another_window(), self.streams(true)]
             }
             "receiver-application" => vec![self.paced_reader(), self.streams(false)],
-            "random-loss" | "network-loss" if !udp => {
-                vec![self.streams(true), self.datagrams()]
+            "random-loss" if !udp => vec![self.streams(true), self.datagrams()],
+            "network-loss" if !udp => {
+                // It does not say what lost them: that datagrams arrive tells that it was no chance.
+                let told = self.datagrams().map(|trial| Trial {
+                    refutes: false,
+                    ..trial
+                });
+                vec![self.streams(true), told]
             }
             "policer" => {
                 let tokens = finding.figure(Quantity::TokenRate).unwrap_or(self.rate_bps);
@@ -377,5 +385,6 @@ fn goodput() -> Trial {
         threshold: 1.0,
         predicts_more: true,
         means: ["", ""],
+        refutes: true,
     }
 }

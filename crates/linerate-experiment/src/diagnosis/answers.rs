@@ -21,6 +21,8 @@ const CHANCE: f64 = 2.0;
 /// Datagrams that wait behind a queue wait for so many others, and at least so long, µs: less is no queue.
 const WAITED: [f64; 2] = [1.3, 2.6];
 const WAITED_US: [f64; 2] = [60.0, 180.0];
+/// A wait below the rate, µs: a queue that this test alone does not fill.
+const STANDS_US: [f64; 2] = [200.0, 600.0];
 /// A queue is long that takes so much of the round trip: a shorter one does not take up what a congestion control gives up.
 const LONG: [f64; 2] = [0.15, 0.4];
 /// TCP fills a path of which it got so much.
@@ -119,7 +121,9 @@ impl Question {
                 .map(|answer| CAUSES.each_ref().map(|cause| cause.much_faster[answer]))
                 .collect(),
             Kind::Cubic => two(|cause| cause.cubic),
-            Kind::Below => two(|cause| cause.lost_below),
+            Kind::Below => (0..3)
+                .map(|answer| CAUSES.each_ref().map(|cause| cause.below[answer]))
+                .collect(),
             Kind::Streams => two(|cause| cause.streams),
             Kind::Window { .. } => two(|cause| cause.window),
         }
@@ -136,7 +140,9 @@ impl Question {
             }
             Kind::Below => {
                 let lost = lost_as_tcp(run, known)?;
-                vec![lost, 1.0 - lost]
+                let passage = run.passage.as_ref();
+                let waits = passage.map_or(0.0, |passed| ramp(passed.waited_us, STANDS_US));
+                vec![lost * (1.0 - waits), (1.0 - lost) * (1.0 - waits), waits]
             }
             Kind::Streams | Kind::Cubic | Kind::Window { wider: true } => {
                 let more = ramp(run.goodput_bps? / known.rate_bps, MORE);

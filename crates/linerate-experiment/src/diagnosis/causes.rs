@@ -22,8 +22,8 @@ pub(super) struct Cause {
     pub(super) faster: [f64; 5],
     /// The same at six times the rate, where twice the rate passed.
     pub(super) much_faster: [f64; 5],
-    /// How often datagrams just below the rate are lost as TCP's segments are.
-    pub(super) lost_below: f64,
+    /// How often datagrams just below the rate are lost as TCP's segments are, arrive, or wait behind those of others.
+    pub(super) below: [f64; 3],
     /// How often four times as many streams carry more.
     pub(super) streams: f64,
     /// How often the rate follows the window.
@@ -46,7 +46,7 @@ pub(super) const CAUSES: [Cause; 12] = [
         behind_loss: 1.0,
         faster: [0.02, 0.003, 0.927, 0.015, 0.035],
         much_faster: [0.1, 0.01, 0.44, 0.15, 0.3],
-        lost_below: 0.05,
+        below: [0.05, 0.93, 0.02],
         streams: 0.03,
         window: 0.03,
         cubic: 0.05,
@@ -57,7 +57,7 @@ pub(super) const CAUSES: [Cause; 12] = [
         behind_loss: 4.0,
         faster: [0.05, 0.89, 0.03, 0.0225, 0.0075],
         much_faster: [0.04, 0.89, 0.02, 0.04, 0.01],
-        lost_below: 0.05,
+        below: [0.05, 0.93, 0.02],
         streams: 0.10,
         window: 0.03,
         cubic: 0.05,
@@ -69,7 +69,7 @@ pub(super) const CAUSES: [Cause; 12] = [
         behind_loss: 5.0,
         faster: [0.1, 0.015, 0.17, 0.665, 0.05],
         much_faster: [0.25, 0.02, 0.03, 0.651, 0.049],
-        lost_below: 0.05,
+        below: [0.05, 0.93, 0.02],
         streams: 0.40,
         window: 0.03,
         cubic: 0.30,
@@ -81,7 +81,7 @@ pub(super) const CAUSES: [Cause; 12] = [
         behind_loss: 6.0,
         faster: [0.74, 0.02, 0.08, 0.04, 0.12],
         much_faster: [0.45, 0.02, 0.03, 0.125, 0.375],
-        lost_below: 0.96,
+        below: [0.96, 0.03, 0.01],
         streams: 0.90,
         window: 0.05,
         cubic: 0.35,
@@ -92,7 +92,7 @@ pub(super) const CAUSES: [Cause; 12] = [
         behind_loss: 1.0,
         faster: [0.05, 0.02, 0.4, 0.106, 0.424],
         much_faster: [0.25, 0.03, 0.2, 0.104, 0.416],
-        lost_below: 0.30,
+        below: [0.1, 0.1, 0.8],
         streams: 0.80,
         window: 0.05,
         cubic: 0.05,
@@ -103,7 +103,7 @@ pub(super) const CAUSES: [Cause; 12] = [
         behind_loss: 0.5,
         faster: [0.15, 0.03, 0.5, 0.0704, 0.2496],
         much_faster: [0.3, 0.05, 0.2, 0.099, 0.351],
-        lost_below: 0.15,
+        below: [0.15, 0.75, 0.1],
         streams: 0.20,
         window: 0.05,
         cubic: 0.05,
@@ -119,7 +119,7 @@ pub(super) const CAUSES: [Cause; 12] = [
         behind_loss: 1.0,
         faster: [0.4, 0.01, 0.19, 0.072, 0.328],
         much_faster: [0.4, 0.01, 0.03, 0.1008, 0.4592],
-        lost_below: 0.05,
+        below: [0.05, 0.93, 0.02],
         streams: 0.85,
         window: 0.05,
         cubic: 0.85,
@@ -130,7 +130,7 @@ pub(super) const CAUSES: [Cause; 12] = [
         behind_loss: 0.1,
         faster: [0.75, 0.01, 0.06, 0.045, 0.135],
         much_faster: [0.45, 0.02, 0.03, 0.125, 0.375],
-        lost_below: 0.05,
+        below: [0.05, 0.93, 0.02],
         streams: 0.93,
         window: 0.93,
         cubic: 0.05,
@@ -141,7 +141,7 @@ pub(super) const CAUSES: [Cause; 12] = [
         behind_loss: 0.1,
         faster: [0.75, 0.01, 0.06, 0.045, 0.135],
         much_faster: [0.45, 0.02, 0.03, 0.125, 0.375],
-        lost_below: 0.05,
+        below: [0.05, 0.93, 0.02],
         streams: 0.93,
         window: 0.80,
         cubic: 0.05,
@@ -152,7 +152,7 @@ pub(super) const CAUSES: [Cause; 12] = [
         behind_loss: 0.1,
         faster: [0.75, 0.01, 0.06, 0.045, 0.135],
         much_faster: [0.45, 0.02, 0.03, 0.125, 0.375],
-        lost_below: 0.05,
+        below: [0.05, 0.93, 0.02],
         streams: 0.06,
         window: 0.05,
         cubic: 0.05,
@@ -168,7 +168,7 @@ pub(super) const CAUSES: [Cause; 12] = [
         behind_loss: 0.2,
         faster: [0.4, 0.05, 0.35, 0.06, 0.14],
         much_faster: [0.45, 0.02, 0.03, 0.15, 0.35],
-        lost_below: 0.10,
+        below: [0.1, 0.88, 0.02],
         streams: 0.40,
         window: 0.05,
         cubic: 0.05,
@@ -179,7 +179,7 @@ pub(super) const CAUSES: [Cause; 12] = [
         behind_loss: 0.1,
         faster: [0.8, 0.02, 0.06, 0.03, 0.09],
         much_faster: [0.45, 0.02, 0.03, 0.125, 0.375],
-        lost_below: 0.05,
+        below: [0.05, 0.93, 0.02],
         streams: 0.90,
         window: 0.03,
         cubic: 0.05,
@@ -195,16 +195,10 @@ const ELSEWHERE: f64 = 0.1;
 const MOST: f64 = 0.8;
 const LITTLE: f64 = 0.3;
 /// A congestion control other than these two is so much more often at fault than they are.
-const OTHER_CONTROL: f64 = 6.0;
+const OTHER_CONTROL: f64 = 20.0;
 const USUAL_CONTROLS: [&str; 2] = ["cubic", "bbr"];
-/// Findings with which segments are lost: each is mistaken for another of them.
-const WITH_LOSS: [&str; 5] = [
-    "network-loss",
-    "policer",
-    "random-loss",
-    "congestion-control",
-    "path-full",
-];
+/// So much was lost that it may be what limits: one in so many segments.
+const LOST: f64 = 1e-5;
 /// Findings that say that something is not known.
 const OPEN: [&str; 3] = ["network-loss", "unstable", "cannot-tell"];
 
@@ -227,7 +221,7 @@ pub(super) fn in_scope(first: &Finding) -> bool {
 /// How likely each cause is by the first run, in relation to the others.
 pub(super) fn before(findings: &[Finding], known: &Known<'_>) -> [f64; CAUSES.len()] {
     let first = findings.first().map_or("", |first| first.id.as_str());
-    let lost = WITH_LOSS.contains(&first) && known.lost_share().is_some_and(|share| share > 0.0);
+    let lost = known.lost_share().is_some_and(|share| share > LOST);
     let budget = known.direction.budget.as_ref().ok();
     let network = budget.map(TimeBudget::network);
     let control = known.control();

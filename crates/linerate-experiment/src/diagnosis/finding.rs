@@ -35,14 +35,14 @@ pub(super) fn of(cause: &Cause, known: &Known<'_>, runs: &[CounterRun]) -> Findi
             passing(passed),
             wait(passed)
         ),
-        ("network-loss", Some(passed)) if cause.lost_below < 0.5 => format!(
+        ("network-loss", Some(passed)) => format!(
             "Bursts overran a short queue: {}, behind a queue of {} ({}), and TCP got {} of it",
             passing(passed),
             Bytes(whole(passed.waited_us / 8e6 * passed.delivered_bps)),
             wait(passed),
             rate(known.rate_bps)
         ),
-        ("network-loss" | "random-loss", _) => lost(known, runs),
+        ("random-loss", _) => lost(known, runs),
         _ => told(known, runs),
     };
     let flow = known.direction.flow;

@@ -48,21 +48,28 @@ pub fn of(findings: &[Finding], evidence: &Evidence<'_>) -> Option<Diagnosis> {
     Weighed::of(findings, evidence).map(|weighed| weighed.diagnosis())
 }
 
-/// Puts the likeliest cause first where it is likelier than all others together, unless a counter-test refuted it.
+/// Puts the likeliest cause first where it is likelier than all others together, or the first finding was refuted; unless a
+/// counter-test refuted that cause as well.
 ///
 /// `findings` are those of the evidence, the first one first, and `judged` the same after
 /// [`judge`](crate::counter_test::judge).
 pub fn lead(findings: &[Finding], judged: &mut Vec<Finding>, evidence: &Evidence<'_>) {
     let runs = &evidence.record.counter_runs;
     let weighed = Weighed::of(findings, evidence).filter(|weighed| weighed.answered);
-    let Some(cause) = weighed.and_then(|weighed| weighed.at_least(LEADS)) else {
-        return;
-    };
     let refuted = |finding: &Finding| {
         finding
             .tested
             .as_ref()
             .is_some_and(|tested| tested.verdict == Verdict::Refuted)
+    };
+    // Where the first finding is withdrawn, the likeliest takes its place, however sure.
+    let first = findings.first().map(|first| first.id.as_str());
+    let withdrawn = judged
+        .iter()
+        .any(|one| Some(one.id.as_str()) == first && refuted(one));
+    let least = if withdrawn { 0.0 } else { LEADS };
+    let Some(cause) = weighed.and_then(|weighed| weighed.at_least(least)) else {
+        return;
     };
     if judged
         .first()
@@ -74,7 +81,9 @@ pub fn lead(findings: &[Finding], judged: &mut Vec<Finding>, evidence: &Evidence
         Some(at) if refuted(&judged[at]) => {}
         Some(at) => judged[..=at].rotate_right(1),
         None => {
-            let known = judged.first().and_then(|first| Known::of(first, evidence));
+            let known = findings
+                .first()
+                .and_then(|first| Known::of(first, evidence));
             if let Some(known) = known {
                 judged.insert(0, finding::of(cause, &known, runs));
             }
