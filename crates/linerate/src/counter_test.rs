@@ -6,6 +6,7 @@ use linerate_engine::client::ClientOptions;
 use linerate_experiment::counter_test::{self, Schedule, Trial};
 use linerate_experiment::diagnosis::{self, Next};
 use linerate_explain::explain;
+use linerate_kernel::clock;
 use linerate_kernel::thread::SignalFd;
 use linerate_model::counter_test::{CounterRun, Variation};
 use linerate_model::finding::Finding;
@@ -68,7 +69,7 @@ impl Setting<'_> {
             self.tell("No diagnosis is made: the test itself did not come to its end.");
             return;
         }
-        let (mut taken, mut moved) = (Nanos::ZERO, 0.0);
+        let (began, mut moved) = (clock::monotonic(), 0.0);
         loop {
             let evidence = Evidence::of(record);
             let findings = explain(&evidence);
@@ -92,7 +93,7 @@ impl Setting<'_> {
             let takes = counter_test::takes(&plan);
             let most_bps = moves(&plan, direction.and_then(DirectionEvidence::whole_run_bps));
             let within = match budget {
-                Budget::Time(limit) => taken.plus(takes) <= limit,
+                Budget::Time(limit) => clock::monotonic().since(began).plus(takes) <= limit,
                 Budget::Data(limit) => {
                     moved + most_bps / 8.0 * takes.as_secs_f64() <= limit.count() as f64
                 }
@@ -115,7 +116,6 @@ impl Setting<'_> {
                 Ok(None) => return,
                 Err(error) => CounterRun::failed(Some(variation), error),
             };
-            taken = taken.plus(takes);
             moved += run.goodput_bps.unwrap_or(0.0) / 8.0 * run.span_ns.as_secs_f64();
             record.counter_runs.push(run);
         }

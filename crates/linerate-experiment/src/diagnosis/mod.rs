@@ -10,7 +10,7 @@ mod causes;
 mod finding;
 
 use linerate_analysis::evidence::Evidence;
-use linerate_model::counter_test::{Diagnosis, Ended, Likely, Variation, Verdict};
+use linerate_model::counter_test::{CounterRun, Diagnosis, Ended, Likely, Variation, Verdict};
 use linerate_model::finding::Finding;
 
 use crate::counter_test::Known;
@@ -114,18 +114,20 @@ impl Weighed {
             answered: false,
         };
         for question in Question::all(&known, runs) {
-            let made = runs
+            let made: Vec<&CounterRun> = runs
                 .iter()
-                .filter(|run| run.variation.as_ref() == Some(&question.variation));
-            let mut asked = false;
-            for run in made {
-                asked = true;
-                if let Some(fit) = question.fit(run, &known) {
-                    weighed.answered = true;
-                    weighed.likely = product(&weighed.likely, &fit);
-                }
-            }
-            if !asked {
+                .filter(|run| run.variation.as_ref() == Some(&question.variation))
+                .collect();
+            let fits: Vec<Fit> = made
+                .iter()
+                .filter_map(|run| question.fit(run, &known))
+                .collect();
+            if !fits.is_empty() {
+                // A run that was made twice is one answer, known better.
+                let sum = |at: usize| fits.iter().map(|fit| fit[at]).sum::<f64>();
+                weighed.likely = product(&weighed.likely, &std::array::from_fn(sum));
+                weighed.answered = true;
+            } else if made.is_empty() {
                 weighed.open.push(question);
             }
         }

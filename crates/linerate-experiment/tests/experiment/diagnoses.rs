@@ -247,6 +247,27 @@ fn a_window_that_one_run_found_stands_when_the_rate_follows_it() {
 }
 
 #[test]
+fn a_run_that_was_made_twice_weighs_no_more_than_once() {
+    let causes = |times: usize| {
+        let mut record = lossy();
+        let evidence = Evidence::of(&record);
+        let Next::Run(variation) = diagnosis::next(&explain(&evidence), &evidence) else {
+            panic!("there is something to ask");
+        };
+        let rate = evidence.directions[0]
+            .plateau
+            .expect("a plateau")
+            .estimate
+            .mean;
+        record.counter_runs = vec![Path::OPEN.answer(&variation, rate); times];
+        let evidence = Evidence::of(&record);
+        let diagnosis = diagnosis::of(&explain(&evidence), &evidence);
+        diagnosis.expect("there were runs").causes
+    };
+    assert_eq!(causes(1), causes(2));
+}
+
+#[test]
 fn runs_that_fail_say_nothing_and_end_it() {
     let mut record = lossy();
     for _ in 0..4 {
