@@ -44,6 +44,7 @@ mod would_pass;
 use linerate_analysis::evidence::Evidence;
 use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::plan::Plan;
+use linerate_model::units::BitRate;
 
 use crate::facts::case::Case;
 
@@ -61,6 +62,11 @@ pub fn explain(evidence: &Evidence<'_>) -> Vec<Finding> {
 /// The command line of a plan, as the findings suggest it: what is a default stays out.
 pub fn command_of(plan: &Plan) -> String {
     command::test(plan)
+}
+
+/// A rate in bit/s as an option takes it, rounded down to two digits: 86,000,000.
+pub fn round_rate(bps: f64) -> BitRate {
+    BitRate(command::round_rate(bps))
 }
 
 /// The ids of all findings that there are rules for.

@@ -1,6 +1,6 @@
 //! The finding of a cause that the first run alone did not show.
 
-use linerate_explain::command_of;
+use linerate_explain::{command_of, round_rate};
 use linerate_model::counter_test::{CounterRun, Passage, Variation};
 use linerate_model::finding::{Figure, Finding, Quantity, Severity};
 use linerate_model::record::Role;
@@ -65,9 +65,9 @@ pub(super) fn of(cause: &Cause, known: &Known<'_>, runs: &[CounterRun]) -> Findi
             let figure = Figure::new(Quantity::TokenRate, passed.delivered_bps, place);
             finding.figures.push(figure);
             let streams = f64::from(known.plan.streams.max(1));
-            Some(Fix::Pacing(BitRate(whole(
+            Some(Fix::Pacing(round_rate(
                 PACED * passed.delivered_bps / streams,
-            ))))
+            )))
         }
         ("random-loss", _) => known.plan.streams.checked_mul(4).map(Fix::Streams),
         _ => None,

@@ -160,12 +160,12 @@ fn a_policer_is_found_behind_losses_that_one_run_cannot_tell() {
     assert_eq!(findings[0].figure(Quantity::TokenRate), Some(95.0 * MBIT));
     let remedy = findings[0].remedy.as_ref().expect("it is paced");
     assert!(
-        matches!(remedy.fix, Fix::Pacing(bps) if bps.0 == 90_250_000),
+        matches!(remedy.fix, Fix::Pacing(bps) if bps.0 == 90_000_000),
         "{remedy:?}"
     );
     assert_eq!(
         findings[0].next.as_deref(),
-        Some("linerate test server --fq-rate 90250K")
+        Some("linerate test server --fq-rate 90M")
     );
 }
 
