@@ -6,8 +6,10 @@ use linerate_model::record::StreamRecord;
 
 use crate::statistics;
 
-/// Of the times that datagrams waited this one is taken: a receiver that wakes late makes the others longer.
-const LOWER: f64 = 0.2;
+/// A sample with less than this share of the mean number of datagrams had a pause of the sender, in which a queue empties.
+const EVEN: f64 = 0.8;
+/// Where fewer samples were even, nothing is known of the wait.
+const MOSTLY: f64 = 0.5;
 /// Fewer samples of the second half tell nothing.
 const LEAST: usize = 10;
 
@@ -40,17 +42,21 @@ pub(crate) fn of(stream: &StreamRecord) -> Option<Passage> {
         .fold(0.0, f64::max);
     let sent = grown(highest, middle);
     let lost = sent - grown(unique, middle) - grown(dropped, middle);
+    // Samples follow one another evenly; one that came late holds more.
+    let each = sent / (last - middle) as f64;
+    let even = |row: &usize| highest[*row].saturating_sub(highest[row - 1]) as f64 >= EVEN * each;
     let waits: Vec<f64> = (middle + 1..=last)
-        .filter(|row| highest[*row] > highest[row - 1])
+        .filter(even)
         .map(|row| waited[row] as f64 / 1e3)
         .collect();
-    (waits.len() >= LEAST && offered.is_finite() && delivered.is_finite()).then_some(())?;
+    let enough = waits.len() >= LEAST && waits.len() as f64 >= MOSTLY * (last - middle) as f64;
+    (enough && offered.is_finite() && delivered.is_finite()).then_some(())?;
     Some(Passage {
         offered_bps: 8e9 * offered,
         delivered_bps: 8e9 * delivered,
         lost_share: (lost / sent).clamp(0.0, 1.0),
         beyond_bytes: beyond,
-        waited_us: statistics::quantile(&waits, LOWER)?,
+        waited_us: statistics::median(&waits)?,
         datagram_bytes: size,
     })
 }
