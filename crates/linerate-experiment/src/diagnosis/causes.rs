@@ -213,9 +213,14 @@ impl Cause {
     }
 }
 
+/// Whether it says no more than that something is not known.
+pub(super) fn is_open(finding: &Finding) -> bool {
+    OPEN.contains(&finding.id.as_str())
+}
+
 /// Whether runs of this kind can tell what is behind a first finding.
 pub(super) fn in_scope(first: &Finding) -> bool {
-    OPEN.contains(&first.id.as_str()) || CAUSES.iter().any(|cause| cause.is(first))
+    is_open(first) || CAUSES.iter().any(|cause| cause.is(first))
 }
 
 /// How likely each cause is by the first run, in relation to the others.

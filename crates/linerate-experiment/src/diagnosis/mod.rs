@@ -89,6 +89,9 @@ pub fn lead(findings: &[Finding], judged: &mut Vec<Finding>, evidence: &Evidence
             }
         }
     }
+    // What said no more than that something is not known is answered.
+    let answered = |finding: &Finding| causes::is_open(finding) && !cause.is(finding);
+    judged.retain(|finding| Some(finding.id.as_str()) != first || !answered(finding));
 }
 
 /// The causes, each with how likely it is.

@@ -157,6 +157,8 @@ fn a_policer_is_found_behind_losses_that_one_run_cannot_tell() {
         "{}",
         findings[0].sentence
     );
+    // Which loss it was is answered.
+    assert!(findings.iter().all(|finding| finding.id != "network-loss"));
     assert_eq!(findings[0].figure(Quantity::TokenRate), Some(95.0 * MBIT));
     let remedy = findings[0].remedy.as_ref().expect("it is paced");
     assert!(
