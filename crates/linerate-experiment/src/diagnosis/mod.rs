@@ -78,20 +78,18 @@ pub fn lead(findings: &[Finding], judged: &mut Vec<Finding>, evidence: &Evidence
         return;
     }
     match judged.iter().position(|finding| cause.is(finding)) {
-        Some(at) if refuted(&judged[at]) => {}
+        Some(at) if refuted(&judged[at]) => return,
         Some(at) => judged[..=at].rotate_right(1),
         None => {
-            let known = findings
-                .first()
-                .and_then(|first| Known::of(first, evidence));
-            if let Some(known) = known {
-                judged.insert(0, finding::of(cause, &known, runs));
-            }
+            let first = findings.first();
+            let Some(known) = first.and_then(|first| Known::of(first, evidence)) else {
+                return;
+            };
+            judged.insert(0, finding::of(cause, &known, runs));
         }
     }
-    // What said no more than that something is not known is answered.
-    let answered = |finding: &Finding| causes::is_open(finding) && !cause.is(finding);
-    judged.retain(|finding| Some(finding.id.as_str()) != first || !answered(finding));
+    // It answers a first finding that said no more than that something is not known.
+    judged.retain(|one| Some(one.id.as_str()) != first || !causes::is_open(one) || cause.is(one));
 }
 
 /// The causes, each with how likely it is.

@@ -4,7 +4,9 @@ use linerate_analysis::evidence::Evidence;
 use linerate_experiment::counter_test;
 use linerate_experiment::diagnosis::{self, Next, STANDS};
 use linerate_explain::explain;
-use linerate_model::counter_test::{CounterRun, Diagnosis, Ended, Passage, Variation};
+use linerate_model::counter_test::{
+    CounterRun, Diagnosis, Ended, Passage, Tested, Variation, Verdict,
+};
 use linerate_model::finding::{Finding, Quantity, Severity};
 use linerate_model::plan::{Direction, Plan, Protocol};
 use linerate_model::record::{Outcome, RunRecord};
@@ -106,8 +108,8 @@ fn lossy() -> RunRecord {
     record
 }
 
-/// Goes on as the program does. What is found in the end, and how many runs it took.
-fn diagnosed(mut record: RunRecord, path: Path) -> (Vec<Finding>, Diagnosis, usize) {
+/// Goes on as the program does: the record with the further runs, and why there are no more.
+fn asked(mut record: RunRecord, path: Path) -> (RunRecord, Ended) {
     let rate = Evidence::of(&record).directions[0]
         .plateau
         .expect("a plateau")
@@ -125,17 +127,23 @@ fn diagnosed(mut record: RunRecord, path: Path) -> (Vec<Finding>, Diagnosis, usi
                     "each question is asked once"
                 );
             }
-            Next::End(ended) => {
-                let mut findings = alone.clone();
-                counter_test::judge(&mut findings, &evidence);
-                diagnosis::lead(&alone, &mut findings, &evidence);
-                let diagnosis = diagnosis::of(&alone, &evidence).expect("there were runs");
-                assert_eq!(diagnosis.ended, ended);
-                return (findings, diagnosis, record.counter_runs.len());
-            }
+            Next::End(ended) => return (record, ended),
             Next::OutOfScope => panic!("it is in scope: {alone:?}"),
         }
     }
+}
+
+/// What is found in the end, and how many runs it took.
+fn diagnosed(record: RunRecord, path: Path) -> (Vec<Finding>, Diagnosis, usize) {
+    let (record, ended) = asked(record, path);
+    let evidence = Evidence::of(&record);
+    let alone = explain(&evidence);
+    let mut findings = alone.clone();
+    counter_test::judge(&mut findings, &evidence);
+    diagnosis::lead(&alone, &mut findings, &evidence);
+    let diagnosis = diagnosis::of(&alone, &evidence).expect("there were runs");
+    assert_eq!(diagnosis.ended, ended);
+    (findings, diagnosis, record.counter_runs.len())
 }
 
 #[test]
@@ -168,6 +176,35 @@ fn a_policer_is_found_behind_losses_that_one_run_cannot_tell() {
     assert_eq!(
         findings[0].next.as_deref(),
         Some("linerate test server --fq-rate 90M")
+    );
+}
+
+#[test]
+fn a_cause_that_was_refuted_does_not_answer_the_first_finding() {
+    let policer = Path {
+        carries_bps: 95.0 * MBIT,
+        queue_us: 15.0,
+        ..Path::OPEN
+    };
+    let (record, _) = asked(lossy(), policer);
+    let evidence = Evidence::of(&record);
+    let alone = explain(&evidence);
+    let mut led = alone.clone();
+    diagnosis::lead(&alone, &mut led, &evidence);
+    assert_eq!(led[0].id, "policer");
+    assert!(led.iter().all(|finding| finding.id != "network-loss"));
+
+    led[0].tested = Some(Tested {
+        verdict: Verdict::Refuted,
+        sentence: String::new(),
+        tests: Vec::new(),
+    });
+    let refuted = [alone.clone(), vec![led.swap_remove(0)]].concat();
+    let mut judged = refuted.clone();
+    diagnosis::lead(&alone, &mut judged, &evidence);
+    assert_eq!(
+        judged, refuted,
+        "neither led by it nor without its question"
     );
 }
 
