@@ -23,6 +23,7 @@ pub mod expectation;
 pub mod finding;
 pub mod host;
 pub mod host_limit;
+pub mod mesh;
 pub mod nearest;
 pub mod observation;
 pub mod plain_text;
