@@ -1,0 +1,15 @@
+//! Plans tests between many hosts and finds what makes them slow.
+//!
+//! [`rounds`] puts tests into rounds in which no host takes part twice.
+//!
+//! What it is not: it reaches no host, reads no clock and writes no file. Drivers in the binary do that.
+//!
+//! ```
+//! use linerate_watch::rounds::{Asked, schedule};
+//!
+//! let schedule = schedule(4, &Asked::All, false, 0);
+//! assert_eq!((schedule.rounds.len(), schedule.bound), (6, 6));
+//! ```
+
+mod random;
+pub mod rounds;

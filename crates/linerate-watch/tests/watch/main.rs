@@ -1,0 +1,3 @@
+//! Tests of the room as its callers see it.
+
+mod rounds;
