@@ -51,7 +51,7 @@ struct SetArguments {
 // Where groups come from.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct GroupArguments {
-    /// File of groups, a line NAME: SET each, or ClusterShell's YAML (.yaml), instead of this host's files; may be repeated
+    /// File of groups, a line NAME: SET each, or a YAML file as for clush (.yaml), instead of this host's files; may be repeated
     #[arg(long = "groups", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Ansible inventory (INI, or YAML in .yaml and .yml); its groups are @GROUP, or @ansible:GROUP beside other groups; may be repeated
