@@ -19,6 +19,7 @@ mod keep;
 mod lab;
 mod nodes;
 mod observe;
+mod on;
 mod outlet;
 mod place;
 mod printer;
