@@ -2,6 +2,7 @@
 //!
 //! [`rounds`] puts tests into rounds in which no host takes part twice.
 //! [`cause`] names what makes them slow or fail.
+//! [`trunk`] finds what a link between two sets of hosts carries.
 //!
 //! What it is not: it reaches no host, reads no clock and writes no file. Drivers in the binary do that.
 //!
@@ -15,3 +16,4 @@
 pub mod cause;
 mod random;
 pub mod rounds;
+pub mod trunk;

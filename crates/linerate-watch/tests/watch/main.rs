@@ -5,3 +5,4 @@
 mod cause;
 mod rounds;
 mod simulated;
+mod trunk;
