@@ -144,7 +144,7 @@ pub struct NextHop {
 }
 
 /// Adds a route over several next hops of equal weight to the main table. Which of them a packet takes is decided by a
-/// hash of its addresses, or of its ports too with `net.ipv4.fib_multipath_hash_policy = 1` (Linux 4.12).
+/// hash of its addresses, or also of its ports (`net.ipv4.fib_multipath_hash_policy`, Linux 4.12).
 ///
 /// # Errors
 /// As [`add_route`]; `EINVAL` for no next hop, and where the kernel has no multipath (`CONFIG_IP_ROUTE_MULTIPATH`).

@@ -35,8 +35,10 @@ const FEWEST_PACKETS: u64 = 10;
 /// Bits of the network of a trunk's member.
 const PREFIX_V4: u8 = 30;
 const PREFIX_V6: u8 = 64;
-/// How often a new seed of a switch's hash differs from its neighbours', so that a connection that takes the first
-/// member of one trunk does not take the first of the next one too.
+/// Source and destination address, protocol, source and destination port (`FIB_MULTIPATH_HASH_FIELD_…` in
+/// `include/net/ip_fib.h`).
+const HASH_FIELDS: &str = "55";
+/// What a switch's seed is multiplied by, so that seeds next to each other give hashes that have nothing in common.
 const SEED_STEP: u64 = 0x9E37_79B9;
 
 /// Hosts, switches and trunks, up.
@@ -184,11 +186,10 @@ impl StandingSwitch {
                 ("net.ipv4.conf.default.rp_filter", "0"),
                 ("net.ipv4.ip_forward", "1"),
                 ("net.ipv6.conf.all.forwarding", "1"),
-                ("net.ipv4.fib_multipath_hash_policy", "1"),
-                ("net.ipv6.fib_multipath_hash_policy", "1"),
             ] {
                 host::set(name, key, value)?;
             }
+            hash_by_ports(name)?;
             let key = "net.ipv4.fib_multipath_hash_seed";
             if host::read(key).is_some() {
                 host::set(name, key, &seed.to_string())?;
@@ -244,6 +245,27 @@ impl StandingSwitch {
                 .map_err(|source| LabError::Queue { source })
         })
     }
+}
+
+/// Has the calling thread's namespace choose members of trunks by addresses, protocol and ports.
+///
+/// Policy 1 would do so too, were it not that it trusts a hash that a packet brings along: that of a sender on the same
+/// machine is the socket's own, thrown anew for each connection (`fib_multipath_hash` in `net/ipv4/route.c`). Policy 3
+/// looks into the packet; Linux 5.13. Before, a connection keeps its member, but another one with the same ports may
+/// take another.
+fn hash_by_ports(switch: &str) -> Result<(), LabError> {
+    for family in ["ipv4", "ipv6"] {
+        let fields = format!("net.{family}.fib_multipath_hash_fields");
+        let policy = if host::read(&fields).is_some() {
+            host::set(switch, &fields, HASH_FIELDS)?;
+            "3"
+        } else {
+            "1"
+        };
+        let key = format!("net.{family}.fib_multipath_hash_policy");
+        host::set(switch, &key, policy)?;
+    }
+    Ok(())
 }
 
 /// The members of a trunk.
@@ -393,7 +415,11 @@ fn bucket(rate: BitRate, queue: Nanos, mtu: u32) -> TokenBucket {
 
 /// The seed of a switch's hash: not 0, which leaves it to the kernel.
 fn seed(star: u64, switch: usize) -> u32 {
-    let mixed = (star + 1).wrapping_mul(SEED_STEP) + switch as u64 * 0x85EB_CA6B;
+    let step = (switch as u64).wrapping_mul(0x85EB_CA6B);
+    let mixed = star
+        .wrapping_add(1)
+        .wrapping_mul(SEED_STEP)
+        .wrapping_add(step);
     u32::try_from(mixed % u64::from(u32::MAX)).unwrap_or(0) + 1
 }
 
