@@ -67,6 +67,8 @@ mod sampling;
 #[cfg(test)]
 mod server;
 #[cfg(test)]
+mod star;
+#[cfg(test)]
 mod tune;
 #[cfg(test)]
 mod verdict;
