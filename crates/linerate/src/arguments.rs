@@ -171,6 +171,9 @@ pub(crate) struct ServeArguments {
     /// End after one test
     #[arg(short = '1', long)]
     pub(crate) one_off: bool,
+    /// End when no test has begun for this long, counted from the start or from the end of the last test [default: never]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) wait: Option<Nanos>,
     /// Maximum number of simultaneous tests
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = positive)]
     pub(crate) max_clients: usize,

@@ -4,9 +4,11 @@
 //! printer, and only this file chooses exit codes.
 
 mod action;
+mod announcement;
 mod arguments;
 mod compare;
 mod counter_test;
+mod exclusive;
 mod expect;
 mod explain;
 mod host;
@@ -25,6 +27,7 @@ mod prove;
 mod report_files;
 mod rfc6349;
 mod serve;
+mod session_token;
 mod show;
 mod signals;
 mod successive;

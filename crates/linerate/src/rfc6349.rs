@@ -7,15 +7,17 @@ use linerate_model::record::Outcome;
 use crate::action::Failure;
 use crate::arguments::{Format, TestRequest};
 use crate::printer::Printer;
-use crate::{signals, successive, test};
+use crate::{exclusive, session_token, signals, successive, test};
 
 /// Runs all steps and reports.
 pub(crate) fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
     let signals = signals::take_stops()?;
     let options = ClientOptions {
         credentials: test::credentials(&request.arguments)?,
+        cookie: session_token::given()?,
         ..ClientOptions::default()
     };
+    exclusive::take(false, printer)?;
     let mut survey = Survey::new(&request.plan);
     let (runs, total) = survey.announced();
     printer.tell(&format!(

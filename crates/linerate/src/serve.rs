@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use linerate_analysis::evidence::Evidence;
 use linerate_engine::auth::Verifier;
-use linerate_engine::server::{Server, ServerEvent, ServerLimits, ServerOptions};
+use linerate_engine::server::{Server, ServerEnd, ServerEvent, ServerLimits, ServerOptions};
 use linerate_explain::explain;
 use linerate_kernel::activation;
 use linerate_model::record::{EndRecord, RunRecord};
@@ -15,15 +15,16 @@ use linerate_report::view::RunView;
 use linerate_report::{record, stream, text};
 
 use crate::action::Failure;
+use crate::announcement::Announcement;
 use crate::arguments::ServeArguments;
 use crate::input;
 use crate::keep::{Keep, Kept};
 use crate::outlet::{self, Outlet};
 use crate::printer::Printer;
-use crate::signals;
 use crate::test::padding;
+use crate::{exclusive, session_token, signals};
 
-/// Serves until it is stopped.
+/// Serves until it is stopped, or its one test is over, or nobody comes.
 pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Failure> {
     let [grace, at_once] =
         [signals::TERMINATE, signals::INTERRUPT].map(|one| signals::take(&[one]));
@@ -49,8 +50,11 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
         verifier,
         grace: arguments.grace,
         read_rate: arguments.read_rate.filter(|rate| rate.0 > 0),
+        token: session_token::given()?,
+        wait: arguments.wait,
         ..ServerOptions::default()
     };
+    exclusive::take(json_stream, printer)?;
     let errors = Outlet::of_errors(Printer::new())?;
     let out = standard_output(json_stream, &errors)?;
     let teller = Teller {
@@ -64,7 +68,8 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
     let server = Server::bind(options, Arc::new(move |event| teller.tell(&event)))?;
     for address in server.addresses() {
         let line = if json_stream {
-            serde_json::json!({ "event": "listening", "address": address.to_string() }).to_string()
+            let port = address.port();
+            Announcement::Listening { address, port }.line()
         } else {
             format!("listening on {address}, TCP and UDP")
         };
@@ -74,7 +79,12 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
     let served = server.run(grace.as_fd(), at_once.as_fd());
     out.drain();
     errors.drain();
-    Ok(served?)
+    match (served?, arguments.wait) {
+        (ServerEnd::NoTest, Some(wait)) => {
+            Err(Failure::NoTest(format!("no test began within {wait}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Standard output for the lines of tests. The server serves whether or not it can be written.

@@ -25,7 +25,7 @@ use crate::input;
 use crate::keep::{Keep, Kept};
 use crate::printer::{Printer, columns};
 use crate::report_files::OpenFiles;
-use crate::{rfc6349, signals};
+use crate::{exclusive, rfc6349, session_token, signals};
 
 /// Runs what is asked.
 pub(crate) fn start(arguments: TestArguments, printer: &Printer) -> Result<(), Failure> {
@@ -42,9 +42,11 @@ fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
     let signals = signals::take_stops()?;
     let options = ClientOptions {
         credentials: credentials(arguments)?,
+        cookie: session_token::given()?,
         fit_datagrams: (!arguments.has_length()).then_some(DatagramFit::NoFragments),
         ..ClientOptions::default()
     };
+    exclusive::take(format == Format::JsonStream, printer)?;
     // Before the test, so that nothing that was measured is lost to a wrong path.
     let record_file = arguments.output.as_deref();
     let mut keep = record_file

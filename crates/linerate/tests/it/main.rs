@@ -65,6 +65,8 @@ mod sampling;
 #[cfg(test)]
 mod server;
 #[cfg(test)]
+mod session_token;
+#[cfg(test)]
 mod tune;
 #[cfg(test)]
 mod verdict;
