@@ -16,6 +16,7 @@ use linerate_model::plan::DEFAULT_PORT;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::action::Action;
+use crate::between::reach::ReachArguments;
 use crate::expect::arguments::ExpectArguments;
 use crate::host::arguments::HostArguments;
 use crate::host_limit::arguments::SelfArguments;
@@ -78,6 +79,9 @@ pub(crate) enum Command {
     /// Restore settings when the process that changed them is gone
     #[command(hide = true)]
     SettingsGuard,
+    /// This host's addresses, and which addresses of others it can connect to, as JSON
+    #[command(hide = true)]
+    Reach(ReachArguments),
     /// Explain the output of another tool (iperf, iperf3, ss, iostat, DRBD and more), a packet capture, or a saved record
     Explain(Box<ExplainArguments>),
     /// Predict the rate of a healthy path, with this host's settings and with tuned ones

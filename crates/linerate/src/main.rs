@@ -6,6 +6,7 @@
 mod action;
 mod announcement;
 mod arguments;
+mod between;
 mod compare;
 mod counter_test;
 mod exclusive;
@@ -72,6 +73,7 @@ fn run(command: Command, printer: &mut Printer) -> Result<(), Failure> {
         Command::Prove(arguments) => prove::run(&arguments, printer),
         Command::Sweep(arguments) => sweep::run(&arguments, printer),
         Command::SettingsGuard => place::guard::stand(),
+        Command::Reach(arguments) => between::reach::run(&arguments, printer),
         Command::Explain(arguments) => explain::run(&arguments, printer),
         Command::Nodes(arguments) => nodes::run(&arguments, printer),
         Command::Expect(arguments) => expect::run(&arguments, printer),

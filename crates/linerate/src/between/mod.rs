@@ -1,0 +1,4 @@
+//! Tests between two hosts of which either may be far away.
+
+pub(crate) mod reach;
+pub(crate) mod roles;
