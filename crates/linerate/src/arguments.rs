@@ -138,6 +138,9 @@ pub(crate) struct TestArguments {
     pub(crate) full: bool,
     #[command(flatten)]
     pub(crate) format: FormatArguments,
+    /// Print events as JSON and no report: another linerate makes it of the record
+    #[arg(long, hide = true)]
+    pub(crate) report_elsewhere: bool,
 }
 
 #[derive(Args, Debug, Clone, Copy)]

@@ -17,7 +17,7 @@ pub(crate) fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failur
         cookie: session_token::given()?,
         ..ClientOptions::default()
     };
-    exclusive::take(false, printer)?;
+    exclusive::take(request.arguments.report_elsewhere, printer)?;
     let mut survey = Survey::new(&request.plan);
     let (runs, total) = survey.announced();
     printer.tell(&format!(
