@@ -37,6 +37,8 @@ pub(crate) enum Failure {
     Undecided(String),
     /// Another test runs on a host that takes one at a time.
     Busy(String),
+    /// A far end of a test could not be had, or the test could not be run there.
+    Far(String),
     /// A server was to wait so long for a test, and none began.
     NoTest(String),
     /// A lab could not be had, or failed on the way.
@@ -72,7 +74,7 @@ impl Failure {
             Self::Said | Self::Missed(_) | Self::Refused(_) => 1,
             Self::Inner { code, .. } => *code,
             Self::Usage(_) => 2,
-            Self::Engine(_) | Self::Busy(_) | Self::Lab(_) | Self::Setting(_) => 3,
+            Self::Engine(_) | Self::Busy(_) | Self::Far(_) | Self::Lab(_) | Self::Setting(_) => 3,
             Self::Incomplete(_) | Self::NoTest(_) => 4,
             Self::File(_) | Self::Output(_) => 5,
             Self::Unbalanced(_) => 6,
@@ -105,6 +107,7 @@ impl std::fmt::Display for Failure {
             Self::Usage(text)
             | Self::Incomplete(text)
             | Self::Busy(text)
+            | Self::Far(text)
             | Self::NoTest(text)
             | Self::File(text)
             | Self::Unbalanced(text)

@@ -16,11 +16,6 @@ pub(crate) enum Announcement {
         /// The port, which the kernel chose where 0 was asked for.
         port: u16,
     },
-    /// Another test than its own runs on its host ([`crate::exclusive`]).
-    Busy {
-        /// Who started that test.
-        by: PlainText,
-    },
     /// A connection was turned away, or failed before its streams ran.
     Refused {
         /// Whose.

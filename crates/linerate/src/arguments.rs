@@ -16,6 +16,7 @@ use linerate_model::plan::DEFAULT_PORT;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::action::Action;
+use crate::between::arguments::BetweenArguments;
 use crate::between::reach::ReachArguments;
 use crate::expect::arguments::ExpectArguments;
 use crate::host::arguments::HostArguments;
@@ -103,12 +104,20 @@ pub(crate) enum Command {
     reason = "a switch of the command line each"
 )]
 pub(crate) struct TestArguments {
-    /// The host: a name or an address
-    pub(crate) host: String,
+    /// The host: a name or an address. ssh://[USER@]HOST[:PORT] starts the server there as well
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    pub(crate) host: Option<String>,
+    #[command(flatten)]
+    pub(crate) between: BetweenArguments,
     #[command(flatten)]
     pub(crate) plan: PlanArguments,
     /// User name, if the server requires one; the password comes from LINERATE_PASSWORD or IPERF3_PASSWORD
-    #[arg(long, value_name = "NAME", requires = "public_key")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "public_key",
+        conflicts_with = "from"
+    )]
     pub(crate) username: Option<String>,
     /// The server's public key (PEM)
     #[arg(long = "rsa-public-key-path", value_name = "FILE")]
@@ -242,6 +251,9 @@ pub(crate) struct ServeArguments {
     /// One JSON object per line, live
     #[arg(long)]
     pub(crate) json_stream: bool,
+    /// Say where it listens and what it refuses, and nothing of its tests: their clients do
+    #[arg(long, hide = true)]
+    pub(crate) report_elsewhere: bool,
 }
 
 // `linerate show`.

@@ -9,7 +9,6 @@ mod arguments;
 mod between;
 mod compare;
 mod counter_test;
-mod exclusive;
 mod expect;
 mod explain;
 mod host;

@@ -7,7 +7,7 @@ use linerate_model::record::Outcome;
 use crate::action::Failure;
 use crate::arguments::{Format, TestRequest};
 use crate::printer::Printer;
-use crate::{exclusive, session_token, signals, successive, test};
+use crate::{session_token, signals, successive, test};
 
 /// Runs all steps and reports.
 pub(crate) fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
@@ -17,7 +17,6 @@ pub(crate) fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failur
         cookie: session_token::given()?,
         ..ClientOptions::default()
     };
-    exclusive::take(request.arguments.report_elsewhere, printer)?;
     let mut survey = Survey::new(&request.plan);
     let (runs, total) = survey.announced();
     printer.tell(&format!(

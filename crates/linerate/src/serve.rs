@@ -22,7 +22,7 @@ use crate::keep::{Keep, Kept};
 use crate::outlet::{self, Outlet};
 use crate::printer::Printer;
 use crate::test::padding;
-use crate::{exclusive, session_token, signals};
+use crate::{session_token, signals};
 
 /// Serves until it is stopped, or its one test is over, or nobody comes.
 pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Failure> {
@@ -54,13 +54,13 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
         wait: arguments.wait,
         ..ServerOptions::default()
     };
-    exclusive::take(json_stream, printer)?;
     let errors = Outlet::of_errors(Printer::new())?;
     let out = standard_output(json_stream, &errors)?;
     let teller = Teller {
         out: out.clone(),
         errors: errors.clone(),
         json_stream,
+        is_quiet: arguments.report_elsewhere,
         folder,
         most_cells,
         turn: Mutex::new(()),
@@ -191,6 +191,8 @@ struct Teller {
     out: Outlet,
     errors: Outlet,
     json_stream: bool,
+    /// Whether nothing is said of tests.
+    is_quiet: bool,
     folder: Option<PathBuf>,
     /// Values of samples that a line may have.
     most_cells: usize,
@@ -201,6 +203,8 @@ struct Teller {
 impl Teller {
     fn tell(&self, event: &ServerEvent) {
         match event {
+            ServerEvent::Accepted { .. } | ServerEvent::Progress { .. } if self.is_quiet => {}
+            ServerEvent::Finished { .. } if self.is_quiet && self.folder.is_none() => {}
             ServerEvent::Accepted { test, peer, user, .. } => self.line(|| {
                 let user = user.as_ref().map_or(String::new(), |user| format!(", user {user}"));
                 format!("test {test}: from {peer}{user}")

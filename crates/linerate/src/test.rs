@@ -26,7 +26,7 @@ use crate::input;
 use crate::keep::{Keep, Kept};
 use crate::printer::{Printer, columns};
 use crate::report_files::OpenFiles;
-use crate::{exclusive, rfc6349, session_token, signals};
+use crate::{rfc6349, session_token, signals};
 
 /// Runs what is asked.
 pub(crate) fn start(arguments: TestArguments, printer: &Printer) -> Result<(), Failure> {
@@ -52,7 +52,6 @@ fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
     } else {
         format
     };
-    exclusive::take(live_format == Format::JsonStream, printer)?;
     let record_file = arguments.output.as_deref();
     let mut outputs = Outputs::open(arguments)?;
     let mut live = Live::new(&request.plan, live_format, printer);

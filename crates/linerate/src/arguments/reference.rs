@@ -23,7 +23,6 @@ const TAIL: &str = "
 |---|---|
 | `LINERATE_PASSWORD`, `IPERF3_PASSWORD` | password for `--username`, the first one before the second |
 | `LINERATE_SESSION_TOKEN` | 36 characters of `a-z2-7`, the same at both ends: `serve` takes no connection that does not begin with it, `test` begins with it. Without `--one-off` the server runs every test that comes with it, one at a time |
-| `LINERATE_EXCLUSIVE` | whose test this is: `serve` and `test` refuse to run (code 3) beside those of another owner on the same host, and say who that is |
 | `NO_COLOR`, `TERM` | a report on a terminal is coloured unless the first is set or the second is `dumb` or not set |
 | `LC_ALL`, `LC_CTYPE`, `LANG` | the first that is set: without UTF-8 in it reports are ASCII |
 | `XDG_RUNTIME_DIR` | where `lab up` notes the paths that are up; else `/tmp/linerate-lab-UID` |

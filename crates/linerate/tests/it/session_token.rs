@@ -1,5 +1,4 @@
-//! A server with a session token takes its own client and nobody else, `serve --wait` ends, and a host that is taken for
-//! one test refuses another.
+//! A server with a session token takes its own client and nobody else, and `serve --wait` ends.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -162,36 +161,4 @@ fn what_is_no_token_is_refused_and_not_shown() {
             assert!(secret.is_empty() || !refused.error.contains(secret));
         }
     }
-}
-
-#[test]
-fn a_host_that_is_taken_says_by_whom() {
-    let _beside = beside();
-    let owned = |command: &mut Command, owner: &str| {
-        command
-            .env("LINERATE_EXCLUSIVE", owner)
-            .env("LINERATE_HOST", format!("taken-{}", std::process::id()));
-    };
-    let mut command = Command::new(LINERATE);
-    command.args(["serve", "-p", "0", "-B", "127.0.0.1"]);
-    owned(&mut command, "mesh of ann@gate");
-    let server = Server::announced(&mut command);
-    let mut other = server.client("-n 1M --json-stream");
-    owned(&mut other, "test of bob@desk");
-    let refused = run(&mut other, LONG).expect(3);
-    assert_eq!(
-        refused.out.trim(),
-        r#"{"event":"busy","by":"mesh of ann@gate"}"#
-    );
-    let why = "another test runs on this host: mesh of ann@gate";
-    assert!(refused.error.contains(why), "{}", refused.error);
-    let mut same = server.client("-n 1M");
-    owned(&mut same, "mesh of ann@gate");
-    run(&mut same, LONG).expect(0);
-    drop(server);
-    // Gone with its holder, also when that was killed.
-    let server = Server::linerate(&[]);
-    let mut other = server.client("-n 1M");
-    owned(&mut other, "test of bob@desk");
-    run(&mut other, LONG).expect(0);
 }
