@@ -16,6 +16,7 @@ use linerate_model::plan::DEFAULT_PORT;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::action::Action;
+use crate::agent::AgentArguments;
 use crate::between::arguments::BetweenArguments;
 use crate::between::reach::ReachArguments;
 use crate::expect::arguments::ExpectArguments;
@@ -77,6 +78,9 @@ pub(crate) enum Command {
     Prove(Box<ProveArguments>),
     /// Measure every combination of settings, options and paths listed in a file
     Sweep(Box<SweepArguments>),
+    /// Run commands for a linerate on another host
+    #[command(hide = true)]
+    Agent(AgentArguments),
     /// Restore settings when the process that changed them is gone
     #[command(hide = true)]
     SettingsGuard,
