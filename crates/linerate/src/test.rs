@@ -26,11 +26,17 @@ use crate::input;
 use crate::keep::{Keep, Kept};
 use crate::printer::{Printer, columns};
 use crate::report_files::OpenFiles;
-use crate::{rfc6349, session_token, signals};
+use crate::{between, rfc6349, session_token, signals};
 
 /// Runs what is asked.
 pub(crate) fn start(arguments: TestArguments, printer: &Printer) -> Result<(), Failure> {
+    let hosts = arguments.between.hosts(arguments.host.as_deref());
+    let hosts = hosts.map_err(Failure::Usage)?;
     let request = arguments.request().map_err(Failure::Usage)?;
+    if let Some(hosts) = hosts {
+        let reach = request.arguments.between.reach()?;
+        return between::start(&request, &hosts, &reach, printer);
+    }
     match request.arguments.runs() {
         Runs::Rfc6349 => rfc6349::run(&request, printer),
         Runs::One | Runs::CounterTests | Runs::Diagnose(_) => run(&request, printer),
@@ -131,6 +137,9 @@ impl Outputs {
         kept?;
         written?;
         lost.map_or(Ok(()), |error| Err(Failure::Output(error)))?;
+        if arguments.report_elsewhere {
+            return Ok(());
+        }
         verdict(&evidence)
     }
 }

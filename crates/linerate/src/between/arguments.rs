@@ -2,7 +2,11 @@
 
 use clap::Args;
 
+use linerate_fleet::session::USUAL_CONNECT_TIMEOUT;
+use linerate_fleet::{Reach, bootstrap, carrier::Carrier};
+
 use super::roles::Choice;
+use crate::action::Failure;
 
 // A part of `linerate test`.
 #[derive(Args, Debug, Clone, Default)]
@@ -17,12 +21,20 @@ pub(crate) struct BetweenArguments {
     /// With --from or ssh://: dial only addresses in this network or of this interface (of the host that serves)
     #[arg(long, value_name = "NETWORK|INTERFACE")]
     pub(crate) address: Option<Choice>,
+    /// Reach hosts by this command instead of ssh: {host} in it stands for the host, and a shell script becomes its last word
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) via: Option<String>,
 }
 
 /// The scheme of a host whose server is started.
 const SCHEME: &str = "ssh://";
 /// This host.
 pub(crate) const HERE: &str = "localhost";
+
+/// What a host is called: without the scheme.
+pub(crate) fn called(host: &str) -> &str {
+    host.strip_prefix(SCHEME).unwrap_or(host)
+}
 
 /// The two hosts of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +47,26 @@ impl BetweenArguments {
     /// The host that serves as far as the user says.
     pub(crate) fn server(&self) -> Option<&str> {
         self.to.as_deref()
+    }
+
+    /// How the hosts are reached.
+    ///
+    /// # Errors
+    /// A template that reaches none; where this program cannot be read.
+    pub(crate) fn reach(&self) -> Result<Reach, Failure> {
+        let carrier = match &self.via {
+            Some(template) => Carrier::template(template)
+                .map_err(|error| Failure::Usage(format!("--via: {error}")))?,
+            None => Carrier::ssh(USUAL_CONNECT_TIMEOUT),
+        };
+        let binaries = bootstrap::binaries()
+            .map_err(|error| Failure::File(format!("reading this program: {error}")))?;
+        Ok(Reach {
+            carrier,
+            binaries: binaries.into(),
+            elevation: None,
+            connect_timeout: USUAL_CONNECT_TIMEOUT,
+        })
     }
 
     /// The hosts, where this test starts at least one end elsewhere; `host` is the positional argument.
@@ -58,7 +90,9 @@ impl BetweenArguments {
             };
         };
         let host = |text: &str| {
-            let name = text.strip_prefix(SCHEME).map_or(text, |name| name.trim_end_matches('/'));
+            let name = text
+                .strip_prefix(SCHEME)
+                .map_or(text, |name| name.trim_end_matches('/'));
             match name {
                 "" => Err(format!("'{text}' names no host")),
                 name if name.starts_with('-') => Err(format!("'{text}' is no host")),
@@ -82,6 +116,7 @@ mod tests {
             from: given(from),
             to: given(to),
             address: None,
+            via: None,
         };
         let hosts = arguments.hosts(given(host).as_deref())?;
         Ok(hosts.map(|hosts| (hosts.from, hosts.to)))
@@ -107,6 +142,11 @@ mod tests {
             ..BetweenArguments::default()
         };
         assert!(arguments.hosts(Some("ssh://b")).is_ok());
-        assert!(arguments.hosts(Some("b")).unwrap_err().contains("--address"));
+        assert!(
+            arguments
+                .hosts(Some("b"))
+                .unwrap_err()
+                .contains("--address")
+        );
     }
 }

@@ -42,11 +42,7 @@ pub(super) enum Heard {
 
 impl FarCommand {
     /// Starts it.
-    pub(super) fn start(
-        session: &Session,
-        stage: Stage,
-        ask: Ask,
-    ) -> Result<Self, FarFailure> {
+    pub(super) fn start(session: &Session, stage: Stage, ask: Ask) -> Result<Self, FarFailure> {
         let asked = session
             .ask(ask)
             .map_err(|error| FarFailure::of(stage, error))?;
@@ -116,9 +112,14 @@ impl FarCommand {
         let said = self.last_words();
         let why = match outcome {
             Outcome::Code(_) if !said.is_empty() => said.to_string(),
-            Outcome::Code(code) => format!("linerate ended there with code {code} and said nothing"),
+            Outcome::Code(code) => {
+                format!("linerate ended there with code {code} and said nothing")
+            }
             Outcome::Signal(signal) => {
-                format!("linerate was killed there by signal {signal} while {}", self.stage)
+                format!(
+                    "linerate was killed there by signal {signal} while {}",
+                    self.stage
+                )
             }
             Outcome::Refused(why) => why.to_string(),
             Outcome::Busy(by) => return FarFailure::busy(self.stage, &self.host, by.clone()),
@@ -137,7 +138,11 @@ impl FarCommand {
 
     /// Its standard error in one line.
     pub(super) fn last_words(&self) -> PlainText {
-        let lines = self.talk.lines().map(str::trim).filter(|line| !line.is_empty());
+        let lines = self
+            .talk
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty());
         lines.collect::<Vec<_>>().join("; ").into()
     }
 

@@ -73,8 +73,6 @@ pub(crate) struct Order<'a> {
 pub(crate) struct FarRun {
     /// The record, where one was asked for.
     pub(crate) record: Option<RunRecord>,
-    /// Who did what.
-    pub(crate) roles: Roles,
     /// How the client ended.
     pub(crate) outcome: Outcome,
     /// What went wrong at the server's end, with its host.
@@ -84,8 +82,8 @@ pub(crate) struct FarRun {
 /// Progress of a client.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Progress<'a> {
-    /// Who does what, before the test.
-    Roles(Roles),
+    /// Who does what, and where the server is, before the test.
+    Ready(Roles, SocketAddr),
     /// A line of its standard output.
     Line(&'a str),
     /// Something of its standard error.
@@ -114,14 +112,26 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<FarRun, FarFailure> {
     let found = match Door::open(from, to, order)? {
-        Ok(door) => Ok((door, Reachable { to_from_from: true, from_from_to: false })),
+        Ok(door) => Ok((
+            door,
+            Reachable {
+                to_from_from: true,
+                from_from_to: false,
+            },
+        )),
         Err(tried) => match order.of_the_client {
             Some(option) => Err(format!(
                 "{} cannot connect to {} ({tried}), and with {option} the other one cannot dial",
                 from.name, to.name
             )),
             None => match Door::open(to, from, order)? {
-                Ok(door) => Ok((door, Reachable { to_from_from: false, from_from_to: true })),
+                Ok(door) => Ok((
+                    door,
+                    Reachable {
+                        to_from_from: false,
+                        from_from_to: true,
+                    },
+                )),
                 Err(back) => Err(format!(
                     "neither host can connect to the other by TCP, so nothing was sent; from {}: {tried}; from {}: {back}",
                     from.name, to.name
@@ -136,7 +146,7 @@ pub(crate) fn run(
         End::From => (from, to),
         End::To => (to, from),
     };
-    progress(Progress::Roles(roles));
+    progress(Progress::Ready(roles, door.at));
     let mut run = door.measure(client, roles, order, progress)?;
     if let Some(record) = &mut run.record {
         record.host_names = Some(HostNames {
@@ -245,10 +255,11 @@ impl Door {
             }
             return Err(failure);
         }
-        let read = bytes.map(|bytes| read_record(&bytes, client.name)).transpose()?;
+        let read = bytes
+            .map(|bytes| read_record(&bytes, client.name))
+            .transpose()?;
         Ok(FarRun {
             record: read,
-            roles,
             outcome,
             server_trouble,
         })
@@ -338,9 +349,7 @@ fn client_words(at: SocketAddr, direction: Direction, order: &Order<'_>) -> Vec<
 
 fn read_record(bytes: &[u8], host: &str) -> Result<RunRecord, FarFailure> {
     let fail = |why: String| FarFailure::at(Stage::Record, host, why);
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| fail(format!("its record is no text: {error}")))?;
-    record::from_json(text).map_err(|error| fail(format!("its record: {error}")))
+    record::from_json(bytes).map_err(|error| fail(format!("its record: {error}")))
 }
 
 /// A command that has the token, and its host for itself: no test of somebody else runs there meanwhile.

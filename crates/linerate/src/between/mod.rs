@@ -30,7 +30,7 @@ use crate::arguments::{Format, Runs, TestArguments, TestRequest};
 use crate::printer::Printer;
 use crate::signals;
 use crate::test::{Live, Outputs};
-use arguments::{HERE, Hosts};
+use arguments::{HERE, Hosts, called};
 use failure::{FarFailure, Stage};
 use far::{FarRun, Order, Party, Progress};
 use roles::End;
@@ -55,7 +55,7 @@ pub(crate) fn start(
     let (own_from, own_to) = (own_from?, own_to?);
     let [from, to] = [(&hosts.from, from, &own_from), (&hosts.to, to, &own_to)].map(
         |(name, session, surroundings)| Party {
-            name: name.trim_start_matches("ssh://"),
+            name: called(name),
             session,
             surroundings,
         },
@@ -63,7 +63,7 @@ pub(crate) fn start(
     let words = words(arguments);
     let owner = owner(hosts);
     let order = order(request, &words, &owner, &stopped);
-    let mut shown = Shown::new(request, printer);
+    let mut shown = Shown::new(request, [from.name, to.name], printer);
     let run = far::run(from, to, &order, &mut |progress| shown.show(progress));
     // From here on a second Ctrl-C ends this program at once.
     signals::release(&signals, &[signals::INTERRUPT]);
@@ -114,7 +114,9 @@ fn open_both(
             // Nobody waits for it any more where the user has stopped.
             drop(opened.send(session));
         };
-        let thread = std::thread::Builder::new().name("opening".to_owned()).spawn(open);
+        let thread = std::thread::Builder::new()
+            .name("opening".to_owned())
+            .spawn(open);
         thread.map(|_| is_open).map_err(|error| {
             FarFailure::at(Stage::Session, host, format!("no thread for it: {error}"))
         })
@@ -142,12 +144,14 @@ fn open_both(
 
 /// Whose test it is, as others read it.
 fn owner(hosts: &Hosts) -> String {
-    let user = std::env::var("USER").unwrap_or_else(|_| linerate_kernel::process::user().to_string());
+    let user =
+        std::env::var("USER").unwrap_or_else(|_| linerate_kernel::process::user().to_string());
     let here = linerate_kernel::host::facts().hostname.unwrap_or_default();
     let pid = std::process::id();
     let text = format!(
         "test from {} to {}, started by {user} on {here} (process {pid})",
-        hosts.from, hosts.to
+        called(&hosts.from),
+        called(&hosts.to)
     );
     PlainText::from(text).to_string()
 }
@@ -184,11 +188,17 @@ fn order<'a>(
         family: request.plan.family,
         of_the_client: roles::of_the_client_alone(&request.plan),
         address: request.arguments.between.address.as_ref(),
-        port: request.arguments.plan.has("-p").then_some(request.plan.port),
+        port: request
+            .arguments
+            .plan
+            .has("-p")
+            .then_some(request.plan.port),
         owner,
         several: runs != Runs::One,
         recorded: runs != Runs::Rfc6349,
-        within: (runs == Runs::One).then(|| longest(&request.plan)).flatten(),
+        within: (runs == Runs::One)
+            .then(|| longest(&request.plan))
+            .flatten(),
         stop,
     }
 }
@@ -204,15 +214,18 @@ pub(crate) fn longest(plan: &Plan) -> Option<Nanos> {
 /// Progress of the client, shown as that of a client that runs here.
 struct Shown<'a> {
     request: &'a TestRequest,
+    /// Of the two hosts.
+    names: [&'a str; 2],
     printer: &'a Printer,
     /// Absent until it is known who dials, and for a client that reports itself.
     live: Option<Live<'a>>,
 }
 
 impl<'a> Shown<'a> {
-    const fn new(request: &'a TestRequest, printer: &'a Printer) -> Self {
+    const fn new(request: &'a TestRequest, names: [&'a str; 2], printer: &'a Printer) -> Self {
         Self {
             request,
+            names,
             printer,
             live: None,
         }
@@ -223,13 +236,19 @@ impl<'a> Shown<'a> {
         let format = arguments.format.format();
         let runs = arguments.runs();
         match progress {
-            Progress::Roles(roles) => {
+            Progress::Ready(roles, at) => {
+                let [from, to] = self.names;
                 if roles.client == End::To && format == Format::Text {
-                    self.printer.tell(
-                        "The host of --from cannot connect to the other one, which therefore runs the client.",
-                    );
+                    self.printer.tell(&format!(
+                        "{from} cannot connect to {to}, so {to} runs the client and {from} the server."
+                    ));
                 }
                 let plan = Plan {
+                    host: PlainText::from(match roles.client {
+                        End::From => to,
+                        End::To => from,
+                    }),
+                    port: at.port(),
                     direction: roles.direction,
                     ..self.request.plan.clone()
                 };

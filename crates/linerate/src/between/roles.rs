@@ -17,16 +17,6 @@ pub(crate) enum End {
     To,
 }
 
-impl End {
-    /// The other one.
-    pub(crate) const fn other(self) -> Self {
-        match self {
-            Self::From => Self::To,
-            Self::To => Self::From,
-        }
-    }
-}
-
 /// Who can open a TCP connection to the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reachable {
