@@ -16,6 +16,7 @@
 //! # Ok::<(), linerate_fleet::nodes::NodesError>(())
 //! ```
 
+pub mod answers;
 pub mod bootstrap;
 pub mod carrier;
 pub mod error;

@@ -364,6 +364,19 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
     }
 }
 
+/// The definition of the command line, and what these arguments say by it.
+///
+/// # Errors
+/// What clap says of arguments that it does not understand.
+pub(crate) fn matches(
+    arguments: Vec<OsString>,
+) -> Result<(clap::Command, clap::ArgMatches), clap::Error> {
+    let mut command = <Cli as clap::CommandFactory>::command();
+    command.build();
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    Ok((command, matches))
+}
+
 /// A number of at least one.
 fn positive(text: &str) -> Result<usize, String> {
     let number = text

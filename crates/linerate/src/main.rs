@@ -21,6 +21,7 @@ mod keep;
 mod lab;
 mod nodes;
 mod observe;
+mod on;
 mod outlet;
 mod place;
 mod printer;
