@@ -66,6 +66,7 @@ mod record;
 mod sampling;
 #[cfg(test)]
 mod server;
+mod session_token;
 #[cfg(test)]
 mod star;
 #[cfg(test)]
