@@ -323,9 +323,15 @@ impl Block {
             .iter()
             .zip(&link)
             .filter(|(_, effect)| **effect < TRUNK_LEFT.ln());
-        let mut slow: Vec<f64> = limited.map(|(test, _)| test.1).collect();
+        let limited: Vec<(f64, f64)> = limited.map(|(test, effect)| (test.1, *effect)).collect();
+        // Where the rest is as fast as elsewhere, the slow ones have something else in common than the link.
+        let touched = limited
+            .iter()
+            .filter(|(distance, effect)| *distance < effect / 3.0);
+        let agree = touched.count() as f64 >= SCORE * limited.len() as f64;
+        let mut slow: Vec<f64> = limited.into_iter().map(|(distance, _)| distance).collect();
         let effect = robust::midpoint(&mut slow)?;
-        (slow.len() >= 3 && effect < floor(scope)).then(|| Self {
+        (slow.len() >= 3 && agree && effect < floor(scope)).then(|| Self {
             effect,
             slow: slow.len(),
             on: tests
@@ -393,6 +399,8 @@ fn apart(
             return true;
         };
         let mut distances: Vec<f64> = effects.iter().map(|effect| effect - middle).collect();
-        block.effect - (middle - level) < -APART * robust::spread(&mut distances)
+        // The spread of few hosts is itself uncertain.
+        let few = 1.0 + 3.0 / distances.len() as f64;
+        block.effect - (middle - level) < -APART * few * robust::spread(&mut distances)
     })
 }

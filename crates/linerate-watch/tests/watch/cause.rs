@@ -241,6 +241,24 @@ fn a_bad_member_of_a_bond_is_named_first() {
 }
 
 #[test]
+fn flows_over_a_bad_member_are_one_cause() {
+    mostly("flows, noise 0.03", 0.95, |seed| {
+        let (mut cluster, mut dice) = cluster(seed, 0.03);
+        cluster.hosts = cluster.hosts.max(12);
+        cluster.racks = 2;
+        let of = [2, 4][dice.below(2)];
+        let cluster = cluster.with(Fault::Bond {
+            rack: 0,
+            of,
+            left: dice.between(0.05, 0.6),
+        });
+        named_first(&cluster, &cluster.measured(), |cause| {
+            cause.kind == MeshCauseKind::Port && cause.from.len() + cause.to.len() == cluster.hosts
+        })
+    });
+}
+
+#[test]
 fn weak_and_strong_faults_are_named_first() {
     for percent in [15, 20, 40, 60, 90] {
         let left = 1.0 - f64::from(percent) / 100.0;

@@ -249,6 +249,13 @@ impl Cluster {
                 let share = tests / sharing as f64 * (0.1 * dice.normal()).exp();
                 share.min(1.0)
             }
+            Fault::Bond { rack, of, left } if self.ports == 0 => {
+                // The only flow of a pair has one port, so that it always takes the same member.
+                let crosses = (self.rack_of(pair.from) == rack) != (self.rack_of(pair.to) == rack);
+                let place = (pair.from * self.hosts + pair.to) as u64;
+                let member = Dice(self.seed ^ (place << 20)).below(usize::from(of));
+                touched(crosses && member == 0, left)
+            }
             Fault::Dead { .. } | Fault::Bond { .. } => 1.0,
         }
     }
