@@ -199,6 +199,7 @@ fn a_shared_trunk_is_named_first() {
             let (mut cluster, mut dice) = cluster(seed, noise);
             // Two hosts a side are at most once in one round in the same direction.
             cluster.hosts = cluster.hosts.max(6);
+            cluster.unfairness = dice.between(0.0, 0.4);
             let rack = dice.below(cluster.racks);
             let members = (0..cluster.hosts)
                 .filter(|&host| cluster.rack_of(host) == rack)
