@@ -208,7 +208,7 @@ impl Cluster {
         for fault in &self.faults {
             match fault {
                 Fault::Dead { host } => dead |= [pair.from, pair.to].contains(host),
-                other => left *= self.left(other, pair, at_once, dice),
+                other => left *= self.left(other, pair, at_once),
             }
         }
         let outcome = if dead {
@@ -224,7 +224,7 @@ impl Cluster {
     }
 
     /// What a fault leaves of a test.
-    fn left(&self, fault: &Fault, pair: Pair, at_once: &[Pair], dice: &mut Dice) -> f64 {
+    fn left(&self, fault: &Fault, pair: Pair, at_once: &[Pair]) -> f64 {
         let touched = |touched: bool, left: f64| if touched { left } else { 1.0 };
         match *fault {
             Fault::Out { host, left } => touched(pair.from == host, left),
