@@ -148,12 +148,20 @@ fn the_defaults_that_are_written_are_those_that_hold() {
     assert_eq!(default(0, "seed"), scenario.seed.to_string());
     assert_eq!(default(5, "congestion"), scenario.sender.congestion);
     assert_eq!(default(5, "mtu"), scenario.sender.mtu.to_string());
-    let text = "name = \"x\"\n[star]\nrate = \"1M\"\n[[star.switch]]\nname = \"s\"\nhosts = \"a,b\"\n";
+    let text =
+        "name = \"x\"\n[star]\nrate = \"1M\"\n[[star.switch]]\nname = \"s\"\nhosts = \"a,b\"\n";
     let star = star::Star::parse("x", text).expect("it reads");
     let default = |name: &str| star::keys::SECTIONS[1].key(name).expect("a key").default;
     assert_eq!(default("mtu"), star.hosts[0].spec.mtu.to_string());
     assert_eq!(default("congestion"), star.hosts[0].spec.congestion);
-    assert_eq!(default("queue"), format!("{}ms", star.hosts[0].queue.0 / 1_000_000));
+    assert_eq!(
+        default("queue"),
+        format!("{}ms", star.hosts[0].queue.0 / 1_000_000)
+    );
     assert!(STARS.contains(&format!("2 to {} hosts", star::MOST_HOSTS)));
-    assert!(STARS.replace('\n', " ").contains(&format!("to {} members", star::MOST_LINKS)));
+    assert!(
+        STARS
+            .replace('\n', " ")
+            .contains(&format!("to {} members", star::MOST_LINKS))
+    );
 }
