@@ -399,6 +399,9 @@ pub struct StreamRecord {
     /// What ended this stream before its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<PlainText>,
+    /// Whether the kernel refused a datagram as longer than the path MTU it knows (`EMSGSIZE`), which ended the stream.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub too_long: bool,
 }
 
 const fn one() -> u32 {
