@@ -280,7 +280,7 @@ pub(crate) struct ObserveArguments {
     #[arg(long)]
     pub(crate) listen: bool,
     /// Seconds to watch [default: until Ctrl-C]
-    #[arg(short = 't', long, value_parser = seconds)]
+    #[arg(short = 't', long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) time: Option<Nanos>,
     /// Sampling interval, 1ms to 10s
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10ms")]

@@ -38,10 +38,10 @@ impl Search {
     pub(super) fn found(self) -> Option<Found<u32>> {
         let value = self.arrived?;
         let how = self.vanished.map_or_else(
-            || "datagrams of the interface's own size arrived uncut".to_owned(),
+            || "datagrams as large as the interface's MTU arrived unfragmented".to_owned(),
             |vanished| {
                 format!(
-                    "the largest size at which datagrams arrived uncut; those of {vanished} bytes of IP did not"
+                    "the largest size that arrived unfragmented; packets of {vanished} bytes did not"
                 )
             },
         );
