@@ -55,9 +55,9 @@ pub enum Flow {
 /// A program and its version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Software {
-    /// Its name.
+    /// `linerate`, or `iperf3` of a stock peer.
     pub name: PlainText,
-    /// Its version.
+    /// As the program prints it: `3.16`, `0.1.0`.
     pub version: PlainText,
 }
 
@@ -153,7 +153,7 @@ pub struct EndRecord {
     pub role: Role,
     /// Its program.
     pub software: Software,
-    /// Its host.
+    /// Kernel, CPUs and settings of the host that this end ran on.
     pub host: HostFacts,
     /// The interface that carried the streams, where it could be found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -212,7 +212,7 @@ pub struct HostFacts {
     /// Processors online.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u32>,
-    /// Memory, bytes.
+    /// `MemTotal`, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// Virtual machine or container, where it shows.
@@ -242,17 +242,17 @@ pub struct HostFacts {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InterfaceFacts {
-    /// Its name.
+    /// As `ip link` prints it.
     pub name: PlainText,
     /// Its index in its namespace.
     pub index: u32,
-    /// MTU, bytes.
+    /// Largest IP packet, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu_bytes: Option<u32>,
     /// Its kind: `veth`, `bond`, `loopback` …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<PlainText>,
-    /// Driver.
+    /// Name of the kernel driver: `mlx5_core`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<PlainText>,
     /// Link speed, Mbit/s.
@@ -484,7 +484,7 @@ pub struct PeerResults {
     /// Whether its retransmit counts mean something: 1, 0, or -1 from a receiver.
     #[serde(default)]
     pub sender_has_retransmits: i64,
-    /// Its streams.
+    /// One for each stream, by id.
     pub streams: Vec<PeerStream>,
     /// Its own report as text (`--get-server-output`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -503,7 +503,7 @@ pub struct PeerStream {
     pub bytes: u64,
     /// Retransmitted segments, -1 = not available.
     pub retransmits: i64,
-    /// Jitter, s.
+    /// Smoothed interarrival jitter (RFC 3550, section 6.4.1), s.
     pub jitter_s: f64,
     /// Datagrams that it holds lost.
     pub errors: i64,

@@ -30,7 +30,7 @@ pub enum Object {
     Governor,
 }
 
-/// A setting of an interface.
+/// What `ip link`, `tc` and `ethtool` set on an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InterfaceSetting {
@@ -166,7 +166,7 @@ pub struct Refusal {
 /// What would be changed, in which order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TuningPlan {
-    /// [`SCHEMA_VERSION`].
+    /// Format of this document: [`SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
     /// Changes in the order in which they would be applied: without risk first, an interface before what stands on it.
     pub steps: Vec<Step>,

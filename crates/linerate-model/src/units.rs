@@ -58,7 +58,7 @@ impl BitRate {
         with_letter(self.0, 1000)
     }
 
-    /// Bits in a second.
+    /// The rate as a whole number of bit/s.
     pub const fn bits_per_second(self) -> u64 {
         self.0
     }

@@ -92,7 +92,7 @@ fn programs(step: &Step) -> impl Iterator<Item = &str> {
 pub struct Order<'a> {
     /// The set's name.
     pub id: &'a str,
-    /// The boot.
+    /// `/proc/sys/kernel/random/boot_id` of the boot whose settings these are.
     pub boot_id: &'a str,
     /// The network namespace.
     pub network: Option<u64>,
