@@ -144,6 +144,9 @@ pub struct Step {
     pub risk: Risk,
     /// Who else sets it: files with their lines, programs that run. Empty = nobody.
     pub owners: Vec<String>,
+    /// The programs among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<String>,
     /// What an audit says of the wish: dead, harmful, below the kernel's default.
     pub warnings: Vec<String>,
     /// Where the wish is from: `profile.toml:7`, `T01` of the audit.

@@ -44,7 +44,7 @@ pub(crate) struct ProveArguments {
     pub(super) path: bool,
     #[command(flatten)]
     pub(super) options: PathOptions,
-    /// In a lab: auto, nfqueue or netem, whatever the scenario says
+    /// In a lab: auto, nfqueue or netem, instead of the scenario's
     #[arg(long, value_name = "ENGINE", value_parser = engine, conflicts_with = "peer")]
     pub(super) engine: Option<EngineWish>,
     /// Number of pairs, 3 to 100 [default: 6 or more, until decided]
