@@ -104,8 +104,8 @@ impl Setting<'_> {
             }
             if record.counter_runs.is_empty() {
                 self.tell(&format!(
-                    "\nThe first finding is {}. Runs of {} each follow until one cause stands. Ctrl-C ends them and keeps the \
-                     measurements.",
+                    "\nThe first finding is {}. Runs of {} each follow until one cause has 95 % or more. Ctrl-C ends them and \
+                     keeps the measurements.",
                     first.id, takes
                 ));
             }

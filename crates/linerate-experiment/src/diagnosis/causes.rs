@@ -8,7 +8,7 @@ use linerate_model::finding::Finding;
 
 use crate::counter_test::Known;
 
-/// A cause.
+/// One of the causes that are weighed, and what the further runs give where it is right.
 #[derive(Debug, PartialEq)]
 pub(super) struct Cause {
     /// The findings that it would be, the most usual first.

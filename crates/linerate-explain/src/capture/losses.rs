@@ -47,7 +47,7 @@ fn policed(direction: &Direction<'_>, bucket: &policer::Bucket) -> Finding {
     let (at, what_helps) = if bucket.small {
         (
             "at least ",
-            "The bucket is so small that it drops what comes at once, whatever its rate: pacing (an fq qdisc) lets more \
+            "The bucket is so small that it drops back-to-back packets at any rate: pacing (an fq qdisc) lets more \
              through"
                 .to_owned(),
         )

@@ -807,7 +807,7 @@ fn a_sender_that_falls_short_is_no_path() {
     assert_eq!(
         finding.sentence,
         "The client (alpha) sent 805 Mbit/s of the requested 4.00 Gbit/s (20 %); its sending thread is on the CPU 99 \
-         % of the time; the test did not try more on the path"
+         % of the time; whether the path carries more was not tested"
     );
     let enough = Traffic {
         rate_bps: 3.9e9,
@@ -961,7 +961,7 @@ fn a_ledger_that_does_not_balance_comes_first() {
     assert!(
         findings[0]
             .sentence
-            .contains("differ by 1,000,000; trust the receiving application's"),
+            .contains("(difference 1,000,000); trust the receiving application's figure"),
         "{}",
         findings[0].sentence
     );
@@ -1468,7 +1468,7 @@ fn a_late_settling_is_said_with_the_levels_around_the_cut() {
     ));
     assert_eq!(findings[0].id, "unstable");
     assert!(
-        findings[0].sentence.contains("(47.") && findings[0].sentence.contains("then 95."),
+        findings[0].sentence.contains("(47.") && findings[0].sentence.contains("settled, 95."),
         "{}",
         findings[0].sentence
     );
