@@ -9,6 +9,8 @@ mod auth;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
+mod between;
+#[cfg(test)]
 mod bounds;
 #[cfg(test)]
 mod campaign;
