@@ -16,6 +16,8 @@ need python3 python3
 need curl curl
 need git git
 need nodeset clustershell
+need ssh openssh-client
+[ -x /usr/sbin/sshd ] || packages+=(openssh-server)
 # Without optimization and optional features: two minutes on two CPUs.
 if ! cargo deny --version >/dev/null 2>&1; then
     cargo install cargo-deny --version 0.20.2 --locked --quiet --debug --no-default-features ||
