@@ -23,6 +23,7 @@ use crate::expect::arguments::ExpectArguments;
 use crate::host::arguments::HostArguments;
 use crate::host_limit::arguments::SelfArguments;
 use crate::lab::arguments::LabArguments;
+use crate::mesh::arguments::MeshArguments;
 use crate::prove::arguments::ProveArguments;
 use crate::report_files::ReportFiles;
 use crate::sweep::arguments::SweepArguments;
@@ -32,6 +33,7 @@ pub(crate) use linerate_model::plan::values::{duration, seconds};
 use plan::PlanArguments;
 pub(crate) use requests::{Format, Runs, TestRequest};
 pub(crate) use values::Budget;
+pub(crate) use values::budget;
 use values::{amount, amounts};
 
 /// Measures the throughput between two hosts, says why it is not higher, and states where each number was measured.
@@ -67,6 +69,8 @@ pub(crate) enum Command {
     Observe(Box<ObserveArguments>),
     /// Make wide-area paths on this machine, and test across them
     Lab(Box<LabArguments>),
+    /// Test every host of a set against every other, and name the host, group, trunk or pair that is slow
+    Mesh(Box<MeshArguments>),
     /// Measure the local throughput limit (client and server on this host): loopback, a veth pair, CPU per gigabyte, timers, wake-ups
     #[command(name = "self")]
     HostLimit(Box<SelfArguments>),

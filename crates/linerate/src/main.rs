@@ -19,6 +19,7 @@ mod iperf3_arguments;
 mod iperf3_mode;
 mod keep;
 mod lab;
+mod mesh;
 mod nodes;
 mod observe;
 mod on;
@@ -68,6 +69,7 @@ fn run(command: Command, printer: &mut Printer) -> Result<(), Failure> {
         Command::Compare(arguments) => compare::run(&arguments, printer),
         Command::Observe(arguments) => observe::run(&arguments, printer),
         Command::Lab(arguments) => lab::run(*arguments, printer),
+        Command::Mesh(arguments) => mesh::run(&arguments, printer),
         Command::HostLimit(arguments) => host_limit::run(&arguments, printer),
         Command::Host(arguments) => host::run(*arguments, printer),
         Command::Tune(arguments) => tune::run(*arguments, printer),

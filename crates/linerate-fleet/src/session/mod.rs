@@ -157,6 +157,11 @@ impl Session {
         }
     }
 
+    /// Whether the host still answers, as far as is known.
+    pub fn is_open(&self) -> bool {
+        self.traffic.is_open()
+    }
+
     /// The host, as it was named.
     pub fn host(&self) -> &str {
         &self.host

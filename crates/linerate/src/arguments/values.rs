@@ -27,7 +27,7 @@ impl std::fmt::Display for Budget {
 }
 
 /// `90s`, `2min`, `2G`, `500MB`.
-pub(super) fn budget(text: &str) -> Result<Budget, String> {
+pub(crate) fn budget(text: &str) -> Result<Budget, String> {
     let time = duration(text).map(Budget::Time);
     let budget = time.or_else(|_| amount(text).map(Budget::Data));
     let some = |budget: &Budget| !matches!(budget, Budget::Time(Nanos(0)) | Budget::Data(Bytes(0)));

@@ -91,7 +91,7 @@ fn ended(run: &FarRun) -> Result<(), Failure> {
 }
 
 /// Whether the user wants no more; the first signal is left for whoever looks next.
-fn asked(signals: &SignalFd) -> bool {
+pub(crate) fn asked(signals: &SignalFd) -> bool {
     let mut entries = [PollEntry::new(signals.as_fd(), Interest::READ)];
     poll::wait(&mut entries, Some(Nanos::ZERO)).is_ok() && entries[0].readiness().any()
 }
@@ -144,20 +144,25 @@ fn open_both(
 
 /// Whose test it is, as others read it.
 fn owner(hosts: &Hosts) -> String {
+    owner_of(&format!(
+        "test from {} to {}",
+        called(&hosts.from),
+        called(&hosts.to)
+    ))
+}
+
+/// Who started this, as others read it who want the same hosts.
+pub(crate) fn owner_of(what: &str) -> String {
     let user =
         std::env::var("USER").unwrap_or_else(|_| linerate_kernel::process::user().to_string());
     let here = linerate_kernel::host::facts().hostname.unwrap_or_default();
     let pid = std::process::id();
-    let text = format!(
-        "test from {} to {}, started by {user} on {here} (process {pid})",
-        called(&hosts.from),
-        called(&hosts.to)
-    );
+    let text = format!("{what}, started by {user} on {here} (process {pid})");
     PlainText::from(text).to_string()
 }
 
 /// The options that the client is given.
-fn words(arguments: &TestArguments) -> Vec<String> {
+pub(crate) fn words(arguments: &TestArguments) -> Vec<String> {
     let mut words = arguments.plan.words_without(&OWN_OPTIONS);
     match arguments.runs() {
         Runs::One => {}

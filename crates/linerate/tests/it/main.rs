@@ -71,6 +71,8 @@ mod server;
 #[cfg(test)]
 mod session_token;
 #[cfg(test)]
+mod star;
+#[cfg(test)]
 mod tune;
 #[cfg(test)]
 mod verdict;
