@@ -196,7 +196,7 @@ impl Door {
             Watched::of(listening, server.name.to_owned()).end(true);
             let tried = said.answers.iter().map(|answer| {
                 let why = answer.error.as_deref().unwrap_or("open");
-                format!("{} {why}", answer.address.ip())
+                format!("{}: {why}", answer.address.ip())
             });
             return Ok(Err(tried.collect::<Vec<_>>().join(", ")));
         };
