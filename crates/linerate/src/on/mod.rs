@@ -1,6 +1,6 @@
 //! `--on NODES`: a command that runs on other hosts, with their answers folded.
 
-mod arguments;
+pub(crate) mod arguments;
 mod gather;
 mod password;
 mod text;

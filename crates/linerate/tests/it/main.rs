@@ -9,6 +9,8 @@ mod auth;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
+mod between;
+#[cfg(test)]
 mod bounds;
 #[cfg(test)]
 mod campaign;
@@ -66,6 +68,7 @@ mod record;
 mod sampling;
 #[cfg(test)]
 mod server;
+#[cfg(test)]
 mod session_token;
 #[cfg(test)]
 mod star;
