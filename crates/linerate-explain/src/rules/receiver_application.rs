@@ -1,7 +1,8 @@
 //! `receiver-application`: the receive window was closed because the receiver did not read.
 //!
 //! First cause: the receive window's share is the largest and, over the plateau, at least 256 KiB
-//! lay unread and at least as much as the window was open. With a stock sender the receiver's own queue alone can show it.
+//! lay unread and at least as much as the window was open; or, whatever the shares, data lay unread for half of the time or
+//! more in which its thread neither computed nor waited for a CPU. With a stock sender the receiver's own queue alone can show it.
 
 use linerate_model::finding::{Finding, Severity};
 

@@ -56,9 +56,9 @@ impl Program {
 #[derive(Debug)]
 pub(super) struct Serving {
     program: Program,
-    /// Raised once the first test's streams run.
-    pub(super) started: Arc<EventFd>,
-    begun: Arc<AtomicBool>,
+    /// Raised once the first test's streams run, and again once it has ended.
+    pub(super) news: Arc<EventFd>,
+    first: Arc<FirstTest>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -92,14 +92,14 @@ impl Serving {
         if !listens || !line.contains("\"listening\"") {
             return Err(failed(&complaint(program.child.stderr.take())));
         }
-        let started = EventFd::new().map_err(|error| failed(&error.to_string()))?;
-        let (started, begun) = (Arc::new(started), Arc::new(AtomicBool::new(false)));
-        let (event, flag) = (Arc::clone(&started), Arc::clone(&begun));
-        let reader = std::thread::spawn(move || listen(out, &event, &flag));
+        let news = EventFd::new().map_err(|error| failed(&error.to_string()))?;
+        let (news, first) = (Arc::new(news), Arc::new(FirstTest::default()));
+        let (event, test) = (Arc::clone(&news), Arc::clone(&first));
+        let reader = std::thread::spawn(move || listen(out, &event, &test));
         Ok(Self {
             program,
-            started,
-            begun,
+            news,
+            first,
             reader: Some(reader),
         })
     }
@@ -110,8 +110,20 @@ impl Serving {
 
     /// Whether the first test's streams run or have run.
     pub(super) fn has_begun(&self) -> bool {
-        self.begun.load(Ordering::Acquire)
+        self.first.begun.load(Ordering::Acquire)
     }
+
+    /// Whether the first test is over for the server.
+    pub(super) fn has_ended(&self) -> bool {
+        self.first.ended.load(Ordering::Acquire)
+    }
+}
+
+/// How far the first test is.
+#[derive(Debug, Default)]
+struct FirstTest {
+    begun: AtomicBool,
+    ended: AtomicBool,
 }
 
 impl Drop for Serving {
@@ -125,12 +137,17 @@ impl Drop for Serving {
 }
 
 /// Reads what the server says to its end, so that it never waits for a reader.
-fn listen(mut out: BufReader<ChildStdout>, started: &EventFd, begun: &AtomicBool) {
+fn listen(mut out: BufReader<ChildStdout>, news: &EventFd, first: &FirstTest) {
     let mut line = String::new();
     while matches!(out.read_line(&mut line), Ok(length) if length > 0) {
-        if line.contains("\"event\":\"started\"") {
-            begun.store(true, Ordering::Release);
-            drop(started.raise());
+        let reached = [
+            ("\"event\":\"started\"", &first.begun),
+            ("\"event\":\"end\"", &first.ended),
+        ];
+        for (event, flag) in reached {
+            if line.contains(event) && !flag.swap(true, Ordering::AcqRel) {
+                drop(news.raise());
+            }
         }
         line.clear();
     }
