@@ -24,8 +24,8 @@ pub(crate) fn leaves_data(case: &Case<'_>) -> bool {
 }
 
 /// Share of the plateau with data unread and the reading thread idle, at least; `None` where the receiver does not tell.
-fn leaves(case: &Case<'_>) -> Option<f64> {
-    if case.udp() || case.one_host() {
+pub(crate) fn leaves(case: &Case<'_>) -> Option<f64> {
+    if case.udp() || case.next_door() {
         return None;
     }
     let role = case.direction.flow.receiver();

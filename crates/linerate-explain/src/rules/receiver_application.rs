@@ -8,6 +8,7 @@ use linerate_model::finding::{Finding, Severity};
 
 use crate::facts::case::{Case, capital};
 use crate::facts::limit::Limit;
+use crate::facts::reader;
 use crate::words;
 
 pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
@@ -16,12 +17,17 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     }
     let unread = case.direction.unread_bytes?;
     let share = case.receive_window_share();
-    let held = share.map_or_else(String::new, |share| {
-        format!(
+    let held = match (share, reader::leaves(case)) {
+        (Some(share), Some(idle)) if idle > share => format!(
+            ", and for at least {} of the time its thread was idle although there was data to read",
+            words::percent(idle)
+        ),
+        (Some(share), _) => format!(
             ", so its receive window limited the sender {} of the time",
             words::percent(share)
-        )
-    });
+        ),
+        (None, _) => String::new(),
+    };
     let sentence = format!(
         "{}'s application read too slowly: {} were unread in its socket (median){held}",
         capital(&case.receiving_host()),

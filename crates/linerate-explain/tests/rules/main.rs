@@ -384,7 +384,9 @@ fn a_reader_that_leaves_data_while_its_thread_idles_is_the_limit_whatever_round_
     let finding = first(1, 10, traffic.unread_bytes);
     assert_eq!(finding.id, "receiver-application");
     assert!(
-        finding.sentence.contains("read too slowly"),
+        finding
+            .sentence
+            .contains("for at least 89 % of the time its thread was idle"),
         "{}",
         finding.sentence
     );
