@@ -387,3 +387,18 @@ fn a_run_with_another_congestion_control_is_as_long_as_the_test() {
     assert_eq!(span(&cubic), plan.end);
     assert_ne!(span(&Variation::Streams { streams: 4 }), plan.end);
 }
+
+#[test]
+fn a_path_that_passes_six_times_the_rate_is_not_full_although_four_streams_carry_no_more() {
+    let record = fixture::run(&Plan::new("server"), &Traffic::default());
+    let alone = explain(&Evidence::of(&record));
+    assert_eq!(alone[0].id, "path-full");
+    let (record, _) = asked(record, Path::OPEN);
+    let evidence = Evidence::of(&record);
+    let diagnosis = diagnosis::of(&alone, &evidence).expect("there were runs");
+    let full = diagnosis.causes.iter().find(|one| one.id == "path-full");
+    assert!(
+        full.is_none_or(|one| one.probability < 0.1),
+        "{diagnosis:?}"
+    );
+}

@@ -143,16 +143,15 @@ impl Deficits {
     fn part(&self, sent: &[Sent]) -> (f64, f64) {
         let segment = sent.iter().map(|one| one.bytes).max().unwrap_or(0);
         let depth = quantile(&self.at_loss, LOSS_OUTLIERS).unwrap_or(0.0);
-        let parted = median(&self.at_pass).is_some_and(|usual| usual + f64::from(segment) < depth);
-        if !parted {
+        let share = |which: &dyn Fn(f64) -> bool| {
+            let count = self.at_pass.iter().filter(|deficit| which(**deficit));
+            count.count() as f64 / self.at_pass.len().max(1) as f64
+        };
+        if share(&|deficit| deficit + f64::from(segment) < depth) < 0.5 {
             return (depth, 1.0);
         }
         let most = depth + SLACK_SEGMENTS * f64::from(segment);
-        let beyond = self.at_pass.iter().filter(|deficit| **deficit > most);
-        (
-            depth,
-            beyond.count() as f64 / self.at_pass.len().max(1) as f64,
-        )
+        (depth, share(&|deficit| deficit > most))
     }
 }
 

@@ -25,7 +25,7 @@ const SEED: u64 = 1;
 /// A test that is to be killed would last so long.
 const KILLED_SECONDS: u32 = 4;
 
-/// A generator of draws (SplitMix64).
+/// A generator of draws (`SplitMix64`).
 struct Draws(u64);
 
 impl Draws {
