@@ -89,7 +89,7 @@ impl Setting<'_> {
             };
             let direction = evidence.directions.first();
             let ramp = direction.and_then(DirectionEvidence::ramp_ns).map(Nanos);
-            let plan = variation.applied(&counter_test::shorter(&record.plan, ramp));
+            let plan = counter_test::follow_up(&record.plan, ramp, &variation);
             let takes = counter_test::takes(&plan);
             let most_bps = moves(&plan, direction.and_then(DirectionEvidence::whole_run_bps));
             let within = match budget {

@@ -49,6 +49,8 @@ mod lab;
 #[cfg(test)]
 mod ledger;
 #[cfg(test)]
+mod ledger_campaign;
+#[cfg(test)]
 mod matrix;
 #[cfg(test)]
 mod nodes;
