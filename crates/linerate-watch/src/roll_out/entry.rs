@@ -2,6 +2,7 @@
 
 use super::table::BothWays;
 use linerate_model::plain_text::PlainText;
+use linerate_model::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// The version of the entries that this build writes. A newer one is refused.
@@ -16,10 +17,37 @@ pub struct Beginning {
     pub profile: PlainText,
     /// Seconds since 1970: a label.
     pub started_unix_s: u64,
+    /// What is applied on each node; a later run applies the same.
+    #[serde(default)]
+    pub change: Change,
     /// How.
     pub settings: Settings,
     /// Where, each with its plan.
     pub nodes: Vec<Member>,
+}
+
+/// What is applied on a node.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// Words of `linerate tune apply`; `{host}` in them is the node's name.
+    pub options: Vec<String>,
+    /// Words that say where a node's settings and old values are, for `tune status`, `confirm` and `revert` too.
+    pub place: Vec<String>,
+    /// Words that a node gets which has to prove itself.
+    pub prove: Vec<String>,
+    /// The profiles.
+    pub files: Vec<ChangeFile>,
+    /// How long a node's rollback waits for the confirmation.
+    pub confirm_within: Nanos,
+}
+
+/// A file that goes along to each node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeFile {
+    /// Its name, without a folder.
+    pub name: String,
+    /// What it holds.
+    pub text: String,
 }
 
 /// How a roll-out proceeds.

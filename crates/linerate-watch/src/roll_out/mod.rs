@@ -18,11 +18,14 @@ mod table;
 use std::mem::discriminant;
 
 use linerate_model::plain_text::PlainText;
-pub use table::{BothWays, NeighbourTest, NodeOutcome, RollOutRow, RollOutTable, SCHEMA_VERSION};
 
-pub use entry::{Action, Beginning, Entry, Found, JOURNAL_VERSION, Member, Plan, Settings};
+pub use entry::{
+    Action, Beginning, Change, ChangeFile, Entry, Found, JOURNAL_VERSION, Member, Plan, Settings,
+};
 pub use journal::{Journal, JournalError, line, read};
 use node::{Node, Stand};
+pub use table::BothWays;
+use table::NodeOutcome;
 
 /// Neighbours that were not changed, and such as were, that a node is tested with.
 const UNTOUCHED: usize = 2;
@@ -37,10 +40,14 @@ pub struct Misplaced(String);
 #[derive(Debug, Clone)]
 pub struct RollOut {
     profile: PlainText,
+    started_unix_s: u64,
+    change: Change,
     settings: Settings,
     nodes: Vec<Node>,
     /// The nodes of the current batch.
     batch: Vec<usize>,
+    /// How many batches began.
+    batches: u32,
     /// Why nothing new begins.
     halted: Option<PlainText>,
     /// Whether everything goes back.
@@ -55,9 +62,12 @@ impl RollOut {
         settings.max_failures = settings.max_failures.max(1);
         Self {
             profile: beginning.profile,
+            started_unix_s: beginning.started_unix_s,
+            change: beginning.change,
             settings,
             nodes: beginning.nodes.into_iter().map(Node::new).collect(),
             batch: Vec::new(),
+            batches: 0,
             halted: None,
             back: false,
         }
@@ -120,6 +130,36 @@ impl RollOut {
         self.nodes.get(node)?.set.as_ref()
     }
 
+    /// What is applied.
+    pub const fn change(&self) -> &Change {
+        &self.change
+    }
+
+    /// How it proceeds.
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether everything goes back.
+    pub const fn is_taken_back(&self) -> bool {
+        self.back
+    }
+
+    /// The names of the nodes, each in its place.
+    pub fn names(&self) -> impl Iterator<Item = &PlainText> {
+        self.nodes.iter().map(|node| &node.member.name)
+    }
+
+    /// Goodput of a node with its neighbours before the change, in their order.
+    pub fn before(&self, node: usize) -> &[BothWays] {
+        self.nodes.get(node).map_or(&[], |node| &node.before)
+    }
+
+    /// How many nodes have ended.
+    pub fn ended(&self) -> usize {
+        self.nodes.iter().filter(|node| node.has_ended()).count()
+    }
+
     /// Takes an entry: something that is begun, or an answer.
     ///
     /// # Errors
@@ -145,35 +185,6 @@ impl RollOut {
         }
         self.settle();
         Ok(())
-    }
-
-    /// What became of each node so far.
-    pub fn table(&self) -> RollOutTable {
-        let row = |node: &Node| RollOutRow {
-            node: node.member.name.clone(),
-            outcome: match &node.stand {
-                Stand::Ended(outcome) => outcome.clone(),
-                _ => NodeOutcome::NotReached {
-                    why: "the roll-out has not ended".into(),
-                },
-            },
-            tests: self.tests_of(node),
-        };
-        RollOutTable {
-            schema_version: SCHEMA_VERSION,
-            profile: self.profile.clone(),
-            rows: self.nodes.iter().map(row).collect(),
-        }
-    }
-
-    fn tests_of(&self, node: &Node) -> Vec<NeighbourTest> {
-        let before = node.neighbours.iter().zip(&node.before).enumerate();
-        let test = |(place, (neighbour, before)): (usize, (&usize, &BothWays))| NeighbourTest {
-            neighbour: self.nodes[*neighbour].member.name.clone(),
-            before: *before,
-            after: node.after.get(place).copied(),
-        };
-        before.map(test).collect()
     }
 
     /// The next action on a node, unless one is under way.
@@ -218,6 +229,9 @@ impl RollOut {
             let others = (1..count).map(move |distance| (place + distance) % count);
             others.filter(move |&other| is(&self.nodes[other]))
         };
+        // Nodes of a batch have different neighbours where there are enough, so that their tests run beside each other.
+        let own = self.batch.iter().position(|&other| other == place);
+        let own = own.unwrap_or_default();
         let untouched = |node: &Node| {
             matches!(
                 node.stand,
@@ -230,12 +244,20 @@ impl RollOut {
             )
         };
         let changed = |node: &Node| node.stand == Stand::Ended(NodeOutcome::Changed);
-        let first = around(untouched)
+        let spread = |is, many: usize| {
+            let mut all: Vec<usize> = around(is).collect();
+            let count = all.len().max(1);
+            all.rotate_left(own * many % count);
+            all
+        };
+        let (untouched, changed) = (spread(untouched, UNTOUCHED), spread(changed, CHANGED));
+        let first = untouched
+            .iter()
             .take(UNTOUCHED)
-            .chain(around(changed).take(CHANGED));
-        let mut neighbours: Vec<usize> = first.collect();
+            .chain(changed.iter().take(CHANGED));
+        let mut neighbours: Vec<usize> = first.copied().collect();
         // Where there are too few of the one, more of the other.
-        for other in around(untouched).chain(around(changed)) {
+        for &other in untouched.iter().chain(&changed) {
             if neighbours.len() < UNTOUCHED + CHANGED && !neighbours.contains(&other) {
                 neighbours.push(other);
             }
@@ -291,7 +313,9 @@ impl RollOut {
             for &node in nodes {
                 self.nodes[node].stand = Stand::Chosen;
                 self.nodes[node].canary = *canary;
+                self.nodes[node].batch = Some(self.batches);
             }
+            self.batches += 1;
             self.batch.clone_from(nodes);
             return Ok(());
         }

@@ -43,6 +43,8 @@ pub(super) struct Node {
     pub(super) after: Vec<BothWays>,
     pub(super) set: Option<PlainText>,
     pub(super) canary: bool,
+    /// In which batch its turn came.
+    pub(super) batch: Option<u32>,
     /// Whether it counts as a failure of the roll-out.
     pub(super) failed: bool,
     /// How often it was in doubt which settings it has; from then on a confirmation may have reached it.
@@ -71,6 +73,7 @@ impl Node {
             after: Vec::new(),
             set: None,
             canary: false,
+            batch: None,
             failed: false,
             doubts: 0,
             confirmed: false,
@@ -203,6 +206,7 @@ impl Node {
     fn again(&mut self) {
         self.stand = Stand::Due;
         self.canary = false;
+        self.batch = None;
         self.set = None;
     }
 

@@ -1,10 +1,11 @@
 //! Roll-outs over made-up nodes that lose their link, go slow or die, with a driver that is killed.
 
+use linerate_model::mesh::MeshOutcome;
+use linerate_model::roll_out::{RollOutOutcome, RollOutVerdict};
 use linerate_watch::roll_out::{
-    Action, Beginning, Entry, Found, JOURNAL_VERSION, JournalError, Member, Plan, RollOut,
-    Settings, line, read,
+    Action, Beginning, BothWays, Change, Entry, Found, JOURNAL_VERSION, JournalError, Member, Plan,
+    RollOut, Settings, line, read,
 };
-use linerate_watch::roll_out::{BothWays, LastKnown, NodeOutcome};
 use proptest::prelude::*;
 
 use crate::simulated::Dice;
@@ -189,6 +190,7 @@ fn beginning(count: usize, settings: Settings) -> Beginning {
         version: JOURNAL_VERSION,
         profile: "10g-wan".into(),
         started_unix_s: 0,
+        change: Change::default(),
         settings,
         nodes: (0..count)
             .map(|place| member(place, Plan::Changes { count: 3 }))
@@ -293,13 +295,10 @@ fn check(roll_out: &RollOut, world: &mut World) {
         world.deadline(node);
     }
     let table = roll_out.table();
-    for (row, truth) in table.rows.iter().zip(&world.truth) {
+    for (row, truth) in table.hosts.iter().zip(&world.truth) {
         let right = match &row.outcome {
-            NodeOutcome::Changed => *truth == Truth::Confirmed,
-            NodeOutcome::Unreachable {
-                has: LastKnown::OldOrConfirmed,
-                ..
-            } => *truth != Truth::Waiting,
+            RollOutOutcome::Changed { .. } => *truth == Truth::Confirmed,
+            RollOutOutcome::Unknown { .. } => *truth != Truth::Waiting,
             _ => *truth == Truth::Old,
         };
         assert!(right, "{truth:?}, but {row:?}");
@@ -406,13 +405,18 @@ fn a_canary_that_fails_stops_everything() {
     );
     let table = roll_out.table();
     assert!(
-        matches!(table.rows[0].outcome, NodeOutcome::RolledBack { .. }),
+        matches!(table.hosts[0].outcome, RollOutOutcome::RolledBack { .. }),
         "{table:?}"
     );
     assert!(
-        matches!(&table.rows[1].outcome, NodeOutcome::NotReached { why } if why.contains("node00"))
+        matches!(&table.hosts[1].outcome, RollOutOutcome::Unchanged { why } if why.contains("node00"))
     );
     assert_eq!(world.truth, [Truth::Old; 3]);
+}
+
+fn tests_of(roll_out: &RollOut, host: usize) -> usize {
+    let tests = roll_out.table().tests;
+    tests.iter().filter(|test| test.host == host).count()
 }
 
 #[test]
@@ -421,9 +425,9 @@ fn canaries_prove_themselves_and_batches_follow() {
     assert!(
         roll_out
             .table()
-            .rows
+            .hosts
             .iter()
-            .all(|row| row.outcome == NodeOutcome::Changed)
+            .all(|row| row.outcome == RollOutOutcome::Changed { settings: 3 })
     );
     let batches: Vec<(usize, bool)> = entries
         .iter()
@@ -438,9 +442,9 @@ fn canaries_prove_themselves_and_batches_follow() {
         .filter(|entry| matches!(entry, Entry::Begun(Action::Apply { prove: true, .. })));
     assert_eq!(proved.count(), 1);
     assert_eq!(
-        roll_out.table().rows[1].tests.len(),
-        3,
-        "two untouched neighbours and a changed one"
+        tests_of(&roll_out, 1),
+        6,
+        "both ways with two untouched neighbours and a changed one"
     );
 }
 
@@ -449,15 +453,26 @@ fn a_slower_node_goes_back_with_the_reason() {
     let (roll_out, world, _) = run(&[Kind::Good, Kind::Slower, Kind::Good], settings(0, 1, 2));
     let table = roll_out.table();
     assert!(
-        matches!(&table.rows[1].outcome, NodeOutcome::RolledBack { why } if why.contains("to a neighbour 44 % slower")),
+        matches!(&table.hosts[1].outcome, RollOutOutcome::RolledBack { why } if why.contains("to a neighbour 44 % slower")),
         "{table:?}"
     );
-    assert_eq!(table.rows[2].outcome, NodeOutcome::Changed);
+    assert_eq!(
+        table.hosts[2].outcome,
+        RollOutOutcome::Changed { settings: 3 }
+    );
     assert_eq!(
         world.truth,
         [Truth::Confirmed, Truth::Old, Truth::Confirmed]
     );
-    assert_eq!(table.rows[1].tests[0].after.unwrap().out_bps, Some(5e9));
+    let slower = table
+        .tests
+        .iter()
+        .find(|test| test.host == 1 && test.from == 1)
+        .unwrap();
+    assert_eq!(slower.verdict, Some(RollOutVerdict::Worse));
+    assert!(
+        matches!(&slower.after, Some(MeshOutcome::Measured(figures)) if figures.goodput_bps < 6e9)
+    );
 }
 
 #[test]
@@ -495,11 +510,8 @@ fn nodes_that_need_or_allow_no_change_are_left_alone() {
     );
     let table = roll_out.table();
     assert!(matches!(
-        table.rows[2].outcome,
-        NodeOutcome::Unreachable {
-            has: LastKnown::Old,
-            ..
-        }
+        table.hosts[2].outcome,
+        RollOutOutcome::Unreachable { .. }
     ));
 }
 

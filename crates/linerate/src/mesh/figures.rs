@@ -11,7 +11,7 @@ use linerate_report::view::RunView;
 use crate::test;
 
 /// What a record says of one direction. Streams are told apart where `ports` are spread over them.
-pub(super) fn of(record: &RunRecord, flow: Flow, ports: bool) -> MeshOutcome {
+pub(crate) fn of(record: &RunRecord, flow: Flow, ports: bool) -> MeshOutcome {
     if let Outcome::Failed { error } = &record.outcome {
         return failed(error.to_string());
     }

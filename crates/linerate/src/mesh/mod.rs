@@ -5,7 +5,7 @@
 
 pub(crate) mod arguments;
 mod field;
-mod figures;
+pub(crate) mod figures;
 mod folder;
 mod measure;
 mod rounds;

@@ -17,7 +17,7 @@ pub(crate) use arguments::{OnArguments, ReachArguments};
 use crate::action::Failure;
 use crate::printer::Printer;
 use gather::{Answer, Gathering, Reply};
-use words::Typed;
+pub(crate) use words::Typed;
 
 /// How answers are shown where no document is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,15 +19,15 @@ const JSON: &str = "json";
 
 /// A command to be run elsewhere.
 #[derive(Debug, Default)]
-pub(super) struct Typed {
+pub(crate) struct Typed {
     /// Its names, such as `host audit`.
     pub(super) names: Vec<String>,
     /// Its options.
-    options: Vec<Word>,
+    pub(crate) options: Vec<Word>,
     positionals: Vec<Word>,
     last: Vec<Word>,
     /// Files that go along.
-    pub(super) files: Vec<(String, Vec<u8>)>,
+    pub(crate) files: Vec<(String, Vec<u8>)>,
     /// Whether a document is wanted.
     pub(super) json: bool,
 }
@@ -37,7 +37,19 @@ impl Typed {
     ///
     /// # Errors
     /// Where a file cannot be read, or something is no text.
-    pub(super) fn of(mut command: &Command, mut matches: &ArgMatches) -> Result<Self, Failure> {
+    pub(super) fn of(command: &Command, matches: &ArgMatches) -> Result<Self, Failure> {
+        Self::without(command, matches, &[])
+    }
+
+    /// What was typed without these options.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub(crate) fn without(
+        mut command: &Command,
+        mut matches: &ArgMatches,
+        left_out: &[&str],
+    ) -> Result<Self, Failure> {
         let mut typed = Self::default();
         while let Some((name, inner)) = matches.subcommand() {
             let Some(found) = command.find_subcommand(name) else {
@@ -46,7 +58,11 @@ impl Typed {
             typed.names.push(name.to_owned());
             (command, matches) = (found, inner);
         }
-        for argument in command.get_arguments() {
+        let stays = |argument: &&Arg| {
+            let long = argument.get_long();
+            long.is_none_or(|long| !left_out.contains(&long))
+        };
+        for argument in command.get_arguments().filter(stays) {
             typed.add(argument, matches)?;
         }
         Ok(typed)

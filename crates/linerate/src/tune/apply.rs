@@ -15,7 +15,7 @@ use linerate_tune::state_folder::{JournalFile, Lock, StateError};
 use super::arguments::ApplyArguments;
 use super::place::{Place, now, unix_s};
 use super::probes::Probes;
-use super::{arming, confirm, plan_for, print_plan};
+use super::{arming, confirm, plan_for, print_plan, roll_out};
 use crate::action::Failure;
 use crate::printer::Printer;
 use crate::prove::arguments::{LEAST as LEAST_EFFECT, MOST as MOST_PAIRS};
@@ -29,6 +29,9 @@ const MOST_A_SECOND: u32 = 100;
 pub(super) fn run(arguments: &ApplyArguments, printer: &Printer) -> Result<(), Failure> {
     if !(LEAST..=MOST).contains(&arguments.confirm_within) {
         return Err(Failure::Usage("--confirm-within is 1s to 1h".to_owned()));
+    }
+    if arguments.on.on.is_some() || arguments.roll_out.is_of_earlier() {
+        return roll_out::run(arguments, printer);
     }
     if arguments.wishes.from.is_some() && arguments.place.root.is_none() {
         return Err(Failure::Usage(

@@ -7,6 +7,7 @@ use linerate_model::audit::{Risk, Role, Target};
 use linerate_model::units::{BitRate, Nanos};
 
 use super::interfaces::arguments::InterfacesArguments;
+use super::roll_out::arguments::RollOutArguments;
 use crate::arguments::duration;
 use crate::on::OnArguments;
 
@@ -112,7 +113,7 @@ pub(super) struct ApplyArguments {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "120s")]
     pub(super) confirm_within: Nanos,
     /// Confirm at once if all probes that succeeded before the change succeed after it
-    #[arg(long)]
+    #[arg(long, conflicts_with = "on")]
     pub(super) yes: bool,
     /// This host must also be reachable before and after: HOST by ping, HOST:PORT by TCP
     #[arg(long, value_name = "HOST[:PORT]")]
@@ -124,7 +125,7 @@ pub(super) struct ApplyArguments {
     #[arg(long, value_name = "OWNER")]
     pub(super) over: Vec<String>,
     /// First measure against this HOST, which runs `linerate serve`, in pairs of tests with and without the change; apply
-    /// only if that shows a gain
+    /// only if that shows a gain. With --on the hosts of --canary do so
     #[arg(long, value_name = "HOST", conflicts_with_all = ["root", "from", "dry_run"])]
     pub(super) prove: Option<String>,
     /// With --prove: number of pairs, 3 to 100 [default: 6 or more, until decided]
@@ -139,6 +140,8 @@ pub(super) struct ApplyArguments {
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) roll_out: RollOutArguments,
     #[command(flatten)]
     pub(super) on: OnArguments,
 }

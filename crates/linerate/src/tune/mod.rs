@@ -9,6 +9,7 @@ mod persist;
 mod place;
 mod probes;
 mod revert;
+mod roll_out;
 mod status;
 mod verify;
 
@@ -32,7 +33,8 @@ use arguments::{PlaceArguments, PlanArguments, TuneArguments, TuneCommand, WishA
 pub(crate) fn run(arguments: TuneArguments, printer: &Printer) -> Result<(), Failure> {
     let on = match &arguments.command {
         TuneCommand::Plan(arguments) => Some(&arguments.on),
-        TuneCommand::Apply(arguments) => Some(&arguments.on),
+        // It is more than a command on each of them.
+        TuneCommand::Apply(_) => None,
         TuneCommand::Confirm(arguments) => Some(&arguments.on),
         TuneCommand::Revert(arguments) => Some(&arguments.on),
         TuneCommand::Status(arguments) | TuneCommand::Verify(arguments) => Some(&arguments.on),
