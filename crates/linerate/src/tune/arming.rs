@@ -1,8 +1,10 @@
 //! The rollback outside the process that applies: a timer of systemd where it looks after this machine, else a process
 //! of its own session that no lost terminal ends.
 
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use linerate_kernel::process;
@@ -58,8 +60,18 @@ fn words(place: &Place, id: &str) -> Vec<String> {
     words
 }
 
-fn by_systemd(place: &Place, snapshot: &Snapshot) -> Result<Rollback, String> {
+/// This program's file. Where hosts share a folder, another of them may have put an equal file in its place since.
+fn program() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let text = program.as_os_str().as_bytes();
+    Ok(match text.strip_suffix(b" (deleted)") {
+        Some(path) if !program.exists() => PathBuf::from(OsStr::from_bytes(path)),
+        _ => program,
+    })
+}
+
+fn by_systemd(place: &Place, snapshot: &Snapshot) -> Result<Rollback, String> {
+    let program = program()?;
     let unit = format!("linerate-tune-rollback-{}", snapshot.id);
     let left = snapshot.deadline.0.saturating_sub(now().0);
     let output = Command::new("systemd-run")
@@ -78,7 +90,7 @@ fn by_systemd(place: &Place, snapshot: &Snapshot) -> Result<Rollback, String> {
 }
 
 fn by_process(place: &Place, snapshot: &Snapshot) -> Result<Rollback, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let program = program()?;
     let mut command = Command::new(program);
     command
         .args(words(place, &snapshot.id))

@@ -33,13 +33,15 @@ use arguments::{PlaceArguments, PlanArguments, TuneArguments, TuneCommand, WishA
 pub(crate) fn run(arguments: TuneArguments, printer: &Printer) -> Result<(), Failure> {
     let on = match &arguments.command {
         TuneCommand::Plan(arguments) => Some(&arguments.on),
-        // It is more than a command on each of them.
-        TuneCommand::Apply(_) => None,
         TuneCommand::Confirm(arguments) => Some(&arguments.on),
         TuneCommand::Revert(arguments) => Some(&arguments.on),
         TuneCommand::Status(arguments) | TuneCommand::Verify(arguments) => Some(&arguments.on),
         TuneCommand::Persist(arguments) => Some(&arguments.on),
-        TuneCommand::Rollback(_) | TuneCommand::Recover(_) | TuneCommand::Interfaces(_) => None,
+        // A roll-out is more than a command on each host.
+        TuneCommand::Apply(_)
+        | TuneCommand::Rollback(_)
+        | TuneCommand::Recover(_)
+        | TuneCommand::Interfaces(_) => None,
     };
     if let Some(on) = on
         && let Some(hosts) = on.hosts()?

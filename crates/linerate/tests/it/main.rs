@@ -67,6 +67,8 @@ mod prove;
 #[cfg(test)]
 mod record;
 #[cfg(test)]
+mod roll_out;
+#[cfg(test)]
 mod sampling;
 #[cfg(test)]
 mod server;

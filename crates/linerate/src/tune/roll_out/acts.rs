@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use linerate_kernel::clock;
 use linerate_model::change_set::{SetState, SetView};
+use linerate_model::mesh::MeshOutcome;
 use linerate_model::plan::{Direction, Family};
+use linerate_model::record::Flow;
 use linerate_model::units::Nanos;
 use linerate_watch::roll_out::{Action, BothWays, Entry, Found};
 use serde::Deserialize;
@@ -13,8 +15,6 @@ use super::hosts::Hosts;
 use crate::between::far::{self, MARGIN, Order, Party, Progress};
 use crate::between::roles::End;
 use crate::mesh::figures;
-use linerate_model::mesh::MeshOutcome;
-use linerate_model::record::Flow;
 
 /// A change has been made by then.
 const CHANGE: Nanos = Nanos::from_millis(120_000);
@@ -23,7 +23,7 @@ const PROOF: Nanos = Nanos::from_millis(3_600_000);
 /// A host whose link went down for a moment is back by then.
 const BACK: Nanos = Nanos::from_millis(20_000);
 /// Between two tries to reach a host.
-const PAUSE: Duration = Duration::from_millis(1000);
+const PAUSE: Duration = Duration::from_secs(1);
 /// The test with each neighbour, both ways at once.
 const TEST: [&str; 2] = ["-t", "2"];
 const TEST_TIME: Nanos = Nanos::from_millis(2000);
