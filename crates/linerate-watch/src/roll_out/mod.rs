@@ -18,7 +18,9 @@ mod table;
 use std::mem::discriminant;
 
 use linerate_model::plain_text::PlainText;
-pub use table::{BothWays, NeighbourTest, NodeOutcome, RollOutRow, RollOutTable, SCHEMA_VERSION};
+pub use table::{
+    BothWays, LastKnown, NeighbourTest, NodeOutcome, RollOutRow, RollOutTable, SCHEMA_VERSION,
+};
 
 pub use entry::{Action, Beginning, Entry, Found, JOURNAL_VERSION, Member, Plan, Settings};
 pub use journal::{Journal, JournalError, line, read};
