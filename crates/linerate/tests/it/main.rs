@@ -52,6 +52,7 @@ mod ledger;
 mod ledger_campaign;
 #[cfg(test)]
 mod matrix;
+mod mesh;
 #[cfg(test)]
 mod nodes;
 #[cfg(test)]

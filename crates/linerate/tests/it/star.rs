@@ -24,15 +24,15 @@ fn racks(more: &str) -> String {
 }
 
 /// A star that is up, and goes down with this.
-struct Up {
-    folder: Folder,
+pub(super) struct Up {
+    pub(super) folder: Folder,
     hosts: Value,
     holder: u64,
 }
 
 impl Up {
     /// `None`, with a word, where this machine cannot have one.
-    fn new(what: &str, text: &str) -> Option<Self> {
+    pub(super) fn new(what: &str, text: &str) -> Option<Self> {
         let folder = Folder::new();
         let file = folder.with("star.toml", text);
         let file = file.to_str().unwrap();
