@@ -22,6 +22,18 @@ pub(crate) enum Kernel {
     Cloud,
     /// For machines of metal: besides, drivers such as e1000e.
     Generic,
+    /// The oldest that Debian's archive still has, for virtual machines: see [`Images::oldest`].
+    Oldest,
+}
+
+impl Kernel {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cloud => "cloud",
+            Self::Generic => "generic",
+            Self::Oldest => "oldest",
+        }
+    }
 }
 
 /// The images, made when they are not there yet; or the word that this is skipped.
@@ -38,17 +50,11 @@ pub(crate) fn images(what: &str) -> Option<&'static Images> {
 
 impl Images {
     pub(crate) fn kernel(&self, kernel: Kernel) -> PathBuf {
-        self.folder.join(match kernel {
-            Kernel::Cloud => "kernel-cloud",
-            Kernel::Generic => "kernel-generic",
-        })
+        self.folder.join(format!("kernel-{}", kernel.name()))
     }
 
     pub(crate) fn first_stage(&self, kernel: Kernel) -> PathBuf {
-        self.folder.join(match kernel {
-            Kernel::Cloud => "initrd-cloud",
-            Kernel::Generic => "initrd-generic",
-        })
+        self.folder.join(format!("initrd-{}", kernel.name()))
     }
 
     /// The disk that every machine's own one lies over.
@@ -56,9 +62,22 @@ impl Images {
         self.folder.join("debian.ext4")
     }
 
+    /// The oldest kernel; the reason where this machine's mirror has none that is older than its own.
+    pub(crate) fn oldest(&self) -> Result<Kernel, String> {
+        match std::fs::read_to_string(self.folder.join("oldest-missing")) {
+            Ok(why) => Err(why.trim().to_owned()),
+            Err(_) => Ok(Kernel::Oldest),
+        }
+    }
+
     /// The disk with the program under test.
     pub(crate) fn program(&self) -> PathBuf {
         self.folder.join("program.ext4")
+    }
+
+    /// The program under test without its symbols, as it is on that disk.
+    pub(crate) fn stripped(&self) -> PathBuf {
+        self.folder.join("program/linerate")
     }
 }
 

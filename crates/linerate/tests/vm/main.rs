@@ -10,11 +10,13 @@
 mod audit;
 #[path = "../it/harness/disturbance.rs"]
 mod disturbance;
+mod fleet;
 mod guests;
 mod images;
 mod machine;
 mod monitor;
 mod netem;
+mod network;
 mod persist;
 mod port;
 mod prove;
