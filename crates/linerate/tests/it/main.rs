@@ -15,6 +15,8 @@ mod campaign;
 #[cfg(test)]
 mod clocks;
 #[cfg(test)]
+mod cluster;
+#[cfg(test)]
 mod compare;
 #[cfg(test)]
 #[path = "../dropin/mod.rs"]

@@ -75,6 +75,19 @@ impl Images {
         self.folder.join("program.ext4")
     }
 
+    /// A fully static build of the program without its symbols, which guests have at
+    /// `/opt/linerate/linerate-static`; the reason where there is none.
+    pub(crate) fn fully_static(&self) -> Result<PathBuf, String> {
+        let path = self.folder.join("program/linerate-static");
+        if path.exists() {
+            return Ok(path);
+        }
+        Err(
+            "neither the program under test is static nor what LINERATE_STATIC names (make static)"
+                .to_owned(),
+        )
+    }
+
     /// The program under test without its symbols, as it is on that disk.
     pub(crate) fn stripped(&self) -> PathBuf {
         self.folder.join("program/linerate")
@@ -117,12 +130,13 @@ fn program(images: &Images) -> Result<(), String> {
     let tree = images.folder.join("program");
     drop(std::fs::remove_dir_all(&tree));
     std::fs::create_dir_all(&tree).unwrap();
-    done(
-        Command::new("strip")
-            .arg("-o")
-            .arg(tree.join("linerate"))
-            .arg(env!("CARGO_BIN_EXE_linerate")),
-    )?;
+    let built = Path::new(env!("CARGO_BIN_EXE_linerate"));
+    strip(built, &tree.join("linerate"))?;
+    let named = std::env::var_os("LINERATE_STATIC").map(PathBuf::from);
+    let candidates = [Some(built.to_owned()), named];
+    if let Some(path) = candidates.iter().flatten().find(|path| is_static(path)) {
+        strip(path, &tree.join("linerate-static"))?;
+    }
     // A new file: machines that still run keep theirs.
     let disk = images.folder.join("program.new");
     drop(std::fs::remove_file(&disk));
@@ -137,6 +151,25 @@ fn program(images: &Images) -> Result<(), String> {
     )?;
     std::fs::rename(&disk, images.program()).unwrap();
     Ok(())
+}
+
+fn strip(from: &Path, to: &Path) -> Result<(), String> {
+    done(Command::new("strip").arg("-o").arg(to).arg(from))
+}
+
+/// Whether an ELF file of 64 bits asks for no interpreter, which is what loads shared libraries.
+fn is_static(path: &Path) -> bool {
+    const INTERPRETER: u32 = 3;
+    let Ok(bytes) = std::fs::read(path) else {
+        return false;
+    };
+    let short = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+    assert_eq!(bytes[..5], *b"\x7fELF\x02", "{}", path.display());
+    let table = usize::try_from(u64::from_le_bytes(bytes[32..40].try_into().unwrap())).unwrap();
+    let (size, count) = (usize::from(short(54)), usize::from(short(56)));
+    (0..count)
+        .map(|entry| table + entry * size)
+        .all(|at| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) != INTERPRETER)
 }
 
 fn done(command: &mut Command) -> Result<(), String> {
