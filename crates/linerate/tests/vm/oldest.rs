@@ -93,7 +93,7 @@ fn the_static_program_runs_in_an_empty_root() {
     let files: Vec<_> = std::fs::read_dir(root.folder.path()).unwrap().collect();
     assert_eq!(files.len(), 1, "it left something: {files:?}");
     let local = root.json(CONTAINER, "self -t 0.5 --json");
-    assert_eq!(local["kind"], "self", "{local}");
+    assert_eq!(local["kind"], "host_limit", "{local}");
 }
 
 #[test]
