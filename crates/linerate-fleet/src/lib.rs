@@ -2,7 +2,10 @@
 //!
 //! [`nodes`] reads, combines and folds sets of host names. It is pure: groups and files are arguments.
 //!
-//! What it is not: it opens no connection yet.
+//! [`session`] connects to the agent on a host ([`carrier`]: ssh or another command line; [`bootstrap`]: linerate brings
+//! itself along) and asks it to run commands. [`fan_out`] does so for many hosts at once.
+//!
+//! What it is not: it chooses no hosts, judges no answers and prints nothing. The agent itself is in the binary.
 //!
 //! ```
 //! use linerate_fleet::nodes::{NodeSet, Sources};
@@ -13,4 +16,14 @@
 //! # Ok::<(), linerate_fleet::nodes::NodesError>(())
 //! ```
 
+pub mod answers;
+pub mod bootstrap;
+pub mod carrier;
+pub mod error;
+pub mod fan_out;
 pub mod nodes;
+pub mod session;
+
+pub use error::{FleetError, Phase, Trouble};
+pub use fan_out::each;
+pub use session::{Ask, Asked, Elevation, Event, Reach, Session};

@@ -56,6 +56,7 @@ pub mod socket;
 pub mod splice;
 pub mod tcp;
 pub mod tcp_table;
+pub mod terminal;
 pub mod thread;
 pub mod udp;
 

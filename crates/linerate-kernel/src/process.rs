@@ -17,8 +17,8 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{
     Pid, PidfdFlags, Resource, Signal, geteuid, getpid, getppid, getpriority_process, getrlimit,
-    pidfd_open, pidfd_send_signal, set_parent_process_death_signal, setpriority_process, setrlimit,
-    setsid,
+    kill_process_group, pidfd_open, pidfd_send_signal, set_parent_process_death_signal,
+    setpriority_process, setrlimit, setsid,
 };
 use rustix::thread::{CpuSet, LinkNameSpaceType, move_into_link_name_space, sched_setaffinity};
 
@@ -37,6 +37,25 @@ pub fn go_to_background() -> io::Result<()> {
     check(unsafe { libc::daemon(0, 0) }).map(drop)
 }
 
+/// How a bound child ends when the thread that started it ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Bond {
+    /// The kernel kills it.
+    #[default]
+    Kill,
+    /// The kernel sends it SIGTERM, so that it can put away what it made.
+    Terminate,
+}
+
+impl Bond {
+    const fn signal(self) -> Signal {
+        match self {
+            Self::Kill => Signal::KILL,
+            Self::Terminate => Signal::TERM,
+        }
+    }
+}
+
 /// Where and how a child runs.
 #[derive(Debug, Clone, Default)]
 pub struct ChildSettings<'a> {
@@ -46,6 +65,8 @@ pub struct ChildSettings<'a> {
     pub cpus: Vec<usize>,
     /// Added to its niceness, 0 to 19.
     pub nice: i32,
+    /// How it ends with the thread that started it.
+    pub bond: Bond,
 }
 
 /// Lets every signal act on the calling thread. A child inherits what its parent has blocked (to read it from a
@@ -54,14 +75,15 @@ fn unblock_all() -> io::Result<()> {
     change_mask(libc::SIG_SETMASK, &[])
 }
 
-/// Starts a child that the kernel kills when the calling thread ends, however that comes about. No signal is
-/// blocked in it, whatever this process has blocked.
+/// Starts a child that the kernel ends ([`ChildSettings::bond`]) when the calling thread ends, however that comes
+/// about. No signal is blocked in it, whatever this process has blocked.
 ///
 /// # Errors
 /// Those of starting it; those of `setns` where its namespace cannot be entered.
 pub fn spawn_bound(command: &mut Command, settings: &ChildSettings<'_>) -> io::Result<Child> {
     let namespace = settings.namespace.map(|fd| fd.as_raw_fd());
     let nice = settings.nice;
+    let death = settings.bond.signal();
     let mut mask = CpuSet::new();
     for cpu in settings.cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU) {
         mask.set(*cpu);
@@ -81,7 +103,7 @@ pub fn spawn_bound(command: &mut Command, settings: &ChildSettings<'_>) -> io::R
         if nice != 0 {
             be_nicer(nice)?;
         }
-        set_parent_process_death_signal(Some(Signal::KILL))?;
+        set_parent_process_death_signal(Some(death))?;
         // The parent may have ended before the line above.
         if getppid() == Some(parent) {
             Ok(())
@@ -123,6 +145,20 @@ pub fn spawn_detached(command: &mut Command, kept: Option<BorrowedFd<'_>>) -> io
     // SAFETY: between fork and exec only system calls are made, nothing is allocated.
     unsafe { command.pre_exec(detach) };
     command.spawn()
+}
+
+/// Sends a signal to a process group, whose number is that of its first process. It must not have been waited for yet:
+/// its number may then belong to others. A group that has ended is no error.
+///
+/// # Errors
+/// `EPERM` where all of it is another user's; `EINVAL` for a number that is none.
+pub fn signal_group(first: u32, signal: i32) -> io::Result<()> {
+    let group = i32::try_from(first).ok().and_then(Pid::from_raw);
+    let signal = Signal::from_named_raw(signal).ok_or(Errno::INVAL)?;
+    match kill_process_group(group.ok_or(Errno::INVAL)?, signal) {
+        Err(Errno::SRCH) => Ok(()),
+        other => Ok(other?),
+    }
 }
 
 /// A process as a descriptor, readable once it has ended: its number may then belong to another.

@@ -42,6 +42,7 @@ pub mod guest;
 pub mod journal;
 pub mod kept_file;
 pub mod live;
+pub mod majority;
 pub mod persist;
 pub mod plan;
 pub mod profile;

@@ -1,5 +1,6 @@
 //! iperf3's wire and linerate's extension of it: codecs, the two machines of the control
-//! connection, and the arithmetic of a UDP test (pacing, sequence, jitter).
+//! connection, and the arithmetic of a UDP test (pacing, sequence, jitter). And the frames by which
+//! linerate asks a linerate on another host to do something ([`agent`]).
 //!
 //! What it is not: it opens no socket, reads no clock, no file, no environment and no random
 //! source; bytes, instants and randomness are arguments. It holds no policy either: who may test,
@@ -40,6 +41,7 @@
 //! # }
 //! ```
 
+pub mod agent;
 pub mod auth;
 pub mod control;
 pub mod cookie;

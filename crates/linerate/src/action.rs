@@ -49,6 +49,8 @@ pub(crate) enum Failure {
     TakenBack(String),
     /// Not all of a host's old values are back.
     NotBack(String),
+    /// Not all hosts of `--on` answered; those that did are in the output.
+    Unreachable(String),
     /// The message was printed already: in iperf3's words, or as a report.
     Said,
     /// Standard output is gone.
@@ -76,6 +78,7 @@ impl Failure {
             Self::Undecided(_) => 8,
             Self::TakenBack(_) => 9,
             Self::NotBack(_) => 10,
+            Self::Unreachable(_) => 11,
         })
     }
 }
@@ -110,6 +113,7 @@ impl std::fmt::Display for Failure {
             | Self::Refused(text)
             | Self::TakenBack(text)
             | Self::NotBack(text)
+            | Self::Unreachable(text)
             | Self::Inner { why: text, .. } => f.write_str(text),
             Self::Engine(error) => error.fmt(f),
             Self::Said => Ok(()),

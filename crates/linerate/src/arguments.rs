@@ -16,6 +16,7 @@ use linerate_model::plan::DEFAULT_PORT;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::action::Action;
+use crate::agent::AgentArguments;
 use crate::expect::arguments::ExpectArguments;
 use crate::host::arguments::HostArguments;
 use crate::host_limit::arguments::SelfArguments;
@@ -75,6 +76,9 @@ pub(crate) enum Command {
     Prove(Box<ProveArguments>),
     /// Measure every combination of settings, options and paths listed in a file
     Sweep(Box<SweepArguments>),
+    /// Run commands for a linerate on another host
+    #[command(hide = true)]
+    Agent(AgentArguments),
     /// Restore settings when the process that changed them is gone
     #[command(hide = true)]
     SettingsGuard,
@@ -336,6 +340,19 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Action {
         Err(error) if error.use_stderr() => Action::Refuse(without_prefix(&error.to_string())),
         Err(error) => Action::Print(error.to_string()),
     }
+}
+
+/// The definition of the command line, and what these arguments say by it.
+///
+/// # Errors
+/// What clap says of arguments that it does not understand.
+pub(crate) fn matches(
+    arguments: Vec<OsString>,
+) -> Result<(clap::Command, clap::ArgMatches), clap::Error> {
+    let mut command = <Cli as clap::CommandFactory>::command();
+    command.build();
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    Ok((command, matches))
 }
 
 /// A number of at least one.

@@ -4,6 +4,7 @@
 //! printer, and only this file chooses exit codes.
 
 mod action;
+mod agent;
 mod arguments;
 mod compare;
 mod counter_test;
@@ -18,6 +19,7 @@ mod keep;
 mod lab;
 mod nodes;
 mod observe;
+mod on;
 mod outlet;
 mod place;
 mod printer;
@@ -68,6 +70,7 @@ fn run(command: Command, printer: &mut Printer) -> Result<(), Failure> {
         Command::Tune(arguments) => tune::run(*arguments, printer),
         Command::Prove(arguments) => prove::run(&arguments, printer),
         Command::Sweep(arguments) => sweep::run(&arguments, printer),
+        Command::Agent(arguments) => agent::run(&arguments),
         Command::SettingsGuard => place::guard::stand(),
         Command::Explain(arguments) => explain::run(&arguments, printer),
         Command::Nodes(arguments) => nodes::run(&arguments, printer),

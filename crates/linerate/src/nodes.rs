@@ -160,7 +160,7 @@ fn text_of(path: &Path) -> Result<String, Failure> {
     read_text(&path.display().to_string()).map_err(|why| Failure::cannot("read", path, &why))
 }
 
-fn read_text(name: &str) -> Result<String, String> {
+pub(crate) fn read_text(name: &str) -> Result<String, String> {
     let mut text = String::new();
     let file = File::open(name).map_err(|error| error.to_string())?;
     let read = file.take(MOST_BYTES + 1).read_to_string(&mut text);

@@ -137,6 +137,7 @@ impl CpuShare {
             namespace: None,
             cpus: vec![self.cpu],
             nice: i32::try_from(self.nice[0]).unwrap_or(0),
+            ..ChildSettings::default()
         }
     }
 

@@ -177,6 +177,26 @@ pub struct Difference {
     pub weight: Weight,
 }
 
+/// How many hosts compare with what most of them have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Majority {
+    /// All hosts, in their order.
+    pub hosts: Vec<String>,
+    /// Hosts that differ from most of the others, each in the same way; the most hosts first.
+    pub deviations: Vec<Deviation>,
+    /// What has no value that at least half of the hosts have, in the order of the paths.
+    pub scattered: Vec<String>,
+}
+
+/// Hosts that differ from most of the others in the same way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deviation {
+    /// The hosts.
+    pub hosts: Vec<String>,
+    /// What differs: `a` is what most hosts have, `b` what these have.
+    pub differences: Vec<Difference>,
+}
+
 /// What differs between two hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Differences {

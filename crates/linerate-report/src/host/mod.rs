@@ -4,6 +4,7 @@ mod audit;
 mod changes;
 mod difference;
 mod facts;
+mod majority;
 mod plan;
 
 use linerate_model::change_set::{self, Probe, SetView};
@@ -16,6 +17,7 @@ pub use audit::report as audit_report;
 pub use changes::{persist_report, set_report, sets_report, verification_report};
 pub use difference::report as difference_report;
 pub use facts::report as facts_report;
+pub use majority::report as majority_report;
 pub use plan::report as plan_report;
 
 /// What an apply, a revert or a rollback came to, as a document.

@@ -25,6 +25,7 @@ const TAIL: &str = "
 | `NO_COLOR`, `TERM` | a report on a terminal is coloured unless the first is set or the second is `dumb` or not set |
 | `LC_ALL`, `LC_CTYPE`, `LANG` | the first that is set: without UTF-8 in it reports are ASCII |
 | `XDG_RUNTIME_DIR` | where `lab up` notes the paths that are up; else `/tmp/linerate-lab-UID` |
+| `LINERATE_BECOME_PASSWORD_FILE` | `--become`: file whose first line is the password for sudo on the hosts; only you may read it |
 | `LISTEN_FDS`, `LISTEN_PID` | sockets passed in by systemd (`sd_listen_fds(3)`) |
 
 ## Exit codes
@@ -42,6 +43,9 @@ const TAIL: &str = "
 | 8 | `test --expect`: INCONCLUSIVE, the interval does not decide, or the run was stopped; `prove` and `tune apply --prove`: cannot tell |
 | 9 | `tune apply`: a change failed or something stopped working, and all old values are back |
 | 10 | `tune`: not all old values are back; the report names those that are not |
+| 11 | `--on`: some hosts did not answer; they are named with the reason, and what the others answered was printed |
+
+With `--on`, where all hosts answered, the code is the highest of theirs.
 
 `lab run` ends with the code of the `linerate test` in it, `lab exec` with that of its command.
 ";

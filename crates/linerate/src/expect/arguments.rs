@@ -6,6 +6,7 @@ use clap::Args;
 use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::arguments::seconds;
+use crate::on::OnArguments;
 
 // `linerate expect`.
 #[derive(Args, Debug, Clone)]
@@ -43,6 +44,8 @@ pub(crate) struct ExpectArguments {
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) on: OnArguments,
 }
 
 /// A time that names its unit: in seconds a round trip is never meant.

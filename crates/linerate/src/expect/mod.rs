@@ -12,6 +12,7 @@ use linerate_report::expectation::report;
 use linerate_report::json;
 
 use crate::action::Failure;
+use crate::on::{self, Kind};
 use crate::printer::Printer;
 use arguments::ExpectArguments;
 
@@ -22,6 +23,9 @@ const ANYWHERE_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0
 const USUAL_MTU: u32 = 1500;
 
 pub(crate) fn run(arguments: &ExpectArguments, printer: &mut Printer) -> Result<(), Failure> {
+    if let Some(hosts) = arguments.on.hosts()? {
+        return on::run(&hosts, &arguments.on.reach, &Kind::Text, printer);
+    }
     let facts = host::facts();
     let (asked, assumed) = asked(arguments, &facts)?;
     let mut answer =

@@ -8,6 +8,7 @@ use linerate_model::audit::{Role, Target};
 use linerate_model::units::{BitRate, Nanos};
 
 use crate::arguments::duration;
+use crate::on::OnArguments;
 
 // `linerate host`.
 #[derive(Args, Debug, Clone)]
@@ -38,6 +39,8 @@ pub(super) struct ShowArguments {
     /// One JSON document, which `host audit --from` and `host diff` read
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) on: OnArguments,
 }
 
 #[derive(Args, Debug, Clone)]
@@ -88,6 +91,8 @@ pub(super) struct AuditArguments {
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) on: OnArguments,
 }
 
 impl AuditArguments {
@@ -109,13 +114,17 @@ impl AuditArguments {
 #[derive(Args, Debug, Clone)]
 pub(super) struct DiffArguments {
     /// Facts of the first host (`linerate host --json`)
-    pub(super) a: PathBuf,
+    #[arg(required_unless_present = "on", conflicts_with = "on")]
+    pub(super) a: Option<PathBuf>,
     /// Facts of the second host
-    pub(super) b: PathBuf,
+    #[arg(required_unless_present = "on", conflicts_with = "on")]
+    pub(super) b: Option<PathBuf>,
     /// Also counters, names and addresses
     #[arg(long)]
     pub(super) all: bool,
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) on: OnArguments,
 }

@@ -13,6 +13,7 @@ use linerate_report::host as report;
 
 use crate::action::Failure;
 use crate::input;
+use crate::on::{self, Kind};
 use crate::printer::Printer;
 use arguments::{AuditArguments, DiffArguments, HostArguments, HostCommand, ShowArguments};
 
@@ -20,6 +21,21 @@ use arguments::{AuditArguments, DiffArguments, HostArguments, HostCommand, ShowA
 const LONGEST: Nanos = Nanos::from_millis(86_400_000);
 
 pub(crate) fn run(arguments: HostArguments, printer: &Printer) -> Result<(), Failure> {
+    let (on, kind) = match &arguments.command {
+        None => (
+            &arguments.show.on,
+            Kind::Facts {
+                all: arguments.show.all,
+            },
+        ),
+        Some(HostCommand::Audit(arguments)) => (&arguments.on, Kind::Text),
+        Some(HostCommand::Diff(arguments)) => {
+            (&arguments.on, Kind::Differences { all: arguments.all })
+        }
+    };
+    if let Some(hosts) = on.hosts()? {
+        return on::run(&hosts, &on.reach, &kind, printer);
+    }
     match arguments.command {
         None => show(&arguments.show, printer),
         Some(HostCommand::Audit(arguments)) => audit(&arguments, printer),
@@ -68,13 +84,16 @@ fn audit(arguments: &AuditArguments, printer: &Printer) -> Result<(), Failure> {
 }
 
 fn diff(arguments: &DiffArguments, printer: &Printer) -> Result<(), Failure> {
-    let (a, b) = (read(&arguments.a)?, read(&arguments.b)?);
+    let (Some(a_file), Some(b_file)) = (&arguments.a, &arguments.b) else {
+        return Err(Failure::Usage("two files of facts are compared".to_owned()));
+    };
+    let (a, b) = (read(a_file)?, read(b_file)?);
     let differences = linerate_tune::difference::compare(&a, &b);
     let name = |facts: &HostFacts, file: &Path| {
         let name = facts.system.hostname.known().cloned();
         name.unwrap_or_else(|| file.display().to_string())
     };
-    let (left, right) = (name(&a, &arguments.a), name(&b, &arguments.b));
+    let (left, right) = (name(&a, a_file), name(&b, b_file));
     let text = || report::difference_report(&differences, (&left, &right), arguments.all);
     Ok(printer.outcome(arguments.json, ("host_diff", &differences), text)?)
 }

@@ -4,6 +4,7 @@ use clap::Args;
 use linerate_model::units::Nanos;
 
 use crate::arguments::seconds;
+use crate::on::OnArguments;
 
 // `linerate self`.
 #[derive(Args, Debug, Clone)]
@@ -14,6 +15,8 @@ pub(crate) struct SelfArguments {
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) on: OnArguments,
 }
 
 fn run_time(text: &str) -> Result<Nanos, String> {

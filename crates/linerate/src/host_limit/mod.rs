@@ -17,6 +17,7 @@ use linerate_model::units::Nanos;
 use linerate_report::host_limit::report;
 
 use crate::action::Failure;
+use crate::on;
 use crate::printer::Printer;
 use crate::signals;
 use arguments::SelfArguments;
@@ -30,6 +31,9 @@ const WAKE_UPS: usize = 3000;
 const LONGEST: Nanos = Nanos::from_millis(2000);
 
 pub(crate) fn run(arguments: &SelfArguments, printer: &Printer) -> Result<(), Failure> {
+    if let Some(hosts) = arguments.on.hosts()? {
+        return on::run(&hosts, &arguments.on.reach, &on::Kind::Text, printer);
+    }
     let signals = signals::take_stops()?;
     let limit = measure(arguments.time, &signals, printer)?;
     Ok(printer.outcome(arguments.json, ("host_limit", &limit), || report(&limit))?)

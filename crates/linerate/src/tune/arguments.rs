@@ -8,6 +8,7 @@ use linerate_model::units::{BitRate, Nanos};
 
 use super::interfaces::arguments::InterfacesArguments;
 use crate::arguments::duration;
+use crate::on::OnArguments;
 
 // `linerate tune`.
 #[derive(Args, Debug, Clone)]
@@ -51,6 +52,8 @@ pub(super) struct PlanArguments {
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) on: OnArguments,
 }
 
 /// The desired settings.
@@ -136,6 +139,8 @@ pub(super) struct ApplyArguments {
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) on: OnArguments,
 }
 
 /// A risk by the name that messages give it.
@@ -158,6 +163,8 @@ pub(super) struct SetArguments {
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) on: OnArguments,
 }
 
 #[derive(Args, Debug, Clone)]
@@ -175,6 +182,8 @@ pub(super) struct RevertArguments {
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) on: OnArguments,
 }
 
 #[derive(Args, Debug, Clone)]
@@ -184,6 +193,8 @@ pub(super) struct ShowArguments {
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) on: OnArguments,
 }
 
 #[derive(Args, Debug, Clone)]
@@ -206,6 +217,8 @@ pub(super) struct PersistArguments {
     /// One JSON document
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) on: OnArguments,
     /// With --root: the facts of that machine (from `linerate host --json`)
     #[arg(long, value_name = "FILE", requires = "root")]
     pub(super) from: Option<PathBuf>,

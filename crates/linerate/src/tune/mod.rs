@@ -25,10 +25,25 @@ use linerate_tune::state_folder::Lock;
 use crate::action::Failure;
 use crate::host::{facts_below, files_below, read};
 use crate::input;
+use crate::on::{self, Kind};
 use crate::printer::Printer;
 use arguments::{PlaceArguments, PlanArguments, TuneArguments, TuneCommand, WishArguments};
 
 pub(crate) fn run(arguments: TuneArguments, printer: &Printer) -> Result<(), Failure> {
+    let on = match &arguments.command {
+        TuneCommand::Plan(arguments) => Some(&arguments.on),
+        TuneCommand::Apply(arguments) => Some(&arguments.on),
+        TuneCommand::Confirm(arguments) => Some(&arguments.on),
+        TuneCommand::Revert(arguments) => Some(&arguments.on),
+        TuneCommand::Status(arguments) | TuneCommand::Verify(arguments) => Some(&arguments.on),
+        TuneCommand::Persist(arguments) => Some(&arguments.on),
+        TuneCommand::Rollback(_) | TuneCommand::Recover(_) | TuneCommand::Interfaces(_) => None,
+    };
+    if let Some(on) = on
+        && let Some(hosts) = on.hosts()?
+    {
+        return on::run(&hosts, &on.reach, &Kind::Text, printer);
+    }
     match arguments.command {
         TuneCommand::Plan(arguments) => show_plan(&arguments, printer),
         TuneCommand::Apply(arguments) => apply::run(&arguments, printer),

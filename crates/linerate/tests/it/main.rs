@@ -30,6 +30,8 @@ mod explain;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod fleet;
+#[cfg(test)]
 mod foreign_text;
 #[cfg(test)]
 mod harness;
