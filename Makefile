@@ -7,7 +7,7 @@ LINERATE = $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/linerate
 FUZZ_CRATE = cd fuzz && CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),../target/fuzz)
 FUZZ_FLAGS = --no-default-features --locked --profile seeds
 
-.PHONY: build try test seeds test-vm test-vm-matrix deps vm-deps check grade grade-drawn accuracy kill attack selfcheck fuzz bench bench-check
+.PHONY: build try test seeds test-vm test-vm-fleet test-vm-matrix deps vm-deps check grade grade-drawn accuracy kill attack selfcheck fuzz bench bench-check
 
 build:
 	cargo build --profile $(PROFILE) --locked -p linerate
@@ -32,6 +32,10 @@ seeds:
 test-vm: vm-deps
 	cargo test --locked --profile fast -p linerate --test vm -- --test-threads=2 --skip netem::
 	cargo test --locked --profile fast -p linerate --test vm -- netem::
+
+# Those with eight guests on one network, each with an sshd: a quarter of an hour on two CPUs without KVM.
+test-vm-fleet: vm-deps
+	cargo test --locked --profile fast -p linerate --test vm -- --test-threads=1 --include-ignored --nocapture fleet:: roll_out::
 
 # The whole matrix of them.
 test-vm-matrix: vm-deps

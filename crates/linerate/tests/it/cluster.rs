@@ -79,7 +79,6 @@ fn nothing_is_left(bed: &Bed, what: &str) {
 }
 
 #[test]
-#[ignore = "--on does not exist yet"]
 fn a_host_that_never_had_the_program_gets_it() {
     let _alone = alone();
     let Some(bed) = Bed::new("a_host_that_never_had_the_program_gets_it", 2, None) else {
