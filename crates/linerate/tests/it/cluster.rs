@@ -99,17 +99,8 @@ fn a_host_that_never_had_the_program_gets_it() {
         .iter()
         .find(|path| path.starts_with("/root/.cache/linerate/"));
     let program = program.unwrap_or_else(|| panic!("no program in {files:?}"));
-    let compared = bed.nodes[0]
-        .command("cmp")
-        .arg(program)
-        .arg(format!(
-            "/proc/{}/root{}",
-            std::process::id(),
-            bed.program().display()
-        ))
-        .output()
-        .unwrap();
-    assert!(compared.status.success(), "{compared:?}");
+    let sent = std::fs::read(bed.program()).unwrap();
+    assert!(bed.nodes[0].read(program) == sent, "{program} differs");
     assert!(bed.nodes[1].files().is_empty(), "nobody asked for it");
     nothing_is_left(&bed, "afterwards");
     // A copy that is broken off is begun anew, and none of it stays.

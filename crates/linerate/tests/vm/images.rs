@@ -82,10 +82,7 @@ impl Images {
         if path.exists() {
             return Ok(path);
         }
-        Err(
-            "neither the program under test is static nor what LINERATE_STATIC names (make static)"
-                .to_owned(),
-        )
+        Err("there is no release/linerate (make release)".to_owned())
     }
 
     /// The program under test without its symbols, as it is on that disk.
@@ -132,9 +129,9 @@ fn program(images: &Images) -> Result<(), String> {
     std::fs::create_dir_all(&tree).unwrap();
     let built = Path::new(env!("CARGO_BIN_EXE_linerate"));
     strip(built, &tree.join("linerate"))?;
-    let named = std::env::var_os("LINERATE_STATIC").map(PathBuf::from);
-    let candidates = [Some(built.to_owned()), named];
-    if let Some(path) = candidates.iter().flatten().find(|path| is_static(path)) {
+    let released = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../release/linerate");
+    let candidates = [built, released.as_path()];
+    if let Some(path) = candidates.into_iter().find(|path| is_static(path)) {
         strip(path, &tree.join("linerate-static"))?;
     }
     // A new file: machines that still run keep theirs.

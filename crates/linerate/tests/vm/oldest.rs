@@ -20,7 +20,7 @@ fn with_static(what: &str) -> Option<&'static Images> {
     match images.fully_static() {
         Ok(_) => Some(images),
         Err(why) => {
-            skipped(Need::Qemu, what, &why);
+            skipped(Need::StaticBinary, what, &why);
             None
         }
     }

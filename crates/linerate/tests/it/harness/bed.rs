@@ -144,6 +144,12 @@ impl Node {
             .collect()
     }
 
+    /// A file of this host.
+    pub(crate) fn read(&self, path: &str) -> Vec<u8> {
+        let holder = self.holder.process.id();
+        fs::read(format!("/proc/{holder}/root{path}")).unwrap()
+    }
+
     /// The files and folders that were made on it.
     pub(crate) fn files(&self) -> Vec<String> {
         let mut find = self.command("find");
