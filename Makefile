@@ -7,10 +7,15 @@ LINERATE = $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/linerate
 FUZZ_CRATE = cd fuzz && CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),../target/fuzz)
 FUZZ_FLAGS = --no-default-features --locked --profile seeds
 
-.PHONY: build try test seeds test-vm test-vm-fleet test-vm-matrix deps vm-deps check grade grade-drawn accuracy kill attack selfcheck fuzz bench bench-check
+.PHONY: build release try test seeds test-vm test-vm-fleet test-vm-matrix deps vm-deps check grade grade-drawn accuracy kill attack selfcheck fuzz bench bench-check
 
 build:
 	cargo build --profile $(PROFILE) --locked -p linerate
+
+# One static file each in release/, for this architecture and for aarch64 where there is a linker for it: it runs on any
+# Linux from 4.18 on, and `--on` copies it to hosts.
+release:
+	scripts/release.sh
 
 # Measures a path of 1 Gbit/s and 60 ms between two hosts made on this machine, says why it is slow, applies the
 # remedy and measures again. No root.

@@ -1,6 +1,7 @@
 //! What the fuzz targets do with an input: a module a target. `fuzz_targets/` hands them libFuzzer's inputs,
 //! `examples/seeds.rs` the seeds and what [`mutate`] makes of them, with stable Rust.
 
+pub mod agent_frame;
 pub mod auth;
 pub mod capture;
 pub mod control_client;
@@ -39,6 +40,7 @@ macro_rules! targets {
 }
 
 targets![
+    agent_frame,
     auth,
     capture,
     control_client,

@@ -77,6 +77,8 @@ needs! {
     QuietMachine = "quiet",
     /// QEMU, a tap device and the images of its guests.
     Qemu = "qemu",
+    /// The static binary that `make release` makes.
+    StaticBinary = "static",
     /// cargo-deny.
     CargoDeny = "cargo-deny",
     /// A database of security advisories for cargo-deny.

@@ -338,12 +338,14 @@ impl FrameReader {
     /// What no frame is; nothing that follows can be read then.
     pub fn frame(&mut self) -> Result<Option<Frame>, FrameError> {
         let held = &self.held[self.taken..];
-        let Some((lengths, rest)) = held.split_first_chunk::<LENGTHS>() else {
+        let Some((header, rest)) = held.split_first_chunk() else {
             return Ok(None);
         };
-        let [a, b, c, d, e, f, g, h] = *lengths;
-        let header = length("header", [a, b, c, d], MOST_HEADER)?;
-        let body = length("body", [e, f, g, h], MOST_BODY)?;
+        let Some((body, rest)) = rest.split_first_chunk() else {
+            return Ok(None);
+        };
+        let header = length("header", *header, MOST_HEADER)?;
+        let body = length("body", *body, MOST_BODY)?;
         let Some(frame) = rest.get(..header + body) else {
             return Ok(None);
         };
