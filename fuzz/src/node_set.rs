@@ -1,6 +1,8 @@
 //! A set of host names: the first line, with the rest as groups, as an inventory and as the file that it may name.
 
-use linerate_fleet::nodes::{Groups, MOST_NAMES, NodeSet, Sources, inventory};
+use linerate_fleet::nodes::{
+    Groups, MOST_NAMES, NodeSet, Sources, groups_in_yaml, inventory, inventory_in_yaml,
+};
 
 /// Larger sets take so long to fold that the inputs would be few.
 const FOLDED: usize = 2_000;
@@ -15,6 +17,8 @@ pub fn run(data: &[u8]) {
     // What cannot be read leaves the groups that were.
     drop(groups.add_lines("groups", rest));
     drop(inventory(&mut groups, "inventory", rest));
+    drop(inventory_in_yaml(&mut groups, "inventory.yaml", rest));
+    drop(groups_in_yaml(&mut groups, "groups.yaml", rest));
     let sources = Sources {
         groups: &groups,
         file: &|_| Ok(rest.to_owned()),

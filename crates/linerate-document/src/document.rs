@@ -52,6 +52,13 @@ impl<'a> Document<'a> {
         Table::new(self, section, &self.entries, 0)
     }
 
+    /// Whether the document has this key at its top: it may tell which kind of document it is.
+    pub fn has(&self, key: &str) -> bool {
+        self.entries
+            .keys()
+            .any(|name| name.get_ref().as_ref() == key)
+    }
+
     /// An error about settings that cannot be combined, or about the document as a whole.
     pub fn contradiction(&self, reason: impl Into<String>) -> DocumentError {
         DocumentError::Contradiction {
@@ -289,6 +296,12 @@ mod tests {
                 ..
             })
         ));
+    }
+
+    #[test]
+    fn a_document_says_which_keys_it_has() {
+        let document = document("name = \"x\"\n[path]\nrate = 1\n");
+        assert!(document.has("path") && !document.has("rate"));
     }
 
     #[test]

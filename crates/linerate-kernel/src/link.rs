@@ -134,6 +134,54 @@ pub fn add_route(wanted: RouteThrough<'_>) -> Result<(), KernelError> {
     attempt().map_err(KernelError::of("add the route", &object))
 }
 
+/// A router that is reached over an interface: one of several of a route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextHop {
+    /// The router.
+    pub gateway: IpAddr,
+    /// The interface.
+    pub interface: String,
+}
+
+/// Adds a route over several next hops of equal weight to the main table. Which of them a packet takes is decided by a
+/// hash of its addresses, or also of its ports (`net.ipv4.fib_multipath_hash_policy`, Linux 4.12).
+///
+/// # Errors
+/// As [`add_route`]; `EINVAL` for no next hop, and where the kernel has no multipath (`CONFIG_IP_ROUTE_MULTIPATH`).
+pub fn add_multipath_route(to: (IpAddr, u8), hops: &[NextHop]) -> Result<(), KernelError> {
+    let (address, prefix) = to;
+    let attempt = || {
+        let mut body = vec![Family::from(address).octet(), prefix, 0, 0];
+        body.extend([
+            libc::RT_TABLE_MAIN,
+            libc::RTPROT_STATIC,
+            0,
+            libc::RTN_UNICAST,
+        ]);
+        body.extend([0; 4]);
+        push_attribute(&mut body, libc::RTA_DST, &octets(address));
+        let mut list = Vec::new();
+        for hop in hops {
+            push_next_hop(&mut list, index_or_error(&hop.interface)?, hop.gateway);
+        }
+        push_attribute(&mut body, libc::RTA_MULTIPATH, &list);
+        order(libc::RTM_NEWROUTE, CREATE | EXCLUSIVE, body)
+    };
+    let object = format!("to {address}/{prefix} over {} next hops", hops.len());
+    attempt().map_err(KernelError::of("add the route", &object))
+}
+
+/// `struct rtnexthop`: length u16, flags u8, weight − 1 u8, interface i32; its attributes follow.
+fn push_next_hop(list: &mut Vec<u8>, interface: u32, gateway: IpAddr) {
+    let mut attributes = Vec::new();
+    push_attribute(&mut attributes, libc::RTA_GATEWAY, &octets(gateway));
+    let length = u16::try_from(8 + attributes.len()).unwrap_or(u16::MAX);
+    list.extend(length.to_ne_bytes());
+    list.extend([0, 0]);
+    list.extend(interface.to_ne_bytes());
+    list.extend(attributes);
+}
+
 fn zero_ended(text: &str) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     bytes.push(0);
@@ -143,6 +191,27 @@ fn zero_ended(text: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_next_hop_is_as_long_as_it_says() {
+        let mut list = Vec::new();
+        push_next_hop(&mut list, 7, [192, 0, 2, 1].into());
+        push_next_hop(&mut list, 8, [192, 0, 2, 5].into());
+        assert_eq!(list.len(), 32);
+        assert_eq!(list[..4], [16_u16.to_ne_bytes(), [0, 0]].concat());
+        assert_eq!(list[20..24], 8_u32.to_ne_bytes());
+        assert_eq!(list[12..16], [192, 0, 2, 1]);
+        let hop = NextHop {
+            gateway: [192, 0, 2, 1].into(),
+            interface: "no-such-link".to_owned(),
+        };
+        let error = add_multipath_route(([198, 51, 100, 0].into(), 24), &[hop]).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("to 198.51.100.0/24 over 1 next hops")
+        );
+    }
 
     #[test]
     fn what_is_not_there_is_named() {

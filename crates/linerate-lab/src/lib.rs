@@ -27,3 +27,4 @@ pub mod path;
 #[expect(clippy::disallowed_types, reason = "the runner is not the pure part")]
 pub mod runner;
 pub mod scenario;
+pub mod star;

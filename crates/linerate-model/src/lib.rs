@@ -32,6 +32,7 @@ pub mod precision;
 pub mod progress;
 pub mod record;
 pub mod remedy;
+pub mod roll_out;
 pub mod series;
 pub mod storage;
 pub mod tcp_info;

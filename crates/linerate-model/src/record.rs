@@ -126,6 +126,18 @@ pub struct RunRecord {
     /// Runs made after it to decide its findings, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counter_runs: Vec<CounterRun>,
+    /// What the user calls the hosts, where the test was started from elsewhere (`test --from --to`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_names: Option<HostNames>,
+}
+
+/// What a user calls the two hosts of a test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostNames {
+    /// The client's.
+    pub client: PlainText,
+    /// The server's.
+    pub server: PlainText,
 }
 
 /// The control connection.

@@ -43,7 +43,7 @@ fn spelled(unit: Unit, value: Option<u64>) -> (String, &'static str) {
 }
 
 /// A field, in quotation marks where it needs them.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\r', '\n']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

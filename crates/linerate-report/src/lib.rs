@@ -1,5 +1,5 @@
 //! One view of a run, shown as text, as JSON, as HTML with charts, as an SVG figure, as CSV, as lines of progress;
-//! and the record as a file.
+//! and the record as a file. Also what many hosts came to: a mesh of tests ([`mesh`]) and a roll-out ([`roll_out`]).
 //!
 //! [`view::RunView`] carries every figure that any of the formats shows, so that they cannot
 //! disagree and so that a browser has nothing to compute. A figure that is not known is absent, never
@@ -34,9 +34,11 @@ pub mod iperf3;
 pub mod json;
 pub mod live;
 mod markup;
+pub mod mesh;
 pub mod observation;
 pub mod progress;
 pub mod record;
+pub mod roll_out;
 pub mod stream;
 pub mod svg;
 pub mod text;

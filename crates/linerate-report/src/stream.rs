@@ -22,6 +22,22 @@ pub fn line(event: &Event) -> String {
     Value::Object(members).to_string()
 }
 
+/// The event of a line that [`line`] made; `None` for other lines.
+pub fn read(line: &str) -> Option<Event> {
+    let Ok(Value::Object(mut members)) = serde_json::from_str(line) else {
+        return None;
+    };
+    let Some(Value::String(name)) = members.remove("event") else {
+        return None;
+    };
+    let inner = if members.is_empty() {
+        Value::String(name)
+    } else {
+        Value::Object(std::iter::once((name, Value::Object(members))).collect())
+    };
+    serde_json::from_value(inner).ok()
+}
+
 /// The last line: the whole document as an event named `end`, without its newline.
 pub fn end_line(view: &RunView, record: &RunRecord) -> String {
     json::end_line(json::members(view, record))

@@ -99,7 +99,7 @@ fn head(view: &RunView, y: &mut f64) -> Markup {
         format!("{way}{}", figures::goodput(&direction.figures))
     });
     let name = |end: &EndView| {
-        let name = end.host.hostname.as_deref();
+        let name = end.name.as_deref().or(end.host.hostname.as_deref());
         name.map_or_else(|| plain(&end.address), plain)
     };
     let about = format!(

@@ -35,6 +35,12 @@ pub(crate) enum Failure {
     Unexpected(String),
     /// The run does not decide whether the rate is what was expected.
     Undecided(String),
+    /// Another test runs on a host that takes one at a time.
+    Busy(String),
+    /// A far end of a test could not be had, or the test could not be run there.
+    Far(String),
+    /// A server was to wait so long for a test, and none began.
+    NoTest(String),
     /// A lab could not be had, or failed on the way.
     Lab(String),
     /// A setting of this host could not be saved, set or restored.
@@ -70,8 +76,8 @@ impl Failure {
             Self::Said | Self::Missed(_) | Self::Refused(_) => 1,
             Self::Inner { code, .. } => *code,
             Self::Usage(_) => 2,
-            Self::Engine(_) | Self::Lab(_) | Self::Setting(_) => 3,
-            Self::Incomplete(_) => 4,
+            Self::Engine(_) | Self::Busy(_) | Self::Far(_) | Self::Lab(_) | Self::Setting(_) => 3,
+            Self::Incomplete(_) | Self::NoTest(_) => 4,
             Self::File(_) | Self::Output(_) => 5,
             Self::Unbalanced(_) => 6,
             Self::Unexpected(_) => 7,
@@ -103,6 +109,9 @@ impl std::fmt::Display for Failure {
         match self {
             Self::Usage(text)
             | Self::Incomplete(text)
+            | Self::Busy(text)
+            | Self::Far(text)
+            | Self::NoTest(text)
             | Self::File(text)
             | Self::Unbalanced(text)
             | Self::Unexpected(text)

@@ -17,10 +17,13 @@ use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::action::Action;
 use crate::agent::AgentArguments;
+use crate::between::arguments::BetweenArguments;
+use crate::between::reach::ReachArguments;
 use crate::expect::arguments::ExpectArguments;
 use crate::host::arguments::HostArguments;
 use crate::host_limit::arguments::SelfArguments;
 use crate::lab::arguments::LabArguments;
+use crate::mesh::arguments::MeshArguments;
 use crate::prove::arguments::ProveArguments;
 use crate::report_files::ReportFiles;
 use crate::sweep::arguments::SweepArguments;
@@ -30,6 +33,7 @@ pub(crate) use linerate_model::plan::values::{duration, seconds};
 use plan::PlanArguments;
 pub(crate) use requests::{Format, Runs, TestRequest};
 pub(crate) use values::Budget;
+pub(crate) use values::budget;
 use values::{amount, amounts};
 
 /// Measures the throughput between two hosts, says why it is not higher, and states where each number was measured.
@@ -65,6 +69,8 @@ pub(crate) enum Command {
     Observe(Box<ObserveArguments>),
     /// Make wide-area paths on this machine, and test across them
     Lab(Box<LabArguments>),
+    /// Test every host of a set against every other, and name the host, group, trunk or pair that is slow
+    Mesh(Box<MeshArguments>),
     /// Measure the local throughput limit (client and server on this host): loopback, a veth pair, CPU per gigabyte, timers, wake-ups
     #[command(name = "self")]
     HostLimit(Box<SelfArguments>),
@@ -82,6 +88,9 @@ pub(crate) enum Command {
     /// Restore settings when the process that changed them is gone
     #[command(hide = true)]
     SettingsGuard,
+    /// This host's addresses, and which addresses of others it can connect to, as JSON
+    #[command(hide = true)]
+    Reach(ReachArguments),
     /// Explain the output of another tool (iperf, iperf3, ss, iostat, DRBD and more), a packet capture, or a saved record
     Explain(Box<ExplainArguments>),
     /// Predict the rate of a healthy path, with this host's settings and with tuned ones
@@ -103,12 +112,20 @@ pub(crate) enum Command {
     reason = "a switch of the command line each"
 )]
 pub(crate) struct TestArguments {
-    /// The host: a name or an address
-    pub(crate) host: String,
+    /// The host: a name or an address. ssh://[USER@]HOST[:PORT] starts the server there as well
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    pub(crate) host: Option<String>,
+    #[command(flatten)]
+    pub(crate) between: BetweenArguments,
     #[command(flatten)]
     pub(crate) plan: PlanArguments,
     /// User name, if the server requires one; the password comes from LINERATE_PASSWORD or IPERF3_PASSWORD
-    #[arg(long, value_name = "NAME", requires = "public_key")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "public_key",
+        conflicts_with = "from"
+    )]
     pub(crate) username: Option<String>,
     /// The server's public key (PEM)
     #[arg(long = "rsa-public-key-path", value_name = "FILE")]
@@ -138,6 +155,9 @@ pub(crate) struct TestArguments {
     pub(crate) full: bool,
     #[command(flatten)]
     pub(crate) format: FormatArguments,
+    /// Print events as JSON and no report: another linerate makes it of the record
+    #[arg(long, hide = true)]
+    pub(crate) report_elsewhere: bool,
 }
 
 #[derive(Args, Debug, Clone, Copy)]
@@ -175,6 +195,9 @@ pub(crate) struct ServeArguments {
     /// End after one test
     #[arg(short = '1', long)]
     pub(crate) one_off: bool,
+    /// End when no test has begun for this long, counted from the start or from the end of the last test [default: never]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) wait: Option<Nanos>,
     /// Maximum number of simultaneous tests
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = positive)]
     pub(crate) max_clients: usize,
@@ -236,6 +259,9 @@ pub(crate) struct ServeArguments {
     /// One JSON object per line, live
     #[arg(long)]
     pub(crate) json_stream: bool,
+    /// Say where it listens and what it refuses, and nothing of its tests: their clients do
+    #[arg(long, hide = true)]
+    pub(crate) report_elsewhere: bool,
 }
 
 // `linerate show`.

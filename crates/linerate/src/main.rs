@@ -5,7 +5,9 @@
 
 mod action;
 mod agent;
+mod announcement;
 mod arguments;
+mod between;
 mod compare;
 mod counter_test;
 mod expect;
@@ -17,6 +19,7 @@ mod iperf3_arguments;
 mod iperf3_mode;
 mod keep;
 mod lab;
+mod mesh;
 mod nodes;
 mod observe;
 mod on;
@@ -27,6 +30,7 @@ mod prove;
 mod report_files;
 mod rfc6349;
 mod serve;
+mod session_token;
 mod show;
 mod signals;
 mod successive;
@@ -65,6 +69,7 @@ fn run(command: Command, printer: &mut Printer) -> Result<(), Failure> {
         Command::Compare(arguments) => compare::run(&arguments, printer),
         Command::Observe(arguments) => observe::run(&arguments, printer),
         Command::Lab(arguments) => lab::run(*arguments, printer),
+        Command::Mesh(arguments) => mesh::run(&arguments, printer),
         Command::HostLimit(arguments) => host_limit::run(&arguments, printer),
         Command::Host(arguments) => host::run(*arguments, printer),
         Command::Tune(arguments) => tune::run(*arguments, printer),
@@ -72,6 +77,7 @@ fn run(command: Command, printer: &mut Printer) -> Result<(), Failure> {
         Command::Sweep(arguments) => sweep::run(&arguments, printer),
         Command::Agent(arguments) => agent::run(&arguments),
         Command::SettingsGuard => place::guard::stand(),
+        Command::Reach(arguments) => between::reach::run(&arguments, printer),
         Command::Explain(arguments) => explain::run(&arguments, printer),
         Command::Nodes(arguments) => nodes::run(&arguments, printer),
         Command::Expect(arguments) => expect::run(&arguments, printer),

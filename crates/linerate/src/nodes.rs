@@ -5,7 +5,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use linerate_fleet::nodes::{Groups, NodeSet, Sources, inventory};
+use linerate_fleet::nodes::{
+    Groups, NodeSet, Sources, groups_in_yaml, inventory, inventory_in_yaml,
+};
 use serde_json::json;
 
 use crate::action::Failure;
@@ -49,10 +51,10 @@ struct SetArguments {
 // Where groups come from.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct GroupArguments {
-    /// File of groups, a line NAME: SET each, instead of this host's files; may be repeated
+    /// File of groups, a line NAME: SET each, or a YAML file as for clush (.yaml), instead of this host's files; may be repeated
     #[arg(long = "groups", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Ansible inventory (INI); its groups are @GROUP, or @ansible:GROUP beside other groups; may be repeated
+    /// Ansible inventory (INI, or YAML in .yaml and .yml); its groups are @GROUP, or @ansible:GROUP beside other groups; may be repeated
     #[arg(long = "inventory", value_name = "FILE")]
     inventories: Vec<PathBuf>,
 }
@@ -122,7 +124,12 @@ impl GroupArguments {
         let mut groups = Groups::none();
         for path in &self.inventories {
             let text = text_of(path)?;
-            inventory(&mut groups, &path.display().to_string(), &text)
+            let read = if is_yaml(path) {
+                inventory_in_yaml
+            } else {
+                inventory
+            };
+            read(&mut groups, &path.display().to_string(), &text)
                 .map_err(|error| Failure::File(error.to_string()))?;
         }
         let usual = if self.files.is_empty() {
@@ -131,9 +138,13 @@ impl GroupArguments {
             self.files.clone()
         };
         for path in usual {
-            groups
-                .add_lines(&path.display().to_string(), &text_of(&path)?)
-                .map_err(|error| Failure::File(error.to_string()))?;
+            let (name, text) = (path.display().to_string(), text_of(&path)?);
+            let read = if is_yaml(&path) {
+                groups_in_yaml(&mut groups, &name, &text)
+            } else {
+                groups.add_lines(&name, &text)
+            };
+            read.map_err(|error| Failure::File(error.to_string()))?;
         }
         Ok(groups)
     }
@@ -146,14 +157,23 @@ fn usual_files() -> Vec<PathBuf> {
         .map(PathBuf::from)
         .or_else(|| home.map(|home| home.join(".config")));
     let mut files = Vec::new();
-    if let Some(config) = config {
-        files.push(config.join("linerate/groups"));
-        files.push(config.join("clustershell/groups.d/local.cfg"));
+    for folder in config.into_iter().chain([PathBuf::from("/etc")]) {
+        files.push(folder.join("linerate/groups"));
+        let clustershell = folder.join("clustershell/groups.d");
+        files.push(clustershell.join("local.cfg"));
+        let entries = std::fs::read_dir(clustershell).into_iter().flatten();
+        let mut yaml: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        yaml.retain(|path| is_yaml(path));
+        yaml.sort();
+        files.append(&mut yaml);
     }
-    files.push(PathBuf::from("/etc/linerate/groups"));
-    files.push(PathBuf::from("/etc/clustershell/groups.d/local.cfg"));
     files.retain(|path| path.exists());
     files
+}
+
+fn is_yaml(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|end| end == "yaml" || end == "yml")
 }
 
 fn text_of(path: &Path) -> Result<String, Failure> {

@@ -7,13 +7,14 @@ use linerate_model::record::Outcome;
 use crate::action::Failure;
 use crate::arguments::{Format, TestRequest};
 use crate::printer::Printer;
-use crate::{signals, successive, test};
+use crate::{session_token, signals, successive, test};
 
 /// Runs all steps and reports.
 pub(crate) fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
     let signals = signals::take_stops()?;
     let options = ClientOptions {
         credentials: test::credentials(&request.arguments)?,
+        cookie: session_token::given()?,
         ..ClientOptions::default()
     };
     let mut survey = Survey::new(&request.plan);

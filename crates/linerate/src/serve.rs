@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use linerate_analysis::evidence::Evidence;
 use linerate_engine::auth::Verifier;
-use linerate_engine::server::{Server, ServerEvent, ServerLimits, ServerOptions};
+use linerate_engine::server::{Server, ServerEnd, ServerEvent, ServerLimits, ServerOptions};
 use linerate_explain::explain;
 use linerate_kernel::activation;
 use linerate_model::record::{EndRecord, RunRecord};
@@ -15,15 +15,16 @@ use linerate_report::view::RunView;
 use linerate_report::{record, stream, text};
 
 use crate::action::Failure;
+use crate::announcement::Announcement;
 use crate::arguments::ServeArguments;
 use crate::input;
 use crate::keep::{Keep, Kept};
 use crate::outlet::{self, Outlet};
 use crate::printer::Printer;
-use crate::signals;
 use crate::test::padding;
+use crate::{session_token, signals};
 
-/// Serves until it is stopped.
+/// Serves until it is stopped, or its one test is over, or nobody comes.
 pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Failure> {
     let [grace, at_once] =
         [signals::TERMINATE, signals::INTERRUPT].map(|one| signals::take(&[one]));
@@ -49,6 +50,8 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
         verifier,
         grace: arguments.grace,
         read_rate: arguments.read_rate.filter(|rate| rate.0 > 0),
+        token: session_token::given()?,
+        wait: arguments.wait,
         ..ServerOptions::default()
     };
     let errors = Outlet::of_errors(Printer::new())?;
@@ -57,6 +60,7 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
         out: out.clone(),
         errors: errors.clone(),
         json_stream,
+        is_quiet: arguments.report_elsewhere,
         folder,
         most_cells,
         turn: Mutex::new(()),
@@ -64,7 +68,8 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
     let server = Server::bind(options, Arc::new(move |event| teller.tell(&event)))?;
     for address in server.addresses() {
         let line = if json_stream {
-            serde_json::json!({ "event": "listening", "address": address.to_string() }).to_string()
+            let port = address.port();
+            Announcement::Listening { address, port }.line()
         } else {
             format!("listening on {address}, TCP and UDP")
         };
@@ -74,7 +79,12 @@ pub(crate) fn run(arguments: ServeArguments, printer: &Printer) -> Result<(), Fa
     let served = server.run(grace.as_fd(), at_once.as_fd());
     out.drain();
     errors.drain();
-    Ok(served?)
+    match (served?, arguments.wait) {
+        (ServerEnd::NoTest, Some(wait)) => {
+            Err(Failure::NoTest(format!("no test began within {wait}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Standard output for the lines of tests. The server serves whether or not it can be written.
@@ -181,6 +191,8 @@ struct Teller {
     out: Outlet,
     errors: Outlet,
     json_stream: bool,
+    /// Whether nothing is said of tests.
+    is_quiet: bool,
     folder: Option<PathBuf>,
     /// Values of samples that a line may have.
     most_cells: usize,
@@ -191,6 +203,8 @@ struct Teller {
 impl Teller {
     fn tell(&self, event: &ServerEvent) {
         match event {
+            ServerEvent::Accepted { .. } | ServerEvent::Progress { .. } if self.is_quiet => {}
+            ServerEvent::Finished { .. } if self.is_quiet && self.folder.is_none() => {}
             ServerEvent::Accepted { test, peer, user, .. } => self.line(|| {
                 let user = user.as_ref().map_or(String::new(), |user| format!(", user {user}"));
                 format!("test {test}: from {peer}{user}")

@@ -10,6 +10,7 @@ use linerate_experiment::{counter_test, diagnosis};
 use linerate_explain::explain;
 use linerate_model::counter_test::Diagnosis;
 use linerate_model::finding::Finding;
+use linerate_model::plan::Plan;
 use linerate_model::progress::Event;
 use linerate_model::record::{Outcome, RunRecord};
 use linerate_model::wanted::Verdict;
@@ -25,11 +26,17 @@ use crate::input;
 use crate::keep::{Keep, Kept};
 use crate::printer::{Printer, columns};
 use crate::report_files::OpenFiles;
-use crate::{rfc6349, signals};
+use crate::{between, rfc6349, session_token, signals};
 
 /// Runs what is asked.
 pub(crate) fn start(arguments: TestArguments, printer: &Printer) -> Result<(), Failure> {
+    let hosts = arguments.between.hosts(arguments.host.as_deref());
+    let hosts = hosts.map_err(Failure::Usage)?;
     let request = arguments.request().map_err(Failure::Usage)?;
+    if let Some(hosts) = hosts {
+        let reach = request.arguments.between.reach()?;
+        return between::start(&request, &hosts, &reach, printer);
+    }
     match request.arguments.runs() {
         Runs::Rfc6349 => rfc6349::run(&request, printer),
         Runs::One | Runs::CounterTests | Runs::Diagnose(_) => run(&request, printer),
@@ -42,16 +49,18 @@ fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
     let signals = signals::take_stops()?;
     let options = ClientOptions {
         credentials: credentials(arguments)?,
+        cookie: session_token::given()?,
         fit_datagrams: (!arguments.has_length()).then_some(DatagramFit::NoFragments),
         ..ClientOptions::default()
     };
-    // Before the test, so that nothing that was measured is lost to a wrong path.
+    let live_format = if arguments.report_elsewhere {
+        Format::JsonStream
+    } else {
+        format
+    };
     let record_file = arguments.output.as_deref();
-    let mut keep = record_file
-        .map(|path| Keep::open(path, Kept::Record))
-        .transpose()?;
-    let mut files = OpenFiles::open(&arguments.files, record_file)?;
-    let mut live = Live::new(request, printer);
+    let mut outputs = Outputs::open(arguments)?;
+    let mut live = Live::new(&request.plan, live_format, printer);
     let ended = client::run(&request.plan, &options, signals.as_fd(), &mut |event| {
         if matches!(event, Event::Ending) && runs == Runs::One {
             signals::release(&signals, &[signals::INTERRUPT]);
@@ -63,7 +72,7 @@ fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
     let mut kept = Ok(());
     if runs != Runs::One {
         // Whatever becomes of the runs that follow, this one is kept.
-        let file = keep.take_if(|keep| keep.is_replaced_at_once());
+        let file = outputs.keep.take_if(|keep| keep.is_replaced_at_once());
         let again = file.is_some();
         kept = file.map_or(Ok(()), |mut file| file.write(&record::to_json(&record)));
         let setting = Setting {
@@ -81,21 +90,58 @@ fn run(request: &TestRequest, printer: &Printer) -> Result<(), Failure> {
         }
         signals::release(&signals, &[signals::INTERRUPT]);
         if let Some(path) = record_file.filter(|_| again && kept.is_ok()) {
-            kept = Keep::open(path, Kept::Record).map(|file| keep = Some(file));
+            kept = Keep::open(path, Kept::Record).map(|file| outputs.keep = Some(file));
         }
     }
-    let kept = kept.and(
-        keep.as_mut()
-            .map_or(Ok(()), |keep| keep.write(&record::to_json(&record))),
-    );
-    let evidence = Evidence::of(&record);
-    let view = view(&evidence);
-    let written = files.write(&view, &evidence);
-    print(&view, &record, format, arguments.full, printer)?;
-    kept?;
-    written?;
-    lost.map_or(Ok(()), |error| Err(Failure::Output(error)))?;
-    verdict(&evidence)
+    outputs.report(&record, kept, lost, arguments, printer)
+}
+
+/// The files that a test writes, open.
+pub(crate) struct Outputs {
+    keep: Option<Keep>,
+    files: OpenFiles,
+}
+
+impl Outputs {
+    /// Opens them before the test, so that nothing that was measured is lost to a wrong path.
+    pub(crate) fn open(arguments: &TestArguments) -> Result<Self, Failure> {
+        let record_file = arguments.output.as_deref();
+        let keep = record_file
+            .map(|path| Keep::open(path, Kept::Record))
+            .transpose()?;
+        let files = OpenFiles::open(&arguments.files, record_file)?;
+        Ok(Self { keep, files })
+    }
+
+    /// Writes the record and the files, prints the report, and judges. `kept` and `lost`: what could not be written so far.
+    pub(crate) fn report(
+        mut self,
+        record: &RunRecord,
+        kept: Result<(), Failure>,
+        lost: Option<std::io::Error>,
+        arguments: &TestArguments,
+        printer: &Printer,
+    ) -> Result<(), Failure> {
+        let kept = kept.and(
+            self.keep
+                .as_mut()
+                .map_or(Ok(()), |keep| keep.write(&record::to_json(record))),
+        );
+        let evidence = Evidence::of(record);
+        let view = view(&evidence);
+        let written = self.files.write(&view, &evidence);
+        if !arguments.report_elsewhere {
+            let format = arguments.format.format();
+            print(&view, record, format, arguments.full, printer)?;
+        }
+        kept?;
+        written?;
+        lost.map_or(Ok(()), |error| Err(Failure::Output(error)))?;
+        if arguments.report_elsewhere {
+            return Ok(());
+        }
+        verdict(&evidence)
+    }
 }
 
 /// Prints what there is to say about a record, as a test does at its end and `show` does again. `full` = the text has all
@@ -196,26 +242,27 @@ pub(crate) const fn padding(pkcs1: bool) -> Padding {
 }
 
 /// Shows events while the test runs.
-struct Live<'a> {
+pub(crate) struct Live<'a> {
     printer: &'a Printer,
     format: Format,
     progress: Progress,
     block: Block,
-    failed: Option<std::io::Error>,
+    /// The first line that could not be written, and why.
+    pub(crate) failed: Option<std::io::Error>,
 }
 
 impl<'a> Live<'a> {
-    fn new(request: &TestRequest, printer: &'a Printer) -> Self {
+    pub(crate) fn new(plan: &Plan, format: Format, printer: &'a Printer) -> Self {
         Self {
             printer,
-            format: request.arguments.format.format(),
-            progress: Progress::new(&request.plan),
-            block: Block::new(&request.plan, printer.style()),
+            format,
+            progress: Progress::new(plan),
+            block: Block::new(plan, printer.style()),
             failed: None,
         }
     }
 
-    fn show(&mut self, event: &Event) {
+    pub(crate) fn show(&mut self, event: &Event) {
         let shown = match self.format {
             Format::Json => Ok(()),
             Format::JsonStream => self.printer.json(&stream::line(event)),

@@ -286,6 +286,7 @@ impl Session<'_> {
             clock,
             notes: self.notes,
             counter_runs: Vec::new(),
+            host_names: None,
         };
         Ended { record, failure }
     }

@@ -188,10 +188,7 @@ impl<'a> Session<'a> {
         if let Some(asked) = options.control_keepalive {
             sockets::check_keepalive(&stream, asked)?;
         }
-        let mut random = [0_u8; 36];
-        thread::random(&mut random)
-            .map_err(EngineError::host("asking the kernel for random bytes"))?;
-        let cookie = Cookie::from_random(random);
+        let cookie = options.cookie.map_or_else(random_cookie, Ok)?;
         let mut plan = fit(plan, options.fit_datagrams, remote.ip());
         if options.endless {
             plan.end = End::TimeNs(Nanos::ZERO);
@@ -706,9 +703,20 @@ impl<'a> Session<'a> {
     }
 }
 
+/// A cookie that nobody can guess, from 36 random bytes of the kernel.
+///
+/// # Errors
+/// Where the kernel has no random bytes.
+pub fn random_cookie() -> Result<Cookie, EngineError> {
+    let mut random = [0_u8; 36];
+    thread::random(&mut random).map_err(EngineError::host("asking the kernel for random bytes"))?;
+    Ok(Cookie::from_random(random))
+}
+
 /// What a server's error number means (upstream's `iperf_api.h`).
 fn refusal(code: i32, errno: i32) -> String {
     let reason = match code {
+        106 => "it takes only clients that have its session token (LINERATE_SESSION_TOKEN)",
         27 => "the requested or reached rate is above its limit",
         37 => "the requested duration is above its limit",
         142 => "it refused the credentials",

@@ -7,6 +7,7 @@ use linerate_kernel::tcp::Keepalive;
 use linerate_model::plan::{MAX_UDP_BLOCK, MIN_UDP_BLOCK, Plan, Protocol};
 use linerate_model::record::Software;
 use linerate_model::units::Bytes;
+use linerate_wire::cookie::Cookie;
 
 use crate::auth::Credentials;
 use crate::host;
@@ -38,6 +39,8 @@ pub struct ClientOptions {
     pub fit_datagrams: Option<DatagramFit>,
     /// The test runs until it is stopped, whatever end the plan has.
     pub endless: bool,
+    /// The session token: the cookie of this test, for a server that takes no other; absent = a random one.
+    pub cookie: Option<Cookie>,
     /// When stopped, tell the server and leave at once without its results, as iperf3 does.
     pub leave_at_once: bool,
 }
@@ -65,6 +68,7 @@ impl Default for ClientOptions {
             control_keepalive: None,
             strict: false,
             endless: false,
+            cookie: None,
             leave_at_once: false,
         }
     }

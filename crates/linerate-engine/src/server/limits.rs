@@ -278,7 +278,8 @@ impl Network {
         self.prefix
     }
 
-    pub(crate) fn contains(&self, peer: IpAddr) -> bool {
+    /// Whether an address is in it; IPv4 mapped into IPv6 counts as IPv4.
+    pub fn contains(&self, peer: IpAddr) -> bool {
         let peer = peer.to_canonical();
         let bits = |address: IpAddr| match address {
             IpAddr::V4(address) => u128::from(u32::from(address)),

@@ -10,6 +10,7 @@ mod congestion;
 mod limits;
 mod listen;
 mod occupancy;
+mod options;
 mod refusal;
 mod running;
 mod sctp_listen;
@@ -21,30 +22,28 @@ use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use linerate_kernel::clock;
 use linerate_kernel::event::EventFd;
 use linerate_kernel::poll::{self, Interest, PollEntry};
-use linerate_kernel::tcp::Keepalive;
 use linerate_kernel::{process, socket, thread};
 use linerate_model::plain_text::PlainText;
-use linerate_model::plan::{DEFAULT_PORT, Family, Pace, Plan, Protocol};
+use linerate_model::plan::{Pace, Plan, Protocol};
 use linerate_model::progress::Event;
-use linerate_model::record::{RunRecord, Software};
-use linerate_model::units::{BitRate, Nanos};
+use linerate_model::record::RunRecord;
+use linerate_model::units::Nanos;
 use linerate_wire::control::ServerControl;
 use linerate_wire::cookie::Cookie;
 
-use crate::auth::Verifier;
 use crate::error::EngineError;
 use crate::sample_pool::SamplePool;
 
 pub use crate::sockets::SocketBuffers;
 pub use limits::{Network, NetworkError, ServerLimits};
 pub use linerate_wire::frame::Unread;
+pub use options::{OwnReport, ServerOptions, ServerOutput};
 
 use congestion::AcceptedCongestion;
 use limits::NO_COOKIE;
@@ -59,18 +58,6 @@ const ADMISSION_PATIENCE: Nanos = Nanos::from_millis(5000);
 const MOST_PENDING: usize = 512;
 /// How long ended sessions may take to leave.
 const LEAVE_PATIENCE: Nanos = Nanos::from_millis(10_000);
-
-/// Makes the report that a client asked for with `--get-server-output`.
-pub type ServerOutput = Arc<dyn Fn(&RunRecord, &[Event]) -> OwnReport + Send + Sync>;
-
-/// A server's report of a test, for its client.
-#[derive(Debug, Clone, PartialEq)]
-pub enum OwnReport {
-    /// Lines.
-    Text(String),
-    /// A document.
-    Json(serde_json::Value),
-}
 
 /// What ended a test, or kept it from running, by the side that it came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,89 +93,6 @@ pub enum Cause {
     TurnedAway,
     /// This host refused something that every test needs.
     Host,
-}
-
-/// How to serve.
-#[derive(Clone)]
-pub struct ServerOptions {
-    /// How it names itself.
-    pub software: Software,
-    /// The port; 0 = any free one.
-    pub port: u16,
-    /// The address to listen on; absent = all of both families.
-    pub bind: Option<IpAddr>,
-    /// The interface to listen on.
-    pub bind_device: Option<String>,
-    /// The addresses to listen on for SCTP (`-X`); none = those of TCP.
-    pub sctp_bind: Vec<IpAddr>,
-    /// Families to listen on.
-    pub family: Family,
-    /// Sockets that were passed in listening (systemd's socket activation).
-    pub inherited: Vec<Arc<OwnedFd>>,
-    /// End after one test.
-    pub one_off: bool,
-    /// Bounds.
-    pub limits: ServerLimits,
-    /// Who may test; absent = everybody.
-    pub verifier: Option<Arc<Verifier>>,
-    /// Between two intervals of progress.
-    pub interval: Nanos,
-    /// Tests that run may go on for this long after the server is asked to finish.
-    pub grace: Nanos,
-    /// For clients that ask for the server's report.
-    pub output: Option<ServerOutput>,
-    /// All TCP streams of a test together are read no faster than this: an application that is slow on
-    /// purpose.
-    pub read_rate: Option<BitRate>,
-    /// The kernel gives a data connection up whose bytes stay unacknowledged for this long; `None` = as long as it
-    /// repeats them.
-    pub send_timeout: Option<Nanos>,
-    /// A test from whose client nothing arrives for this long is ended (`--rcv-timeout`); absent = no such bound.
-    pub receive_timeout: Option<Nanos>,
-    /// TCP: send this file's content, or write what is received into it (`-F`). One test runs at a time then.
-    pub file: Option<PathBuf>,
-    /// A server of one test that no client visits for this long ends; absent = it waits as long as it takes.
-    pub one_off_patience: Option<Nanos>,
-    /// Probes of an idle control connection (`--cntl-ka`); absent = a peer that is gone is noticed within 20 s.
-    pub control_keepalive: Option<Keepalive>,
-    /// Refuse a test whose socket buffers (`-w`) or CPU (`-A`) the kernel does not grant, as iperf3 does.
-    pub strict: bool,
-}
-
-impl std::fmt::Debug for ServerOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerOptions")
-            .field("port", &self.port)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Default for ServerOptions {
-    fn default() -> Self {
-        Self {
-            software: crate::software(),
-            port: DEFAULT_PORT,
-            bind: None,
-            bind_device: None,
-            sctp_bind: Vec::new(),
-            family: Family::Any,
-            inherited: Vec::new(),
-            one_off: false,
-            limits: ServerLimits::default(),
-            verifier: None,
-            interval: Nanos::from_millis(1000),
-            grace: Nanos::from_millis(10_000),
-            output: None,
-            read_rate: None,
-            send_timeout: None,
-            receive_timeout: None,
-            file: None,
-            one_off_patience: None,
-            control_keepalive: None,
-            strict: false,
-        }
-    }
 }
 
 /// What a server tells. `test` counts its tests from 1.
@@ -241,6 +145,17 @@ pub enum ServerEvent {
         /// The same by its kind.
         cause: Cause,
     },
+}
+
+/// Why a server ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerEnd {
+    /// It was asked to.
+    Stopped,
+    /// The one test that it was for is over.
+    OneOff,
+    /// No test began for as long as it was to wait ([`ServerOptions::wait`], [`ServerOptions::one_off_patience`]).
+    NoTest,
 }
 
 /// Where a server tells. It is called from the threads of the tests.
@@ -319,6 +234,8 @@ struct Sessions {
     /// Addresses from which a stock client is opening UDP streams: those carry no identity.
     opening_udp: Vec<IpAddr>,
     counted: u64,
+    /// When the last test ended; zero before the first.
+    quiet_since: Nanos,
 }
 
 impl Shared {
@@ -403,21 +320,23 @@ impl Server {
     }
 
     /// Serves until `finish` (running tests may end within the grace) or `stop` (they are ended at
-    /// once) becomes readable, or one test is over and that was asked for.
-    pub fn run(self, finish: BorrowedFd<'_>, stop: BorrowedFd<'_>) -> Result<(), EngineError> {
+    /// once) becomes readable, one test is over and that was asked for, or no test begins for as long as it waits.
+    pub fn run(
+        self,
+        finish: BorrowedFd<'_>,
+        stop: BorrowedFd<'_>,
+    ) -> Result<ServerEnd, EngineError> {
         let mut pending: Vec<Pending> = Vec::new();
-        let patience = self.shared.options.one_off_patience;
-        let idle_until = patience
-            .filter(|_| self.shared.options.one_off)
-            .map(|patience| clock::monotonic().plus(patience));
+        let started = clock::monotonic();
         loop {
-            // Only while nobody came.
-            let idle_until = idle_until.filter(|_| self.shared.sessions().counted == 0);
-            let turn = self.turn(&mut pending, idle_until, finish, stop);
+            let turn = self.turn(&mut pending, self.idle_until(started), finish, stop);
             let (done, finish_now, stop_now) =
                 turn.map_err(EngineError::host("waiting for clients"))?;
+            let idle_until = self.idle_until(started);
             if idle_until.is_some_and(|until| clock::monotonic() >= until) {
-                return Ok(());
+                // Connections that have not said what they want yet.
+                self.wind_down(Nanos::ZERO, stop);
+                return Ok(ServerEnd::NoTest);
             }
             if stop_now || finish_now {
                 let grace = if stop_now {
@@ -426,12 +345,27 @@ impl Server {
                     self.shared.options.grace
                 };
                 self.wind_down(grace, stop);
-                return Ok(());
+                return Ok(ServerEnd::Stopped);
             }
             if done {
-                return Ok(());
+                return Ok(ServerEnd::OneOff);
             }
         }
+    }
+
+    /// When it ends because no test has begun; absent while one runs, and where it waits as long as it takes.
+    fn idle_until(&self, started: Nanos) -> Option<Nanos> {
+        let options = &self.shared.options;
+        let sessions = self.shared.sessions();
+        let first = options
+            .one_off_patience
+            .filter(|_| options.one_off && sessions.counted == 0)
+            .map(|patience| started.plus(patience));
+        let next = options
+            .wait
+            .filter(|_| sessions.occupancy.tests() == 0)
+            .map(|wait| sessions.quiet_since.max(started).plus(wait));
+        first.into_iter().chain(next).min()
     }
 
     /// One wait and what came of it. Gives back: one-off test over, asked to finish, asked to stop.
@@ -539,11 +473,7 @@ impl Server {
         if !options.strict || connection.received() == 0 || connection.protocol != Protocol::Tcp {
             return;
         }
-        let mut machine = ServerControl::default();
-        machine.error(NO_COOKIE, 0);
-        if let Some(frame) = machine.poll_transmit() {
-            drop(socket::send(connection.stream.as_fd(), &frame));
-        }
+        say_no_cookie(connection);
         let mut sessions = self.shared.sessions();
         if !options.one_off || sessions.counted > 0 {
             return;
@@ -576,6 +506,12 @@ impl Server {
             self.refuse(&connection, "its network is not allowed");
             return;
         }
+        let token = self.shared.options.token.as_ref();
+        if token.is_some_and(|token| !token.is_same(&cookie)) {
+            say_no_cookie(&connection);
+            self.turned_away(&connection, "it does not have this server's session token");
+            return;
+        }
         let mut sessions = self.shared.sessions();
         if let Some(entry) = sessions.by_cookie.get(&cookie).cloned() {
             drop(sessions);
@@ -587,6 +523,12 @@ impl Server {
             if *expected > 0 {
                 *expected -= 1;
                 entry.bring(state, Arrival::Stream(connection.stream));
+            } else if token.is_some() {
+                drop(state);
+                self.refuse(
+                    &connection,
+                    "a test with its session token has not ended yet",
+                );
             }
             return;
         }
@@ -649,6 +591,10 @@ impl Server {
     fn refuse(&self, connection: &Pending, reason: &str) {
         // iperf3's way to say so; the peer may be gone already.
         drop(socket::send(connection.stream.as_fd(), &[0xFF]));
+        self.turned_away(connection, reason);
+    }
+
+    fn turned_away(&self, connection: &Pending, reason: &str) {
         (self.shared.observe)(ServerEvent::Refused {
             test: None,
             peer: connection.peer,
@@ -664,6 +610,15 @@ impl Server {
         wait_until_left(&shared, grace, Some(stop));
         drop(shared.terminate.raise());
         wait_until_left(&shared, LEAVE_PATIENCE, None);
+    }
+}
+
+/// Says to a connection, as iperf3 does, that its cookie is none.
+fn say_no_cookie(connection: &Pending) {
+    let mut machine = ServerControl::default();
+    machine.error(NO_COOKIE, 0);
+    if let Some(frame) = machine.poll_transmit() {
+        drop(socket::send(connection.stream.as_fd(), &frame));
     }
 }
 
@@ -704,7 +659,10 @@ impl Drop for Place {
         let mut sessions = self.shared.sessions();
         sessions.by_cookie.remove(&self.cookie);
         match self.admitted {
-            Some(demand) => sessions.occupancy.leave(self.site, demand),
+            Some(demand) => {
+                sessions.occupancy.leave(self.site, demand);
+                sessions.quiet_since = clock::monotonic();
+            }
             None => sessions.occupancy.stop_waiting(self.number),
         }
         drop(sessions);

@@ -224,6 +224,11 @@ impl Occupancy {
         self.waiting.len() + self.all.tests
     }
 
+    /// Tests that were admitted and have not ended.
+    pub(crate) fn tests(&self) -> usize {
+        self.all.tests
+    }
+
     fn used_by(&self, site: Site) -> Used {
         self.by_site.get(&site).copied().unwrap_or_default()
     }

@@ -260,6 +260,7 @@ impl<'a> Session<'a> {
             clock: None,
             notes: Vec::new(),
             counter_runs: Vec::new(),
+            host_names: None,
         }
     }
 

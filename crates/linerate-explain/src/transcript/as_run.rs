@@ -256,6 +256,7 @@ impl<'a> Sent<'a> {
             clock: None,
             notes: Vec::new(),
             counter_runs: Vec::new(),
+            host_names: None,
         })
     }
 

@@ -65,4 +65,14 @@ pub enum NodesError {
         /// What is wrong.
         why: String,
     },
+    /// A group in a file of YAML.
+    #[error("{file}, {entry}: {why}")]
+    Entry {
+        /// Its name.
+        file: String,
+        /// The group or host.
+        entry: String,
+        /// What is wrong.
+        why: String,
+    },
 }

@@ -58,6 +58,14 @@ impl Groups {
         Ok(())
     }
 
+    /// Each group by its source and name, as a set names it: `local`, `rack1` for `@local:rack1`.
+    pub fn names(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.sources.iter().flat_map(|(source, groups)| {
+            let names = groups.keys().map(String::as_str);
+            names.map(move |group| (source.as_str(), group))
+        })
+    }
+
     /// The set of a group, as text; `*` has all hosts of the source.
     pub(super) fn find(&self, source: Option<&str>, group: &str) -> Result<String, NodesError> {
         let asked = match source {

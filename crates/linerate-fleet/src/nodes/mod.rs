@@ -14,11 +14,13 @@ mod groups;
 mod inventory;
 mod number;
 mod read;
+mod yaml;
 
 pub use error::NodesError;
 pub use groups::Groups;
 pub use inventory::inventory;
 pub use read::Sources;
+pub use yaml::{groups_in_yaml, inventory_in_yaml};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -118,13 +118,26 @@ impl Session {
     /// # Errors
     /// Why the host cannot be had.
     pub fn open(host: &str, reach: &Reach) -> Result<Self, FleetError> {
+        Self::start(host, Some(reach.clone()))
+    }
+
+    /// Starts an agent on this host, without a carrier; `host` is what it is called.
+    ///
+    /// # Errors
+    /// Why it does not start.
+    pub fn here(host: &str) -> Result<Self, FleetError> {
+        Self::start(host, None)
+    }
+
+    /// Without `reach` the host is this one.
+    fn start(host: &str, reach: Option<Reach>) -> Result<Self, FleetError> {
         let (opened, is_open) = mpsc::sync_channel(1);
-        let (name, reach) = (host.to_owned(), reach.clone());
+        let name = host.to_owned();
         // The carrier is bound to the life of this thread, which therefore starts it.
         let thread = std::thread::Builder::new()
             .name("session".to_owned())
             .stack_size(STACK)
-            .spawn(move || run(&name, &reach, &opened))
+            .spawn(move || run(&name, reach.as_ref(), &opened))
             .map_err(|error| no_thread(host, &error))?;
         match is_open.recv() {
             Ok(Ok((hello, traffic))) => Ok(Self {
@@ -142,6 +155,11 @@ impl Session {
             }
             .of(host)),
         }
+    }
+
+    /// Whether the host still answers, as far as is known.
+    pub fn is_open(&self) -> bool {
+        self.traffic.is_open()
     }
 
     /// The host, as it was named.
@@ -213,8 +231,12 @@ fn no_thread(host: &str, error: &std::io::Error) -> FleetError {
 type Opened = Result<(Hello, Arc<Traffic>), FleetError>;
 
 /// A session's thread: opens it, then reads frames until it ends.
-fn run(host: &str, reach: &Reach, opened: &mpsc::SyncSender<Opened>) {
-    let result = Opening::start(host, reach).and_then(Opening::run);
+fn run(host: &str, reach: Option<&Reach>, opened: &mpsc::SyncSender<Opened>) {
+    let opening = match reach {
+        Some(reach) => Opening::start(host, reach),
+        None => Opening::here(host),
+    };
+    let result = opening.and_then(Opening::run);
     let (hello, far, reader) = match result {
         Ok(open) => open,
         Err(error) => {

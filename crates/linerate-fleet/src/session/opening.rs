@@ -1,6 +1,8 @@
 //! From the carrier's start to the agent's first frame.
 
 use std::io::{self, Read as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
 use linerate_kernel::clock;
 use linerate_model::plain_text::PlainText;
@@ -8,12 +10,15 @@ use linerate_model::units::Nanos;
 use linerate_wire::agent::{FrameReader, Header, Hello, PROTOCOL};
 
 use super::child::Far;
-use super::{Elevation, Reach, SILENCE};
+use super::{Elevation, Reach, SILENCE, USUAL_CONNECT_TIMEOUT};
 use crate::bootstrap::{Line, PROMPT, script};
+use crate::carrier::Carrier;
 use crate::error::{FleetError, Phase, Trouble};
 
 /// A host's start-up files print no more before the script's first line, bytes.
 const MOST_NOISE: usize = 64 << 10;
+/// This program.
+const OURSELVES: &str = "/proc/self/exe";
 /// How much longer than the carrier's own timeout is waited: its message says more than ours.
 const MARGIN: Nanos = Nanos::from_millis(1_000);
 
@@ -47,6 +52,31 @@ impl Opening {
         })
     }
 
+    /// Starts an agent on this host: the file that runs, even where it was replaced since.
+    pub(super) fn here(host: &str) -> Result<Self, FleetError> {
+        let mut command = Command::new(OURSELVES);
+        command.arg0("linerate").args(["agent", "--stdio"]);
+        let far = Far::start(command).map_err(|error| {
+            Trouble::Carrier {
+                program: OURSELVES.to_owned(),
+                why: error.to_string(),
+            }
+            .of(host)
+        })?;
+        Ok(Self {
+            host: host.to_owned(),
+            far,
+            reach: Reach {
+                carrier: Carrier::ssh(USUAL_CONNECT_TIMEOUT),
+                binaries: Vec::new().into(),
+                elevation: None,
+                connect_timeout: USUAL_CONNECT_TIMEOUT,
+            },
+            phase: Phase::Starting,
+            came: Vec::new(),
+        })
+    }
+
     /// Answers the script until the agent says hello.
     pub(super) fn run(mut self) -> Result<(Hello, Far, FrameReader), FleetError> {
         let hello = self.converse();
@@ -58,6 +88,9 @@ impl Opening {
     }
 
     fn converse(&mut self) -> Result<(Hello, FrameReader), Trouble> {
+        if self.phase == Phase::Starting {
+            return self.hello();
+        }
         // Each folder of the script is asked for at most once.
         loop {
             match self.line()? {

@@ -114,6 +114,11 @@ impl Traffic {
         self.end.get().cloned().unwrap_or_else(|| self.gone())
     }
 
+    /// Whether the session has not ended.
+    pub(super) fn is_open(&self) -> bool {
+        self.end.get().is_none()
+    }
+
     fn gone(&self) -> FleetError {
         Trouble::Ended {
             phase: Phase::Running,

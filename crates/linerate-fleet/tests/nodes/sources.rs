@@ -80,10 +80,7 @@ fn an_inventory_s_groups_are_those_of_ansible() {
     );
     assert_eq!(folded(&groups, "@all_of!@web").unwrap(), "10.0.0.7");
     for (text, why) in [
-        (
-            "[web]\nweb[a:f]\n",
-            "f, line 2: '[a:f]': only ranges of numbers",
-        ),
+        ("[web]\nweb[f:a]\n", "f, line 2: '[f:a]' is no range"),
         ("[web:hosts]\n", "f, line 1: […:hosts] is not known"),
         ("web1 web2\n", "f, line 1: 'web2' is no variable"),
     ] {

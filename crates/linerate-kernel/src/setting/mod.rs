@@ -19,7 +19,7 @@ pub use crate::ethtool::change::{
 pub(crate) use address::address_message;
 pub use address::{Change, RouteOver, change_address, change_route};
 pub use governor::{governors, set_governor};
-pub use link::{rename, set_mtu, set_tx_queue_len, set_up};
+pub use link::{rename, set_gso_max_segments, set_mtu, set_tx_queue_len, set_up};
 pub use steering::{set_interrupt_cpus, set_queue_cpus};
 pub use sysctl::path_of as sysctl_path;
 pub use sysctl::{set_sysctl, sysctl};

@@ -63,6 +63,14 @@ pub enum LabError {
         /// The kernel's answer.
         source: KernelError,
     },
+    /// The token bucket of a link.
+    #[error(
+        "{source}. A star's links need CONFIG_NET_SCH_TBF (module sch_tbf) for their rates; root loads it: modprobe sch_tbf"
+    )]
+    Shaping {
+        /// The kernel's answer.
+        source: KernelError,
+    },
     /// The scenario asks more than netem and tbf can do.
     #[error("the lab's engine by netem cannot do what the scenario asks: {}", .keys.join("; "))]
     BeyondNetem {

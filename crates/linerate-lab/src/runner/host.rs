@@ -67,8 +67,7 @@ impl Host {
             "find the network namespace of",
             "the router",
         ))?;
-        let mut port = format!("to-{name}");
-        port.truncate(LONGEST_NAME);
+        let port = port_name(name, number);
         let end = |name, namespace| VethEnd {
             name,
             namespace,
@@ -150,9 +149,16 @@ impl Host {
 
     /// Where another process finds its namespace as long as this one lives.
     pub fn namespace_file(&self) -> PathBuf {
-        use std::os::fd::{AsFd as _, AsRawFd as _};
-        let fd = self.namespace.as_fd().as_raw_fd();
-        PathBuf::from(format!("/proc/{}/fd/{fd}", std::process::id()))
+        file_of(&self.namespace)
+    }
+
+    /// The network that it is in, with its prefix's length.
+    pub(super) fn network(&self, family: Family) -> (IpAddr, u8) {
+        let prefix = match family {
+            Family::Ipv4 => PREFIX_V4,
+            Family::Ipv6 => PREFIX_V6,
+        };
+        (self.side(family, 0), prefix)
     }
 
     /// 1 is the router's side, 2 the host's. The networks are those for documentation (RFC 5737, RFC 3849).
@@ -239,8 +245,25 @@ impl Host {
     }
 }
 
+/// The name of the router's interface towards a host.
+fn port_name(name: &str, number: u8) -> String {
+    let port = format!("to-{name}");
+    if port.len() <= LONGEST_NAME {
+        port
+    } else {
+        format!("port{number}")
+    }
+}
+
+/// Where another process finds a namespace as long as this one lives.
+pub(super) fn file_of(namespace: &NetworkNamespace) -> PathBuf {
+    use std::os::fd::{AsFd as _, AsRawFd as _};
+    let fd = namespace.as_fd().as_raw_fd();
+    PathBuf::from(format!("/proc/{}/fd/{fd}", std::process::id()))
+}
+
 /// The families that a link of this MTU carries: the kernel has no IPv6 below 1280 bytes (RFC 8200, section 5).
-fn families(mtu: u32) -> &'static [Family] {
+pub(super) fn families(mtu: u32) -> &'static [Family] {
     if mtu >= IPV6_LEAST {
         &[Family::Ipv4, Family::Ipv6]
     } else {
@@ -301,6 +324,13 @@ pub(super) fn set(place: &str, key: &str, value: &str) -> Result<(), LabError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interface_has_the_host_s_name_where_that_is_short_enough() {
+        assert_eq!(port_name("node01", 1), "to-node01");
+        assert_eq!(port_name("cross-sender", 3), "to-cross-sender");
+        assert_eq!(port_name("node01.example", 7), "port7");
+    }
 
     #[test]
     fn only_settings_of_a_namespace_have_a_place() {

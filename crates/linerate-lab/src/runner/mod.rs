@@ -3,7 +3,7 @@
 //! ```text
 //! sender ── eth0 ─── to-sender ┐        ┌ to-receiver ─── eth0 ── receiver
 //!                              ├ router ┤
-//! cross-sender ── to-cross-s.. ┘        └ to-cross-r.. ── cross-receiver
+//! cross-sender ── to-cross-sender ┘        └ port4 ── cross-receiver
 //! ```
 //!
 //! What the router forwards waits in a queue of its kernel; a thread asks the [path](crate::path) what
@@ -13,6 +13,8 @@
 //!
 //! That is the engine by packet queues. The other one leaves it to the kernel: netem and tbf on the router's
 //! interfaces do what the path is to do, and count what they count.
+//!
+//! A [star](crate::star) has many hosts and a router for each switch: [`StarLab`].
 
 mod disciplines;
 mod engine;
@@ -27,6 +29,7 @@ mod orders;
 mod probe;
 mod queues;
 mod share;
+mod star;
 
 pub use disciplines::{Shaped, Shaping};
 pub use engine::{Account, other_labs};
@@ -38,3 +41,4 @@ pub use lateness::Lateness;
 pub use probe::{Passage, Probes, one_way};
 pub use queues::{Passed, Progress};
 pub use share::{CpuInForce, CpuMeter, CpuShare};
+pub use star::{StandingHost, StandingSwitch, StarLab};

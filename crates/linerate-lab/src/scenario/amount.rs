@@ -31,7 +31,7 @@ fn scale(number: f64, factor: f64) -> Result<u64, String> {
 }
 
 /// A rate: bit/s, with k, M or G of 1000.
-pub(super) fn bits(text: &str) -> Result<BitRate, String> {
+pub(crate) fn bits(text: &str) -> Result<BitRate, String> {
     let (number, unit) = split(text)?;
     let prefix = unit.strip_suffix("bit/s").unwrap_or(unit);
     let factor = match prefix {
@@ -129,7 +129,7 @@ pub(super) fn share(value: &Value<'_>) -> Result<Probability, DocumentError> {
 }
 
 /// A rate that a lab can make.
-pub(super) fn rate(value: &Value<'_>) -> Result<BitRate, DocumentError> {
+pub(crate) fn rate(value: &Value<'_>) -> Result<BitRate, DocumentError> {
     let rate = value.amount(bits)?;
     let beyond = !(1000..=400_000_000_000).contains(&rate.0);
     value.refuse(beyond, "a rate is at least 1 kbit/s and at most 400 Gbit/s")?;
@@ -142,14 +142,14 @@ pub(super) fn size(value: &Value<'_>) -> Result<Bytes, DocumentError> {
 }
 
 /// A time no longer than `most`.
-pub(super) fn span(value: &Value<'_>, most: Nanos) -> Result<Nanos, DocumentError> {
+pub(crate) fn span(value: &Value<'_>, most: Nanos) -> Result<Nanos, DocumentError> {
     let span = value.amount(nanos)?;
     value.refuse(span > most, format!("longer than {most}"))?;
     Ok(span)
 }
 
 /// A time above 0, no longer than `most`.
-pub(super) fn positive_span(value: &Value<'_>, most: Nanos) -> Result<Nanos, DocumentError> {
+pub(crate) fn positive_span(value: &Value<'_>, most: Nanos) -> Result<Nanos, DocumentError> {
     let span = span(value, most)?;
     value.refuse(span == Nanos::ZERO, "must be above 0")?;
     Ok(span)

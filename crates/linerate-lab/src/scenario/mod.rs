@@ -18,14 +18,14 @@
 //! assert_eq!(error.to_string(), "long.toml:3: unknown key 'rt' in [path]: did you mean 'rtt'?");
 //! ```
 
-mod amount;
+pub(crate) mod amount;
 mod beyond_netem;
 mod claims;
 pub mod command_line;
 mod consistency;
 pub mod keys;
 mod presets;
-mod read;
+pub(crate) mod read;
 mod read_path;
 mod test_arguments;
 mod types;

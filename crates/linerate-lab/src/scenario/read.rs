@@ -66,7 +66,7 @@ impl Scenario {
     }
 }
 
-fn name(value: &Value<'_>) -> Result<String> {
+pub(crate) fn name(value: &Value<'_>) -> Result<String> {
     let name = value.text()?;
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let long = name.is_empty() || name.len() > 40;
@@ -89,7 +89,7 @@ fn host(table: &Table<'_>) -> Result<HostSpec> {
     })
 }
 
-fn congestion(value: &Value<'_>) -> Result<String> {
+pub(crate) fn congestion(value: &Value<'_>) -> Result<String> {
     let name = value.text()?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let long = name.is_empty() || name.len() > LONGEST_CONGESTION;
@@ -98,7 +98,7 @@ fn congestion(value: &Value<'_>) -> Result<String> {
     Ok(name.to_owned())
 }
 
-fn three_sizes(value: &Value<'_>) -> Result<[u64; 3]> {
+pub(crate) fn three_sizes(value: &Value<'_>) -> Result<[u64; 3]> {
     let sizes: Vec<u64> = value
         .text()?
         .split_whitespace()
@@ -123,7 +123,7 @@ fn cpu(value: &Value<'_>) -> Result<f64> {
     Ok(share)
 }
 
-fn sysctl(value: &Value<'_>) -> Result<BTreeMap<String, String>> {
+pub(crate) fn sysctl(value: &Value<'_>) -> Result<BTreeMap<String, String>> {
     let pairs = value.pairs()?;
     pairs
         .into_iter()

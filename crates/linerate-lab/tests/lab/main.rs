@@ -8,4 +8,5 @@ mod properties;
 mod reading;
 mod reference;
 mod scenarios;
+mod stars;
 mod tables;

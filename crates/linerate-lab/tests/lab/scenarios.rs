@@ -13,9 +13,11 @@ use linerate_lab::scenario::{Claim, Family, PRESETS, Scenario};
 fn all() -> Vec<(String, Scenario)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let entries = std::fs::read_dir(&folder).expect("the folder of the scenarios");
-    let mut all: Vec<_> = entries
-        .map(|entry| {
-            let path = entry.expect("an entry").path();
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let mut all: Vec<_> = paths
+        // Stars are in a folder of their own.
+        .filter(|path| path.is_file())
+        .map(|path| {
             let text = std::fs::read_to_string(&path).expect("a file");
             let file = path
                 .file_stem()

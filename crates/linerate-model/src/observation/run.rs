@@ -92,6 +92,7 @@ impl Observation {
             clock: None,
             notes: Vec::new(),
             counter_runs: Vec::new(),
+            host_names: None,
         })
     }
 

@@ -99,6 +99,7 @@ fn plan(plan: &Plan) -> Vec<Fact> {
 
 fn end(end: &EndView) -> Vec<Fact> {
     let mut all = vec![
+        ("name", shown(end.name.as_ref())),
         ("software", shown(Some(&end.software))),
         ("address", shown(Some(&end.address))),
     ];

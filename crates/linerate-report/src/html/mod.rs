@@ -85,26 +85,38 @@ fn title(view: &RunView) -> String {
     }
 }
 
+/// A page whose script draws what `data` has.
 fn document(title: &str, body: &Markup, data: &str) -> String {
     const POLICY: &str =
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+    let body = html! {
+        (body)
+        script type="application/json" id="data" { (json(data)) }
+        script { (PreEscaped(include_str!("page.js"))) }
+    };
+    whole(title, POLICY, "", &body)
+}
+
+/// A page without a script; `style` comes behind that of all pages.
+pub(crate) fn still(title: &str, style: &str, body: &Markup) -> String {
+    const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+    whole(title, POLICY, style, body)
+}
+
+fn whole(title: &str, policy: &str, style: &str, body: &Markup) -> String {
     finished(html! {
         (DOCTYPE) "\n"
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta http-equiv="Content-Security-Policy" content=(policy);
                 meta name="color-scheme" content="light dark";
                 link rel="icon" href="data:,";
                 title { (title) }
-                style { (PreEscaped(include_str!("page.css"))) }
+                style { (PreEscaped(include_str!("page.css"))) (PreEscaped(style)) }
             }
-            body {
-                (body)
-                script type="application/json" id="data" { (json(data)) }
-                script { (PreEscaped(include_str!("page.js"))) }
-            }
+            body { (body) }
         }
         "\n"
     })

@@ -5,7 +5,7 @@ use linerate_model::record::{HostFacts, InterfaceFacts, Outcome, Role};
 use linerate_model::units::{Bytes, Nanos};
 
 use super::layout::{self, Page};
-use crate::view::{DirectionView, RunView};
+use crate::view::{DirectionView, EndView, RunView};
 use crate::words;
 
 pub(super) fn write(page: &mut Page, view: &RunView) {
@@ -24,16 +24,20 @@ pub(super) fn write(page: &mut Page, view: &RunView) {
 
 /// The test and its hosts in one line.
 pub(super) fn headline(page: &mut Page, view: &RunView) {
-    let between = format!("{} → {}", view.control.local, view.control.remote);
-    let between = match view.written_by {
-        Role::Client => between,
-        Role::Server => format!("{} → {}", view.control.remote, view.control.local),
-    };
+    let between = format!("{} → {}", called(&view.client), called(&view.server));
     page.wrapped(
         "",
         &format!("{}{}; {between}", title(view), test(&view.plan)),
     );
     cut_off_line(page, view);
+}
+
+/// An end's address, after what the user calls its host.
+fn called(end: &EndView) -> String {
+    match &end.name {
+        Some(name) => format!("{name} ({})", end.address),
+        None => end.address.to_string(),
+    }
 }
 
 fn title(view: &RunView) -> String {
@@ -114,7 +118,14 @@ fn duration(span: Nanos) -> String {
 
 pub(crate) fn host(view: &RunView, role: Role) -> String {
     let end = view.end(role);
-    let name = words::with(end.host.hostname.as_deref(), |name| format!("{name} at "));
+    let own = end.host.hostname.as_deref();
+    let name = match end.name.as_deref() {
+        // A name such as ann@node1, an address, one of several hosts of a machine.
+        Some(name) if own != Some(name) => {
+            format!("{name}{} at ", words::with(own, |own| format!(" ({own})")))
+        }
+        _ => words::with(own, |name| format!("{name} at ")),
+    };
     let mut text = vec![format!("{name}{}", end.address), end.software.to_string()];
     text.extend(machine(&end.host));
     text.extend(end.interface.as_ref().map(interface));

@@ -48,7 +48,11 @@ impl Page {
 
     /// Text behind `head`, wrapped with as much indentation.
     pub(crate) fn wrapped(&mut self, head: &str, text: &str) {
-        let indent = head.chars().count();
+        self.headed(head, head.chars().count(), text);
+    }
+
+    /// The same behind a head that takes `indent` columns: sequences that set its colour take none.
+    pub(crate) fn headed(&mut self, head: &str, indent: usize, text: &str) {
         let mut head = head.to_owned();
         for line in lines(text, self.width.saturating_sub(indent)) {
             self.line(&format!("{head}{line}"));

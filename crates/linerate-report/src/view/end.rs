@@ -11,6 +11,9 @@ use crate::words;
 pub struct EndView {
     /// Which.
     pub role: Role,
+    /// What the user calls its host, where the test was started from elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<PlainText>,
     /// Whether its kernel and application were asked by a linerate.
     pub known: bool,
     /// Program and version, as far as it told.
@@ -60,6 +63,10 @@ impl EndView {
         };
         Self {
             role,
+            name: record.host_names.as_ref().map(|names| match role {
+                Role::Client => names.client.clone(),
+                Role::Server => names.server.clone(),
+            }),
             known: end.is_some(),
             software: software.into(),
             address: address.clone(),

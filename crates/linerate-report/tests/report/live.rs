@@ -251,11 +251,21 @@ fn every_event_is_one_line_of_json() {
     for (event, name) in events {
         let line = stream::line(&event);
         assert!(!line.contains('\n'), "{line}");
+        assert_eq!(stream::read(&line), Some(event));
         let value: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(value["event"], name);
         if name == "interval" {
             assert_eq!(value["streams"][0]["bps"], 95_400_000);
             assert_eq!(value["left_ns"], 8_000_000_000_u64);
         }
+    }
+    for other in [
+        "",
+        "{}",
+        "[]",
+        "{\"event\":\"end\",\"plan\":{}}",
+        "{\"event\":7}",
+    ] {
+        assert_eq!(stream::read(other), None, "{other}");
     }
 }

@@ -6,7 +6,8 @@ use linerate_analysis::evidence::Evidence;
 use linerate_model::counter_test::{CounterRun, Passage, Variation};
 use linerate_model::plan::{End, Plan};
 use linerate_model::record::{
-    Note, Outcome, PeerResults, PeerStream, RunRecord, SCHEMA_VERSION, UdpCounts, ZerocopyCounts,
+    HostNames, Note, Outcome, PeerResults, PeerStream, RunRecord, SCHEMA_VERSION, UdpCounts,
+    ZerocopyCounts,
 };
 use linerate_model::tcp_info::{FIELDS, LENGTH, TcpFacts, TcpInfo};
 use linerate_model::units::{BitRate, Bytes, Nanos};
@@ -117,6 +118,10 @@ fn whole() -> [RunRecord; 3] {
         output_text: Some("".into()),
         output_json: Some("".into()),
         ..PeerResults::default()
+    });
+    record.host_names = Some(HostNames {
+        client: "a".into(),
+        server: "b".into(),
     });
     record.notes.push(Note {
         id: "n".into(),

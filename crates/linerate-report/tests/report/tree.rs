@@ -15,7 +15,7 @@ pub(crate) struct Element {
 }
 
 /// Elements of HTML that have no end.
-const VOID: [&str; 2] = ["meta", "link"];
+const VOID: [&str; 3] = ["meta", "link", "input"];
 
 impl Element {
     pub(crate) fn attribute(&self, name: &str) -> Option<&str> {

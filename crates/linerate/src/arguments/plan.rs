@@ -17,8 +17,19 @@ impl PlanArguments {
         options::plan(host, given.map(|(option, text)| (*option, text.as_str())))
     }
 
+    /// The options that were given, a word each, but for those by these names.
+    pub(crate) fn words_without(&self, names: &[&str]) -> Vec<String> {
+        let left = self.given.iter();
+        let left = left.filter(|(option, _)| !names.iter().any(|name| option.is(name)));
+        left.map(|(option, text)| match option.form {
+            Form::Switch { .. } => option.long.to_owned(),
+            Form::Value { .. } => format!("{}={text}", option.long),
+        })
+        .collect()
+    }
+
     /// Whether this option was given.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.given.iter().any(|(option, _)| option.is(name))
     }
 }

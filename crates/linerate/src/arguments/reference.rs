@@ -22,6 +22,7 @@ const TAIL: &str = "
 | variable | meaning |
 |---|---|
 | `LINERATE_PASSWORD`, `IPERF3_PASSWORD` | password for `--username`, the first one before the second |
+| `LINERATE_SESSION_TOKEN` | 36 characters of `a-z2-7`, the same at both ends: `serve` takes no connection that does not begin with it, `test` begins with it. Without `--one-off` the server runs every test that comes with it, one at a time |
 | `NO_COLOR`, `TERM` | a report on a terminal is coloured unless the first is set or the second is `dumb` or not set |
 | `LC_ALL`, `LC_CTYPE`, `LANG` | the first that is set: without UTF-8 in it reports are ASCII |
 | `XDG_RUNTIME_DIR` | where `lab up` notes the paths that are up; else `/tmp/linerate-lab-UID` |
@@ -36,7 +37,7 @@ const TAIL: &str = "
 | 1 | iperf3 mode: failed; `lab selfcheck`, `lab grade`, `host audit`: something is not as it should be; `tune plan`: something cannot be done; `tune apply` and its kin: refused, nothing was touched, or with `--prove` no effect; `tune verify`: something drifted |
 | 2 | the arguments cannot be understood, or contradict themselves |
 | 3 | the test could not be run: no such host, refused, wrong peer; a lab could not be had; a setting could not be saved, set or restored |
-| 4 | the test ran and failed on the way; what was measured is in the report; `observe` saw no connection that was asked for; `prove`, `tune apply --prove`, `sweep`: ended before all runs were made |
+| 4 | the test ran and failed on the way; what was measured is in the report; `observe` saw no connection that was asked for; `serve --wait`: no test began; `prove`, `tune apply --prove`, `sweep`: ended before all runs were made |
 | 5 | a file could not be read or written, or its layout is unknown |
 | 6 | the ledger does not balance; the report says where |
 | 7 | `test --expect`: FAIL, none of the 95 % interval is what was expected; `tune apply --prove`: a loss, nothing was applied |

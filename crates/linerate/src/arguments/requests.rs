@@ -58,7 +58,8 @@ pub(crate) struct TestRequest {
 
 impl TestArguments {
     pub(crate) fn request(self) -> Result<TestRequest, String> {
-        let plan = self.plan.plan(self.host.clone());
+        let host = self.between.server().or(self.host.as_deref());
+        let plan = self.plan.plan(host.unwrap_or_default().to_owned());
         Ok(TestRequest {
             plan: plan.map_err(|error| error.to_string())?,
             arguments: self,

@@ -16,8 +16,18 @@ impl Default for Budget {
     }
 }
 
+impl std::fmt::Display for Budget {
+    /// As [`budget`] reads it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Time(time) => write!(f, "{}s", time.as_secs_f64()),
+            Self::Data(bytes) => write!(f, "{}B", bytes.count()),
+        }
+    }
+}
+
 /// `90s`, `2min`, `2G`, `500MB`.
-pub(super) fn budget(text: &str) -> Result<Budget, String> {
+pub(crate) fn budget(text: &str) -> Result<Budget, String> {
     let time = duration(text).map(Budget::Time);
     let budget = time.or_else(|_| amount(text).map(Budget::Data));
     let some = |budget: &Budget| !matches!(budget, Budget::Time(Nanos(0)) | Budget::Data(Bytes(0)));

@@ -12,6 +12,7 @@ use linerate_model::units::Nanos;
 
 use super::runs::stopped;
 use crate::action::Failure;
+use crate::announcement::Announcement;
 use crate::lab::{Program, ourselves};
 
 /// A server that does not listen after so long will not.
@@ -32,7 +33,7 @@ impl Serving {
                 "`linerate serve` on {address} did not start: {why}"
             ))
         };
-        let mut command = ourselves(["serve", "-p", "0", "-B", address]);
+        let mut command = ourselves(["serve", "-p", "0", "-B", address, "--json-stream"]);
         command.stdout(Stdio::piped()).stderr(Stdio::inherit());
         let child = process::spawn_bound(&mut command, &ChildSettings::default())
             .map_err(|error| failed(&error.to_string()))?;
@@ -44,11 +45,13 @@ impl Serving {
             Ok(None) => return Err(stopped()),
             Err(why) => return Err(failed(&why)),
         };
-        let port = port_in(&line).ok_or_else(|| failed("it does not listen"))?;
+        let Some(Announcement::Listening { port, .. }) = Announcement::read(&line) else {
+            return Err(failed("it does not listen"));
+        };
         // A server whose output nobody reads any more goes on serving.
         Ok(Self {
             _program: program,
-            port,
+            port: port.to_string(),
         })
     }
 }
@@ -91,14 +94,6 @@ fn first_line(
     Ok(Some(String::from_utf8_lossy(&line).into_owned()))
 }
 
-/// Of `listening on 127.0.0.1:41234, TCP and UDP`.
-fn port_in(line: &str) -> Option<String> {
-    let (_, rest) = line.split_once("listening on ")?;
-    let (address, _) = rest.split_once(',')?;
-    let (_, port) = address.rsplit_once(':')?;
-    (!port.is_empty()).then(|| port.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
@@ -107,25 +102,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_port_is_read_from_the_first_line() {
-        let port = |line| port_in(line).unwrap_or_default();
-        assert_eq!(port("listening on 127.0.0.1:41234, TCP and UDP\n"), "41234");
-        assert_eq!(port("listening on [::1]:5, TCP and UDP\n"), "5");
-        assert_eq!(port(""), "");
-    }
-
-    #[test]
     fn a_line_is_waited_for_until_it_ends_or_nobody_wants_it_any_more() {
         let pair = || UnixStream::pair().unwrap();
         let (quiet, mut stop) = pair();
         let (out, mut server) = pair();
         let told = std::thread::spawn(move || {
-            server.write_all(b"listening on ").unwrap();
-            server.write_all(b"127.0.0.1:7, TCP\n").unwrap();
+            server.write_all(b"{\"event\":\"lim").unwrap();
+            server.write_all(b"its\"}\n").unwrap();
             server
         });
         let line = first_line(&out, quiet.as_fd(), PATIENCE).unwrap().unwrap();
-        assert_eq!(port_in(&line).unwrap(), "7");
+        assert_eq!(line, "{\"event\":\"limits\"}\n");
         let server = told.join().unwrap();
         let silent = first_line(&out, quiet.as_fd(), Nanos::from_millis(1)).unwrap_err();
         assert!(silent.contains("1.00 ms"), "{silent}");

@@ -101,7 +101,7 @@ pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failu
             served.map_err(|error| Wrong::of_client(&error))
         });
     let end = match &served {
-        Ok(()) => teller.interruption(),
+        Ok(_) => teller.interruption(),
         Err(wrong) => Some(wrong.clone()),
     };
     if let Some(wrong) = end {
@@ -109,7 +109,7 @@ pub(super) fn run(request: &Iperf3Server, printer: &Printer) -> Result<(), Failu
     }
     teller.out.drain();
     teller.errors.drain();
-    served.map_err(|_| Failure::Said)
+    served.map(drop).map_err(|_| Failure::Said)
 }
 
 fn options(

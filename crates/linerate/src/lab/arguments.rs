@@ -20,22 +20,18 @@ pub(crate) struct LabArguments {
 pub(super) enum LabCommand {
     /// Create a path, test across it, report test and path counters, and remove it
     Run(RunArguments),
-    /// Create a path and keep it up for your own commands
+    /// Create a path, or a star of many hosts, and keep it up for your own commands
     Up(UpArguments),
-    /// Run a command on a host of a path that is up
+    /// Run a command on a host of a path or a star that is up
     Exec(ExecArguments),
-    /// Show the paths that are up
-    List {
-        /// One JSON document
-        #[arg(long)]
-        json: bool,
-    },
-    /// Remove a path
+    /// Show the paths and stars that are up
+    List(ListArguments),
+    /// Remove a path or a star
     Down {
         /// Its name
         #[arg(required_unless_present = "all")]
         name: Option<String>,
-        /// All paths of this user
+        /// All paths and stars of this user
         #[arg(long, conflicts_with = "name")]
         all: bool,
     },
@@ -65,6 +61,9 @@ pub(super) enum LabCommand {
     Hold {
         /// The name
         name: String,
+        /// Seed to use instead of the text's
+        #[arg(long, value_name = "N")]
+        seed: Option<u64>,
     },
 }
 
@@ -116,7 +115,7 @@ impl RunArguments {
 pub(super) struct UpArguments {
     /// A name for it: up to 64 letters, digits, dots, dashes, underscores
     pub(super) name: String,
-    /// A scenario's file, or the name of a preset, instead of the options below
+    /// The file of a scenario or a star, or the name of a preset, instead of the options below
     #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["rate", "rtt", "jitter", "queue", "loss", "mode", "engine"])]
     pub(super) scenario: Option<String>,
     /// Rate of the bottleneck, bit/s (K, M, G of 1000) [default: unlimited]
@@ -143,6 +142,16 @@ pub(super) struct UpArguments {
     /// Seed of everything random
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
+}
+
+#[derive(Args, Debug, Clone)]
+pub(super) struct ListArguments {
+    /// One JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Only the switches of this star, each as a group of hosts, as --groups reads them
+    #[arg(long, value_name = "NAME", conflicts_with = "json")]
+    pub(super) groups: Option<String>,
 }
 
 // A path by options.
@@ -178,9 +187,9 @@ impl PathOptions {
 
 #[derive(Args, Debug, Clone)]
 pub(super) struct ExecArguments {
-    /// The path's name
+    /// The name of the path or the star
     pub(super) name: String,
-    /// The host: sender, receiver, cross-sender, cross-receiver
+    /// The host: of a path sender, receiver, cross-sender, cross-receiver; of a star a host or a switch
     pub(super) host: String,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]

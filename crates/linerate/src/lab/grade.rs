@@ -14,8 +14,8 @@ use linerate_model::nearest;
 use linerate_model::units::grouped;
 
 use super::arguments::GradeArguments;
-use super::kept;
 use super::run::{self, Ran, RunOptions};
+use super::{kept, star};
 use crate::action::Failure;
 use crate::input;
 use crate::printer::Printer;
@@ -26,7 +26,7 @@ const STOPPED: &str = "stopped by a signal";
 
 pub(super) fn run(arguments: &GradeArguments, printer: &Printer) -> Result<(), Failure> {
     let mut scenarios = match (&arguments.folder, arguments.drawn) {
-        (Some(folder), _) => scenarios(folder, &arguments.only)?,
+        (Some(folder), _) => scenarios(folder, &arguments.only, printer)?,
         (None, count) => drawn(count.unwrap_or(1), arguments, printer)?,
     };
     if let Some(engine) = arguments.engine {
@@ -187,7 +187,7 @@ fn drawn(
 }
 
 /// The scenarios of a folder, by name.
-fn scenarios(folder: &Path, only: &[String]) -> Result<Vec<Scenario>, Failure> {
+fn scenarios(folder: &Path, only: &[String], printer: &Printer) -> Result<Vec<Scenario>, Failure> {
     let failed = |error: std::io::Error| Failure::cannot("read the folder", folder, &error);
     let entries = std::fs::read_dir(folder).map_err(failed)?;
     let mut files: Vec<PathBuf> = entries
@@ -199,6 +199,13 @@ fn scenarios(folder: &Path, only: &[String]) -> Result<Vec<Scenario>, Failure> {
     let mut scenarios = Vec::new();
     for path in files {
         let text = input::text(&path, input::WRITTEN)?;
+        if star::is_star(&text) {
+            printer.tell(&format!(
+                "{} is left out: it is a star, which a mesh of tests grades",
+                path.display()
+            ));
+            continue;
+        }
         let scenario = Scenario::parse(&path.display().to_string(), &text)?;
         refuse_unknown_findings(&path, &scenario)?;
         if only.is_empty() || only.iter().any(|part| scenario.name.contains(part)) {

@@ -10,6 +10,7 @@ mod programs;
 mod run;
 mod selfcheck;
 mod standing;
+mod star;
 mod state;
 mod text;
 mod until;
@@ -52,9 +53,12 @@ pub(crate) fn run(arguments: LabArguments, printer: &Printer) -> Result<(), Fail
         LabCommand::Run(arguments) => run_one(&arguments, printer),
         LabCommand::Presets { name } => presets(name.as_deref(), printer),
         LabCommand::Up(arguments) => standing::up(&arguments, printer),
-        LabCommand::Hold { name } => standing::hold(&name, printer),
+        LabCommand::Hold { name, seed } => standing::hold(&name, seed, printer),
         LabCommand::Exec(arguments) => standing::exec(&arguments),
-        LabCommand::List { json } => standing::list(json, printer),
+        LabCommand::List(arguments) => match arguments.groups {
+            Some(name) => star::groups(&name, printer),
+            None => standing::list(arguments.json, printer),
+        },
         LabCommand::Down { name, .. } => standing::down(name.as_deref(), printer),
         LabCommand::Selfcheck { seed, json } => selfcheck::run(seed, json, printer),
         LabCommand::Grade(arguments) => grade::run(&arguments, printer),
@@ -154,6 +158,9 @@ fn document(scenario: &Scenario, ran: &Ran) -> serde_json::Value {
 /// A file, or a preset where there is no such file.
 pub(crate) fn scenario(asked: &str) -> Result<Scenario, Failure> {
     let (label, text) = scenario_text(asked)?;
+    if star::is_star(&text) {
+        return Err(star::no_path(&label));
+    }
     Ok(Scenario::parse(&label, &text)?)
 }
 

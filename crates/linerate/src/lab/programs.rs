@@ -13,6 +13,7 @@ use linerate_kernel::process::ChildSettings;
 use linerate_lab::runner::Host;
 
 use crate::action::Failure;
+use crate::announcement::Announcement;
 
 /// The running program's own file, even where it was replaced since.
 const OURSELVES: &str = "/proc/self/exe";
@@ -89,7 +90,8 @@ impl Serving {
         let mut out = BufReader::new(out);
         let mut line = String::new();
         let listens = matches!(out.read_line(&mut line), Ok(length) if length > 0);
-        if !listens || !line.contains("\"listening\"") {
+        let said = Announcement::read(&line);
+        if !listens || !matches!(said, Some(Announcement::Listening { .. })) {
             return Err(failed(&complaint(program.child.stderr.take())));
         }
         let started = EventFd::new().map_err(|error| failed(&error.to_string()))?;
@@ -128,7 +130,7 @@ impl Drop for Serving {
 fn listen(mut out: BufReader<ChildStdout>, started: &EventFd, begun: &AtomicBool) {
     let mut line = String::new();
     while matches!(out.read_line(&mut line), Ok(length) if length > 0) {
-        if line.contains("\"event\":\"started\"") {
+        if Announcement::read(&line).is_some_and(|said| said.is_start()) {
             begun.store(true, Ordering::Release);
             drop(started.raise());
         }

@@ -3,21 +3,24 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use linerate_kernel::clock;
 use linerate_kernel::namespace::{self, NetworkNamespace};
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::process::{self, ChildSettings, PidFd};
-use linerate_kernel::thread::Received;
+use linerate_kernel::thread::{Received, SignalFd};
 use linerate_lab::runner::{self, Lab};
 use linerate_lab::scenario::Scenario;
+use linerate_lab::star::Star;
 use linerate_model::units::Nanos;
+use linerate_model::words;
 
 use super::arguments::{ExecArguments, UpArguments};
 use super::programs::linerate;
 use super::state::{self, Folder, Held, Note, Noted};
-use super::{by_options, scenario_text, words};
+use super::{by_options, scenario_text, star, words as typed};
 use crate::action::Failure;
 use crate::printer::Printer;
 use crate::signals;
@@ -38,16 +41,12 @@ pub(super) fn up(arguments: &UpArguments, printer: &Printer) -> Result<(), Failu
     if Folder::open()?.find(name)?.is_some() {
         return Err(state::up_already(name));
     }
-    let (text, parsed) = match &arguments.scenario {
-        Some(asked) => {
-            let (label, text) = scenario_text(asked)?;
-            let parsed = Scenario::parse(&label, &text)?;
-            (text, parsed)
-        }
-        None => by_options::scenario(arguments)?,
-    };
+    let (text, about) = described(arguments)?;
     let failed = |error| Failure::Lab(format!("cannot start a process to hold {name}: {error}"));
     let mut command = linerate(["lab", "hold", name]);
+    if let Some(seed) = arguments.seed {
+        command.args(["--seed", &seed.to_string()]);
+    }
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -75,7 +74,7 @@ pub(super) fn up(arguments: &UpArguments, printer: &Printer) -> Result<(), Failu
     }
     let held = Folder::open()?.find(name)?;
     let held = held.ok_or_else(|| Failure::Lab(format!("{name} is gone already")))?;
-    printer.line(&format!("{name} is up: {}", parsed.about))?;
+    printer.line(&format!("{name} is up: {}", about))?;
     printer.print(&carried_and_hosts(&held))?;
     for note in &held.notes {
         printer.tell(note);
@@ -83,66 +82,93 @@ pub(super) fn up(arguments: &UpArguments, printer: &Printer) -> Result<(), Failu
     Ok(())
 }
 
+/// The text that describes what is to come up, checked, and what that says it is about.
+fn described(arguments: &UpArguments) -> Result<(String, String), Failure> {
+    let Some(asked) = &arguments.scenario else {
+        let (text, parsed) = by_options::scenario(arguments)?;
+        return Ok((text, parsed.about));
+    };
+    let (label, text) = scenario_text(asked)?;
+    let about = if star::is_star(&text) {
+        Star::parse(&label, &text)?.about
+    } else {
+        Scenario::parse(&label, &text)?.about
+    };
+    Ok((text, about))
+}
+
 /// Holds a path until it gets the command to end.
-pub(super) fn hold(name: &str, printer: &Printer) -> Result<(), Failure> {
+pub(super) fn hold(name: &str, seed: Option<u64>, printer: &Printer) -> Result<(), Failure> {
     let folder = Folder::open()?;
     let mut text = String::new();
     std::io::stdin()
         .read_to_string(&mut text)
         .map_err(|error| Failure::File(format!("cannot read the scenario: {error}")))?;
-    let scenario = Scenario::parse(name, &text)?;
+    if star::is_star(&text) {
+        let signals = signals::take_stops()?;
+        let (lab, held) = star::made(name, &text, seed)?;
+        return stand(&folder, &held, &signals, || lab.is_running(), printer);
+    }
+    let mut scenario = Scenario::parse(name, &text)?;
+    scenario.seed = seed.unwrap_or(scenario.seed);
     let signals = signals::take_stops()?;
     let lab = Lab::up(&scenario, runner::isolate()?)?;
     lab.begin();
     let held = Held::by_us(name, &scenario, &lab);
-    folder.keep(&held)?;
+    stand(&folder, &held, &signals, || lab.is_running(), printer)?;
+    lab.down()?;
+    Ok(())
+}
+
+/// Says that it is up, and waits until a signal ends it or it ends by itself.
+fn stand(
+    folder: &Folder,
+    held: &Held,
+    signals: &SignalFd,
+    is_running: impl Fn() -> bool,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    folder.keep(held)?;
     let said = printer.print(UP);
     let mut ended = said.is_err();
-    while !ended && lab.is_running() {
+    while !ended && is_running() {
         let mut entries = [PollEntry::new(signals.as_fd(), Interest::READ)];
         ended = !matches!(poll::wait(&mut entries, Some(LOOK)), Ok(0));
     }
-    folder.forget(&held)?;
-    lab.down()?;
-    Ok(())
+    folder.forget(held)
 }
 
 /// Runs a command on a host of a path.
 pub(super) fn exec(arguments: &ExecArguments) -> Result<(), Failure> {
     let held = found(&Folder::open()?, &arguments.name)?;
-    let host = held.hosts.iter().find(|host| host.name == arguments.host);
-    let host = host.ok_or_else(|| {
-        let names: Vec<&str> = held.hosts.iter().map(|host| host.name.as_str()).collect();
-        Failure::Usage(format!(
-            "{} has no host '{}', only {}",
-            held.name,
-            arguments.host,
-            names.join(", ")
-        ))
-    })?;
+    let place = place(&held, &arguments.host)?;
     let lab = |error: &dyn std::fmt::Display| {
         Failure::Lab(format!(
             "cannot enter {} of {}: {error}",
-            host.name, held.name
+            place.name, held.name
         ))
     };
     let holder = PidFd::open(held.pid).map_err(|error| lab(&error))?;
     let user = format!("/proc/{}/ns/user", held.pid);
     namespace::enter_user(user.as_ref()).map_err(|error| lab(&error))?;
-    let network = NetworkNamespace::open(&host.namespace).map_err(|error| lab(&error))?;
+    let network = NetworkNamespace::open(place.namespace).map_err(|error| lab(&error))?;
     let Some((program, rest)) = arguments.command.split_first() else {
         return Err(Failure::Usage("a command is wanted".to_owned()));
     };
     let signals = signals::take_stops()?;
     let settings = ChildSettings {
         namespace: Some(network.as_fd()),
-        cpus: host.cpus.clone(),
+        cpus: place.cpus.to_vec(),
         ..ChildSettings::default()
     };
     let mut command = Command::new(program);
-    command.args(rest);
+    command
+        .args(rest)
+        .env("LINERATE_LAB", &held.name)
+        .env("LINERATE_LAB_HOST", place.name)
+        .env("LINERATE_LAB_ADDRESS", place.address);
     let mut child = process::spawn_bound(&mut command, &settings).map_err(|error| {
-        Failure::Lab(format!("cannot run {}: {error}", words(&arguments.command)))
+        Failure::Lab(format!("cannot run {}: {error}", typed(&arguments.command)))
     })?;
     let ended = PidFd::open(child.id()).map_err(|error| lab(&error))?;
     let mut asked = None;
@@ -151,7 +177,7 @@ pub(super) fn exec(arguments: &ExecArguments) -> Result<(), Failure> {
         let wait = |error| {
             Failure::Lab(format!(
                 "cannot wait for {}: {error}",
-                words(&arguments.command)
+                typed(&arguments.command)
             ))
         };
         let taken_down = || Failure::Lab(format!("{} was taken down", held.name));
@@ -180,6 +206,45 @@ pub(super) fn exec(arguments: &ExecArguments) -> Result<(), Failure> {
             pass_on(received, &ended, &mut asked).map_err(wait)?;
         }
     }
+}
+
+/// Where a command runs.
+struct Where<'a> {
+    name: &'a str,
+    /// Its IPv4 address; a switch has none of its own.
+    address: &'a str,
+    namespace: &'a Path,
+    cpus: &'a [usize],
+}
+
+fn place<'a>(held: &'a Held, asked: &str) -> Result<Where<'a>, Failure> {
+    if let Some(host) = held.hosts.iter().find(|host| host.name == asked) {
+        star::refuse_dead(held, host)?;
+        return Ok(Where {
+            name: &host.name,
+            address: &host.ipv4,
+            namespace: &host.namespace,
+            cpus: &host.cpus,
+        });
+    }
+    if let Some(switch) = held.switches.iter().find(|one| one.name == asked) {
+        return Ok(Where {
+            name: &switch.name,
+            address: "",
+            namespace: &switch.namespace,
+            cpus: &[],
+        });
+    }
+    let names: Vec<&str> = held.hosts.iter().map(|host| host.name.as_str()).collect();
+    let names = if held.switches.is_empty() {
+        names.join(", ")
+    } else {
+        star::folded(&names)
+    };
+    Err(Failure::Usage(format!(
+        "{} has no host '{asked}', only {names}",
+        held.name
+    )))
 }
 
 /// What a terminal sends has reached the command as well, which may live on: a shell does. Anything else was for
@@ -294,10 +359,10 @@ pub(super) fn down(name: Option<&str>, printer: &Printer) -> Result<(), Failure>
 fn end(folder: &Folder, held: &Held) -> Result<usize, Failure> {
     use std::os::unix::fs::MetadataExt as _;
     // They can be told as long as the holder lives.
-    let networks: Vec<u64> = held
-        .hosts
-        .iter()
-        .filter_map(|host| Some(std::fs::metadata(&host.namespace).ok()?.ino()))
+    let hosts = held.hosts.iter().map(|host| &host.namespace);
+    let networks: Vec<u64> = hosts
+        .chain(held.switches.iter().map(|switch| &switch.namespace))
+        .filter_map(|namespace| Some(std::fs::metadata(namespace).ok()?.ino()))
         .collect();
     take_down(held).map_err(|error| {
         Failure::Lab(format!(
@@ -327,7 +392,7 @@ fn take_down(held: &Held) -> std::io::Result<()> {
     Err(std::io::ErrorKind::TimedOut.into())
 }
 
-fn found(folder: &Folder, name: &str) -> Result<Held, Failure> {
+pub(super) fn found(folder: &Folder, name: &str) -> Result<Held, Failure> {
     state::check_name(name)?;
     folder.find(name)?.ok_or_else(|| {
         Failure::Usage(format!(
@@ -340,8 +405,12 @@ fn carried_and_hosts(held: &Held) -> String {
     let carried = held.engine.as_ref().zip(held.mode.as_ref());
     let carried =
         carried.map(|(engine, mode)| format!("  {:<16} {engine}, mode {mode}\n", "carried by"));
-    let line =
-        |host: &state::HeldHost| format!("  {:<16} {}  {}\n", host.name, host.ipv4, host.ipv6);
+    let line = |host: &state::HeldHost| {
+        let addresses = format!("{:<16} {}  {}", host.name, host.ipv4, host.ipv6);
+        let switch = words::with(host.switch.as_ref(), |switch| format!("  {switch}"));
+        let down = words::with(host.down, |_| ", down".to_owned());
+        format!("  {addresses}{switch}{down}\n")
+    };
     carried
         .into_iter()
         .chain(held.hosts.iter().map(line))

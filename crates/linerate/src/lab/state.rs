@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use linerate_kernel::directory::{Access, Directory, Replacement};
 use linerate_kernel::file::lock;
 use linerate_kernel::process;
-use linerate_lab::runner::{Host, Lab};
-use linerate_lab::scenario::{Family, Scenario};
+use linerate_lab::runner::{Host, Lab, StandingHost, StandingSwitch, StarLab};
+use linerate_lab::scenario::{Family, Mode, Scenario};
+use linerate_lab::star::{Down, Expected, Star};
 use serde::{Deserialize, Serialize};
 
 use crate::action::Failure;
@@ -43,6 +44,20 @@ pub(super) struct Held {
     #[serde(default)]
     pub(super) notes: Vec<String>,
     pub(super) hosts: Vec<HeldHost>,
+    /// The switches of a star; a path has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) switches: Vec<HeldSwitch>,
+    /// What a mesh of tests over a star has to find first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) expect: Option<Expected>,
+}
+
+/// A switch of a star.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct HeldSwitch {
+    pub(super) name: String,
+    /// A file that is its network namespace.
+    pub(super) namespace: PathBuf,
 }
 
 /// A host of it.
@@ -55,19 +70,32 @@ pub(super) struct HeldHost {
     pub(super) namespace: PathBuf,
     /// The CPUs of its programs.
     pub(super) cpus: Vec<usize>,
+    /// Its switch in a star.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) switch: Option<String>,
+    /// What of it does not work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) down: Option<Down>,
+}
+
+impl HeldHost {
+    fn of(host: &Host) -> Self {
+        Self {
+            name: host.name().to_owned(),
+            ipv4: host.address(Family::Ipv4).to_string(),
+            ipv6: host.address(Family::Ipv6).to_string(),
+            namespace: host.namespace_file(),
+            cpus: host.cpus().to_vec(),
+            switch: None,
+            down: None,
+        }
+    }
 }
 
 impl Held {
     /// A path that this process holds.
     pub(super) fn by_us(name: &str, scenario: &Scenario, lab: &Lab) -> Self {
         let pid = std::process::id();
-        let host = |host: &Host| HeldHost {
-            name: host.name().to_owned(),
-            ipv4: host.address(Family::Ipv4).to_string(),
-            ipv6: host.address(Family::Ipv6).to_string(),
-            namespace: host.namespace_file(),
-            cpus: host.cpus().to_vec(),
-        };
         Self {
             name: name.to_owned(),
             scenario: scenario.name.clone(),
@@ -76,13 +104,37 @@ impl Held {
             start_ticks: process::start_ticks(pid).unwrap_or(0),
             engine: Some(lab.in_force().engine.to_owned()),
             mode: Some(lab.in_force().mode.word().to_owned()),
-            notes: lab
-                .warnings()
-                .iter()
-                .map(|why| format!("the lab itself may be the bottleneck: {why}"))
-                .chain(left_out(scenario))
-                .collect(),
+            notes: notes(lab.warnings()).chain(left_out(scenario)).collect(),
+            hosts: lab.hosts().iter().map(HeldHost::of).collect(),
+            switches: Vec::new(),
+            expect: None,
+        }
+    }
+
+    /// A star that this process holds.
+    pub(super) fn star_by_us(name: &str, star: &Star, lab: &StarLab) -> Self {
+        let pid = std::process::id();
+        let host = |one: &StandingHost| HeldHost {
+            switch: Some(one.switch().to_owned()),
+            down: one.down(),
+            ..HeldHost::of(one.host())
+        };
+        let switch = |one: &StandingSwitch| HeldSwitch {
+            name: one.name().to_owned(),
+            namespace: one.namespace_file(),
+        };
+        Self {
+            name: name.to_owned(),
+            scenario: star.name.clone(),
+            about: star.about.clone(),
+            pid,
+            start_ticks: process::start_ticks(pid).unwrap_or(0),
+            engine: Some("tbf".to_owned()),
+            mode: Some(Mode::Packet.word().to_owned()),
+            notes: notes(lab.warnings()).collect(),
             hosts: lab.hosts().iter().map(host).collect(),
+            switches: lab.switches().iter().map(switch).collect(),
+            expect: star.expect.clone(),
         }
     }
 
@@ -95,6 +147,11 @@ impl Held {
     pub(super) fn is_up(&self) -> bool {
         process::start_ticks(self.pid) == Some(self.start_ticks)
     }
+}
+
+fn notes(warnings: &[String]) -> impl Iterator<Item = String> {
+    let note = |why: &String| format!("the lab itself may be the bottleneck: {why}");
+    warnings.iter().map(note)
 }
 
 /// What belongs to the programs that `lab run` starts, of which a path that only stands has none.
@@ -406,6 +463,8 @@ mod tests {
             mode: None,
             notes: Vec::new(),
             hosts: Vec::new(),
+            switches: Vec::new(),
+            expect: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The options by which a command runs on other hosts.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use clap::Args;
@@ -91,6 +92,23 @@ impl ReachArguments {
             return Err(Failure::Usage("the set of hosts is empty".to_owned()));
         }
         Ok(set.names().collect())
+    }
+
+    /// The groups of the files, each with its hosts. One that cannot be read is left out: no set names it here.
+    ///
+    /// # Errors
+    /// Where a file cannot be read.
+    pub(crate) fn named_groups(&self) -> Result<BTreeMap<String, Vec<String>>, Failure> {
+        let groups = self.groups.read()?;
+        let sources = Sources {
+            groups: &groups,
+            file: &crate::nodes::read_text,
+        };
+        let read = |(source, group): (&str, &str)| {
+            let set = NodeSet::read(&format!("@{source}:{group}"), &sources).ok()?;
+            Some((group.to_owned(), set.names().collect()))
+        };
+        Ok(groups.names().filter_map(read).collect())
     }
 
     /// How they are reached. It reads this program, to know its hash.

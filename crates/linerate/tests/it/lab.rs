@@ -17,11 +17,11 @@ use super::harness::{
 };
 
 /// Everything is gone this long after a kill.
-const GONE: Duration = Duration::from_secs(1);
+pub(super) const GONE: Duration = Duration::from_secs(1);
 
 /// Runs a lab; `None`, with a word, where this machine cannot have one.
 #[track_caller]
-fn lab(what: &str, command: &mut Command) -> Option<Done> {
+pub(super) fn lab(what: &str, command: &mut Command) -> Option<Done> {
     lab_within(what, command, LONG)
 }
 
@@ -253,7 +253,7 @@ fn two_labs_at_once_know_nothing_of_each_other() {
     });
 }
 
-fn number_or_float(document: &Value, pointer: &str) -> f64 {
+pub(super) fn number_or_float(document: &Value, pointer: &str) -> f64 {
     document.pointer(pointer).and_then(Value::as_f64).unwrap()
 }
 
@@ -287,7 +287,7 @@ fn ctrl_c_ends_the_test_and_what_was_measured_is_told() {
 }
 
 /// Ours, with a folder of its own to note paths in.
-fn noted(folder: &Folder, words: &[&str]) -> Command {
+pub(super) fn noted(folder: &Folder, words: &[&str]) -> Command {
     let mut command = Command::new(LINERATE);
     command
         .arg("lab")
@@ -517,7 +517,7 @@ fn a_holder_that_is_killed_is_forgotten() {
 }
 
 /// A process runs: one that has ended and waits for its parent does not.
-fn alive(pid: u64) -> bool {
+pub(super) fn alive(pid: u64) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = status
         .rsplit_once(") ")
@@ -525,7 +525,7 @@ fn alive(pid: u64) -> bool {
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
-fn children(pid: u32) -> Vec<u32> {
+pub(super) fn children(pid: u32) -> Vec<u32> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     let text = text.unwrap_or_default();
     text.split_whitespace()
@@ -571,7 +571,7 @@ fn kill_after(moment: Duration) -> Vec<String> {
 }
 
 /// Moments that differ from run to run, without a pattern, from before the namespaces to amid the test.
-fn moments(count: u32) -> impl Iterator<Item = Duration> {
+pub(super) fn moments(count: u32) -> impl Iterator<Item = Duration> {
     let seed = u64::from(std::process::id());
     (0..count).map(move |each| {
         let mixed = (seed + u64::from(each)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -605,10 +605,10 @@ fn fifty_killed_labs_leave_nothing() {
 }
 
 /// The machine's own settings: every sysctl of its network, its interfaces, routes and rules.
-struct Machine(BTreeMap<String, String>);
+pub(super) struct Machine(BTreeMap<String, String>);
 
 impl Machine {
-    fn now() -> Self {
+    pub(super) fn now() -> Self {
         let mut all = BTreeMap::new();
         collect(Path::new("/proc/sys/net"), &mut all);
         collect(Path::new("/proc/sys/user"), &mut all);
@@ -641,7 +641,7 @@ impl Machine {
     }
 
     #[track_caller]
-    fn assert_untouched(&self) {
+    pub(super) fn assert_untouched(&self) {
         let now = Self::now();
         for (key, value) in &self.0 {
             assert_eq!(Some(value), now.0.get(key), "{key}");

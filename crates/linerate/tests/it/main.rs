@@ -68,6 +68,9 @@ mod record;
 mod sampling;
 #[cfg(test)]
 mod server;
+mod session_token;
+#[cfg(test)]
+mod star;
 #[cfg(test)]
 mod tune;
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub(crate) fn lacks_a_lab(what: &str, error: &str) -> bool {
     let reasons = [
         ("needs user namespaces", Need::UserNamespaces),
         ("needs packet queues", Need::PacketQueues),
+        ("need CONFIG_NET_SCH_TBF", Need::Tbf),
     ];
     let reason = reasons.iter().find(|(words, _)| error.contains(words));
     if let Some((_, need)) = reason {

@@ -146,7 +146,8 @@ fn port_of(line: &str) -> Option<u16> {
         None => line
             .split_once("\"listening\",\"address\":\"")?
             .1
-            .strip_suffix("\"}")?,
+            .split('"')
+            .next()?,
     };
     address.rsplit(':').next()?.parse().ok()
 }

@@ -1,0 +1,19 @@
+//! Plans tests between many hosts and finds what makes them slow.
+//!
+//! [`rounds`] puts tests into rounds in which no host takes part twice.
+//! [`cause`] names what makes them slow or fail.
+//! [`trunk`] finds what a link between two sets of hosts carries.
+//!
+//! What it is not: it reaches no host, reads no clock and writes no file. Drivers in the binary do that.
+//!
+//! ```
+//! use linerate_watch::rounds::{Asked, schedule};
+//!
+//! let schedule = schedule(4, &Asked::All, false, 0);
+//! assert_eq!((schedule.rounds.len(), schedule.bound), (6, 6));
+//! ```
+
+pub mod cause;
+mod random;
+pub mod rounds;
+pub mod trunk;

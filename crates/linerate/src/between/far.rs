@@ -1,0 +1,426 @@
+//! A test between two hosts that both have an agent: a server on one of them, for one client and with a token of its
+//! own, and that client on the other. Usable from several threads at once.
+
+use std::net::SocketAddr;
+
+use linerate_fleet::{Ask, Session};
+use linerate_kernel::clock;
+use linerate_model::plain_text::PlainText;
+use linerate_model::plan::{Direction, Family};
+use linerate_model::record::{HostNames, RunRecord};
+use linerate_model::units::Nanos;
+use linerate_report::record;
+use linerate_wire::agent::{Outcome, Word};
+
+use super::command::{FarCommand, Heard};
+use super::failure::{FarFailure, Stage};
+use super::reach::{MOST, Surroundings};
+use super::roles::{Choice, End, Reachable, Roles, candidates, first_answer, roles};
+use crate::announcement::Announcement;
+use crate::session_token;
+
+/// A short command has ended by then.
+const SOON: Nanos = Nanos::from_millis(20_000);
+/// A server that nobody visits ends after this time, whatever became of everything else.
+const SERVER_WAIT: &str = "60s";
+/// How long a TCP connection may take to open while it is tried who reaches whom.
+const TRY: &str = "2s";
+/// Beyond its test a client takes no longer: connecting, draining, records.
+pub(crate) const MARGIN: Nanos = Nanos::from_millis(20_000);
+/// A server whose client has ended ends within this time, or is ended.
+const SERVER_END: Nanos = Nanos::from_millis(5_000);
+/// Between two looks at a deadline.
+const SLICE: Nanos = Nanos::from_millis(50);
+
+/// A host of a test.
+#[derive(Clone, Copy)]
+pub(crate) struct Party<'a> {
+    /// What the user calls it.
+    pub(crate) name: &'a str,
+    pub(crate) session: &'a Session,
+    /// What [`surroundings`] says of it, asked for once.
+    pub(crate) surroundings: &'a Surroundings,
+}
+
+/// A test to make.
+#[derive(Clone, Copy)]
+pub(crate) struct Order<'a> {
+    /// The options of `linerate test`, those of direction and of files of a report left out.
+    pub(crate) words: &'a [String],
+    /// Seen from the first host.
+    pub(crate) direction: Direction,
+    pub(crate) family: Family,
+    /// An option that is about the first host alone, which therefore has to dial.
+    pub(crate) of_the_client: Option<&'static str>,
+    /// Which addresses may be dialled; absent = any.
+    pub(crate) address: Option<&'a Choice>,
+    /// The port to serve on; absent = one that is free there.
+    pub(crate) port: Option<u16>,
+    /// Whose test it is, for others who want the hosts meanwhile.
+    pub(crate) owner: &'a str,
+    /// Whether the client makes more tests than one.
+    pub(crate) several: bool,
+    /// Whether a record comes of it.
+    pub(crate) recorded: bool,
+    /// The client is given up after this time; absent = it ends by itself.
+    pub(crate) within: Option<Nanos>,
+    /// Whether the user wants no more: what was measured until then is the result.
+    pub(crate) stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// What came of a test.
+#[derive(Debug)]
+pub(crate) struct FarRun {
+    /// The record, where one was asked for.
+    pub(crate) record: Option<RunRecord>,
+    /// How the client ended.
+    pub(crate) outcome: Outcome,
+    /// What went wrong at the server's end, with its host.
+    pub(crate) server_trouble: Option<PlainText>,
+}
+
+/// Progress of a client.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Progress<'a> {
+    /// Who does what, and where the server is, before the test.
+    Ready(Roles, SocketAddr),
+    /// A line of its standard output.
+    Line(&'a str),
+    /// Something of its standard error.
+    Talk(&'a str),
+}
+
+/// Asks a host for its addresses.
+///
+/// # Errors
+/// Why it does not say.
+pub(crate) fn surroundings(
+    session: &Session,
+    stop: &dyn Fn() -> bool,
+) -> Result<Surroundings, FarFailure> {
+    reach(session, Stage::Addresses, &[], stop)
+}
+
+/// Makes a test from one host to another, and brings its record back.
+///
+/// # Errors
+/// Where no record came: the stage that failed, the host, and why.
+pub(crate) fn run(
+    from: Party<'_>,
+    to: Party<'_>,
+    order: &Order<'_>,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<FarRun, FarFailure> {
+    let found = match Door::open(from, to, order)? {
+        Ok(door) => Ok((
+            door,
+            Reachable {
+                to_from_from: true,
+                from_from_to: false,
+            },
+        )),
+        Err(tried) => match order.of_the_client {
+            Some(option) => Err(format!(
+                "{} cannot connect to {} ({tried}), and with {option} the other one cannot dial",
+                from.name, to.name
+            )),
+            None => match Door::open(to, from, order)? {
+                Ok(door) => Ok((
+                    door,
+                    Reachable {
+                        to_from_from: false,
+                        from_from_to: true,
+                    },
+                )),
+                Err(back) => Err(format!(
+                    "neither host can connect to the other by TCP, so nothing was sent; from {}: {tried}; from {}: {back}",
+                    from.name, to.name
+                )),
+            },
+        },
+    };
+    let (door, reachable) = found.map_err(|why| FarFailure::between(Stage::Reach, why))?;
+    let nobody = || FarFailure::between(Stage::Reach, "neither host can connect to the other");
+    let roles = roles(order.direction, reachable).ok_or_else(nobody)?;
+    let (client, server) = match roles.client {
+        End::From => (from, to),
+        End::To => (to, from),
+    };
+    progress(Progress::Ready(roles, door.at));
+    let mut run = door.measure(client, roles, order, progress)?;
+    if let Some(record) = &mut run.record {
+        record.host_names = Some(HostNames {
+            client: client.name.into(),
+            server: server.name.into(),
+        });
+    }
+    Ok(run)
+}
+
+/// A server, and the address at which its client reaches it.
+struct Door {
+    server: FarCommand,
+    name: String,
+    at: SocketAddr,
+    token: String,
+}
+
+impl Door {
+    /// Starts a server, and finds an address of it that answers the client; which ones did not, where none does.
+    fn open(
+        client: Party<'_>,
+        server: Party<'_>,
+        order: &Order<'_>,
+    ) -> Result<Result<Self, String>, FarFailure> {
+        let addresses = candidates(
+            server.surroundings,
+            client.surroundings,
+            order.address,
+            order.family,
+        );
+        if addresses.is_empty() {
+            return Ok(Err(format!("{} has no address to dial", server.name)));
+        }
+        let token = session_token::fresh()
+            .map_err(|error| FarFailure::between(Stage::Server, error.to_string()))?;
+        let token = token.text().into_owned();
+        let (listening, port) = serve(server, order, &token)?;
+        let targets: Vec<SocketAddr> = addresses
+            .into_iter()
+            .take(MOST)
+            .map(|address| SocketAddr::new(address, port))
+            .collect();
+        let said = reach(client.session, Stage::Reach, &targets, order.stop)?;
+        let Some(at) = first_answer(&targets, &said.answers) else {
+            // This host may have to dial itself, for which it must be free.
+            Watched::of(listening, server.name.to_owned()).end(true);
+            let tried = said.answers.iter().map(|answer| {
+                let why = answer.error.as_deref().unwrap_or("open");
+                format!("{} {why}", answer.address.ip())
+            });
+            return Ok(Err(tried.collect::<Vec<_>>().join(", ")));
+        };
+        Ok(Ok(Self {
+            server: listening,
+            name: server.name.to_owned(),
+            at,
+            token,
+        }))
+    }
+
+    /// Runs the client to its end, or until it is given up.
+    fn measure(
+        self,
+        client: Party<'_>,
+        roles: Roles,
+        order: &Order<'_>,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<FarRun, FarFailure> {
+        let words = client_words(self.at, roles.direction, order);
+        let ask = alone(words, &self.token, order);
+        let mut running = FarCommand::start(client.session, Stage::Test, ask)?;
+        let started = clock::monotonic();
+        let mut until = order.within.map(|within| started.plus(within));
+        let mut stopped = false;
+        let mut server = Watched::of(self.server, self.name);
+        let outcome = loop {
+            match running.next(SLICE) {
+                Ok(Some(Heard::Line(line))) => progress(Progress::Line(&line)),
+                Ok(Some(Heard::Talk(text))) => progress(Progress::Talk(&text)),
+                Ok(Some(Heard::Ended(outcome))) => break outcome,
+                Ok(None) => {}
+                Err(failure) => return Err(server.beside(failure)),
+            }
+            server.look();
+            let now = clock::monotonic();
+            if !stopped && (order.stop)() {
+                stopped = true;
+                running.cancel();
+                until = Some(now.plus(MARGIN));
+            }
+            if until.is_some_and(|until| now >= until) {
+                running.cancel();
+                return Err(server.beside(running.hung(now.since(started))));
+            }
+        };
+        let bytes = running.file(0).filter(|_| order.recorded);
+        let server_trouble = server.end(order.several);
+        if bytes.is_none() && (order.recorded || !outcome.is_success()) {
+            if stopped {
+                return Err(FarFailure::stopped(Stage::Test));
+            }
+            let mut failure = running.failed(&outcome);
+            if let Some(trouble) = server_trouble {
+                failure.why = format!("{}; {trouble}", failure.why).into();
+            }
+            return Err(failure);
+        }
+        let read = bytes
+            .map(|bytes| read_record(&bytes, client.name))
+            .transpose()?;
+        Ok(FarRun {
+            record: read,
+            outcome,
+            server_trouble,
+        })
+    }
+}
+
+/// A server while its client runs: its output is taken, so that its session never waits for us.
+struct Watched {
+    server: FarCommand,
+    name: String,
+    ended: Option<Result<Outcome, FarFailure>>,
+}
+
+impl Watched {
+    fn of(server: FarCommand, name: String) -> Self {
+        Self {
+            server,
+            name,
+            ended: None,
+        }
+    }
+
+    /// Takes what has come.
+    fn look(&mut self) {
+        self.wait(Nanos::ZERO);
+    }
+
+    fn wait(&mut self, patience: Nanos) {
+        while self.ended.is_none() {
+            match self.server.next(patience) {
+                Ok(Some(Heard::Ended(outcome))) => self.ended = Some(Ok(outcome)),
+                Ok(Some(_)) => {}
+                Ok(None) => return,
+                Err(failure) => self.ended = Some(Err(failure)),
+            }
+        }
+    }
+
+    /// Waits for its end; what went wrong there.
+    fn end(mut self, is_asked: bool) -> Option<PlainText> {
+        if is_asked {
+            self.server.cancel();
+        }
+        self.wait(SERVER_END);
+        if self.ended.is_none() {
+            self.server.cancel();
+            self.wait(SERVER_END);
+        }
+        self.trouble()
+    }
+
+    fn trouble(&self) -> Option<PlainText> {
+        match self.ended.as_ref()? {
+            Ok(Outcome::Code(0)) => None,
+            Ok(outcome) => Some(format!("the server on {}", self.server.failed(outcome)).into()),
+            Err(failure) => Some(format!("the server on {}: {}", self.name, failure.why).into()),
+        }
+    }
+
+    /// A failure of the client, with what is known of the server's.
+    fn beside(&mut self, mut failure: FarFailure) -> FarFailure {
+        self.look();
+        if let Some(trouble) = self.trouble() {
+            failure.why = format!("{}; {trouble}", failure.why).into();
+        }
+        failure
+    }
+}
+
+fn client_words(at: SocketAddr, direction: Direction, order: &Order<'_>) -> Vec<Word> {
+    let address = at.ip().to_string();
+    let port = at.port().to_string();
+    let mut words: Vec<Word> = ["test", &address, "-p", &port, "--report-elsewhere"]
+        .map(Word::from)
+        .into();
+    words.extend(order.words.iter().cloned().map(Word::from));
+    match direction {
+        Direction::Send => {}
+        Direction::Receive => words.push("-R".into()),
+        Direction::Both => words.push("--bidir".into()),
+    }
+    if order.recorded {
+        words.extend(["-o".into(), Word::Out(0)]);
+    }
+    words
+}
+
+fn read_record(bytes: &[u8], host: &str) -> Result<RunRecord, FarFailure> {
+    let fail = |why: String| FarFailure::at(Stage::Record, host, why);
+    record::from_json(bytes).map_err(|error| fail(format!("its record: {error}")))
+}
+
+/// A command that has the token, and its host for itself: no test of somebody else runs there meanwhile.
+fn alone(words: Vec<Word>, token: &str, order: &Order<'_>) -> Ask {
+    Ask {
+        words,
+        environment: vec![(session_token::VARIABLE.to_owned(), token.to_owned())],
+        exclusive: Some(order.owner.to_owned()),
+        ..Ask::default()
+    }
+}
+
+/// Starts a server for one session, and waits until it says its port.
+fn serve(
+    server: Party<'_>,
+    order: &Order<'_>,
+    token: &str,
+) -> Result<(FarCommand, u16), FarFailure> {
+    let port = order.port.unwrap_or(0).to_string();
+    let mut words: Vec<Word> = [
+        "serve",
+        "-p",
+        &port,
+        "--json-stream",
+        "--report-elsewhere",
+        "--wait",
+        SERVER_WAIT,
+    ]
+    .map(Word::from)
+    .into();
+    if !order.several {
+        words.push("--one-off".into());
+    }
+    words.extend(match order.family {
+        Family::Any => None,
+        Family::V4 => Some("-4".into()),
+        Family::V6 => Some("-6".into()),
+    });
+    let ask = alone(words, token, order);
+    let mut serving = FarCommand::start(server.session, Stage::Server, ask)?;
+    let until = clock::monotonic().plus(SOON);
+    loop {
+        match serving.next(SLICE)? {
+            Some(Heard::Line(line)) => match Announcement::read(&line) {
+                Some(Announcement::Listening { port, .. }) => return Ok((serving, port)),
+                _ => {}
+            },
+            Some(Heard::Talk(_)) => {}
+            Some(Heard::Ended(outcome)) => return Err(serving.failed(&outcome)),
+            None if (order.stop)() => return Err(FarFailure::stopped(Stage::Server)),
+            None if clock::monotonic() >= until => return Err(serving.hung(SOON)),
+            None => {}
+        }
+    }
+}
+
+/// Runs `linerate reach` on a host.
+fn reach(
+    session: &Session,
+    stage: Stage,
+    targets: &[SocketAddr],
+    stop: &dyn Fn() -> bool,
+) -> Result<Surroundings, FarFailure> {
+    let mut words: Vec<Word> = ["reach", "--within", TRY].map(Word::from).into();
+    words.extend(targets.iter().map(|target| Word::from(target.to_string())));
+    let command = FarCommand::start(session, stage, Ask::new(words))?;
+    let lines = command.lines(SOON, stop)?;
+    let read = lines.first().map(|line| serde_json::from_str(line));
+    match read {
+        Some(Ok(surroundings)) => Ok(surroundings),
+        Some(Err(error)) => Err(FarFailure::at(stage, session.host(), error.to_string())),
+        None => Err(FarFailure::at(stage, session.host(), "it said nothing")),
+    }
+}

@@ -1,0 +1,325 @@
+//! Who dials: which of two hosts is the client of a test between them, and to which address. Pure.
+
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use linerate_engine::server::Network;
+use linerate_model::plan::{Direction, Family, Plan};
+
+use super::reach::{Address, Surroundings};
+
+/// One of the two hosts of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// `--from`: it sends, unless `-R` or `--bidir` says otherwise.
+    From,
+    /// `--to`.
+    To,
+}
+
+/// Who can open a TCP connection to the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reachable {
+    /// `--from` reaches `--to`.
+    pub(crate) to_from_from: bool,
+    /// `--to` reaches `--from`.
+    pub(crate) from_from_to: bool,
+}
+
+/// Who does what in a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Roles {
+    /// Who runs the client, and dials. The other one serves.
+    pub(crate) client: End,
+    /// The direction that this client asks for, so that the data goes as was asked.
+    pub(crate) direction: Direction,
+}
+
+/// The roles, where `asked` is the direction seen from `--from`; `None` = neither reaches the other. `--from` dials where it
+/// can, as a client of a single test does.
+pub(crate) const fn roles(asked: Direction, reachable: Reachable) -> Option<Roles> {
+    if reachable.to_from_from {
+        return Some(Roles {
+            client: End::From,
+            direction: asked,
+        });
+    }
+    if !reachable.from_from_to {
+        return None;
+    }
+    Some(Roles {
+        client: End::To,
+        direction: match asked {
+            Direction::Send => Direction::Receive,
+            Direction::Receive => Direction::Send,
+            Direction::Both => Direction::Both,
+        },
+    })
+}
+
+/// The first option of a plan that is about its client's own host: it cannot be kept where the other host dials.
+pub(crate) fn of_the_client_alone(plan: &Plan) -> Option<&'static str> {
+    [
+        (plan.bind.is_some(), "-B"),
+        (plan.bind_device.is_some(), "--bind-dev"),
+        (plan.client_port.is_some(), "--cport"),
+        (!plan.sctp_bind.is_empty(), "-X"),
+        (plan.client_cpu.is_some(), "-A"),
+    ]
+    .into_iter()
+    .find_map(|(given, option)| given.then_some(option))
+}
+
+/// Which of a server's addresses may be dialled (`--address`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// Those of a network.
+    Network(Network),
+    /// Those of an interface.
+    Interface(String),
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(network) = text.parse() {
+            return Ok(Self::Network(network));
+        }
+        // The kernel's rule (dev_valid_name): up to 15 bytes, no slash and no space.
+        let is_name = (1..=15).contains(&text.len())
+            && !text.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control());
+        is_name
+            .then(|| Self::Interface(text.to_owned()))
+            .ok_or_else(|| {
+                "expected a network such as 192.0.2.0/24, an address, or an interface such as eth1"
+                    .to_owned()
+            })
+    }
+}
+
+impl Choice {
+    fn takes(&self, address: &Address) -> bool {
+        match self {
+            Self::Network(network) => network.contains(address.address),
+            Self::Interface(name) => *address.interface == **name,
+        }
+    }
+}
+
+/// The addresses at which a client may find a server, the likeliest first: the one by which this program reaches that host,
+/// those in a network that the client has as well, the others; last, those that the client itself has, such as a
+/// bridge that exists on every host.
+pub(crate) fn candidates(
+    server: &Surroundings,
+    client: &Surroundings,
+    choice: Option<&Choice>,
+    family: Family,
+) -> Vec<IpAddr> {
+    if server.namespace == client.namespace && choice.is_none() {
+        // One host: whatever address is dialled, loopback carries the test.
+        let loopback: [IpAddr; 2] = [[127, 0, 0, 1].into(), std::net::Ipv6Addr::LOCALHOST.into()];
+        return loopback
+            .into_iter()
+            .filter(|address| of_family(*address, family))
+            .collect();
+    }
+    let mut found: Vec<&Address> = server
+        .addresses
+        .iter()
+        .filter(|address| of_family(address.address, family))
+        .filter(|address| choice.is_none_or(|choice| choice.takes(address)))
+        .collect();
+    let has = |address: IpAddr| client.addresses.iter().any(|own| own.address == address);
+    let shares_network = |address: IpAddr| {
+        let mut own = client.addresses.iter();
+        own.any(|own| {
+            own.network()
+                .is_some_and(|network| network.contains(address))
+        })
+    };
+    // Stable: among equals the kernel's order stays.
+    found.sort_by_key(|one| {
+        let address = one.address;
+        let reached = server.reached == Some(address);
+        if has(address) {
+            3
+        } else if reached {
+            0
+        } else if shares_network(address) {
+            1
+        } else {
+            2
+        }
+    });
+    found.into_iter().map(|one| one.address).collect()
+}
+
+fn of_family(address: IpAddr, family: Family) -> bool {
+    match family {
+        Family::Any => true,
+        Family::V4 => address.is_ipv4(),
+        Family::V6 => address.is_ipv6(),
+    }
+}
+
+/// The first of the candidates that answered.
+pub(crate) fn first_answer(
+    candidates: &[SocketAddr],
+    answers: &[super::reach::Answer],
+) -> Option<SocketAddr> {
+    let answered = |candidate: &&SocketAddr| {
+        let mut answers = answers.iter();
+        answers.any(|answer| answer.address == **candidate && answer.error.is_none())
+    };
+    candidates.iter().find(answered).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::between::reach::Answer;
+
+    fn reachable(to_from_from: bool, from_from_to: bool) -> Reachable {
+        Reachable {
+            to_from_from,
+            from_from_to,
+        }
+    }
+
+    #[test]
+    fn who_can_dials_and_the_data_goes_as_asked() {
+        use Direction::{Both, Receive, Send};
+        for (asked, from_dials, to_dials, wanted) in [
+            (Send, true, true, Some((End::From, Send))),
+            (Receive, true, true, Some((End::From, Receive))),
+            (Both, true, true, Some((End::From, Both))),
+            (Send, true, false, Some((End::From, Send))),
+            (Receive, true, false, Some((End::From, Receive))),
+            (Both, true, false, Some((End::From, Both))),
+            (Send, false, true, Some((End::To, Receive))),
+            (Receive, false, true, Some((End::To, Send))),
+            (Both, false, true, Some((End::To, Both))),
+            (Send, false, false, None),
+            (Receive, false, false, None),
+            (Both, false, false, None),
+        ] {
+            let got = roles(asked, reachable(from_dials, to_dials));
+            let got = got.map(|roles| (roles.client, roles.direction));
+            assert_eq!(got, wanted, "{asked:?} {from_dials} {to_dials}");
+        }
+    }
+
+    fn host(
+        namespace: &str,
+        reached: Option<&str>,
+        addresses: &[(&str, u8, &str)],
+    ) -> Surroundings {
+        Surroundings {
+            namespace: namespace.into(),
+            reached: reached.map(|address| address.parse().unwrap()),
+            addresses: addresses
+                .iter()
+                .map(|(address, prefix, interface)| Address {
+                    address: address.parse().unwrap(),
+                    prefix: *prefix,
+                    interface: (*interface).into(),
+                })
+                .collect(),
+            answers: Vec::new(),
+        }
+    }
+
+    fn tried(server: &Surroundings, client: &Surroundings, choice: &str, family: Family) -> String {
+        let choice: Option<Choice> = (!choice.is_empty()).then(|| choice.parse().unwrap());
+        let found = candidates(server, client, choice.as_ref(), family);
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        found.join(" ")
+    }
+
+    #[test]
+    fn the_likeliest_address_is_tried_first() {
+        let server = host(
+            "b",
+            Some("10.0.0.2"),
+            &[
+                ("172.17.0.1", 16, "docker0"),
+                ("198.51.100.2", 24, "eth2"),
+                ("192.0.2.2", 24, "eth1"),
+                ("10.0.0.2", 24, "eth0"),
+                ("2001:db8::2", 64, "eth1"),
+            ],
+        );
+        let client = host(
+            "a",
+            Some("10.0.0.1"),
+            &[
+                ("172.17.0.1", 16, "docker0"),
+                ("192.0.2.1", 24, "eth1"),
+                ("2001:db8::1", 64, "eth1"),
+            ],
+        );
+        assert_eq!(
+            tried(&server, &client, "", Family::Any),
+            "10.0.0.2 192.0.2.2 2001:db8::2 198.51.100.2 172.17.0.1"
+        );
+        assert_eq!(tried(&server, &client, "", Family::V6), "2001:db8::2");
+        assert_eq!(tried(&server, &client, "eth1", Family::V4), "192.0.2.2");
+        assert_eq!(
+            tried(&server, &client, "198.51.100.0/24", Family::Any),
+            "198.51.100.2"
+        );
+        assert_eq!(tried(&server, &client, "203.0.113.0/24", Family::Any), "");
+        assert_eq!(tried(&server, &client, "eth9", Family::Any), "");
+    }
+
+    #[test]
+    fn a_host_reaches_itself_over_loopback() {
+        let one = host("a", None, &[("10.0.0.1", 24, "eth0")]);
+        assert_eq!(tried(&one, &one, "", Family::Any), "127.0.0.1 ::1");
+        assert_eq!(tried(&one, &one, "", Family::V6), "::1");
+        assert_eq!(tried(&one, &one, "eth0", Family::Any), "10.0.0.1");
+    }
+
+    #[test]
+    fn a_choice_is_a_network_or_an_interface() {
+        let choice = |text: &str| text.parse::<Choice>();
+        assert!(matches!(choice("192.0.2.0/24"), Ok(Choice::Network(_))));
+        assert!(matches!(choice("2001:db8::1"), Ok(Choice::Network(_))));
+        assert!(matches!(choice("bond0.100"), Ok(Choice::Interface(_))));
+        for wrong in ["", "192.0.2.0/33", "an interface", "sixteen-letters-"] {
+            assert!(choice(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_first_candidate_that_answers_wins() {
+        let address = |text: &str| -> SocketAddr { text.parse().unwrap() };
+        let candidates = [address("10.0.0.2:7"), address("192.0.2.2:7")];
+        let answer = |at: usize, error: Option<&str>| Answer {
+            address: candidates[at],
+            error: error.map(Into::into),
+        };
+        let first = |answers: &[Answer]| first_answer(&candidates, answers);
+        assert_eq!(
+            first(&[answer(1, None), answer(0, None)]),
+            Some(candidates[0])
+        );
+        assert_eq!(
+            first(&[answer(0, Some("refused")), answer(1, None)]),
+            Some(candidates[1])
+        );
+        assert_eq!(first(&[answer(0, Some("refused"))]), None);
+        assert_eq!(first(&[]), None);
+    }
+
+    #[test]
+    fn options_of_the_clients_own_host_are_named() {
+        let mut plan = Plan::new("h");
+        assert_eq!(of_the_client_alone(&plan), None);
+        plan.client_cpu = Some(1);
+        assert_eq!(of_the_client_alone(&plan), Some("-A"));
+        plan.bind = Some("192.0.2.1".into());
+        assert_eq!(of_the_client_alone(&plan), Some("-B"));
+    }
+}
