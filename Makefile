@@ -64,9 +64,9 @@ accuracy: build
 selfcheck: build
 	$(LINERATE) lab selfcheck
 
-# Kills 50 labs at random moments and looks for what is left.
+# Kills 50 labs and 20 meshes over 16 hosts at random moments and looks for what is left.
 kill:
-	cargo test -p linerate --locked --profile fast --test it -- --ignored fifty_killed_labs_leave_nothing
+	cargo test -p linerate --locked --profile fast --test it -- --ignored --nocapture fifty_killed_labs_leave_nothing a_mesh_that_is_killed
 
 # Sixteen attackers at once against a server with its default bounds: an hour. Two minutes of it are in `make test`.
 attack:

@@ -118,9 +118,11 @@ fn a_host_that_never_had_the_program_gets_it() {
 /// A mesh of all sixteen, with short tests.
 const WORDS: &str = "-t 1";
 
-fn mesh(bed: &Bed) -> std::process::Command {
-    let mut command = bed.linerate("mesh node[01-16] --json");
-    command.args(["--via", &bed.via(), "--"]);
+fn mesh(bed: &Bed, folder: &str) -> std::process::Command {
+    let mut command = bed.linerate("mesh node[01-16] --json --output");
+    command
+        .arg(bed.folder().join(folder))
+        .args(["--via", &bed.via(), "--"]);
     command.args(WORDS.split_whitespace());
     command
 }
@@ -154,13 +156,12 @@ fn overlaps(pairs: &[Value]) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "linerate mesh does not exist yet"]
 fn a_mesh_of_sixteen_takes_no_host_twice_at_once() {
     let _alone = alone();
     let Some(bed) = Bed::new("a_mesh_of_sixteen", 16, RATE) else {
         return;
     };
-    let done = run(&mut mesh(&bed), MESH).expect(0);
+    let done = run(&mut mesh(&bed, "mesh"), MESH).expect(0);
     let document = done.json();
     let pairs = document["pairs"].as_array().unwrap();
     let different: BTreeSet<_> = pairs
@@ -191,7 +192,7 @@ fn a_mesh_of_sixteen_takes_no_host_twice_at_once() {
 }
 
 #[test]
-#[ignore = "linerate mesh does not exist yet"]
+#[ignore = "minutes: make kill"]
 fn a_mesh_that_is_killed_leaves_nothing() {
     let _alone = alone();
     let Some(bed) = Bed::new("a_mesh_that_is_killed", 16, RATE) else {
@@ -206,7 +207,7 @@ fn a_mesh_that_is_killed_leaves_nothing() {
         random ^= random >> 7;
         random ^= random << 17;
         let after = Duration::from_millis(random % 20_000);
-        let mut running = start(&mut mesh(&bed));
+        let mut running = start(&mut mesh(&bed, &format!("mesh{place}")));
         let ended = wait_until(after, || running.ended());
         assert!(!ended, "{place}: {}", running.error());
         running.signal("KILL");

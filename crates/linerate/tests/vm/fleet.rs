@@ -54,6 +54,7 @@ impl<'d> Fleet<'d> {
             network,
             folder: TempDir::with_prefix("linerate-fleet-").unwrap(),
         };
+        std::fs::create_dir(fleet.home()).unwrap();
         fleet.write_configuration(models.len());
         for first in (0..models.len()).step_by(AT_ONCE) {
             let wave = first..models.len().min(first + AT_ONCE);
@@ -175,9 +176,15 @@ impl<'d> Fleet<'d> {
     pub(crate) fn near(&self, program: &Path) -> Command {
         let mut command = self.network.command("env");
         command
-            .arg(format!("HOME={}", self.folder.path().display()))
+            .args(["-u", "XDG_STATE_HOME", "-u", "XDG_CACHE_HOME"])
+            .arg(format!("HOME={}", self.home().display()))
             .arg(program);
         command
+    }
+
+    /// The home of what runs at this end.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.file("home")
     }
 
     pub(crate) fn power_off(self) {

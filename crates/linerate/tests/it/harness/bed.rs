@@ -334,6 +334,11 @@ impl Bed {
         self.folder.file("ssh_config")
     }
 
+    /// A folder that ends with it.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Our binary without its symbols.
     pub(crate) fn program(&self) -> PathBuf {
         self.folder.file("linerate")
