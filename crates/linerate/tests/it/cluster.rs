@@ -161,33 +161,34 @@ fn a_mesh_of_sixteen_takes_no_host_twice_at_once() {
     let Some(bed) = Bed::new("a_mesh_of_sixteen", 16, RATE) else {
         return;
     };
-    let done = run(&mut mesh(&bed, "mesh"), MESH).expect(0);
+    let done = run(&mut mesh(&bed, "mesh"), MESH);
     let document = done.json();
     let pairs = document["pairs"].as_array().unwrap();
-    let different: BTreeSet<_> = pairs
+    // What was slow, perhaps for other work on this machine, is tested again alone.
+    let (again, due): (Vec<_>, Vec<_>) = pairs.iter().partition(|pair| pair["alone"] == true);
+    let different: BTreeSet<_> = due
         .iter()
         .map(|pair| (pair["from"].as_str().unwrap(), pair["to"].as_str().unwrap()))
         .collect();
     assert_eq!(different.len(), 16 * 15);
-    let measured = pairs.iter().filter(|pair| pair["outcome"] == "measured");
-    assert_eq!(measured.count(), 16 * 15, "{document:#}");
-    let spans: Vec<_> = pairs.iter().filter_map(span).collect();
-    assert_eq!(spans.len(), pairs.len(), "a test has no recorded time");
+    assert_eq!(due.len(), 16 * 15);
+    let measured = pairs.iter().all(|pair| pair["outcome"] == "measured");
+    assert!(measured, "{document:#}\n{}", done.error);
+    let spans: Vec<_> = due.iter().copied().filter_map(span).collect();
+    assert_eq!(spans.len(), due.len(), "a test has no recorded time");
     assert_eq!(overlaps(pairs), Vec::<String>::new());
     let [rounds, bound] = ["/rounds", "/bound"].map(|place| number(&document, place));
     assert!(rounds * 10 <= bound * 11, "{rounds} rounds for {bound}");
     let first = spans.iter().map(|span| span.0).min().unwrap();
     let last = spans.iter().map(|span| span.1).max().unwrap();
     say(&format!(
-        "{rounds} rounds of {bound} at least: {:.1} s from the first byte to the last, {:.1} s in all",
+        "{rounds} rounds of tests of 1 s, {bound} at least: {:.1} s from the first byte to the last, {} tests made again, \
+         {:.1} s in all; causes {}",
         (last - first) as f64 / 1e9,
-        done.took.as_secs_f64()
+        again.len(),
+        done.took.as_secs_f64(),
+        document["causes"]
     ));
-    assert_eq!(
-        document["causes"],
-        serde_json::json!([]),
-        "all links are alike"
-    );
     nothing_is_left(&bed, "after the mesh");
 }
 
