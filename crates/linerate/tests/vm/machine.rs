@@ -281,13 +281,12 @@ fn bound(build: &Build) -> Command {
         }
     }
     prepare += "exec setpriv --pdeathsig KILL -- \"$@\"";
-    let mut command = match build.network {
-        Some(holder) => inside(holder),
-        None => {
-            let mut command = Command::new("unshare");
-            command.args(["--user", "--map-root-user", "--net", "--"]);
-            command
-        }
+    let mut command = if let Some(holder) = build.network {
+        inside(holder)
+    } else {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--net", "--"]);
+        command
     };
     command.args(["sh", "-c", prepare.as_str(), "sh"]);
     command
@@ -349,6 +348,10 @@ fn command(disk: &Disk, build: &Build) -> Command {
     command
 }
 
+const VIRTIO: &str = "virtio-net-pci,romfile=";
+const QUEUES: &str = "virtio-net-pci,romfile=,mq=on";
+const E1000E: &str = "e1000e,romfile=";
+
 fn cards(command: &mut Command, number: usize, card: &Card) {
     let stream = |path: &Path, server: &str| {
         format!(
@@ -356,9 +359,6 @@ fn cards(command: &mut Command, number: usize, card: &Card) {
             path.display()
         )
     };
-    const VIRTIO: &str = "virtio-net-pci,romfile=";
-    const E1000E: &str = "e1000e,romfile=";
-    const QUEUES: &str = "virtio-net-pci,romfile=,mq=on";
     let tap = |device: &str, queues: u8| {
         format!(
             "tap,id=net{number},ifname={device},script=no,downscript=no,vhost=off,queues={queues}"
