@@ -7,7 +7,7 @@ LINERATE = $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/linerate
 FUZZ_CRATE = cd fuzz && CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),../target/fuzz)
 FUZZ_FLAGS = --no-default-features --locked --profile seeds
 
-.PHONY: build release try test seeds test-vm test-vm-fleet test-vm-matrix deps vm-deps check grade grade-drawn accuracy kill attack selfcheck fuzz bench bench-check
+.PHONY: build release try test seeds test-vm test-vm-fleet test-vm-matrix deps vm-deps check grade grade-drawn accuracy kill attack ledger-campaign selfcheck fuzz bench bench-check
 
 build:
 	cargo build --profile $(PROFILE) --locked -p linerate
@@ -71,6 +71,11 @@ kill:
 # Sixteen attackers at once against a server with its default bounds: an hour. Two minutes of it are in `make test`.
 attack:
 	LINERATE_ATTACK_SECONDS=$(or $(ATTACK_SECONDS),3600) cargo test -p linerate --locked --profile fast --test it -- campaign:: --nocapture
+
+# N short random tests from the number SEED on, of linerate and iperf3 in all four pairings: every difference between what one end
+# wrote and the other read is explained, or fails. About a second each; twelve of them are in `make test`.
+ledger-campaign:
+	LINERATE_LEDGER_TESTS=$(or $(N),1000) LINERATE_LEDGER_SEED=$(or $(SEED),1) cargo test -p linerate --locked --profile fast --test it -- ledger_campaign::random --nocapture
 
 check:
 	cargo fmt --all --check

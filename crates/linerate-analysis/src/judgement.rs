@@ -33,7 +33,7 @@ pub struct Judgement {
 pub struct DirectionJudgement {
     /// Which.
     pub flow: Flow,
-    /// Its verdict.
+    /// PASS, FAIL or INCONCLUSIVE.
     pub verdict: Verdict,
     /// The interval that was judged, bit/s of payload: 95 % of the plateau's goodput.
     pub interval_bps: Option<[f64; 2]>,

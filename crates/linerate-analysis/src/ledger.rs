@@ -22,11 +22,20 @@
 //! below by what was acknowledged or received, since a local queueing discipline may drop segments that
 //! `bytes_sent` counts before the interface counts them.
 
+mod datagrams;
+mod equation;
+
 use serde::{Deserialize, Serialize};
 
 use linerate_model::plan::Protocol;
 use linerate_model::record::{EndRecord, Flow, Role, RunRecord, StreamRecord};
 use linerate_model::tcp_info::TcpFacts;
+
+use datagrams::udp_entry;
+use equation::{
+    ACKNOWLEDGED, APPLICATIONS, Equation, INTERFACE_IN, INTERFACE_OUT, KERNELS, KERNELS_CUT_OFF,
+    RECEIVING, RECEIVING_CUT_OFF, SENDING, SENDING_REFUSED,
+};
 
 /// TCP states in which our FIN has been acknowledged: `FIN_WAIT2`, `TIME_WAIT`.
 const FIN_ACKNOWLEDGED: [u64; 2] = [5, 6];
@@ -51,7 +60,7 @@ pub struct DirectionLedger {
     pub flow: Flow,
     /// The sum over its streams; a place is absent where a stream does not have it.
     pub total: Entry,
-    /// Its streams.
+    /// One entry for each stream, by id.
     pub streams: Vec<Entry>,
     /// Bytes that left the sending end's interface meanwhile: an upper bound, with headers and other traffic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -150,7 +159,7 @@ pub enum Counted {
     /// Bytes of an interface, as a bound of those of sockets. Other traffic, another route or a driver that counts late
     /// can break it without a byte being lost.
     InterfaceBytes,
-    /// Datagrams.
+    /// Datagrams of UDP, of any size.
     Datagrams,
 }
 
@@ -166,6 +175,9 @@ impl Counted {
 pub struct Check {
     /// The equation in words.
     pub equation: String,
+    /// What the two sides are, each the beginning of a sentence that its figure ends: `the receiving kernel received`.
+    #[serde(skip)]
+    pub sides: [&'static str; 2],
     /// What its sides count; absent in JSON = bytes of sockets and applications.
     #[serde(default, skip_serializing_if = "Counted::is_bytes")]
     pub counted: Counted,
@@ -263,25 +275,17 @@ impl DirectionLedger {
         if let (Some(left), Some(right)) =
             (direction.interface_out_bytes, direction.total.bytes_acked)
         {
-            direction.bound(
-                "interface out ≥ bytes_acked of the sending kernel",
-                left,
-                right,
-            );
+            direction.bound(INTERFACE_OUT, left, right);
         }
         if let (Some(left), Some(right)) =
             (direction.interface_in_bytes, direction.total.bytes_received)
         {
-            direction.bound(
-                "interface in ≥ bytes_received of the receiving kernel",
-                left,
-                right,
-            );
+            direction.bound(INTERFACE_IN, left, right);
         }
         direction
     }
 
-    fn bound(&mut self, equation: &str, left: u64, right: u64) {
+    fn bound(&mut self, equation: Equation, left: u64, right: u64) {
         let trust = "the sockets' figure: the traffic, or a part of it, took another interface than the one that was counted";
         self.checks.push(Check {
             counted: Counted::InterfaceBytes,
@@ -365,7 +369,7 @@ fn stream_ids(sender: Option<&EndRecord>, receiver: Option<&EndRecord>, flow: Fl
 }
 
 fn check(
-    equation: &str,
+    equation: Equation,
     stream: Option<u32>,
     left: u64,
     right: u64,
@@ -373,7 +377,8 @@ fn check(
     trust: &str,
 ) -> Check {
     Check {
-        equation: equation.to_owned(),
+        equation: equation.words.to_owned(),
+        sides: [equation.left, equation.right],
         counted: Counted::Bytes,
         stream,
         left,
@@ -419,7 +424,7 @@ impl<'a> Halves<'a> {
         self.sent?.tcp.as_ref()
     }
 
-    fn check(self, equation: &str, left: u64, right: u64, holds: bool, trust: &str) -> Check {
+    fn check(self, equation: Equation, left: u64, right: u64, holds: bool, trust: &str) -> Check {
         check(equation, Some(self.id), left, right, holds, trust)
     }
 
@@ -517,14 +522,14 @@ impl<'a> TcpBooks<'a> {
         let left = stream.app_bytes.saturating_add(self.entry.cookie);
         let right = self.once?.saturating_add(self.unsent?);
         let trust = if left > right {
-            "the sending kernel's: it counts what TCP took over"
+            "the sending kernel's figure: it counts what TCP took over"
         } else {
-            "the sending application's: the kernel counts a segment that its own host refuses as sent, and again when it is sent"
+            "the sending application's figure: the kernel counts a segment that its own host refuses as sent, and again when it is sent"
         };
         let equation = if self.entry.refused.is_some() {
-            "written + cookie = bytes_sent − bytes_retrans − refused + notsent"
+            SENDING_REFUSED
         } else {
-            "written + cookie = bytes_sent − bytes_retrans + notsent"
+            SENDING
         };
         let check = self
             .halves
@@ -544,11 +549,10 @@ impl<'a> TcpBooks<'a> {
             let data = once.saturating_add(u64::from(stream.active_opener));
             data.saturating_add(fin_acknowledged(facts, acked, data))
         };
-        let equation = "bytes_acked = bytes_sent − bytes_retrans + SYN + FIN";
         let trust = "bytes_acked: it is what the receiving kernel confirmed";
         Some(
             self.halves
-                .check(equation, acked, right, acked == right, trust),
+                .check(ACKNOWLEDGED, acked, right, acked == right, trust),
         )
     }
 
@@ -559,14 +563,12 @@ impl<'a> TcpBooks<'a> {
         let taken = self.entry.cookie.saturating_add(stream.app_bytes);
         let (equation, right, holds) = if stream.drained {
             let right = taken.saturating_add(stream.unread_bytes.unwrap_or(0));
-            let equation = "bytes_received − FIN = cookie + read + unread";
-            (equation, right, left == right)
+            (RECEIVING, right, left == right)
         } else {
             // Bytes still came in between the two questions to the kernel: no equality can be asked for.
-            let equation = "bytes_received − FIN ≥ cookie + read (cut off; the rest unread)";
-            (equation, taken, left >= taken)
+            (RECEIVING_CUT_OFF, taken, left >= taken)
         };
-        let trust = "the receiving application's: these bytes were read";
+        let trust = "the receiving application's figure: these bytes were read";
         let check = self.halves.check(equation, left, right, holds, trust);
         (!self.halves.record.is_observation()).then_some(check)
     }
@@ -575,16 +577,13 @@ impl<'a> TcpBooks<'a> {
         let drained = |half: Option<&StreamRecord>| half.is_some_and(|stream| stream.drained);
         let (equation, left, holds) = if drained(self.halves.sent) && drained(self.halves.received)
         {
-            let equation = "sent once = received by the peer's kernel (drained)";
-            (equation, once, once == arrived)
+            (KERNELS, once, once == arrived)
         } else {
             // The kernel goes on sending what it holds after it was asked.
             let bound = once.saturating_add(self.unsent.unwrap_or(0));
-            let equation =
-                "sent once + notsent ≥ received by the peer's kernel (the rest in flight)";
-            (equation, bound, bound >= arrived)
+            (KERNELS_CUT_OFF, bound, bound >= arrived)
         };
-        let trust = "the receiving kernel's";
+        let trust = "the receiving kernel's figure";
         self.halves.check(equation, left, arrived, holds, trust)
     }
 
@@ -602,7 +601,7 @@ impl<'a> TcpBooks<'a> {
         };
         let reached = written.saturating_add(missed) >= read;
         let drained = received.is_some_and(|stream| stream.drained);
-        let (equation, holds) = match (drained, missed) {
+        let (words, holds) = match (drained, missed) {
             (true, 0) => (
                 "written = read (the applications' counts, drained)",
                 written == read,
@@ -621,7 +620,11 @@ impl<'a> TcpBooks<'a> {
                 reached,
             ),
         };
-        let trust = "the receiving application's: these bytes were read";
+        let equation = Equation {
+            words,
+            ..APPLICATIONS
+        };
+        let trust = "the receiving application's figure: these bytes were read";
         Some(self.halves.check(equation, written, read, holds, trust))
     }
 }
@@ -672,80 +675,6 @@ fn fin_acknowledged(facts: &TcpFacts, acked: u64, data: u64) -> u64 {
 /// One where our FIN waits behind unsent data and is counted with it.
 fn fin_waiting(notsent: u64, facts: &TcpFacts) -> u64 {
     u64::from(notsent > 0 && facts.state.is_some_and(|state| FIN_WAITS.contains(&state)))
-}
-
-fn udp_entry(halves: Halves<'_>, checks: &mut Vec<Check>) -> Entry {
-    let datagrams = datagrams(halves);
-    let datagram_check = |equation, left: u64, right: u64, holds, trust| Check {
-        counted: Counted::Datagrams,
-        ..halves.check(equation, left, right, holds, trust)
-    };
-    if let (Some(sent), Some(delivered)) = (datagrams.sent, datagrams.delivered) {
-        let trust = "the receiver's: more was delivered than the sender reports as sent";
-        let equation = "sent ≥ delivered (datagrams)";
-        checks.push(datagram_check(
-            equation,
-            sent,
-            delivered,
-            sent >= delivered,
-            trust,
-        ));
-    }
-    if let Some(counts) = halves.received.and_then(|stream| stream.udp.as_ref()) {
-        let parts = counts
-            .unique
-            .saturating_add(counts.duplicates)
-            .saturating_add(counts.too_old);
-        let equation = "read = first deliveries + duplicates + too old (datagrams)";
-        let (read, trust) = (counts.received, "the number of datagrams read");
-        checks.push(datagram_check(equation, read, parts, read == parts, trust));
-    }
-    Entry {
-        id: Some(halves.id),
-        written: halves.counted(halves.sent),
-        read: halves.counted(halves.received),
-        datagrams: Some(datagrams),
-        ..Entry::default()
-    }
-}
-
-fn datagrams(halves: Halves<'_>) -> DatagramEntry {
-    let Halves { sent, received, .. } = halves;
-    let out = sent.and_then(|stream| stream.udp.as_ref());
-    let inn = received.and_then(|stream| stream.udp.as_ref());
-    let results = halves.record.peer_results.as_ref();
-    let told = results.and_then(|results| results.streams.iter().find(|one| one.id == halves.id));
-    let mut datagrams = DatagramEntry {
-        sent: out
-            .map(|counts| counts.sent)
-            .or_else(|| inn.and_then(|counts| counts.peer_sent))
-            .or(told
-                .filter(|_| received.is_some())
-                .map(|stream| stream.packets)),
-        delivered: inn.map(|counts| counts.unique),
-        socket_dropped: inn.and_then(|counts| counts.socket_drops),
-        duplicated: inn.map(|counts| counts.duplicates),
-        reordered: inn.map(|counts| counts.reordered),
-        too_old: inn.map(|counts| counts.too_old).filter(|count| *count > 0),
-        ..DatagramEntry::default()
-    };
-    if received.is_none() {
-        // A stock receiver tells the highest counter it saw and what it holds lost up to there.
-        datagrams.delivered = told.map(|stream| {
-            stream
-                .packets
-                .saturating_sub(stream.errors.max(0).unsigned_abs())
-        });
-    }
-    datagrams.lost = datagrams
-        .sent
-        .zip(datagrams.delivered)
-        .map(|(sent, delivered)| sent.saturating_sub(delivered));
-    if let Some(lost) = datagrams.lost {
-        datagrams.socket_dropped = datagrams.socket_dropped.map(|dropped| dropped.min(lost));
-        datagrams.path_lost = datagrams.socket_dropped.map(|dropped| lost - dropped);
-    }
-    datagrams
 }
 
 /// The sum of a column, absent where a stream does not have it.

@@ -29,7 +29,7 @@ pub const HALVES_MAY_DIFFER: f64 = 0.10;
 /// A mean with its interval of confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The mean.
+    /// In the unit of the samples.
     pub mean: f64,
     /// Lower end of the 95 % interval, never below zero.
     pub low: f64,

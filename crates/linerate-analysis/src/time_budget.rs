@@ -166,7 +166,7 @@ pub struct Band {
     pub from_ns: u64,
     /// End, ns on the sender's clock.
     pub to_ns: u64,
-    /// The class.
+    /// The one that took most of it.
     pub class: Class,
 }
 

@@ -79,7 +79,7 @@ pub enum StepKind {
     Timeout,
     /// The peer's receive window.
     ReceiveWindow,
-    /// The send buffer.
+    /// The send buffer was full of bytes in flight.
     SendBuffer,
     /// The sending application had nothing to send, or was held to the rate asked for.
     Application,
@@ -94,7 +94,7 @@ pub enum StepKind {
 }
 
 impl StepKind {
-    /// In words.
+    /// As reports print the row: `congestion window`.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Framing => "framing",

@@ -8,7 +8,7 @@ pub enum DocumentError {
     Syntax {
         /// The file, as the caller named it.
         file: String,
-        /// The line.
+        /// From 1 on.
         line: usize,
         /// What the parser says.
         reason: String,
@@ -18,7 +18,7 @@ pub enum DocumentError {
     UnknownKey {
         /// The file, as the caller named it.
         file: String,
-        /// The line.
+        /// From 1 on.
         line: usize,
         /// The table: `[path]` …
         section: &'static str,
@@ -36,7 +36,7 @@ pub enum DocumentError {
         line: usize,
         /// The table.
         section: &'static str,
-        /// The key.
+        /// As it must be written.
         key: &'static str,
         /// What it holds.
         expected: &'static str,
@@ -46,9 +46,9 @@ pub enum DocumentError {
     Value {
         /// The file, as the caller named it.
         file: String,
-        /// The line.
+        /// From 1 on.
         line: usize,
-        /// The key.
+        /// As typed.
         key: String,
         /// The value as typed: its first line.
         found: String,

@@ -1,6 +1,6 @@
 //! Which keys a table has.
 
-/// A key.
+/// A key that a table of a document may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     /// As it is written.

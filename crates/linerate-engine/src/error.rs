@@ -26,7 +26,7 @@ pub enum EngineError {
     /// Nobody answered, or who listened closed before the connection was accepted.
     #[error("cannot connect to {address}: {source}{}", advice(source))]
     Connect {
-        /// The address.
+        /// Address and port that were tried.
         address: SocketAddr,
         /// Why.
         source: io::Error,
@@ -84,7 +84,7 @@ pub enum EngineError {
     /// A data stream could not be opened.
     #[error("cannot open data stream {id} to {address}: {source}")]
     Stream {
-        /// Its id.
+        /// Positional id, from 1 on.
         id: u32,
         /// The peer.
         address: String,

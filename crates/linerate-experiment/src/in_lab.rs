@@ -10,7 +10,7 @@ use linerate_tune::profile::Wish;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {} = {} is not possible in a lab: {reason}", .wish.from, .wish.object, .wish.value)]
 pub struct NotInLab {
-    /// The wish.
+    /// The setting, its value, and the profile line that asks for it.
     pub wish: Wish,
     /// Why not, and what to do.
     pub reason: String,

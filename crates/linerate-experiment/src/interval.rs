@@ -23,7 +23,7 @@ const RESAMPLES: usize = 10_000;
 /// A mean and the 95 % interval in which it lies.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
-    /// The mean.
+    /// In the unit of the values, or a ratio.
     pub mean: f64,
     /// Lower end.
     pub low: f64,

@@ -3,7 +3,8 @@
 //! [`nodes`] reads, combines and folds sets of host names. It is pure: groups and files are arguments.
 //!
 //! [`session`] connects to the agent on a host ([`carrier`]: ssh or another command line; [`bootstrap`]: linerate brings
-//! itself along) and asks it to run commands. [`fan_out`] does so for many hosts at once.
+//! itself along) and asks it to run commands. [`fan_out`] does so for many hosts at once, and [`answers`] puts equal
+//! answers together.
 //!
 //! What it is not: it chooses no hosts, judges no answers and prints nothing. The agent itself is in the binary.
 //!

@@ -61,7 +61,7 @@ const NFTA_TARGET_INFO: u16 = 3;
 pub struct ToQueue {
     /// Index of the interface that they come in by.
     pub interface: u32,
-    /// The queue.
+    /// Number of the netfilter queue.
     pub queue: u16,
 }
 

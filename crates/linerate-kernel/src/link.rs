@@ -87,7 +87,7 @@ pub struct RouteThrough<'a> {
     pub to: Option<(IpAddr, u8)>,
     /// The router.
     pub gateway: IpAddr,
-    /// The interface.
+    /// Name of the interface that packets leave by.
     pub interface: &'a str,
     /// Congestion control of connections that take it, both those made and those accepted; `None`:
     /// the namespace's. Linux 4.0.

@@ -410,7 +410,7 @@ pub(crate) fn push_nested(body: &mut Vec<u8>, kind: u16, fill: impl FnOnce(&mut 
     body[start..start + 2].copy_from_slice(&length.to_ne_bytes());
 }
 
-/// A word at `at`.
+/// 32 bits in host order at byte `at`; `None` where the message ends before.
 pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_ne_bytes)
 }

@@ -26,7 +26,7 @@ const IFLA_INFO_KIND: u16 = 1;
 pub struct Route {
     /// The interface that they leave by.
     pub interface_index: u32,
-    /// Its name.
+    /// As `ip link` prints it.
     pub interface_name: String,
     /// The next router; `None` where the address is on the link, or this host's own.
     pub gateway: Option<IpAddr>,

@@ -2,8 +2,9 @@
 //! between the TCP of real kernels.
 //!
 //! [`path`] decides what happens to each packet and when; [`scenario`] reads the files that describe a
-//! lab; [`draw`] makes such files at random, with their truth. All three are pure: time and seed are arguments. The namespaces, interfaces and queues around them
-//! are the runner's, the only part of this room that touches a kernel or reads a clock.
+//! lab; [`draw`] makes such files at random, with their truth; [`star`] reads those of many hosts on switches. All four
+//! are pure: time and seed are arguments. The namespaces, interfaces and queues around them are the runner's, the only
+//! part of this room that touches a kernel or reads a clock.
 //!
 //! What it is not: it moves no bytes of a test itself and judges no run.
 //!

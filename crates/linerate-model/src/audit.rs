@@ -28,7 +28,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Its name.
+    /// The word that `--role` reads: `transfer`, `measurement`, `server`, `guest`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Transfer => "transfer",
@@ -162,7 +162,7 @@ pub enum Risk {
 }
 
 impl Risk {
-    /// In words.
+    /// As reports print it: `queue reset`.
     pub const fn words(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -181,19 +181,19 @@ pub enum Advised {
     Setting {
         /// What to set.
         object: Object,
-        /// The value.
+        /// As the kernel's file or `ip` and `ethtool` take it.
         value: String,
     },
     /// The discipline of each queue below an interface's `mq`.
     EachQueue {
-        /// The interface.
+        /// Whose `mq` it is, by name.
         interface: String,
         /// The discipline: `fq`.
         kind: &'static str,
     },
     /// The frequency governor of CPUs that have another.
     Governor {
-        /// The CPUs.
+        /// Those whose governor is another now.
         cpus: CpuSet,
         /// The governor: `performance`.
         name: &'static str,
@@ -361,7 +361,7 @@ pub enum Outcome {
     },
     /// It is no question on this host.
     DoesNotApply {
-        /// Why.
+        /// Part of a sentence: what this host is, or what it lacks.
         why: String,
     },
 }
@@ -376,7 +376,7 @@ pub struct Verdict {
     /// The interface, key or file that it is about; absent = the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// The outcome.
+    /// Whether it fires, holds, cannot be known or does not apply, with its details.
     #[serde(flatten)]
     pub outcome: Outcome,
     /// Where the knowledge is from: a kernel file, an RFC, a vendor's document.
@@ -393,7 +393,7 @@ impl Verdict {
 /// An audit of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Audit {
-    /// [`SCHEMA_VERSION`].
+    /// Format of this document: [`SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
     /// The host and what it is: `vm1, Linux 6.12, virtual machine (kvm)`.
     pub host: String,

@@ -19,14 +19,14 @@ pub struct BarFigure {
     pub rows: Vec<Vec<Panel>>,
 }
 
-/// A panel.
+/// Groups of bars on one pair of axes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Panel {
     /// What it shows.
     pub title: String,
     /// A limit of the whole panel that is known beforehand.
     pub limit: Option<Limit>,
-    /// Its groups.
+    /// From left to right.
     pub groups: Vec<Group>,
 }
 
@@ -50,7 +50,7 @@ pub struct Group {
     pub bars: Vec<Bar>,
 }
 
-/// A bar.
+/// The mean rate of one combination of levels.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Bar {
     /// The mean, bit/s; `None` where there is none, which is no bar of zero.

@@ -20,7 +20,7 @@ pub enum CaptureFormat {
     PcapMicros,
     /// pcap with times in ns.
     PcapNanos,
-    /// pcapng.
+    /// Blocks, with nanoseconds or other units for each interface (draft-ietf-opsawg-pcapng).
     Pcapng,
 }
 
@@ -44,7 +44,7 @@ pub struct LinkPackets {
     pub name: PlainText,
     /// Whether its frames are read.
     pub read: bool,
-    /// Packets.
+    /// How many packets of the file have it.
     pub packets: u64,
 }
 
@@ -88,7 +88,7 @@ pub struct Capture {
     pub links: Vec<LinkPackets>,
     /// The least snapshot length, bytes; absent = none was set.
     pub snapshot_bytes: Option<u32>,
-    /// Packets in it.
+    /// Packets in the file, those that are not read included.
     pub packets: u64,
     /// Of them, captured shorter than they were.
     pub clipped: u64,
@@ -191,7 +191,7 @@ pub struct Packet {
     pub sack_from: u32,
     /// The window as it stands in the header, not scaled.
     pub window: u16,
-    /// Flags.
+    /// SYN, FIN, ACK … of the header.
     pub flags: TcpFlags,
     /// The end that sent it: 0 or 1.
     pub from: u8,

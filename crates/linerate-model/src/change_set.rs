@@ -39,7 +39,7 @@ pub enum SetState {
 }
 
 impl SetState {
-    /// In words.
+    /// As `tune status` prints it.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Prepared => "prepared, nothing changed",
@@ -201,7 +201,7 @@ impl VerifiedSetting {
 /// What runs, what is persisted and what drifted, of all that was confirmed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
-    /// [`SCHEMA_VERSION`].
+    /// Format of this document: [`SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
     /// Settings in the order in which they were set.
     pub settings: Vec<VerifiedSetting>,

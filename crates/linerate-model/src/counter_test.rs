@@ -17,7 +17,7 @@ use crate::units::{BitRate, Bytes, Nanos};
 pub enum Variation {
     /// Socket buffers asked for (`-w`).
     Window {
-        /// Bytes.
+        /// Size given with `-w`; the kernel doubles it.
         bytes: Bytes,
     },
     /// Connections (`-P`).
@@ -32,7 +32,7 @@ pub enum Variation {
     },
     /// Maximum segment size (`-M`).
     SegmentSize {
-        /// Bytes.
+        /// TCP payload of a segment, as `-M` takes it.
         bytes: u16,
     },
     /// One stream of datagrams, evenly at a rate (`-u -b`).
@@ -44,7 +44,7 @@ pub enum Variation {
     OtherDirection,
     /// Another congestion control (`-C`).
     Congestion {
-        /// Its name.
+        /// The kernel's name: `cubic`.
         name: String,
     },
     /// No rate asked for.
@@ -243,7 +243,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// Goodput.
+    /// Payload that the receiving application read over the plateau, bit/s.
     Goodput,
     /// Share of the segments sent again, or of the datagrams lost.
     Loss,

@@ -117,7 +117,7 @@ impl From<Quantity> for Label {
 pub struct Figure {
     /// What it is, with its unit: `rwnd_limited share of the plateau, %`.
     pub name: String,
-    /// Its value.
+    /// In the unit that the name ends with.
     pub value: f64,
     /// Where it was measured: `client kernel`, `server application` …
     pub place: String,

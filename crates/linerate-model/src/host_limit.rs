@@ -48,7 +48,7 @@ pub struct PathLimit {
     pub path: LocalPath,
     /// Largest packet, IP header included, bytes; absent = not known.
     pub mtu_bytes: Option<u32>,
-    /// Its runs.
+    /// One for each kind of traffic, in the order in which they ran.
     pub runs: Vec<Carried>,
 }
 

@@ -116,7 +116,7 @@ pub fn json_for_terminal(text: &str) -> Cow<'_, str> {
 macro_rules! plain_type {
     ($name:ident, $acts:ident) => {
         impl $name {
-            /// As a `str`.
+            /// The text, control characters already escaped.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

@@ -2,7 +2,7 @@
 
 use crate::units::Nanos;
 
-/// The first look.
+/// When the interval is checked first; nothing ends there, because two checks in a row must pass.
 pub const FIRST_LOOK: Nanos = Nanos::from_millis(5000);
 /// The second one, at which a test may end: as short as it can be.
 pub const LEAST: Nanos = Nanos::from_millis(7500);

@@ -14,7 +14,7 @@ use crate::units::Nanos;
 pub enum Event {
     /// The control connection stands.
     Connected {
-        /// It.
+        /// Both addresses, the peer's software, and how long connecting took.
         control: ControlFacts,
         /// The test's cookie.
         cookie: PlainText,
@@ -153,7 +153,7 @@ impl SenderClocks {
     }
 }
 
-/// UDP in an interval.
+/// Datagrams of one report interval, of one stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UdpInterval {
     /// Datagrams sent (sender), or expected by the counters seen (receiver).

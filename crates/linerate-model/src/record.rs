@@ -55,9 +55,9 @@ pub enum Flow {
 /// A program and its version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Software {
-    /// Its name.
+    /// `linerate`, or `iperf3` of a stock peer.
     pub name: PlainText,
-    /// Its version.
+    /// As the program prints it: `3.16`, `0.1.0`.
     pub version: PlainText,
 }
 
@@ -165,7 +165,7 @@ pub struct EndRecord {
     pub role: Role,
     /// Its program.
     pub software: Software,
-    /// Its host.
+    /// Kernel, CPUs and settings of the host that this end ran on.
     pub host: HostFacts,
     /// The interface that carried the streams, where it could be found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -224,7 +224,7 @@ pub struct HostFacts {
     /// Processors online.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u32>,
-    /// Memory, bytes.
+    /// `MemTotal`, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// Virtual machine or container, where it shows.
@@ -254,17 +254,17 @@ pub struct HostFacts {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InterfaceFacts {
-    /// Its name.
+    /// As `ip link` prints it.
     pub name: PlainText,
     /// Its index in its namespace.
     pub index: u32,
-    /// MTU, bytes.
+    /// Largest IP packet, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu_bytes: Option<u32>,
     /// Its kind: `veth`, `bond`, `loopback` …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<PlainText>,
-    /// Driver.
+    /// Name of the kernel driver: `mlx5_core`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<PlainText>,
     /// Link speed, Mbit/s.
@@ -411,6 +411,9 @@ pub struct StreamRecord {
     /// What ended this stream before its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<PlainText>,
+    /// Whether the kernel refused a datagram as longer than the path MTU it knows (`EMSGSIZE`), which ended the stream.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub too_long: bool,
 }
 
 const fn one() -> u32 {
@@ -493,7 +496,7 @@ pub struct PeerResults {
     /// Whether its retransmit counts mean something: 1, 0, or -1 from a receiver.
     #[serde(default)]
     pub sender_has_retransmits: i64,
-    /// Its streams.
+    /// One for each stream, by id.
     pub streams: Vec<PeerStream>,
     /// Its own report as text (`--get-server-output`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -512,7 +515,7 @@ pub struct PeerStream {
     pub bytes: u64,
     /// Retransmitted segments, -1 = not available.
     pub retransmits: i64,
-    /// Jitter, s.
+    /// Smoothed interarrival jitter (RFC 3550, section 6.4.1), s.
     pub jitter_s: f64,
     /// Datagrams that it holds lost.
     pub errors: i64,

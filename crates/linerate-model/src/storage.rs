@@ -8,9 +8,9 @@ use crate::transcript::Printed;
 /// A device in a block of `iostat -x`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Device {
-    /// Its line.
+    /// Line of the input, from 1 on.
     pub line: usize,
-    /// Its name.
+    /// As iostat prints it: `sda`, `nvme0n1`, `dm-0`.
     pub name: PlainText,
     /// A value for each column.
     pub values: Vec<Printed>,
@@ -21,7 +21,7 @@ pub struct Device {
 pub struct IostatBlock {
     /// Names of the columns, without the device's.
     pub columns: Vec<PlainText>,
-    /// Devices.
+    /// One for each row below the heading.
     pub devices: Vec<Device>,
 }
 
@@ -45,9 +45,9 @@ pub struct Iostat {
 /// A line of `/proc/diskstats` (Documentation/admin-guide/iostats.rst of the kernel).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diskstats {
-    /// Its line.
+    /// Line of the input, from 1 on.
     pub line: usize,
-    /// The device.
+    /// The name in the third column: `sda`.
     pub device: PlainText,
     /// The fields behind the name, at least 11.
     pub fields: Vec<u64>,
@@ -71,7 +71,7 @@ pub struct DrbdSync {
 /// A device of DRBD.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Drbd {
-    /// Its line.
+    /// Line of the input, from 1 on.
     pub line: usize,
     /// Minor number or name.
     pub name: PlainText,
@@ -92,7 +92,7 @@ pub struct Drbd {
 /// A line of glusterd's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GlusterEvent {
-    /// Its line.
+    /// Line of the input, from 1 on.
     pub line: usize,
     /// When, as printed.
     pub at: PlainText,
@@ -100,52 +100,52 @@ pub struct GlusterEvent {
     pub level: PlainText,
     /// Who asks for the lock, and who holds it.
     pub lock: Option<[PlainText; 2]>,
-    /// The message.
+    /// The text after the function's name.
     pub message: PlainText,
 }
 
 /// Nodes of a Slurm cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeGroup {
-    /// Its line.
+    /// Line of the input, from 1 on.
     pub line: usize,
     /// The list of names.
     pub names: PlainText,
     /// How many.
     pub count: u64,
-    /// The partition.
+    /// As sinfo prints it; `*` marks the default one.
     pub partition: PlainText,
-    /// The state.
+    /// As sinfo prints it: `idle`, `drain*`.
     pub state: PlainText,
     /// The reason, where one is given.
     pub reason: Option<PlainText>,
 }
 
-/// A volume group.
+/// A row of `vgs`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeGroup {
-    /// Its name.
+    /// Column `VG`.
     pub name: PlainText,
     /// Physical volumes.
     pub physical: u64,
     /// Logical volumes.
     pub logical: u64,
-    /// Attributes.
+    /// Column `Attr`, such as `wz--n-` (vgs(8)).
     pub attributes: PlainText,
     /// Size and what is free, as printed.
     pub size_free: [PlainText; 2],
 }
 
-/// A logical volume.
+/// A row of `lvs`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogicalVolume {
-    /// Its line.
+    /// Line of the input, from 1 on.
     pub line: usize,
-    /// Its name.
+    /// Column `LV`.
     pub name: PlainText,
-    /// Its group.
+    /// Column `VG`.
     pub group: PlainText,
-    /// Attributes.
+    /// Column `Attr`, whose first letter is the type (lvs(8)).
     pub attributes: PlainText,
     /// Size, as printed.
     pub size: PlainText,
@@ -158,8 +158,8 @@ pub struct LogicalVolume {
 /// `vgs` and `lvs`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Volumes {
-    /// Groups.
+    /// Rows of `vgs`.
     pub groups: Vec<VolumeGroup>,
-    /// Volumes.
+    /// Rows of `lvs`.
     pub volumes: Vec<LogicalVolume>,
 }

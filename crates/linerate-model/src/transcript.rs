@@ -54,7 +54,7 @@ impl Printed {
 /// A line of the input, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
-    /// Its number.
+    /// From 1 on.
     pub number: usize,
     /// Its text, at most 200 characters.
     pub text: PlainText,
@@ -105,9 +105,9 @@ pub enum Part {
 pub enum Tool {
     /// iperf 1 or 2, whose text is the same.
     Iperf2,
-    /// iperf3.
+    /// iperf3, any version.
     Iperf3,
-    /// nuttcp.
+    /// nuttcp: rows of intervals and of the whole test.
     Nuttcp,
 }
 
@@ -159,7 +159,7 @@ pub struct Asked {
     pub host: Option<PlainText>,
     /// `-u`.
     pub udp: bool,
-    /// `--sctp`.
+    /// `--sctp`, as the command line in the output shows it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sctp: bool,
     /// `-b`, with its number and the letter behind it: a letter is 1000 to some versions, 1024 to others.
@@ -200,7 +200,7 @@ pub struct Connection {
     pub id: u32,
     /// Local address.
     pub local: PlainText,
-    /// Local port.
+    /// TCP, UDP or SCTP port of this end.
     pub local_port: u16,
     /// The peer's address.
     pub remote: PlainText,
@@ -259,14 +259,14 @@ pub struct Datagrams {
     pub lost: Option<u64>,
     /// The loss as printed, in percent.
     pub lost_percent: Option<Printed>,
-    /// Jitter, ms.
+    /// Interarrival jitter as printed, ms.
     pub jitter_ms: Option<Printed>,
 }
 
 /// A row of figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Its line.
+    /// Line of the input, from 1 on.
     pub line: usize,
     /// Whose.
     pub stream: Stream,
@@ -274,7 +274,7 @@ pub struct Row {
     pub span: Span,
     /// Begin, s since the start of the test.
     pub start_s: Printed,
-    /// End, s.
+    /// End, s since the start of the test.
     pub end_s: Printed,
     /// Payload, bytes.
     pub bytes: Printed,
@@ -291,7 +291,7 @@ pub struct Row {
     pub receive_window_bytes: Option<Printed>,
     /// Smoothed round-trip time, µs.
     pub rtt_us: Option<Printed>,
-    /// Datagrams.
+    /// UDP: how many, and how many were lost.
     pub datagrams: Option<Datagrams>,
     /// Which way, where the row says so: in tests that run both ways at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -306,11 +306,11 @@ pub struct Row {
 pub struct Bounces {
     /// How many.
     pub count: u64,
-    /// Mean, ms.
+    /// Mean time to the answer, ms.
     pub mean_ms: f64,
-    /// Least, ms.
+    /// Shortest time to the answer, ms.
     pub least_ms: f64,
-    /// Most, ms.
+    /// Longest time to the answer, ms.
     pub most_ms: f64,
 }
 
@@ -366,7 +366,7 @@ pub struct TestOutput {
     pub tool: Tool,
     /// Its version where it is printed.
     pub version: Option<PlainText>,
-    /// The layout.
+    /// How the tool printed it: text, CSV, JSON …
     pub layout: Layout,
     /// First and last line.
     pub lines: [usize; 2],
@@ -394,7 +394,7 @@ pub struct TestOutput {
     /// CPU time of the program that printed it, percent of one CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_percent: Option<f64>,
-    /// Connections.
+    /// In the order in which the output names them.
     pub connections: Vec<Connection>,
     /// Rows, in order.
     pub rows: Vec<Row>,
@@ -428,10 +428,10 @@ pub struct Column {
     pub group: Option<PlainText>,
 }
 
-/// A row of a table.
+/// A transfer: one cell for each column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TableRow {
-    /// Its line.
+    /// Line of the input, from 1 on.
     pub line: usize,
     /// A cell for each column; absent = no number.
     pub cells: Vec<Option<Printed>>,
@@ -442,16 +442,16 @@ pub struct TableRow {
 pub struct RateTable {
     /// First and last line.
     pub lines: [usize; 2],
-    /// Columns.
+    /// From left to right.
     pub columns: Vec<Column>,
-    /// Rows.
+    /// From the top.
     pub rows: Vec<TableRow>,
 }
 
 /// A TCP socket of `ss -ti`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Socket {
-    /// Its line.
+    /// Line of the input, from 1 on.
     pub line: usize,
     /// Local address and port.
     pub local: PlainText,
@@ -504,7 +504,7 @@ pub struct Explained {
 /// Transcripts and what is said of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
-    /// The transcripts.
+    /// One for each test, socket list, disk list … found in the input, in its order.
     pub transcripts: Vec<Transcript>,
     /// What a second source gave.
     pub given: Given,

@@ -30,7 +30,7 @@ pub enum Object {
     Governor,
 }
 
-/// A setting of an interface.
+/// What `ip link`, `tc` and `ethtool` set on an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InterfaceSetting {
@@ -144,6 +144,9 @@ pub struct Step {
     pub risk: Risk,
     /// Who else sets it: files with their lines, programs that run. Empty = nobody.
     pub owners: Vec<String>,
+    /// The programs among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<String>,
     /// What an audit says of the wish: dead, harmful, below the kernel's default.
     pub warnings: Vec<String>,
     /// Where the wish is from: `profile.toml:7`, `T01` of the audit.
@@ -166,7 +169,7 @@ pub struct Refusal {
 /// What would be changed, in which order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TuningPlan {
-    /// [`SCHEMA_VERSION`].
+    /// Format of this document: [`SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
     /// Changes in the order in which they would be applied: without risk first, an interface before what stands on it.
     pub steps: Vec<Step>,

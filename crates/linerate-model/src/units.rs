@@ -58,7 +58,16 @@ impl BitRate {
         with_letter(self.0, 1000)
     }
 
-    /// Bits in a second.
+    /// Three digits, and the unit in which they are: `1.54`, `Gbit/s`.
+    pub fn in_unit(self) -> (String, &'static str) {
+        prefixed(
+            self.0,
+            1000.0,
+            &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"],
+        )
+    }
+
+    /// The rate as a whole number of bit/s.
     pub const fn bits_per_second(self) -> u64 {
         self.0
     }
@@ -240,7 +249,7 @@ pub fn whole(value: f64) -> u64 {
 }
 
 /// `value` with the largest of `units` (each `base` times the one before) that leaves it at least 1.
-fn prefixed(value: u64, base: f64, units: &[&str]) -> String {
+fn prefixed(value: u64, base: f64, units: &[&'static str]) -> (String, &'static str) {
     let mut scaled = value as f64;
     let mut unit = 0;
     while unit + 1 < units.len() && scaled >= base * 0.9995 {
@@ -248,29 +257,24 @@ fn prefixed(value: u64, base: f64, units: &[&str]) -> String {
         unit += 1;
     }
     if unit == 0 {
-        format!("{value} {}", units[0])
+        (value.to_string(), units[0])
     } else {
-        format!("{} {}", three_digits(scaled), units[unit])
+        (three_digits(scaled), units[unit])
     }
 }
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&prefixed(
-            self.0,
-            1024.0,
-            &["B", "KiB", "MiB", "GiB", "TiB", "PiB"],
-        ))
+        let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+        let (number, unit) = prefixed(self.0, 1024.0, &units);
+        f.pad(&format!("{number} {unit}"))
     }
 }
 
 impl fmt::Display for BitRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&prefixed(
-            self.0,
-            1000.0,
-            &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"],
-        ))
+        let (number, unit) = self.in_unit();
+        f.pad(&format!("{number} {unit}"))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::units::BitRate;
 pub enum Amount {
     /// bit/s of payload.
     Rate(BitRate),
-    /// Percent of `--provisioned`.
+    /// Share of the rate of `--provisioned`, %, 0 to 1000.
     PercentOfProvisioned(f64),
 }
 

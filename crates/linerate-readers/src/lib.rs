@@ -104,7 +104,7 @@ pub enum ReadError {
         name: PlainText,
         /// The first line's number.
         line: usize,
-        /// Its text.
+        /// That line, escaped.
         text: PlainText,
     },
 }

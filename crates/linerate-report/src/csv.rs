@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use crate::chart::{Charts, Unit};
 
-/// The table.
+/// Every value of every chart as RFC 4180 text: `chart,line,stream,seconds,value,unit`, lines ending in CR LF.
 pub fn table(charts: &Charts) -> String {
     let mut text = "chart,line,stream,seconds,value,unit\r\n".to_owned();
     for chart in &charts.charts {

@@ -65,7 +65,7 @@ fn asked(answer: &Expectation) -> String {
     ];
     let (window, loss) = (question.window_bytes, question.loss);
     parts.extend(window.map(|window| format!("requested buffers of {window}")));
-    parts.extend(loss.map(|share| format!("a share of {share:.1e} lost")));
+    parts.extend(loss.map(|share| format!("a random loss of {share:.1e}")));
     parts.join(", ")
 }
 
@@ -95,7 +95,7 @@ fn table(page: &mut Page, answer: &Expectation) {
         ("Receive window", &|course| sizes(course.window_bytes)),
         ("Send buffer", &|course| sizes(course.send_bytes)),
         ("Plateau", &|course| rates(course.plateau_bps)),
-        ("Held by", &|course| held_by(course.bound).to_owned()),
+        ("Limited by", &|course| held_by(course.bound).to_owned()),
         ("Ramp", &ramp),
         ("  it costs", &cost),
         (&average, &|course| rates(course.whole_run_bps)),
@@ -109,7 +109,7 @@ fn table(page: &mut Page, answer: &Expectation) {
 
 fn held_by(bound: Bound) -> &'static str {
     match bound {
-        Bound::Path => "the path, as it should be",
+        Bound::Path => "the path",
         Bound::ReceiveWindow => "the receiver's buffer",
         Bound::SendBuffer => "the sender's buffer",
         Bound::Loss => "loss",
@@ -202,10 +202,10 @@ fn to_tune(page: &mut Page, answer: &Expectation) {
 fn rule(settings: &HostSettings) -> &'static str {
     match settings.adv_win_scale {
         Some(_) => {
-            "(of a receive buffer the window is what tcp_adv_win_scale leaves; a send buffer is refilled when a third is free)"
+            "(the window is the part of a receive buffer that tcp_adv_win_scale leaves; a send buffer is refilled when a third of it is free)"
         }
         None => {
-            "(of a receive buffer half to all is window, as drivers fill it, Linux 6.6; a send buffer is refilled when a third is free)"
+            "(the window is half to all of a receive buffer, depending on the driver, from Linux 6.6 on; a send buffer is refilled when a third of it is free)"
         }
     }
 }
@@ -222,21 +222,25 @@ fn loss(answer: &Expectation) -> String {
             "any loss is tolerable: the rate is less than one segment per RTT".to_owned()
         }
         Some(share) => format!(
-            "the path's rate bears {share:.1e} lost at random, 1 packet in {}{}",
+            "the path's rate tolerates a random loss of {share:.1e}, 1 packet in {}{}",
             words::count(whole(1.0 / share.max(1e-300))),
             words::when(answer.question.streams > 1, " of each stream")
         ),
-        None => "what the plateau bears is not known for this congestion control".to_owned(),
+        None => "the loss that the plateau tolerates is not known for this congestion control"
+            .to_owned(),
     }];
     if let (Some(share), Some(bps)) = (answer.question.loss, allows_bps) {
         let rtt = words::with(*longest_rtt_ns, |rtt| {
-            format!(", and the path's rate up to {} of round trip", Nanos(rtt))
+            format!(", and the path's rate up to an RTT of {}", Nanos(rtt))
         });
-        parts.push(format!("{share:.1e} lost allow {}{rtt}", rate(*bps)));
+        parts.push(format!(
+            "a random loss of {share:.1e} allows {}{rtt}",
+            rate(*bps)
+        ));
     }
     if let Some(recovery) = recovery_ns {
         parts.push(format!(
-            "after one loss at that rate the window takes {} to come back",
+            "after one loss at that rate the window takes {} to recover",
             Nanos(*recovery)
         ));
     }
@@ -246,11 +250,11 @@ fn loss(answer: &Expectation) -> String {
 fn queue(answer: &Expectation) -> String {
     match answer.queue_bytes {
         Some(bytes) => format!(
-            "{} in front of the slowest link keep it busy while the window comes back; a full queue of that size adds {}",
+            "a queue of {} keeps the slowest link busy while the window recovers; when full it adds {}",
             Bytes(bytes),
             BitRate(answer.question.rate_bps.0).time_for(Bytes(bytes))
         ),
-        None => "what this congestion control needs is not known".to_owned(),
+        None => "the queue that this congestion control needs is not known".to_owned(),
     }
 }
 

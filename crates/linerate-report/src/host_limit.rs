@@ -30,7 +30,7 @@ pub fn report(limit: &HostLimit) -> String {
         page.entry("Timer", &text);
     }
     if let Some(wake_up) = &limit.wake_up {
-        let text = format!("another thread goes on after {}", latency(wake_up));
+        let text = format!("another thread continues after {}", latency(wake_up));
         page.entry("Wake-up", &text);
     }
     if let Some(time) = limit.cpu_time {
@@ -48,7 +48,7 @@ fn head(limit: &HostLimit) -> String {
         format!(", Linux {}", plain(kernel))
     });
     format!(
-        "what this host carries with both ends on it{cpus}{kernel}; {} a run. An upper bound of what it sends or receives, and no interface's rate: both ends share the CPUs here, and a real interface costs more a packet",
+        "local throughput limit (client and server on this host){cpus}{kernel}; {} per run. An upper bound for tests from or to this host, not the rate of an interface: both ends share the CPUs here, and a real interface costs more per packet",
         limit.run_ns
     )
 }
@@ -97,7 +97,7 @@ fn remark(run: &Carried) -> Option<String> {
     let mut parts = Vec::new();
     match run.sending {
         Some(Sending::Spliced) => {
-            parts.push("sent by reference, as the copying was the limit".to_owned());
+            parts.push("sent by reference, because copying was the limit".to_owned());
         }
         Some(Sending::ZerocopyCopied) => {
             parts.push("MSG_ZEROCOPY had no effect here: the kernel copied".to_owned());
@@ -137,7 +137,7 @@ fn losses(counts: DatagramCounts) -> String {
 
 fn latency(latency: &Latency) -> String {
     format!(
-        "{} (median), {} (99 %), {} at most, of {}",
+        "{} (median), {} (99 %), {} at most, {} times",
         latency.median_ns,
         latency.p99_ns,
         latency.max_ns,

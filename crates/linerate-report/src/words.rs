@@ -71,6 +71,19 @@ pub(crate) fn plain(text: &str) -> String {
     PlainText::from(text).into()
 }
 
+/// A name in at most `most` characters: what is too long loses its middle, since names differ at either end.
+pub(crate) fn shortened(name: &str, most: usize) -> String {
+    let count = name.chars().count();
+    if count <= most {
+        return name.to_owned();
+    }
+    let kept = most.saturating_sub(1);
+    let behind = kept / 2;
+    let front = name.chars().take(kept - behind);
+    let back = name.chars().skip(count - behind);
+    front.chain(['…']).chain(back).collect()
+}
+
 /// A number that JSON can hold.
 pub(crate) fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
@@ -96,6 +109,15 @@ mod tests {
         assert_eq!(rates(941_480_000, 941_520_000), "941 to 942 Mbit/s");
         assert_eq!(rates(941_480_000, 941_490_000), "941.48 to 941.49 Mbit/s");
         assert_eq!(rates(7, 7), "7.00000 to 7.00000 bit/s");
+    }
+
+    #[test]
+    fn a_long_name_keeps_both_ends() {
+        assert_eq!(shortened("node01.example", 14), "node01.example");
+        assert_eq!(shortened("rack-a-node01.example", 9), "rack…mple");
+        assert_eq!(shortened("über", 3), "ü…r");
+        assert_eq!(shortened("ab", 1), "…");
+        assert_eq!(shortened("ab", 0), "…");
     }
 
     #[test]

@@ -582,6 +582,7 @@ fn stream(
         thinned: 1,
         sampling_ns: 3_000_000,
         error: None,
+        too_long: false,
     };
     let at_ns: Vec<u64> = (0..curve.len() as u64)
         .map(|row| start + row * plan.sample_ns.0)

@@ -68,7 +68,8 @@ pub fn objections(plan: &TuningPlan, permissions: &Permissions) -> Vec<String> {
         )
     });
     let owned = plan.steps.iter().flat_map(|step| {
-        let others = programs(step).filter(|owner| !permissions.over.iter().any(|one| one == owner));
+        let programs = step.programs.iter();
+        let others = programs.filter(|program| !permissions.over.contains(program));
         others.map(|owner| {
             format!(
                 "{owner} runs and sets {} too: change it there, or --over {owner} changes it under it",
@@ -79,20 +80,12 @@ pub fn objections(plan: &TuningPlan, permissions: &Permissions) -> Vec<String> {
     refused.chain(risky).chain(owned).collect()
 }
 
-/// The programs among a step's owners: files have a line.
-fn programs(step: &Step) -> impl Iterator<Item = &str> {
-    step.owners
-        .iter()
-        .map(String::as_str)
-        .filter(|owner| !owner.contains('/'))
-}
-
 /// What is to be applied.
 #[derive(Debug, Clone)]
 pub struct Order<'a> {
     /// The set's name.
     pub id: &'a str,
-    /// The boot.
+    /// `/proc/sys/kernel/random/boot_id` of the boot whose settings these are.
     pub boot_id: &'a str,
     /// The network namespace.
     pub network: Option<u64>,

@@ -1,6 +1,7 @@
 //! What differs between two hosts, what of it matters for throughput, and what is noise.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use linerate_model::host::{Difference, Differences, HostFacts, Interface, Weight};
 use serde_json::Value;
@@ -17,17 +18,19 @@ pub fn compare(a: &HostFacts, b: &HostFacts) -> Differences {
     let mut right = flat(b, &renamed);
     fold(&mut left, &right);
     fold(&mut right, &left);
-    let paths: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
-    let differences = paths
+    let places: BTreeSet<&Place> = left.keys().chain(right.keys()).collect();
+    let mut differences: Vec<Difference> = places
         .into_iter()
-        .filter(|path| left.get(*path) != right.get(*path))
-        .map(|path| Difference {
-            path: path.clone(),
-            a: left.get(path).cloned(),
-            b: right.get(path).cloned(),
-            weight: weigh(path, left.get(path), right.get(path)),
+        .map(|place| (place, left.get(place), right.get(place)))
+        .filter(|(_, a, b)| a != b)
+        .map(|(place, a, b)| Difference {
+            path: place.to_string(),
+            a: a.map(ToString::to_string),
+            b: b.map(ToString::to_string),
+            weight: weigh(place, a, b),
         })
         .collect();
+    differences.sort_by(|one, other| one.path.cmp(&other.path));
     Differences {
         pairs: pairs
             .into_iter()
@@ -78,89 +81,130 @@ fn pair(a: &HostFacts, b: &HostFacts) -> Vec<(String, String)> {
     pairs
 }
 
-/// All leaves of the facts by path, lists by the name or number of their elements. `renamed` gives interfaces the
-/// names that they have on the other host.
-fn flat(facts: &HostFacts, renamed: &BTreeMap<&str, &str>) -> BTreeMap<String, String> {
-    let mut leaves = BTreeMap::new();
+/// Where a leaf of the facts is: names of fields and of elements of lists, from the outside in.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Place(Vec<String>);
+
+impl Place {
+    fn within(&self, name: &str) -> Self {
+        Self(self.0.iter().cloned().chain([name.to_owned()]).collect())
+    }
+
+    /// The steps after those of `outer`, where this place is within it.
+    fn below(&self, outer: &Self) -> Option<&[String]> {
+        let rest = self.0.strip_prefix(outer.0.as_slice())?;
+        (!rest.is_empty()).then_some(rest)
+    }
+
+    /// The kernel's key, where it is one.
+    fn sysctl(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [outer, key] if outer == "sysctls" => Some(key),
+            _ => None,
+        }
+    }
+
+    /// The steps after an interface's name.
+    fn of_interface(&self) -> Option<&[String]> {
+        match self.0.as_slice() {
+            [outer, _, rest @ ..] if outer == "interfaces" => Some(rest),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("."))
+    }
+}
+
+/// What a place holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Leaf {
+    /// The fact is not known.
+    Unknown,
+    /// It is known that there is none.
+    Absent,
+    Value(String),
+}
+
+impl fmt::Display for Leaf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unknown => "unknown",
+            Self::Absent => "none",
+            Self::Value(text) => text,
+        })
+    }
+}
+
+type Leaves = BTreeMap<Place, Leaf>;
+
+/// All leaves of the facts, lists by the name or number of their elements. `renamed` gives interfaces the names
+/// that they have on the other host.
+fn flat(facts: &HostFacts, renamed: &BTreeMap<&str, &str>) -> Leaves {
+    let mut leaves = Leaves::new();
     let value = serde_json::to_value(facts).unwrap_or_default();
-    walk("", &value, renamed, &mut leaves);
+    walk(&Place(Vec::new()), &value, renamed, &mut leaves);
     // The keys of an interface have its name in them.
     leaves
         .into_iter()
-        .map(|(path, value)| {
-            let other = of_interface(&path).and_then(|(head, name, key)| {
+        .map(|(place, leaf)| {
+            let other = place.sysctl().and_then(interface_in).and_then(|cut| {
+                let (head, name, key) = cut;
                 let other = renamed.get(name.replace('/', ".").as_str())?;
-                Some(format!("{head}{}.{key}", other.replace('.', "/")))
+                let key = format!("{head}{}.{key}", other.replace('.', "/"));
+                Some(Place(vec!["sysctls".to_owned(), key]))
             });
-            (other.unwrap_or(path), value)
+            (other.unwrap_or(place), leaf)
         })
         .collect()
 }
 
-/// The path of a key of one interface, cut: before the interface's name, the name, behind it.
-fn of_interface(path: &str) -> Option<(&str, &str, &str)> {
-    let at = path
-        .find(".conf.")
-        .filter(|_| path.starts_with("sysctls.net.ipv"))?
-        + ".conf.".len();
-    let (name, key) = path[at..].split_once('.')?;
-    (!["all", "default"].contains(&name)).then_some((&path[..at], name, key))
+/// The kernel's key of one interface, cut: before the interface's name, the name, behind it.
+fn interface_in(key: &str) -> Option<(&str, &str, &str)> {
+    let at = key.find(".conf.").filter(|_| key.starts_with("net.ipv"))? + ".conf.".len();
+    let (name, rest) = key[at..].split_once('.')?;
+    (!["all", "default"].contains(&name)).then_some((&key[..at], name, rest))
 }
 
 /// What is unknown or none of `theirs` as a whole is one thing here too, whatever it consists of.
-fn fold(ours: &mut BTreeMap<String, String>, theirs: &BTreeMap<String, String>) {
-    for (path, value) in theirs {
-        if value != UNKNOWN && value != NONE || ours.contains_key(path) {
+fn fold(ours: &mut Leaves, theirs: &Leaves) {
+    for (place, leaf) in theirs {
+        if matches!(leaf, Leaf::Value(_)) || ours.contains_key(place) {
             continue;
         }
-        let below = format!("{path}.");
         let parts: Vec<String> = ours
-            .range(below.clone()..)
-            .take_while(|(part, _)| part.starts_with(&below))
-            .map(|(part, value)| format!("{} {value}", &part[below.len()..]))
+            .range(place..)
+            .map_while(|(part, leaf)| Some(format!("{} {leaf}", part.below(place)?.join("."))))
             .collect();
         if parts.is_empty() {
             continue;
         }
-        ours.retain(|part, _| !part.starts_with(&below));
+        ours.retain(|part, _| part.below(place).is_none());
         let most = 8;
         let more = if parts.len() > most { ", …" } else { "" };
         let shown = parts[..parts.len().min(most)].join(", ");
-        ours.insert(path.clone(), format!("{shown}{more}"));
+        ours.insert(place.clone(), Leaf::Value(format!("{shown}{more}")));
     }
 }
 
-/// A fact that is not known, and one that is known to be absent.
-const UNKNOWN: &str = "unknown";
-const NONE: &str = "none";
-
-fn walk(
-    path: &str,
-    value: &Value,
-    renamed: &BTreeMap<&str, &str>,
-    leaves: &mut BTreeMap<String, String>,
-) {
-    let under = |name: &str| {
-        if path.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{path}.{name}")
-        }
-    };
+fn walk(place: &Place, value: &Value, renamed: &BTreeMap<&str, &str>, leaves: &mut Leaves) {
     match value {
         Value::Object(fields) => match fields.get("unknown") {
             Some(Value::String(_)) if fields.len() == 1 => {
-                leaves.insert(path.to_owned(), UNKNOWN.to_owned());
+                leaves.insert(place.clone(), Leaf::Unknown);
             }
             _ => {
                 for (name, value) in fields {
-                    walk(&under(name), value, renamed, leaves);
+                    walk(&place.within(name), value, renamed, leaves);
                 }
             }
         },
         Value::Array(elements) if elements.iter().all(|element| !element.is_object()) => {
             let words: Vec<String> = elements.iter().map(plain).collect();
-            leaves.insert(path.to_owned(), words.join(" "));
+            leaves.insert(place.clone(), Leaf::Value(words.join(" ")));
         }
         Value::Array(elements) => {
             let mut taken: BTreeMap<String, usize> = BTreeMap::new();
@@ -172,11 +216,14 @@ fn walk(
                     1 => name,
                     number => format!("{name}#{number}"),
                 };
-                walk(&under(&name), element, renamed, leaves);
+                walk(&place.within(&name), element, renamed, leaves);
             }
         }
+        Value::Null => {
+            leaves.insert(place.clone(), Leaf::Absent);
+        }
         scalar => {
-            leaves.insert(path.to_owned(), plain(scalar));
+            leaves.insert(place.clone(), Leaf::Value(plain(scalar)));
         }
     }
 }
@@ -205,7 +252,7 @@ fn label(element: &Value, renamed: &BTreeMap<&str, &str>) -> String {
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Null => NONE.to_owned(),
+        Value::Null => Leaf::Absent.to_string(),
         other => other.to_string(),
     }
 }
@@ -248,102 +295,169 @@ const SYSCTLS: [(&str, &str); 22] = [
     ),
 ];
 
-/// Parts of other paths, and why what differs there matters.
-const MATTERS: [(&str, &str); 29] = [
-    ("system.kernel", "defaults and TCP differ between kernels"),
-    ("system.virtual_machine", "a hypervisor between"),
-    ("system.memory_bytes", "memory of all sockets (T13)"),
-    ("system.command_line", "IOMMU, mitigations (P02)"),
-    ("processors.model", "rate of one core"),
-    ("processors.online", "cores for queues (N03)"),
-    ("processors.governors", "clock of the cores (C05)"),
-    (".mtu", "size of packets (L01, L03)"),
-    (".link.", "the link (L05)"),
-    (".driver.", "driver and firmware"),
-    (".rings.", "rings (N01, N02)"),
-    (".channels.", "channels (N03)"),
-    (".coalescing.", "interrupts (N04)"),
-    (".features.tx-tcp-segmentation.on", "offloads (N05)"),
-    (".features.tx-generic-segmentation.on", "offloads (N05)"),
-    (".features.tx-checksum-ip-generic.on", "offloads (N05)"),
-    (".features.rx-checksum.on", "offloads (N05)"),
-    (".features.rx-gro.on", "offloads (N05)"),
-    (".features.rx-lro.on", "offloads (N06)"),
-    (".pcie.", "the slot (P01)"),
-    (".bond.", "spread over members (L10)"),
-    (".pause.", "flow control (L09)"),
-    (".qdisc at", "queueing (Q01, Q02)"),
-    (".numa_node", "node of the device (C01)"),
-    (".gso_max_size", "segments (N07)"),
-    (".gro_max_size", "segments (N07)"),
-    (".tso_max_size", "segments (N07)"),
-    (".tx_queue_len", "queue (N09)"),
-    ("keepers.", "who else sets things (H07)"),
+/// Places of one kind.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    /// This place, and all within it.
+    At(&'static [&'static str]),
+    /// All within this field of the facts.
+    Below(&'static str),
+    /// A key of the kernel.
+    Sysctl(&'static str),
+    /// Keys of the kernel that begin so.
+    SysctlPrefix(&'static str),
+    /// Places of an interface whose last names are these.
+    Interface(&'static [&'static str]),
+    /// This field of an interface, and all within it.
+    WithinInterface(&'static str),
+}
+
+impl Part {
+    fn holds(self, place: &Place) -> bool {
+        let of_interface = || place.of_interface().unwrap_or_default();
+        match self {
+            Self::At(names) => {
+                place.0.len() >= names.len() && place.0.iter().zip(names).all(|(a, b)| a == b)
+            }
+            Self::Below(name) => place.0.len() > 1 && place.0[0] == name,
+            Self::Sysctl(key) => place.sysctl() == Some(key),
+            Self::SysctlPrefix(prefix) => place.sysctl().is_some_and(|key| key.starts_with(prefix)),
+            Self::Interface(names) => {
+                let steps = of_interface();
+                let at = steps.len().checked_sub(names.len());
+                at.is_some_and(|at| steps[at..].iter().zip(names).all(|(a, b)| a == b))
+            }
+            Self::WithinInterface(name) => of_interface().iter().any(|step| step == name),
+        }
+    }
+}
+
+/// Other places, and why what differs there matters.
+const MATTERS: [(Part, &str); 29] = [
+    (
+        Part::At(&["system", "kernel"]),
+        "defaults and TCP differ between kernels",
+    ),
+    (
+        Part::At(&["system", "virtual_machine"]),
+        "a hypervisor between",
+    ),
+    (
+        Part::At(&["system", "memory_bytes"]),
+        "memory of all sockets (T13)",
+    ),
+    (
+        Part::At(&["system", "command_line"]),
+        "IOMMU, mitigations (P02)",
+    ),
+    (Part::At(&["processors", "model"]), "rate of one core"),
+    (
+        Part::At(&["processors", "online"]),
+        "cores for queues (N03)",
+    ),
+    (
+        Part::At(&["processors", "governors"]),
+        "clock of the cores (C05)",
+    ),
+    (Part::Interface(&["mtu"]), "size of packets (L01, L03)"),
+    (Part::WithinInterface("link"), "the link (L05)"),
+    (Part::WithinInterface("driver"), "driver and firmware"),
+    (Part::WithinInterface("rings"), "rings (N01, N02)"),
+    (Part::WithinInterface("channels"), "channels (N03)"),
+    (Part::WithinInterface("coalescing"), "interrupts (N04)"),
+    (
+        Part::Interface(&["features", "tx-tcp-segmentation", "on"]),
+        "offloads (N05)",
+    ),
+    (
+        Part::Interface(&["features", "tx-generic-segmentation", "on"]),
+        "offloads (N05)",
+    ),
+    (
+        Part::Interface(&["features", "tx-checksum-ip-generic", "on"]),
+        "offloads (N05)",
+    ),
+    (
+        Part::Interface(&["features", "rx-checksum", "on"]),
+        "offloads (N05)",
+    ),
+    (
+        Part::Interface(&["features", "rx-gro", "on"]),
+        "offloads (N05)",
+    ),
+    (
+        Part::Interface(&["features", "rx-lro", "on"]),
+        "offloads (N06)",
+    ),
+    (Part::WithinInterface("pcie"), "the slot (P01)"),
+    (Part::WithinInterface("bond"), "spread over members (L10)"),
+    (Part::WithinInterface("pause"), "flow control (L09)"),
+    (Part::WithinInterface("qdiscs"), "queueing (Q01, Q02)"),
+    (Part::Interface(&["numa_node"]), "node of the device (C01)"),
+    (Part::Interface(&["gso_max_size"]), "segments (N07)"),
+    (Part::Interface(&["gro_max_size"]), "segments (N07)"),
+    (Part::Interface(&["tso_max_size"]), "segments (N07)"),
+    (Part::Interface(&["tx_queue_len"]), "queue (N09)"),
+    (Part::Below("keepers"), "who else sets things (H07)"),
 ];
 
-/// Parts of a path whose differences say nothing: what counts, what names, and what is of one boot.
-const NOISE: [&str; 25] = [
-    "taken_unix_s",
-    "root",
-    "schema_version",
-    "system.hostname",
-    "system.boot_id",
-    "counters.",
-    "softnet.",
-    ".counters.",
-    ".statistics.",
-    ".mac",
-    ".permanent_mac",
-    ".index",
-    ".addresses",
-    ".carrier_changes",
-    ".drops",
-    ".handle",
-    ".count",
-    ".busiest_cpu",
-    ".interrupts.",
-    ".driver.bus",
-    ".name",
-    "routes.",
-    "system.modules",
-    "sysctls.net.core.netdev_rss_key",
-    "sysctls.net.ipv4.tcp_available_",
+/// Places whose differences say nothing: what counts, what names, and what is of one boot.
+const NOISE: [Part; 25] = [
+    Part::At(&["taken_unix_s"]),
+    Part::At(&["root"]),
+    Part::At(&["schema_version"]),
+    Part::At(&["system", "hostname"]),
+    Part::At(&["system", "boot_id"]),
+    Part::Below("counters"),
+    Part::Below("softnet"),
+    Part::WithinInterface("counters"),
+    Part::WithinInterface("statistics"),
+    Part::Interface(&["mac"]),
+    Part::Interface(&["permanent_mac"]),
+    Part::Interface(&["index"]),
+    Part::Interface(&["addresses"]),
+    Part::Interface(&["carrier_changes"]),
+    Part::Interface(&["drops"]),
+    Part::Interface(&["handle"]),
+    Part::Interface(&["count"]),
+    Part::Interface(&["busiest_cpu"]),
+    Part::WithinInterface("interrupts"),
+    Part::Interface(&["driver", "bus"]),
+    Part::Interface(&["name"]),
+    Part::Below("routes"),
+    Part::At(&["system", "modules"]),
+    Part::Sysctl("net.core.netdev_rss_key"),
+    Part::SysctlPrefix("net.ipv4.tcp_available_"),
 ];
 
-fn weigh(path: &str, a: Option<&String>, b: Option<&String>) -> Weight {
+fn weigh(place: &Place, a: Option<&Leaf>, b: Option<&Leaf>) -> Weight {
+    let last = place.0.last().map(String::as_str);
     // An interface's name is noise, its driver's is not; the line of a setting is, its value is not.
-    let driver = path.ends_with(".driver.name");
-    let moved = path.starts_with("settings.") && path.rsplit('.').next() == Some("line");
+    let driver = Part::Interface(&["driver", "name"]).holds(place);
+    let moved = Part::Below("settings").holds(place) && last == Some("line");
     // What one of them has only is an interface that the other has not.
-    let alone = (a.is_none() || b.is_none()) && of_interface(path).is_some();
-    if moved || alone || !driver && NOISE.iter().any(|part| matches_part(path, part)) {
+    let alone = (a.is_none() || b.is_none())
+        && place
+            .sysctl()
+            .is_some_and(|key| interface_in(key).is_some());
+    if moved || alone || !driver && NOISE.iter().any(|part| part.holds(place)) {
         return Weight::Noise;
     }
     // A key that is not to be read at one of them was not compared.
-    let unknown = |value: Option<&String>| value.is_some_and(|value| value == UNKNOWN);
-    if unknown(a) || unknown(b) {
+    if [a, b].contains(&Some(&Leaf::Unknown)) {
         return Weight::Unknown;
     }
-    let (part, table) = match path.strip_prefix("sysctls.") {
-        Some(key) => (key, SYSCTLS.as_slice()),
-        None => (path, MATTERS.as_slice()),
+    let matters = match place.sysctl() {
+        Some(key) => SYSCTLS
+            .iter()
+            .find(|(one, _)| *one == key)
+            .map(|(_, why)| *why),
+        None => MATTERS
+            .iter()
+            .find(|(part, _)| part.holds(place))
+            .map(|(_, why)| *why),
     };
-    let reason = table.iter().find(|(kind, _)| matches_part(part, kind));
-    reason.map_or(Weight::Other, |(_, why)| Weight::Matters {
-        why: (*why).to_owned(),
+    matters.map_or(Weight::Other, |why| Weight::Matters {
+        why: why.to_owned(),
     })
-}
-
-/// Whether a path is of a kind: `.mtu` is the last name of an interface's, `.link.` is within one, `system.kernel`
-/// is the path itself or above it, and what ends in a dot or an underscore is how it begins.
-fn matches_part(path: &str, part: &str) -> bool {
-    if part.starts_with('.') {
-        let within = part.ends_with('.') || part.contains(' ');
-        return path.starts_with("interfaces.")
-            && (path.ends_with(part.trim_end_matches('.')) || within && path.contains(part));
-    }
-    let Some(rest) = path.strip_prefix(part) else {
-        return false;
-    };
-    rest.is_empty() || rest.starts_with('.') || part.ends_with(['.', '_'])
 }

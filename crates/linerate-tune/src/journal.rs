@@ -15,7 +15,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// The old values, and all that is needed to put them back: the first entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// [`SCHEMA_VERSION`].
+    /// Format of the journal: [`SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
     /// The set's name.
     pub id: String,
@@ -48,7 +48,7 @@ pub struct Change {
 pub enum Rollback {
     /// A transient timer of systemd.
     Systemd {
-        /// Its unit.
+        /// Name of the timer: `linerate-tune-rollback-ID.timer`.
         unit: String,
     },
     /// A process of its own session.
@@ -112,7 +112,7 @@ pub enum Entry {
     },
     /// The old values are about to be restored.
     RollingBack {
-        /// Why.
+        /// Part of a sentence: `requested`, `it was not confirmed in time`.
         why: String,
         /// Whether what something else has changed since stays.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -134,7 +134,7 @@ pub enum Entry {
     RolledBack,
     /// There is nothing left to restore.
     Ended {
-        /// Why.
+        /// Part of a sentence.
         why: String,
     },
     /// Files are about to be written.
@@ -175,9 +175,9 @@ pub enum JournalError {
     /// An entry names a step that the snapshot does not have.
     #[error("line {line} of the journal names step {step}, and there are {steps}")]
     NoStep {
-        /// The line.
+        /// From 1 on.
         line: usize,
-        /// The step.
+        /// From 0 on.
         step: usize,
         /// How many there are.
         steps: usize,

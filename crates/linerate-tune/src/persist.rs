@@ -34,7 +34,7 @@ pub struct Confirmed {
     pub object: Object,
     /// The value that was read after it was set.
     pub value: String,
-    /// The set that set it.
+    /// Id of the set of changes.
     pub set: String,
 }
 
@@ -61,7 +61,7 @@ pub fn confirmed(sets: &[ChangeSet]) -> Vec<Confirmed> {
 pub struct File {
     /// Its path below the root.
     pub path: String,
-    /// Its text.
+    /// The whole content.
     pub text: String,
 }
 

@@ -77,6 +77,7 @@ pub fn plan(facts: &HostFacts, wishes: &[Wish]) -> TuningPlan {
                 wanted: wanted(facts, wish, &last),
                 risk: risk(&wish.object),
                 owners: owners(facts, &wish.object),
+                programs: running_owners(facts, &wish.object),
                 warnings: warnings(facts, wish, &marks),
                 from: wish.from.to_string(),
             }),

@@ -3,6 +3,7 @@
 //! [`rounds`] puts tests into rounds in which no host takes part twice.
 //! [`cause`] names what makes them slow or fail.
 //! [`trunk`] finds what a link between two sets of hosts carries.
+//! [`roll_out`] changes hosts a few at a time.
 //!
 //! What it is not: it reaches no host, reads no clock and writes no file. Drivers in the binary do that.
 //!
@@ -15,5 +16,6 @@
 
 pub mod cause;
 mod random;
+pub mod roll_out;
 pub mod rounds;
 pub mod trunk;

@@ -90,13 +90,13 @@ pub enum ProtocolError {
     /// More messages than a peer has reason to send before the caller could look at them.
     #[error("the peer sent more than {bound} messages at once; the connection should be closed")]
     TooManyMessages {
-        /// The bound.
+        /// How many are taken.
         bound: usize,
     },
     /// A verb was called at a moment at which its message cannot be sent.
     #[error("{verb} cannot be sent while {phase}; this is an error of the calling program")]
     OutOfTurn {
-        /// The verb.
+        /// What the caller wanted to send.
         verb: &'static str,
         /// Where the session is.
         phase: &'static str,
@@ -134,7 +134,7 @@ pub enum ProtocolError {
     /// More tokens inside the window of allowed skew than are remembered.
     #[error("more than {bound} logins inside the allowed skew; wait some seconds and try again")]
     TooManyTokens {
-        /// The bound.
+        /// How many are remembered.
         bound: usize,
     },
 }

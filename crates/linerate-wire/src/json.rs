@@ -139,7 +139,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A count.
+    /// A whole number without a sign; `None` where it is absent or something else.
     pub(crate) fn count(&self, key: &str) -> Option<u64> {
         whole(self.map.get(key)?)
     }
@@ -157,7 +157,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A text.
+    /// A string; `None` where it is absent or something else.
     pub(crate) fn text<T: for<'t> From<&'t str>>(&self, key: &str) -> Option<T> {
         self.map.get(key)?.as_str().map(T::from)
     }

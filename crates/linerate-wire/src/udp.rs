@@ -70,7 +70,7 @@ pub enum CounterWidth {
 }
 
 impl CounterWidth {
-    /// From the parameter.
+    /// 64 bits where both ends agreed on `--udp-counters-64bit`, else 32.
     pub const fn from_parameter(udp_counters_64bit: bool) -> Self {
         if udp_counters_64bit {
             Self::Bits64

@@ -28,6 +28,8 @@ pub(crate) enum Announcement {
         /// The event.
         of: Step,
     },
+    /// A test ended, and its document follows.
+    Finished,
     /// Anything else.
     #[serde(other)]
     Other,
@@ -81,6 +83,8 @@ mod tests {
         let read = |line| Announcement::read(line).unwrap();
         let started = read(r#"{"event":"progress","test":1,"of":{"event":"started"}}"#);
         assert!(started.is_start());
+        let finished = read(r#"{"event":"finished","test":1,"of":{"event":"end","kind":"run"}}"#);
+        assert_eq!(finished, Announcement::Finished);
         let interval = read(r#"{"event":"progress","test":1,"of":{"event":"interval","bps":1}}"#);
         assert!(!interval.is_start());
         assert_eq!(

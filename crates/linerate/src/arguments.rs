@@ -136,7 +136,7 @@ pub(crate) struct TestArguments {
     /// After the test, run more tests that confirm or refute the verdict: another window, -P 4, pacing …
     #[arg(long)]
     pub(crate) counter_test: bool,
-    /// After the test, run the tests that separate the likeliest causes, one after the other, until one cause stands
+    /// After the test, run the tests that best separate the likeliest causes, until one has 95 %
     #[arg(long, conflicts_with_all = ["counter_test", "udp", "bidir"])]
     pub(crate) diagnose: bool,
     /// Let --diagnose take no more than this: a time (90s) or an amount of data (2G) [default: 60s]
@@ -282,8 +282,8 @@ pub(crate) struct ShowArguments {
 // `linerate compare`.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct CompareArguments {
-    /// Records, or folders of them: a folder's records are several runs of one kind. The first is what the
-    /// others are compared with
+    /// Records, or folders of them: a folder's records are several runs of one kind. The others are
+    /// compared with the first
     #[arg(required = true, num_args = 2.., value_name = "RECORD")]
     pub(crate) paths: Vec<PathBuf>,
     /// Write the comparison as one HTML file, the charts side by side on the same axes
@@ -310,7 +310,7 @@ pub(crate) struct ObserveArguments {
     #[arg(long)]
     pub(crate) listen: bool,
     /// Seconds to watch [default: until Ctrl-C]
-    #[arg(short = 't', long, value_parser = seconds)]
+    #[arg(short = 't', long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) time: Option<Nanos>,
     /// Sampling interval, 1ms to 10s
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10ms")]

@@ -89,7 +89,7 @@ impl Setting<'_> {
             };
             let direction = evidence.directions.first();
             let ramp = direction.and_then(DirectionEvidence::ramp_ns).map(Nanos);
-            let plan = variation.applied(&counter_test::shorter(&record.plan, ramp));
+            let plan = counter_test::follow_up(&record.plan, ramp, &variation);
             let takes = counter_test::takes(&plan);
             let most_bps = moves(&plan, direction.and_then(DirectionEvidence::whole_run_bps));
             let within = match budget {
@@ -104,8 +104,8 @@ impl Setting<'_> {
             }
             if record.counter_runs.is_empty() {
                 self.tell(&format!(
-                    "\nThe first finding is {}. Runs of {} each follow until one cause stands. Ctrl-C ends them and keeps the \
-                     measurements.",
+                    "\nThe first finding is {}. Runs of {} each follow until one cause has 95 % or more. Ctrl-C ends them and \
+                     keeps the measurements.",
                     first.id, takes
                 ));
             }

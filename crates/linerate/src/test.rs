@@ -30,11 +30,11 @@ use crate::{between, rfc6349, session_token, signals};
 
 /// Runs what is asked.
 pub(crate) fn start(arguments: TestArguments, printer: &Printer) -> Result<(), Failure> {
-    let hosts = arguments.between.hosts(arguments.host.as_deref());
-    let hosts = hosts.map_err(Failure::Usage)?;
+    let hosts = arguments.between.hosts(arguments.host.as_deref())?;
     let request = arguments.request().map_err(Failure::Usage)?;
     if let Some(hosts) = hosts {
-        let reach = request.arguments.between.reach()?;
+        let means = &request.arguments.between.means;
+        let reach = means.reach(request.plan.connect_timeout_ns)?;
         return between::start(&request, &hosts, &reach, printer);
     }
     match request.arguments.runs() {

@@ -30,6 +30,8 @@ use super::{DataSocket, StreamContext, StreamResult, StreamSocket};
 const WAIT_EVERY: Nanos = Nanos::from_millis(100);
 /// The controller looks at intervals of 10 ms and more.
 const SHOW_EVERY: Nanos = Nanos::from_millis(9);
+/// A datagram longer than the path MTU that the kernel knows.
+const EMSGSIZE: i32 = 90;
 /// Columns of every stream, beside the kernel's. SCTP's have no `unread_bytes`: the kernel tells the length of the next message
 /// alone.
 const COMMON: [Column; 4] = [
@@ -95,6 +97,7 @@ pub(super) struct Recorder<'a> {
     wait_ns: u64,
     sampling_ns: u64,
     pub(super) error: Option<String>,
+    too_long: bool,
     pub(super) drained: bool,
     pub(super) unread: Option<u64>,
 }
@@ -139,6 +142,7 @@ impl<'a> Recorder<'a> {
             wait_ns: 0,
             sampling_ns: 0,
             error: None,
+            too_long: false,
             drained: false,
             unread: None,
         }
@@ -361,6 +365,7 @@ impl<'a> Recorder<'a> {
     pub(super) fn fail(&mut self, doing: &str, error: &io::Error) {
         if self.error.is_none() {
             self.error = Some(format!("{doing} on stream {}: {error}", self.context.id));
+            self.too_long = error.raw_os_error() == Some(EMSGSIZE);
         }
     }
 
@@ -442,6 +447,7 @@ impl<'a> Recorder<'a> {
             thinned,
             sampling_ns: self.sampling_ns,
             error: self.error.map(Into::into),
+            too_long: self.too_long,
         };
         StreamResult {
             record,

@@ -24,6 +24,8 @@ const ROUNDS: usize = 2;
 /// A run is at least so long, and at most, where the test itself was no shorter.
 const LEAST: Nanos = Nanos::from_millis(4000);
 const MOST: Nanos = Nanos::from_millis(8000);
+/// The longest run of a diagnosis.
+const LONGEST: Nanos = Nanos::from_millis(20_000);
 /// What a run takes beside its own time: connections, slow start, results.
 const AROUND: Nanos = Nanos::from_millis(1000);
 
@@ -41,6 +43,16 @@ pub fn shorter(plan: &Plan, ramp: Option<Nanos>) -> Plan {
     // These are questions to the test itself.
     (plan.precision, plan.expect, plan.provisioned_bps) = (None, None, None);
     plan
+}
+
+/// The plan of a run of a diagnosis: short, but where another congestion control is asked for as long as the test itself was,
+/// within 20 seconds: one slow start fills a path as well whatever comes after it.
+pub fn follow_up(plan: &Plan, ramp: Option<Nanos>, variation: &Variation) -> Plan {
+    let mut next = shorter(plan, ramp);
+    if let (Variation::Congestion { .. }, End::TimeNs(span)) = (variation, plan.end) {
+        next.end = End::TimeNs(span.min(LONGEST));
+    }
+    variation.applied(&next)
 }
 
 /// How long a run takes, about, with what is around it.

@@ -28,7 +28,7 @@ const NEXT: usize = 1;
 /// or below `threshold`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// The finding.
+    /// Id of the finding that predicts it.
     pub finding: String,
     /// The change.
     pub variation: Variation,

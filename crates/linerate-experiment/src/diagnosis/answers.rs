@@ -35,6 +35,12 @@ const STRAY_SHARE: f64 = 0.03;
 /// A count weighs no more than this: whatever else went on may have lost some.
 const MOST: f64 = 40.0;
 
+/// A congestion control shows itself between losses: a run of so many times as long as CUBIC needs to fill the path again after
+/// one tells all that it can …
+const RECOVERIES: f64 = 3.0;
+/// … and one that hardly leaves slow start this much of it.
+const LEAST_TOLD: f64 = 0.15;
+
 /// What one run tells, for each cause: how well its outcome fits, in relation to the others.
 pub(super) type Fit = [f64; CAUSES.len()];
 
@@ -159,8 +165,26 @@ impl Question {
                 *sum += share * likely;
             }
         }
+        if self.kind == Kind::Cubic {
+            let told = told_of_control(run, known);
+            fit = fit.map(|likely| likely.powf(told));
+        }
         Some(fit)
     }
+}
+
+/// How much of the difference between two congestion controls a run was long enough to show, 0 to 1: it begins with a slow start
+/// of its own, which all of them have.
+fn told_of_control(run: &CounterRun, known: &Known<'_>) -> f64 {
+    let recovery = known.direction.path.and_then(|path| {
+        let window = known.rate_bps / 8e6 * path.rtt_us? / path.mss_bytes? as f64;
+        // RFC 9438: K = ∛(W_max · (1 − β) / C), s.
+        Some((window * 0.3 / 0.4).cbrt())
+    });
+    recovery.map_or(1.0, |recovery| {
+        let recoveries = run.span_ns.as_secs_f64() / recovery.max(f64::MIN_POSITIVE);
+        (recoveries / RECOVERIES).clamp(LEAST_TOLD, 1.0)
+    })
 }
 
 /// How far the outcome is each of the five answers; all of them together are 1. `None` where the run was no faster.

@@ -34,7 +34,7 @@ impl Standing {
 pub enum Remark {
     /// The run could not be made.
     Failed {
-        /// Why.
+        /// The error of the run, with its object.
         why: String,
     },
     /// No rule can find what is expected.
@@ -68,9 +68,9 @@ pub enum Remark {
     Goodput {
         /// What was measured, bits per second; `None` = nothing.
         bps: Option<f64>,
-        /// At least.
+        /// Lower end of the range that the scenario expects, bit/s.
         least: BitRate,
-        /// At most.
+        /// Upper end, bit/s.
         most: BitRate,
     },
     /// The path did not do what the scenario says.
@@ -85,7 +85,7 @@ pub enum Remark {
     },
     /// The lab itself may have been the bottleneck, so that the run shows less.
     Lab {
-        /// Why.
+        /// What of the lab lagged, and by how much.
         why: String,
     },
 }

@@ -106,7 +106,7 @@ pub struct Step<'a> {
     pub of: usize,
     /// The scenario's name.
     pub name: &'a str,
-    /// The seed.
+    /// Seed of the lab's path.
     pub seed: u64,
 }
 

@@ -66,7 +66,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// In a word.
+    /// `before` or `after`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Before => "before",
@@ -240,7 +240,7 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// As text.
+    /// The report as plain text, whole lines.
     pub fn text(&self) -> String {
         text::text(self)
     }

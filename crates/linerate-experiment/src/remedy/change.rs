@@ -33,31 +33,31 @@ pub enum Change {
         host: Role,
         /// The setting, `net.…`.
         key: String,
-        /// Its value.
+        /// As the kernel's file takes it.
         value: String,
     },
     /// MTU of a host's interface, bytes.
     Mtu {
         /// Whose.
         host: Role,
-        /// Bytes.
+        /// Largest IP packet, bytes.
         bytes: u32,
     },
     /// Congestion control of a host's connections.
     Congestion {
         /// Whose.
         host: Role,
-        /// Its name.
+        /// The kernel's name: `cubic`.
         name: String,
     },
     /// Socket buffers asked for (`-w`); `None` = autotuned.
     Window {
-        /// Bytes.
+        /// As `-w` takes it; the kernel doubles it.
         bytes: Option<Bytes>,
     },
     /// Maximum segment size (`-M`); `None` = what the MTU allows.
     SegmentSize {
-        /// Bytes.
+        /// TCP payload of a segment, bytes.
         bytes: Option<u16>,
     },
     /// Streams in each direction (`-P`).
@@ -85,15 +85,15 @@ pub enum Unmapped {
         "a lab cannot set {setting}: it is neither an option of the test nor a setting of a network namespace"
     )]
     Setting {
-        /// The setting.
+        /// Name of the setting, as reports print it.
         setting: &'static str,
     },
     /// The value is none that a lab can set.
     #[error("{setting} cannot be set to '{value}' in a lab: {wanted} is wanted")]
     Value {
-        /// The setting.
+        /// Name of the setting, as reports print it.
         setting: &'static str,
-        /// The value.
+        /// As the remedy has it.
         value: String,
         /// What would be right.
         wanted: &'static str,

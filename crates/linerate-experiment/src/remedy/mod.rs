@@ -30,7 +30,7 @@ const ATTEMPTS: u32 = 3;
 /// A finding's remedy, and the rate that it promises.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Promise {
-    /// The finding.
+    /// Its id: `receive-window`.
     pub finding: String,
     /// What to change.
     pub remedy: Remedy,
@@ -74,12 +74,12 @@ pub enum Outcome {
     NoRate,
     /// A lab cannot apply the remedy.
     NotApplied {
-        /// Why.
+        /// What a lab lacks for it.
         why: String,
     },
     /// The run with the remedy failed.
     Failed {
-        /// Why.
+        /// The error of the run.
         why: String,
     },
 }

@@ -40,7 +40,7 @@ pub struct Throughput {
     pub window: Option<Bytes>,
     /// The same as a share of the bandwidth-delay product, all connections together, 0 to 1.25.
     pub share_of_bdp: Option<f64>,
-    /// Connections.
+    /// How many TCP connections shared the window.
     pub connections: u16,
     /// Most that was in flight on one connection in the median, bytes; absent where the sender's kernel is not known.
     pub in_flight_bytes: Option<f64>,

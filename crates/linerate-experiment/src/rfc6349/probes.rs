@@ -38,10 +38,10 @@ impl Search {
     pub(super) fn found(self) -> Option<Found<u32>> {
         let value = self.arrived?;
         let how = self.vanished.map_or_else(
-            || "datagrams of the interface's own size arrived uncut".to_owned(),
+            || "datagrams as large as the interface's MTU arrived unfragmented".to_owned(),
             |vanished| {
                 format!(
-                    "the largest size at which datagrams arrived uncut; those of {vanished} bytes of IP did not"
+                    "the largest size that arrived unfragmented; packets of {vanished} bytes did not"
                 )
             },
         );
@@ -58,18 +58,12 @@ pub(super) enum Fate {
 }
 
 pub(super) fn fate(gave: &Gave) -> Fate {
-    let refused = |why: &String| {
-        // EMSGSIZE: the sender's kernel knows that the path does not carry it.
-        if why.to_lowercase().contains("message too long") {
-            Fate::Vanished
-        } else {
-            Fate::NotRun(why.clone())
-        }
-    };
     let record = match gave {
-        Err(why) => return refused(why),
+        Err(why) => return Fate::NotRun(why.clone()),
         Ok(record) => record,
     };
+    let ends = [&record.client, &record.server].into_iter().flatten();
+    let mut streams = ends.flat_map(|end| &end.streams);
     let evidence = Evidence::of(record);
     let arrived = evidence.directions.iter().any(|direction| {
         let counts = direction.ledger.total.datagrams.as_ref();
@@ -79,16 +73,12 @@ pub(super) fn fate(gave: &Gave) -> Fate {
     match &record.outcome {
         _ if arrived => Fate::Arrived,
         Outcome::Completed => Fate::Vanished,
+        // The sender's kernel knows that the path does not carry it.
+        Outcome::Failed { .. } if streams.any(|stream| stream.too_long) => Fate::Vanished,
         Outcome::Failed { error } => {
-            let ends = [&record.client, &record.server].into_iter().flatten();
-            let streams = ends.flat_map(|end| &end.streams);
-            let why = streams.filter_map(|stream| stream.error.clone());
-            refused(
-                &std::iter::once(error.clone())
-                    .chain(why)
-                    .collect::<Vec<_>>()
-                    .join("; "),
-            )
+            let said = std::iter::once(error).chain(streams.filter_map(|one| one.error.as_ref()));
+            let said: Vec<&str> = said.map(|text| &**text).collect();
+            Fate::NotRun(said.join("; "))
         }
         Outcome::Interrupted | Outcome::PeerInterrupted => {
             Fate::NotRun("the run was stopped".to_owned())

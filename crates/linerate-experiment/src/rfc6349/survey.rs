@@ -38,9 +38,9 @@ pub enum Step {
     Bottleneck,
     /// A window of this share of the bandwidth-delay product, shared by so many connections.
     Window {
-        /// Share.
+        /// Of the bandwidth-delay product, 0.25 to 1.25.
         share: f64,
-        /// Connections.
+        /// How many share it.
         connections: u16,
     },
     /// No window asked for: as far as autotuning goes, where the hosts grant no socket of the product's size.

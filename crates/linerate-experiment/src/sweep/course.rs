@@ -29,7 +29,7 @@ pub struct Row {
 /// A run to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// The cell.
+    /// Index into the cells of the sweep.
     pub cell: usize,
     /// The repetition, from 1 on.
     pub repetition: u32,

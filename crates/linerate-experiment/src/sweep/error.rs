@@ -18,11 +18,11 @@ pub enum SweepError {
         "{file}:{line}: differs from what the runs in {folder} were made with ({was}); take the old line, or another folder"
     )]
     Changed {
-        /// The file.
+        /// Path of the sweep's file.
         file: String,
         /// The first line that differs.
         line: usize,
-        /// The folder.
+        /// Path of the folder that holds the runs.
         folder: String,
         /// The line as it was.
         was: String,

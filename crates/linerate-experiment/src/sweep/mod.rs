@@ -27,13 +27,13 @@ pub use text::{csv, table};
 
 /// Combinations of a sweep, at most.
 pub const MOST_CELLS: usize = 4096;
-/// Repetitions, at most.
+/// The largest `repetitions` that a sweep may have.
 pub const MOST_REPETITIONS: u32 = 100;
 
 /// A sweep, read and checked.
 #[derive(Debug, Clone)]
 pub struct Sweep {
-    /// Its name.
+    /// `name` in the file, the title of its results.
     pub name: String,
     /// What it shows.
     pub about: String,
@@ -56,7 +56,7 @@ pub struct Sweep {
 /// Something that varies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Factor {
-    /// Its name.
+    /// As the table and the charts print it.
     pub name: String,
     /// What it varies: `interface.eth0.mtu`, `sysctl.net.…`, `test.-P`, `path.rtt`, `profile` …
     pub vary: String,

@@ -31,7 +31,7 @@ pub struct Results {
     pub factors: Vec<Factor>,
     /// Runs that are still to be made.
     pub left: usize,
-    /// The cells.
+    /// One for each combination of levels, in the order of the factors.
     pub cells: Vec<CellResult>,
     /// What each level does against its factor's first.
     pub effects: Vec<FactorEffect>,
@@ -81,9 +81,9 @@ impl From<LimitOf> for Limit {
 /// What a level does against its factor's first, over all combinations of the other factors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FactorEffect {
-    /// The factor.
+    /// Name of the factor.
     pub factor: String,
-    /// The level.
+    /// Label of the level.
     pub level: String,
     /// The first level.
     pub against: String,

@@ -348,3 +348,53 @@ fn what_such_runs_cannot_decide_is_left_alone() {
     assert_eq!(diagnosis::next(&[], &evidence), Next::OutOfScope);
     assert_eq!(diagnosis::of(&explain(&evidence), &evidence), None);
 }
+
+/// How likely the congestion control of a lossy run of Reno is at fault after one run with CUBIC that was no faster.
+fn control_after(seconds: u64) -> f64 {
+    let mut record = lossy();
+    for stream in &mut record.client.as_mut().expect("a client").streams {
+        stream.congestion = Some("reno".into());
+    }
+    let variation = Variation::Congestion {
+        name: "cubic".to_owned(),
+    };
+    let mut run = Path::OPEN.answer(&variation, 90.0 * MBIT);
+    run.span_ns = linerate_model::units::Nanos::from_millis(seconds * 1000);
+    record.counter_runs.push(run);
+    let evidence = Evidence::of(&record);
+    let diagnosis = diagnosis::of(&explain(&evidence), &evidence).expect("there was a run");
+    let control = diagnosis
+        .causes
+        .iter()
+        .find(|cause| cause.id == "congestion-control");
+    control.map_or(0.0, |cause| cause.probability)
+}
+
+#[test]
+fn a_short_run_of_cubic_is_a_weak_answer_and_a_long_one_is_not() {
+    // 311 segments: CUBIC takes 6 s to fill the path again, and a run of 4 s may have seen its slow start alone.
+    let (short, long) = (control_after(4), control_after(20));
+    assert!(short > 2.0 * long, "{short} {long}");
+}
+
+#[test]
+fn a_run_with_another_congestion_control_is_as_long_as_the_test() {
+    let plan = Plan::new("server");
+    let span = |variation: &Variation| counter_test::follow_up(&plan, None, variation).end;
+    let cubic = Variation::Congestion {
+        name: "cubic".to_owned(),
+    };
+    assert_eq!(span(&cubic), plan.end);
+    assert_ne!(span(&Variation::Streams { streams: 4 }), plan.end);
+}
+
+#[test]
+fn a_path_that_passes_six_times_the_rate_is_not_full_although_four_streams_carry_no_more() {
+    let record = fixture::run(&Plan::new("server"), &Traffic::default());
+    let alone = explain(&Evidence::of(&record));
+    assert_eq!(alone[0].id, "path-full");
+    let (record, _) = asked(record, Path::OPEN);
+    let evidence = Evidence::of(&record);
+    let diagnosis = diagnosis::of(&alone, &evidence).expect("there were runs");
+    assert_ne!(diagnosis.causes[0].id, "path-full", "{diagnosis:?}");
+}

@@ -92,6 +92,19 @@ fn sizes(steps: &[Step]) -> Vec<u32> {
     steps.iter().filter_map(probe).collect()
 }
 
+/// The sender's kernel refused the datagrams as too long.
+fn too_long(step: &Step, plan: &Plan) -> RunRecord {
+    let mut record = answer(step, plan);
+    record.server = None;
+    record.outcome = Outcome::Failed {
+        error: "sending on stream 1: Message too long (os error 90)".into(),
+    };
+    let stream = &mut record.client.as_mut().expect("there").streams[0];
+    (stream.app_bytes, stream.udp) = (0, None);
+    stream.too_long = true;
+    record
+}
+
 /// Completed, and nothing arrived.
 fn vanished(step: &Step, plan: &Plan) -> RunRecord {
     let mut record = answer(step, plan);
@@ -104,7 +117,7 @@ fn vanished(step: &Step, plan: &Plan) -> RunRecord {
 #[test]
 fn smaller_sizes_are_tried_until_one_arrives_and_then_those_between() {
     let (steps, report) = surveyed(&Plan::new("server"), |step, plan| match step {
-        Step::Probe { mtu } if *mtu > 1421 => Err("message too long".to_owned()),
+        Step::Probe { mtu } if *mtu > 1421 => Ok(too_long(step, plan)),
         _ => Ok(answer(step, plan)),
     });
     assert_eq!(
@@ -142,7 +155,7 @@ fn a_size_that_could_not_be_tried_is_none_that_vanished() {
     for fails_at in [1500, 1480, 1435] {
         let (steps, report) = surveyed(&Plan::new("server"), |step, plan| match step {
             Step::Probe { mtu } if *mtu == fails_at => Err("the server is busy".to_owned()),
-            Step::Probe { mtu } if *mtu > 1420 => Err("Message too long (os error 90)".to_owned()),
+            Step::Probe { mtu } if *mtu > 1420 => Ok(too_long(step, plan)),
             _ => Ok(answer(step, plan)),
         });
         assert_eq!(sizes(&steps).last(), Some(&fails_at));
@@ -241,7 +254,7 @@ fn an_audit_asks_for_the_path_alone() {
         let mut steps = Vec::new();
         while let Some((step, plan)) = sounding.upcoming() {
             let gave = match &step {
-                Step::Probe { mtu } if *mtu > most => Err("message too long".to_owned()),
+                Step::Probe { mtu } if *mtu > most => Ok(too_long(&step, &plan)),
                 _ => Ok(answer(&step, &plan)),
             };
             steps.push(step);

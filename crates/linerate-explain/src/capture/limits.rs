@@ -72,7 +72,7 @@ pub(super) fn receive_window(direction: &Direction<'_>) -> Option<Finding> {
             "receive-window",
             Severity::Limit,
             format!(
-                "The receive window of {} left no room in {} of the time: {}{most}{why}",
+                "The receive window of {} was full {} of the time: {}{most}{why}",
                 direction.receiver(),
                 words::percent(window.held),
                 words::size(window.usual_bytes),
@@ -156,7 +156,7 @@ pub(super) fn marks(direction: &Direction<'_>) -> Option<Finding> {
             "ecn",
             Severity::Note,
             format!(
-                "{} of {} packets of {} came past with a congestion mark (CE)",
+                "{} of {} packets of {} carried a congestion mark (CE)",
                 words::count(end.marked),
                 words::count(end.packets),
                 direction.sender()

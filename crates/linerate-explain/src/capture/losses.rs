@@ -23,9 +23,10 @@ pub(super) fn judge(direction: &Direction<'_>, by_window: bool) -> Option<Findin
     if sent.filled > sent.lost() as u64 {
         return before_the_capture(direction);
     }
-    if let Ok(bucket) = policer::judge(sent) {
-        return Some(policed(direction, &bucket));
-    }
+    let no = match policer::judge(sent) {
+        Ok(bucket) => return Some(policed(direction, &bucket)),
+        Err(no) => no,
+    };
     let (lost, repeats) = (sent.lost(), sent.repeats());
     if repeats > 0 && sent.needless * 2 >= repeats as u64 && repeats >= ENOUGH {
         return Some(needless(direction));
@@ -34,7 +35,7 @@ pub(super) fn judge(direction: &Direction<'_>, by_window: bool) -> Option<Findin
     if lost < ENOUGH || share < MATTERS || by_window {
         return None;
     }
-    Some(lossy(direction, lost, share))
+    Some(lossy(direction, lost, share, no))
 }
 
 fn policed(direction: &Direction<'_>, bucket: &policer::Bucket) -> Finding {
@@ -47,7 +48,7 @@ fn policed(direction: &Direction<'_>, bucket: &policer::Bucket) -> Finding {
     let (at, what_helps) = if bucket.small {
         (
             "at least ",
-            "The bucket is so small that it drops what comes at once, whatever its rate: pacing (an fq qdisc) lets more \
+            "The bucket is so small that it drops back-to-back packets at any rate: pacing (an fq qdisc) lets more \
              through"
                 .to_owned(),
         )
@@ -59,15 +60,27 @@ fn policed(direction: &Direction<'_>, bucket: &policer::Bucket) -> Finding {
             format!("Paced at {paced} (an fq qdisc's maxrate) it would lose almost nothing"),
         )
     };
+    let explained = match bucket.depth_bytes {
+        Some(depth) => format!(
+            "a token bucket of {}{} that fills at this rate explains {} losses and what passed between them, and segments \
+             right before a loss took no longer than others, where a queue would have delayed them by up to {}",
+            if bucket.small { "at most " } else { "" },
+            words::size(depth),
+            count(bucket.losses),
+            words::micros(depth * 8e6 / bucket.rate_bps)
+        ),
+        None => format!(
+            "its token bucket was empty at each of {} losses and not when segments passed{stretches}; {} passed before \
+             the first loss, and RTTs before losses were not longer than others (except before {} of them)",
+            count(bucket.losses),
+            words::size(bucket.burst_bytes),
+            words::percent(bucket.longer)
+        ),
+    };
     let sentence = format!(
-        "A policer at {at}{} limits {}: its token bucket was empty at each of {} losses and not when segments \
-             passed{stretches}; {} passed before the first loss, and RTTs before losses were not longer than others \
-             (except before {} of them); {} of {} segments were lost ({}). {what_helps}",
+        "A policer at {at}{} limits {}: {explained}; {} of {} segments were lost ({}). {what_helps}",
         words::rate(bucket.rate_bps),
         direction.sender(),
-        count(bucket.losses),
-        words::size(bucket.burst_bytes),
-        words::percent(bucket.longer),
         count(sent.lost()),
         count(all),
         words::percent(sent.lost() as f64 / all.max(1) as f64),
@@ -80,6 +93,7 @@ fn policed(direction: &Direction<'_>, bucket: &policer::Bucket) -> Finding {
             bucket.burst_bytes,
             "capture",
         )
+        .figure("bucket, bytes", bucket.depth_bytes, "capture")
         .figure("losses that it explains", bucket.losses, "capture")
         .figure("periods in which it was seen", bucket.stretches, "capture")
         .figure(
@@ -93,7 +107,7 @@ fn policed(direction: &Direction<'_>, bucket: &policer::Bucket) -> Finding {
 }
 
 /// Losses that are no bucket's.
-fn lossy(direction: &Direction<'_>, lost: usize, share: f64) -> Finding {
+fn lossy(direction: &Direction<'_>, lost: usize, share: f64, no: No) -> Finding {
     let sent = direction.sent;
     let longer = policer::after_longer(&sent.sent);
     let round_trips = round_trips_us(&sent.sent);
@@ -128,7 +142,6 @@ fn lossy(direction: &Direction<'_>, lost: usize, share: f64) -> Finding {
             ),
         )
     } else {
-        let no = policer::judge(sent).err();
         direction.finding(
             "network-loss",
             Severity::Limit,
@@ -148,21 +161,21 @@ fn lossy(direction: &Direction<'_>, lost: usize, share: f64) -> Finding {
         .finding
 }
 
-fn not_policed(no: Option<No>) -> &'static str {
+const fn not_policed(no: No) -> &'static str {
     match no {
-        Some(No::FilledAtLoss | No::FullerAtLoss | No::EmptyAtPass) => {
+        No::FilledAtLoss | No::FullerAtLoss | No::EmptyAtPass => {
             "random loss or a shallow queue; no token bucket of one rate fits them"
         }
-        Some(No::NeverFull) => {
+        No::NeverFull => {
             "random loss or a shallow queue; a policer's bucket would have let more pass at first"
         }
-        Some(No::NotExceeded) => {
+        No::NotExceeded => {
             "random loss or a shallow queue; a policer loses only what exceeds its rate"
         }
-        Some(No::Queue) => {
+        No::Queue => {
             "a queue that grows at times, or a policer in addition to one: the RTTs do not show which"
         }
-        _ => "random loss, a shallow queue or a policer: too few to tell which",
+        No::FewLosses => "random loss, a shallow queue or a policer: too few to tell which",
     }
 }
 

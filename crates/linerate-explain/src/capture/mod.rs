@@ -4,6 +4,7 @@
 //! before them, windows, and what the SYNs offered. A capture taken behind the loss never saw the lost copy, so
 //! it cannot tell a policer; one that missed packets says so first.
 
+mod bucket;
 mod file;
 mod limits;
 mod losses;

@@ -5,13 +5,15 @@
 //! one a connection gets exactly the rate of the tokens; with the bucket filled at that rate and emptied by what
 //! passes, it is empty at every loss and not empty at what passes; and the round trip before a loss is no longer
 //! than at other times. Each stretch of a connection (between two requests, or two silences, in which the bucket
-//! fills again) is judged alone; the tokens' rate must be the same in all.
+//! fills again) is judged alone; the tokens' rate must be the same in all. Where no straight line fits, the bucket's depth
+//! may matter: [`bucket`] looks for that.
 
 use std::collections::BTreeMap;
 
 use linerate_analysis::statistics::{mean, median};
 use linerate_model::units::whole;
 
+use super::bucket;
 use super::transmissions::{Sent, Transmissions, round_trips_us};
 
 /// Losses, and segments that passed after the first of them, that a stretch needs …
@@ -20,15 +22,15 @@ const SAMPLES: usize = 15;
 const ROUNDS_WITH_LOSS: usize = 3;
 /// One stretch alone needs so many losses: chance fits a bucket to twenty now and then (seen in a published trace
 /// without a policer), and does not find the same rate twice.
-const ALONE: usize = 50;
+pub(super) const ALONE: usize = 50;
 /// At a loss the bucket may be this many round trips' tokens away from where it usually is …
 const LOSS_ROUNDS: f64 = 2.0;
 /// … in all but this share of the losses.
-const LOSS_OUTLIERS: f64 = 0.10;
+pub(super) const LOSS_OUTLIERS: f64 = 0.10;
 /// At what passes it may be this many round trips' tokens below that …
 const PASS_ROUNDS: f64 = 0.75;
 /// … in all but this share.
-const PASS_OUTLIERS: f64 = 0.03;
+pub(super) const PASS_OUTLIERS: f64 = 0.03;
 /// A round trip is longer than usual above this many times the tenth percentile so far, and the median …
 const LONGER: f64 = 1.3;
 /// … and above this, µs: below, hosts make it.
@@ -61,6 +63,8 @@ pub(super) struct Bucket {
     pub(super) stretches: usize,
     /// So small that the tokens may come faster than that.
     pub(super) small: bool,
+    /// Bytes that it holds, where it was full at times between losses and that was needed to explain them.
+    pub(super) depth_bytes: Option<f64>,
 }
 
 /// Why a stretch shows no bucket.
@@ -84,6 +88,28 @@ pub(super) enum No {
 
 /// The bucket that held a connection's sender, where one fits.
 pub(super) fn judge(all: &Transmissions) -> Result<Bucket, No> {
+    never_full_again(all).or_else(|no| with_depth(&all.sent).ok_or(no))
+}
+
+/// A bucket whose depth explains what no straight line does.
+fn with_depth(sent: &[Sent]) -> Option<Bucket> {
+    let fitted = bucket::fit(sent)?;
+    let first = sent.iter().position(Sent::lost)?;
+    let last = sent.iter().rposition(Sent::lost)?;
+    Some(Bucket {
+        rate_bps: fitted.rate * 8.0,
+        burst_bytes: bytes(&sent[..first]),
+        losses: sent.iter().filter(|one| one.lost()).count(),
+        span_ns: [sent[first].at_ns, sent[last].at_ns],
+        longer: after_longer(sent),
+        stretches: 1,
+        small: fitted.at_least,
+        depth_bytes: Some(fitted.depth),
+    })
+}
+
+/// The bucket that was never full after the first loss: the detector of the paper.
+fn never_full_again(all: &Transmissions) -> Result<Bucket, No> {
     let judged: Vec<Result<Bucket, No>> = all
         .bursts
         .iter()
@@ -116,6 +142,7 @@ pub(super) fn judge(all: &Transmissions) -> Result<Bucket, No> {
         longer: mean(&agree.iter().map(|one| one.longer).collect::<Vec<_>>()),
         stretches: agree.len(),
         small: agree.iter().all(|one| one.small),
+        depth_bytes: None,
     })
 }
 
@@ -169,15 +196,16 @@ fn stretch(sent: &[Sent]) -> Result<Bucket, No> {
         longer,
         stretches: 1,
         small: burst_bytes < SMALL_ROUNDS * round_tokens,
+        depth_bytes: None,
     })
 }
 
-fn bytes<'a>(sent: impl IntoIterator<Item = &'a Sent>) -> f64 {
+pub(super) fn bytes<'a>(sent: impl IntoIterator<Item = &'a Sent>) -> f64 {
     sent.into_iter().map(|one| f64::from(one.bytes)).sum()
 }
 
 /// Round trips in which a loss came.
-fn rounds(losses: &[u64], round_ns: f64) -> usize {
+pub(super) fn rounds(losses: &[u64], round_ns: f64) -> usize {
     let mut count = 0;
     let mut until = f64::NEG_INFINITY;
     for at in losses {

@@ -76,7 +76,7 @@ fn offers(conversation: &Conversation) -> String {
         [one, other] => {
             let syn = one.or(other).unwrap_or_default();
             format!(
-                "of the SYNs one is in the capture, which offers {}",
+                "only one of the SYNs is in the capture; it offers {}",
                 offer(&syn)
             )
         }

@@ -7,6 +7,7 @@
 //!
 //! - a rate that was asked for and reached is no limit of anything;
 //! - behind a standing queue a window or a buffer only bounds the queue: the path is the limit;
+//! - a program that leaves data unread while its thread idles is the limit, whatever windows and round trips show;
 //! - a large window that the bytes in flight never fill does not limit, however its clock ticks;
 //! - bytes in flight that stand at the send buffer mean the send buffer, although its clock stops
 //!   whenever an acknowledgement frees space (0 to 7 % seen where nothing else limited);
@@ -23,7 +24,7 @@ use linerate_model::column::Column;
 use linerate_model::finding::Severity;
 
 use crate::facts::case::Case;
-use crate::facts::queue;
+use crate::facts::{queue, reader};
 
 /// A rate counts as reached from this share of what was asked on.
 pub(crate) const REACHED: f64 = 0.97;
@@ -131,6 +132,9 @@ fn cpu(case: &Case<'_>, waiting_counts: bool) -> Option<Limit> {
 
 /// Where the bytes waited.
 fn waits_at(case: &Case<'_>) -> Option<Limit> {
+    if reader::leaves_data(case) {
+        return Some(Limit::ReceiverApplication);
+    }
     if !case.direction.link_full && (case.bursts().is_some() || stands_at_buffer_in_stretches(case))
     {
         return Some(Limit::SendBuffer);

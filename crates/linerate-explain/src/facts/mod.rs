@@ -9,6 +9,7 @@ pub(crate) mod loss;
 pub(crate) mod marks;
 pub(crate) mod overtaking;
 pub(crate) mod queue;
+pub(crate) mod reader;
 pub(crate) mod repeats;
 pub(crate) mod response;
 pub(crate) mod slices;

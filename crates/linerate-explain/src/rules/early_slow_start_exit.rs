@@ -28,8 +28,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         },
     );
     let sentence = format!(
-        "{} left slow start after {} at {} segments ({} at this RTT) without a loss, because it took a rising delay \
-         for a queue; congestion avoidance needed {until} to reach {} segments",
+        "{} left slow start after {} at {} segments ({} at this RTT) without a loss, because it mistook a rising \
+         delay for a queue; congestion avoidance needed {until} to reach {} segments",
         capital(&case.sending_host()),
         words::seconds(since),
         words::count(exit.threshold),

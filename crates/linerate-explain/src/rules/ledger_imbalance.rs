@@ -33,20 +33,20 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         Severity::Fault
     };
     let unit = if worst.counted == Counted::Datagrams {
-        ""
+        "datagrams"
     } else {
-        " bytes"
+        "bytes"
     };
     let stream = worst
         .stream
-        .map_or_else(String::new, |id| format!(", stream {id}"));
+        .map_or_else(String::new, |id| format!(" on stream {id}"));
     let others = match broken.len() {
         1 => String::new(),
         more => format!("; {} more equations do not hold", more - 1),
     };
+    let [left, right] = worst.sides;
     let sentence = format!(
-        "The ledger does not balance: {}{stream}: {} and {}{unit} differ by {}; trust {}{others}",
-        worst.equation,
+        "The ledger does not balance{stream}: {left} {} {unit}, {right} {} (difference {}); trust {}{others}",
         words::count(worst.left),
         words::count(worst.right),
         words::count(worst.difference()),

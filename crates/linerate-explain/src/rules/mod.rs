@@ -40,7 +40,7 @@ use linerate_model::finding::Finding;
 
 use crate::facts::case::Case;
 
-/// A rule.
+/// Judges the facts of one direction; `None` = there is nothing to report.
 type Rule = fn(&Case<'_>) -> Option<Finding>;
 
 /// All rules, each with the id of its findings. Their order decides between findings of equal rank.

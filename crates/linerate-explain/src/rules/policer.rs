@@ -102,7 +102,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
 
 fn of_credit(credit: &Credit, gains: &str) -> String {
     format!(
-        "Consistent with a policer at about {} with a bucket of about {}: once so much more had passed, the rate stayed \
+        "Consistent with a policer at about {} with a bucket of about {}: after that burst the rate stayed \
          constant while {} segments were retransmitted; no queue grew before these losses (RTT {}, minimum {}){gains}",
         words::rate(credit.rate_bps),
         words::size(credit.bytes),

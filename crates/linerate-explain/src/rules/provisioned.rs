@@ -98,7 +98,7 @@ fn sentence(
                 .filter(|asked| *asked * counts.line < bought)
                 .map_or_else(String::new, |asked| {
                     format!(
-                        "; the test requested only {}, so it did not try more",
+                        "; the test requested only {}, so whether more is delivered was not tested",
                         words::rate(asked)
                     )
                 });

@@ -23,7 +23,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     };
     let sentence = if case.record().is_observation() {
         format!(
-            "The connection is paced to {} (SO_MAX_PACING_RATE of the application, or of the route) and reached it; \
+            "The connection is paced to {} (by the application with SO_MAX_PACING_RATE, or by the route) and reached it; \
              whether the path carries more is not known",
             words::rate(asked)
         )
@@ -34,12 +34,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         )
     } else if plan.protocol == Protocol::Udp && lost_any {
         format!(
-            "The sender reached the requested {}{streams}, but not all of it was received; what the path can carry is not known",
+            "The sender reached the requested {}{streams}, but not all of it was received; how much the path can carry is not known",
             words::rate(asked)
         )
     } else {
         format!(
-            "The test reached the requested {}{streams}; it did not try whether the path carries more",
+            "The test reached the requested {}{streams}; whether the path carries more was not tested",
             words::rate(asked)
         )
     };

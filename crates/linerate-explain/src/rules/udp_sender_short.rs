@@ -39,7 +39,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
         ),
     };
     let sentence = format!(
-        "{} sent {} of the requested {} ({}); {why}; the test did not try more on the path",
+        "{} sent {} of the requested {} ({}); {why}; whether the path carries more was not tested",
         capital(&case.sending_host()),
         words::rate(sent),
         words::rate(asked),

@@ -48,12 +48,15 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Finding> {
     if first.min(second) >= SHARED * first.max(second) && shares_with_the_other_way(case) {
         return None;
     }
-    let sentence = format!(
-        "The rate was not steady: {} ({}, then {}); no single figure describes this run",
-        reason.reason(),
-        words::rate(first),
-        words::rate(second)
-    );
+    let (before, after) = (words::rate(first), words::rate(second));
+    let varied = if reason == Unsteady::LateSettling {
+        format!(
+            "The rate did not settle in the first half of the run ({before} before it settled, {after} after)"
+        )
+    } else {
+        format!("The two halves of the plateau differ by more than 10 % ({before}, then {after})")
+    };
+    let sentence = format!("{varied}; no single figure describes this run");
     case.finding("unstable", Severity::Note, sentence)
         .figure(names[0], first, case.rate_place())
         .figure(names[1], second, case.rate_place())

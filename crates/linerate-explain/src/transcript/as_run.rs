@@ -331,6 +331,7 @@ impl<'a> Sent<'a> {
                 thinned: 1,
                 sampling_ns: 0,
                 error: None,
+                too_long: false,
             })
         };
         self.streams.iter().map(record).collect()

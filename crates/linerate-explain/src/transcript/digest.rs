@@ -211,24 +211,29 @@ impl<'a> Digest<'a> {
     pub(super) fn rates_between(&self, rates: &[f64]) -> String {
         let low = rates.iter().copied().fold(f64::INFINITY, f64::min);
         let high = rates.iter().copied().fold(0.0, f64::max);
-        let (low, high) = (self.rate(low), self.rate(high));
+        let (low, high) = (in_unit(low, self.half), in_unit(high, self.half));
         if low == high {
-            return high;
-        }
-        let unit = high.split_once(' ').map_or("", |(_, unit)| unit);
-        match low.split_once(' ') {
-            Some((number, of_low)) if of_low == unit => format!("{number} to {high}"),
-            _ => format!("{low} to {high}"),
+            format!("{} {}", high.0, high.1)
+        } else if low.1 == high.1 {
+            format!("{} to {} {}", low.0, high.0, high.1)
+        } else {
+            format!("{} {} to {} {}", low.0, low.1, high.0, high.1)
         }
     }
 }
 
 /// A rate, to the digit where `half` is half of it.
 pub(super) fn rate(bps: f64, half: f64) -> String {
+    let (number, unit) = in_unit(bps, half);
+    format!("{number} {unit}")
+}
+
+/// Its number and its unit.
+fn in_unit(bps: f64, half: f64) -> (String, &'static str) {
     if half > 0.0 && half <= 0.6e6 && (1e9..1e11).contains(&bps) {
-        return format!("{:.0} Mbit/s", bps / 1e6);
+        return (format!("{:.0}", bps / 1e6), "Mbit/s");
     }
-    BitRate(whole(bps)).to_string()
+    BitRate(whole(bps)).in_unit()
 }
 
 /// Standard deviation over mean of at least three numbers.

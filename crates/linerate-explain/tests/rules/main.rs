@@ -359,6 +359,44 @@ fn a_slow_reader_is_told_from_a_small_window() {
 }
 
 #[test]
+fn a_reader_that_leaves_data_while_its_thread_idles_is_the_limit_whatever_round_trips_show() {
+    // It reads 64 KiB every 93 ms; what nobody reads is acknowledged late, which looks like a queue (as measured).
+    let traffic = Traffic {
+        unread_bytes: 33_000,
+        receive_window_bytes: 60_000,
+        in_flight_bytes: 28_000,
+        congestion_window_bytes: 30_000,
+        receive_window: 0.05,
+        rate_bps: 5.4e6,
+        rtt_us: 29_000,
+        min_rtt_us: 11_900,
+        ..Traffic::default()
+    };
+    let first = |computes: u64, waits: u64, unread_bytes: u64| {
+        let traffic = Traffic {
+            unread_bytes,
+            ..traffic.clone()
+        };
+        let mut record = fixture::run(&tcp(), &traffic);
+        thread_times(record.server.as_mut().unwrap(), computes, waits);
+        explain(&record).remove(0)
+    };
+    let finding = first(1, 10, traffic.unread_bytes);
+    assert_eq!(finding.id, "receiver-application");
+    assert!(
+        finding
+            .sentence
+            .contains("for at least 89 % of the time its thread was idle"),
+        "{}",
+        finding.sentence
+    );
+    // A thread that computes or waits for a CPU most of the time could not have read it …
+    assert_eq!(first(30, 30, traffic.unread_bytes).id, "path-full");
+    // … and two segments may have come just now.
+    assert_eq!(first(1, 10, 2 * 1448).id, "path-full");
+}
+
+#[test]
 fn a_send_buffer_is_found_by_its_clock_and_by_the_bytes_in_flight() {
     let by_clock = Traffic {
         send_buffer: 0.7,
@@ -807,7 +845,7 @@ fn a_sender_that_falls_short_is_no_path() {
     assert_eq!(
         finding.sentence,
         "The client (alpha) sent 805 Mbit/s of the requested 4.00 Gbit/s (20 %); its sending thread is on the CPU 99 \
-         % of the time; the test did not try more on the path"
+         % of the time; whether the path carries more was not tested"
     );
     let enough = Traffic {
         rate_bps: 3.9e9,
@@ -961,7 +999,7 @@ fn a_ledger_that_does_not_balance_comes_first() {
     assert!(
         findings[0]
             .sentence
-            .contains("differ by 1,000,000; trust the receiving application's"),
+            .contains("(difference 1,000,000); trust the receiving application's figure"),
         "{}",
         findings[0].sentence
     );
@@ -1468,7 +1506,7 @@ fn a_late_settling_is_said_with_the_levels_around_the_cut() {
     ));
     assert_eq!(findings[0].id, "unstable");
     assert!(
-        findings[0].sentence.contains("(47.") && findings[0].sentence.contains("then 95."),
+        findings[0].sentence.contains("(47.") && findings[0].sentence.contains("settled, 95."),
         "{}",
         findings[0].sentence
     );

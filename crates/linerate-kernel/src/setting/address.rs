@@ -23,7 +23,7 @@ pub struct RouteOver<'a> {
     pub to: (IpAddr, u8),
     /// The router; `None`: on the link.
     pub via: Option<IpAddr>,
-    /// The interface.
+    /// Name of the interface that packets leave by.
     pub interface: &'a str,
     /// Lower is preferred; `None`: the kernel's default, and of a route to remove any.
     pub metric: Option<u32>,

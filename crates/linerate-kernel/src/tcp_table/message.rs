@@ -39,7 +39,7 @@ pub struct TcpSocket<'a> {
     pub inode: u32,
     /// The connection's account.
     pub info: Option<TcpInfo>,
-    /// Its memory.
+    /// `SK_MEMINFO`: what its buffers hold, bytes; absent where the kernel sent none.
     pub memory: Option<SocketMemory>,
     /// Its congestion control.
     pub congestion: Option<&'a str>,

@@ -393,7 +393,7 @@ fn tolerance(scenario: &Scenario) -> Nanos {
 }
 
 /// CPUs for the engine's two threads, forward and back.
-fn share_out(cpus: &[usize]) -> [Option<usize>; 2] {
+pub(super) fn share_out(cpus: &[usize]) -> [Option<usize>; 2] {
     match cpus {
         [.., back, forward] => [Some(*forward), Some(*back)],
         _ => [cpus.first().copied(); 2],

@@ -19,10 +19,12 @@ use linerate_kernel::link::{self, NextHop, VethEnd};
 use linerate_kernel::namespace::NetworkNamespace;
 use linerate_kernel::setting;
 use linerate_kernel::setting::emulation::{self, Place, TokenBucket};
+use linerate_kernel::thread;
 use linerate_model::units::{BitRate, Nanos};
 
 use super::error::LabError;
 use super::host::{self, Crossing, Host, INTERFACE};
+use super::lab::share_out;
 use super::queues::{QUEUES, QueueSettings, Queues};
 use crate::path::{DEFAULT_OVERHEAD, DirectionSpec};
 use crate::scenario::{Family, Mode, PACKET_MODE_LIMIT};
@@ -237,7 +239,8 @@ impl StandingSwitch {
             mode: Mode::Packet,
             cross: Vec::new(),
             mtu: [1500; 2],
-            cpus: [None; 2],
+            // A thread that changed its CPU would let packets overtake those that still wait on the other one.
+            cpus: share_out(&thread::affinity().unwrap_or_default()),
         };
         self.inside(|| {
             forward_rules::queue_forwarded(&rules)

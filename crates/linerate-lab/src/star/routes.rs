@@ -47,13 +47,11 @@ mod tests {
 
     fn star(switches: usize, trunks: &[[usize; 2]]) -> Result<Star, String> {
         let mut text = "name = \"x\"\n[star]\nrate = \"1M\"\n".to_owned();
-        for at in 0..switches {
-            text += &format!("[[star.switch]]\nname = \"s{at}\"\nhosts = \"h{at}\"\n");
-        }
-        for [one, other] in trunks {
-            text +=
-                &format!("[[star.trunk]]\nbetween = [\"s{one}\", \"s{other}\"]\nrate = \"1M\"\n");
-        }
+        let switch = |at| format!("[[star.switch]]\nname = \"s{at}\"\nhosts = \"h{at}\"\n");
+        text.extend((0..switches).map(switch));
+        text.extend(trunks.iter().map(|[one, other]| {
+            format!("[[star.trunk]]\nbetween = [\"s{one}\", \"s{other}\"]\nrate = \"1M\"\n")
+        }));
         Star::parse("x", &text).map_err(|error| error.to_string())
     }
 

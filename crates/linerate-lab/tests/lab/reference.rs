@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use linerate_document::Section;
 use linerate_lab::scenario::keys::SECTIONS;
 use linerate_lab::scenario::{PACKET_MODE_LIMIT, PRESETS};
+use linerate_lab::star;
 
 const HEAD: &str = "# Scenarios
 
@@ -22,6 +23,20 @@ A key that is not listed here is refused, with its line and the nearest key that
 Amounts name their unit. Rates are bits per second, with k, M, G of 1000, alone or before `bit/s`: `\"1G\"`, `\"2.5 Gbit/s\"`.
 Sizes are bytes, with kB, MB, GB of 1000 or KiB, MiB, GiB of 1024. Times end in ns, us, ms, s or min. What could
 mean two things, such as `1Gb` or `64K`, is refused. A number without quotation marks is bit/s or bytes.
+";
+
+const STARS: &str = "
+# Stars
+
+A file with a table `[star]` describes many hosts on switches, with trunks between these: what a mesh of tests is run
+over. `linerate lab up NAME --scenario FILE` brings it up ([the guide](../guides/lab.md#many-hosts)). Stars with one
+planted cause each: [scenarios/star/](../../scenarios/star).
+
+A switch is a router: hosts have addresses out of 192.0.2.0/24 and 2001:db8::/48, members of trunks out of
+198.51.100.0/24. A packet takes the fewest trunks to its destination. Rates count IP bytes and 38 bytes a packet, and a
+rest lets 2 ms of the rate (at least two packets) pass at once. UDP batches count their 38 bytes once on the way out of
+the sending host. `delay` needs packet queues (NFQUEUE); nothing else does. A star has 2 to 60 hosts, and its trunks up to
+60 members together.
 ";
 
 fn section(out: &mut String, section: &Section) {
@@ -93,6 +108,10 @@ disturbed only where the path's rate is above
         out,
         "\nThe findings that `[expect]` may name are those of [docs/findings](../findings/README.md)."
     );
+    out += STARS;
+    for each in star::keys::SECTIONS {
+        section(&mut out, each);
+    }
     out
 }
 
@@ -129,4 +148,20 @@ fn the_defaults_that_are_written_are_those_that_hold() {
     assert_eq!(default(0, "seed"), scenario.seed.to_string());
     assert_eq!(default(5, "congestion"), scenario.sender.congestion);
     assert_eq!(default(5, "mtu"), scenario.sender.mtu.to_string());
+    let text =
+        "name = \"x\"\n[star]\nrate = \"1M\"\n[[star.switch]]\nname = \"s\"\nhosts = \"a,b\"\n";
+    let star = star::Star::parse("x", text).expect("it reads");
+    let default = |name: &str| star::keys::SECTIONS[1].key(name).expect("a key").default;
+    assert_eq!(default("mtu"), star.hosts[0].spec.mtu.to_string());
+    assert_eq!(default("congestion"), star.hosts[0].spec.congestion);
+    assert_eq!(
+        default("queue"),
+        format!("{}ms", star.hosts[0].queue.0 / 1_000_000)
+    );
+    assert!(STARS.contains(&format!("2 to {} hosts", star::MOST_HOSTS)));
+    assert!(
+        STARS
+            .replace('\n', " ")
+            .contains(&format!("to {} members", star::MOST_LINKS))
+    );
 }

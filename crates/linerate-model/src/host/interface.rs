@@ -10,9 +10,9 @@ use super::{CpuSet, Fact};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Interface {
-    /// Its name.
+    /// As `ip link` prints it, at most 15 bytes.
     pub name: String,
-    /// Its index.
+    /// `ifindex`, unique within its network namespace.
     pub index: u32,
     /// `hardware`, `loopback`, or the kind of virtual device: `vlan`, `bond`, `bridge`, `veth`, `tun` …
     /// A virtual machine's network card is hardware to its kernel.
@@ -138,11 +138,11 @@ pub struct Qdisc {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LinkCounters {
-    /// Bytes in.
+    /// Received, Ethernet headers included.
     pub rx_bytes: u64,
     /// Bytes out.
     pub tx_bytes: u64,
-    /// Packets in.
+    /// Received; merged ones (GRO in hardware) count once.
     pub rx_packets: u64,
     /// Packets out.
     pub tx_packets: u64,
@@ -293,7 +293,7 @@ pub struct Queue {
 /// An interrupt of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interrupt {
-    /// Its number.
+    /// As in the first column of `/proc/interrupts`.
     pub number: u32,
     /// Its name: `eth0-TxRx-3`.
     pub name: String,

@@ -40,11 +40,11 @@ pub struct HostFacts {
     pub root: String,
     /// The machine.
     pub system: System,
-    /// Its processors.
+    /// CPUs, NUMA nodes and frequency governors.
     pub processors: Processors,
     /// Its interfaces, by index.
     pub interfaces: Fact<Vec<Interface>>,
-    /// Its routes.
+    /// Those of the main table.
     pub routes: Fact<Vec<RouteFacts>>,
     /// Settings that run, by key: `net.ipv4.tcp_rmem`. Blanks in values are single.
     pub sysctls: BTreeMap<String, Fact<String>>,

@@ -41,7 +41,7 @@ pub struct Setting {
     pub key: String,
     /// The value, blanks made single.
     pub value: String,
-    /// The file.
+    /// Path of the file that has the line.
     pub file: String,
     /// The line, from 1 on.
     pub line: u32,

@@ -26,7 +26,7 @@ pub struct System {
     pub container: Fact<Option<String>>,
     /// Whether this is the machine's first network namespace. In others some settings do not exist.
     pub first_namespace: Fact<bool>,
-    /// Memory, bytes.
+    /// `MemTotal`, bytes.
     pub memory_bytes: Fact<u64>,
     /// A page of memory, bytes.
     pub page_bytes: Fact<u64>,
@@ -36,7 +36,7 @@ pub struct System {
     pub modules: Fact<Vec<String>>,
 }
 
-/// The processors.
+/// The CPUs: model, NUMA nodes, frequency governors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Processors {
@@ -57,7 +57,7 @@ pub struct Processors {
 pub struct Node {
     /// Its number.
     pub id: u32,
-    /// Its CPUs.
+    /// The CPUs of this node that are online.
     pub cpus: CpuSet,
 }
 
@@ -100,7 +100,7 @@ pub struct Softnet {
     pub time_squeeze: u32,
 }
 
-/// A route.
+/// A row of the main routing table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RouteFacts {

@@ -243,7 +243,7 @@ pub struct Connection {
 pub struct Holder {
     /// Its number.
     pub pid: u32,
-    /// Its name.
+    /// `comm` of the process, at most 15 bytes.
     pub name: PlainText,
 }
 
@@ -352,7 +352,7 @@ pub struct Glimpse {
     /// Smoothed round-trip time, µs; absent where the kernel has measured none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt_us: Option<u64>,
-    /// Congestion window, bytes.
+    /// `snd_cwnd` × MSS, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion_window_bytes: Option<u64>,
     /// The peer's receive window, bytes.

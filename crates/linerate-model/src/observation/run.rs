@@ -269,6 +269,7 @@ fn stream(connection: &Connection, way: &Way, id: u32) -> StreamRecord {
         thinned: connection.thinned,
         sampling_ns: 0,
         error: None,
+        too_long: false,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::plain_text::PlainText;
 use crate::precision::DEFAULT_MOST;
 use crate::units::{BitRate, Bytes, Nanos};
 
-/// An option.
+/// An option of `linerate test`: clap's definition, suggested commands and scenarios all come from it.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanOption {
     /// Its letter: `-P`; empty where it has none.
@@ -38,7 +38,7 @@ pub struct PlanOption {
 pub enum Form {
     /// It has none.
     Switch {
-        /// Sets it.
+        /// Writes the switch into a plan.
         set: fn(&mut Plan),
         /// Whether a plan's command says it.
         said: fn(&Plan) -> bool,
@@ -467,7 +467,7 @@ pub const OPTIONS: &[PlanOption] = &[
     PlanOption::value(
         "-t",
         "--time",
-        "TIME",
+        "SECONDS",
         "Seconds to measure, after the omitted part [default: 10]",
         |plan, text| seconds(text).map(|span| plan.end = End::TimeNs(span)),
         |plan| {

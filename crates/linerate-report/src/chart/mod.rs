@@ -74,7 +74,7 @@ pub enum Panel {
     InFlight,
     /// The round-trip time.
     Rtt,
-    /// Retransmits.
+    /// Segments retransmitted in each window of time.
     Retransmits,
     /// What waits in socket buffers.
     Buffers,
@@ -137,7 +137,7 @@ pub(crate) const fn flow_name(flow: Flow) -> &'static str {
     }
 }
 
-/// A line.
+/// A curve of a chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// What it is.
@@ -148,7 +148,7 @@ pub struct Line {
     pub stream: Option<u32>,
     /// Its colour, an index into the palette.
     pub colour: usize,
-    /// Its stroke.
+    /// How prominent it is; dashed for the other end or place.
     pub stroke: Stroke,
     /// How its points are joined.
     pub shape: Shape,
@@ -163,7 +163,7 @@ pub struct Level {
     pub from_ns: i64,
     /// End.
     pub to_ns: i64,
-    /// The mean.
+    /// Mean over the span, in the unit of the chart.
     pub mean: u64,
     /// Its interval of confidence.
     pub interval: Option<[u64; 2]>,
@@ -180,7 +180,7 @@ pub struct Band {
     pub class: Class,
 }
 
-/// A chart.
+/// Curves on one pair of axes over the time of the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chart {
     /// What it shows, of whichever direction or host.

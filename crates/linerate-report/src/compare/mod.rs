@@ -77,7 +77,7 @@ pub struct SideView {
     pub letter: String,
     /// Its name: a file's or a folder's.
     pub name: String,
-    /// Runs in it.
+    /// How many records: 1 for a file, all of a folder.
     pub runs: usize,
     /// Wall-clock label of its first run's start, ms since 1970-01-01 UTC.
     pub started_at_unix_ms: Option<u64>,

@@ -87,11 +87,14 @@ fn peer(found: &ToPeer) -> String {
     words.extend(link.map(|rate| format!("its link has {rate}")));
     words.push(match found.packet {
         Some(packet) if packet.untried_above => format!(
-            "packets of {} bytes arrive uncut, the largest that the interface lets out",
+            "packets of {} bytes arrive unfragmented, the largest that the interface sends",
             packet.bytes
         ),
-        Some(packet) => format!("packets of {} bytes arrive uncut, no larger", packet.bytes),
-        None => "whether large packets arrive uncut is not known".to_owned(),
+        Some(packet) => format!(
+            "packets of {} bytes arrive unfragmented, larger ones do not",
+            packet.bytes
+        ),
+        None => "whether large packets arrive unfragmented is not known".to_owned(),
     });
     words.join("; ")
 }

@@ -42,7 +42,7 @@ use data::Drawn;
 pub struct Sheet<'a> {
     /// The run.
     pub view: &'a RunView,
-    /// Its charts.
+    /// The charts of the same run as `view`.
     pub charts: &'a Charts,
     /// Where the full record is kept, for the page to say; absent = it is not kept.
     pub kept: Option<&'a str>,

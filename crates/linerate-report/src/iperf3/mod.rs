@@ -58,7 +58,7 @@ pub struct Iperf3Settings {
     pub format: Option<char>,
     /// `-V`.
     pub verbose: bool,
-    /// `--json-stream`.
+    /// `--json-stream`: one JSON object per line, live.
     pub json_stream: bool,
     /// `--json-stream-full-output`.
     pub json_stream_full: bool,
@@ -70,9 +70,9 @@ pub struct Iperf3Settings {
     pub endless: bool,
     /// `-i 0`: the JSON then says that the interval is 0.
     pub without_intervals: bool,
-    /// `--gsro`.
+    /// `--gsro`: named in the JSON's `test_start`.
     pub gsro: bool,
-    /// `--get-server-output`.
+    /// `--get-server-output`: the server's report follows the client's.
     pub get_server_output: bool,
     /// The file of `-F`, as typed.
     pub file: Option<String>,

@@ -1,6 +1,6 @@
 //! A cause in plain sentences: what is slow, the evidence, what its hosts have in common, and what to run next.
 
-use linerate_model::mesh::{MeshCause, MeshCauseKind, MeshDirection};
+use linerate_model::mesh::{MeshCause, MeshCauseKind, MeshDirection, MeshGroupKind};
 
 use super::fold::folded;
 use super::view::{Source, bit_rate, counted, grouped};
@@ -45,7 +45,10 @@ impl CauseView {
     pub(super) fn of(cause: &MeshCause, source: &Source<'_>) -> Self {
         Self {
             kind: cause.kind,
-            name: arrow(&cause.name),
+            name: match cause.kind {
+                MeshCauseKind::Port => port_ends(cause, source),
+                _ => arrow(&cause.name),
+            },
             sentence: sentence(cause, source),
             evidence: evidence(cause),
             only: match cause.from.as_slice() {
@@ -75,7 +78,7 @@ pub(super) const fn kind(kind: MeshCauseKind) -> &'static str {
 
 fn sentence(cause: &MeshCause, source: &Source<'_>) -> String {
     if cause.kind == MeshCauseKind::Port {
-        return of_ports(cause);
+        return of_ports(cause, source);
     }
     let name = &cause.name;
     let tests = tests(cause);
@@ -91,6 +94,9 @@ fn sentence(cause: &MeshCause, source: &Source<'_>) -> String {
         Some(left) => {
             let rate = words::percent(left);
             let does = match cause.kind {
+                MeshCauseKind::Group if is_fact(cause, source) => {
+                    format!("The hosts with {name} {}", verb(cause, true))
+                }
                 MeshCauseKind::Group => format!("The hosts of {name} {}", verb(cause, true)),
                 MeshCauseKind::Trunk => format!("The link {} keeps its tests", arrow(name)),
                 MeshCauseKind::Pair => format!("{} runs", arrow(name)),
@@ -101,6 +107,25 @@ fn sentence(cause: &MeshCause, source: &Source<'_>) -> String {
                 slow(cause, &tests)
             )
         }
+    }
+}
+
+/// Whether a group is what its hosts have, not where they are.
+fn is_fact(cause: &MeshCause, source: &Source<'_>) -> bool {
+    let mut groups = source.mesh.groups.iter();
+    let same = groups.find(|group| group.members == cause.from);
+    same.is_some_and(|group| group.kind == MeshGroupKind::Fact)
+}
+
+/// Whether a cause touches what one host sends to another.
+pub(super) fn touches(cause: &MeshCause, from: usize, to: usize) -> bool {
+    let within = |from: &usize, to: &usize| {
+        cause.from.contains(from) && (cause.to.is_empty() || cause.to.contains(to))
+    };
+    match cause.direction {
+        MeshDirection::Both => within(&from, &to) || within(&to, &from),
+        MeshDirection::In if cause.to.is_empty() => within(&to, &from),
+        MeshDirection::Out | MeshDirection::In => within(&from, &to),
     }
 }
 
@@ -153,13 +178,10 @@ fn tests(cause: &MeshCause) -> String {
 fn slow(cause: &MeshCause, tests: &str) -> String {
     let slow = cause.explained.saturating_sub(cause.failed);
     let (of, failed) = (grouped(cause.touched), grouped(cause.failed));
-    let tests = if cause.touched == 1 {
-        tests.replacen("tests", "test", 1)
-    } else {
-        tests.to_owned()
-    };
     let be = if slow == 1 { "is" } else { "are" };
     match (slow, cause.failed) {
+        _ if cause.touched == 1 && slow == 0 => "its only test failed or did not begin".to_owned(),
+        _ if cause.touched == 1 => "its only test is slow".to_owned(),
         (0, _) => format!("{failed} of {of} {tests} failed or did not begin"),
         (_, 0) => format!("{} of {of} {tests} {be} slow", grouped(slow)),
         _ => format!(
@@ -169,29 +191,34 @@ fn slow(cause: &MeshCause, tests: &str) -> String {
     }
 }
 
-fn of_ports(cause: &MeshCause) -> String {
-    let at = words::with(cause.left, |left| {
-        format!(
-            " at {} of the rate of the other ports",
-            words::percent(left)
-        )
-    });
-    let run = if cause.left.is_some() { "run" } else { "fail" };
-    let listed: Vec<String> = cause
-        .ports
-        .iter()
-        .take(MOST_PORTS)
-        .map(u16::to_string)
-        .collect();
+/// `from node01 to node02`, `from node01`, `to node01`.
+fn port_ends(cause: &MeshCause, source: &Source<'_>) -> String {
+    let [host, far] = [&cause.from, &cause.to].map(|set| folded(source, set));
+    let host = words::plain(&host);
+    match cause.direction {
+        _ if !far.is_empty() => format!("from {host} to {}", words::plain(&far)),
+        MeshDirection::Out => format!("from {host}"),
+        MeshDirection::In => format!("to {host}"),
+        MeshDirection::Both => format!("from and to {host}"),
+    }
+}
+
+fn of_ports(cause: &MeshCause, source: &Source<'_>) -> String {
+    let does = match cause.left {
+        Some(left) => format!("run at {} of the rate of the others", words::percent(left)),
+        None => "carry nothing".to_owned(),
+    };
+    let ports = cause.ports.iter().take(MOST_PORTS);
+    let ports: Vec<String> = ports.map(u16::to_string).collect();
     let more = words::when(cause.ports.len() > MOST_PORTS, ", …");
-    let ports = words::when(!listed.is_empty(), " (");
-    let close = words::when(!listed.is_empty(), ")");
+    let ports = words::with((!ports.is_empty()).then(|| ports.join(", ")), |ports| {
+        format!(" ({ports}{more})")
+    });
     format!(
-        "{} of {} from {}{ports}{}{more}{close} {run}{at}: one member of a bond is bad, or a hash spreads unevenly.",
+        "{} of {} {} {does}{ports}: one member of a bond is bad, or a hash spreads unevenly.",
         grouped(cause.explained),
         counted(cause.touched, "source port"),
-        arrow(&cause.name),
-        listed.join(", "),
+        port_ends(cause, source),
     )
 }
 
@@ -384,7 +411,7 @@ mod tests {
             (Trunk, Out, Some(0.25), format!("The link rack1 → rack2 keeps its tests at 25 % of the rate of the others: 5 of 8 tests across it {slow}"), "linerate mesh trunk --from a1,a2 --to b1,b2"),
             (Trunk, Out, None, format!("No test of rack1 → rack2 succeeds: {lost} across it failed or did not begin."), "linerate mesh trunk --from a1,a2 --to b1,b2"),
             (Pair, Out, Some(0.4), format!("a1 → b1 runs at 40 % of the rate of the others: 5 of 8 tests of it {slow}"), "linerate test --from a1 --to b1 --diagnose"),
-            (Port, Out, Some(0.12), "7 of 8 source ports from a1 → b1 (5201, 5205) run at 12 % of the rate of the other ports: one member of a bond is bad, or a hash spreads unevenly.".to_owned(), "linerate host --on a1"),
+            (Port, Out, Some(0.12), "7 of 8 source ports from a1 to b1 run at 12 % of the rate of the others (5201, 5205): one member of a bond is bad, or a hash spreads unevenly.".to_owned(), "linerate host --on a1"),
         ];
         for (kind, direction, left, sentence, command) in cases {
             let view = view(kind, direction, left);

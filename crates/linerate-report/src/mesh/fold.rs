@@ -82,11 +82,12 @@ impl FoldedView {
     }
 }
 
-/// The names of hosts, folded.
+/// The names of hosts, folded; nothing of none.
 pub(super) fn folded(source: &Source<'_>, hosts: &[usize]) -> String {
     let names = hosts.iter().filter_map(|host| source.mesh.hosts.get(*host));
     let names: Vec<&str> = names.map(|host| &*host.name).collect();
     match names.as_slice() {
+        [] => String::new(),
         [one] => (*one).to_owned(),
         many => (source.fold)(many),
     }

@@ -57,7 +57,7 @@ fn letter(at: usize) -> char {
 
 fn in_percent(page: &mut Page, grid: &Grid<'_>, style: Style) {
     let names: Vec<String> = (0..grid.len())
-        .map(|at| shortened(&grid.name(at), LONGEST))
+        .map(|at| words::shortened(&grid.name(at), LONGEST))
         .collect();
     let longest = names
         .iter()
@@ -113,7 +113,7 @@ fn padded(style: Style, cell: &Cell) -> String {
 fn in_characters(page: &mut Page, grid: &Grid<'_>, style: Style, each: usize) {
     let count = grid.len();
     let names: Vec<String> = (0..count)
-        .map(|at| shortened(&grid.name(at), SHORT))
+        .map(|at| words::shortened(&grid.name(at), SHORT))
         .collect();
     let longest = names
         .iter()
@@ -277,20 +277,10 @@ fn margins_alone(page: &mut Page, view: &MeshView) {
         let host = &view.hosts[at];
         page.line(&format!(
             "  {:<LONGEST$} {:>7} {:>9} {:>7}",
-            shortened(&host.name, LONGEST),
+            words::shortened(&host.name, LONGEST),
             share(&host.out),
             share(&host.inbound),
             host.out.failed + host.inbound.failed
         ));
     }
-}
-
-/// At most so many characters.
-fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let mut short: String = text.chars().take(most - 1).collect();
-    short.push('…');
-    short
 }

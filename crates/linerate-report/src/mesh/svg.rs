@@ -70,7 +70,7 @@ pub fn figure(view: &MeshView) -> String {
     };
     let longest = order
         .iter()
-        .map(|at| shortened(&grid.name(*at)).chars().count());
+        .map(|at| words::shortened(&grid.name(*at), LONGEST).chars().count());
     let names = longest.max().unwrap_or(0).max(8) as f64 * CHARACTER + 12.0;
     let cell = match order.len() {
         ..=20 => 34.0,
@@ -127,7 +127,7 @@ fn matrix(frame: &Frame<'_>) -> Markup {
             (svg::text("soft end", [frame.left - 6.0, frame.y(end) + 16.0], "receives"))
         }
         @for (at, host) in frame.order.iter().enumerate() {
-            @let name = shortened(&frame.grid.name(*host));
+            @let name = words::shortened(&frame.grid.name(*host), LONGEST);
             @let middle = frame.cell * 0.5 + 4.0;
             @let x = frame.x(at) + middle;
             @let y = frame.top - 6.0;
@@ -241,13 +241,4 @@ fn percent(share: Option<f64>) -> String {
 
 fn px(length: f64) -> String {
     format!("{length:.1}")
-}
-
-fn shortened(name: &str) -> String {
-    if name.chars().count() <= LONGEST {
-        return name.to_owned();
-    }
-    let mut short: String = name.chars().take(LONGEST - 1).collect();
-    short.push('…');
-    short
 }

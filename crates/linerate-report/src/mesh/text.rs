@@ -17,6 +17,8 @@ const MOST_CAUSES: usize = 6;
 const MOST_REASONS: usize = 8;
 /// Of so many pairs the source ports are shown.
 const MOST_PORTS: usize = 5;
+/// The longest name of a host among the slowest pairs.
+const LONGEST: usize = 22;
 /// So many unreachable hosts are named.
 const MOST_UNREACHABLE: usize = 10;
 
@@ -129,6 +131,9 @@ fn causes(page: &mut Page, view: &MeshView, style: Style) {
         let more = counted(view.causes.len() - MOST_CAUSES, "more cause");
         page.entry("", &format!("and {more} (--json lists all)"));
     }
+    if let Some(unexplained) = &view.unexplained {
+        page.entry("Note", unexplained);
+    }
 }
 
 fn unreachable(page: &mut Page, view: &MeshView) {
@@ -173,9 +178,10 @@ fn slowest(page: &mut Page, view: &MeshView) {
         return;
     }
     page.line("Slowest pairs");
-    let name = |pair: &PairView| format!("{} → {}", view.name(pair.from), view.name(pair.to));
+    let end = |host: usize| words::shortened(view.name(host), LONGEST);
+    let name = |pair: &PairView| format!("{} → {}", end(pair.from), end(pair.to));
     let width = view.slowest.iter().map(|pair| name(pair).chars().count());
-    let width = width.max().unwrap_or(0).min(48);
+    let width = width.max().unwrap_or(0);
     for pair in &view.slowest {
         page.wrapped(
             &format!("  {:<width$}  ", name(pair)),

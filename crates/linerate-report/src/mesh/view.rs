@@ -7,7 +7,7 @@ use linerate_model::mesh::{Mesh, MeshCause, MeshGroupKind, MeshOutcome, MeshTest
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::Nanos;
 
-use super::cause::CauseView;
+use super::cause::{self, CauseView};
 use super::cell::{self, Cell, Figures, Level};
 use super::failure::{self, FailureView};
 use super::fold::FoldedView;
@@ -66,6 +66,8 @@ pub struct MeshView {
     pub verdict: Verdict,
     /// The causes, the likeliest first.
     pub causes: Vec<CauseView>,
+    /// That pairs are slow which no cause touches; absent = hardly any are, or there is no cause at all.
+    pub unexplained: Option<String>,
     /// Hosts that behave alike as one; absent = hardly any do.
     pub folded: Option<FoldedView>,
     /// The slowest pairs, the slowest first: at most five.
@@ -197,6 +199,7 @@ impl MeshView {
             names: words::plain(&(source.fold)(&names)),
             rounds: rounds(mesh),
             verdict: verdict(&counts, &causes, &cells),
+            unexplained: unexplained(source.causes, &cells),
             folded: FoldedView::of(source, &marks, &cells),
             failures: failure::all(source),
             ports: ports::all(mesh),
@@ -420,6 +423,24 @@ fn verdict(
         ),
     };
     Verdict { kind, sentence }
+}
+
+fn unexplained(causes: &[MeshCause], cells: &BTreeMap<(usize, usize), Cell>) -> Option<String> {
+    let slow = cells.iter().filter(|((from, to), cell)| {
+        let slow = cell
+            .figures()
+            .is_some_and(|one| one.share < Level::Most.least());
+        slow && !causes.iter().any(|cause| cause::touches(cause, *from, *to))
+    });
+    let slow = slow.count();
+    let many = !causes.is_empty() && slow as f64 > CHANCE * cells.len() as f64;
+    many.then(|| {
+        format!(
+            "{} of {} reach less than 70 % of the expected rate and are part of no cause.",
+            grouped(slow),
+            counted(cells.len(), "pair")
+        )
+    })
 }
 
 /// `The median pair reaches 9.40 Gbit/s, the slowest 9.12 Gbit/s.`

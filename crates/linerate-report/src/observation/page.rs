@@ -286,11 +286,12 @@ fn goodput(figures: &Figures) -> String {
 fn time(direction: &DirectionView) -> String {
     match (&direction.time_budget, &direction.time_budget_unknown) {
         (Some(budget), _) => format!(
-            "application {}, send buffer {}, receive window {}, network {} of the plateau",
+            "application {}, send buffer {}, receive window {}, network {} {}",
             words::time_share(budget.application),
             words::time_share(budget.send_buffer),
             words::time_share(budget.receive_window),
-            words::time_share(budget.network)
+            words::time_share(budget.network),
+            direction.span_words()
         ),
         (None, Some(reason)) => format!("not known: {reason}"),
         (None, None) => "not known".to_owned(),

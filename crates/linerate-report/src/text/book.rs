@@ -158,7 +158,7 @@ pub(super) fn write(page: &mut Page, view: &RunView) {
 pub(crate) enum Streams {
     /// Those whose books are broken, as many as fit into a line.
     Broken,
-    /// All.
+    /// Every stream.
     All,
 }
 

@@ -25,7 +25,10 @@ pub(super) fn time(page: &mut Page, style: Style, direction: &DirectionView) {
         "Time",
         bar(style, budget, INDENT)
     ));
-    page.entry("", &format!("{} of the plateau", shares(budget)));
+    page.entry(
+        "",
+        &format!("{} {}", shares(budget), direction.span_words()),
+    );
 }
 
 /// The same in one sentence, without the bar: `filling the path 93 %, recovery 7 % of the plateau`.
@@ -34,7 +37,11 @@ pub(crate) fn time_words(direction: &DirectionView) -> String {
         let reason = direction.time_budget_unknown.as_deref();
         return format!("not known: {}", reason.unwrap_or("nothing was measured"));
     };
-    format!("{} of the plateau", listed(budget, |_| String::new()))
+    format!(
+        "{} {}",
+        listed(budget, |_| String::new()),
+        direction.span_words()
+    )
 }
 
 /// What the letters of a bar stand for: `f filling the path 93 %, r recovery 7 %`.

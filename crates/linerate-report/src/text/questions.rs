@@ -31,7 +31,7 @@ pub(crate) fn answers(view: &RunView) -> Vec<(&'static str, String)> {
     all.into_iter().flatten().collect()
 }
 
-/// `policer 97 %, network-loss 2 %: one cause stands`.
+/// `policer 97 %, network-loss 2 %: one cause has 95 % or more`.
 fn likely(diagnosis: &Diagnosis) -> String {
     let causes: Vec<String> = diagnosis
         .causes
@@ -40,7 +40,7 @@ fn likely(diagnosis: &Diagnosis) -> String {
         .map(|cause| format!("{} {}", cause.id, words::percent(cause.probability)))
         .collect();
     let ended = match diagnosis.ended {
-        Ended::OneStands => "one cause stands",
+        Ended::OneStands => "one cause has 95 % or more",
         Ended::NothingSeparates => "no further run would separate them",
         Ended::Stopped => "not all runs that could separate them were made",
     };

@@ -126,9 +126,21 @@ pub struct DirectionView {
     pub congestion_window_bytes: Option<u64>,
     /// Index of its first finding in `findings`.
     pub verdict: Option<usize>,
+    /// Whether its figures are of the whole run, because no plateau was found.
+    #[serde(skip)]
+    of_whole_run: bool,
 }
 
 impl DirectionView {
+    /// What the shares of time are shares of: without a plateau the rate is that of the whole run.
+    pub(crate) fn span_words(&self) -> &'static str {
+        if self.of_whole_run {
+            "of the run"
+        } else {
+            "of the plateau"
+        }
+    }
+
     pub(super) fn of(
         record: &RunRecord,
         evidence: &DirectionEvidence,
@@ -164,6 +176,9 @@ impl DirectionView {
         Self {
             flow,
             streams: known.len(),
+            of_whole_run: evidence
+                .plateau
+                .is_none_or(|plateau| plateau.unsteady.is_some() && plateau.from == 0),
             figures: figures(record, evidence),
             time_budget: BudgetView::of(record, evidence),
             time_budget_unknown: evidence.budget.as_ref().err().cloned(),

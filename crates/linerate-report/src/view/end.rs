@@ -20,7 +20,7 @@ pub struct EndView {
     pub software: PlainText,
     /// Its control address and port.
     pub address: PlainText,
-    /// Its host.
+    /// Kernel, CPUs and settings; empty where the end's record did not arrive.
     pub host: HostFacts,
     /// The interface that carried the streams.
     pub interface: Option<InterfaceFacts>,

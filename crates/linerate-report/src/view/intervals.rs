@@ -34,7 +34,7 @@ pub struct IntervalView {
     pub streams: Vec<StreamIntervalView>,
 }
 
-/// A stream in an interval.
+/// What one stream moved in one report interval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StreamIntervalView {
     /// Positional id.

@@ -51,9 +51,9 @@ pub struct RunView {
     pub outcome: Outcome,
     /// The control connection.
     pub control: ControlView,
-    /// The client.
+    /// The end that opened the control connection.
     pub client: EndView,
-    /// The server.
+    /// The end that listened.
     pub server: EndView,
     /// The run's figures in one place: the sum over the directions.
     pub summary: SummaryView,
@@ -146,7 +146,7 @@ impl RunView {
         }
     }
 
-    /// An end.
+    /// The client's or the server's view.
     pub fn end(&self, role: Role) -> &EndView {
         match role {
             Role::Client => &self.client,

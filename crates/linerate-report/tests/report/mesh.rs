@@ -423,6 +423,41 @@ fn a_mesh_without_a_cause_is_healthy_only_where_it_is_even() {
 }
 
 #[test]
+fn forty_hosts_with_long_names_fit_as_well() {
+    let mut made = meshes::uneven("", 40);
+    for (number, host) in made.mesh.hosts.iter_mut().enumerate() {
+        host.name = format!("r{number}-node{number:02}.cluster.research.example.org").into();
+    }
+    let text = text(&made, Style::plain());
+    let row = text.lines().find(|line| line.starts_with(" 8 ")).unwrap();
+    assert!(row.starts_with(" 8 r7-node07.c…xample.org  "), "{row}");
+    assert!(row.chars().count() <= 100, "{row}");
+}
+
+#[test]
+fn slow_pairs_without_a_cause_are_not_hidden_by_a_cause() {
+    let mut made = meshes::uneven("", 16);
+    made.causes = meshes::slow_receiver("", 16).causes;
+    let said = view(&made).unexplained.unwrap();
+    assert!(
+        said.ends_with("pairs reach less than 70 % of the expected rate and are part of no cause."),
+        "{said}"
+    );
+    let text = text(&made, Style::plain());
+    assert!(
+        text.contains(&format!("Note        {}", &said[..40])),
+        "{text}"
+    );
+    for made in [
+        meshes::trunk("", 16),
+        meshes::slow_receiver("", 16),
+        meshes::dead("", 16),
+    ] {
+        assert_eq!(view(&made).unexplained, None);
+    }
+}
+
+#[test]
 fn a_terminal_without_utf_8_gets_the_same_matrix() {
     let ascii = Style::plain().with_charset(Charset::Ascii);
     for made in meshes::all() {

@@ -257,7 +257,6 @@ pub(crate) fn ports(name: &'static str, count: usize) -> Made {
         test.source_port = Some(40_000);
     }
     let causes = vec![MeshCause {
-        to: (1..count).collect(),
         ports: (0..16).map(|number| 40_001 + 4 * number).collect(),
         share: 0.25,
         explained: 16 * (count - 1),
@@ -265,7 +264,7 @@ pub(crate) fn ports(name: &'static str, count: usize) -> Made {
         left: Some(0.12),
         ..cause(
             MeshCauseKind::Port,
-            "node01 > node[02-04]",
+            "node01 > others ports 40001, 40005, …",
             MeshDirection::Out,
             vec![0],
         )

@@ -116,8 +116,7 @@ fn an_expectation_fits_the_page_and_names_both_columns() {
     for part in [
         "9.41 Gbit/s at most: 1,448 of every 1,538 bytes",
         "373 Mbit/s to 559 Mbit/s",
-        "the sender's buffer",
-        "the path, as it should be",
+        "Limited by      the sender's buffer               the path\n",
         "net.ipv4.tcp_wmem = 4096 16384 ",
         "1 packet in 27,",
     ] {

@@ -107,6 +107,7 @@ fn whole() -> [RunRecord; 3] {
         stream.unread_bytes = Some(0);
         stream.file_bytes = Some(0);
         stream.error = Some("e".into());
+        stream.too_long = true;
     }
     record.peer_results = Some(PeerResults {
         congestion: Some("cubic".into()),

@@ -30,8 +30,13 @@ pub(crate) fn udp(rate: u64) -> Plan {
     }
 }
 
+/// Buffers of 256 KiB, which the kernel doubles.
 fn small_window() -> Traffic {
-    Traffic::window_limited()
+    Traffic {
+        receive_buffer_bytes: 524_288,
+        send_buffer_bytes: 524_288,
+        ..Traffic::window_limited()
+    }
 }
 
 /// Every run that has an expected report, by the name of its file.

@@ -91,3 +91,27 @@ fn a_pure_room_has_no_file_no_environment_and_no_clock() {
         );
     }
 }
+
+/// Of the room that reaches hosts, what names them and what folds their answers is pure.
+#[test]
+fn sets_of_hosts_and_folded_answers_touch_nothing() {
+    let source = repository("crates/linerate-fleet/src");
+    let nodes = std::fs::read_dir(source.join("nodes")).unwrap();
+    let mut files: Vec<PathBuf> = nodes.map(|entry| entry.unwrap().path()).collect();
+    files.push(source.join("answers.rs"));
+    assert!(files.len() > 5, "{files:?}");
+    for file in files {
+        let text = read(&file);
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        for path in [
+            "std::fs",
+            "std::env",
+            "std::net",
+            "std::process",
+            "std::time",
+            "linerate_kernel",
+        ] {
+            assert!(!code.contains(path), "{path} in {}", file.display());
+        }
+    }
+}

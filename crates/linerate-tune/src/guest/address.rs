@@ -67,7 +67,7 @@ impl fmt::Display for Mac {
 /// An address with the length of its network's prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Network {
-    /// The address.
+    /// With its host bits.
     pub address: IpAddr,
     /// Bits.
     pub prefix: u8,

@@ -42,7 +42,7 @@ pub struct Declared {
     pub rename_while_up: bool,
 }
 
-/// A route.
+/// A destination and its router.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
     /// Where to; `None` = everywhere.

@@ -25,14 +25,14 @@ pub use plan::{GuestPlan, Present, Situation, plan};
 pub enum Action {
     /// Gives a file this text.
     WriteFile {
-        /// Its path from `/`.
+        /// Absolute, below the root.
         path: String,
-        /// The text.
+        /// The whole content.
         text: String,
     },
     /// Removes a file of ours.
     RemoveFile {
-        /// Its path from `/`.
+        /// Absolute, below the root.
         path: String,
     },
     /// Has a program that runs read its files again.
@@ -73,7 +73,7 @@ pub enum Action {
         mac: Mac,
         /// Its name.
         interface: String,
-        /// The address.
+        /// With the length of its prefix.
         address: Network,
         /// Added, or removed.
         add: bool,
@@ -84,7 +84,7 @@ pub enum Action {
         mac: Mac,
         /// Its name.
         interface: String,
-        /// The route.
+        /// Destination, router and metric.
         route: Route,
         /// Added, or removed.
         add: bool,

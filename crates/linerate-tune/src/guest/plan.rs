@@ -15,15 +15,15 @@ pub struct Present {
     pub mac: Mac,
     /// The one that its device has of its own; `None` where the kernel does not tell.
     pub permanent_mac: Option<Mac>,
-    /// Its name.
+    /// As the kernel has it now.
     pub name: String,
-    /// Its index.
+    /// `ifindex`.
     pub index: u32,
     /// Whether it is up.
     pub up: bool,
     /// Largest packet, bytes; `None` where the kernel does not say.
     pub mtu: Option<u32>,
-    /// Its addresses.
+    /// As the kernel has them, link-local ones included.
     pub addresses: Vec<Network>,
 }
 

@@ -23,12 +23,12 @@ pub const FOLDERS: [&str; 4] = [
 
 const OURS: &str = "95-linerate.conf";
 
-/// A `.network` file.
+/// A `.network` file of systemd-networkd that matches an interface (systemd.network(5)).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NetworkFile {
-    /// Its path from `/`.
+    /// Absolute, below the root.
     pub path: String,
-    /// Its text.
+    /// The whole content.
     pub text: String,
     /// Drop-ins of others.
     pub drop_ins: DropIns,

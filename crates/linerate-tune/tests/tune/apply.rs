@@ -51,6 +51,7 @@ fn step(key: &str, wanted: &str) -> Step {
         wanted: wanted.to_owned(),
         risk: Risk::None,
         owners: Vec::new(),
+        programs: Vec::new(),
         warnings: Vec::new(),
         from: "p.toml:1".to_owned(),
     }
@@ -513,6 +514,7 @@ fn what_cannot_be_restored_is_named_and_the_rest_is() {
 fn a_plan_with_refusals_risks_and_owners_needs_more_than_a_wish() {
     let mut steps = three();
     steps[0].owners = vec!["/etc/sysctl.d/10-x.conf:3".to_owned(), "bpftune".to_owned()];
+    steps[0].programs = vec!["bpftune".to_owned()];
     steps[1].risk = Risk::LinkFlap;
     let plan = TuningPlan {
         schema_version: SCHEMA_VERSION,

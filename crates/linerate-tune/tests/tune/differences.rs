@@ -56,6 +56,27 @@ fn what_matters_is_told_from_noise() {
     }
 }
 
+/// The kernel reports `unknown` as the state of tunnels and of the loopback interface: that is a value.
+#[test]
+fn a_value_that_reads_unknown_is_known() {
+    let a = host("dtn");
+    let mut b = host("dtn");
+    if let Fact::Known(interfaces) = &mut b.interfaces {
+        for one in interfaces.iter_mut().filter(|one| one.name == "eth0") {
+            one.operstate = Fact::Known("unknown".to_owned());
+        }
+    }
+    let differences = compare(&a, &b).differences;
+    let [one] = differences.as_slice() else {
+        panic!("one difference, not {differences:?}");
+    };
+    assert_eq!(one.path, "interfaces.eth0.operstate");
+    assert_eq!(
+        (one.b.as_deref(), &one.weight),
+        (Some("unknown"), &Weight::Other)
+    );
+}
+
 #[test]
 fn interfaces_of_other_names_are_paired() {
     let a = host("dtn");

@@ -125,6 +125,7 @@ fn irqbalance_and_start_up_files_own_interrupts() {
     }]);
     let plan = planned(&facts, "[interface.eth0]\nirq_cpus = \"2,3\"\n");
     assert_eq!(plan.steps[0].owners, ["irqbalance", "/etc/rc.local:3"]);
+    assert_eq!(plan.steps[0].programs, ["irqbalance"]);
     assert_eq!(plan.steps[0].risk, Risk::None);
 }
 

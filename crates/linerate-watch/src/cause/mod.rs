@@ -48,7 +48,7 @@ pub fn causes(mesh: &Mesh) -> Vec<MeshCause> {
 }
 
 /// The pairs whose tests should be repeated while no other test runs, the slowest first; those that already were are not
-/// among them. At most twice as many as there are hosts, and [`causes`] needs none of them to be certain of large effects.
+/// among them. Where the source port of the first test is known, the repeat should use it: another may take another way. At most twice as many as there are hosts, and [`causes`] needs none of them to be certain of large effects.
 pub fn to_confirm(mesh: &Mesh) -> Vec<Pair> {
     Judged::of(mesh).to_confirm()
 }
@@ -58,6 +58,16 @@ struct Named {
     scope: Scope,
     effect: Option<Effect>,
     ports: Option<SlowPorts>,
+}
+
+impl Named {
+    fn of_ports(ports: SlowPorts) -> Self {
+        Self {
+            scope: ports.scope.clone(),
+            effect: None,
+            ports: Some(ports),
+        }
+    }
 }
 
 /// A mesh with all that was found.
@@ -100,23 +110,18 @@ impl<'a> Judged<'a> {
                 *rest += effect;
             }
         }
-        let mut named: Vec<Named> = ports
-            .into_iter()
-            .map(|ports| Named {
-                scope: ports.scope.clone(),
-                effect: None,
-                ports: Some(ports),
-            })
-            .collect();
+        let mut named: Vec<Named> = ports.into_iter().map(Named::of_ports).collect();
         named.extend(merged(&failures, &certain));
         for cell in named.iter().flat_map(|one| one.scope.cells()) {
             open[cell] = false;
         }
         let standing = |cell: &usize| pairs::standing(&matrix, &fit, *cell, open[*cell]);
         let cells = 0..matrix.cells.len();
-        let single: Vec<usize> = cells
+        let mut single: Vec<usize> = cells
             .filter(|cell| standing(cell) == Some(Standing::Named))
             .collect();
+        let flows = pairs::flows(&matrix, &fit, &scopes, &mut single);
+        named.extend(flows.map(Named::of_ports));
         let pairs = pairs::scopes(mesh, &matrix, &single);
         named.extend(pairs.into_iter().map(|scope| Named {
             scope,
@@ -172,7 +177,7 @@ impl<'a> Judged<'a> {
     /// How much a cause explains.
     fn weight(&self, one: &Named, bad: &[bool]) -> f64 {
         if let Some(ports) = &one.ports {
-            return ports.scope.len() as f64 * -ports.left.ln();
+            return ports.scope.len() as f64 * (-ports.left.ln()).min(FAILURE_WEIGHS);
         }
         let cells = one.scope.cells().filter(|&cell| bad[cell]);
         let lost = |cell| {
@@ -224,7 +229,7 @@ impl<'a> Judged<'a> {
             cause.share = share(ports.slow, ports.all);
             cause.explained = ports.slow;
             cause.touched = ports.all;
-            cause.left = Some(ports.left);
+            cause.left = (ports.left > 0.0).then_some(ports.left);
         }
         cause
     }

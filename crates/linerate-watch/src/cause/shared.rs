@@ -10,9 +10,18 @@ const LIMITED: f64 = 0.85;
 /// Share of the rounds that the link is said to limit which have to be slow by at least half of that.
 const SCORE: f64 = 0.7;
 
-/// By test what the link adds to the logarithm of its rate: never above 0. `tests` are cells with their distance from the
+/// What a link does to a test.
+pub(super) struct Limit {
+    /// What it adds to the logarithm of the rate: never above 0.
+    pub(super) effect: f64,
+    /// The distance of the mean of the round's tests from the level, where the link limits them: they divide the link as
+    /// they like. Else the test's own distance.
+    pub(super) distance: f64,
+}
+
+/// By test what the link does to it. `tests` are cells with their distance from the
 /// level. `None` where the rates do not follow how many tests there are at once.
-pub(super) fn link(matrix: &Matrix, tests: &[(usize, f64)]) -> Option<Vec<f64>> {
+pub(super) fn link(matrix: &Matrix, tests: &[(usize, f64)]) -> Option<Vec<Limit>> {
     let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for &(cell, distance) in tests {
         rounds
@@ -26,20 +35,29 @@ pub(super) fn link(matrix: &Matrix, tests: &[(usize, f64)]) -> Option<Vec<f64>> 
         .values()
         .filter(|rates| effect(rates.len()) < LIMITED.ln())
         .collect();
-    let slow = limited.iter().filter(|rates| {
-        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-        mean.ln() < effect(rates.len()) / 2.0
-    });
+    let slow = limited
+        .iter()
+        .filter(|rates| mean(rates) < effect(rates.len()) / 2.0);
     if (slow.count() as f64) < SCORE * limited.len() as f64 || limited.len() < 2 {
         return None;
     }
-    let at_once = |cell: usize| rounds.get(&matrix.cells[cell].round).map_or(1, Vec::len);
-    Some(
-        tests
-            .iter()
-            .map(|&(cell, _)| effect(at_once(cell)))
-            .collect(),
-    )
+    let limit = |&(cell, distance): &(usize, f64)| {
+        let rates = rounds
+            .get(&matrix.cells[cell].round)
+            .map_or(&[][..], Vec::as_slice);
+        let effect = effect(rates.len().max(1));
+        let limited = effect < LIMITED.ln();
+        Limit {
+            effect,
+            distance: if limited { mean(rates) } else { distance },
+        }
+    };
+    Some(tests.iter().map(limit).collect())
+}
+
+/// The logarithm of the mean.
+fn mean(rates: &[f64]) -> f64 {
+    (rates.iter().sum::<f64>() / rates.len() as f64).ln()
 }
 
 /// The sum where it stopped growing, in the unit of the rates: the median over the slow rounds, of which there are two and

@@ -319,24 +319,31 @@ impl Block {
     /// The tests of a round divide a capacity.
     fn shared(matrix: &Matrix, scope: &Scope, tests: &[(usize, f64)]) -> Option<Self> {
         let link = shared::link(matrix, tests)?;
-        let limited = tests
+        let is_limited = |limit: &&shared::Limit| limit.effect < TRUNK_LEFT.ln();
+        let limited: Vec<(f64, &shared::Limit)> = tests
             .iter()
             .zip(&link)
-            .filter(|(_, effect)| **effect < TRUNK_LEFT.ln());
-        let mut slow: Vec<f64> = limited.map(|(test, _)| test.1).collect();
+            .filter(|(_, limit)| is_limited(limit))
+            .map(|(test, limit)| (test.1, limit))
+            .collect();
+        // Where the rest is as fast as elsewhere, the slow ones have something else in common than the link.
+        let touched = limited
+            .iter()
+            .filter(|(distance, limit)| *distance < limit.effect / 3.0);
+        let agree = touched.count() as f64 >= SCORE * limited.len() as f64;
+        let mut slow: Vec<f64> = limited.iter().map(|(_, limit)| limit.distance).collect();
         let effect = robust::midpoint(&mut slow)?;
-        (slow.len() >= 3 && effect < floor(scope)).then(|| Self {
+        (slow.len() >= 3 && agree && effect < floor(scope)).then(|| Self {
             effect,
             slow: slow.len(),
             on: tests
                 .iter()
                 .zip(&link)
-                .map(|(test, effect)| (test.0, *effect))
+                .map(|(test, limit)| (test.0, limit.effect))
                 .collect(),
-            residuals: tests
+            residuals: link
                 .iter()
-                .zip(&link)
-                .map(|(test, effect)| test.1 - effect)
+                .map(|limit| limit.distance - limit.effect)
                 .collect(),
             shared: true,
         })
@@ -393,6 +400,8 @@ fn apart(
             return true;
         };
         let mut distances: Vec<f64> = effects.iter().map(|effect| effect - middle).collect();
-        block.effect - (middle - level) < -APART * robust::spread(&mut distances)
+        // The spread of few hosts is itself uncertain.
+        let few = 1.0 + 3.0 / distances.len() as f64;
+        block.effect - (middle - level) < -APART * few * robust::spread(&mut distances)
     })
 }

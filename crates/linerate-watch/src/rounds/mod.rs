@@ -1,7 +1,7 @@
 //! Rounds of tests in which no host takes part twice.
 //!
 //! All ordered pairs go by the circle method: n − 1 rounds where n is even, n where it is odd, then the same rounds the
-//! other way. Any other set of pairs is an edge colouring ([`colour`]): between disjoint sets it needs as many rounds as
+//! other way. Any other set of pairs is an edge colouring: between disjoint sets it needs as many rounds as
 //! the busiest host has tests, otherwise seldom more than one more.
 
 mod circle;

@@ -199,6 +199,7 @@ fn a_shared_trunk_is_named_first() {
             let (mut cluster, mut dice) = cluster(seed, noise);
             // Two hosts a side are at most once in one round in the same direction.
             cluster.hosts = cluster.hosts.max(6);
+            cluster.unfairness = dice.between(0.0, 0.4);
             let rack = dice.below(cluster.racks);
             let members = (0..cluster.hosts)
                 .filter(|&host| cluster.rack_of(host) == rack)
@@ -238,6 +239,24 @@ fn a_bad_member_of_a_bond_is_named_first() {
             })
         });
     }
+}
+
+#[test]
+fn flows_over_a_bad_member_are_one_cause() {
+    mostly("flows, noise 0.03", 0.95, |seed| {
+        let (mut cluster, mut dice) = cluster(seed, 0.03);
+        cluster.hosts = cluster.hosts.max(12);
+        cluster.racks = 2;
+        let of = [2, 4][dice.below(2)];
+        let cluster = cluster.with(Fault::Bond {
+            rack: 0,
+            of,
+            left: dice.between(0.05, 0.6),
+        });
+        named_first(&cluster, &cluster.measured(), |cause| {
+            cause.kind == MeshCauseKind::Port && cause.from.len() + cause.to.len() == cluster.hosts
+        })
+    });
 }
 
 #[test]

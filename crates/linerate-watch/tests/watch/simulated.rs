@@ -95,6 +95,8 @@ pub(crate) struct Cluster {
     /// Source ports that each test spreads its streams over.
     pub(crate) ports: u16,
     pub(crate) both: bool,
+    /// The standard deviation of the logarithm of what tests take of a shared link.
+    pub(crate) unfairness: f64,
     pub(crate) seed: u64,
 }
 
@@ -109,6 +111,7 @@ impl Cluster {
             missing: 0.0,
             ports: 0,
             both: false,
+            unfairness: 0.1,
             seed,
         }
     }
@@ -205,7 +208,7 @@ impl Cluster {
         for fault in &self.faults {
             match fault {
                 Fault::Dead { host } => dead |= [pair.from, pair.to].contains(host),
-                other => left *= self.left(other, pair, at_once, dice),
+                other => left *= self.left(other, pair, at_once),
             }
         }
         let outcome = if dead {
@@ -221,7 +224,7 @@ impl Cluster {
     }
 
     /// What a fault leaves of a test.
-    fn left(&self, fault: &Fault, pair: Pair, at_once: &[Pair], dice: &mut Dice) -> f64 {
+    fn left(&self, fault: &Fault, pair: Pair, at_once: &[Pair]) -> f64 {
         let touched = |touched: bool, left: f64| if touched { left } else { 1.0 };
         match *fault {
             Fault::Out { host, left } => touched(pair.from == host, left),
@@ -235,19 +238,33 @@ impl Cluster {
                 let leaves =
                     |pair: &Pair| self.rack_of(pair.from) == rack && self.rack_of(pair.to) != rack;
                 let enters = |pair: &Pair| leaves(&pair.reversed());
-                let count = |crosses: &dyn Fn(&Pair) -> bool| {
-                    at_once.iter().filter(|pair| crosses(pair)).count()
+                // Connections divide a link unevenly.
+                let weight = |pair: &Pair| {
+                    let place = (pair.from * self.hosts + pair.to) as u64;
+                    (self.unfairness * Dice(self.seed ^ (place << 20)).normal()).exp()
+                };
+                let sum = |crosses: &dyn Fn(&Pair) -> bool| -> f64 {
+                    at_once
+                        .iter()
+                        .filter(|pair| crosses(pair))
+                        .map(weight)
+                        .sum()
                 };
                 let sharing = if leaves(&pair) {
-                    count(&leaves)
+                    sum(&leaves)
                 } else if enters(&pair) {
-                    count(&enters)
+                    sum(&enters)
                 } else {
                     return 1.0;
                 };
-                // Connections divide a link unevenly.
-                let share = tests / sharing as f64 * (0.1 * dice.normal()).exp();
-                share.min(1.0)
+                (tests * weight(&pair) / sharing).min(1.0)
+            }
+            Fault::Bond { rack, of, left } if self.ports == 0 => {
+                // The only flow of a pair has one port, so that it always takes the same member.
+                let crosses = (self.rack_of(pair.from) == rack) != (self.rack_of(pair.to) == rack);
+                let place = (pair.from * self.hosts + pair.to) as u64;
+                let member = Dice(self.seed ^ (place << 20)).below(usize::from(of));
+                touched(crosses && member == 0, left)
             }
             Fault::Dead { .. } | Fault::Bond { .. } => 1.0,
         }

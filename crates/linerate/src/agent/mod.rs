@@ -62,13 +62,9 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<(), Failure> {
     agent.send(&Header::Hello(hello(&arguments.hash)), &[])?;
     let ended = listen(&agent, &stop);
     if let Err(why) = &ended {
-        // Nobody may be there to read it.
-        drop(agent.send(
-            &Header::Bye {
-                why: why.as_str().into(),
-            },
-            &[],
-        ));
+        agent.send_now(&Header::Bye {
+            why: why.as_str().into(),
+        });
     }
     agent.folder.remove();
     // Commands that still run are bound to threads that end now.
@@ -109,7 +105,7 @@ fn listen(agent: &Arc<Agent>, stop: &SignalFd) -> Result<(), String> {
     loop {
         let now = clock::monotonic();
         if now.since(beaten) >= HEARTBEAT {
-            agent.beat();
+            agent.send_now(&Header::Heartbeat);
             beaten = now;
         }
         if now.since(heard) >= SILENCE {
@@ -241,15 +237,15 @@ impl Agent {
         out.flush()
     }
 
-    /// Sends a heartbeat where that does not wait.
-    fn beat(&self) {
+    /// Sends a frame where that does not wait; nobody may be there to read it.
+    fn send_now(&self, header: &Header) {
         let Ok(mut out) = self.out.try_lock() else {
             return;
         };
         let mut entries = [PollEntry::new(out.as_fd(), Interest::WRITE)];
         let ready = poll::wait(&mut entries, Some(Nanos::ZERO)).is_ok();
         let ready = ready && entries[0].readiness().writable;
-        if let Ok(frame) = encode(&Header::Heartbeat, &[])
+        if let Ok(frame) = encode(header, &[])
             && ready
         {
             drop(out.write_all(&frame).and_then(|()| out.flush()));

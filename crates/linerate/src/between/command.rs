@@ -97,12 +97,11 @@ impl FarCommand {
         loop {
             match self.next(SLICE)? {
                 Some(Heard::Line(line)) => lines.push(line),
-                Some(Heard::Talk(_)) => {}
                 Some(Heard::Ended(outcome)) if outcome.is_success() => return Ok(lines),
                 Some(Heard::Ended(outcome)) => return Err(self.failed(&outcome)),
                 None if stop() => return Err(FarFailure::stopped(self.stage)),
                 None if clock::monotonic() >= until => return Err(self.hung(within)),
-                None => {}
+                Some(Heard::Talk(_)) | None => {}
             }
         }
     }
@@ -122,7 +121,7 @@ impl FarCommand {
                 )
             }
             Outcome::Refused(why) => why.to_string(),
-            Outcome::Busy(by) => return FarFailure::busy(self.stage, &self.host, by.clone()),
+            Outcome::Busy(by) => return FarFailure::busy(self.stage, &self.host, by),
         };
         FarFailure::at(self.stage, &self.host, why)
     }

@@ -66,7 +66,7 @@ impl FarFailure {
     }
 
     /// The host runs somebody else's test.
-    pub(crate) fn busy(stage: Stage, host: &str, by: PlainText) -> Self {
+    pub(crate) fn busy(stage: Stage, host: &str, by: &PlainText) -> Self {
         Self {
             busy: Some(by.clone()),
             ..Self::at(stage, host, format!("another test runs on this host: {by}"))
@@ -84,7 +84,7 @@ impl FarFailure {
     /// What the agent's session says.
     pub(crate) fn of(stage: Stage, error: FleetError) -> Self {
         match error.trouble {
-            Trouble::Busy { who } => Self::busy(stage, &error.host, who),
+            Trouble::Busy { who } => Self::busy(stage, &error.host, &who),
             trouble => Self::at(stage, &error.host, trouble.to_string()),
         }
     }

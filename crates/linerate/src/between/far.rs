@@ -196,7 +196,7 @@ impl Door {
             Watched::of(listening, server.name.to_owned()).end(true);
             let tried = said.answers.iter().map(|answer| {
                 let why = answer.error.as_deref().unwrap_or("open");
-                format!("{} {why}", answer.address.ip())
+                format!("{}: {why}", answer.address.ip())
             });
             return Ok(Err(tried.collect::<Vec<_>>().join(", ")));
         };
@@ -393,15 +393,15 @@ fn serve(
     let until = clock::monotonic().plus(SOON);
     loop {
         match serving.next(SLICE)? {
-            Some(Heard::Line(line)) => match Announcement::read(&line) {
-                Some(Announcement::Listening { port, .. }) => return Ok((serving, port)),
-                _ => {}
-            },
-            Some(Heard::Talk(_)) => {}
+            Some(Heard::Line(line)) => {
+                if let Some(Announcement::Listening { port, .. }) = Announcement::read(&line) {
+                    return Ok((serving, port));
+                }
+            }
             Some(Heard::Ended(outcome)) => return Err(serving.failed(&outcome)),
             None if (order.stop)() => return Err(FarFailure::stopped(Stage::Server)),
             None if clock::monotonic() >= until => return Err(serving.hung(SOON)),
-            None => {}
+            Some(Heard::Talk(_)) | None => {}
         }
     }
 }

@@ -153,8 +153,8 @@ fn owner(hosts: &Hosts) -> String {
 
 /// Who started this, as others read it who want the same hosts.
 pub(crate) fn owner_of(what: &str) -> String {
-    let user =
-        std::env::var("USER").unwrap_or_else(|_| linerate_kernel::process::user().to_string());
+    let user = std::env::var("USER")
+        .unwrap_or_else(|_| format!("user {}", linerate_kernel::process::user()));
     let here = linerate_kernel::host::facts().hostname.unwrap_or_default();
     let pid = std::process::id();
     let text = format!("{what}, started by {user} on {here} (process {pid})");

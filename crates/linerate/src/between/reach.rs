@@ -44,6 +44,7 @@ pub(crate) struct Surroundings {
 }
 
 /// An address of a host.
+#[expect(clippy::struct_field_names, reason = "a name of the JSON")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Address {
     pub(crate) address: IpAddr,

@@ -24,7 +24,7 @@ const USUAL_MTU: u32 = 1500;
 
 pub(crate) fn run(arguments: &ExpectArguments, printer: &mut Printer) -> Result<(), Failure> {
     if let Some(hosts) = arguments.on.hosts()? {
-        return on::run(&hosts, &arguments.on.reach, &Kind::Text, printer);
+        return on::run(&hosts, &arguments.on.reach, Kind::Text, printer);
     }
     let facts = host::facts();
     let (asked, assumed) = asked(arguments, &facts)?;

@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: HostArguments, printer: &Printer) -> Result<(), Fai
         }
     };
     if let Some(hosts) = on.hosts()? {
-        return on::run(&hosts, &on.reach, &kind, printer);
+        return on::run(&hosts, &on.reach, kind, printer);
     }
     match arguments.command {
         None => show(&arguments.show, printer),

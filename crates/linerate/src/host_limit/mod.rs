@@ -32,7 +32,7 @@ const LONGEST: Nanos = Nanos::from_millis(2000);
 
 pub(crate) fn run(arguments: &SelfArguments, printer: &Printer) -> Result<(), Failure> {
     if let Some(hosts) = arguments.on.hosts()? {
-        return on::run(&hosts, &arguments.on.reach, &on::Kind::Text, printer);
+        return on::run(&hosts, &arguments.on.reach, on::Kind::Text, printer);
     }
     let signals = signals::take_stops()?;
     let limit = measure(arguments.time, &signals, printer)?;

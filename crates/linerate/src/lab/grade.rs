@@ -298,14 +298,10 @@ fn observe(
     }
     let document: serde_json::Value = serde_json::from_slice(&ran.document)
         .map_err(|_| format!("the test printed no JSON document: {}", ran.complaint))?;
-    let mut observed = Observed {
+    let observed = Observed {
         attempt,
         ..observed(scenario, &ran, &document)
     };
-    if arguments.diagnose {
-        // The path counted what the further runs sent as well: its counters claim nothing of the test itself.
-        observed.claims.clear();
-    }
     if let Some(folder) = keep {
         kept::write(folder, &scenario.name, &observed)?;
     }
@@ -325,7 +321,8 @@ fn observed(scenario: &Scenario, ran: &Ran, document: &serde_json::Value) -> Obs
         engine: ran.lab.in_force.engine.to_owned(),
         mode: ran.lab.in_force.mode.word().to_owned(),
         attempt: 1,
-        claims: ran.lab.path.check_claims(scenario),
+        // What further runs of a diagnosis sent says nothing of the test itself.
+        claims: ran.first_test.check_claims(scenario),
         bottleneck: ran.lab.bottleneck.clone(),
     }
 }

@@ -57,9 +57,9 @@ impl Program {
 #[derive(Debug)]
 pub(super) struct Serving {
     program: Program,
-    /// Raised once the first test's streams run.
-    pub(super) started: Arc<EventFd>,
-    begun: Arc<AtomicBool>,
+    /// Raised once the first test's streams run, and again once it has ended.
+    pub(super) news: Arc<EventFd>,
+    first: Arc<FirstTest>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -94,14 +94,14 @@ impl Serving {
         if !listens || !matches!(said, Some(Announcement::Listening { .. })) {
             return Err(failed(&complaint(program.child.stderr.take())));
         }
-        let started = EventFd::new().map_err(|error| failed(&error.to_string()))?;
-        let (started, begun) = (Arc::new(started), Arc::new(AtomicBool::new(false)));
-        let (event, flag) = (Arc::clone(&started), Arc::clone(&begun));
-        let reader = std::thread::spawn(move || listen(out, &event, &flag));
+        let news = EventFd::new().map_err(|error| failed(&error.to_string()))?;
+        let (news, first) = (Arc::new(news), Arc::new(FirstTest::default()));
+        let (event, test) = (Arc::clone(&news), Arc::clone(&first));
+        let reader = std::thread::spawn(move || listen(out, &event, &test));
         Ok(Self {
             program,
-            started,
-            begun,
+            news,
+            first,
             reader: Some(reader),
         })
     }
@@ -112,8 +112,20 @@ impl Serving {
 
     /// Whether the first test's streams run or have run.
     pub(super) fn has_begun(&self) -> bool {
-        self.begun.load(Ordering::Acquire)
+        self.first.begun.load(Ordering::Acquire)
     }
+
+    /// Whether the first test is over for the server.
+    pub(super) fn has_ended(&self) -> bool {
+        self.first.ended.load(Ordering::Acquire)
+    }
+}
+
+/// How far the first test is.
+#[derive(Debug, Default)]
+struct FirstTest {
+    begun: AtomicBool,
+    ended: AtomicBool,
 }
 
 impl Drop for Serving {
@@ -127,12 +139,21 @@ impl Drop for Serving {
 }
 
 /// Reads what the server says to its end, so that it never waits for a reader.
-fn listen(mut out: BufReader<ChildStdout>, started: &EventFd, begun: &AtomicBool) {
+fn listen(mut out: BufReader<ChildStdout>, news: &EventFd, first: &FirstTest) {
     let mut line = String::new();
     while matches!(out.read_line(&mut line), Ok(length) if length > 0) {
-        if Announcement::read(&line).is_some_and(|said| said.is_start()) {
-            begun.store(true, Ordering::Release);
-            drop(started.raise());
+        let said = Announcement::read(&line);
+        let reached = [
+            (
+                said.as_ref().is_some_and(Announcement::is_start),
+                &first.begun,
+            ),
+            (said == Some(Announcement::Finished), &first.ended),
+        ];
+        for (now, flag) in reached {
+            if now && !flag.swap(true, Ordering::AcqRel) {
+                drop(news.raise());
+            }
         }
         line.clear();
     }

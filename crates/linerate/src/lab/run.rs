@@ -8,7 +8,9 @@ use linerate_kernel::clock;
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::process::{ChildSettings, PidFd};
 use linerate_kernel::thread::SignalFd;
-use linerate_lab::runner::{CpuInForce, CpuMeter, CpuShare, Host, Isolation, Lab, LabReport};
+use linerate_lab::runner::{
+    Account, CpuInForce, CpuMeter, CpuShare, Host, Isolation, Lab, LabReport,
+};
 use linerate_lab::scenario::{Family, Scenario};
 use linerate_model::units::Nanos;
 
@@ -41,6 +43,8 @@ pub(super) struct Ran {
     pub(super) complaint: String,
     /// What the path did.
     pub(super) lab: LabReport,
+    /// What the path had done when the first test was over; as in `lab` where there was one test only.
+    pub(super) first_test: Account,
 }
 
 /// Runs a scenario. The process has been set apart.
@@ -93,7 +97,11 @@ pub(super) fn run(
         .each_ref()
         .map(|share| share.as_ref().map(CpuShare::share));
     drop((shares, cross, serving));
-    let (status, stopped) = waited?;
+    let Waited {
+        status,
+        stopped,
+        first_test,
+    } = waited?;
     let (document, complaint) = output.whole();
     let mut report = lab.down()?;
     let asked = [scenario.sender.cpu, scenario.receiver.cpu];
@@ -112,8 +120,17 @@ pub(super) fn run(
         stopped,
         document,
         complaint,
+        first_test: first_test.unwrap_or_else(|| report.path.clone()),
         lab: report,
     })
+}
+
+/// How the wait for a test ended.
+struct Waited {
+    status: ExitStatus,
+    stopped: bool,
+    /// What the path had done by the end of the first test, where the server told of it in time.
+    first_test: Option<Account>,
 }
 
 /// Lets the test go to its end, and the path and competing traffic follow its clock.
@@ -124,8 +141,9 @@ fn wait(
     cross: &mut CrossTraffic<'_>,
     signals: &SignalFd,
     meters: &mut [CpuMeter; 2],
-) -> Result<(ExitStatus, bool), Failure> {
+) -> Result<Waited, Failure> {
     let mut stopped = false;
+    let mut first_test = None;
     let failed = |error| Failure::Lab(format!("cannot wait for the test: {error}"));
     let ended = PidFd::open(program.child.id()).map_err(failed)?;
     let mut begun: Option<Nanos> = None;
@@ -138,12 +156,21 @@ fn wait(
             }
         }
         if let Some(status) = program.child.try_wait().map_err(failed)? {
-            return Ok((status, stopped));
+            return Ok(Waited {
+                status,
+                stopped,
+                first_test,
+            });
         }
         let now = clock::monotonic();
+        // Before the flags are looked at: what comes after wakes the wait below.
+        serving.news.clear().map_err(failed)?;
         if begun.is_none() && serving.has_begun() {
             begun = Some(now);
             lab.begin();
+        }
+        if first_test.is_none() && serving.has_ended() {
+            first_test = Some(lab.progress());
         }
         if let Some(begun) = begun {
             cross.start_due(now.since(begun))?;
@@ -157,15 +184,9 @@ fn wait(
         let mut entries = [
             PollEntry::new(ended.as_fd(), Interest::READ),
             PollEntry::new(signals.as_fd(), Interest::READ),
-            PollEntry::new(serving.started.as_fd(), Interest::READ),
+            PollEntry::new(serving.news.as_fd(), Interest::READ),
         ];
-        // The third stays raised.
-        let count = if begun.is_some() { 2 } else { 3 };
-        poll::wait(
-            &mut entries[..count],
-            Some(next.map_or(LOOK, |next| next.min(LOOK))),
-        )
-        .map_err(failed)?;
+        poll::wait(&mut entries, Some(next.map_or(LOOK, |next| next.min(LOOK)))).map_err(failed)?;
         if let Ok(Some(signal)) = signals.read() {
             stopped = true;
             // The test knows what to do with it, and tells what it measured until now.

@@ -426,7 +426,7 @@ fn by_queues() -> Failure {
 fn wait_for(serving: &Serving) -> Result<(), Failure> {
     use linerate_kernel::poll::{Interest, PollEntry};
     use std::os::fd::AsFd as _;
-    let mut entries = [PollEntry::new(serving.started.as_fd(), Interest::READ)];
+    let mut entries = [PollEntry::new(serving.news.as_fd(), Interest::READ)];
     match poll::wait(&mut entries, Some(Nanos::from_millis(10_000))) {
         Ok(1..) => Ok(()),
         _ => Err(Failure::Lab(

@@ -74,7 +74,7 @@ pub(super) fn up(arguments: &UpArguments, printer: &Printer) -> Result<(), Failu
     }
     let held = Folder::open()?.find(name)?;
     let held = held.ok_or_else(|| Failure::Lab(format!("{name} is gone already")))?;
-    printer.line(&format!("{name} is up: {}", about))?;
+    printer.line(&format!("{name} is up: {about}"))?;
     printer.print(&carried_and_hosts(&held))?;
     for note in &held.notes {
         printer.tell(note);

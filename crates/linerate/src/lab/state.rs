@@ -178,7 +178,7 @@ fn left_out(scenario: &Scenario) -> Option<String> {
 #[derive(Debug)]
 pub(super) enum Note {
     Absent,
-    Up(Held),
+    Up(Box<Held>),
     /// The process that held it has ended without a word.
     Gone,
     /// What is there is no note of ours, for this reason.
@@ -259,7 +259,7 @@ impl Folder {
             None => Note::Absent,
             Some(Err(why)) => Note::Unreadable(why),
             Some(Ok(bytes)) => match serde_json::from_slice::<Held>(&bytes) {
-                Ok(held) if held.is_up() => Note::Up(held),
+                Ok(held) if held.is_up() => Note::Up(Box::new(held)),
                 // Its process was killed: the kernel has removed all that it held.
                 Ok(_) => Note::Gone,
                 Err(error) => Note::Unreadable(error.to_string()),
@@ -271,7 +271,7 @@ impl Folder {
     pub(super) fn find(&self, name: &str) -> Result<Option<Held>, Failure> {
         match self.look(name)? {
             Note::Absent => Ok(None),
-            Note::Up(held) => Ok(Some(held)),
+            Note::Up(held) => Ok(Some(*held)),
             Note::Gone => self.clear(name).map(|()| None),
             Note::Unreadable(why) => Err(Failure::File(format!(
                 "the note {} cannot be read: {why}; `linerate lab down {name}` removes it",
@@ -295,7 +295,7 @@ impl Folder {
         let mut noted = Noted::default();
         for name in names {
             match self.look(&name) {
-                Ok(Note::Up(held)) => noted.up.push(held),
+                Ok(Note::Up(held)) => noted.up.push(*held),
                 Ok(Note::Gone) => self.clear(&name)?,
                 Ok(Note::Absent) => {}
                 Ok(Note::Unreadable(why)) => noted.unreadable.push((name, why)),

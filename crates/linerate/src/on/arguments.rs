@@ -42,19 +42,26 @@ pub(crate) struct OnArguments {
 #[derive(Args, Debug, Clone)]
 pub(crate) struct ReachArguments {
     #[command(flatten)]
+    means: MeansArguments,
+    /// Hosts that are worked on at once
+    #[arg(long, value_name = "N", default_value_t = USUAL_FAN_OUT, value_parser = fan_out)]
+    pub(crate) fan_out: usize,
+    /// Give a host up that does not answer in this time while connecting
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
+    connect_timeout: Nanos,
+}
+
+// By what hosts are named and reached.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct MeansArguments {
+    #[command(flatten)]
     groups: GroupArguments,
     /// Reach hosts by this command line instead of ssh; {host} is the host's name, a shell script is added as the last word
     #[arg(long, value_name = "COMMAND")]
     via: Option<String>,
-    /// Hosts that are worked on at once
-    #[arg(long, value_name = "N", default_value_t = USUAL_FAN_OUT, value_parser = fan_out)]
-    pub(crate) fan_out: usize,
     /// Become root on the hosts by sudo; where it wants a password, that is asked once on the terminal
     #[arg(long = "become")]
     elevate: bool,
-    /// Give a host up that does not answer in this time while connecting
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
-    connect_timeout: Nanos,
 }
 
 /// 1 to 4096.
@@ -81,17 +88,7 @@ impl ReachArguments {
     /// # Errors
     /// Where the set cannot be read or is empty.
     pub(crate) fn hosts(&self, set: &str) -> Result<Vec<String>, Failure> {
-        let groups = self.groups.read()?;
-        let sources = Sources {
-            groups: &groups,
-            file: &crate::nodes::read_text,
-        };
-        let set =
-            NodeSet::read(set, &sources).map_err(|error| Failure::Usage(error.to_string()))?;
-        if set.is_empty() {
-            return Err(Failure::Usage("the set of hosts is empty".to_owned()));
-        }
-        Ok(set.names().collect())
+        self.means.hosts(set)
     }
 
     /// The groups of the files, each with its hosts. One that cannot be read is left out: no set names it here.
@@ -99,7 +96,7 @@ impl ReachArguments {
     /// # Errors
     /// Where a file cannot be read.
     pub(crate) fn named_groups(&self) -> Result<BTreeMap<String, Vec<String>>, Failure> {
-        let groups = self.groups.read()?;
+        let groups = self.means.groups.read()?;
         let sources = Sources {
             groups: &groups,
             file: &crate::nodes::read_text,
@@ -113,10 +110,37 @@ impl ReachArguments {
 
     /// How they are reached. It reads this program, to know its hash.
     pub(crate) fn reach(&self) -> Result<Reach, Failure> {
+        self.means.reach(self.connect_timeout)
+    }
+}
+
+impl MeansArguments {
+    /// As [`ReachArguments::hosts`].
+    pub(crate) fn hosts(&self, set: &str) -> Result<Vec<String>, Failure> {
+        let groups = self.groups.read()?;
+        let sources = Sources {
+            groups: &groups,
+            file: &crate::nodes::read_text,
+        };
+        let set =
+            NodeSet::read(set, &sources).map_err(|error| Failure::Usage(error.to_string()))?;
+        if set.is_empty() {
+            return Err(Failure::Usage("the set of hosts is empty".to_owned()));
+        }
+        Ok(set.names().collect())
+    }
+
+    /// Whether ssh reaches the hosts.
+    pub(crate) const fn is_ssh(&self) -> bool {
+        self.via.is_none()
+    }
+
+    /// As [`ReachArguments::reach`], within this time.
+    pub(crate) fn reach(&self, connect_timeout: Nanos) -> Result<Reach, Failure> {
         let carrier = match &self.via {
             Some(template) => Carrier::template(template)
                 .map_err(|error| Failure::Usage(format!("--via: {error}")))?,
-            None => Carrier::ssh(self.connect_timeout),
+            None => Carrier::ssh(connect_timeout),
         };
         let binaries = binaries().map_err(|error| {
             Failure::File(format!("cannot read this program to copy it: {error}"))
@@ -125,7 +149,7 @@ impl ReachArguments {
             carrier,
             binaries: binaries.into(),
             elevation: self.elevate.then(elevation),
-            connect_timeout: self.connect_timeout,
+            connect_timeout,
         })
     }
 }

@@ -146,6 +146,8 @@ impl<'p> Gathering<'p> {
     fn is_stopped(&self) -> bool {
         if matches!(self.stop.read(), Ok(Some(_))) {
             self.stopped.store(true, Ordering::Relaxed);
+            // A second one ends the program at once.
+            signals::release(&self.stop, &[signals::INTERRUPT, signals::TERMINATE]);
         }
         self.stopped.load(Ordering::Relaxed)
     }

@@ -1,6 +1,6 @@
 //! `--on NODES`: a command that runs on other hosts, with their answers folded.
 
-mod arguments;
+pub(crate) mod arguments;
 mod gather;
 mod password;
 mod text;
@@ -40,7 +40,7 @@ pub(crate) enum Kind {
 pub(crate) fn run(
     hosts: &[String],
     reach: &ReachArguments,
-    kind: &Kind,
+    kind: Kind,
     printer: &Printer,
 ) -> Result<(), Failure> {
     let (command, matches) = crate::arguments::matches(std::env::args_os().collect())
@@ -54,9 +54,9 @@ pub(crate) fn run(
     let gathering = Gathering::new(reach, words, typed.files, printer)?;
     let answers = gathering.run(hosts, reach.fan_out)?;
     match (kind, typed.json) {
-        (Kind::Differences { all }, json) => differences(&answers, *all, json, printer)?,
+        (Kind::Differences { all }, json) => differences(&answers, all, json, printer)?,
         (_, true) => documents(&answers, printer)?,
-        (Kind::Facts { all }, false) => facts(&answers, *all, printer)?,
+        (Kind::Facts { all }, false) => facts(&answers, all, printer)?,
         (Kind::Text, false) => printer.print(&text::folded(&answers))?,
     }
     if !typed.json {
@@ -112,9 +112,11 @@ fn differences(
     printer: &Printer,
 ) -> Result<(), Failure> {
     let Some(majority) = gathered(answers).map(|gathered| gathered.judge()) else {
-        return Ok(if json {
-            documents(answers, printer)?
-        });
+        return if json {
+            documents(answers, printer)
+        } else {
+            Ok(())
+        };
     };
     if !json {
         return Ok(printer.print(&report::majority_report(&majority, &answers::names, all))?);

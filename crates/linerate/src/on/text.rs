@@ -26,22 +26,19 @@ pub(super) fn folded(answers: &[Answer]) -> String {
         if majority.is_some() {
             text.push('\n');
         }
-        match lines {
-            Some(lines) => {
-                let _ = writeln!(text, "{names}{code} differs from the first in these lines:");
-                for line in lines {
-                    let (sign, line) = match line {
-                        Line::First(line) => ('-', line),
-                        Line::Second(line) => ('+', line),
-                    };
-                    let _ = writeln!(text, "{sign} {line}");
-                }
+        if let Some(lines) = lines {
+            let _ = writeln!(text, "{names}{code} differs from the first in these lines:");
+            for line in lines {
+                let (sign, line) = match line {
+                    Line::First(line) => ('-', line),
+                    Line::Second(line) => ('+', line),
+                };
+                let _ = writeln!(text, "{sign} {line}");
             }
-            None => {
-                let _ = writeln!(text, "{names}{code}:");
-                for line in out.lines() {
-                    let _ = writeln!(text, "{line}");
-                }
+        } else {
+            let _ = writeln!(text, "{names}{code}:");
+            for line in out.lines() {
+                let _ = writeln!(text, "{line}");
             }
         }
         majority.get_or_insert(out);

@@ -155,24 +155,25 @@ mod tests {
         let file = tempfile::Builder::new().suffix(".conf").tempfile().unwrap();
         std::fs::write(file.path(), "a = b\n").unwrap();
         let path = file.path().display();
-        let typed = typed(&format!(
-            "linerate tune apply --on n1 {path} --root /x --json --from {path} --prove h -- -P 4"
+        let own = file.path().file_name().unwrap();
+        let plan = typed(&format!(
+            "linerate tune plan --on n1 {path} --json --from {path}"
         ));
-        assert!(typed.json);
-        let words = texts(&typed.words(false));
-        assert!(words.starts_with("tune apply "), "{words}");
-        assert!(
-            words.contains("--root /x") && words.contains("--from IN"),
-            "{words}"
-        );
-        assert!(words.ends_with("-- -P 4"), "{words}");
-        assert_eq!(typed.files.len(), 2);
-        assert!(
-            typed
-                .files
-                .iter()
-                .all(|(name, bytes)| name.ends_with(".conf") && bytes == b"a = b\n")
-        );
+        assert!(plan.json);
+        let words = texts(&plan.words(false));
+        assert!(words.starts_with("tune plan --from IN"), "{words}");
+        assert_eq!(plan.files.len(), 2);
+        let whole = |(name, bytes): &(String, Vec<u8>)| {
+            Some(name.as_str()) == own.to_str() && bytes == b"a = b\n"
+        };
+        assert!(plan.files.iter().all(whole));
+        // A folder is the host's.
+        let apply = typed(&format!(
+            "linerate tune apply --on n1 {path} --state /x --prove h -- -P 4"
+        ));
+        let words = texts(&apply.words(false));
+        assert!(words.contains("--state /x"), "{words}");
+        assert!(words.ends_with(" IN0 -- -P 4"), "{words}");
     }
 
     #[test]

@@ -44,17 +44,17 @@ pub(crate) struct ProveArguments {
     pub(super) path: bool,
     #[command(flatten)]
     pub(super) options: PathOptions,
-    /// In a lab: auto, nfqueue or netem, whatever the scenario says
+    /// In a lab: auto, nfqueue or netem, instead of the scenario's
     #[arg(long, value_name = "ENGINE", value_parser = engine, conflicts_with = "peer")]
     pub(super) engine: Option<EngineWish>,
     /// Number of pairs, 3 to 100 [default: 6 or more, until decided]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=100))]
     pairs: Option<u32>,
     /// Maximum number of pairs, 6 to 100
-    #[arg(long, value_name = "N", default_value_t = MOST, value_parser = clap::value_parser!(u32).range(6..=100), conflicts_with = "pairs")]
+    #[arg(long = "max-pairs", alias = "most", value_name = "N", default_value_t = MOST, value_parser = clap::value_parser!(u32).range(6..=100), conflicts_with = "pairs")]
     most: u32,
-    /// The smallest effect of interest
-    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = sweep::share)]
+    /// The smallest effect of interest: a smaller one counts as none
+    #[arg(long = "min-effect", alias = "least", value_name = "PERCENT", default_value = "2%", value_parser = sweep::share)]
     least: f64,
     /// Random seed for the order of runs, the bootstrap and the lab
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: TuneArguments, printer: &Printer) -> Result<(), Fai
     if let Some(on) = on
         && let Some(hosts) = on.hosts()?
     {
-        return on::run(&hosts, &on.reach, &Kind::Text, printer);
+        return on::run(&hosts, &on.reach, Kind::Text, printer);
     }
     match arguments.command {
         TuneCommand::Plan(arguments) => show_plan(&arguments, printer),

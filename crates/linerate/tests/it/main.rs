@@ -9,6 +9,8 @@ mod auth;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
+mod between;
+#[cfg(test)]
 mod bounds;
 #[cfg(test)]
 mod campaign;
@@ -49,6 +51,8 @@ mod lab;
 #[cfg(test)]
 mod ledger;
 #[cfg(test)]
+mod ledger_campaign;
+#[cfg(test)]
 mod matrix;
 #[cfg(test)]
 mod nodes;
@@ -68,6 +72,7 @@ mod record;
 mod sampling;
 #[cfg(test)]
 mod server;
+#[cfg(test)]
 mod session_token;
 #[cfg(test)]
 mod star;

@@ -64,7 +64,7 @@ fn a_transmit_queue_that_nothing_uses_is_no_effect() {
         let folder = Folder::new();
         let after = folder.with("after.toml", QUEUE);
         let words = format!(
-            "prove --after {} --path --rate 40M --rtt 4ms --pairs 4 --least 20% -t 1",
+            "prove --after {} --path --rate 40M --rtt 4ms --pairs 4 --min-effect 20% -t 1",
             after.display()
         );
         let Some(done) = in_lab("a transmit queue", &mut linerate(&words)) else {
@@ -195,7 +195,7 @@ fn what_cannot_be_proved_is_refused_before_anything_is_done() {
             "the lab sets -o itself",
         ),
         (
-            format!("prove --after {good} --path --least 0%"),
+            format!("prove --after {good} --path --min-effect 0%"),
             2,
             "not a percentage",
         ),

@@ -70,7 +70,7 @@ impl Up {
 
     fn test_at(&self, from: &str, to: &str, family: &str, options: &[&str]) -> Value {
         let serve = [LINERATE, "serve", "--one-off"];
-        let mut server = start(&mut self.exec(to, &serve));
+        let server = start(&mut self.exec(to, &serve));
         assert!(wait_until(LONG, || listens(&server)), "{}", server.error());
         let address = self.address_of(to, family);
         let mut words = vec![LINERATE, "test", &address, "--json"];

@@ -116,7 +116,7 @@ fn a_longer_transmit_queue_is_no_effect() {
     let text = prove(
         &mut near,
         lengths,
-        "--least 10% --pairs 12 -t 2 --json -- -O 1",
+        "--min-effect 10% --pairs 12 -t 2 --json -- -O 1",
     );
     let document: Value = serde_json::from_str(&text).unwrap();
     let proof = &document["proof"];

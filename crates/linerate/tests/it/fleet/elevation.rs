@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use linerate_testing::{Need, skipped};
 
 use super::trouble::executable;
-use super::{Children, ran};
+use super::{Children, linerate_by, ran};
 use crate::harness::beside;
 
 /// Wants the password `open sesame`, and notes how it was called.
@@ -42,7 +42,7 @@ fn sudo_gets_its_password_over_the_connection_and_nowhere_else() {
     );
     let password = children.home.with("password", "open sesame\n");
     std::fs::set_permissions(&password, PermissionsExt::from_mode(0o600)).unwrap();
-    let mut command = children.linerate_by(&via, "n[1-2]", "tune status --become");
+    let mut command = linerate_by(&via, "n[1-2]", "tune status --become");
     command.env("LINERATE_BECOME_PASSWORD_FILE", &password);
     let done = ran(&mut command);
     assert_eq!(done.code(), Some(0), "{}", done.error);
@@ -52,7 +52,7 @@ fn sudo_gets_its_password_over_the_connection_and_nowhere_else() {
     assert!(!calls.contains("sesame"), "{calls}");
 
     std::fs::write(&password, "wrong\n").unwrap();
-    let mut command = children.linerate_by(&via, "n[1-2]", "tune status --become");
+    let mut command = linerate_by(&via, "n[1-2]", "tune status --become");
     command.env("LINERATE_BECOME_PASSWORD_FILE", &password);
     let done = ran(&mut command);
     assert_eq!(done.code(), Some(11));
@@ -64,7 +64,7 @@ fn sudo_gets_its_password_over_the_connection_and_nowhere_else() {
     );
 
     // No file and no terminal.
-    let mut command = children.linerate_by(&via, "n1", "tune status --become");
+    let mut command = linerate_by(&via, "n1", "tune status --become");
     command.env_remove("LINERATE_BECOME_PASSWORD_FILE");
     let mut outside = std::process::Command::new("setsid");
     outside

@@ -5,7 +5,7 @@ use std::time::Duration;
 use linerate_testing::{Need, skipped};
 use serde_json::Value;
 
-use super::{Children, PATIENCE, ran};
+use super::{Children, PATIENCE, linerate_by, ran};
 use crate::harness::{alone, beside, say, start, wait_until};
 
 /// Each host in a network of its own; n3's receive buffers are smaller, n5 cannot be reached.
@@ -29,7 +29,7 @@ fn who_differs_from_most_hosts_is_named_with_what_the_others_have() {
         children.environment(),
         script.display()
     );
-    let done = ran(&mut children.linerate_by(&via, "n[1-4,6]", "host diff"));
+    let done = ran(&mut linerate_by(&via, "n[1-4,6]", "host diff"));
     if done.code() != Some(0) {
         return skipped(
             Need::NamespaceSysctls,
@@ -40,7 +40,7 @@ fn who_differs_from_most_hosts_is_named_with_what_the_others_have() {
     assert!(done.out.starts_with("n[1-2,4,6]: as most hosts are\nn3:\n  net.ipv4.tcp_rmem 4096 1000 2000, others 4096 131072 6291456"), "{}", done.out);
     assert_eq!(done.error, "");
 
-    let done = ran(&mut children.linerate_by(&via, "n[1-6]", "host"));
+    let done = ran(&mut linerate_by(&via, "n[1-6]", "host"));
     assert_eq!(done.code(), Some(11), "{}", done.error);
     assert!(
         done.out.contains("\nn3:\n  net.ipv4.tcp_rmem "),
@@ -54,7 +54,7 @@ fn who_differs_from_most_hosts_is_named_with_what_the_others_have() {
         done.error
     );
 
-    let done = ran(&mut children.linerate_by(&via, "n[3-5]", "host diff --json"));
+    let done = ran(&mut linerate_by(&via, "n[3-5]", "host diff --json"));
     assert_eq!(done.code(), Some(11));
     let lines: Vec<Value> = done
         .out
@@ -124,7 +124,7 @@ fn what_cannot_be_is_refused_before_any_host_is_reached() {
         assert!(done.error.contains(names), "{on} {words}: {}", done.error);
         assert!([Some(2), Some(5)].contains(&done.code()), "{on} {words}");
     }
-    let done = ran(&mut children.linerate_by("sh -c", "n1", "host"));
+    let done = ran(&mut linerate_by("sh -c", "n1", "host"));
     assert!(done.error.contains("{host}"), "{}", done.error);
     assert!(!children.home.file(".cache").exists());
 }

@@ -55,30 +55,13 @@ impl Children {
         format!("{} sh -c", self.environment())
     }
 
-    fn reach(&self, via: &str) -> Reach {
-        let binary = Binary::read(Path::new(LINERATE), std::env::consts::ARCH).unwrap();
-        Reach {
-            carrier: Carrier::template(via).unwrap(),
-            binaries: Arc::from([binary]),
-            elevation: None,
-            connect_timeout: Nanos::from_millis(60_000),
-        }
-    }
-
     fn open(&self, host: &str) -> Session {
-        Session::open(host, &self.reach(&self.via())).unwrap()
+        Session::open(host, &reach(&self.via())).unwrap()
     }
 
     /// `linerate` with these words on these hosts.
     fn linerate(&self, on: &str, words: &str) -> Command {
-        self.linerate_by(&self.via(), on, words)
-    }
-
-    fn linerate_by(&self, via: &str, on: &str, words: &str) -> Command {
-        let mut command = Command::new(LINERATE);
-        command.args(words.split_whitespace());
-        command.args(["--on", on, "--connect-timeout", "60s", "--via", via]);
-        command
+        linerate_by(&self.via(), on, words)
     }
 
     /// Processes of theirs that run.
@@ -117,6 +100,25 @@ impl Children {
         });
         assert!(gone, "{what}: {:?}, {:?}", self.processes(), self.left());
     }
+}
+
+/// Hosts that are reached by this command line.
+fn reach(via: &str) -> Reach {
+    let binary = Binary::read(Path::new(LINERATE), std::env::consts::ARCH).unwrap();
+    Reach {
+        carrier: Carrier::template(via).unwrap(),
+        binaries: Arc::from([binary]),
+        elevation: None,
+        connect_timeout: Nanos::from_millis(60_000),
+    }
+}
+
+/// `linerate` with these words on hosts that are reached by this command line.
+fn linerate_by(via: &str, on: &str, words: &str) -> Command {
+    let mut command = Command::new(LINERATE);
+    command.args(words.split_whitespace());
+    command.args(["--on", on, "--connect-timeout", "60s", "--via", via]);
+    command
 }
 
 /// All that comes of a command.

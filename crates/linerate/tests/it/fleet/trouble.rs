@@ -7,7 +7,7 @@ use linerate_model::units::Nanos;
 use linerate_testing::in_namespaces;
 use linerate_wire::agent::{Header, Hello, PROTOCOL, encode};
 
-use super::{Children, long_ask, whole};
+use super::{Children, long_ask, reach, whole};
 use crate::harness::beside;
 
 /// The first frame of an agent of this version.
@@ -39,7 +39,7 @@ fn a_host_that_hangs_is_given_up_in_each_phase_and_the_others_go_on() {
             frame.display()
         ),
     );
-    let mut reach = children.reach(&format!(
+    let mut reach = reach(&format!(
         "{} sh {} {{host}}",
         children.environment(),
         script.display()
@@ -83,9 +83,7 @@ fn a_far_end_of_another_version_is_refused_by_name() {
             children.environment(),
             frame.display()
         );
-        Session::open("n1", &children.reach(&via))
-            .unwrap_err()
-            .to_string()
+        Session::open("n1", &reach(&via)).unwrap_err().to_string()
     };
     let error = open(&hello(PROTOCOL + 1));
     assert!(
@@ -108,9 +106,9 @@ fn a_folder_that_is_full_or_mounted_noexec_is_passed_over() {
     let namespaces = ["--user", "--map-root-user", "--mount"];
     let test = "fleet::trouble::a_folder_that_is_full_or_mounted_noexec_is_passed_over";
     in_namespaces(&namespaces, test, setup, || {
-        let children = Children::new();
+        let _children = Children::new();
         let via = "env HOME=/mnt XDG_CACHE_HOME= LINERATE_HOST={host} sh -c";
-        let session = Session::open("n1", &children.reach(via)).unwrap();
+        let session = Session::open("n1", &reach(via)).unwrap();
         let found = whole(&mut session.ask(Ask::new(["nodes", "count", "a"])).unwrap()).unwrap();
         assert_eq!(found.out, "1\n");
         drop(session);
@@ -129,9 +127,7 @@ fn a_folder_that_is_full_or_mounted_noexec_is_passed_over() {
             .args(["-o", "remount,ro,noexec", "/dev/shm"])
             .status();
         assert!(mount.unwrap().success());
-        let error = Session::open("n1", &children.reach(via))
-            .unwrap_err()
-            .to_string();
+        let error = Session::open("n1", &reach(via)).unwrap_err().to_string();
         for words in [
             "n1: no folder there can keep linerate: ",
             "/mnt/.cache/linerate is mounted noexec; ",
@@ -154,9 +150,7 @@ fn an_architecture_without_a_binary_is_named() {
         "{} PATH={folder}:/usr/bin:/bin sh -c",
         children.environment()
     );
-    let error = Session::open("n1", &children.reach(&via))
-        .unwrap_err()
-        .to_string();
+    let error = Session::open("n1", &reach(&via)).unwrap_err().to_string();
     assert!(
         error.contains("n1: its architecture is riscv64: put a linerate"),
         "{error}"

@@ -65,6 +65,11 @@ impl Host {
         }
     }
 
+    /// The process that holds its namespaces.
+    pub(crate) fn pid(&self) -> u32 {
+        self.holder.id()
+    }
+
     /// A command on this host.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
