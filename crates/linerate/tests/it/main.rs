@@ -17,6 +17,8 @@ mod campaign;
 #[cfg(test)]
 mod clocks;
 #[cfg(test)]
+mod cluster;
+#[cfg(test)]
 mod compare;
 #[cfg(test)]
 #[path = "../dropin/mod.rs"]
