@@ -7,7 +7,7 @@ LINERATE = $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/linerate
 FUZZ_CRATE = cd fuzz && CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),../target/fuzz)
 FUZZ_FLAGS = --no-default-features --locked --profile seeds
 
-.PHONY: build release try test seeds test-vm test-vm-matrix deps vm-deps check grade grade-drawn accuracy kill attack ledger-campaign selfcheck fuzz bench bench-check
+.PHONY: build release try test seeds test-vm test-vm-fleet test-vm-matrix deps vm-deps check grade grade-drawn accuracy kill attack ledger-campaign selfcheck fuzz bench bench-check
 
 build:
 	cargo build --profile $(PROFILE) --locked -p linerate
@@ -38,9 +38,13 @@ test-vm: vm-deps
 	cargo test --locked --profile fast -p linerate --test vm -- --test-threads=2 --skip netem::
 	cargo test --locked --profile fast -p linerate --test vm -- netem::
 
+# Those with eight guests on one network, each with an sshd: a quarter of an hour on two CPUs without KVM.
+test-vm-fleet: vm-deps
+	cargo test --locked --profile fast -p linerate --test vm -- --test-threads=1 --include-ignored --nocapture --skip have_a_roll_out fleet:: roll_out::
+
 # The whole matrix of them.
 test-vm-matrix: vm-deps
-	cargo test --locked --profile fast -p linerate --test vm -- --test-threads=1 --include-ignored --nocapture
+	cargo test --locked --profile fast -p linerate --test vm -- --test-threads=1 --include-ignored --nocapture --skip have_a_roll_out
 
 # Runs all scenarios and holds the findings against what they expect: tens of minutes.
 # RUNS=3 runs each with three seeds, SEEDS_FROM=100 with others, KEEP=folder keeps the runs.
@@ -60,9 +64,9 @@ accuracy: build
 selfcheck: build
 	$(LINERATE) lab selfcheck
 
-# Kills 50 labs at random moments and looks for what is left.
+# Kills 50 labs and 20 meshes over 16 hosts at random moments and looks for what is left.
 kill:
-	cargo test -p linerate --locked --profile fast --test it -- --ignored fifty_killed_labs_leave_nothing
+	cargo test -p linerate --locked --profile fast --test it -- --ignored --nocapture fifty_killed_labs_leave_nothing a_mesh_that_is_killed
 
 # Sixteen attackers at once against a server with its default bounds: an hour. Two minutes of it are in `make test`.
 attack:

@@ -17,6 +17,7 @@ need curl curl
 need git git
 need nodeset clustershell
 need ssh openssh-client
+need strip binutils
 [ -x /usr/sbin/sshd ] || packages+=(openssh-server)
 # Without optimization and optional features: two minutes on two CPUs.
 if ! cargo deny --version >/dev/null 2>&1; then
@@ -31,4 +32,10 @@ if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
     exit 0
 fi
 echo "test-deps: $line"
+# Only the program of sshd is wanted: a service that is installed is not started.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+    trap 'rm -f $policy' EXIT
+    printf '#!/bin/sh\nexit 101\n' > $policy && chmod 755 $policy
+fi
 apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${packages[@]}" >/dev/null

@@ -15,6 +15,7 @@ need depmod kmod
 need strip binutils
 need unshare util-linux
 need ip iproute2
+need ssh openssh-client
 [ ${#packages[@]} -eq 0 ] && exit 0
 line="apt-get install -y --no-install-recommends ${packages[*]}"
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then

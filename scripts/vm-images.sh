@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Makes what virtual machines boot from, once: vm-images.sh FOLDER
 #   kernel-cloud, kernel-generic        Debian's kernels
-#   initrd-cloud, initrd-generic        a first stage that finds the disks and goes on to the real system
-#   debian.ext4                         Debian's smallest system with systemd, networkd, iproute2, ethtool and iperf3, for both kernels
+#   kernel-oldest                       the oldest one that Debian's archive still has; without it, oldest-missing says why
+#   initrd-cloud, …                     a first stage that finds the disks and goes on to the real system
+#   debian.ext4                         Debian's smallest system with systemd, networkd, iproute2, ethtool, iperf3 and sshd, for all
+#                                       kernels; no sshd runs until a test starts it
 # The suite is this machine's, so that a program built here finds its libraries there. No root is needed, and nothing
 # is installed on this machine.
 set -eu
@@ -25,16 +27,18 @@ rm -f "$folder/stamp"
 work=$(mktemp -d "$folder/making.XXXXXX")
 trap 'chmod -R u+rwX "$work"; rm -rf "$work"' EXIT
 
-# A kernel's package, unpacked: KIND META-PACKAGE
+# A kernel's package, unpacked: KIND META-PACKAGE [OPTION OF APT …]
 kernel() {
-    local package
-    package=$(apt-cache depends "$2" | awk '/Depends:/ { print $2; exit }')
-    [ -n "$package" ] || die "apt knows no $2 (apt-get update?)"
-    mkdir -p "$work/$1"
-    (cd "$work" && apt-get -o APT::Sandbox::User=root -qq download "$package") || die "cannot download $package"
-    dpkg-deb -x "$work/$package"_*.deb "$work/$1"
-    cp "$work/$1"/boot/vmlinuz-* "$folder/kernel-$1"
-    [ -d "$work/$1/lib/modules" ] || mv "$work/$1/usr/lib" "$work/$1/lib"
+    local kind=$1 meta=$2 package
+    shift 2
+    package=$(apt-cache "$@" depends "$meta" | awk '/Depends:/ { print $2; exit }')
+    [ -n "$package" ] || { echo "vm-images: apt knows no $meta (apt-get update?)" >&2; return 1; }
+    mkdir -p "$work/$kind"
+    (cd "$work" && apt-get "$@" -o APT::Sandbox::User=root -qq download "$package") ||
+        { echo "vm-images: cannot download $package" >&2; return 1; }
+    dpkg-deb -x "$work/$package"_*.deb "$work/$kind" || return 1
+    cp "$work/$kind"/boot/vmlinuz-* "$folder/kernel-$kind" || return 1
+    [ -d "$work/$kind/lib/modules" ] || mv "$work/$kind/usr/lib" "$work/$kind/lib"
 }
 
 # The first stage: KIND
@@ -57,14 +61,37 @@ initrd() {
     (cd "$root" && find . | cpio --quiet -o -H newc -R 0:0 | gzip -1) > "$folder/initrd-$1"
 }
 
-kernel cloud linux-image-cloud-amd64
-kernel generic linux-image-amd64
-initrd cloud
-initrd generic
+# The oldest kernel: that of the oldest release which this machine's mirror still serves, by lists of apt that only this
+# script uses. A machine that does not reach it goes without.
+oldest() {
+    local mirror=$1 state=$work/apt release
+    mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
+    for release in buster bullseye; do
+        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $release main" > "$state/sources"
+        set -- -o "Dir::Etc::sourcelist=$state/sources" -o Dir::Etc::sourceparts=/dev/null -o "Dir::State::lists=$state/lists" \
+            -o "Dir::Cache=$state/cache" -o Acquire::Languages=none -o APT::Sandbox::User=root
+        # It ends well, too, where it kept old lists for want of new ones.
+        apt-get "$@" -qq --error-on=any update 2> "$state/said" && kernel oldest linux-image-cloud-amd64 "$@" && return
+    done
+    return 1
+}
+
+kinds="cloud generic"
+kernel cloud linux-image-cloud-amd64 || exit 1
+kernel generic linux-image-amd64 || exit 1
+rm -f "$folder/kernel-oldest" "$folder/initrd-oldest" "$folder/oldest-missing"
+mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)
+if [ -n "$mirror" ] && oldest "$mirror"; then
+    kinds="$kinds oldest"
+else
+    rm -rf "$folder/kernel-oldest" "$work/oldest"
+    echo "${mirror:-no mirror of Debian in the sources of apt}: no kernel older than $suite's" > "$folder/oldest-missing"
+fi
+for kind in $kinds; do initrd $kind; done
 
 # Of the modules only the network's and what they need: the whole tree is ten times as large.
 modules=$work/modules/usr/lib/modules
-for kind in cloud generic; do
+for kind in $kinds; do
     version=$(ls "$work/$kind/lib/modules")
     mkdir -p "$modules/$version/kernel/drivers"
     from=$work/$kind/lib/modules/$version
@@ -88,7 +115,7 @@ done
 mode=unshare
 [ "$(id -u)" -eq 0 ] && mode=root
 mmdebstrap --quiet --mode=$mode --variant=minbase \
-    --include=systemd,systemd-sysv,udev,dbus,iproute2,ethtool,kmod,procps,iputils-ping,iperf3 \
+    --include=systemd,systemd-sysv,udev,dbus,iproute2,ethtool,kmod,procps,iputils-ping,iperf3,openssh-server \
     --aptopt='APT::Install-Recommends "false"' \
     --dpkgopt=path-exclude='/usr/share/man/*' --dpkgopt=path-exclude='/usr/share/doc/*' --dpkgopt=path-exclude='/usr/share/locale/*' \
     --customize-hook='mkdir -p "$1/usr/lib/modules" "$1/opt/linerate" "$1/usr/local/lib/linerate-vm"' \
@@ -98,8 +125,8 @@ mmdebstrap --quiet --mode=$mode --variant=minbase \
     --customize-hook="install -m 644 '$here/vm/20-wired.network' '$work'/10-tap*.network \"\$1/etc/systemd/network/\"" \
     --customize-hook='ln -s /opt/linerate/linerate "$1/usr/local/bin/linerate"' \
     --customize-hook='chroot "$1" systemctl --quiet enable linerate-vm-agent systemd-networkd' \
-    --customize-hook='chroot "$1" systemctl --quiet mask systemd-networkd-wait-online getty@tty1 serial-getty@ttyS0 apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer' \
-    --customize-hook='chroot "$1" passwd -q -d root; echo guest > "$1/etc/hostname"; rm -rf "$1"/var/cache/apt/* "$1"/var/lib/apt/lists/*' \
+    --customize-hook='chroot "$1" systemctl --quiet mask ssh.service ssh.socket systemd-networkd-wait-online getty@tty1 serial-getty@ttyS0 apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer' \
+    --customize-hook='chroot "$1" passwd -q -d root; echo guest > "$1/etc/hostname"; rm -rf "$1"/etc/ssh/ssh_host_* "$1"/var/cache/apt/* "$1"/var/lib/apt/lists/*' \
     "$suite" "$work/debian.tar"
 if [ "$mode" = root ]; then
     mkdir "$work/tree"

@@ -141,7 +141,9 @@ const FIND: &str = concat!(
 
 /// Takes the binary from standard input into the first folder that has room and lets programs run.
 const TAKE: &str = concat!(
-    "if test -z \"$f\"; then why=; t=; trap \"rm -f \\\"\\$t\\\"\" EXIT; trap \"exit 1\" HUP INT TERM; ",
+    // Nobody may read what it says any more: the pipe's signal, too, ends it with its traps.
+    "if test -z \"$f\"; then why=; t=; trap \"rm -f \\\"\\$t\\\"; rmdir \\\"\\$d\\\" 2>/dev/null\" EXIT; ",
+    "trap \"exit 1\" HUP INT TERM PIPE; ",
     "test -n \"$(sum /dev/null)\" || die \"it has none of sha256sum, shasum and openssl to verify linerate with\"; ",
     "for d in \"$@\"; do ",
     "(umask 077; mkdir -p \"$d\") 2>/dev/null; ",

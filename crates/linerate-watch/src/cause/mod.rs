@@ -19,7 +19,7 @@ mod slow;
 
 use std::collections::BTreeMap;
 
-use linerate_model::mesh::{Mesh, MeshCause, MeshCauseKind, MeshGroup};
+use linerate_model::mesh::{Mesh, MeshCause, MeshCauseKind, MeshDirection, MeshGroup};
 use linerate_model::plain_text::PlainText;
 
 use crate::rounds::Pair;
@@ -171,7 +171,18 @@ impl<'a> Judged<'a> {
             .map(|one| (self.weight(one, &bad), self.cause(one, &bad)))
             .collect();
         causes.sort_by(|one, other| other.0.total_cmp(&one.0));
-        causes.into_iter().map(|(_, cause)| cause).collect()
+        let mut named: Vec<MeshCause> = Vec::new();
+        for (_, cause) in causes {
+            // That one direction of some hosts is slow says nothing where both were named.
+            let again = |one: &MeshCause| {
+                one.direction == MeshDirection::Both
+                    && (one.kind, &one.from, &one.to) == (cause.kind, &cause.from, &cause.to)
+            };
+            if !named.iter().any(again) {
+                named.push(cause);
+            }
+        }
+        named
     }
 
     /// How much a cause explains.

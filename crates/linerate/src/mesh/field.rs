@@ -166,7 +166,7 @@ fn facts(session: &Session) -> Result<Option<HostFacts>, FleetError> {
 fn telling(facts: &HostFacts) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     if let Some(kernel) = facts.system.kernel.known() {
-        found.push(("kernel", kernel.to_string()));
+        found.push(("kernel", kernel.clone()));
     }
     let mut drivers: Vec<String> = Vec::new();
     let interfaces = facts.interfaces.known().map_or(&[][..], Vec::as_slice);

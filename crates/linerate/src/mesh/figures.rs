@@ -32,7 +32,7 @@ pub(crate) fn of(record: &RunRecord, flow: Flow, ports: bool) -> MeshOutcome {
         interval_bps: interval.map(|(low, high)| (low as f64, high as f64)),
         retransmitted: figures.retransmit_share,
         rtt: figures.rtt_us.and_then(nanos),
-        finding: finding.map(|finding| finding.id.to_string()),
+        finding: finding.map(|finding| finding.id.clone()),
         streams: if ports {
             streams(&view, flow)
         } else {
@@ -53,7 +53,7 @@ fn failed(why: String) -> MeshOutcome {
     reason = "a round-trip time of 584 years does not occur; the cast saturates"
 )]
 fn nanos(us: f64) -> Option<Nanos> {
-    (us.is_finite() && us >= 0.0).then(|| Nanos((us * 1e3) as u64))
+    (us.is_finite() && us >= 0.0).then_some(Nanos((us * 1e3) as u64))
 }
 
 /// The goodput of each stream, by the client's port: the mean over the whole test.

@@ -87,7 +87,7 @@ pub(super) fn run(arguments: &MeasureArguments, printer: &Printer) -> Result<(),
         sent: Bytes(0),
     };
     let left = course.begin(earlier, &asked, arguments.seed);
-    course.run(left)?;
+    course.run(&left)?;
     signals::release(&stop, &[signals::INTERRUPT]);
     let mesh = course.mesh;
     let causes = causes(&mesh);
@@ -146,10 +146,10 @@ impl Course<'_> {
         schedule
     }
 
-    fn run(&mut self, schedule: Schedule) -> Result<(), Failure> {
+    fn run(&mut self, schedule: &Schedule) -> Result<(), Failure> {
         let standing = self.field.standing().len();
         self.printer
-            .tell(&announcement(standing, &schedule, self.tests.plan));
+            .tell(&announcement(standing, schedule, self.tests.plan));
         self.tests.begun = clock::monotonic();
         let all = schedule.rounds.len();
         let first = self.mesh.rounds - to_u32(all);

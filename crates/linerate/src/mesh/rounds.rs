@@ -1,6 +1,7 @@
 //! Runs a round: all its tests at once, a thread each.
 
 use std::sync::Barrier;
+use std::thread::ScopedJoinHandle;
 
 use linerate_kernel::clock;
 use linerate_kernel::thread::SignalFd;
@@ -60,13 +61,13 @@ impl Tests<'_> {
                 .iter()
                 .map(|pair| scope.spawn(|| self.one(field, *pair, &ready)))
                 .collect();
-            let made = threads.into_iter().map(|thread| thread.join());
+            let made = threads.into_iter().map(ScopedJoinHandle::join);
             made.map(|made| made.unwrap_or_else(|_| Made::broken()))
                 .collect()
         });
         let mut tests = Vec::new();
         for (pair, made) in runs.into_iter().zip(made) {
-            self.keep(field, pair, made, (number, alone), folder, &mut tests)?;
+            self.keep(field, pair, &made, (number, alone), folder, &mut tests)?;
         }
         Ok(tests)
     }
@@ -129,7 +130,7 @@ impl Tests<'_> {
         &self,
         field: &Field,
         pair: Pair,
-        made: Made,
+        made: &Made,
         (round, alone): (u32, bool),
         folder: &Folder,
         tests: &mut Vec<MeshTest>,

@@ -17,6 +17,8 @@ mod campaign;
 #[cfg(test)]
 mod clocks;
 #[cfg(test)]
+mod cluster;
+#[cfg(test)]
 mod compare;
 #[cfg(test)]
 #[path = "../dropin/mod.rs"]
@@ -52,6 +54,7 @@ mod ledger;
 mod ledger_campaign;
 #[cfg(test)]
 mod matrix;
+mod mesh;
 #[cfg(test)]
 mod nodes;
 #[cfg(test)]

@@ -22,6 +22,18 @@ pub(crate) enum Kernel {
     Cloud,
     /// For machines of metal: besides, drivers such as e1000e.
     Generic,
+    /// The oldest that Debian's archive still has, for virtual machines: see [`Images::oldest`].
+    Oldest,
+}
+
+impl Kernel {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cloud => "cloud",
+            Self::Generic => "generic",
+            Self::Oldest => "oldest",
+        }
+    }
 }
 
 /// The images, made when they are not there yet; or the word that this is skipped.
@@ -38,17 +50,11 @@ pub(crate) fn images(what: &str) -> Option<&'static Images> {
 
 impl Images {
     pub(crate) fn kernel(&self, kernel: Kernel) -> PathBuf {
-        self.folder.join(match kernel {
-            Kernel::Cloud => "kernel-cloud",
-            Kernel::Generic => "kernel-generic",
-        })
+        self.folder.join(format!("kernel-{}", kernel.name()))
     }
 
     pub(crate) fn first_stage(&self, kernel: Kernel) -> PathBuf {
-        self.folder.join(match kernel {
-            Kernel::Cloud => "initrd-cloud",
-            Kernel::Generic => "initrd-generic",
-        })
+        self.folder.join(format!("initrd-{}", kernel.name()))
     }
 
     /// The disk that every machine's own one lies over.
@@ -56,9 +62,32 @@ impl Images {
         self.folder.join("debian.ext4")
     }
 
+    /// The oldest kernel; the reason where this machine's mirror has none that is older than its own.
+    pub(crate) fn oldest(&self) -> Result<Kernel, String> {
+        match std::fs::read_to_string(self.folder.join("oldest-missing")) {
+            Ok(why) => Err(why.trim().to_owned()),
+            Err(_) => Ok(Kernel::Oldest),
+        }
+    }
+
     /// The disk with the program under test.
     pub(crate) fn program(&self) -> PathBuf {
         self.folder.join("program.ext4")
+    }
+
+    /// A fully static build of the program without its symbols, which guests have at
+    /// `/opt/linerate/linerate-static`; the reason where there is none.
+    pub(crate) fn fully_static(&self) -> Result<PathBuf, String> {
+        let path = self.folder.join("program/linerate-static");
+        if path.exists() {
+            return Ok(path);
+        }
+        Err("there is no release/linerate (make release)".to_owned())
+    }
+
+    /// The program under test without its symbols, as it is on that disk.
+    pub(crate) fn stripped(&self) -> PathBuf {
+        self.folder.join("program/linerate")
     }
 }
 
@@ -98,12 +127,13 @@ fn program(images: &Images) -> Result<(), String> {
     let tree = images.folder.join("program");
     drop(std::fs::remove_dir_all(&tree));
     std::fs::create_dir_all(&tree).unwrap();
-    done(
-        Command::new("strip")
-            .arg("-o")
-            .arg(tree.join("linerate"))
-            .arg(env!("CARGO_BIN_EXE_linerate")),
-    )?;
+    let built = Path::new(env!("CARGO_BIN_EXE_linerate"));
+    strip(built, &tree.join("linerate"))?;
+    let released = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../release/linerate");
+    let candidates = [built, released.as_path()];
+    if let Some(path) = candidates.into_iter().find(|path| is_static(path)) {
+        strip(path, &tree.join("linerate-static"))?;
+    }
     // A new file: machines that still run keep theirs.
     let disk = images.folder.join("program.new");
     drop(std::fs::remove_file(&disk));
@@ -118,6 +148,25 @@ fn program(images: &Images) -> Result<(), String> {
     )?;
     std::fs::rename(&disk, images.program()).unwrap();
     Ok(())
+}
+
+fn strip(from: &Path, to: &Path) -> Result<(), String> {
+    done(Command::new("strip").arg("-o").arg(to).arg(from))
+}
+
+/// Whether an ELF file of 64 bits asks for no interpreter, which is what loads shared libraries.
+fn is_static(path: &Path) -> bool {
+    const INTERPRETER: u32 = 3;
+    let Ok(bytes) = std::fs::read(path) else {
+        return false;
+    };
+    let short = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+    assert_eq!(bytes[..5], *b"\x7fELF\x02", "{}", path.display());
+    let table = usize::try_from(u64::from_le_bytes(bytes[32..40].try_into().unwrap())).unwrap();
+    let (size, count) = (usize::from(short(54)), usize::from(short(56)));
+    (0..count)
+        .map(|entry| table + entry * size)
+        .all(|at| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) != INTERPRETER)
 }
 
 fn done(command: &mut Command) -> Result<(), String> {

@@ -42,6 +42,18 @@ pub(crate) enum Card {
     Listen(PathBuf),
     /// virtio, joined with the card that listens at this path.
     Connect(PathBuf),
+    /// Connected to a tap device of the [`crate::network::Network`] that the machine is in; the two numbers are the end of its hardware
+    /// address.
+    Tap(Model, String, [u8; 2]),
+}
+
+/// A model of card on a tap device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Model {
+    /// virtio with two pairs of queues.
+    Virtio,
+    /// Intel's e1000e, which has one. The generic kernel's.
+    E1000e,
 }
 
 /// What a machine has.
@@ -52,6 +64,8 @@ pub(crate) struct Build {
     pub(crate) memory_mib: u32,
     pub(crate) processors: u8,
     pub(crate) cards: Vec<Card>,
+    /// The network that it is in, by the process that holds it; else one of its own.
+    pub(crate) network: Option<u32>,
 }
 
 impl Build {
@@ -62,6 +76,7 @@ impl Build {
             memory_mib: 768,
             processors: 2,
             cards: cards.to_vec(),
+            network: None,
         }
     }
 }
@@ -101,12 +116,21 @@ pub(crate) struct Machine<'d> {
     disk: &'d Disk,
     /// The guest's boot id.
     pub(crate) boot: String,
+    began: Instant,
 }
 
 impl<'d> Machine<'d> {
     /// Boots, and waits until the guest answers.
     #[track_caller]
     pub(crate) fn boot(disk: &'d Disk, build: &Build) -> Self {
+        let mut machine = Self::power_on(disk, build);
+        machine.answers(build);
+        machine
+    }
+
+    /// Gives it power, and waits for nothing of its guest: [`Self::answers`] does.
+    #[track_caller]
+    pub(crate) fn power_on(disk: &'d Disk, build: &Build) -> Self {
         let began = Instant::now();
         for name in ["port", "monitor"] {
             drop(std::fs::remove_file(disk.file(name)));
@@ -120,20 +144,26 @@ impl<'d> Machine<'d> {
             .unwrap();
         let port = connect(&mut qemu, disk, "port");
         let monitor = Monitor::new(connect(&mut qemu, disk, "monitor"));
-        let mut machine = Self {
+        Self {
             qemu,
             port: Port::new(port),
             monitor,
             disk,
             boot: String::new(),
-        };
-        match machine.port.greeting(BOOT) {
-            Ok(boot) => machine.boot = boot,
-            Err(why) => panic!("{why}\n{}", machine.last_words()),
+            began,
+        }
+    }
+
+    /// Waits until the guest answers, the first time after [`Self::power_on`].
+    #[track_caller]
+    pub(crate) fn answers(&mut self, build: &Build) {
+        match self.port.greeting(BOOT) {
+            Ok(boot) => self.boot = boot,
+            Err(why) => panic!("{why}\n{}", self.last_words()),
         }
         if build.system == System::Debian {
             // systemd-networkd gives addresses while the rest of the system is up already.
-            machine.ok(&format!(
+            self.ok(&format!(
                 "timeout 60 bash -c 'until [ $(ip -4 -brief address show | grep -c \"^en.*/\") = {} ]; do sleep 0.05; done'",
                 build.cards.len()
             ));
@@ -141,10 +171,9 @@ impl<'d> Machine<'d> {
         say(&format!(
             "{:?} guest up in {:.1} s ({})",
             build.system,
-            began.elapsed().as_secs_f64(),
-            disk.images.accelerator
+            self.began.elapsed().as_secs_f64(),
+            self.disk.images.accelerator
         ));
-        machine
     }
 
     /// Has the guest run a script of bash.
@@ -231,9 +260,17 @@ fn connect(qemu: &mut Child, disk: &Disk, name: &str) -> UnixStream {
     }
 }
 
-/// QEMU's command line: in a user and network namespace of its own, and bound to the life of this thread.
-fn command(disk: &Disk, build: &Build) -> Command {
-    let images = disk.images;
+/// A command in the user and network namespace that a process holds.
+pub(crate) fn inside(holder: u32) -> Command {
+    let mut command = Command::new("nsenter");
+    command.args(["-t", &holder.to_string(), "--user", "--net"]);
+    command.args(["--preserve-credentials", "--"]);
+    command
+}
+
+/// What runs in a user and network namespace of its own, or of the build's network, and is bound to the life of this
+/// thread.
+fn bound(build: &Build) -> Command {
     let mut prepare = String::from("set -e; ip link set lo up; ");
     for (number, card) in build.cards.iter().enumerate() {
         if let Card::Queues(_) = card {
@@ -244,10 +281,23 @@ fn command(disk: &Disk, build: &Build) -> Command {
         }
     }
     prepare += "exec setpriv --pdeathsig KILL -- \"$@\"";
-    let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--net", "--", "sh", "-c"]);
-    command.args([prepare.as_str(), "sh", "qemu-system-x86_64"]);
+    let mut command = if let Some(holder) = build.network {
+        inside(holder)
+    } else {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--net", "--"]);
+        command
+    };
+    command.args(["sh", "-c", prepare.as_str(), "sh"]);
+    command
+}
+
+/// QEMU's command line.
+fn command(disk: &Disk, build: &Build) -> Command {
+    let images = disk.images;
+    let mut command = bound(build);
     command.args([
+        "qemu-system-x86_64",
         "-nodefaults",
         "-no-user-config",
         "-display",
@@ -298,6 +348,10 @@ fn command(disk: &Disk, build: &Build) -> Command {
     command
 }
 
+const VIRTIO: &str = "virtio-net-pci,romfile=";
+const QUEUES: &str = "virtio-net-pci,romfile=,mq=on";
+const E1000E: &str = "e1000e,romfile=";
+
 fn cards(command: &mut Command, number: usize, card: &Card) {
     let stream = |path: &Path, server: &str| {
         format!(
@@ -305,26 +359,31 @@ fn cards(command: &mut Command, number: usize, card: &Card) {
             path.display()
         )
     };
-    let (net, device) = match card {
-        Card::User => (format!("user,id=net{number}"), "virtio-net-pci,romfile="),
-        Card::E1000e => (format!("user,id=net{number}"), "e1000e,romfile="),
-        Card::Queues(queues) => (
-            format!(
-                "tap,id=net{number},ifname=tap{number},script=no,downscript=no,vhost=off,queues={queues}"
-            ),
-            "virtio-net-pci,romfile=,mq=on",
-        ),
-        Card::Listen(path) => (stream(path, "on"), "virtio-net-pci,romfile="),
-        Card::Connect(path) => (stream(path, "off"), "virtio-net-pci,romfile="),
+    let tap = |device: &str, queues: u8| {
+        format!(
+            "tap,id=net{number},ifname={device},script=no,downscript=no,vhost=off,queues={queues}"
+        )
     };
-    let vectors = match card {
-        Card::Queues(queues) => format!(",vectors={}", 2 * u32::from(*queues) + 2),
-        _ => String::new(),
+    let (net, device, queues) = match card {
+        Card::User => (format!("user,id=net{number}"), VIRTIO, None),
+        Card::E1000e => (format!("user,id=net{number}"), E1000E, None),
+        Card::Queues(queues) => (tap(&format!("tap{number}"), *queues), QUEUES, Some(*queues)),
+        Card::Tap(Model::Virtio, device, _) => (tap(device, 2), QUEUES, Some(2)),
+        Card::Tap(Model::E1000e, device, _) => (tap(device, 1), E1000E, None),
+        Card::Listen(path) => (stream(path, "on"), VIRTIO, None),
+        Card::Connect(path) => (stream(path, "off"), VIRTIO, None),
     };
-    // systemd-networkd in the guest knows cards on tap devices by their address.
+    let vectors = queues.map_or_else(String::new, |queues| {
+        format!(",vectors={}", 2 * u32::from(queues) + 2)
+    });
+    // systemd-networkd in the guest knows cards on tap devices of its own by their address.
     let kind = u8::from(matches!(card, Card::Queues(_))) * 9;
+    let address = match card {
+        Card::Tap(_, _, [machine, card]) => format!("52:54:01:00:{machine:02x}:{card:02x}"),
+        _ => format!("52:54:00:{kind:02x}:00:{number:02x}"),
+    };
     command.args(["-netdev", &net, "-device"]);
     command.arg(format!(
-        "{device}{vectors},id=card{number},netdev=net{number},mac=52:54:00:{kind:02x}:00:{number:02x}"
+        "{device}{vectors},id=card{number},netdev=net{number},mac={address}"
     ));
 }

@@ -10,15 +10,19 @@
 mod audit;
 #[path = "../it/harness/disturbance.rs"]
 mod disturbance;
+mod fleet;
 mod guests;
 mod images;
 mod machine;
 mod monitor;
 mod netem;
+mod network;
+mod oldest;
 mod persist;
 mod port;
 mod prove;
 mod recipes;
+mod roll_out;
 mod rollback;
 mod sctp;
 mod units;

@@ -1,5 +1,6 @@
 //! What all tests use: processes that end with the test, folders, waiting for a condition.
 
+mod bed;
 mod disturbance;
 mod hosts;
 mod lacking;
@@ -18,6 +19,7 @@ use linerate_model::record::RunRecord;
 use serde_json::Value;
 use tempfile::TempDir;
 
+pub(crate) use bed::Bed;
 pub(crate) use disturbance::measured;
 pub(crate) use hosts::{B, Host, Hosts};
 pub(crate) use lacking::{has, iperf3, lacks_a_lab, lacks_namespaces, lacks_programs, newest};
