@@ -218,7 +218,8 @@ pub enum Entry {
         /// The node.
         node: usize,
     },
-    /// What the tests after the change came to, in the order of the neighbours.
+    /// What the tests after the change came to, in the order of the neighbours; after one that failed the others may be
+    /// left out.
     Tested {
         /// The node.
         node: usize,

@@ -37,16 +37,17 @@ const TAIL: &str = "
 | 1 | iperf3 mode: failed; `lab selfcheck`, `lab grade`, `host audit`: something is not as it should be; `tune plan`: something cannot be done; `tune apply` and its kin: refused, nothing was touched, or with `--prove` no effect; `tune verify`: something drifted |
 | 2 | the arguments cannot be understood, or contradict themselves |
 | 3 | the test could not be run: no such host, refused, wrong peer; a lab could not be had; a setting could not be saved, set or restored |
-| 4 | the test ran and failed on the way; what was measured is in the report; `observe` saw no connection that was asked for; `serve --wait`: no test began; `prove`, `tune apply --prove`, `sweep`: ended before all runs were made |
+| 4 | the test ran and failed on the way; what was measured is in the report; `observe` saw no connection that was asked for; `serve --wait`: no test began; `prove`, `tune apply --prove`, `sweep`: ended before all runs were made; `tune apply --on`: stopped before all hosts had their turn |
 | 5 | a file could not be read or written, or its layout is unknown |
 | 6 | the ledger does not balance; the report says where |
 | 7 | `test --expect`: FAIL, none of the 95 % interval is what was expected; `tune apply --prove`: a loss, nothing was applied |
 | 8 | `test --expect`: INCONCLUSIVE, the interval does not decide, or the run was stopped; `prove` and `tune apply --prove`: cannot tell |
-| 9 | `tune apply`: a change failed or something stopped working, and all old values are back |
-| 10 | `tune`: not all old values are back; the report names those that are not |
+| 9 | `tune apply`: a change failed or something stopped working, and all old values are back; with `--on`: so on at least one host |
+| 10 | `tune`: not all old values are back; the report names those that are not; `tune apply --on`: it is not known which values a host has |
 | 11 | `--on`: some hosts did not answer; they are named with the reason, and what the others answered was printed |
 
-With `--on`, where all hosts answered, the code is the highest of theirs.
+With `--on`, where all hosts answered, the code is the highest of theirs; that of `tune apply --on` is the first of 10, 9, 11, 4
+and 1 that is so of a host, else 0. `--back` ends with 0 where all old values are back.
 
 `lab run` ends with the code of the `linerate test` in it, `lab exec` with that of its command.
 ";

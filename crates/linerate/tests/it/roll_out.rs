@@ -121,6 +121,15 @@ fn every_host_gets_the_change_and_gives_it_back() {
     let Some(fleet) = Fleet::new("a roll-out", 2) else {
         return;
     };
+    for (words, names) in [
+        (&["--prove", "node3"][..], "--canary"),
+        (&["--yes"], "--yes"),
+        (&["--one-per", "rack"], "--one-per rack"),
+        (&["--batch", "0%"], "0%"),
+    ] {
+        let refused = run(&mut fleet.begin("node[1-2]", words), LONG).expect(2);
+        assert!(refused.error.contains(names), "{}", refused.error);
+    }
     let dry = run(&mut fleet.begin("node[1-2]", &["--dry-run"]), LONG).expect(0);
     assert!(
         dry.out.starts_with(&format!(

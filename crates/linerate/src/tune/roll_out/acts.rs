@@ -71,7 +71,8 @@ pub(super) fn act(hosts: &Hosts, task: &Task) -> Entry {
     })
 }
 
-/// Tests with each neighbour. What is worse than before, or did not work, is tried once more.
+/// Tests with each neighbour, after a change until one is worse. What is worse than before, or did not work, is tried
+/// once more.
 fn measure(
     hosts: &Hosts,
     node: usize,
@@ -103,7 +104,6 @@ fn measure(
         all.push(result);
         if after.is_some() && !enough(result) {
             // It goes back: no further test changes that.
-            all.resize(neighbours.len(), BothWays::default());
             break;
         }
     }

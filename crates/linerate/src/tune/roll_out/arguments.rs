@@ -37,7 +37,7 @@ pub(in crate::tune) struct RollOutArguments {
     #[arg(long, value_name = "N", default_value_t = 0, requires = "on")]
     pub(super) canary: usize,
     /// With --on: change at most this many hosts at once, a number or a share of all
-    #[arg(long, value_name = "N|SHARE", default_value = "10%", value_parser = batch, requires = "on")]
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = batch, requires = "on")]
     pub(super) batch: Batch,
     /// With --on: at most one host at once of each group whose name begins so; 'groups' = of every group
     #[arg(long, value_name = "PREFIX", requires = "on")]

@@ -52,6 +52,12 @@ pub(super) fn run(arguments: &ApplyArguments, printer: &Printer) -> Result<(), F
 
 /// A new one: plans everywhere, then the change.
 fn begin(arguments: &ApplyArguments, stop: &SignalFd, printer: &Printer) -> Result<(), Failure> {
+    if arguments.prove.is_some() && arguments.roll_out.canary == 0 {
+        return Err(Failure::Usage(
+            "with --on, the hosts of --canary prove the change: --prove needs --canary 1 or more"
+                .to_owned(),
+        ));
+    }
     let names = arguments.on.hosts()?.unwrap_or_default();
     let change = arguments::change(arguments)?;
     let groups = arguments::groups(arguments, &names)?;
