@@ -7,7 +7,7 @@ LINERATE = $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/linerate
 FUZZ_CRATE = cd fuzz && CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),../target/fuzz)
 FUZZ_FLAGS = --no-default-features --locked --profile seeds
 
-.PHONY: build release try test seeds test-vm test-vm-fleet test-vm-matrix deps vm-deps check grade grade-drawn accuracy kill attack ledger-campaign selfcheck fuzz bench bench-check
+.PHONY: build release try test seeds test-vm test-vm-fleet test-vm-matrix deps vm-deps check grade grade-drawn grade-stars accuracy kill attack ledger-campaign selfcheck fuzz bench bench-check
 
 build:
 	cargo build --profile $(PROFILE) --locked -p linerate
@@ -55,6 +55,10 @@ grade: build
 # cause only, KEEP=folder keeps the records. A hundred take a quarter of an hour.
 grade-drawn: build
 	$(LINERATE) lab grade --drawn $(or $(N),100) --seeds-from $(or $(SEED),1) $(if $(FAMILY),--only $(FAMILY)) $(if $(KEEP),--keep $(KEEP))
+
+# Meshes of tests over the lab's stars, each with one planted cause or none: ten minutes. RUNS=3 runs each three times.
+grade-stars: build
+	RUNS=$(or $(RUNS),1) ONLY=$(ONLY) scripts/grade-stars.sh $(LINERATE)
 
 # The same with the remedies applied, written into docs/accuracy.md.
 accuracy: build
