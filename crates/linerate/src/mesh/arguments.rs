@@ -47,7 +47,7 @@ pub(super) struct MeasureArguments {
     /// Give each test N streams with source ports that follow each other: finds a bad member of a bond
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=128))]
     pub(super) ports: Option<u16>,
-    /// Begin no round after this time (30m), or with more than this amount of data sent (50G)
+    /// Begin no round that would not end within this time (30m) or this amount of data (50G, of 1024)
     #[arg(long, value_name = "LIMIT", value_parser = crate::arguments::budget)]
     pub(super) budget: Option<Budget>,
     /// Seed of what is random
@@ -56,8 +56,8 @@ pub(super) struct MeasureArguments {
     /// Say what would be measured, how long it takes and how much it sends; measure nothing
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Measure what an interrupted mesh in this folder has left
-    #[arg(long, requires = "output")]
+    /// Measure what an interrupted mesh of the same hosts and options has left in the folder of -o
+    #[arg(long, requires = "output", conflicts_with = "dry_run")]
     pub(super) resume: bool,
     #[command(flatten)]
     pub(super) common: CommonArguments,

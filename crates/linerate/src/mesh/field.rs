@@ -21,6 +21,9 @@ use crate::printer::Printer;
 /// A host says what it is within this time.
 const SOON: Nanos = Nanos::from_millis(20_000);
 
+/// Facts are no longer than this, bytes.
+const MOST_FACTS: usize = 8 << 20;
+
 /// A host that answers.
 pub(super) struct Standing {
     pub(super) session: Session,
@@ -34,6 +37,7 @@ pub(super) struct Field {
     names: Vec<String>,
     reached: Vec<Result<Standing, String>>,
     reach: Reach,
+    fan_out: usize,
 }
 
 impl Field {
@@ -59,6 +63,7 @@ impl Field {
             names,
             reached,
             reach,
+            fan_out: common.reach.fan_out,
         })
     }
 
@@ -81,13 +86,25 @@ impl Field {
         places.filter(|host| self.reached[*host].is_ok()).collect()
     }
 
-    /// Connects once more to hosts whose session has ended.
-    pub(super) fn mend(&mut self, stop: &SignalFd) {
-        for (name, reached) in self.names.iter().zip(&mut self.reached) {
-            let ended = matches!(reached, Ok(standing) if !standing.session.is_open());
-            if ended && !crate::between::asked(stop) {
-                *reached = standing(name, &self.reach, stop);
-            }
+    /// Connects once more to hosts whose session has ended, and with `also_lost` to those that were not reached before.
+    pub(super) fn mend(&mut self, stop: &SignalFd, also_lost: bool) {
+        let ended = |host: &usize| match &self.reached[*host] {
+            Ok(standing) => !standing.session.is_open(),
+            Err(_) => also_lost,
+        };
+        let places: Vec<usize> = (0..self.len()).filter(ended).collect();
+        if places.is_empty() || crate::between::asked(stop) {
+            return;
+        }
+        let names: Vec<String> = places
+            .iter()
+            .map(|host| self.names[*host].clone())
+            .collect();
+        let again = each(&names, self.fan_out, |name| {
+            standing(name, &self.reach, stop)
+        });
+        for (host, reached) in places.into_iter().zip(again) {
+            self.reached[host] = reached;
         }
     }
 
@@ -155,7 +172,11 @@ fn facts(session: &Session) -> Result<Option<HostFacts>, FleetError> {
     let mut out = Vec::new();
     loop {
         match asked.next(Some(SOON))? {
-            Event::Out(bytes) => out.extend_from_slice(&bytes),
+            // What is longer is not the facts of a host.
+            Event::Out(bytes) if out.len() + bytes.len() <= MOST_FACTS => {
+                out.extend_from_slice(&bytes);
+            }
+            Event::Out(_) => return Ok(None),
             Event::Ended(_) => return Ok(report::from_json(&out).ok()),
             Event::Err(_) | Event::File(..) => {}
         }

@@ -12,8 +12,16 @@ use crate::test;
 
 /// What a record says of one direction. Streams are told apart where `ports` are spread over them.
 pub(crate) fn of(record: &RunRecord, flow: Flow, ports: bool) -> MeshOutcome {
-    if let Outcome::Failed { error } = &record.outcome {
-        return failed(error.to_string());
+    match &record.outcome {
+        Outcome::Completed => {}
+        // A test that was cut off says nothing of the rate that it would have had.
+        Outcome::Interrupted => {
+            return MeshOutcome::NotRun {
+                why: "the mesh was stopped".into(),
+            };
+        }
+        Outcome::PeerInterrupted => return failed("the server was stopped".to_owned()),
+        Outcome::Failed { error } => return failed(error.to_string()),
     }
     let evidence = Evidence::of(record);
     let view = test::view(&evidence);

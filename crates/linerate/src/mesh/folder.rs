@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use linerate_analysis::evidence::Evidence;
-use linerate_model::mesh::Mesh;
+use linerate_model::mesh::{Mesh, TrunkRamp};
 use linerate_model::record::RunRecord;
 use linerate_report::chart::Charts;
 use linerate_report::html::{self, Sheet};
@@ -51,7 +51,11 @@ impl Folder {
                 path.display()
             )));
         }
-        if fresh && path.join(DOCUMENT).exists() {
+        if fresh
+            && [DOCUMENT, TRUNK]
+                .iter()
+                .any(|name| path.join(name).exists())
+        {
             return Err(Failure::Usage(format!(
                 "{} holds a mesh already: --resume goes on with it, -o names another folder, `linerate mesh show` prints it",
                 path.display()
@@ -97,6 +101,18 @@ impl Folder {
         let path = self.path.join(name);
         replace(&path, bytes).map_err(|error| Failure::cannot("write", &path, &error))
     }
+}
+
+/// The ramp of a folder; `None` where it holds none.
+pub(super) fn ramp(folder: &Path) -> Result<Option<TrunkRamp>, Failure> {
+    let path = folder.join(TRUNK);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let bytes = input::read(&path, input::NOTED)?;
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| Failure::cannot("understand", &path, &error))
 }
 
 /// The mesh of a folder.

@@ -1,6 +1,6 @@
 //! Measures a mesh: announces it, runs its rounds, repeats what failed or looked odd, keeps and prints it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -20,6 +20,7 @@ use super::rounds::Tests;
 use super::{print, verdict, viewed};
 use crate::action::Failure;
 use crate::arguments::Budget;
+use crate::between::roles::of_the_client_alone;
 use crate::place::HostPlace;
 use crate::printer::Printer;
 use crate::signals;
@@ -31,6 +32,8 @@ const USUAL_TEST: [&str; 2] = ["-t", "5"];
 /// Source ports begin here where they are spread: outside the kernel's own range (32768 to 60999 by default), which
 /// other programs use.
 const FIRST_PORT: u16 = 20_000;
+/// Why a test has no result until its round.
+const NOT_YET: &str = "the mesh ended before its round";
 /// Pairs that failed or were busy are tried again once; and no more rounds than this are made of them.
 const MOST_AGAIN: usize = 8;
 /// So many of the slowest tests have a page of their own beside the mesh's; `linerate show RECORD --html` makes the others.
@@ -42,25 +45,27 @@ pub(super) fn run(arguments: &MeasureArguments, printer: &Printer) -> Result<(),
     let common = &arguments.common;
     let names = hosts(arguments)?;
     let asked = asked(arguments, &names)?;
-    let (plan, words) = test(common, arguments.ports)?;
+    let Test { plan, words, port } = test(common, arguments.ports)?;
     if arguments.dry_run {
         let schedule = schedule(names.len(), &asked, arguments.both, arguments.seed);
         printer.line(&announcement(names.len(), &schedule, &plan))?;
         return Ok(());
     }
     let path = common.output.clone().unwrap_or_else(default_folder);
+    let folder = Folder::take(&path, !arguments.resume)?;
     let earlier = if arguments.resume {
-        Some(folder::mesh(&path)?)
+        Some(same(folder::mesh(&path)?, arguments, &names, &words)?)
     } else {
         None
     };
-    let folder = Folder::take(&path, earlier.is_none())?;
     let stop = signals::take_stops()?;
     let field = Field::open(names, common, &stop, printer)?;
     let mut course = Course {
         mesh: Mesh {
             schema_version: SCHEMA_VERSION,
-            started_unix_s: unix_s(),
+            started_unix_s: earlier
+                .as_ref()
+                .map_or_else(unix_s, |earlier| earlier.started_unix_s),
             hosts: field.hosts(),
             groups: field.groups(&common.reach.named_groups()?),
             rounds: 0,
@@ -77,7 +82,9 @@ pub(super) fn run(arguments: &MeasureArguments, printer: &Printer) -> Result<(),
             wave: arguments.wave,
             first_port: arguments.ports.map(|_| FIRST_PORT),
             owner: &owner(),
+            port,
             begun: clock::monotonic(),
+            offset: earlier.as_ref().map_or(Nanos::ZERO, last_end),
             stop: &stop,
         },
         field,
@@ -85,8 +92,9 @@ pub(super) fn run(arguments: &MeasureArguments, printer: &Printer) -> Result<(),
         budget: arguments.budget,
         printer,
         sent: Bytes(0),
+        counted: 0,
     };
-    let left = course.begin(earlier, &asked, arguments.seed);
+    let left = course.begin(earlier, &asked, arguments.seed)?;
     course.run(&left)?;
     signals::release(&stop, &[signals::INTERRUPT]);
     let mesh = course.mesh;
@@ -110,25 +118,37 @@ struct Course<'a> {
     printer: &'a Printer,
     /// Payload of the tests so far.
     sent: Bytes,
+    /// How many tests that is.
+    counted: u64,
 }
 
 impl Course<'_> {
-    /// Takes over what an earlier run measured, books what cannot be tested, and plans the rest.
-    fn begin(&mut self, earlier: Option<Mesh>, asked: &Asked, seed: u64) -> Schedule {
+    /// Takes over what an earlier run measured, books all other tests as not run, and plans those that can be.
+    fn begin(
+        &mut self,
+        earlier: Option<Mesh>,
+        asked: &Asked,
+        seed: u64,
+    ) -> Result<Schedule, Failure> {
         let all = self.field.len();
         let whole = schedule(all, asked, self.tests.both, seed);
         let due: Vec<Pair> = whole.rounds.into_iter().flatten().collect();
+        if due.is_empty() {
+            return Err(Failure::Usage(
+                "--only leaves no pair of different hosts".to_owned(),
+            ));
+        }
         let kept = earlier
-            .map(|earlier| measured(&earlier, &self.mesh))
+            .map(|earlier| measured(earlier, self.tests.both))
             .unwrap_or_default();
-        let is_kept = |pair: &&Pair| {
+        let is_left = |pair: &&Pair| {
             let of = |test: &MeshTest| (test.from, test.to) == (pair.from, pair.to);
             !kept.iter().any(of)
         };
         let stands = |host: usize| self.field.at(host).is_ok();
         let (left, lost): (Vec<Pair>, Vec<Pair>) = due
             .iter()
-            .filter(is_kept)
+            .filter(is_left)
             .partition(|pair| stands(pair.from) && stands(pair.to));
         for pair in lost {
             let why = [pair.from, pair.to].into_iter().find_map(|host| {
@@ -137,13 +157,34 @@ impl Course<'_> {
             });
             self.book(pair, why.unwrap_or_default());
         }
+        for pair in &left {
+            self.book(*pair, NOT_YET.to_owned());
+        }
         let schedule = schedule(all, &Asked::These(left), self.tests.both, seed);
-        self.mesh.rounds = to_u32(schedule.rounds.len());
-        self.mesh.bound = to_u32(schedule.bound);
         let next = kept.iter().map(|test| test.round + 1).max().unwrap_or(0);
-        self.mesh.rounds += next;
+        self.mesh.rounds = next + to_u32(schedule.rounds.len());
+        self.mesh.bound = to_u32(if kept.is_empty() {
+            schedule.bound
+        } else {
+            whole.bound
+        });
         self.mesh.tests.extend(kept);
-        schedule
+        self.save()?;
+        Ok(schedule)
+    }
+
+    /// Takes results: each in the place of its test, unless that was measured.
+    fn take(&mut self, results: Vec<MeshTest>) {
+        for result in results {
+            let same = |test: &&mut MeshTest| {
+                !test.alone && (test.from, test.to) == (result.from, result.to)
+            };
+            if let Some(booked) = self.mesh.tests.iter_mut().find(same)
+                && !matches!(booked.outcome, MeshOutcome::Measured(_))
+            {
+                *booked = result;
+            }
+        }
     }
 
     fn run(&mut self, schedule: &Schedule) -> Result<(), Failure> {
@@ -156,7 +197,7 @@ impl Course<'_> {
         for (at, pairs) in schedule.rounds.iter().enumerate() {
             if let Some(why) = self.ended(pairs.len()) {
                 for pair in schedule.rounds[at..].iter().flatten() {
-                    self.book(*pair, why.clone());
+                    self.take(vec![not_run(*pair, why.clone())]);
                 }
                 break;
             }
@@ -164,6 +205,7 @@ impl Course<'_> {
         }
         self.again()?;
         self.alone()?;
+        self.mesh.hosts = self.field.hosts();
         self.save()
     }
 
@@ -178,7 +220,7 @@ impl Course<'_> {
         // The output may be gone; the last write says so.
         drop(self.printer.status(&line));
         let tests = self.made(pairs, number, false)?;
-        self.mesh.tests.extend(tests);
+        self.take(tests);
         self.save()
     }
 
@@ -187,12 +229,12 @@ impl Course<'_> {
         let tests = self
             .tests
             .round(&self.field, pairs, number, alone, self.folder)?;
-        let seconds = self.time_of_test().0 as f64 / 1e9;
         for test in &tests {
             match &test.outcome {
                 MeshOutcome::Measured(figures) => {
-                    let bytes = bytes(figures.goodput_bps * seconds / 8.0);
+                    let bytes = amount(self.tests.plan, figures.goodput_bps);
                     self.sent = Bytes(self.sent.0.saturating_add(bytes.0));
+                    self.counted += 1;
                 }
                 MeshOutcome::Failed { .. } | MeshOutcome::NotRun { .. } => {
                     let names = (self.field.name(test.from), self.field.name(test.to));
@@ -201,7 +243,7 @@ impl Course<'_> {
                 }
             }
         }
-        self.field.mend(self.tests.stop);
+        self.field.mend(self.tests.stop, false);
         Ok(tests)
     }
 
@@ -216,8 +258,7 @@ impl Course<'_> {
                 Some(format!("the budget of {time} was used up"))
             }
             Budget::Data(most) => {
-                let made = self.mesh.tests.len().max(1) as u64;
-                let next = self.sent.0 / made * tests as u64;
+                let next = (self.sent.0 / self.counted.max(1)).saturating_mul(tests as u64);
                 (self.sent.0.saturating_add(next) > most.0)
                     .then(|| format!("the budget of {most} was used up"))
             }
@@ -230,6 +271,7 @@ impl Course<'_> {
         if self.ended(1).is_some() {
             return Ok(());
         }
+        self.field.mend(self.tests.stop, true);
         let mut pairs = Vec::new();
         for test in &self.mesh.tests {
             let measured = matches!(test.outcome, MeshOutcome::Measured(_));
@@ -245,12 +287,7 @@ impl Course<'_> {
                 return Ok(());
             }
             let tests = self.made(pairs, self.mesh.rounds + to_u32(at), false)?;
-            for test in tests {
-                let same = |one: &&mut MeshTest| (one.from, one.to) == (test.from, test.to);
-                if let Some(earlier) = self.mesh.tests.iter_mut().find(same) {
-                    *earlier = test;
-                }
-            }
+            self.take(tests);
             self.save()?;
         }
         Ok(())
@@ -283,26 +320,63 @@ impl Course<'_> {
 
     /// Books a test that does not begin.
     fn book(&mut self, pair: Pair, why: String) {
-        self.mesh.tests.push(MeshTest {
-            from: pair.from,
-            to: pair.to,
-            round: 0,
-            alone: false,
-            source_port: None,
-            span: None,
-            outcome: MeshOutcome::NotRun { why: why.into() },
-            record: None,
-        });
+        self.mesh.tests.push(not_run(pair, why));
     }
 
     fn save(&self) -> Result<(), Failure> {
         let document = viewed(&self.mesh, &[], report::json);
         self.folder.write(DOCUMENT, document.as_bytes())
     }
+}
 
-    fn time_of_test(&self) -> Nanos {
-        test_time(self.tests.plan)
+/// A test that does not begin.
+fn not_run(pair: Pair, why: String) -> MeshTest {
+    MeshTest {
+        from: pair.from,
+        to: pair.to,
+        round: 0,
+        alone: false,
+        source_port: None,
+        span: None,
+        outcome: MeshOutcome::NotRun { why: why.into() },
+        record: None,
     }
+}
+
+/// The mesh of a folder, where its hosts and options are those of now: two different ones are never mixed.
+fn same(
+    earlier: Mesh,
+    arguments: &MeasureArguments,
+    names: &[String],
+    words: &[String],
+) -> Result<Mesh, Failure> {
+    let hosts = earlier.hosts.iter().map(|host| host.name.as_ref());
+    let what = if !hosts.eq(names.iter().map(String::as_str)) {
+        "hosts"
+    } else if *earlier.options != *words.join(" ") {
+        "options of its tests"
+    } else if (earlier.both, earlier.wave) != (arguments.both, arguments.wave) {
+        "--both or --wave"
+    } else {
+        return Ok(earlier);
+    };
+    Err(Failure::Usage(format!(
+        "the mesh in this folder has other {what}: its hosts are {}, its options {}; --resume goes on with the same ones",
+        super::folded(
+            &earlier
+                .hosts
+                .iter()
+                .map(|host| host.name.as_ref())
+                .collect::<Vec<_>>()
+        ),
+        earlier.options
+    )))
+}
+
+/// When the last test of an earlier run ended.
+fn last_end(mesh: &Mesh) -> Nanos {
+    let ends = mesh.tests.iter().filter_map(|test| Some(test.span?.end));
+    ends.max().unwrap_or(Nanos::ZERO)
 }
 
 /// The report of a mesh in all its forms.
@@ -342,21 +416,19 @@ fn pages(folder: &Folder, mesh: &Mesh) -> Result<BTreeMap<String, String>, Failu
         .collect()
 }
 
-/// Tests of an earlier mesh that were measured, by the places of the same hosts now.
-fn measured(earlier: &Mesh, now: &Mesh) -> Vec<MeshTest> {
-    let place = |host: usize| {
-        let name = &earlier.hosts.get(host)?.name;
-        now.hosts.iter().position(|host| host.name == *name)
-    };
-    let tests = earlier.tests.iter().filter_map(|test| {
-        matches!(test.outcome, MeshOutcome::Measured(_)).then_some(())?;
-        Some(MeshTest {
-            from: place(test.from)?,
-            to: place(test.to)?,
-            ..test.clone()
-        })
-    });
-    tests.collect()
+/// Tests of an earlier run that were measured; of pairs that run both ways at once only those with both.
+fn measured(earlier: Mesh, both: bool) -> Vec<MeshTest> {
+    let is_measured = |test: &MeshTest| matches!(test.outcome, MeshOutcome::Measured(_));
+    let ways: BTreeSet<(usize, usize)> = earlier
+        .tests
+        .iter()
+        .filter(|test| is_measured(test))
+        .map(|test| (test.from, test.to))
+        .collect();
+    let tests = earlier.tests.into_iter();
+    tests
+        .filter(|test| is_measured(test) && (!both || ways.contains(&(test.to, test.from))))
+        .collect()
 }
 
 fn hosts(arguments: &MeasureArguments) -> Result<Vec<String>, Failure> {
@@ -410,16 +482,28 @@ fn asked(arguments: &MeasureArguments, names: &[String]) -> Result<Asked, Failur
     Ok(Asked::Between(places(from)?, places(to)?))
 }
 
-/// The plan of each test, and its options.
-pub(super) fn test(
-    common: &CommonArguments,
-    ports: Option<u16>,
-) -> Result<(Plan, Vec<String>), Failure> {
+/// What each test is.
+pub(super) struct Test {
+    pub(super) plan: Plan,
+    /// Its options, as `linerate test` reads them.
+    pub(super) words: Vec<String>,
+    /// The port to serve on, where one was asked for.
+    pub(super) port: Option<u16>,
+}
+
+/// Reads what each test is asked for.
+pub(super) fn test(common: &CommonArguments, ports: Option<u16>) -> Result<Test, Failure> {
     let mut typed: Vec<String> = if common.test.is_empty() {
         USUAL_TEST.map(str::to_owned).to_vec()
     } else {
         common.test.clone()
     };
+    let own = HostPlace::request("host", &typed)?;
+    if let Some(option) = of_the_client_alone(&own.plan) {
+        return Err(Failure::Usage(format!(
+            "{option} names something of one host, and the tests of a mesh have many"
+        )));
+    }
     if let Some(ports) = ports {
         typed.extend(["-P".to_owned(), ports.to_string()]);
         typed.extend(["--cport".to_owned(), FIRST_PORT.to_string()]);
@@ -431,8 +515,12 @@ pub(super) fn test(
                 .to_owned(),
         ));
     }
-    let words = crate::between::words(&request.arguments);
-    Ok((request.plan, words))
+    let arguments = &request.arguments;
+    Ok(Test {
+        words: crate::between::words(arguments),
+        port: arguments.plan.has("-p").then_some(request.plan.port),
+        plan: request.plan,
+    })
 }
 
 /// What is about to happen, before it does.
@@ -452,9 +540,13 @@ fn announcement(hosts: usize, schedule: &Schedule, plan: &Plan) -> String {
     if rate.is_some() {
         return line;
     }
+    if let Some(amount) = asked_amount(plan) {
+        let bytes = amount.0.saturating_mul(estimate.tests as u64);
+        return format!("{line}, {} in all", Bytes(bytes));
+    }
     let at_ten = self::estimate(schedule, plan, BitRate(10_000_000_000));
     format!(
-        "{line}; at 10 Gbit/s each test it sends {} in all, and the busiest host sends and receives {}",
+        "{line}; if each test runs at 10 Gbit/s it sends {} in all, and the busiest host sends and receives {} together",
         at_ten.bytes, at_ten.busiest
     )
 }
@@ -484,12 +576,28 @@ pub(super) fn owner() -> String {
     crate::between::owner_of("mesh")
 }
 
+/// What a test at this rate sends.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "it saturates: what a test sends fits 64 bits"
 )]
-fn bytes(amount: f64) -> Bytes {
-    Bytes(amount.max(0.0) as u64)
+fn amount(plan: &Plan, goodput_bps: f64) -> Bytes {
+    match plan.end {
+        End::TimeNs(_) => {
+            let seconds = test_time(plan).0 as f64 / 1e9;
+            Bytes((goodput_bps * seconds / 8.0).max(0.0) as u64)
+        }
+        End::Bytes(_) | End::Blocks(_) => asked_amount(plan).unwrap_or(Bytes(0)),
+    }
+}
+
+/// What a test sends that ends by an amount, where that is known beforehand.
+fn asked_amount(plan: &Plan) -> Option<Bytes> {
+    match plan.end {
+        End::TimeNs(_) => None,
+        End::Bytes(bytes) => Some(bytes),
+        End::Blocks(blocks) => Some(Bytes(blocks.saturating_mul(plan.block_bytes.0))),
+    }
 }
 
 fn to_u32(count: usize) -> u32 {

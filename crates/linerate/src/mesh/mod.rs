@@ -29,6 +29,9 @@ pub(crate) fn run(arguments: &MeshArguments, printer: &Printer) -> Result<(), Fa
 }
 
 fn show(arguments: &ShowArguments, printer: &Printer) -> Result<(), Failure> {
+    if let Some(ramp) = folder::ramp(&arguments.folder)? {
+        return trunk::print(&ramp, arguments.json, printer);
+    }
     let mesh = folder::mesh(&arguments.folder)?;
     print(&mesh, arguments.json, printer)?;
     verdict(&mesh, &causes(&mesh))
@@ -74,7 +77,8 @@ fn verdict(mesh: &Mesh, causes: &[MeshCause]) -> Result<(), Failure> {
     let missing = figures::unmeasured(mesh);
     if missing > 0 {
         return Err(Failure::Incomplete(format!(
-            "{missing} of {} pairs have no result; the report says why",
+            "{missing} of {} pairs have no result; the report says why, and the same command with --resume and -o FOLDER tries \
+             them again",
             figures::pairs(mesh)
         )));
     }

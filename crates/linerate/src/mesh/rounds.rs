@@ -1,7 +1,6 @@
 //! Runs a round: all its tests at once, a thread each.
 
-use std::sync::Barrier;
-use std::thread::ScopedJoinHandle;
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use linerate_kernel::clock;
 use linerate_kernel::thread::SignalFd;
@@ -33,8 +32,12 @@ pub(super) struct Tests<'a> {
     pub(super) first_port: Option<u16>,
     /// Whose tests they are, for others who want the hosts.
     pub(super) owner: &'a str,
-    /// When the first round began.
+    /// The port to serve on; absent = one that is free there.
+    pub(super) port: Option<u16>,
+    /// When the first round of this run began.
     pub(super) begun: Nanos,
+    /// When the last test of an earlier run ended, whose times go on.
+    pub(super) offset: Nanos,
     pub(super) stop: &'a SignalFd,
 }
 
@@ -55,15 +58,24 @@ impl Tests<'_> {
             .step_by(if self.both { 2 } else { 1 })
             .copied()
             .collect();
-        let ready = Barrier::new(runs.len());
+        let gate = Gate::of(runs.len());
         let made: Vec<Made> = std::thread::scope(|scope| {
-            let threads: Vec<_> = runs
-                .iter()
-                .map(|pair| scope.spawn(|| self.one(field, *pair, &ready)))
-                .collect();
-            let made = threads.into_iter().map(ScopedJoinHandle::join);
-            made.map(|made| made.unwrap_or_else(|_| Made::broken()))
-                .collect()
+            let start = |pair: &Pair| {
+                let (pair, gate) = (*pair, &gate);
+                let thread = std::thread::Builder::new().name("test".to_owned());
+                let started = thread.spawn_scoped(scope, move || self.one(field, pair, gate));
+                started.map_err(|error| {
+                    gate.leave();
+                    format!("no thread for it: {error}")
+                })
+            };
+            let threads: Vec<_> = runs.iter().map(start).collect();
+            let made = threads.into_iter().map(|thread| {
+                thread.map_or_else(Made::not_run, |thread| {
+                    thread.join().unwrap_or_else(|_| Made::broken())
+                })
+            });
+            made.collect()
         });
         let mut tests = Vec::new();
         for (pair, made) in runs.into_iter().zip(made) {
@@ -72,8 +84,8 @@ impl Tests<'_> {
         Ok(tests)
     }
 
-    fn one(&self, field: &Field, pair: Pair, ready: &Barrier) -> Made {
-        let waits = Waits::of(ready, self.wave);
+    fn one(&self, field: &Field, pair: Pair, ready: &Gate) -> Made {
+        let mut waits = Waits::of(ready, self.wave);
         let party = |host: usize| match field.at(host) {
             Ok(standing) => Ok(Party {
                 name: field.name(host),
@@ -97,7 +109,7 @@ impl Tests<'_> {
             family: self.plan.family,
             of_the_client: None,
             address: None,
-            port: None,
+            port: self.port,
             owner: self.owner,
             several: false,
             recorded: true,
@@ -117,8 +129,8 @@ impl Tests<'_> {
             Ok(run) => Made::ran(
                 run.record.zip(client),
                 MeshSpan {
-                    begin: begin.since(self.begun),
-                    end: end.since(self.begun),
+                    begin: begin.since(self.begun).plus(self.offset),
+                    end: end.since(self.begun).plus(self.offset),
                 },
             ),
             Err(failure) => Made::failed(&failure),
@@ -215,30 +227,67 @@ impl Made {
     }
 }
 
-/// A thread's place at the barrier of a wave. It is taken once, at the latest when the thread gives up, so that the
-/// others never wait for it.
-struct Waits<'a> {
-    barrier: Option<&'a Barrier>,
-    met: std::cell::Cell<bool>,
+/// Where the tests of a wave wait for each other.
+struct Gate {
+    /// How many are not there yet.
+    missing: Mutex<usize>,
+    opened: Condvar,
 }
 
-impl<'a> Waits<'a> {
-    fn of(barrier: &'a Barrier, wave: bool) -> Self {
+impl Gate {
+    const fn of(count: usize) -> Self {
         Self {
-            barrier: wave.then_some(barrier),
-            met: std::cell::Cell::new(false),
+            missing: Mutex::new(count),
+            opened: Condvar::new(),
         }
     }
 
-    fn meet(&self) {
-        if let Some(barrier) = self.barrier.filter(|_| !self.met.replace(true)) {
-            barrier.wait();
+    /// One comes, or never will.
+    fn leave(&self) {
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        *missing = missing.saturating_sub(1);
+        self.opened.notify_all();
+    }
+
+    /// Waits until each has come or left. Ends: every thread leaves when it gives up.
+    fn wait(&self) {
+        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(
+            self.opened
+                .wait_while(missing, |missing| *missing > 0)
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+    }
+}
+
+/// A thread's place at the gate of a wave. It is given up once, at the latest when the thread ends, so that the others
+/// never wait for it.
+struct Waits<'a> {
+    gate: Option<&'a Gate>,
+    met: bool,
+}
+
+impl<'a> Waits<'a> {
+    fn of(gate: &'a Gate, wave: bool) -> Self {
+        Self {
+            gate: wave.then_some(gate),
+            met: false,
+        }
+    }
+
+    fn meet(&mut self) {
+        if let Some(gate) = self.gate.filter(|_| !self.met) {
+            self.met = true;
+            gate.leave();
+            gate.wait();
         }
     }
 }
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
-        self.meet();
+        if let Some(gate) = self.gate.filter(|_| !self.met) {
+            gate.leave();
+        }
     }
 }
