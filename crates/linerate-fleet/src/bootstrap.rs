@@ -122,21 +122,25 @@ const FUNCTIONS: &str = concat!(
     // The SHA-256 of a file, by whichever program there is.
     "sum() { set -- $(sha256sum <\"$1\" 2>/dev/null || shasum -a 256 <\"$1\" 2>/dev/null || ",
     "openssl dgst -sha256 -r <\"$1\" 2>/dev/null); printf \"%s\" \"$1\"; }; ",
-    // Whether a file is the binary, by its length, and starts here: a folder may be mounted noexec.
-    "fits() { test -f \"$1\" && test \"$(wc -c <\"$1\")\" -eq \"$s\" && \"$1\" --version >/dev/null 2>&1; }; ",
+    // Whether a file is the binary, and starts here: a folder may be mounted noexec. Nothing runs before its hash fits.
+    "fits() { test -f \"$1\" && test \"$(wc -c <\"$1\")\" -eq \"$s\" && test \"$(sum \"$1\")\" = \"$h\" && ",
+    "\"$1\" --version >/dev/null 2>&1; }; ",
+    // Whether nobody but its owner can write to a folder, which is no link.
+    "closed() { case \"$(ls -ld \"$1\" 2>/dev/null)\" in d????-??-*) ;; *) false;; esac; }; ",
 );
 
 /// Where the binary may be, the first that works.
 const DIRECTORIES: &str = "set -- \"${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/linerate\" \"/var/tmp/linerate-$u\" \
                            \"/dev/shm/linerate-$u\";";
 
-/// Finds the binary: in a folder of this user's by its name, which is written only once it was verified; or an installed
-/// linerate that is the same.
+/// Finds the binary: in a folder that is this user's alone, or an installed linerate that is the same.
 const FIND: &str = concat!(
     "f=; for d in \"$@\"; do b=$d/linerate-$h; ",
-    "if test -O \"$d\" && fits \"$b\"; then f=$b; touch \"$b\" 2>/dev/null; break; fi; done; ",
+    "if closed \"$d\" && test -O \"$d\"; then :; else continue; fi; ",
+    "if test -L \"$b\"; then continue; fi; ",
+    "if test -O \"$b\" && fits \"$b\"; then f=$b; touch \"$b\" 2>/dev/null; break; fi; done; ",
     "if test -z \"$f\"; then b=$(command -v linerate); ",
-    "if test -n \"$b\" && fits \"$b\" && test \"$(sum \"$b\")\" = \"$h\"; then f=$b; fi; fi;",
+    "if test -n \"$b\" && fits \"$b\"; then f=$b; fi; fi;",
 );
 
 /// Takes the binary from standard input into the first folder that has room and lets programs run.
@@ -150,6 +154,7 @@ const TAKE: &str = concat!(
     "if test -L \"$d\"; then why=\"$why; $d is a link\"; continue; fi; ",
     "if test -d \"$d\"; then :; else why=\"$why; $d cannot be made\"; continue; fi; ",
     "if test -O \"$d\"; then :; else why=\"$why; $d is not its own\"; continue; fi; ",
+    "if closed \"$d\"; then :; else why=\"$why; others can write to $d\"; continue; fi; ",
     "t=$d/part-$$; ",
     // A script that does nothing tells a folder that is full or read-only from one that is mounted noexec.
     "if (printf \"#\\041/bin/sh\\nexit 0\\n\" >\"$t\" && chmod 700 \"$t\") 2>/dev/null && test -s \"$t\"; then :; ",
@@ -236,6 +241,46 @@ mod tests {
                 .output()
                 .unwrap();
             assert!(checked.status.success(), "{checked:?}");
+        }
+    }
+
+    /// What the script finds after `prepare` made the folder `$d` and the file `$b` of `ran` bytes and a hash.
+    fn found(prepare: &str) -> (String, bool) {
+        let scene = tempfile::tempdir().unwrap();
+        // The shell writes the programs: a file that this process writes may be busy in a child of another thread.
+        let text = format!(
+            "umask 077; program() {{ printf \"#!/bin/sh\\n: >ran; # %s\\n\" \"$2\" >\"$1\"; chmod 700 \"$1\"; }}; \
+             {FUNCTIONS} program good good; s=$(wc -c <good); h=$(sum good); here=$PWD; d=$here/own; mkdir \"$d\"; \
+             b=$d/linerate-$h; PATH=$here/path:$PATH; mkdir path; {prepare}; set -- \"$d\"; {FIND} printf %s \"$f\""
+        );
+        let done = std::process::Command::new("sh")
+            .args(["-c", &text])
+            .current_dir(scene.path())
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{prepare}: {done:?}");
+        let found = String::from_utf8(done.stdout).unwrap();
+        let found = found.replace(scene.path().to_str().unwrap(), "");
+        (found, scene.path().join("ran").exists())
+    }
+
+    #[test]
+    fn only_what_is_the_users_alone_and_has_the_hash_is_run() {
+        let (file, ran) = found("program \"$b\" good");
+        assert!(file.starts_with("/own/linerate-") && ran, "{file}");
+        let installed = ("/path/linerate".to_owned(), true);
+        assert_eq!(found("program path/linerate good"), installed);
+        let nothing = (String::new(), false);
+        for foreign in [
+            // Of the same length.
+            "program \"$b\" evil",
+            "program path/linerate evil",
+            "program \"$b\" good; mv own real; ln -s real own",
+            "program \"$b\" good; chmod 770 own",
+            "program \"$b\" good; chmod 1707 own",
+            "mv good real; ln -s \"$PWD/real\" \"$b\"",
+        ] {
+            assert_eq!(found(foreign), nothing, "{foreign}");
         }
     }
 

@@ -5,14 +5,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
+use linerate_model::bounds::MAX_RECORD_BYTES;
 use linerate_model::units::Nanos;
 use linerate_wire::agent::{Outcome, Stream};
 
 use super::traffic::{Incoming, Traffic};
 use crate::error::{FleetError, Phase, Trouble};
 
-/// No command writes larger files, all of them together, bytes.
-const MOST_FILES: usize = 256 << 20;
+/// No command writes larger files, all of them together, bytes: nobody reads a larger record.
+const MOST_FILES: usize = MAX_RECORD_BYTES;
 
 /// What comes from a command.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,7 +11,8 @@ mod task;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Stdin, Stdout, Write as _};
 use std::os::fd::AsFd as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use clap::Args;
 use linerate_fleet::session::{HEARTBEAT, SILENCE};
@@ -31,6 +32,8 @@ use task::Task;
 const MOST_TASKS: usize = 32;
 /// A thread of a command needs little.
 const STACK: usize = 512 << 10;
+/// Commands are killed on the way out, and waited for so long: a thread of one may wait for a reader of its output.
+const LEAVE: Nanos = Nanos::from_millis(3_000);
 /// Environment variable: the host's name, where several stand for hosts on one machine.
 pub(crate) const HOST: &str = "LINERATE_HOST";
 
@@ -49,6 +52,9 @@ pub(crate) struct AgentArguments {
 pub(super) struct Agent {
     out: Mutex<Stdout>,
     running: Mutex<BTreeMap<u64, Arc<EventFd>>>,
+    /// Notified where a command has ended.
+    ended: Condvar,
+    is_closed: AtomicBool,
     folder: Folder,
 }
 
@@ -57,6 +63,8 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<(), Failure> {
     let agent = Arc::new(Agent {
         out: Mutex::new(io::stdout()),
         running: Mutex::default(),
+        ended: Condvar::new(),
+        is_closed: AtomicBool::new(false),
         folder: Folder::default(),
     });
     agent.send(&Header::Hello(hello(&arguments.hash)), &[])?;
@@ -66,8 +74,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<(), Failure> {
             why: why.as_str().into(),
         });
     }
-    agent.folder.remove();
-    // Commands that still run are bound to threads that end now.
+    agent.close();
     ended.map_err(Failure::File)
 }
 
@@ -210,7 +217,7 @@ impl Agent {
             .stack_size(STACK)
             .spawn(move || {
                 let outcome = Task::new(&agent, &ask, &cancel).run(&body);
-                agent.locked().remove(&number);
+                agent.forget(number);
                 drop(agent.send(
                     &Header::Answer {
                         ask: number,
@@ -220,9 +227,37 @@ impl Agent {
                 ));
             });
         if let Err(error) = started {
-            self.locked().remove(&number);
+            self.forget(number);
             refuse(error.to_string());
         }
+    }
+
+    /// A command has ended.
+    fn forget(&self, number: u64) {
+        self.locked().remove(&number);
+        self.ended.notify_all();
+    }
+
+    /// Kills what still runs, and removes the folder once nothing writes to it any more.
+    fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        self.folder.close();
+        let running = self.locked();
+        for cancel in running.values() {
+            drop(cancel.raise());
+        }
+        let some = |running: &mut BTreeMap<_, _>| !running.is_empty();
+        let waited = self
+            .ended
+            .wait_timeout_while(running, LEAVE.as_duration(), some);
+        // A command that is left is bound to a thread, which ends with this process.
+        drop(waited);
+        self.folder.remove();
+    }
+
+    /// Whether the agent ends: commands are killed, and nothing is sent of them.
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
     }
 
     fn locked(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Arc<EventFd>>> {
@@ -231,6 +266,9 @@ impl Agent {
 
     /// Sends a frame; it waits while nobody reads.
     fn send(&self, header: &Header, body: &[u8]) -> io::Result<()> {
+        if self.is_closed() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
         let frame = encode(header, body).map_err(io::Error::other)?;
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         out.write_all(&frame)?;

@@ -135,6 +135,16 @@ impl<'a> Task<'a> {
             .stderr(Stdio::piped());
         std::os::unix::process::CommandExt::process_group(command, 0);
         let mut child = spawn_bound(command, &ChildSettings::default())?;
+        let ended = self.follow(&mut child);
+        if ended.is_err() {
+            // It would write to its folder while that is removed.
+            drop(child.kill());
+            drop(child.wait());
+        }
+        ended
+    }
+
+    fn follow(&self, child: &mut Child) -> io::Result<ExitStatus> {
         let mut out = child.stdout.take();
         let mut err = child.stderr.take();
         let mut cancelled = None;
@@ -162,6 +172,9 @@ impl<'a> Task<'a> {
             {
                 return Ok(status);
             }
+            if self.agent.is_closed() {
+                return Err(io::Error::other("the agent ends"));
+            }
             if cancel {
                 cancelled = Some(clock::monotonic());
                 drop(signal_group(child.id(), TERMINATE));
@@ -171,7 +184,7 @@ impl<'a> Task<'a> {
                 std::thread::sleep(Nanos::from_millis(1).as_duration());
             }
             if cancelled.is_some_and(|since| clock::monotonic().since(since) > GRACE) {
-                kill(&child, ended);
+                kill(child, ended);
             }
         }
     }

@@ -58,11 +58,13 @@ impl FarCommand {
 
     /// What comes next; `None` where nothing does within `patience`.
     pub(super) fn next(&mut self, patience: Nanos) -> Result<Option<Heard>, FarFailure> {
+        let until = clock::monotonic().plus(patience);
         loop {
             if let Some(line) = self.whole_line() {
                 return Ok(Some(Heard::Line(line)));
             }
-            match self.asked.next(Some(patience)) {
+            // What has come already is taken, however late it is.
+            match self.asked.next(Some(until.since(clock::monotonic()))) {
                 Ok(Event::Out(bytes)) => self.take(&bytes)?,
                 Ok(Event::Err(bytes)) => {
                     let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -99,9 +101,14 @@ impl FarCommand {
                 Some(Heard::Line(line)) => lines.push(line),
                 Some(Heard::Ended(outcome)) if outcome.is_success() => return Ok(lines),
                 Some(Heard::Ended(outcome)) => return Err(self.failed(&outcome)),
-                None if stop() => return Err(FarFailure::stopped(self.stage)),
-                None if clock::monotonic() >= until => return Err(self.hung(within)),
                 Some(Heard::Talk(_)) | None => {}
+            }
+            // Also where it says something all the time.
+            if stop() {
+                return Err(FarFailure::stopped(self.stage));
+            }
+            if clock::monotonic() >= until {
+                return Err(self.hung(within));
             }
         }
     }

@@ -284,15 +284,23 @@ impl Watched {
 
     /// Takes what has come.
     fn look(&mut self) {
-        self.wait(Nanos::ZERO);
+        self.take(SLICE, Nanos::ZERO);
     }
 
-    fn wait(&mut self, patience: Nanos) {
+    /// Waits for its end.
+    fn wait(&mut self) {
+        self.take(SERVER_END, SERVER_END);
+    }
+
+    /// Takes what comes, for `within` at most and until nothing does for `patience`.
+    fn take(&mut self, within: Nanos, patience: Nanos) {
+        let until = clock::monotonic().plus(within);
         while self.ended.is_none() {
-            match self.server.next(patience) {
+            let left = until.since(clock::monotonic());
+            match self.server.next(left.min(patience)) {
                 Ok(Some(Heard::Ended(outcome))) => self.ended = Some(Ok(outcome)),
-                Ok(Some(_)) => {}
-                Ok(None) => return,
+                Ok(Some(_)) if left > Nanos::ZERO => {}
+                Ok(_) => return,
                 Err(failure) => self.ended = Some(Err(failure)),
             }
         }
@@ -303,10 +311,10 @@ impl Watched {
         if is_asked {
             self.server.cancel();
         }
-        self.wait(SERVER_END);
+        self.wait();
         if self.ended.is_none() {
             self.server.cancel();
-            self.wait(SERVER_END);
+            self.wait();
         }
         self.trouble()
     }
@@ -399,9 +407,14 @@ fn serve(
                 }
             }
             Some(Heard::Ended(outcome)) => return Err(serving.failed(&outcome)),
-            None if (order.stop)() => return Err(FarFailure::stopped(Stage::Server)),
-            None if clock::monotonic() >= until => return Err(serving.hung(SOON)),
             Some(Heard::Talk(_)) | None => {}
+        }
+        // Also where it says something all the time.
+        if (order.stop)() {
+            return Err(FarFailure::stopped(Stage::Server));
+        }
+        if clock::monotonic() >= until {
+            return Err(serving.hung(SOON));
         }
     }
 }
