@@ -122,25 +122,27 @@ const FUNCTIONS: &str = concat!(
     // The SHA-256 of a file, by whichever program there is.
     "sum() { set -- $(sha256sum <\"$1\" 2>/dev/null || shasum -a 256 <\"$1\" 2>/dev/null || ",
     "openssl dgst -sha256 -r <\"$1\" 2>/dev/null); printf \"%s\" \"$1\"; }; ",
-    // Whether a file is the binary, and starts here: a folder may be mounted noexec. Nothing runs before its hash fits.
-    "fits() { test -f \"$1\" && test \"$(wc -c <\"$1\")\" -eq \"$s\" && test \"$(sum \"$1\")\" = \"$h\" && ",
-    "\"$1\" --version >/dev/null 2>&1; }; ",
-    // Whether nobody but its owner can write to a folder, which is no link.
-    "closed() { case \"$(ls -ld \"$1\" 2>/dev/null)\" in d????-??-*) ;; *) false;; esac; }; ",
+    // Whether a file has the size of the binary.
+    "whole() { test -f \"$1\" && test \"$(wc -c <\"$1\")\" -eq \"$s\"; }; ",
+    // Whether it starts here: a folder may be mounted noexec.
+    "starts() { \"$1\" --version >/dev/null 2>&1; }; ",
+    // Whether nobody but its owner can write to a folder or file, which is no link.
+    "closed() { case \"$(ls -ld \"$1\" 2>/dev/null)\" in [d-]????-??-*) ;; *) false;; esac; }; ",
 );
 
 /// Where the binary may be, the first that works.
 const DIRECTORIES: &str = "set -- \"${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/linerate\" \"/var/tmp/linerate-$u\" \
                            \"/dev/shm/linerate-$u\";";
 
-/// Finds the binary: in a folder that is this user's alone, or an installed linerate that is the same.
+/// Finds the binary: in a folder that is this user's alone, where it was verified before it got its name, or an installed
+/// linerate that is the same by its hash. Nothing runs before that is known.
 const FIND: &str = concat!(
     "f=; for d in \"$@\"; do b=$d/linerate-$h; ",
     "if closed \"$d\" && test -O \"$d\"; then :; else continue; fi; ",
     "if test -L \"$b\"; then continue; fi; ",
-    "if test -O \"$b\" && fits \"$b\"; then f=$b; touch \"$b\" 2>/dev/null; break; fi; done; ",
+    "if test -O \"$b\" && closed \"$b\" && whole \"$b\" && starts \"$b\"; then f=$b; touch \"$b\" 2>/dev/null; break; fi; done; ",
     "if test -z \"$f\"; then b=$(command -v linerate); ",
-    "if test -n \"$b\" && fits \"$b\"; then f=$b; fi; fi;",
+    "if test -n \"$b\" && whole \"$b\" && test \"$(sum \"$b\")\" = \"$h\" && starts \"$b\"; then f=$b; fi; fi;",
 );
 
 /// Takes the binary from standard input into the first folder that has room and lets programs run.
@@ -265,16 +267,17 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_the_users_alone_and_has_the_hash_is_run() {
+    fn only_what_nobody_else_can_write_or_has_the_hash_is_run() {
         let (file, ran) = found("program \"$b\" good");
         assert!(file.starts_with("/own/linerate-") && ran, "{file}");
         let installed = ("/path/linerate".to_owned(), true);
         assert_eq!(found("program path/linerate good"), installed);
         let nothing = (String::new(), false);
         for foreign in [
-            // Of the same length.
-            "program \"$b\" evil",
+            // Of another length, and of the same.
+            "program \"$b\" mischief",
             "program path/linerate evil",
+            "program \"$b\" good; chmod 770 \"$b\"",
             "program \"$b\" good; mv own real; ln -s real own",
             "program \"$b\" good; chmod 770 own",
             "program \"$b\" good; chmod 1707 own",
