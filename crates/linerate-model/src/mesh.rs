@@ -158,7 +158,7 @@ pub struct MeshFigures {
 pub struct MeshStream {
     /// Its source port.
     pub source_port: u16,
-    /// Payload at the receiving application, bit/s, over the plateau.
+    /// Payload at the receiving application, bit/s, the mean of the whole test without its omitted part.
     pub goodput_bps: f64,
     /// Share of its segments that were retransmitted, 0 to 1; absent = not known.
     #[serde(skip_serializing_if = "Option::is_none", default)]

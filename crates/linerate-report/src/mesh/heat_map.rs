@@ -175,7 +175,8 @@ fn class(cell: &Cell) -> String {
     }
 }
 
-const fn level(level: Level) -> &'static str {
+/// The class of a level in the style sheets of page and figure.
+pub(super) const fn level(level: Level) -> &'static str {
     match level {
         Level::Full => "h9",
         Level::Most => "h7",

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::cell::{Cell, Level};
 use super::grid::Grid;
-use super::heat_map::cell_words;
+use super::heat_map::{cell_words, level as class};
 use super::view::MeshView;
 use crate::chart::svg;
 use crate::date;
@@ -191,17 +191,6 @@ fn look(cell: &Cell) -> (&'static str, String, bool) {
                 light,
             )
         }
-    }
-}
-
-const fn class(level: Level) -> &'static str {
-    match level {
-        Level::Full => "h9",
-        Level::Most => "h7",
-        Level::Half => "h5",
-        Level::Third => "h3",
-        Level::Low => "h1",
-        Level::Least => "h0",
     }
 }
 

@@ -129,7 +129,7 @@ pub(super) fn run(
 struct Waited {
     status: ExitStatus,
     stopped: bool,
-    /// What the path had done by the end of the first test, where the server told of it in time.
+    /// What the path had done by the end of the first test, where the server reported it in time.
     first_test: Option<Account>,
 }
 

@@ -10,7 +10,7 @@ use linerate_report::view::RunView;
 
 use crate::test;
 
-/// What a record says of one direction. Streams are told apart where `ports` are spread over them.
+/// What a record says of one direction. The figures of each stream are there where `ports` are spread over them.
 pub(crate) fn of(record: &RunRecord, flow: Flow, ports: bool) -> MeshOutcome {
     match &record.outcome {
         Outcome::Completed => {}
