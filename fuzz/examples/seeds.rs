@@ -182,7 +182,7 @@ fn watched() -> &'static AtomicUsize {
     &EXECUTIONS
 }
 
-/// A target's seeds, in the order of their names.
+/// A target's seeds, those of folders within its folder as well, in the order of their names.
 fn seeds(target: &Target) -> std::io::Result<Vec<Vec<u8>>> {
     let folder = folder("seeds", target);
     let missing = |error: std::io::Error| {
@@ -191,10 +191,18 @@ fn seeds(target: &Target) -> std::io::Result<Vec<Vec<u8>>> {
             format!("seeds in {}: {error}", folder.display()),
         )
     };
-    let mut files: Vec<PathBuf> = fs::read_dir(&folder)
-        .map_err(missing)?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<_, _>>()?;
+    let mut files = Vec::new();
+    let mut folders = vec![folder.clone()];
+    while let Some(one) = folders.pop() {
+        for entry in fs::read_dir(&one).map_err(missing)? {
+            let path = entry.map_err(missing)?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.push(path);
+            }
+        }
+    }
     files.sort_unstable();
     if files.is_empty() {
         return Err(missing(std::io::Error::other("there is none")));
