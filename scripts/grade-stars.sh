@@ -31,8 +31,7 @@ try:
 except ValueError:
     print("wrong: the mesh printed no document")
     sys.exit()
-names = expect.get("name") or []
-names = [names] if isinstance(names, str) else names
+names = expect["names"]
 said = "; ".join(f'{one["kind"]} {one["name"]}' for one in causes) or "nothing"
 first = causes[0] if causes else {"kind": None, "name": None}
 # Ports are named by the hosts between which they are slow.

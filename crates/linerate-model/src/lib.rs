@@ -40,4 +40,5 @@ pub mod transcript;
 pub mod tuning;
 pub mod units;
 pub mod wanted;
+pub mod watch;
 pub mod words;

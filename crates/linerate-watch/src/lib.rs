@@ -4,6 +4,7 @@
 //! [`cause`] names what makes them slow or fail.
 //! [`trunk`] finds what a link between two sets of hosts carries.
 //! [`roll_out`] changes hosts a few at a time.
+//! [`watched`] says what is tested regularly.
 //!
 //! What it is not: it reaches no host, reads no clock and writes no file. Drivers in the binary do that.
 //!
@@ -19,3 +20,4 @@ mod random;
 pub mod roll_out;
 pub mod rounds;
 pub mod trunk;
+pub mod watched;
