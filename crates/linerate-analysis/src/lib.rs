@@ -25,6 +25,7 @@ pub mod framing;
 pub mod judgement;
 pub mod ledger;
 pub mod losses;
+pub mod mesh;
 mod moments;
 mod passage;
 pub mod precision;

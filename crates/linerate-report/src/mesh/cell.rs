@@ -1,5 +1,6 @@
 //! What is known of one ordered pair of hosts.
 
+use linerate_analysis::mesh::{goodput, pair_goodput};
 use linerate_analysis::statistics::median;
 use linerate_model::mesh::{MeshFigures, MeshOutcome, MeshTest};
 use linerate_model::plain_text::PlainText;
@@ -121,17 +122,17 @@ impl Cell {
     /// Of the tests of one pair; 100 % is `expected_bps`.
     pub(super) fn of(tests: &[&MeshTest], expected_bps: Option<f64>) -> Self {
         let first = || tests.iter().filter(|test| !test.alone);
-        let rates: Vec<f64> = first().filter_map(|test| rate(test)).collect();
+        let measured = first().filter(|test| goodput(test).is_some()).count();
         let alone = tests.iter().filter(|test| test.alone);
-        let alone: Vec<f64> = alone.filter_map(|test| rate(test)).collect();
+        let alone: Vec<f64> = alone.filter_map(|test| goodput(test)).collect();
         // A repeat says what the pair can do, and counts where it is all there is.
-        let shown = if rates.is_empty() { &alone } else { &rates };
-        match (median(shown), expected_bps) {
+        let shown = pair_goodput(tests).or_else(|| median(&alone));
+        match (shown, expected_bps) {
             (Some(goodput_bps), Some(expected)) => Self::Measured(Box::new(Figures {
                 goodput_bps,
                 share: goodput_bps / expected.max(1.0),
-                tests: shown.len(),
-                failed: first().count() - rates.len(),
+                tests: if measured > 0 { measured } else { alone.len() },
+                failed: first().count() - measured,
                 alone_bps: median(&alone),
                 ..figures(tests)
             })),
@@ -155,13 +156,6 @@ impl Cell {
             Self::Measured(figures) => figures.record.as_ref(),
         }
     }
-}
-
-/// Goodput of a test that was measured, bit/s.
-pub(super) fn rate(test: &MeshTest) -> Option<f64> {
-    measured(test)
-        .map(|figures| figures.goodput_bps)
-        .filter(|rate| rate.is_finite())
 }
 
 /// The figures of a test that was measured.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_analysis::mesh::goodput;
 use linerate_analysis::statistics::{median, quantile};
 use linerate_model::mesh::{Mesh, MeshTest};
 use linerate_model::plain_text::PlainText;
@@ -73,7 +74,7 @@ fn add(ports: &mut Ports, test: &MeshTest) {
         && let Some(port) = test.source_port
     {
         let (rates, again) = ports.entry(port).or_default();
-        rates.extend(cell::rate(test));
+        rates.extend(goodput(test));
         again.extend(figures.and_then(|figures| figures.retransmitted));
     }
 }

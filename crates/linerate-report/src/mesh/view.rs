@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use linerate_analysis::mesh::goodput;
 use linerate_analysis::statistics::{median, quantile};
 use linerate_model::mesh::{Mesh, MeshCause, MeshGroupKind, MeshOutcome, MeshTest};
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::Nanos;
 
 use super::cause::{self, CauseView};
-use super::cell::{self, Cell, Figures, Level};
+use super::cell::{Cell, Figures, Level};
 use super::failure::{self, FailureView};
 use super::fold::FoldedView;
 use super::marks::Marks;
@@ -261,9 +262,9 @@ pub(super) fn grouped(count: usize) -> String {
 
 fn expected(mesh: &Mesh) -> Option<f64> {
     let tests = mesh.tests.iter().filter(|test| !test.alone);
-    let rates: Vec<f64> = tests.filter_map(cell::rate).collect();
+    let rates: Vec<f64> = tests.filter_map(goodput).collect();
     quantile(&rates, FAST).or_else(|| {
-        let rates: Vec<f64> = mesh.tests.iter().filter_map(cell::rate).collect();
+        let rates: Vec<f64> = mesh.tests.iter().filter_map(goodput).collect();
         quantile(&rates, FAST)
     })
 }

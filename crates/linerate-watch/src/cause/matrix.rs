@@ -1,5 +1,6 @@
 //! The tests of a mesh as one cell for each ordered pair.
 
+use linerate_analysis::mesh::{goodput, pair_goodput};
 use linerate_model::mesh::{Mesh, MeshFigures, MeshOutcome, MeshTest};
 
 use super::robust;
@@ -11,7 +12,9 @@ pub(super) struct Cell {
     pub(super) to: usize,
     /// The round of its first test.
     pub(super) round: u32,
-    /// The natural logarithm of its goodput in bit/s, the median of its tests; absent = none was measured.
+    /// Whether its round was repeated.
+    pub(super) again: bool,
+    /// The natural logarithm of its goodput in bit/s; absent = none was measured.
     pub(super) rate: Option<f64>,
     /// What it came to when it ran alone; absent = it did not.
     pub(super) alone: Option<Alone>,
@@ -95,17 +98,17 @@ fn tried(mesh: &Mesh, test: &MeshTest) -> bool {
 /// The cell of one pair's tests; those that ran alone come last.
 fn cell(tests: &[&MeshTest]) -> Option<Cell> {
     let first = tests.first()?;
-    let logs = |alone: bool| -> Vec<f64> {
-        let those = tests.iter().filter(|test| test.alone == alone);
-        those
-            .filter_map(|test| figures(test))
-            .map(|figures| figures.goodput_bps.ln())
-            .collect()
-    };
+    let mut alone: Vec<f64> = tests
+        .iter()
+        .filter(|test| test.alone)
+        .filter_map(|test| Some(goodput(test)?.ln()))
+        .collect();
     let repeated = tests.iter().any(|test| test.alone);
-    let alone = robust::midpoint(&mut logs(true)).map(Alone::Rate);
+    let alone_rate = robust::midpoint(&mut alone);
+    let alone = alone_rate.map(Alone::Rate);
     let alone = alone.or_else(|| repeated.then_some(Alone::Failed));
-    let rate = robust::midpoint(&mut logs(false));
+    let rate = pair_goodput(tests).map(f64::ln);
+    let together = || tests.iter().filter(|test| !test.alone);
     let findings = tests
         .iter()
         .filter_map(|test| figures(test)?.finding.clone());
@@ -114,7 +117,8 @@ fn cell(tests: &[&MeshTest]) -> Option<Cell> {
         to: first.to,
         round: first.round,
         // What failed in its round and passes alone did not fail for good.
-        rate: rate.or_else(|| robust::midpoint(&mut logs(true))),
+        rate: rate.or(alone_rate),
+        again: together().any(|test| test.round != first.round),
         alone,
         findings: findings.collect(),
     })

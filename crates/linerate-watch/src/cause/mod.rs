@@ -33,6 +33,8 @@ use slow::{Effect, Fit};
 const SLOW: f64 = 0.88;
 /// How many tests of a host, a group or a trunk that is not certain are repeated alone.
 const REPEATS: usize = 4;
+/// How many rounds are repeated before a shared link is named.
+const ROUNDS_AGAIN: usize = 3;
 /// A finding is named when more than this share of a cause's tests have it …
 const VOTES: f64 = 0.5;
 /// … and this many times the share of the other tests.
@@ -51,6 +53,12 @@ pub fn causes(mesh: &Mesh) -> Vec<MeshCause> {
 /// among them. Where the source port of the first test is known, the repeat should use it: another may take another way. At most twice as many as there are hosts, and [`causes`] needs none of them to be certain of large effects.
 pub fn to_confirm(mesh: &Mesh) -> Vec<Pair> {
     Judged::of(mesh).to_confirm()
+}
+
+/// Rounds that should be run once more, all tests of each together, before a link that they share is named: it limits them
+/// again, where a busy moment of the hosts does not. Those that were repeated are not among them; the slowest come first.
+pub fn to_repeat(mesh: &Mesh) -> Vec<Vec<Pair>> {
+    Judged::of(mesh).to_repeat()
 }
 
 /// Something that is named.
@@ -333,6 +341,26 @@ impl<'a> Judged<'a> {
         groups
             .map(|group| PlainText::from(format!("{} {}", group.of, group.name)))
             .collect()
+    }
+
+    fn to_repeat(&self) -> Vec<Vec<Pair>> {
+        let mut rounds: BTreeMap<u32, f64> = BTreeMap::new();
+        let named = self.named.iter().filter_map(|one| one.effect.as_ref());
+        for effect in named.chain(&self.waiting).filter(|effect| effect.shared) {
+            for &(cell, on) in &effect.on {
+                let cell = &self.matrix.cells[cell];
+                if on < SLOW.ln() / 2.0 && !cell.again {
+                    *rounds.entry(cell.round).or_default() += on;
+                }
+            }
+        }
+        let mut rounds: Vec<(u32, f64)> = rounds.into_iter().collect();
+        rounds.sort_by(|one, other| one.1.total_cmp(&other.1));
+        let pairs = |(round, _): &(u32, f64)| {
+            let cells = self.matrix.cells.iter().filter(|cell| cell.round == *round);
+            cells.map(|cell| Pair::new(cell.from, cell.to)).collect()
+        };
+        rounds.iter().take(ROUNDS_AGAIN).map(pairs).collect()
     }
 
     fn to_confirm(&self) -> Vec<Pair> {

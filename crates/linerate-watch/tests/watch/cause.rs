@@ -545,3 +545,50 @@ fn an_empty_mesh_has_no_cause() {
     assert_eq!(causes(&mesh), []);
     assert_eq!(to_confirm(&mesh), []);
 }
+
+/// A mesh of eight hosts in two racks in which nothing was wrong; the machine that carried them was busy from round 6 to 10.
+/// By round: sender > receiver, % of the expected rate.
+const BUSY_ROUNDS: [&str; 14] = [
+    "0>7 100, 1>6 100, 2>5 100, 3>4 100",
+    "7>1 100, 0>2 100, 6>3 100, 5>4 100",
+    "2>7 100, 3>1 100, 4>0 100, 5>6 100",
+    "7>3 100, 2>4 100, 1>5 100, 0>6 100",
+    "4>7 99, 5>3 100, 6>2 99, 0>1 99",
+    "7>5 100, 4>6 100, 3>0 100, 2>1 100",
+    "6>7 82, 0>5 84, 1>4 85, 2>3 85",
+    "7>0 37, 6>1 53, 5>2 38, 4>3 53",
+    "1>7 93, 2>0 81, 3>6 80, 4>5 81",
+    "7>2 18, 1>3 34, 0>4 32, 6>5 3",
+    "3>7 89, 4>2 64, 5>1 90, 6>0 64",
+    "7>4 89, 3>5 100, 2>6 100, 1>0 100",
+    "5>7 100, 6>4 100, 0>3 100, 1>2 100",
+    "7>6 100, 5>0 100, 4>1 100, 3>2 100",
+];
+
+#[test]
+fn rounds_in_which_the_hosts_were_busy_are_no_shared_link() {
+    let cluster = Cluster::healthy(8, 0.005, 1);
+    let mut mesh = cluster.rounds();
+    mesh.tests.clear();
+    for (round, line) in BUSY_ROUNDS.iter().enumerate() {
+        for one in line.split(", ") {
+            let (pair, percent) = one.split_once(' ').unwrap();
+            let (from, to) = pair.split_once('>').unwrap();
+            let rate = percent.parse::<f64>().unwrap() / 100.0 * RATE;
+            let outcome = MeshOutcome::Measured(figures(rate, Vec::new()));
+            let mut test = test(
+                Pair::new(from.parse().unwrap(), to.parse().unwrap()),
+                outcome,
+            );
+            test.round = u32::try_from(round).unwrap();
+            mesh.tests.push(test);
+        }
+    }
+    let first = said(&causes(&mesh));
+    assert!(
+        first.starts_with("Trunk"),
+        "unrepeated it looks like a link: {first}"
+    );
+    cluster.repeat(&mut mesh);
+    assert_eq!(said(&causes(&mesh)), "");
+}

@@ -5,7 +5,7 @@ use linerate_model::mesh::{
     SCHEMA_VERSION,
 };
 use linerate_model::plain_text::PlainText;
-use linerate_watch::cause::to_confirm;
+use linerate_watch::cause::{to_confirm, to_repeat};
 use linerate_watch::rounds::{Asked, Pair, schedule};
 
 /// What a test gets where nothing is wrong, bit/s.
@@ -192,13 +192,33 @@ impl Cluster {
         }
     }
 
-    /// Repeats alone what should be, as the driver does.
+    /// Repeats what should be, rounds together and then pairs alone, as the driver does.
     pub(crate) fn repeat(&self, mesh: &mut Mesh) {
         let mut dice = Dice(self.seed ^ 0x5555);
-        for pair in to_confirm(mesh) {
-            let mut test = self.test(pair, &[pair], &mut dice);
-            test.alone = true;
-            mesh.tests.push(test);
+        let rounds = if self.both {
+            Vec::new()
+        } else {
+            to_repeat(mesh)
+        };
+        for (at, pairs) in rounds.iter().enumerate() {
+            for pair in pairs {
+                let mut test = self.test(*pair, pairs, &mut dice);
+                test.round = mesh.rounds + u32::try_from(at).unwrap();
+                mesh.tests.push(test);
+            }
+        }
+        let mut left = 24_usize;
+        loop {
+            let pairs = to_confirm(mesh);
+            if pairs.is_empty() || left == 0 {
+                return;
+            }
+            for pair in pairs.into_iter().take(left) {
+                let mut test = self.test(pair, &[pair], &mut dice);
+                test.alone = true;
+                mesh.tests.push(test);
+                left -= 1;
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use linerate_model::plan::{End, Plan};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_report::mesh as report;
 use linerate_report::mesh::Page;
-use linerate_watch::cause::{causes, to_confirm};
+use linerate_watch::cause::{causes, to_confirm, to_repeat};
 use linerate_watch::rounds::{Asked, Costs, Estimate, Pair, Schedule, schedule};
 
 use super::arguments::{CommonArguments, MeasureArguments};
@@ -204,6 +204,7 @@ impl Course<'_> {
             self.round(pairs, first + to_u32(at), all - at)?;
         }
         self.again()?;
+        self.together()?;
         self.alone()?;
         self.mesh.hosts = self.field.hosts();
         self.save()
@@ -288,6 +289,28 @@ impl Course<'_> {
             }
             let tests = self.made(pairs, self.mesh.rounds + to_u32(at), false)?;
             self.take(tests);
+            self.save()?;
+        }
+        Ok(())
+    }
+
+    /// Repeats rounds whose tests seem to share a link.
+    fn together(&mut self) -> Result<(), Failure> {
+        if self.tests.both {
+            return Ok(());
+        }
+        for pairs in to_repeat(&self.mesh) {
+            if self.ended(pairs.len()).is_some() {
+                return Ok(());
+            }
+            let last = self.mesh.tests.iter().map(|test| test.round).max();
+            let line = format!(
+                "repeating a round of {} tests that seem to share a link",
+                pairs.len()
+            );
+            drop(self.printer.status(&line));
+            let tests = self.made(&pairs, last.unwrap_or(0) + 1, false)?;
+            self.mesh.tests.extend(tests);
             self.save()?;
         }
         Ok(())
