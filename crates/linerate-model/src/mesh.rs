@@ -31,6 +31,10 @@ pub struct Mesh {
     pub both: bool,
     /// Whether the tests of a round began at the same moment.
     pub wave: bool,
+    /// The rate that every test is expected to reach, bit/s of payload; absent = nobody said.
+    pub expected_bps: Option<f64>,
+    /// The command line by which the hosts were reached; absent = ssh.
+    pub via: Option<PlainText>,
     /// Every test that was due, whatever became of it.
     pub tests: Vec<MeshTest>,
 }

@@ -1,6 +1,6 @@
 //! A cause in plain sentences: what is slow, the evidence, what its hosts have in common, and what to run next.
 
-use linerate_model::mesh::{MeshCause, MeshCauseKind, MeshDirection, MeshGroupKind};
+use linerate_model::mesh::{Mesh, MeshCause, MeshCauseKind, MeshDirection, MeshGroupKind};
 
 use super::fold::folded;
 use super::view::{Source, bit_rate, counted, grouped};
@@ -258,9 +258,9 @@ fn next(cause: &MeshCause, source: &Source<'_>) -> Vec<Step> {
     let [hosts, far, all] = [&cause.from, &cause.to, &everybody].map(|set| folded(source, set));
     let audit = || {
         let what = "what is wrong with its settings";
-        step(what, "host audit", &[("--on", Some(&hosts))])
+        step(what, "host audit", &[("--on", Some(&hosts))], source.mesh)
     };
-    let facts = |what| step(what, "host", &[("--on", Some(&hosts))]);
+    let facts = |what| step(what, "host", &[("--on", Some(&hosts))], source.mesh);
     let steps = match cause.kind {
         MeshCauseKind::Host if cause.left.is_none() => vec![facts("whether it answers")],
         MeshCauseKind::HostOut | MeshCauseKind::HostIn | MeshCauseKind::Host => {
@@ -268,13 +268,14 @@ fn next(cause: &MeshCause, source: &Source<'_>) -> Vec<Step> {
         }
         MeshCauseKind::Group => {
             let what = "what its hosts have and the others do not";
-            let differ = step(what, "host diff", &[("--on", Some(&all))]);
+            let differ = step(what, "host diff", &[("--on", Some(&all))], source.mesh);
             vec![differ, audit(), test(cause, source)]
         }
         MeshCauseKind::Trunk => vec![step(
             "what the link carries, and who loses",
             "mesh trunk",
             &[("--from", Some(&hosts)), ("--to", Some(&far))],
+            source.mesh,
         )],
         MeshCauseKind::Pair => vec![test(cause, source)],
         MeshCauseKind::Port => vec![facts("the state of each member")],
@@ -295,7 +296,7 @@ fn test(cause: &MeshCause, source: &Source<'_>) -> Option<Step> {
         MeshDirection::In | MeshDirection::Both => (innocent(source), host),
     };
     let ends = [("--from", from.as_ref()), ("--to", to.as_ref())];
-    let mut test = step("why this test is slow", "test", &ends)?;
+    let mut test = step("why this test is slow", "test", &ends, source.mesh)?;
     test.command.push_str(" --diagnose");
     Some(test)
 }
@@ -312,11 +313,19 @@ fn innocent(source: &Source<'_>) -> Option<String> {
     free.map(|(_, host)| host.name.as_str().to_owned())
 }
 
-/// A command of linerate with options; `None` where a value is missing or cannot be typed.
-fn step(what: &'static str, command: &str, options: &[(&str, Option<&String>)]) -> Option<Step> {
+/// A command of linerate with options, by which the hosts are reached as before; `None` where a value is missing or cannot
+/// be typed.
+fn step(
+    what: &'static str,
+    command: &str,
+    options: &[(&str, Option<&String>)],
+    mesh: &Mesh,
+) -> Option<Step> {
     let mut line = format!("linerate {command}");
-    for (option, value) in options {
-        let value = shell_word((*value)?)?;
+    let via = mesh.via.as_ref().map(ToString::to_string);
+    let via = via.as_ref().map(|via| ("--via", Some(via)));
+    for (option, value) in options.iter().copied().chain(via) {
+        let value = shell_word(value?)?;
         line.extend([" ", option, " ", &value]);
     }
     Some(Step {
@@ -359,6 +368,8 @@ mod tests {
             options: "".into(),
             both: false,
             wave: false,
+            expected_bps: None,
+            via: None,
             tests: Vec::new(),
         };
         let (name, from, to) = match kind {
@@ -389,7 +400,6 @@ mod tests {
             &Source {
                 mesh: &mesh,
                 causes: std::slice::from_ref(&cause),
-                expected_bps: None,
                 fold: &|names| names.join(","),
             },
         )

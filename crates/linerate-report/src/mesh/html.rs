@@ -133,7 +133,7 @@ fn causes(view: &MeshView) -> Markup {
                 h2 { "Causes" }
                 @for (number, cause) in view.causes.iter().enumerate() { (article(number, cause)) }
                 @if view.causes.len() > 1 { (table(view)) }
-                @if let Some(unexplained) = &view.unexplained { p class="cut" { (unexplained) } }
+                @for note in &view.notes { p class="cut" { (note) } }
             }
         }
     }

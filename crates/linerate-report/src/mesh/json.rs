@@ -72,6 +72,10 @@ struct Document {
     both: bool,
     #[serde(default)]
     wave: bool,
+    #[serde(default)]
+    expected_bps: Option<f64>,
+    #[serde(default)]
+    via: Option<PlainText>,
     hosts: Vec<MeshHost>,
     #[serde(default)]
     groups: Vec<Group>,
@@ -141,6 +145,8 @@ pub fn document(source: &Source<'_>, view: &MeshView) -> String {
         ("options", value(&mesh.options)),
         ("both", value(&mesh.both)),
         ("wave", value(&mesh.wave)),
+        ("expected_bps", value(&mesh.expected_bps)),
+        ("via", value(&mesh.via)),
         ("summary", summary(view)),
     ];
     let mut parts: Vec<String> = Vec::new();
@@ -296,6 +302,10 @@ fn mesh(document: Document) -> Result<Mesh, MeshError> {
         options: document.options,
         both: document.both,
         wave: document.wave,
+        expected_bps: document
+            .expected_bps
+            .filter(|rate| rate.is_finite() && *rate > 0.0),
+        via: document.via,
         tests: document
             .pairs
             .into_iter()

@@ -12,7 +12,7 @@
 //!     "pairs":[{"from":"a","to":"b","round":0,"outcome":"measured","goodput_bps":9.4e9},
 //!              {"from":"b","to":"a","round":1,"outcome":"failed","stage":"connecting","why":"refused"}]}"#;
 //! let mesh: Mesh = mesh::from_json(text.as_bytes()).unwrap();
-//! let view = MeshView::of(&Source { mesh: &mesh, causes: &[], expected_bps: None, fold: &|names| names.join(",") });
+//! let view = MeshView::of(&Source { mesh: &mesh, causes: &[], fold: &|names| names.join(",") });
 //! assert!(mesh::text(&view, Style::plain()).contains("9.40 Gbit/s"));
 //! ```
 

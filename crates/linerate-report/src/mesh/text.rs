@@ -131,8 +131,8 @@ fn causes(page: &mut Page, view: &MeshView, style: Style) {
         let more = counted(view.causes.len() - MOST_CAUSES, "more cause");
         page.entry("", &format!("and {more} (--json lists all)"));
     }
-    if let Some(unexplained) = &view.unexplained {
-        page.entry("Note", unexplained);
+    for note in &view.notes {
+        page.entry("Note", note);
     }
 }
 

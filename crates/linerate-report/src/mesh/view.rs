@@ -34,8 +34,6 @@ pub struct Source<'a> {
     pub mesh: &'a Mesh,
     /// What makes tests of it slow, the likeliest first.
     pub causes: &'a [MeshCause],
-    /// The rate that is 100 %, bit/s; absent = the rate that the fastest tenth of the tests reaches.
-    pub expected_bps: Option<f64>,
     /// How names are folded.
     pub fold: Fold<'a>,
 }
@@ -67,8 +65,8 @@ pub struct MeshView {
     pub verdict: Verdict,
     /// The causes, the likeliest first.
     pub causes: Vec<CauseView>,
-    /// That pairs are slow which no cause touches; absent = hardly any are, or there is no cause at all.
-    pub unexplained: Option<String>,
+    /// That pairs are slow which no cause touches; what most pairs have in common.
+    pub notes: Vec<String>,
     /// Hosts that behave alike as one; absent = hardly any do.
     pub folded: Option<FoldedView>,
     /// The slowest pairs, the slowest first: at most five.
@@ -175,10 +173,15 @@ pub struct PairView {
 }
 
 impl MeshView {
+    /// Pairs that reach less than 90 % of the expected rate.
+    pub fn below_expected(&self) -> usize {
+        reach_less(&self.cells, Level::Full.least())
+    }
+
     /// Of a mesh and its causes.
     pub fn of(source: &Source<'_>) -> Self {
         let mesh = source.mesh;
-        let expected_bps = source.expected_bps.or_else(|| expected(mesh));
+        let expected_bps = mesh.expected_bps.or_else(|| fast(mesh));
         let cells = cells(mesh, expected_bps);
         let hosts = hosts(mesh, &cells);
         let marks = Marks::of(mesh.hosts.len(), &cells);
@@ -199,12 +202,12 @@ impl MeshView {
             wave: mesh.wave,
             names: words::plain(&(source.fold)(&names)),
             rounds: rounds(mesh),
-            verdict: verdict(&counts, &causes, &cells),
-            unexplained: unexplained(source.causes, &cells),
+            verdict: verdict(&counts, &causes, &cells, mesh.expected_bps.is_some()),
+            notes: notes(source.causes, &cells),
             folded: FoldedView::of(source, &marks, &cells),
             failures: failure::all(source),
             ports: ports::all(mesh),
-            expected_given: source.expected_bps.is_some(),
+            expected_given: mesh.expected_bps.is_some(),
             hosts,
             counts,
             expected_bps,
@@ -260,7 +263,8 @@ pub(super) fn grouped(count: usize) -> String {
     words::count(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
-fn expected(mesh: &Mesh) -> Option<f64> {
+/// The rate that the fastest tenth of the tests reaches, bit/s.
+fn fast(mesh: &Mesh) -> Option<f64> {
     let tests = mesh.tests.iter().filter(|test| !test.alone);
     let rates: Vec<f64> = tests.filter_map(goodput).collect();
     quantile(&rates, FAST).or_else(|| {
@@ -372,17 +376,21 @@ fn slowest(cells: &BTreeMap<(usize, usize), Cell>) -> Vec<PairView> {
     all
 }
 
+/// Pairs that reach less than this share of the expected rate.
+fn reach_less(cells: &BTreeMap<(usize, usize), Cell>, share: f64) -> usize {
+    let figures = cells.values().filter_map(Cell::figures);
+    figures.filter(|one| one.share < share).count()
+}
+
 fn verdict(
     counts: &Counts,
     causes: &[CauseView],
     cells: &BTreeMap<(usize, usize), Cell>,
+    given: bool,
 ) -> Verdict {
     let lost = counts.failed + counts.not_run;
-    let slow = |cell: &&Cell| {
-        cell.figures()
-            .is_some_and(|one| one.share < Level::Most.least())
-    };
-    let slow = cells.values().filter(slow).count();
+    let slow = reach_less(cells, Level::Most.least());
+    let below = reach_less(cells, Level::Full.least());
     let many = slow as f64 > CHANCE * cells.len() as f64;
     let (kind, sentence) = match causes {
         _ if counts.tests == 0 => (
@@ -415,6 +423,16 @@ fn verdict(
                 spread(cells)
             ),
         ),
+        [] if given && below > 0 => (
+            VerdictKind::Unexplained,
+            format!(
+                "No host, group, link or pair is slower than the others, but {} of {} reach less than 90 % of the expected \
+                 rate. {}",
+                grouped(below),
+                counted(cells.len(), "pair"),
+                spread(cells)
+            ),
+        ),
         [] => (
             VerdictKind::Healthy,
             format!(
@@ -424,6 +442,29 @@ fn verdict(
         ),
     };
     Verdict { kind, sentence }
+}
+
+fn notes(causes: &[MeshCause], cells: &BTreeMap<(usize, usize), Cell>) -> Vec<String> {
+    let notes = [unexplained(causes, cells), common(cells)];
+    notes.into_iter().flatten().collect()
+}
+
+/// The first finding that most pairs have: what limits all of them alike makes none of them slower than the others.
+fn common(cells: &BTreeMap<(usize, usize), Cell>) -> Option<String> {
+    let mut votes: BTreeMap<&str, usize> = BTreeMap::new();
+    for figures in cells.values().filter_map(Cell::figures) {
+        if let Some(finding) = &figures.finding {
+            *votes.entry(finding.as_str()).or_default() += 1;
+        }
+    }
+    let (finding, pairs) = votes.into_iter().max_by_key(|(_, pairs)| *pairs)?;
+    (2 * pairs > cells.len()).then(|| {
+        format!(
+            "In {} of {} the first finding is {finding}.",
+            grouped(pairs),
+            counted(cells.len(), "pair")
+        )
+    })
 }
 
 fn unexplained(causes: &[MeshCause], cells: &BTreeMap<(usize, usize), Cell>) -> Option<String> {

@@ -81,6 +81,8 @@ pub(crate) fn full(count: usize, share: impl Fn(usize, usize) -> f64) -> Mesh {
         options: "-t 2".into(),
         both: false,
         wave: false,
+        expected_bps: None,
+        via: None,
         tests: Vec::new(),
     };
     for from in 0..count {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use linerate_model::units::BitRate;
+
 use crate::arguments::Budget;
 use crate::on::ReachArguments;
 
@@ -50,6 +52,9 @@ pub(super) struct MeasureArguments {
     /// Begin no round that would not end within this time (30m) or this amount of data (50G, of 1024)
     #[arg(long, value_name = "LIMIT", value_parser = crate::arguments::budget)]
     pub(super) budget: Option<Budget>,
+    /// The rate that each pair should reach, such as 9.2G: it is 100 % of the matrix, and the exit code is 1 where a pair reaches less than 90 % of it
+    #[arg(long, value_name = "RATE")]
+    pub(super) expect: Option<BitRate>,
     /// Seed of what is random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) seed: u64,

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use linerate_kernel::clock;
 use linerate_model::mesh::{Mesh, MeshCause, MeshOutcome, MeshTest, SCHEMA_VERSION};
+use linerate_model::plain_text::PlainText;
 use linerate_model::plan::{End, Plan};
 use linerate_model::units::{BitRate, Bytes, Nanos};
 use linerate_report::mesh as report;
@@ -73,6 +74,8 @@ pub(super) fn run(arguments: &MeasureArguments, printer: &Printer) -> Result<(),
             options: words.join(" ").into(),
             both: arguments.both,
             wave: arguments.wave,
+            expected_bps: arguments.expect.map(|rate| rate.bits_per_second() as f64),
+            via: common.reach.via().map(PlainText::from),
             tests: Vec::new(),
         },
         tests: Tests {

@@ -59,7 +59,6 @@ fn viewed<T>(
     let source = Source {
         mesh,
         causes,
-        expected_bps: None,
         fold: &folded,
     };
     let view = MeshView::of(&source);
@@ -82,11 +81,18 @@ fn verdict(mesh: &Mesh, causes: &[MeshCause]) -> Result<(), Failure> {
             figures::pairs(mesh)
         )));
     }
-    match causes.len() {
-        0 => Ok(()),
-        _ => Err(Failure::Missed(
+    if !causes.is_empty() {
+        return Err(Failure::Missed(
             "some hosts, links or groups are slower than the rest; the report names them"
                 .to_owned(),
-        )),
+        ));
     }
+    let below = viewed(mesh, causes, |_, view| view.below_expected());
+    if mesh.expected_bps.is_some() && below > 0 {
+        return Err(Failure::Missed(format!(
+            "{below} of {} pairs reach less than 90 % of the expected rate",
+            figures::pairs(mesh)
+        )));
+    }
+    Ok(())
 }

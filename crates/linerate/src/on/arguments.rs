@@ -108,6 +108,11 @@ impl ReachArguments {
         Ok(groups.names().filter_map(read).collect())
     }
 
+    /// The command line by which they are reached; absent = ssh.
+    pub(crate) fn via(&self) -> Option<&str> {
+        self.means.via.as_deref()
+    }
+
     /// How they are reached. It reads this program, to know its hash.
     pub(crate) fn reach(&self) -> Result<Reach, Failure> {
         self.means.reach(self.connect_timeout)
