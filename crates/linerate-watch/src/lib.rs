@@ -16,6 +16,8 @@
 //! ```
 
 pub mod cause;
+pub mod plan;
+pub mod psconfig;
 mod random;
 pub mod roll_out;
 pub mod rounds;
