@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod cause;
+mod plan;
 mod psconfig;
 mod roll_out;
 mod rounds;
