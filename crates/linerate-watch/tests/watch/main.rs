@@ -5,6 +5,7 @@
 mod cause;
 mod plan;
 mod psconfig;
+mod reference;
 mod roll_out;
 mod rounds;
 mod simulated;
