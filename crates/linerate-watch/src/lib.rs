@@ -5,6 +5,8 @@
 //! [`trunk`] finds what a link between two sets of hosts carries.
 //! [`roll_out`] changes hosts a few at a time.
 //! [`watched`] says what is tested regularly.
+//! [`plan`] reads it from `watch.toml` and says what it costs.
+//! [`psconfig`] reads it from a template of perfSONAR's pSConfig.
 //!
 //! What it is not: it reaches no host, reads no clock and writes no file. Drivers in the binary do that.
 //!
@@ -16,6 +18,8 @@
 //! ```
 
 pub mod cause;
+pub mod plan;
+pub mod psconfig;
 mod random;
 pub mod roll_out;
 pub mod rounds;
