@@ -1,10 +1,10 @@
-//! Alerts, each as it is now, and silences.
+//! Alerts, each as it is now, and silences. What they say is the caller's: the archive keeps their JSON.
 
 use linerate_model::watch::UnixMillis;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
@@ -38,28 +38,15 @@ pub struct AlertFilter {
     pub limit: usize,
 }
 
-/// A time in which some alerts notify nobody.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Silence {
+/// What a silence is found by. The silence itself is kept as JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SilenceKey<'a> {
     /// Its id.
-    pub id: String,
-    /// Of this task; absent = any.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub task: Option<String>,
-    /// Alerts of this host, at either end; absent = any.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub host: Option<String>,
-    /// Of this kind of alert, by its word; absent = any.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub kind: Option<String>,
+    pub id: &'a str,
     /// From when on.
     pub since: UnixMillis,
     /// Until when. A silence ends early by being put again with another end.
     pub until: UnixMillis,
-    /// Who made it.
-    pub by: String,
-    /// Why.
-    pub why: String,
 }
 
 impl Archive {
@@ -122,11 +109,15 @@ impl Archive {
     /// Keeps a silence, in place of the one of the same id.
     ///
     /// # Errors
-    /// The database's.
-    pub fn put_silence(&self, silence: &Silence) -> Result<(), ArchiveError> {
+    /// As [`Self::put_alert`].
+    pub fn put_silence(
+        &self,
+        key: SilenceKey<'_>,
+        silence: &impl Serialize,
+    ) -> Result<(), ArchiveError> {
         let json = to_json("a silence", silence)?;
-        let id = silence.id.clone();
-        let (since, until) = (clamped(silence.since.0), clamped(silence.until.0));
+        let id = key.id.to_owned();
+        let (since, until) = (clamped(key.since.0), clamped(key.until.0));
         self.write(move |connection| {
             connection
                 .execute(
@@ -141,8 +132,8 @@ impl Archive {
     /// Silences that end after a moment, those that end first first.
     ///
     /// # Errors
-    /// The database's; a damaged one.
-    pub fn silences(&self, after: UnixMillis) -> Result<Vec<Silence>, ArchiveError> {
+    /// As [`Self::alerts`].
+    pub fn silences<S: DeserializeOwned>(&self, after: UnixMillis) -> Result<Vec<S>, ArchiveError> {
         let sql = "SELECT json FROM silence WHERE until > ? ORDER BY until, id";
         let parameters = vec![Value::Integer(clamped(after.0))];
         self.read(|connection| values(connection, "a silence", sql, parameters))

@@ -60,7 +60,7 @@ mod schema;
 mod verify;
 mod writer;
 
-pub use alerts::{AlertFilter, AlertKey, Silence};
+pub use alerts::{AlertFilter, AlertKey, SilenceKey};
 pub use archive::Archive;
 pub use backup::Backup;
 pub use days::Day;
