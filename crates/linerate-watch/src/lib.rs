@@ -3,6 +3,7 @@
 //! [`rounds`] puts tests into rounds in which no host takes part twice.
 //! [`cause`] names what makes them slow or fail.
 //! [`trunk`] finds what a link between two sets of hosts carries.
+//! [`change_points`] finds where the level of a series changed.
 //! [`roll_out`] changes hosts a few at a time.
 //! [`watched`] says what is tested regularly.
 //!
@@ -16,6 +17,7 @@
 //! ```
 
 pub mod cause;
+pub mod change_points;
 mod random;
 pub mod roll_out;
 pub mod rounds;
