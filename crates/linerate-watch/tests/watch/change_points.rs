@@ -59,7 +59,7 @@ fn indexes_are_those_of_otava() {
         };
         let mut values = series(words[0].parse().unwrap());
         if logarithm {
-            values.iter_mut().for_each(|value| *value = value.ln());
+            values = values.into_iter().map(f64::ln).collect();
         }
         let indexes = change_points(&values, &options);
         let indexes: Vec<String> = indexes
