@@ -21,6 +21,8 @@ pub mod baseline;
 pub mod cause;
 pub mod change_points;
 pub mod expectation;
+pub mod plan;
+pub mod psconfig;
 mod random;
 pub mod roll_out;
 pub mod rounds;

@@ -21,7 +21,6 @@
 pub(crate) mod amount;
 mod beyond_netem;
 mod claims;
-pub mod command_line;
 mod consistency;
 pub mod keys;
 mod presets;

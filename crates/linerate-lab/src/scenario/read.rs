@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use linerate_document::{Document, DocumentError, Table, Value};
+use linerate_model::plan::command_line::{options, words};
 use linerate_model::plan::options::named;
 
-use super::command_line::options;
 use super::keys;
 use super::types::{
     EngineWish, Expect, Family, HostSpec, ModeWish, RateRange, Scenario, ShareRange, TestSpec,
@@ -167,29 +167,6 @@ fn test(table: &Table<'_>) -> Result<TestSpec> {
         (Err(error), Some(value)) => Err(value.wrong(error.to_string())),
         _ => Ok(test),
     }
-}
-
-/// Splits at blanks; quotation marks keep together what stands between them.
-fn words(text: &str) -> std::result::Result<Vec<String>, &'static str> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote = None;
-    for c in text.chars() {
-        match (quote, c) {
-            (Some(end), c) if c == end => quote = None,
-            (None, '"' | '\'') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (None, c) if c.is_whitespace() => words.extend(word.take()),
-            (_, c) => word.get_or_insert_default().push(c),
-        }
-    }
-    if quote.is_some() {
-        return Err("a quotation mark is not closed");
-    }
-    words.extend(word);
-    Ok(words)
 }
 
 fn expect(table: &Table<'_>) -> Result<Expect> {

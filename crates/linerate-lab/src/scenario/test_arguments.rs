@@ -1,10 +1,9 @@
 //! The arguments of a scenario's test: read, and replaced one at a time.
 
 use linerate_model::plan::options::{self, named};
-use linerate_model::plan::{Direction, End, Plan, PlanError};
+use linerate_model::plan::{Direction, End, Plan, PlanError, command_line};
 use linerate_model::units::Nanos;
 
-use super::command_line;
 use super::types::{TestSpec, Way};
 
 impl TestSpec {

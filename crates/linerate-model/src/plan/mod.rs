@@ -1,5 +1,6 @@
 //! What a test does: typed, validated, and kept whole in every record.
 
+pub mod command_line;
 pub mod options;
 pub mod values;
 

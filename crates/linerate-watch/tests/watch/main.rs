@@ -4,6 +4,7 @@
 
 mod cause;
 mod change_points;
+mod psconfig;
 mod roll_out;
 mod rounds;
 mod simulated;

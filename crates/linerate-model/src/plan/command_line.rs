@@ -1,12 +1,38 @@
-//! The arguments of `linerate test` as far as a scenario must understand them: which options they are, and what
-//! value each has.
+//! The arguments of `linerate test` as far as a file that holds some must understand them: which options they are, and
+//! what value each has.
 
-use linerate_model::plan::options::{PlanOption, named};
+use super::options::{PlanOption, named};
+
+/// Splits a text at blanks; quotation marks keep together what stands between them.
+///
+/// # Errors
+/// A quotation mark that is not closed.
+pub fn words(text: &str) -> Result<Vec<String>, &'static str> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for c in text.chars() {
+        match (quote, c) {
+            (Some(end), c) if c == end => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    if quote.is_some() {
+        return Err("a quotation mark is not closed");
+    }
+    words.extend(word);
+    Ok(words)
+}
 
 /// The options in these words and their values, each by the name under which it was given: `-uR -b40M` is `-u`,
 /// `-R` and `-b` with 40M. A word that is not an option comes by itself, as does the value of an option that is not
 /// kept in a plan.
-pub(super) fn options(words: &[String]) -> impl Iterator<Item = (String, Option<&str>)> {
+pub fn options(words: &[String]) -> impl Iterator<Item = (String, Option<&str>)> {
     let mut words = words.iter().map(String::as_str);
     let mut letters = "";
     let with_value = |name: &str| named(name).is_some_and(PlanOption::has_value);
