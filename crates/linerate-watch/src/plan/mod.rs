@@ -1,2 +1,12 @@
-//! What is watched, from a file: `watch.toml`; and what it costs.
+//! What is watched, from the file `watch.toml`; and what it costs.
+
+pub mod cost;
+mod hours;
+pub mod keys;
+mod read;
+mod tasks;
 pub mod test_options;
+mod times;
+
+pub use read::{Groups, MOST_HOSTS, NodeSets, parse};
+pub use tasks::MOST_PAIRS;

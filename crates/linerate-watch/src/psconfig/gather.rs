@@ -18,7 +18,7 @@ const IPERF3_PORT: u16 = linerate_model::plan::DEFAULT_PORT;
 
 /// The hosts of a plan while it is gathered.
 struct Hosts<'r> {
-    hosts: Vec<WatchedHost>,
+    all: Vec<WatchedHost>,
     /// Places by name in lower case.
     places: HashMap<String, usize>,
     without_agent: &'r Reach,
@@ -27,7 +27,7 @@ struct Hosts<'r> {
 /// The pairs of a task while they are gathered.
 #[derive(Default)]
 struct Pairs {
-    pairs: Vec<Pair>,
+    list: Vec<Pair>,
     seen: HashSet<Pair>,
     doubled: usize,
     with_itself: usize,
@@ -41,7 +41,7 @@ pub(super) fn watched(
     without_agent: &Reach,
 ) -> Result<Watched, TemplateError> {
     let mut hosts = Hosts {
-        hosts: Vec::new(),
+        all: Vec::new(),
         places: HashMap::new(),
         without_agent,
     };
@@ -60,7 +60,7 @@ pub(super) fn watched(
             options,
             load_millis: test_options::load_millis(&plan).unwrap_or_default(),
             rate: test_options::rate(&plan),
-            pairs: pairs.pairs,
+            pairs: pairs.list,
             schedule: schedule(&mut reader, name, asked),
             expected: None,
             quiet: None,
@@ -71,7 +71,7 @@ pub(super) fn watched(
     let mut seen = HashSet::new();
     ignored.retain(|line| seen.insert(line.to_string()));
     Ok(Watched {
-        hosts: hosts.hosts,
+        hosts: hosts.all,
         tasks,
         ignored,
         ..Watched::default()
@@ -112,7 +112,7 @@ impl Pairs {
             Ok(pair) if pair.from == pair.to => self.with_itself += 1,
             Ok(pair) if self.seen.insert(pair.clone()) => {
                 self.without_agent += usize::from(!due.has_agent);
-                self.pairs.push(pair);
+                self.list.push(pair);
             }
             Ok(_) => self.doubled += 1,
             Err(why) => {
@@ -207,7 +207,7 @@ impl Hosts<'_> {
         });
         let foreign = end.is_none_or(|end| end.no_agent);
         let place = *self.places.entry(name.to_lowercase()).or_insert_with(|| {
-            self.hosts.push(WatchedHost {
+            self.all.push(WatchedHost {
                 name: name.into(),
                 address: address.into(),
                 reach: if foreign {
@@ -222,9 +222,9 @@ impl Hosts<'_> {
                 groups: Vec::new(),
                 budget: Budget::default(),
             });
-            self.hosts.len() - 1
+            self.all.len() - 1
         });
-        let host = &mut self.hosts[place];
+        let host = &mut self.all[place];
         match server {
             Some(server) => host.reach = server,
             None if !foreign => host.reach = Reach::Agent,

@@ -30,6 +30,7 @@ pub(super) struct Template {
 /// An address, a label of one, or what it is for a certain other end.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(clippy::struct_field_names, reason = "the keys' names")]
 pub(super) struct Address {
     pub(super) address: Option<String>,
     pub(super) host: Option<String>,
@@ -74,6 +75,7 @@ pub(super) struct DataSource {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(clippy::struct_field_names, reason = "the keys' names")]
 pub(super) struct Filter {
     #[serde(rename = "type")]
     pub(super) kind: String,
@@ -226,12 +228,11 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OrderedVisitor<T> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut ordered = Ordered::default();
         while let Some((name, value)) = map.next_entry::<String, T>()? {
-            match ordered.place(&name) {
-                Some(place) => ordered.entries[place].1 = value,
-                None => {
-                    ordered.places.insert(name.clone(), ordered.entries.len());
-                    ordered.entries.push((name, value));
-                }
+            if let Some(place) = ordered.place(&name) {
+                ordered.entries[place].1 = value;
+            } else {
+                ordered.places.insert(name.clone(), ordered.entries.len());
+                ordered.entries.push((name, value));
             }
         }
         Ok(ordered)

@@ -54,9 +54,8 @@ impl Variables<'_, '_> {
         };
         match name {
             "flip" => return Ok(Value::Bool(self.flip)),
-            "scheduled_by_address" => return text(self.address(self.scheduled_by)?),
-            // The host that schedules the test begins it.
-            "localhost" => return text(self.address(self.scheduled_by)?),
+            // The host that schedules a test is the one on which it begins.
+            "scheduled_by_address" | "localhost" => return text(self.address(self.scheduled_by)?),
             _ => {}
         }
         if name.starts_with("jq ") {

@@ -4,6 +4,7 @@
 
 mod cause;
 mod change_points;
+mod plan;
 mod psconfig;
 mod roll_out;
 mod rounds;

@@ -62,7 +62,7 @@ fn the_tests_of_200_templates_are_those_that_psconfig_finds() {
     assert!(compared > 1_500, "{compared}");
 }
 
-/// ESnet's template, where `LINERATE_ESNET_TEMPLATE` says where it is: it is not ours to keep here.
+/// The template of `ESnet`, where `LINERATE_ESNET_TEMPLATE` says where it is: it is not ours to keep here.
 #[test]
 fn esnets_template_has_as_many_pairs_as_psconfigs_code_finds() {
     let Ok(path) = std::env::var("LINERATE_ESNET_TEMPLATE") else {
