@@ -5,6 +5,9 @@
 //! [`trunk`] finds what a link between two sets of hosts carries.
 //! [`roll_out`] changes hosts a few at a time.
 //! [`watched`] says what is tested regularly.
+//! [`dispatch`] decides which test runs when, and why one did not.
+//! [`why`] says why a pair has no result.
+//! [`simulation`] runs a plan on virtual time.
 //!
 //! What it is not: it reaches no host, reads no clock and writes no file. Drivers in the binary do that.
 //!
@@ -16,8 +19,11 @@
 //! ```
 
 pub mod cause;
+pub mod dispatch;
 mod random;
 pub mod roll_out;
 pub mod rounds;
+pub mod simulation;
 pub mod trunk;
 pub mod watched;
+pub mod why;

@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod cause;
+mod dispatch;
+mod dispatch_properties;
+mod plans;
 mod roll_out;
 mod rounds;
 mod simulated;
