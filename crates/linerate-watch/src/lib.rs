@@ -7,6 +7,9 @@
 //! [`change_points`] finds where the level of a series changed.
 //! [`roll_out`] changes hosts a few at a time.
 //! [`watched`] says what is tested regularly.
+//! [`dispatch`] decides which test runs when, and why one did not.
+//! [`why`] says why a pair has no result.
+//! [`simulation`] runs a plan on virtual time.
 //!
 //! What it is not: it reaches no host, reads no clock and writes no file. Drivers in the binary do that.
 //!
@@ -23,8 +26,11 @@ pub mod change_points;
 pub mod expectation;
 pub mod plan;
 pub mod psconfig;
+pub mod dispatch;
 mod random;
 pub mod roll_out;
 pub mod rounds;
+pub mod simulation;
 pub mod trunk;
 pub mod watched;
+pub mod why;
