@@ -1,0 +1,4 @@
+//! The archive through its public interface.
+
+mod appending;
+mod runs;
