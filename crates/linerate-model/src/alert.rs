@@ -62,6 +62,9 @@ pub struct Alert {
     /// When it ended; absent = it has not. One that ended without having fired was a suspicion that tests did not confirm.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub until: Option<UnixMillis>,
+    /// The alert that has its pairs now, where they turned out to have one cause; absent = it ended otherwise, or has not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub merged_into: Option<AlertId>,
     /// When anything of it changed last.
     pub changed: UnixMillis,
     /// What limits its tests; absent = no finding says.
@@ -234,7 +237,7 @@ pub struct AlertRun {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunShows {
-    /// The whole interval is at or above the floor.
+    /// The whole interval is at or above the floor, or it was measured and nothing is expected.
     Pass,
     /// The whole interval is below the floor.
     Fail,
@@ -437,6 +440,7 @@ mod tests {
             since,
             fired: Some(since.plus_millis(600_000)),
             until: None,
+            merged_into: None,
             changed: since.plus_millis(600_000),
             finding: Some(AlertFinding {
                 id: "receive-window".to_owned(),

@@ -3,6 +3,8 @@
 //! [`rounds`] puts tests into rounds in which no host takes part twice.
 //! [`cause`] names what makes them slow or fail.
 //! [`trunk`] finds what a link between two sets of hosts carries.
+//! [`expectation`] says what a test has to show, [`baseline`] what a pair showed before.
+//! [`change_points`] finds where the level of a series changed.
 //! [`roll_out`] changes hosts a few at a time.
 //! [`watched`] says what is tested regularly.
 //!
@@ -15,7 +17,10 @@
 //! assert_eq!((schedule.rounds.len(), schedule.bound), (6, 6));
 //! ```
 
+pub mod baseline;
 pub mod cause;
+pub mod change_points;
+pub mod expectation;
 mod random;
 pub mod roll_out;
 pub mod rounds;

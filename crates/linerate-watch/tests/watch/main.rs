@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod cause;
+mod change_points;
 mod roll_out;
 mod rounds;
 mod simulated;
