@@ -20,6 +20,7 @@
 //! assert_eq!((schedule.rounds.len(), schedule.bound), (6, 6));
 //! ```
 
+pub mod alert;
 pub mod baseline;
 pub mod cause;
 pub mod change_points;

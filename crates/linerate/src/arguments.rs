@@ -22,6 +22,7 @@ use crate::between::reach::ReachArguments;
 use crate::expect::arguments::ExpectArguments;
 use crate::host::arguments::HostArguments;
 use crate::host_limit::arguments::SelfArguments;
+use crate::hub::arguments::HubArguments;
 use crate::lab::arguments::LabArguments;
 use crate::mesh::arguments::MeshArguments;
 use crate::prove::arguments::ProveArguments;
@@ -71,6 +72,8 @@ pub(crate) enum Command {
     Lab(Box<LabArguments>),
     /// Test every host of a set against every other, and name the host, group, trunk or pair that is slow
     Mesh(Box<MeshArguments>),
+    /// Run the tests of a plan regularly, keep their results, raise alerts, and serve pages of it all
+    Hub(Box<HubArguments>),
     /// Measure the local throughput limit (client and server on this host): loopback, a veth pair, CPU per gigabyte, timers, wake-ups
     #[command(name = "self")]
     HostLimit(Box<SelfArguments>),

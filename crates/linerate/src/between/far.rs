@@ -101,6 +101,17 @@ pub(crate) fn surroundings(
     reach(session, Stage::Addresses, &[], stop)
 }
 
+/// Has a host try to connect to these addresses.
+///
+/// # Errors
+/// Why it does not say.
+pub(crate) fn try_connections(
+    session: &Session,
+    targets: &[SocketAddr],
+) -> Result<Surroundings, FarFailure> {
+    reach(session, Stage::Reach, targets, &|| false)
+}
+
 /// Makes a test from one host to another, and brings its record back.
 ///
 /// # Errors

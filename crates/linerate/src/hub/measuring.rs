@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
 use linerate_model::alert::AlertFinding;
+use linerate_model::plain_text::PlainText;
 use linerate_model::plan::{Direction, Plan};
 use linerate_model::record::{Flow, RunRecord};
 use linerate_model::units::Nanos;
 use linerate_report::record;
 use linerate_watch::dispatch::{End, Ending, Finished, LeaseId};
+use linerate_watch::watched::Reach;
 
 use super::Happened;
 use super::clock::HubClock;
@@ -92,7 +94,7 @@ fn stopped() -> Ending {
 impl Made {
     fn take(&mut self, assignment: &Assignment, record: &RunRecord, flow: Flow) {
         let json = record::to_json(record);
-        self.record = Some(json.into());
+        self.record = Some(json);
         match figures::read(record, flow, self.finished.ended) {
             Ok(read) => {
                 self.finished.bytes = read.bytes;
@@ -209,4 +211,30 @@ fn dialled(address: &str, server: &Standing) -> Option<Choice> {
     let mut own = server.surroundings.addresses.iter();
     own.any(|one| one.address == address)
         .then(|| address.to_string().parse().ok())?
+}
+
+/// Whether a host can be reached: by its session, or by a connection from a peer to its server.
+pub(super) fn check(
+    reach: &Reach,
+    address: &str,
+    standing: Option<&Standing>,
+    by: Option<&Standing>,
+) -> Result<(), PlainText> {
+    match reach {
+        Reach::Agent | Reach::Ssh => match standing {
+            Some(standing) if standing.session.is_open() => Ok(()),
+            _ => Err("its agent is not connected".into()),
+        },
+        Reach::Linerate(port) | Reach::Iperf3(port) => {
+            // A name may mean something else here than there: the next test finds out.
+            let (Some(by), Ok(address)) = (by, address.parse()) else {
+                return Ok(());
+            };
+            let target = std::net::SocketAddr::new(address, *port);
+            let said = far::try_connections(&by.session, &[target]);
+            let said = said.map_err(|failure| failure.why)?;
+            let why = said.answers.into_iter().find_map(|answer| answer.error);
+            why.map_or(Ok(()), Err)
+        }
+    }
 }

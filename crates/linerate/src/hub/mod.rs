@@ -105,7 +105,7 @@ pub(crate) fn run(arguments: &HubArguments, printer: &Printer) -> Result<(), Fai
     let (told, news) = mpsc::channel();
     let reach = arguments.reach.reach()?;
     let hosts = Hosts::new(reach, arguments.reach.fan_out, told.clone());
-    let mut driver = Driver::start(
+    let driver = Driver::start(
         driver::Means {
             clock,
             archive,

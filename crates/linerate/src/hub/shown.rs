@@ -1,20 +1,21 @@
 //! What pages show of the running hub.
 
-use linerate_hub::live::{DueTest, RunningTest};
+use linerate_hub::live::{AgentState, DueTest, ReachedBy, RunningTest};
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::UnixMillis;
 use linerate_watch::dispatch::{Dispatcher, Lease};
+use linerate_watch::watched::{Reach, Watched, WatchedHost};
 
 /// Tests that are shown as due next.
 const MOST_NEXT: usize = 200;
 
-pub(super) fn running(lease: &Lease, now: UnixMillis) -> RunningTest {
+pub(super) fn running(lease: &Lease) -> RunningTest {
     RunningTest {
         task: lease.task.clone(),
         from: lease.from.clone(),
         to: lease.to.clone(),
         class: lease.class,
-        started: now,
+        started: lease.granted,
         until: lease.expiry,
     }
 }
@@ -67,4 +68,30 @@ fn of_pair(
             waits_for: None,
         });
     }
+}
+
+/// The hosts of the plan whose end the hub starts, as they were before where they are the same.
+pub(super) fn agents(watched: &Watched, before: &[AgentState]) -> Vec<AgentState> {
+    let agent = |host: &WatchedHost| {
+        let reach = ReachedBy::from(&host.reach);
+        let known = before.iter().find(|known| known.host == host.name);
+        if let Some(known) = known.filter(|known| known.reach == reach) {
+            return known.clone();
+        }
+        let no_agents = "agents that dial the hub are not supported yet: use reach = \"ssh\"";
+        AgentState {
+            host: host.name.clone(),
+            reach,
+            // Servers need no agent.
+            connected: !host.reach.commands(),
+            last_seen: None,
+            software: None,
+            why: match host.reach {
+                Reach::Agent => Some(no_agents.into()),
+                Reach::Ssh => Some("the hub has not connected to it yet".into()),
+                Reach::Linerate(_) | Reach::Iperf3(_) => None,
+            },
+        }
+    };
+    watched.hosts.iter().map(agent).collect()
 }
