@@ -67,14 +67,11 @@ function marks(data) {
     line(style("--change"), 1.4, [5, 3], data.changes.map(([at]) => [x(at), top, x(at), top + height]));
     for (const [at, number] of data.changes) {
       context.fillStyle = style("--change");
-      context.beginPath();
-      context.arc(x(at), top - 10 * ratio, 9 * ratio, 0, 7);
-      context.fill();
-      context.fillStyle = style("--paper");
-      context.font = "700 " + 12 * ratio + "px sans-serif";
-      context.textAlign = "center";
-      context.textBaseline = "middle";
-      context.fillText(String(number), x(at), top - 9.5 * ratio);
+      context.font = "700 " + 13 * ratio + "px sans-serif";
+      const right = x(at) > left + width - 40 * ratio;
+      context.textAlign = right ? "right" : "center";
+      context.textBaseline = "bottom";
+      context.fillText(number, x(at), top - 4 * ratio);
     }
     const middle = top + height + (STRIP / 2) * ratio;
     const size = 4 * ratio;

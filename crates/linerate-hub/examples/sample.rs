@@ -1,7 +1,11 @@
 //! Serves made-up data of ten hosts: `cargo run -p linerate-hub --example sample [PORT]`.
 
 #[path = "../tests/hub/sample.rs"]
-#[expect(dead_code, reason = "tests use the rest of it")]
+#[expect(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "tests use the rest of it, and may panic"
+)]
 mod sample;
 
 use std::net::TcpListener;

@@ -20,13 +20,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) async fn guard(request: Request<Body>, next: Next) -> Response {
     let mut answer = match refusal(request.method(), request.headers()) {
         Some((status, why)) => (status, why).into_response(),
-        None => match tokio::time::timeout(PATIENCE, next.run(request)).await {
-            Ok(answer) => answer,
-            Err(_) => {
+        None => tokio::time::timeout(PATIENCE, next.run(request))
+            .await
+            .unwrap_or_else(|_| {
                 let why = "The archive took too long; try a shorter time.\n";
                 (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
-            }
-        },
+            }),
     };
     let headers = answer.headers_mut();
     for (name, value) in [

@@ -20,6 +20,7 @@
 //! serving.stop();
 //! ```
 
+mod archive;
 mod csv;
 mod guard;
 pub mod live;

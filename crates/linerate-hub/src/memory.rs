@@ -1,5 +1,6 @@
 //! An archive that is gone with the process: for tests and for the sample that `cargo run --example sample` serves.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{PoisonError, RwLock};
@@ -110,7 +111,7 @@ impl Store for MemoryStore {
             let all = inside.runs.values().flat_map(BTreeMap::values);
             all.filter(|run| filter.matches(run)).cloned().collect()
         });
-        found.sort_by(|a, b| b.id.cmp(&a.id));
+        found.sort_by_key(|run| Reverse(run.id));
         found.truncate(limit);
         Ok(found)
     }
@@ -120,7 +121,7 @@ impl Store for MemoryStore {
             |alert: &&Alert| alert.state != AlertState::Resolved || alert.changed >= changed_since;
         let mut found: Vec<Alert> =
             self.read(|inside| inside.alerts.iter().filter(wanted).cloned().collect());
-        found.sort_by(|a, b| b.since.cmp(&a.since));
+        found.sort_by_key(|alert| Reverse(alert.since));
         Ok(found)
     }
 
@@ -142,7 +143,7 @@ impl Store for MemoryStore {
             |change: &&HostChange| change.host == *host && within.contains(&change.first_after);
         let mut found: Vec<HostChange> =
             self.read(|inside| inside.changes.iter().filter(wanted).cloned().collect());
-        found.sort_by(|a, b| b.first_after.cmp(&a.first_after));
+        found.sort_by_key(|change| Reverse(change.first_after));
         Ok(found)
     }
 

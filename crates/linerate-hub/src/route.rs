@@ -43,24 +43,6 @@ impl Hub {
     }
 }
 
-/// Addresses that programs read; `openapi.json` describes each of them.
-#[cfg(test)]
-pub(crate) const DESCRIBED: [&str; 13] = [
-    "/api/v1/pairs",
-    "/api/v1/pairs.csv",
-    "/api/v1/pair",
-    "/api/v1/runs",
-    "/api/v1/runs.csv",
-    "/api/v1/runs/{id}",
-    "/api/v1/runs/{id}/record",
-    "/api/v1/alerts",
-    "/api/v1/hosts",
-    "/api/v1/plan",
-    "/api/v1/openapi.json",
-    "/events",
-    "/metrics",
-];
-
 pub(crate) fn router(hub: Hub) -> Router {
     Router::new()
         .route("/", get(pages::grid))
@@ -86,4 +68,52 @@ pub(crate) fn router(hub: Hub) -> Router {
         .route("/events", get(events::stream))
         .fallback(pages::nothing)
         .with_state(hub)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Addresses in this file's router.
+    fn routed() -> Vec<&'static str> {
+        let source = include_str!("route.rs")
+            .split("#[cfg(test)]\nmod tests")
+            .next()
+            .unwrap();
+        source
+            .split(".route(\"")
+            .skip(1)
+            .map(|rest| rest.split('"').next().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn openapi_has_every_address_that_programs_read_and_no_other() {
+        let document: serde_json::Value = serde_json::from_str(api::OPENAPI).unwrap();
+        let mut described: Vec<&str> = document["paths"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        described.sort_unstable();
+        let is_page = |path: &&str| {
+            [
+                "/",
+                "/pair",
+                "/run/{id}",
+                "/alerts",
+                "/hosts",
+                "/host",
+                "/plan",
+                "/static/{name}",
+            ]
+            .contains(path)
+        };
+        let mut routed = routed();
+        assert!(routed.len() > 15);
+        routed.retain(|path| !is_page(path));
+        routed.sort_unstable();
+        assert_eq!(described, routed);
+    }
 }

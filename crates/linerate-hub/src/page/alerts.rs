@@ -146,6 +146,26 @@ pub(crate) fn article(view: &AlertView, now: UnixMillis) -> Markup {
     }
 }
 
+/// An alert on the page of one of its pairs.
+pub(crate) fn of_pair(view: &AlertView, from: &str, to: &str, now: UnixMillis) -> Markup {
+    let own: Vec<AlertPair> = view
+        .alert
+        .pairs
+        .iter()
+        .filter(|pair| pair.from == *from && pair.to == *to)
+        .cloned()
+        .collect();
+    let others = view.alert.pairs.len() - own.len();
+    html! {
+        article class={ "alert " (class(view).word()) } {
+            h2 class="heading" { a href={ "/alerts#a-" (view.alert.id) } { (heading(view)) } }
+            (answers(view, now, usize::MAX))
+            @for pair in &own { p { "This pair: " (evidence(pair)) } }
+            @if others > 0 { p class="about" { a href={ "/alerts#a-" (view.alert.id) } { (counted(others, "more pair")) } " with the same cause" } }
+        }
+    }
+}
+
 fn pairs(view: &AlertView) -> Markup {
     let pairs = &view.alert.pairs;
     html! {
@@ -201,7 +221,7 @@ fn resolved<'a>(views: impl Iterator<Item = &'a AlertView> + Clone, now: UnixMil
                     tbody {
                         @for view in views {
                             tr id={ "a-" (view.alert.id) } {
-                                th scope="row" { (view.title) @if view.alert.fired.is_none() { span class="tag" { "not confirmed" } } }
+                                th scope="row" { (view.title) @if let Some(into) = view.alert.merged_into { span class="tag" { a href={ "#a-" (into) } { "part of another" } } } @else if view.alert.fired.is_none() { span class="tag" { "not confirmed" } } }
                                 td { (time(view.alert.since, now, false)) }
                                 td { (view.alert.until.map_or_else(String::new, |until| moment::span(until.since(view.alert.since)))) }
                                 td { @if let Some(why) = view.why.first() { (code(why)) } }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::alert::HostChange;
 use linerate_model::units::{BitRate, whole};
 use linerate_model::watch::UnixMillis;
 use maud::{Markup, html};
@@ -129,7 +130,7 @@ fn axes(frame: &Frame) -> Markup {
             path class="grid-line" d={ "M" (x) " " (TOP) "V" (STRIP[1]) } {}
             text class="middle" x=(x) y=(HEIGHT - 8.0) { (label) }
         }
-        text class="end strip" x=(LEFT - 8.0) y=((STRIP[0] + STRIP[1]) / 2.0 + 4.0) { "no figure" }
+        text class="end strip" x=(LEFT - 8.0) y=(f64::midpoint(STRIP[0], STRIP[1]) + 4.0) { "no figure" }
     }
 }
 
@@ -254,7 +255,7 @@ fn marks(view: &PairView, frame: &Frame) -> Markup {
 
 fn mark(kind: OutcomeKind, x: f64) -> String {
     let [top, bottom] = STRIP;
-    let (x, middle) = (number(x), (top + bottom) / 2.0);
+    let (x, middle) = (number(x), f64::midpoint(top, bottom));
     match kind {
         OutcomeKind::Failed => format!("M{x} {middle}m-4 -4l8 8m0 -8l-8 8"),
         OutcomeKind::Invalid => format!("M{x} {}v7m0 4v1", top + 6.0),
@@ -268,16 +269,47 @@ fn mark_words(run: &RunRow) -> String {
     format!("{} {what}: {why}", moment::minute(when(run)))
 }
 
+/// Changes of hosts that are close together in the drawing.
+struct Group {
+    at: UnixMillis,
+    /// The numbers that the list below the drawing has: `1`, `2–4`.
+    label: String,
+    words: String,
+}
+
+/// The latest group first, as the changes are.
+fn groups(view: &PairView) -> Vec<Group> {
+    let span = view.now.since(view.since);
+    let close = |two: &[&HostChange]| two[0].first_after.since(two[1].first_after) < span / 50;
+    let changes: Vec<&HostChange> = view.host_changes.iter().collect();
+    let mut number = changes.len();
+    let mut groups = Vec::new();
+    for group in changes.chunk_by(|a, b| close(&[a, b])) {
+        let (high, low) = (number, number + 1 - group.len());
+        number -= group.len();
+        let words: Vec<String> = group.iter().map(|one| change(one)).collect();
+        groups.push(Group {
+            at: group[0].first_after,
+            label: if low == high {
+                format!("{high}")
+            } else {
+                format!("{low}–{high}")
+            },
+            words: words.join(" "),
+        });
+    }
+    groups
+}
+
 /// Changes of hosts as numbered lines; the list below the drawing has their words.
 fn changes(view: &PairView, frame: &Frame) -> Markup {
     html! {
-        @for (place, one) in view.host_changes.iter().enumerate() {
-            @let x = number(frame.x(one.first_after));
+        @for group in groups(view) {
+            @let x = frame.x(group.at);
             g class="change" {
-                title { (moment::minute(one.first_after)) ": " (change(one)) }
-                path d={ "M" (x) " " (TOP) "V" (FLOOR) } {}
-                circle cx=(x) cy=(TOP - 11.0) r="9" {}
-                text class="middle" x=(x) y=(TOP - 7.0) { (view.host_changes.len() - place) }
+                title { (moment::minute(group.at)) ": " (group.words) }
+                path d={ "M" (number(x)) " " (TOP) "V" (FLOOR) } {}
+                text class=(if x > WIDTH - 60.0 { "end" } else { "middle" }) x=(number(x)) y=(TOP - 8.0) { (group.label) }
             }
         }
     }
@@ -337,10 +369,10 @@ pub(super) fn data(view: &PairView) -> Value {
             ])
         })
         .collect();
-    let count = view.host_changes.len();
-    let numbered = view.host_changes.iter().enumerate();
-    let changes: Vec<Value> = numbered
-        .map(|(place, one)| json!([seconds(one.first_after), count - place, change(one)]))
+    let groups = groups(view);
+    let changes: Vec<Value> = groups
+        .iter()
+        .map(|group| json!([seconds(group.at), group.label, group.words]))
         .collect();
     let regimes: Vec<Value> = view
         .regimes

@@ -18,7 +18,7 @@ pub(crate) fn page(view: &PairView, firing: usize) -> String {
         }
         p class="about" { "Task " a href={ "/?task=" (encoded(&view.task)) } { (view.task) } ". The other direction: " a href=(pair_address(&view.task, &view.to, &view.from)) { (view.to) " → " (view.from) } "." }
         (now(view))
-        @for alert in &view.alerts { (alerts::article(alert, view.now)) }
+        @for alert in &view.alerts { (alerts::of_pair(alert, &view.from, &view.to, view.now)) }
         section aria-labelledby="over-time" {
             h2 id="over-time" { "Goodput over time" }
             (times(view))

@@ -21,7 +21,7 @@ use crate::view::plan::PlanView;
 use crate::view::run::RunRow;
 use crate::{csv, metrics as exposition};
 
-/// The description of all of these, by OpenAPI 3.1.
+/// The description of all of these, by `OpenAPI` 3.1.
 pub(crate) const OPENAPI: &str = include_str!("../openapi.json");
 
 type Asked<T> = Result<Query<T>, QueryRejection>;

@@ -206,16 +206,11 @@ fn what_to_do(alert: &Alert) -> Vec<String> {
         && let Some(remedy) = &finding.remedy
     {
         let (setting, value) = (remedy.fix.setting(), remedy.fix.value());
-        let verb = if remedy.fix.is_option() {
-            "Test with"
-        } else {
-            "Set"
-        };
-        let host = finding
-            .host
-            .as_ref()
-            .map_or_else(String::new, |host| format!(" on {host}"));
-        steps.push(format!("{verb} {setting} {value}{host}."));
+        steps.push(match (&finding.host, remedy.fix.is_option()) {
+            (_, true) => format!("Test with `{setting} {value}`."),
+            (Some(host), false) => format!("On {host}, set `{setting}` to `{value}`."),
+            (None, false) => format!("Set `{setting}` to `{value}`."),
+        });
     }
     let Some(pair) = alert.pairs.first() else {
         return steps;

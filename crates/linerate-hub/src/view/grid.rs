@@ -14,7 +14,7 @@ use crate::shared::Shared;
 use crate::store::{PairState, StoreError};
 
 /// A matrix with a smaller share of cells than this is a list.
-const SPARSE: f64 = 0.25;
+const SPARSE: f64 = 0.3;
 
 /// Everything that the grid shows.
 #[derive(Debug, Serialize)]

@@ -1,6 +1,6 @@
 //! Hosts: what the hub knows of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::alert::HostChange;
 use linerate_model::host::Fact;
@@ -163,4 +163,62 @@ fn interfaces(facts: &HostFacts) -> Vec<InterfaceView> {
             mtu: interface.mtu.known().copied(),
         })
         .collect()
+}
+
+/// What differs between two readings of a host's facts, each with its moment. Counters are no change.
+pub(crate) fn changes(
+    host: &str,
+    (last_before, before): (UnixMillis, &[u8]),
+    (first_after, after): (UnixMillis, &[u8]),
+) -> Vec<HostChange> {
+    let parsed = |json: &[u8]| serde_json::from_slice::<HostFacts>(json).ok();
+    let (Some(before), Some(after)) = (parsed(before), parsed(after)) else {
+        return Vec::new();
+    };
+    let (before, after) = (comparable(&before), comparable(&after));
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let differs = |name: &&&String| before.get(**name) != after.get(**name);
+    let change = |name: &String| HostChange {
+        host: host.into(),
+        fact: name.as_str().into(),
+        before: before.get(name).map(PlainText::from),
+        after: after.get(name).map(PlainText::from),
+        last_before,
+        first_after,
+    };
+    names
+        .iter()
+        .filter(differs)
+        .map(|name| change(name))
+        .collect()
+}
+
+/// Facts that change a host's throughput, by name; those that are not known are left out.
+fn comparable(facts: &HostFacts) -> BTreeMap<String, String> {
+    let system = &facts.system;
+    let texts = [
+        ("kernel", system.kernel.known()),
+        ("distribution", system.distribution.known()),
+        ("kernel command line", system.command_line.known()),
+        ("CPU", facts.processors.model.known()),
+    ];
+    let texts = texts
+        .into_iter()
+        .filter_map(|(name, text)| Some((name.to_owned(), text?.clone())));
+    let memory = system
+        .memory_bytes
+        .known()
+        .map(|bytes| ("memory".to_owned(), Bytes(*bytes).to_string()));
+    let sysctls = facts.sysctls.iter();
+    let sysctls = sysctls.filter_map(|(key, value)| Some((key.clone(), value.known()?.clone())));
+    let mut all: BTreeMap<String, String> = texts.chain(memory).chain(sysctls).collect();
+    for interface in facts.interfaces.known().into_iter().flatten() {
+        let name = &interface.name;
+        let state = if interface.up { "up" } else { "down" };
+        all.insert(format!("{name} state"), state.to_owned());
+        if let Some(mtu) = interface.mtu.known() {
+            all.insert(format!("{name} mtu"), mtu.to_string());
+        }
+    }
+    all
 }

@@ -1,5 +1,7 @@
 //! A pair of a task over time.
 
+use std::cmp::Reverse;
+
 use linerate_model::alert::HostChange;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{RunId, UnixMillis};
@@ -101,7 +103,7 @@ impl PairView {
         for host in [&wanted.from, &wanted.to] {
             host_changes.extend(store.host_changes(host, since..now.plus_millis(1))?);
         }
-        host_changes.sort_by(|a, b| b.first_after.cmp(&a.first_after));
+        host_changes.sort_by_key(|change| Reverse(change.first_after));
         let cell = Cell::of(&state, &OpenAlerts::of(&alerts));
         let mut inside = AlertView::open(&alerts, &silences, now);
         inside.retain(|view| view.alert.task == wanted.task && has(view, wanted));
@@ -157,16 +159,15 @@ fn state(
     filter: &RunFilter,
     runs: &[linerate_model::watch::WatchRun],
 ) -> Result<Option<PairState>, StoreError> {
-    let latest = match runs.first() {
-        Some(run) => Some(run.clone()),
-        None => {
-            let any = RunFilter {
-                since: None,
-                limit: 1,
-                ..filter.clone()
-            };
-            shared.store().runs(&any)?.pop()
-        }
+    let latest = if let Some(run) = runs.first() {
+        Some(run.clone())
+    } else {
+        let any = RunFilter {
+            since: None,
+            limit: 1,
+            ..filter.clone()
+        };
+        shared.store().runs(&any)?.pop()
     };
     let kinds = runs.iter().map(OutcomeKind::of);
     let since: Vec<OutcomeKind> = kinds

@@ -1,5 +1,6 @@
 //! What runs, what is due, and why tests did not run.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use linerate_model::watch::{UnixMillis, WatchOutcome};
@@ -48,7 +49,7 @@ impl PlanView {
             }
         }
         let mut not_run: Vec<_> = counts.into_iter().collect();
-        not_run.sort_by(|a, b| b.1.cmp(&a.1));
+        not_run.sort_by_key(|(_, count)| Reverse(*count));
         Ok(Self {
             now,
             live: shared.live().snapshot(),

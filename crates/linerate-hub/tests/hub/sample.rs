@@ -17,7 +17,7 @@ use linerate_model::plain_text::PlainText;
 use linerate_model::plan::Plan;
 use linerate_model::record::Role;
 use linerate_model::remedy::{BufferSizes, Fix, Remedy};
-use linerate_model::units::{Bytes, Nanos};
+use linerate_model::units::{Bytes, Nanos, whole};
 use linerate_model::watch::{
     Holding, NotRun, RunClass, RunId, UnixMillis, WatchFigures, WatchOutcome, WatchRun,
 };
@@ -179,7 +179,7 @@ pub(crate) fn filled() -> MemoryStore {
     let store = MemoryStore::default();
     for from in HOSTS {
         for to in HOSTS.into_iter().filter(|to| *to != from) {
-            let phase = (noise(hash(&[from, to], 1)) * PERIOD as f64 * 0.9) as u64;
+            let phase = whole(noise(hash(&[from, to], 1)) * PERIOD as f64 * 0.9);
             for period in (0..240).rev() {
                 let due = before(period * PERIOD + phase + 3 * MINUTE);
                 let run = run("backbone", from, to, due, outcome(from, to, due));
@@ -288,6 +288,7 @@ fn alert(name: &str, kind: AlertKind, state: AlertState, age: u64, pairs: Vec<Al
         fired: (state != AlertState::Suspect).then(|| before(age - 9 * MINUTE)),
         until: (state == AlertState::Resolved).then(|| before(age - 3 * HOUR)),
         changed: before(age - 9 * MINUTE),
+        merged_into: None,
         finding: None,
         host_changes: Vec::new(),
         pairs,
