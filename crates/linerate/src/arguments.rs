@@ -73,6 +73,7 @@ pub(crate) enum Command {
     /// Test every host of a set against every other, and name the host, group, trunk or pair that is slow
     Mesh(Box<MeshArguments>),
     /// Run the tests of a plan regularly, keep their results, raise alerts, and serve pages of it all
+    #[command(args_override_self = true)]
     Hub(Box<HubArguments>),
     /// Measure the local throughput limit (client and server on this host): loopback, a veth pair, CPU per gigabyte, timers, wake-ups
     #[command(name = "self")]

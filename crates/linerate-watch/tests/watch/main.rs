@@ -4,11 +4,11 @@
 
 mod cause;
 mod change_points;
-mod plan;
-mod psconfig;
 mod dispatch;
 mod dispatch_properties;
+mod plan;
 mod plans;
+mod psconfig;
 mod roll_out;
 mod rounds;
 mod simulated;

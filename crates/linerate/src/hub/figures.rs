@@ -50,7 +50,7 @@ pub(super) fn read(record: &RunRecord, flow: Flow, ended: UnixMillis) -> Result<
         Flow::ClientToServer => (&view.client, &view.server),
         Flow::ServerToClient => (&view.server, &view.client),
     };
-    let limits = |finding: &&Finding| finding.severity >= Severity::Limit;
+    let limits = |finding: &&Finding| finding.severity > Severity::Healthy;
     let first = direction.verdict.and_then(|at| view.findings.get(at));
     let others = view.findings.iter();
     let others = others.filter(|one| first.is_none_or(|first| first.id != one.id));

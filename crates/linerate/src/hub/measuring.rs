@@ -162,7 +162,12 @@ fn run(
         stop: &stop,
     };
     let record = |run: FarRun| {
-        let none = || FarFailure::between(crate::between::failure::Stage::Record, "no record came back");
+        let none = || {
+            FarFailure::between(
+                crate::between::failure::Stage::Record,
+                "no record came back",
+            )
+        };
         run.record.ok_or_else(none)
     };
     match &assignment.sides {

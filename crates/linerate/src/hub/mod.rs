@@ -14,15 +14,15 @@ pub(crate) mod folder;
 mod hosts;
 mod ingest;
 mod measuring;
+mod outbox;
 mod past;
 mod plan_file;
 mod shown;
-mod store;
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd as _;
-use std::sync::mpsc::{self, Sender};
 use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
 
 use linerate_archive::{Archive, ArchiveError};
 use linerate_hub::shared::Shared;
@@ -44,7 +44,6 @@ use folder::Folder;
 use hosts::{Hosts, Standing};
 use measuring::Made;
 use plan_file::PlanFile;
-use store::Archived;
 
 /// What the driver hears.
 enum Happened {
@@ -100,8 +99,7 @@ pub(crate) fn run(arguments: &HubArguments, printer: &Printer) -> Result<(), Fai
     let before = folder::state(&path)?.unwrap_or_default();
     let archive = Arc::new(Archive::open(&path)?.with_figures_of(figures::VERSION));
     let clock = HubClock::start();
-    let store = Arc::new(Archived(archive.clone()));
-    let shared = Arc::new(Shared::new(store, move || clock.now()));
+    let shared = Arc::new(Shared::new(archive.clone(), move || clock.now()));
     let (told, news) = mpsc::channel();
     let reach = arguments.reach.reach()?;
     let hosts = Hosts::new(reach, arguments.reach.fan_out, told.clone());
