@@ -104,6 +104,7 @@ fn plans() -> impl Strategy<Value = Watched> {
     })
 }
 
+/// No more than 48 of the shortest periods in a row: a longer absence of the hub is folded.
 fn rates() -> impl Strategy<Value = Rates> {
     (
         0_usize..6,
@@ -251,8 +252,6 @@ fn rows_are_whole(rows: &[WatchRun]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-
     #[test]
     fn whatever_happens_each_test_has_one_row_and_none_overlap(
         watched in plans(), seed in any::<u64>(), rates in rates(),
