@@ -76,12 +76,13 @@ impl Dispatcher {
             let level = past.budgets.iter().find(|level| level.name == bucket.name);
             bucket.go_on(level, past.seen.min(now));
         }
-        match &past.leases {
-            Some(leases) => leases.iter().for_each(|lease| new.go_on(lease, past)),
-            None => {
-                let longest = longest(&new.watched);
-                new.settled = now.plus_millis(longest + GRACE_MILLIS);
+        if let Some(leases) = &past.leases {
+            for lease in leases {
+                new.go_on(lease, past);
             }
+        } else {
+            let longest = longest(&new.watched);
+            new.settled = now.plus_millis(longest + GRACE_MILLIS);
         }
         new.go_on_with_pairs(past);
         for request in &past.requests {

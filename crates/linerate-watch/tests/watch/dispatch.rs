@@ -757,7 +757,6 @@ fn a_day_of_a_plan_like_esnets_leaves_out_at_most_one_test_in_a_thousand() {
         from.plus_millis(DAY),
     );
     let figures = &simulated.figures;
-    println!("{figures:?}");
     assert_eq!(figures.due, 4 * 5_040);
     assert!(figures.not_run_share() <= 0.001, "{figures:?}");
     assert_eq!((figures.overlaps, simulated.twice.len()), (0, 0));
@@ -784,7 +783,6 @@ fn a_day_of_a_thousand_hosts_with_twelve_tests_each() {
         from,
         from.plus_millis(DAY),
     );
-    println!("{:?}", simulated.figures);
     assert_eq!(
         (simulated.figures.due, simulated.rows.len()),
         (12_000, 12_000)
@@ -795,6 +793,40 @@ fn a_day_of_a_thousand_hosts_with_twelve_tests_each() {
         simulated.figures
     );
     assert_eq!(overlaps(&watched, &simulated.rows), []);
+}
+
+#[test]
+fn a_plan_that_cannot_fit_still_has_a_row_for_each_test() {
+    let mut watched = like_esnet();
+    for task in &mut watched.tasks {
+        task.schedule.period_millis = HOUR;
+        task.schedule.slip_millis = None;
+    }
+    let from = UnixMillis(NOW.0 / DAY * DAY);
+    let until = from.plus_millis(4 * HOUR);
+    let simulated = simulate(&watched, &Conditions::default(), from, until);
+    let figures = &simulated.figures;
+    assert_eq!((figures.due, simulated.rows.len()), (20_160, 20_160));
+    assert_eq!((figures.overlaps, simulated.twice.len()), (0, 0));
+    let missed = figures.not_run[&NotRun::Missed];
+    assert!(
+        missed > 5_000 && figures.measured + missed == 20_160,
+        "{figures:?}"
+    );
+    let (_, busiest) = figures.busiest.as_ref().unwrap();
+    assert!(
+        *busiest > 0.97,
+        "the busiest host has no pause: {figures:?}"
+    );
+    for row in &simulated.rows {
+        if let WatchOutcome::NotRun { held, .. } = &row.outcome {
+            let ours = |name: &str| name == row.from.as_str() || name == row.to.as_str();
+            assert!(
+                !held.is_empty() && held.iter().all(|held| ours(&held.resource)),
+                "{row:?}"
+            );
+        }
+    }
 }
 
 #[test]

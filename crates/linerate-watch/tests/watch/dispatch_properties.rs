@@ -236,16 +236,13 @@ fn budgets_hold(watched: &Watched, rows: &[WatchRun]) -> Result<(), TestCaseErro
 fn rows_are_whole(rows: &[WatchRun]) -> Result<(), TestCaseError> {
     for row in rows {
         prop_assert!(row.due <= row.ended && row.due == row.id.due());
-        match &row.outcome {
-            WatchOutcome::NotRun { reason, why, held } => {
-                prop_assert!(row.started.is_none() && !why.is_empty());
-                prop_assert!(held.is_empty() || *reason == NotRun::Missed);
-                prop_assert!(held.iter().all(|held| held.millis > 0));
-            }
-            _ => {
-                let began = row.started.unwrap_or(row.ended);
-                prop_assert!(row.due <= began && began <= row.ended);
-            }
+        if let WatchOutcome::NotRun { reason, why, held } = &row.outcome {
+            prop_assert!(row.started.is_none() && !why.is_empty());
+            prop_assert!(held.is_empty() || *reason == NotRun::Missed);
+            prop_assert!(held.iter().all(|held| held.millis > 0));
+        } else {
+            let began = row.started.unwrap_or(row.ended);
+            prop_assert!(row.due <= began && began <= row.ended);
         }
     }
     Ok(())
