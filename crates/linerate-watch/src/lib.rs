@@ -11,6 +11,8 @@
 //! [`dispatch`] decides which test runs when, and why one did not.
 //! [`why`] says why a pair has no result.
 //! [`simulation`] runs a plan on virtual time.
+//! [`plan`] reads it from `watch.toml` and says what it costs.
+//! [`psconfig`] reads it from a template of perfSONAR's pSConfig.
 //!
 //! What it is not: it reaches no host, reads no clock and writes no file. Drivers in the binary do that.
 //!

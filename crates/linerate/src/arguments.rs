@@ -30,6 +30,7 @@ use crate::prove::arguments::ProveArguments;
 use crate::report_files::ReportFiles;
 use crate::sweep::arguments::SweepArguments;
 use crate::tune::arguments::TuneArguments;
+use crate::watch::WatchArguments;
 
 pub(crate) use linerate_model::plan::values::{duration, seconds};
 use plan::PlanArguments;
@@ -104,6 +105,8 @@ pub(crate) enum Command {
     Expect(Box<ExpectArguments>),
     /// Sets of host names such as node[01-64,70]: expand, fold, count
     Nodes(Box<NodesArguments>),
+    /// Regular tests between many hosts: what a plan of them costs
+    Watch(Box<WatchArguments>),
     /// Accept iperf3's arguments and print iperf3's output
     Iperf3 {
         /// iperf3's arguments

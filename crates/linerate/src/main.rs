@@ -39,6 +39,7 @@ mod successive;
 mod sweep;
 mod test;
 mod tune;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -84,6 +85,7 @@ fn run(command: Command, printer: &mut Printer) -> Result<(), Failure> {
         Command::Reach(arguments) => between::reach::run(&arguments, printer),
         Command::Explain(arguments) => explain::run(&arguments, printer),
         Command::Nodes(arguments) => nodes::run(&arguments, printer),
+        Command::Watch(arguments) => watch::run(&arguments, printer),
         Command::Expect(arguments) => expect::run(&arguments, printer),
         Command::Iperf3 { arguments } => iperf3_mode::run(arguments, printer),
     }

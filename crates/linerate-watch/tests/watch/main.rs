@@ -10,6 +10,7 @@ mod dispatch_properties;
 mod plan;
 mod plans;
 mod psconfig;
+mod reference;
 mod roll_out;
 mod rounds;
 mod simulated;

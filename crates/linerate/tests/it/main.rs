@@ -84,3 +84,5 @@ mod star;
 mod tune;
 #[cfg(test)]
 mod verdict;
+#[cfg(test)]
+mod watch;
