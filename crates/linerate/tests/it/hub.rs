@@ -272,6 +272,14 @@ fn a_host_that_dies_is_away_and_an_alert_until_it_is_back() {
     let firing = hub.alerts("firing");
     let other = format!("{a} {b}");
     assert!(!firing.iter().any(|alert| of(alert, &other)), "{firing:?}");
+    // The archive says the same to those who ask on the command line.
+    let data = bed.folder.file("data");
+    let asked = |words: &str| run(linerate(words).arg("--folder").arg(&data), LONG).expect(0);
+    let why = asked(&format!("watch why {b} {c}"));
+    assert!(why.out.contains("did not run (agent-away)"), "{}", why.out);
+    let status = asked("watch status");
+    assert!(status.out.contains("firing: "), "{}", status.out);
+    assert!(status.out.contains("The hub runs"), "{}", status.out);
     let metrics = hub.read("/metrics");
     let gone =
         format!("linerate_goodput_bytes_per_second{{task=\"ring\",source=\"{b}\",dest=\"{c}\"");
@@ -459,7 +467,7 @@ fn what_a_hub_refuses_and_what_it_says_without_a_plan() {
     bed.folder.with("watch.toml", "[[host]]\nname = \"a\"\n");
     let mut wrong = bed.command();
     wrong.arg(bed.folder.file("watch.toml"));
-    let refused = run(&mut wrong, LONG).expect(2);
+    let refused = run(&mut wrong, LONG).expect(5);
     assert!(refused.error.contains("watch.toml:2"), "{}", refused.error);
     let hub = Hub::of(start(&mut bed.command()));
     assert!(
