@@ -16,6 +16,7 @@ need python3 python3
 need curl curl
 need git git
 need nodeset clustershell
+need promtool prometheus
 need ssh openssh-client
 need strip binutils
 [ -x /usr/sbin/sshd ] || packages+=(openssh-server)

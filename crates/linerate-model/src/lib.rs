@@ -11,6 +11,7 @@
 //! assert_eq!("1M".parse::<Bytes>().unwrap().count(), 1_048_576);
 //! ```
 
+pub mod alert;
 pub mod audit;
 pub mod bars;
 pub mod bounds;

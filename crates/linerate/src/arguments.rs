@@ -17,11 +17,13 @@ use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::action::Action;
 use crate::agent::AgentArguments;
+use crate::archive::arguments::ArchiveArguments;
 use crate::between::arguments::BetweenArguments;
 use crate::between::reach::ReachArguments;
 use crate::expect::arguments::ExpectArguments;
 use crate::host::arguments::HostArguments;
 use crate::host_limit::arguments::SelfArguments;
+use crate::hub::arguments::HubArguments;
 use crate::lab::arguments::LabArguments;
 use crate::mesh::arguments::MeshArguments;
 use crate::prove::arguments::ProveArguments;
@@ -72,6 +74,11 @@ pub(crate) enum Command {
     Lab(Box<LabArguments>),
     /// Test every host of a set against every other, and name the host, group, trunk or pair that is slow
     Mesh(Box<MeshArguments>),
+    /// Run the tests of a plan regularly, keep their results, raise alerts, and serve pages of it all
+    #[command(args_override_self = true)]
+    Hub(Box<HubArguments>),
+    /// Check, export, copy and size an archive of regular tests, and compute its figures again
+    Archive(Box<ArchiveArguments>),
     /// Measure the local throughput limit (client and server on this host): loopback, a veth pair, CPU per gigabyte, timers, wake-ups
     #[command(name = "self")]
     HostLimit(Box<SelfArguments>),

@@ -48,32 +48,84 @@ pub struct Sheet<'a> {
     pub kept: Option<&'a str>,
 }
 
+/// The style sheet of all pages.
+pub const STYLE: &str = include_str!("page.css");
+/// The script of pages with charts.
+pub const SCRIPT: &str = include_str!("page.js");
+
+/// Where a server keeps what its pages share, so that its content security policy can forbid everything inline.
+#[derive(Debug, Clone, Copy)]
+pub struct Served<'a> {
+    /// The address of [`STYLE`].
+    pub style: &'a str,
+    /// The address of [`SCRIPT`].
+    pub script: &'a str,
+    /// Links above the report: text and address.
+    pub links: &'a [(&'a str, &'a str)],
+}
+
 /// The page of a run.
 pub fn page(sheet: &Sheet<'_>) -> String {
-    let drawn = Drawn {
+    let drawn = drawn(sheet);
+    document(
+        &title(sheet.view),
+        &body(sheet, &drawn, &Markup::default()),
+        &data::of(&[drawn]),
+    )
+}
+
+/// The page of a run for a server: style sheet and script are files of their own, and the policy is the server's.
+pub fn served(sheet: &Sheet<'_>, served: &Served<'_>) -> String {
+    let drawn = drawn(sheet);
+    let links = html! {
+        nav aria-label="Hub" {
+            @for (text, address) in served.links { a href=(address) { (text) } " " }
+        }
+    };
+    finished(html! {
+        (DOCTYPE) "\n"
+        html lang="en" {
+            head {
+                (shared_head(&title(sheet.view), None))
+                link rel="stylesheet" href=(served.style);
+                script src=(served.script) defer {}
+            }
+            body {
+                (body(sheet, &drawn, &links))
+                script type="application/json" id="data" { (json(&data::of(&[drawn]))) }
+            }
+        }
+        "\n"
+    })
+}
+
+fn drawn<'a>(sheet: &Sheet<'a>) -> Drawn<'a> {
+    Drawn {
         run: 0,
         view: sheet.view,
         charts: sheet.charts,
         span_ns: [sheet.charts.from_ns, sheet.charts.to_ns],
-    };
+    }
+}
+
+fn body(sheet: &Sheet<'_>, drawn: &Drawn<'_>, links: &Markup) -> Markup {
     let kept = sheet.kept.map_or_else(
         || "The full record was not kept: `linerate test -o FILE` keeps it.".to_owned(),
         |kept| format!("The full record: {kept} (`linerate show` reads it)."),
     );
-    let body = html! {
-        header { (summary::head(sheet.view)) }
+    html! {
+        header { (links) (summary::head(sheet.view)) }
         main {
             (summary::figures(sheet.view))
-            (findings::section(&drawn))
+            (findings::section(drawn))
             (limits::section(sheet.view))
-            (charts::section(&drawn))
+            (charts::section(drawn))
             (book::section(sheet.view))
             (streams::sections(sheet.view))
             (facts::sections(sheet.view))
         }
         footer { p { (kept) } }
-    };
-    document(&title(sheet.view), &body, &data::of(&[drawn]))
+    }
 }
 
 /// What the page is called: the plan's title, or what was tested.
@@ -92,7 +144,7 @@ fn document(title: &str, body: &Markup, data: &str) -> String {
     let body = html! {
         (body)
         script type="application/json" id="data" { (json(data)) }
-        script { (PreEscaped(include_str!("page.js"))) }
+        script { (PreEscaped(SCRIPT)) }
     };
     whole(title, POLICY, "", &body)
 }
@@ -108,16 +160,22 @@ fn whole(title: &str, policy: &str, style: &str, body: &Markup) -> String {
         (DOCTYPE) "\n"
         html lang="en" {
             head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(policy);
-                meta name="color-scheme" content="light dark";
-                link rel="icon" href="data:,";
-                title { (title) }
-                style { (PreEscaped(include_str!("page.css"))) (PreEscaped(style)) }
+                (shared_head(title, Some(policy)))
+                style { (PreEscaped(STYLE)) (PreEscaped(style)) }
             }
             body { (body) }
         }
         "\n"
     })
+}
+
+fn shared_head(title: &str, policy: Option<&str>) -> Markup {
+    html! {
+        meta charset="utf-8";
+        meta name="viewport" content="width=device-width, initial-scale=1";
+        @if let Some(policy) = policy { meta http-equiv="Content-Security-Policy" content=(policy); }
+        meta name="color-scheme" content="light dark";
+        link rel="icon" href="data:,";
+        title { (title) }
+    }
 }

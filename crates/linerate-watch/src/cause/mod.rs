@@ -12,7 +12,7 @@ mod failures;
 mod matrix;
 mod pairs;
 mod ports;
-mod robust;
+pub(crate) mod robust;
 mod scope;
 mod shared;
 mod slow;

@@ -22,7 +22,7 @@ pub(super) fn quantile(values: &mut [f64], share: f64) -> Option<f64> {
 }
 
 /// The mean of the two middle values where there are two. `None` of nothing. Reorders the values.
-pub(super) fn midpoint(values: &mut [f64]) -> Option<f64> {
+pub(crate) fn midpoint(values: &mut [f64]) -> Option<f64> {
     let upper = values.len() / 2;
     let low = median(values)?;
     if values.len() % 2 == 1 {
@@ -33,7 +33,7 @@ pub(super) fn midpoint(values: &mut [f64]) -> Option<f64> {
 }
 
 /// The standard deviation of the normal distribution that has this median absolute value. Reorders the values.
-pub(super) fn spread(residuals: &mut [f64]) -> f64 {
+pub(crate) fn spread(residuals: &mut [f64]) -> f64 {
     for value in residuals.iter_mut() {
         *value = value.abs();
     }

@@ -2,8 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod alerts;
 mod cause;
+mod change_points;
+mod dispatch;
+mod dispatch_properties;
 mod plan;
+mod plans;
 mod psconfig;
 mod reference;
 mod roll_out;

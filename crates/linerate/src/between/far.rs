@@ -101,6 +101,17 @@ pub(crate) fn surroundings(
     reach(session, Stage::Addresses, &[], stop)
 }
 
+/// Has a host try to connect to these addresses.
+///
+/// # Errors
+/// Why it does not say.
+pub(crate) fn try_connections(
+    session: &Session,
+    targets: &[SocketAddr],
+) -> Result<Surroundings, FarFailure> {
+    reach(session, Stage::Reach, targets, &|| false)
+}
+
 /// Makes a test from one host to another, and brings its record back.
 ///
 /// # Errors
@@ -216,54 +227,95 @@ impl Door {
         order: &Order<'_>,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<FarRun, FarFailure> {
-        let words = client_words(self.at, roles.direction, order);
-        let ask = alone(words, &self.token, order);
-        let mut running = FarCommand::start(client.session, Stage::Test, ask)?;
-        let started = clock::monotonic();
-        let mut until = order.within.map(|within| started.plus(within));
-        let mut stopped = false;
-        let mut server = Watched::of(self.server, self.name);
-        let outcome = loop {
-            match running.next(SLICE) {
-                Ok(Some(Heard::Line(line))) => progress(Progress::Line(&line)),
-                Ok(Some(Heard::Talk(text))) => progress(Progress::Talk(&text)),
-                Ok(Some(Heard::Ended(outcome))) => break outcome,
-                Ok(None) => {}
-                Err(failure) => return Err(server.beside(failure)),
-            }
-            server.look();
-            let now = clock::monotonic();
-            if !stopped && (order.stop)() {
-                stopped = true;
-                running.cancel();
-                until = Some(now.plus(MARGIN));
-            }
-            if until.is_some_and(|until| now >= until) {
-                running.cancel();
-                return Err(server.beside(running.hung(now.since(started))));
-            }
-        };
-        let bytes = running.file(0).filter(|_| order.recorded);
-        let server_trouble = server.end(order.several);
-        if bytes.is_none() && (order.recorded || !outcome.is_success()) {
-            if stopped {
-                return Err(FarFailure::stopped(Stage::Test));
-            }
-            let mut failure = running.failed(&outcome);
-            if let Some(trouble) = server_trouble {
-                failure.why = format!("{}; {trouble}", failure.why).into();
-            }
-            return Err(failure);
-        }
-        let read = bytes
-            .map(|bytes| read_record(&bytes, client.name))
-            .transpose()?;
-        Ok(FarRun {
-            record: read,
-            outcome,
-            server_trouble,
-        })
+        let at = (self.at.ip().to_string(), self.at.port());
+        let words = client_words(&at.0, at.1, roles.direction, order);
+        let ask = alone(words, Some(&self.token), order);
+        let server = Watched::of(self.server, self.name);
+        measure(client, ask, Some(server), order, progress)
     }
+}
+
+/// Makes a test from a host to a server that runs already, whatever program it is, and brings its record back. The
+/// direction of the order is seen from this host.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_against(
+    client: Party<'_>,
+    server: &str,
+    (address, port): (&str, u16),
+    order: &Order<'_>,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<FarRun, FarFailure> {
+    let words = client_words(address, port, order.direction, order);
+    let mut run = measure(client, alone(words, None, order), None, order, progress)?;
+    if let Some(record) = &mut run.record {
+        record.host_names = Some(HostNames {
+            client: client.name.into(),
+            server: server.into(),
+        });
+    }
+    Ok(run)
+}
+
+/// Runs a client to its end, or until it is given up; `server` is its server where that was started for it.
+fn measure(
+    client: Party<'_>,
+    ask: Ask,
+    mut server: Option<Watched>,
+    order: &Order<'_>,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<FarRun, FarFailure> {
+    let mut running = FarCommand::start(client.session, Stage::Test, ask)?;
+    let started = clock::monotonic();
+    let mut until = order.within.map(|within| started.plus(within));
+    let mut stopped = false;
+    let beside = |server: &mut Option<Watched>, failure| match server {
+        Some(server) => server.beside(failure),
+        None => failure,
+    };
+    let outcome = loop {
+        match running.next(SLICE) {
+            Ok(Some(Heard::Line(line))) => progress(Progress::Line(&line)),
+            Ok(Some(Heard::Talk(text))) => progress(Progress::Talk(&text)),
+            Ok(Some(Heard::Ended(outcome))) => break outcome,
+            Ok(None) => {}
+            Err(failure) => return Err(beside(&mut server, failure)),
+        }
+        if let Some(server) = &mut server {
+            server.look();
+        }
+        let now = clock::monotonic();
+        if !stopped && (order.stop)() {
+            stopped = true;
+            running.cancel();
+            until = Some(now.plus(MARGIN));
+        }
+        if until.is_some_and(|until| now >= until) {
+            running.cancel();
+            return Err(beside(&mut server, running.hung(now.since(started))));
+        }
+    };
+    let bytes = running.file(0).filter(|_| order.recorded);
+    let server_trouble = server.and_then(|server| server.end(order.several));
+    if bytes.is_none() && (order.recorded || !outcome.is_success()) {
+        if stopped {
+            return Err(FarFailure::stopped(Stage::Test));
+        }
+        let mut failure = running.failed(&outcome);
+        if let Some(trouble) = server_trouble {
+            failure.why = format!("{}; {trouble}", failure.why).into();
+        }
+        return Err(failure);
+    }
+    let read = bytes
+        .map(|bytes| read_record(&bytes, client.name))
+        .transpose()?;
+    Ok(FarRun {
+        record: read,
+        outcome,
+        server_trouble,
+    })
 }
 
 /// A server while its client runs: its output is taken, so that its session never waits for us.
@@ -337,10 +389,9 @@ impl Watched {
     }
 }
 
-fn client_words(at: SocketAddr, direction: Direction, order: &Order<'_>) -> Vec<Word> {
-    let address = at.ip().to_string();
-    let port = at.port().to_string();
-    let mut words: Vec<Word> = ["test", &address, "-p", &port, "--report-elsewhere"]
+fn client_words(address: &str, port: u16, direction: Direction, order: &Order<'_>) -> Vec<Word> {
+    let port = port.to_string();
+    let mut words: Vec<Word> = ["test", address, "-p", &port, "--report-elsewhere"]
         .map(Word::from)
         .into();
     words.extend(order.words.iter().cloned().map(Word::from));
@@ -360,11 +411,13 @@ fn read_record(bytes: &[u8], host: &str) -> Result<RunRecord, FarFailure> {
     record::from_json(bytes).map_err(|error| fail(format!("its record: {error}")))
 }
 
-/// A command that has the token, and its host for itself: no test of somebody else runs there meanwhile.
-fn alone(words: Vec<Word>, token: &str, order: &Order<'_>) -> Ask {
+/// A command that has the token, where there is one, and its host for itself: no test of somebody else runs there
+/// meanwhile.
+fn alone(words: Vec<Word>, token: Option<&str>, order: &Order<'_>) -> Ask {
+    let token = token.map(|token| (session_token::VARIABLE.to_owned(), token.to_owned()));
     Ask {
         words,
-        environment: vec![(session_token::VARIABLE.to_owned(), token.to_owned())],
+        environment: token.into_iter().collect(),
         exclusive: Some(order.owner.to_owned()),
         ..Ask::default()
     }
@@ -396,7 +449,7 @@ fn serve(
         Family::V4 => Some("-4".into()),
         Family::V6 => Some("-6".into()),
     });
-    let ask = alone(words, token, order);
+    let ask = alone(words, Some(token), order);
     let mut serving = FarCommand::start(server.session, Stage::Server, ask)?;
     let until = clock::monotonic().plus(SOON);
     loop {

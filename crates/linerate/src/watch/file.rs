@@ -14,7 +14,7 @@ use crate::action::Failure;
 use crate::nodes::{GroupArguments, read_text};
 
 /// Reads a file; what it holds says which kind it is.
-pub(super) fn read(path: &Path, groups: &GroupArguments) -> Result<Watched, Failure> {
+pub(crate) fn read(path: &Path, groups: &GroupArguments) -> Result<Watched, Failure> {
     let name = path.display().to_string();
     let text = read_text(&name).map_err(|why| Failure::cannot("read", path, &why))?;
     if psconfig::is_template(&text) {

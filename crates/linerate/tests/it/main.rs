@@ -43,6 +43,7 @@ mod host;
 mod host_limit;
 #[cfg(test)]
 mod hostile;
+mod hub;
 #[cfg(test)]
 mod interfaces;
 mod ipv6;

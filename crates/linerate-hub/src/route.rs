@@ -1,0 +1,119 @@
+//! Which address is answered by what.
+
+mod answer;
+pub(crate) mod api;
+mod events;
+mod files;
+mod pages;
+mod query;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+use tokio::sync::Semaphore;
+
+use crate::shared::Shared;
+
+/// Pages and answers that are made at the same time; others wait for their turn.
+const AT_ONCE: usize = 4;
+/// Open event streams; one more is refused.
+pub(crate) const MOST_STREAMS: usize = 128;
+
+/// What every route has.
+#[derive(Debug, Clone)]
+pub(crate) struct Hub {
+    pub(crate) shared: Arc<Shared>,
+    /// Of [`AT_ONCE`].
+    pub(crate) turns: Arc<Semaphore>,
+    /// Of [`MOST_STREAMS`].
+    pub(crate) streams: Arc<Semaphore>,
+    /// Closes when the hub stops.
+    pub(crate) stop: tokio::sync::watch::Receiver<bool>,
+}
+
+impl Hub {
+    pub(crate) fn new(shared: Arc<Shared>, stop: tokio::sync::watch::Receiver<bool>) -> Self {
+        Self {
+            shared,
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            streams: Arc::new(Semaphore::new(MOST_STREAMS)),
+            stop,
+        }
+    }
+}
+
+pub(crate) fn router(hub: Hub) -> Router {
+    Router::new()
+        .route("/", get(pages::grid))
+        .route("/pair", get(pages::pair))
+        .route("/run/{id}", get(pages::run))
+        .route("/alerts", get(pages::alerts))
+        .route("/hosts", get(pages::hosts))
+        .route("/host", get(pages::host))
+        .route("/plan", get(pages::plan))
+        .route("/static/{name}", get(files::file))
+        .route("/api/v1/pairs", get(api::pairs))
+        .route("/api/v1/pairs.csv", get(api::pairs_csv))
+        .route("/api/v1/pair", get(api::pair))
+        .route("/api/v1/runs", get(api::runs))
+        .route("/api/v1/runs.csv", get(api::runs_csv))
+        .route("/api/v1/runs/{id}", get(api::run))
+        .route("/api/v1/runs/{id}/record", get(api::record))
+        .route("/api/v1/alerts", get(api::alerts))
+        .route("/api/v1/hosts", get(api::hosts))
+        .route("/api/v1/plan", get(api::plan))
+        .route("/api/v1/openapi.json", get(api::openapi))
+        .route("/metrics", get(api::metrics))
+        .route("/events", get(events::stream))
+        .fallback(pages::nothing)
+        .with_state(hub)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Addresses in this file's router.
+    fn routed() -> Vec<&'static str> {
+        let source = include_str!("route.rs")
+            .split("#[cfg(test)]\nmod tests")
+            .next()
+            .unwrap();
+        source
+            .split(".route(\"")
+            .skip(1)
+            .map(|rest| rest.split('"').next().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn openapi_has_every_address_that_programs_read_and_no_other() {
+        let document: serde_json::Value = serde_json::from_str(api::OPENAPI).unwrap();
+        let mut described: Vec<&str> = document["paths"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        described.sort_unstable();
+        let is_page = |path: &&str| {
+            [
+                "/",
+                "/pair",
+                "/run/{id}",
+                "/alerts",
+                "/hosts",
+                "/host",
+                "/plan",
+                "/static/{name}",
+            ]
+            .contains(path)
+        };
+        let mut routed = routed();
+        assert!(routed.len() > 15);
+        routed.retain(|path| !is_page(path));
+        routed.sort_unstable();
+        assert_eq!(described, routed);
+    }
+}

@@ -1,0 +1,12 @@
+//! The hub over a real socket.
+
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail like the test")]
+
+mod api;
+mod events;
+mod limits;
+mod metrics;
+mod pages;
+mod real_archive;
+mod sample;
+mod served;

@@ -1,0 +1,80 @@
+//! The same over linerate's archive.
+
+use std::sync::Arc;
+
+use linerate_archive::{AlertKey, Archive};
+use linerate_hub::store::Store;
+use linerate_model::alert::Alert;
+use linerate_model::host::{Fact, HostFacts};
+use linerate_model::watch::UnixMillis;
+
+use crate::sample::{self, before, failed, measured};
+use crate::served::Served;
+
+fn facts(kernel: &str) -> Vec<u8> {
+    let mut facts = HostFacts::default();
+    facts.system.kernel = Fact::Known(kernel.to_owned());
+    serde_json::to_vec(&facts).unwrap()
+}
+
+#[test]
+fn pages_show_what_the_archive_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = Archive::open(folder.path()).unwrap();
+    let record = sample::record();
+    let good = sample::run(
+        "t",
+        "a",
+        "b",
+        before(5_000_000),
+        measured(9.4e9, 0.01, "path-full"),
+    );
+    archive.append(&good, Some(&record)).unwrap();
+    let bad = sample::run(
+        "t",
+        "a",
+        "b",
+        before(1_000_000),
+        failed("connecting", "b refused"),
+    );
+    archive.append(&bad, None).unwrap();
+    archive
+        .put_facts("a", before(9_000_000), &facts("5.14"))
+        .unwrap();
+    archive
+        .put_facts("a", before(4_000_000), &facts("6.1"))
+        .unwrap();
+    let memory = sample::filled();
+    let alert: Alert = memory.alerts(UnixMillis(0)).unwrap().remove(0);
+    let id = alert.id.to_string();
+    let key = AlertKey {
+        id: &id,
+        task: &alert.task,
+        state: alert.state.word(),
+        since: alert.since,
+        changed: alert.changed,
+    };
+    archive.put_alert(key, &alert).unwrap();
+    let hub = Served::of(Arc::new(archive));
+    let pair = hub.json("/api/v1/pairs")["pairs"][0].clone();
+    assert_eq!(
+        (&pair["outcome"], &pair["failures_in_a_row"]),
+        (&"failed".into(), &1.into())
+    );
+    assert!(pair["goodput_bps"].is_null());
+    let page = hub.body("/pair?task=t&from=a&to=b&days=1");
+    assert!(
+        page.contains("On a, kernel changed from 5.14 to 6.1."),
+        "{page}"
+    );
+    assert!(page.contains("connecting: b refused") && page.contains("9.40 Gbit/s"));
+    assert!(hub.body(&format!("/run/{}", good.id)).contains("Ledger"));
+    assert_eq!(hub.json("/api/v1/alerts")["alerts"][0]["id"], id);
+    assert!(
+        hub.body("/metrics")
+            .contains("linerate_failures_in_a_row{task=\"t\",source=\"a\",dest=\"b\"} 1")
+    );
+    let events = hub.shared.store().events(0, 100).unwrap();
+    assert_eq!(events.len(), 5);
+    assert_eq!(hub.shared.store().last_event().unwrap(), events[4].id);
+}

@@ -1,0 +1,67 @@
+//! What comes next for a pair.
+
+use linerate_model::plain_text::PlainText;
+use linerate_model::watch::{NotRun, RunClass, RunId, UnixMillis};
+
+use super::Dispatcher;
+use super::lease::Lease;
+
+/// What comes next for a pair.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outlook {
+    /// The test that runs now.
+    pub running: Option<Lease>,
+    /// Tests that are due and wait, the earlier first.
+    pub waiting: Vec<Waiting>,
+    /// When the next regular test is due.
+    pub next_due: Option<UnixMillis>,
+    /// Until when its regular tests rest after failures; absent = they do not.
+    pub rests_until: Option<UnixMillis>,
+    /// How many of its tests failed since one measured.
+    pub failures_in_a_row: u32,
+}
+
+/// A test that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The test.
+    pub run: RunId,
+    /// Why it is due.
+    pub class: RunClass,
+    /// When it was due, or will be.
+    pub due: UnixMillis,
+    /// By when it has to end.
+    pub deadline: UnixMillis,
+    /// What it waits for, since when and as a sentence; absent = it is not due yet.
+    pub blocked: Option<(NotRun, UnixMillis, PlainText)>,
+}
+
+impl Dispatcher {
+    /// What comes next for the pair of these names; none where the plan does not have it.
+    pub fn outlook(&self, now: UnixMillis, task: &str, from: &str, to: &str) -> Option<Outlook> {
+        let key = (task.into(), from.into(), to.into(), 0);
+        let pair = *self.plan.places.get(&key)?;
+        let state = &self.pairs[pair];
+        let running = state.running.and_then(|key| self.running.get(&key));
+        let tests = self.tests.values().filter(|test| test.pair == pair);
+        let wait = |test: &super::pending::Pending| Waiting {
+            run: test.id,
+            class: test.class,
+            due: test.due,
+            deadline: test.deadline,
+            blocked: test.waits_for().map(|(block, since)| {
+                let why = self.sentence(test, block, now.since(*since));
+                (block.reason(), *since, why)
+            }),
+        };
+        let mut waiting: Vec<Waiting> = tests.map(wait).collect();
+        waiting.sort_by_key(|test| (test.due, test.run));
+        Some(Outlook {
+            running: running.map(|running| running.lease.clone()),
+            waiting,
+            next_due: state.next.map(|due| due.at),
+            rests_until: Some(state.rests_until).filter(|until| *until > now),
+            failures_in_a_row: state.failures,
+        })
+    }
+}

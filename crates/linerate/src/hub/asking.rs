@@ -1,0 +1,86 @@
+//! Tests that alerts ask for: to confirm, and to decide what limits.
+
+use linerate_model::watch::{RunClass, RunId, UnixMillis, WatchRun};
+use linerate_watch::alert::PairName;
+use linerate_watch::dispatch::{Dispatcher, OVERHEAD_MILLIS, Request};
+use linerate_watch::watched::Watched;
+
+use super::folder::Asked;
+
+/// How long a test that was asked for may wait for its hosts, ms.
+const WAIT_MILLIS: u64 = 600_000;
+/// A counter-test makes this many runs at most, one after the other.
+const COUNTER_RUNS: u64 = 8;
+/// Apart from the load, each of them takes so long, ms.
+const BETWEEN_RUNS_MILLIS: u64 = 2_000;
+
+/// The tests that were asked for and have no row yet.
+#[derive(Debug, Default)]
+pub(super) struct Asking {
+    open: Vec<Asked>,
+}
+
+impl Asking {
+    pub(super) fn of(open: Vec<Asked>) -> Self {
+        Self { open }
+    }
+
+    pub(super) fn open(&self) -> &[Asked] {
+        &self.open
+    }
+
+    /// The finding that a test's counter-tests are to decide; absent = it has none.
+    pub(super) fn finding(&self, run: RunId) -> Option<&str> {
+        let asked = self.open.iter().find(|asked| asked.run == run)?;
+        asked.finding.as_deref()
+    }
+
+    /// Asks for a test of a pair at a moment; with a finding, for one with counter-tests.
+    pub(super) fn ask(
+        &mut self,
+        dispatcher: &mut Dispatcher,
+        now: UnixMillis,
+        pair: &PairName,
+        at: UnixMillis,
+        finding: Option<String>,
+    ) {
+        let Some(load) = load(dispatcher.watched(), pair) else {
+            return;
+        };
+        let takes = match &finding {
+            Some(_) => (load + BETWEEN_RUNS_MILLIS) * COUNTER_RUNS,
+            None => load,
+        };
+        let due = at.max(now);
+        let request = Request {
+            task: pair.task.clone(),
+            from: pair.from.clone(),
+            to: pair.to.clone(),
+            class: RunClass::Confirm,
+            due,
+            deadline: due.plus_millis(takes + OVERHEAD_MILLIS + WAIT_MILLIS),
+            number: u64::from(finding.is_some()),
+            load_millis: finding.is_some().then_some(takes),
+        };
+        // A pair that has just left the plan needs no test.
+        if let Ok(run) = dispatcher.handle_request(now, &request) {
+            self.open.retain(|asked| asked.run != run);
+            self.open.push(Asked {
+                run,
+                request,
+                finding,
+            });
+        }
+    }
+
+    /// A test has its row; the finding that its counter-tests were to decide.
+    pub(super) fn ended(&mut self, run: &WatchRun) -> Option<String> {
+        let at = self.open.iter().position(|asked| asked.run == run.id)?;
+        self.open.swap_remove(at).finding
+    }
+}
+
+fn load(watched: &Watched, pair: &PairName) -> Option<u64> {
+    let task = watched.tasks.iter().find(|task| task.name == pair.task)?;
+    Some(task.load_millis)
+}

@@ -1,0 +1,586 @@
+//! The thread that decides: it owns the dispatcher and the alerts, and does what they ask for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use linerate_archive::{Archive, FactsPut};
+use linerate_hub::live::{AgentState, PlanSummary};
+use linerate_hub::shared::Shared;
+use linerate_hub::store::OutcomeKind;
+use linerate_model::host::HostFacts;
+use linerate_model::plain_text::PlainText;
+use linerate_model::watch::{RunId, UnixMillis};
+use linerate_watch::alert::{Alerts, PairName};
+use linerate_watch::dispatch::{Action, Dispatcher, End, Ending, Finished, Lease, LeaseId};
+use linerate_watch::watched::{Reach, Watched};
+
+use super::asking::Asking;
+use super::clock::HubClock;
+use super::folder::{Folder, State};
+use super::hosts::{Hosts, Standing};
+use super::ingest::{self, Row};
+use super::measuring::{self, Assignment, Made, Side};
+use super::outbox::Outbox;
+use super::plan_file::PlanFile;
+use super::{Happened, facts, past, shown};
+use crate::action::Failure;
+use crate::between;
+use crate::place::HostPlace;
+use crate::printer::Printer;
+
+/// The longest time between two looks at the plan's file, and two writes of the state.
+const TICK: Duration = Duration::from_secs(1);
+/// How long tests may take to end once the hub is to end.
+const ENDING: Duration = Duration::from_secs(30);
+/// So many tests run at once at most: a thread each.
+const MOST_TESTS: usize = 256;
+/// Events that are taken before the dispatcher's time goes on.
+const MOST_EVENTS: usize = 1_000;
+
+/// What the driver works with.
+pub(super) struct Means<'a> {
+    pub(super) clock: HubClock,
+    pub(super) archive: Arc<Archive>,
+    pub(super) folder: Folder,
+    pub(super) shared: Arc<Shared>,
+    pub(super) told: Sender<Happened>,
+    pub(super) printer: &'a Printer,
+}
+
+/// The driver.
+pub(super) struct Driver<'a> {
+    means: Means<'a>,
+    dispatcher: Dispatcher,
+    alerts: Alerts,
+    asking: Asking,
+    plan: Option<PlanFile>,
+    hosts: Hosts,
+    outbox: Outbox,
+    /// The hosts that answer.
+    standing: BTreeMap<String, Arc<Standing>>,
+    /// When a host's facts were last seen as the archive has them.
+    facts_seen: BTreeMap<String, UnixMillis>,
+    /// The tests that run.
+    tests: BTreeMap<LeaseId, Test>,
+    /// What came of tests whose row is not there yet.
+    made: BTreeMap<RunId, Made>,
+    /// Rows that the archive did not take yet.
+    rows: Vec<Row>,
+    alerts_changed: bool,
+    epoch: u64,
+    stopping: bool,
+    /// The last moment at which the state was written and the plan's file looked at.
+    looked: UnixMillis,
+    owner: String,
+}
+
+struct Test {
+    lease: Lease,
+    stop: Arc<AtomicBool>,
+}
+
+impl<'a> Driver<'a> {
+    /// Goes on where the hub before stopped.
+    pub(super) fn start(
+        means: Means<'a>,
+        before: State,
+        plan: Option<PlanFile>,
+        watched: Watched,
+        hosts: Hosts,
+    ) -> Result<Self, Failure> {
+        let now = means.clock.now();
+        let alerts = past::alerts(&means.archive, means.folder.alerts()?, &watched, now)?;
+        past::end_lost_alerts(&means.archive, &alerts, now)?;
+        let dispatcher = past::dispatcher(&means.archive, &before, watched, now)?;
+        let outbox = Outbox::new(
+            means.folder.path(),
+            means.clock,
+            means.archive.clone(),
+            means.shared.clone(),
+            past::told(&means.archive, now)?,
+        );
+        let mut new = Self {
+            dispatcher,
+            alerts,
+            asking: Asking::of(before.requests),
+            plan,
+            hosts,
+            outbox,
+            standing: BTreeMap::new(),
+            facts_seen: BTreeMap::new(),
+            tests: BTreeMap::new(),
+            made: BTreeMap::new(),
+            rows: Vec::new(),
+            alerts_changed: true,
+            epoch: now.0.max(before.epoch.saturating_add(1)),
+            stopping: false,
+            looked: UnixMillis(0),
+            owner: between::owner_of("hub"),
+            means,
+        };
+        new.take_plan();
+        new.act();
+        Ok(new)
+    }
+
+    /// Whether nothing is watched.
+    pub(super) fn is_empty(&self) -> bool {
+        self.dispatcher.watched().tasks.is_empty()
+    }
+
+    /// Runs until the hub is to end, and all tests have ended.
+    pub(super) fn run(mut self, news: &Receiver<Happened>) {
+        while !self.stopping {
+            self.wait(news);
+            let now = self.means.clock.now();
+            self.dispatcher.handle_tick(now);
+            self.alerts.handle_time(now);
+            self.act();
+            self.look(now);
+        }
+        self.end(news);
+    }
+
+    /// Takes what has happened, or waits until something does or is due.
+    fn wait(&mut self, news: &Receiver<Happened>) {
+        let now = self.means.clock.now();
+        let due = [self.dispatcher.poll_timeout(), self.alerts.poll_timeout()];
+        let due = due.into_iter().flatten().min();
+        let wait = due.map_or(TICK, |due| Duration::from_millis(due.since(now)));
+        match news.recv_timeout(wait.min(TICK)) {
+            Ok(happened) => self.take(happened),
+            Err(RecvTimeoutError::Timeout) => return,
+            Err(RecvTimeoutError::Disconnected) => self.stopping = true,
+        }
+        for _ in 0..MOST_EVENTS {
+            let Ok(happened) = news.try_recv() else {
+                return;
+            };
+            self.take(happened);
+        }
+    }
+
+    fn take(&mut self, happened: Happened) {
+        let now = self.means.clock.now();
+        match happened {
+            Happened::Up(name, standing) => self.host_is_up(now, name, standing),
+            Happened::Lost(name, why) | Happened::Away(name, why) => {
+                self.host_is_away(now, &name, why);
+            }
+            Happened::Facts(name, facts) => self.host_is(now, &name, &facts),
+            Happened::Started(lease) => drop(self.dispatcher.handle_started(now, lease)),
+            Happened::Finished(made) => self.test_ended(now, *made),
+            Happened::Checked(name, found) => {
+                if let Some(host) = self.place(&name) {
+                    self.dispatcher.handle_checked(now, host, found);
+                }
+            }
+            Happened::Reload => self.reload(now),
+            Happened::Stop => self.stopping = true,
+        }
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        let mut hosts = self.dispatcher.watched().hosts.iter();
+        hosts.position(|host| host.name == name)
+    }
+
+    fn host_is_up(&mut self, now: UnixMillis, name: String, standing: Arc<Standing>) {
+        let software = standing.session.hello().version.clone();
+        self.agent(&name, |agent| {
+            agent.connected = true;
+            agent.last_seen = Some(now);
+            agent.software = Some(software);
+            agent.why = None;
+        });
+        if let Some(host) = self.place(&name) {
+            self.standing.insert(name, standing);
+            self.dispatcher.handle_connected(now, host);
+        }
+    }
+
+    fn host_is_away(&mut self, now: UnixMillis, name: &str, why: PlainText) {
+        let stood = self.standing.remove(name).is_some();
+        self.agent(name, |agent| {
+            agent.connected = false;
+            agent.why = Some(why);
+            if stood {
+                agent.last_seen = Some(now);
+            }
+        });
+        if let Some(host) = self.place(name) {
+            self.dispatcher.handle_lost(now, host);
+        }
+    }
+
+    fn agent(&self, name: &str, change: impl FnOnce(&mut AgentState)) {
+        self.means.shared.live().update(|live| {
+            let mut agents = live.agents.iter_mut();
+            if let Some(agent) = agents.find(|agent| agent.host == name) {
+                change(agent);
+            }
+        });
+    }
+
+    /// A host said what it is like.
+    fn host_is(&mut self, now: UnixMillis, name: &str, new: &HostFacts) {
+        let Ok(json) = serde_json::to_vec(new) else {
+            return;
+        };
+        let archive = &self.means.archive;
+        let before = archive.facts(name, now).ok().flatten();
+        let fresh = linerate_archive::Facts {
+            host: name.to_owned(),
+            since: now,
+            json,
+        };
+        let seen = self.facts_seen.insert(name.to_owned(), now);
+        let changes = before.as_ref().map(|before| {
+            let seen = seen.unwrap_or(before.since);
+            facts::changes(before, &fresh, seen)
+        });
+        if changes.as_ref().is_some_and(Vec::is_empty) {
+            return;
+        }
+        match archive.put_facts(name, now, &fresh.json) {
+            Ok(FactsPut::Changed) => self.means.shared.live().wake(),
+            Ok(FactsPut::Same) => {}
+            Err(error) => self.complain(&error.to_string()),
+        }
+        if let Some(changes) = changes {
+            self.alerts.handle_host_changes(now, &changes);
+            self.alerts_changed = true;
+        }
+    }
+
+    fn test_ended(&mut self, now: UnixMillis, made: Made) {
+        if let Some(test) = self.tests.remove(&made.lease) {
+            let (lease, finished) = (made.lease, made.finished.clone());
+            self.made.insert(test.lease.run, made);
+            self.dispatcher.handle_finished(now, lease, finished);
+        }
+    }
+
+    /// Does what the dispatcher and the alerts want, until they want nothing.
+    fn act(&mut self) {
+        loop {
+            let mut acted = false;
+            while let Some(action) = self.dispatcher.poll_action() {
+                acted = true;
+                self.dispatch(action);
+            }
+            acted |= self.ingest();
+            acted |= self.heed_alerts();
+            if !acted {
+                return;
+            }
+        }
+    }
+
+    fn dispatch(&mut self, action: Action) {
+        match action {
+            Action::Start { lease, task, pair } => self.start_test(lease, task, pair),
+            Action::Cancel { lease, .. } => {
+                if let Some(test) = self.tests.get(&lease) {
+                    test.stop.store(true, Ordering::Relaxed);
+                }
+            }
+            Action::Check { host, peer } => self.check(host, peer),
+            Action::Row(run) => {
+                let made = self.made.remove(&run.id);
+                let (record, finding) =
+                    made.map_or((None, None), |made| (made.record, made.finding));
+                self.rows.push(Row {
+                    run: *run,
+                    record,
+                    finding,
+                });
+            }
+        }
+    }
+
+    fn start_test(&mut self, lease: Lease, task: usize, pair: usize) {
+        let id = lease.id;
+        let started = self.assignment(&lease, task, pair).and_then(|assignment| {
+            let stop = assignment.stop.clone();
+            let (clock, told) = (self.means.clock, self.means.told.clone());
+            let make = move || measuring::make(&assignment, clock, &told);
+            let thread = std::thread::Builder::new().name("test".to_owned());
+            match thread.spawn(make) {
+                Ok(_) => Ok(stop),
+                Err(error) => Err(failed(&format!("no thread for the test: {error}"), None)),
+            }
+        });
+        match started {
+            Ok(stop) => drop(self.tests.insert(id, Test { lease, stop })),
+            Err(ending) => {
+                let now = self.means.clock.now();
+                let finished = Finished {
+                    started: None,
+                    ended: now,
+                    bytes: None,
+                    ending,
+                };
+                self.dispatcher.handle_finished(now, id, finished);
+            }
+        }
+    }
+
+    /// What a thread needs to make a test; how the test ends where it cannot begin.
+    fn assignment(&self, lease: &Lease, task: usize, pair: usize) -> Result<Assignment, Ending> {
+        if self.tests.len() >= MOST_TESTS {
+            return Err(Ending::Busy(End::From));
+        }
+        let watched = self.dispatcher.watched();
+        let gone = || failed("the plan no longer has it", None);
+        let task = watched.tasks.get(task).ok_or_else(gone)?;
+        let pair = task.pairs.get(pair).ok_or_else(gone)?;
+        let ends = [watched.hosts.get(pair.from), watched.hosts.get(pair.to)];
+        let [Some(from), Some(to)] = ends else {
+            return Err(gone());
+        };
+        let request = HostPlace::request("host", &task.options)
+            .map_err(|error| failed(&error.to_string(), None))?;
+        let side = |host: &linerate_watch::watched::WatchedHost, at| match &host.reach {
+            Reach::Linerate(port) | Reach::Iperf3(port) => Ok(Side::Server(*port)),
+            Reach::Ssh | Reach::Agent => self
+                .standing
+                .get(host.name.as_str())
+                .map(|standing| Side::Agent(standing.clone()))
+                .ok_or_else(|| failed(&format!("{} is not connected", host.name), Some(at))),
+        };
+        let address =
+            |own: &Option<PlainText>, host: &PlainText| own.as_ref().unwrap_or(host).to_string();
+        let load = linerate_model::units::Nanos::from_millis(lease.load_millis);
+        Ok(Assignment {
+            lease: lease.id,
+            words: between::words(&request.arguments),
+            plan: request.plan,
+            counter_test: self.asking.finding(lease.run).is_some(),
+            sides: [side(from, End::From)?, side(to, End::To)?],
+            addresses: [
+                address(&pair.from_address, &from.address),
+                address(&pair.to_address, &to.address),
+            ],
+            names: [from.name.to_string(), to.name.to_string()],
+            owner: self.owner.clone(),
+            within: load.plus(between::far::MARGIN),
+            stop: Arc::default(),
+        })
+    }
+
+    /// Tries whether a host can be reached.
+    fn check(&self, host: usize, peer: usize) {
+        let hosts = &self.dispatcher.watched().hosts;
+        let (Some(host), Some(peer)) = (hosts.get(host), hosts.get(peer)) else {
+            return;
+        };
+        let told = self.means.told.clone();
+        let name = host.name.to_string();
+        let by = self.standing.get(peer.name.as_str()).cloned();
+        let standing = self.standing.get(host.name.as_str()).cloned();
+        let (reach, address) = (host.reach.clone(), host.address.to_string());
+        let try_it = move || {
+            let found = measuring::check(&reach, &address, standing.as_deref(), by.as_deref());
+            drop(told.send(Happened::Checked(name, found)));
+        };
+        let thread = std::thread::Builder::new().name("check".to_owned());
+        if let Err(error) = thread.spawn(try_it) {
+            self.complain(&format!("no thread to check a host: {error}"));
+        }
+    }
+
+    /// Hands rows to the archive, then to the alerts.
+    fn ingest(&mut self) -> bool {
+        if self.rows.is_empty() {
+            return false;
+        }
+        let rows = std::mem::take(&mut self.rows);
+        let (kept, left, error) = ingest::append(&self.means.archive, rows);
+        self.rows = left;
+        if let Some(error) = error {
+            self.complain(&error.to_string());
+        }
+        let now = self.means.clock.now();
+        for row in &kept {
+            let finding = row.finding.clone();
+            if let Some(asked) = self.asking.ended(&row.run) {
+                let shown = finding.as_ref().filter(|finding| finding.id == asked);
+                if let Some(shown) = shown.and_then(|finding| finding.counter_test.clone()) {
+                    let pair = PairName::of(&row.run);
+                    self.alerts.handle_counter_test(now, &pair, &asked, shown);
+                }
+            }
+            self.alerts.handle_run(now, &row.run, finding);
+            self.alerts_changed = true;
+        }
+        self.means.shared.live().update(|live| {
+            for row in &kept {
+                live.ended.count(OutcomeKind::of(&row.run));
+            }
+        });
+        !kept.is_empty()
+    }
+
+    fn heed_alerts(&mut self) -> bool {
+        use linerate_watch::alert::Action;
+        let mut acted = false;
+        while let Some(action) = self.alerts.poll_action() {
+            (acted, self.alerts_changed) = (true, true);
+            let now = self.means.clock.now();
+            match action {
+                Action::AskConfirm { pair, at } => {
+                    let dispatcher = &mut self.dispatcher;
+                    self.asking.ask(dispatcher, now, &pair, at, None);
+                }
+                Action::AskCounterTest { pair, finding } => {
+                    let dispatcher = &mut self.dispatcher;
+                    self.asking.ask(dispatcher, now, &pair, now, Some(finding));
+                }
+                Action::AlertChanged(alert) => {
+                    if let Err(error) = past::put_alert(&self.means.archive, &alert) {
+                        self.complain(&error.to_string());
+                    }
+                    self.outbox.put(&alert);
+                    self.means.shared.live().wake();
+                }
+            }
+        }
+        acted
+    }
+
+    /// Once a second: the plan's file, the state on disk, what pages show.
+    fn look(&mut self, now: UnixMillis) {
+        if now.since(self.looked) < TICK.as_millis() as u64 {
+            return;
+        }
+        self.looked = now;
+        if self.plan.as_ref().is_some_and(PlanFile::changed) {
+            self.reload(now);
+            self.act();
+        }
+        self.ingest();
+        self.show(now);
+        self.write_state(now);
+    }
+
+    fn show(&self, now: UnixMillis) {
+        let next = shown::next(&self.dispatcher, now);
+        let running = self.tests.values();
+        let running = running.map(|test| shown::running(&test.lease)).collect();
+        let standing = |name: &PlainText| self.standing.contains_key(name.as_str());
+        self.means.shared.live().update(|live| {
+            live.next = next;
+            live.running = running;
+            for agent in &mut live.agents {
+                if standing(&agent.host) {
+                    agent.last_seen = Some(now);
+                }
+            }
+        });
+    }
+
+    /// Writes what the next start needs. While rows wait for the archive, the older state stays true.
+    fn write_state(&mut self, now: UnixMillis) {
+        if !self.rows.is_empty() {
+            return;
+        }
+        let state = State {
+            seen: now,
+            epoch: self.epoch,
+            budgets: self.dispatcher.budgets(),
+            requests: self.asking.open().to_vec(),
+            file: self.plan.as_ref().map(|plan| plan.path().to_owned()),
+        };
+        let folder = &self.means.folder;
+        let mut written = Ok(());
+        if std::mem::take(&mut self.alerts_changed) {
+            written = folder.write_alerts(now, &self.alerts);
+        }
+        if let Err(error) = written.and_then(|()| folder.write_state(&state)) {
+            self.alerts_changed = true;
+            self.complain(&format!("cannot write the hub's state: {error}"));
+        }
+    }
+
+    /// Reads the plan again; one that is wrong changes nothing.
+    fn reload(&mut self, now: UnixMillis) {
+        let Some(plan) = &mut self.plan else { return };
+        match plan.read() {
+            Ok(watched) => {
+                self.alerts.handle_plan(now, &watched);
+                self.alerts_changed = true;
+                self.dispatcher.handle_plan(now, watched);
+                self.take_plan();
+                self.means
+                    .printer
+                    .tell("linerate hub: the plan was read again");
+            }
+            Err(error) => self.complain(&format!("the plan stays as it was: {error}")),
+        }
+    }
+
+    /// Keeps sessions to the hosts of the plan, and shows it.
+    fn take_plan(&mut self) {
+        let watched = self.dispatcher.watched();
+        let by_ssh = watched.hosts.iter().filter(|host| host.reach == Reach::Ssh);
+        let names: BTreeSet<String> = by_ssh.map(|host| host.name.to_string()).collect();
+        self.hosts.keep(&names);
+        self.standing.retain(|name, _| names.contains(name));
+        self.outbox.keep(&watched.channels);
+        let summary = PlanSummary::of(watched);
+        self.means.shared.live().update(|live| {
+            let before = std::mem::take(&mut live.agents);
+            live.agents = shown::agents(watched, &before);
+            live.plan = summary;
+        });
+    }
+
+    fn complain(&self, why: &str) {
+        self.means.printer.tell(&format!("linerate hub: {why}"));
+    }
+
+    /// Ends the tests that run, keeps their rows, and ends the sessions.
+    fn end(&mut self, news: &Receiver<Happened>) {
+        for test in self.tests.values() {
+            test.stop.store(true, Ordering::Relaxed);
+        }
+        let until = std::time::Instant::now() + ENDING;
+        while !self.tests.is_empty() {
+            let left = until.saturating_duration_since(std::time::Instant::now());
+            match news.recv_timeout(left) {
+                Ok(happened @ Happened::Finished(_)) => {
+                    self.take(happened);
+                    self.drain();
+                }
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        self.ingest();
+        self.write_state(self.means.clock.now());
+        self.outbox.end();
+        self.hosts.end();
+    }
+
+    /// Rows alone: nothing new begins.
+    fn drain(&mut self) {
+        while let Some(action) = self.dispatcher.poll_action() {
+            if matches!(action, Action::Row(_)) {
+                self.dispatch(action);
+            }
+        }
+        self.ingest();
+    }
+}
+
+fn failed(why: &str, at: Option<End>) -> Ending {
+    Ending::Failed {
+        stage: "prepare".into(),
+        why: why.into(),
+        at,
+    }
+}

@@ -1,0 +1,275 @@
+//! Sessions with the hosts of a plan: a thread each, which connects, asks for facts, notices the end and connects again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use linerate_fleet::{Ask, Event, Reach, Session};
+use linerate_model::host::HostFacts;
+use linerate_model::plain_text::PlainText;
+use linerate_model::units::Nanos;
+use linerate_wire::agent::Word;
+
+use super::Happened;
+use crate::between::far;
+use crate::between::reach::Surroundings;
+
+/// The first try after a failed one comes after this time, the next ones after twice the time each.
+const AGAIN: Duration = Duration::from_secs(2);
+const AGAIN_AT_MOST: Duration = Duration::from_secs(300);
+/// How often it is looked whether a session still stands.
+const LOOK: Duration = Duration::from_millis(500);
+/// How often a host says what it is like.
+const FACTS_EVERY: Duration = Duration::from_secs(86_400);
+/// A host says what it is like within this time.
+const FACTS_WITHIN: Nanos = Nanos::from_millis(20_000);
+/// Facts are no longer than this, bytes.
+const MOST_FACTS: usize = 8 << 20;
+/// The stack of a thread that waits for a session.
+const STACK: usize = 512 << 10;
+
+/// A host that answers.
+#[derive(Debug)]
+pub(super) struct Standing {
+    pub(super) session: Session,
+    pub(super) surroundings: Surroundings,
+}
+
+/// The hosts to which sessions are kept, by name.
+pub(super) struct Hosts {
+    reach: Arc<Reach>,
+    told: Sender<Happened>,
+    permits: Arc<Permits>,
+    kept: BTreeMap<String, Kept>,
+}
+
+struct Kept {
+    end: Arc<End>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Hosts {
+    /// `at_once` bounds how many hosts are connected to at the same time.
+    pub(super) fn new(reach: Reach, at_once: usize, told: Sender<Happened>) -> Self {
+        Self {
+            reach: Arc::new(reach),
+            told,
+            permits: Arc::new(Permits {
+                free: Mutex::new(at_once.max(1)),
+                freed: Condvar::new(),
+            }),
+            kept: BTreeMap::new(),
+        }
+    }
+
+    /// Keeps sessions to these hosts, and ends those to others.
+    pub(super) fn keep(&mut self, names: &BTreeSet<String>) {
+        self.kept.retain(|name, kept| {
+            let stays = names.contains(name);
+            if !stays {
+                // Its thread ends by itself; nobody waits for it.
+                kept.end.set();
+            }
+            stays
+        });
+        for name in names {
+            if !self.kept.contains_key(name) {
+                let kept = self.start(name);
+                self.kept.insert(name.clone(), kept);
+            }
+        }
+    }
+
+    fn start(&self, name: &str) -> Kept {
+        let end = Arc::new(End::default());
+        let keeper = Keeper {
+            name: name.to_owned(),
+            reach: self.reach.clone(),
+            told: self.told.clone(),
+            permits: self.permits.clone(),
+            end: end.clone(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("host".to_owned())
+            .stack_size(STACK)
+            .spawn(move || keeper.run());
+        if let Err(error) = &thread {
+            let why = format!("no thread for its session: {error}").into();
+            keeper_away(&self.told, name, why);
+        }
+        Kept {
+            end,
+            thread: thread.ok(),
+        }
+    }
+
+    /// Ends all sessions and waits for their threads.
+    pub(super) fn end(&mut self) {
+        for kept in self.kept.values() {
+            kept.end.set();
+        }
+        for kept in self.kept.values_mut() {
+            if let Some(thread) = kept.thread.take() {
+                drop(thread.join());
+            }
+        }
+        self.kept.clear();
+    }
+}
+
+fn keeper_away(told: &Sender<Happened>, name: &str, why: PlainText) {
+    // The hub may have ended.
+    drop(told.send(Happened::Away(name.to_owned(), why)));
+}
+
+/// The thread of one host.
+struct Keeper {
+    name: String,
+    reach: Arc<Reach>,
+    told: Sender<Happened>,
+    permits: Arc<Permits>,
+    end: Arc<End>,
+}
+
+impl Keeper {
+    fn run(self) {
+        let mut pause = AGAIN;
+        while !self.end.is_set() {
+            let opened = self.open();
+            match opened {
+                Some(Ok(standing)) => {
+                    pause = AGAIN;
+                    self.stand(standing);
+                }
+                Some(Err(why)) => {
+                    keeper_away(&self.told, &self.name, why.into());
+                    self.end.wait(pause);
+                    pause = (pause * 2).min(AGAIN_AT_MOST);
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// Connects; `None` where the hub ends meanwhile.
+    fn open(&self) -> Option<Result<Standing, String>> {
+        let _permit = self.permits.take(&self.end)?;
+        let open = || {
+            let session = Session::open(&self.name, &self.reach)
+                .map_err(|error| error.trouble.to_string())?;
+            let stop = || self.end.is_set();
+            let surroundings =
+                far::surroundings(&session, &stop).map_err(|failure| failure.why.to_string())?;
+            Ok(Standing {
+                session,
+                surroundings,
+            })
+        };
+        Some(open())
+    }
+
+    /// Waits as long as the session stands.
+    fn stand(&self, standing: Standing) {
+        let standing = Arc::new(standing);
+        let up = Happened::Up(self.name.clone(), standing.clone());
+        if self.told.send(up).is_err() {
+            return;
+        }
+        let mut told_facts: Option<Instant> = None;
+        while !self.end.is_set() {
+            if !standing.session.is_open() {
+                let why = "its agent ended or did not answer for 30 s";
+                drop(
+                    self.told
+                        .send(Happened::Lost(self.name.clone(), why.into())),
+                );
+                return;
+            }
+            if told_facts.is_none_or(|at| at.elapsed() >= FACTS_EVERY) {
+                told_facts = Some(Instant::now());
+                if let Some(facts) = facts(&standing.session) {
+                    let facts = Box::new(facts);
+                    drop(self.told.send(Happened::Facts(self.name.clone(), facts)));
+                }
+            }
+            self.end.wait(LOOK);
+        }
+    }
+}
+
+/// What a host says of itself; `None` where that cannot be read.
+fn facts(session: &Session) -> Option<HostFacts> {
+    let words = ["host", "--json"].map(Word::from);
+    let mut asked = session.ask(Ask::new(words)).ok()?;
+    let mut out = Vec::new();
+    loop {
+        match asked.next(Some(FACTS_WITHIN)).ok()? {
+            Event::Out(bytes) if out.len() + bytes.len() <= MOST_FACTS => {
+                out.extend_from_slice(&bytes);
+            }
+            // What is longer is not the facts of a host.
+            Event::Out(_) => return None,
+            Event::Ended(_) => return linerate_report::host::from_json(&out).ok(),
+            Event::Err(_) | Event::File(..) => {}
+        }
+    }
+}
+
+/// A moment that comes once, and wakes who waits.
+#[derive(Debug, Default)]
+pub(super) struct End {
+    is_set: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl End {
+    pub(super) fn set(&self) {
+        *self.is_set.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        *self.is_set.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for it, at most so long.
+    pub(super) fn wait(&self, most: Duration) {
+        let is_set = self.is_set.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(
+            self.changed
+                .wait_timeout_while(is_set, most, |is_set| !*is_set),
+        );
+    }
+}
+
+/// How many hosts may be connected to at once.
+struct Permits {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+impl Permits {
+    fn take(&self, end: &End) -> Option<Permit<'_>> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free == 0 {
+            if end.is_set() {
+                return None;
+            }
+            let woken = self.freed.wait_timeout(free, LOOK);
+            free = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *free -= 1;
+        Some(Permit(self))
+    }
+}
+
+struct Permit<'a>(&'a Permits);
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.freed.notify_one();
+    }
+}

@@ -1,0 +1,228 @@
+//! `linerate hub`: runs the tests of a plan regularly, keeps what they show, and serves pages of it.
+//!
+//! [`driver::Driver`] owns the dispatcher and the alerts, which are pure, and is the only thread that touches them. It waits
+//! on one channel: for sessions ([`hosts`]), tests ([`measuring`]), signals and its next moment. Rows go to the archive
+//! before alerts see them ([`ingest`]); what is to be sent goes to [`outbox`].
+
+pub(crate) mod arguments;
+mod asking;
+mod clock;
+mod driver;
+mod facts;
+mod figures;
+pub(crate) mod folder;
+mod hosts;
+mod ingest;
+mod measuring;
+mod outbox;
+mod past;
+mod plan_file;
+mod shown;
+
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use linerate_archive::{Archive, Retention};
+use linerate_hub::shared::Shared;
+use linerate_hub::{ServeError, Serving, serve};
+use linerate_kernel::poll::{self, Interest, PollEntry};
+use linerate_kernel::process::raise_descriptor_limit;
+use linerate_kernel::thread::SignalFd;
+use linerate_model::host::HostFacts;
+use linerate_model::plain_text::PlainText;
+use linerate_watch::dispatch::LeaseId;
+
+use crate::action::Failure;
+use crate::printer::Printer;
+use crate::signals;
+use arguments::HubArguments;
+use clock::HubClock;
+use driver::Driver;
+use folder::Folder;
+use hosts::{End, Hosts, Standing};
+use measuring::Made;
+use plan_file::PlanFile;
+
+/// What the driver hears.
+enum Happened {
+    /// A host's agent answers.
+    Up(String, Arc<Standing>),
+    /// It did, and no longer does.
+    Lost(String, PlainText),
+    /// It could not be reached.
+    Away(String, PlainText),
+    /// What a host is like.
+    Facts(String, Box<HostFacts>),
+    /// The load of a test begins.
+    Started(LeaseId),
+    /// A test ended.
+    Finished(Box<Made>),
+    /// Whether a host can be reached, which the dispatcher asked.
+    Checked(String, Result<(), PlainText>),
+    /// The plan is to be read again.
+    Reload,
+    /// The hub is to end.
+    Stop,
+}
+
+/// How often old records are removed.
+const RETAIN_EVERY: Duration = Duration::from_secs(3_600);
+
+/// What a plan looks like, for those who have none.
+const EXAMPLE: &str = "\
+nothing is watched yet. Write watch.toml, and start `linerate hub watch.toml`:
+
+    [[host]]
+    names = \"node[1-3]\"       # the hub reaches them by ssh
+    reach = \"ssh\"
+
+    [[task]]
+    name = \"all\"
+    mesh = \"node[1-3]\"        # each to each other
+    test = \"-t 10\"            # options of `linerate test`
+    every = \"6h\"
+
+`linerate watch plan watch.toml` says what that costs, before anything runs.
+";
+
+pub(crate) fn run(arguments: &HubArguments, printer: &Printer) -> Result<(), Failure> {
+    let mut plan = arguments
+        .file
+        .as_deref()
+        .map(|file| PlanFile::new(file, arguments.reach.groups()));
+    let watched = plan.as_mut().map(PlanFile::read).transpose()?;
+    let listener = bind(arguments.listen)?;
+    let signals = signals::take(&[signals::TERMINATE, signals::INTERRUPT, signals::HANGUP])?;
+    // Where the limit stays, sessions say so.
+    drop(raise_descriptor_limit());
+    let path = match &arguments.folder {
+        Some(path) => path.clone(),
+        None => folder::usual()?,
+    };
+    let folder = Folder::take(&path)?;
+    let before = folder::state(&path)?.unwrap_or_default();
+    let archive =
+        Arc::new(Archive::open(&path)?.with_figures_of(linerate_report::watch_figures::VERSION));
+    let clock = HubClock::start();
+    let shared = Arc::new(Shared::new(archive.clone(), move || clock.now()));
+    let (told, news) = mpsc::channel();
+    let reach = arguments.reach.reach()?;
+    let hosts = Hosts::new(reach, arguments.reach.fan_out, told.clone());
+    let driver = Driver::start(
+        driver::Means {
+            clock,
+            archive: archive.clone(),
+            folder,
+            shared: shared.clone(),
+            told: told.clone(),
+            printer,
+        },
+        before,
+        plan,
+        watched.unwrap_or_default(),
+        hosts,
+    )?;
+    let serving = serve(listener, shared)?;
+    announce(&serving, &path, driver.is_empty(), printer)?;
+    watch_signals(signals, told)?;
+    let end = Arc::new(End::default());
+    let keeping = keep_in_bounds(archive, clock, end.clone())?;
+    driver.run(&news);
+    end.set();
+    serving.stop();
+    drop(keeping.join());
+    Ok(())
+}
+
+fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+    if !address.ip().is_loopback() {
+        return Err(ServeError::NotLoopback { address }.into());
+    }
+    TcpListener::bind(address).map_err(|error| {
+        Failure::Usage(format!(
+            "cannot listen on {address}: {error}; --listen names another address"
+        ))
+    })
+}
+
+fn announce(
+    serving: &Serving,
+    folder: &std::path::Path,
+    is_empty: bool,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    let address = serving.address();
+    printer.line(&format!("linerate hub: http://{address}/"))?;
+    printer.line(&format!("results are kept in {}", folder.display()))?;
+    if is_empty {
+        printer.print(EXAMPLE)?;
+    }
+    Ok(())
+}
+
+/// Once an hour removes the records that the archive's rules no longer keep.
+fn keep_in_bounds(
+    archive: Arc<Archive>,
+    clock: HubClock,
+    end: Arc<End>,
+) -> Result<JoinHandle<()>, Failure> {
+    let keep = move || {
+        let printer = Printer::new();
+        while !end.is_set() {
+            if let Err(error) = archive.retain(clock.now(), &Retention::default()) {
+                printer.tell(&format!("linerate hub: {error}"));
+            }
+            end.wait(RETAIN_EVERY);
+        }
+    };
+    std::thread::Builder::new()
+        .name("retention".to_owned())
+        .spawn(keep)
+        .map_err(|error| Failure::File(format!("starting the thread of retention: {error}")))
+}
+
+/// Turns signals into events.
+fn watch_signals(signals: SignalFd, told: Sender<Happened>) -> Result<(), Failure> {
+    let watch = move || {
+        let mut stopped = false;
+        loop {
+            let mut entries = [PollEntry::new(signals.as_fd(), Interest::READ)];
+            if poll::wait(&mut entries, None).is_err() {
+                return;
+            }
+            while let Ok(Some(signal)) = signals.read() {
+                let what = if signal == signals::HANGUP {
+                    Happened::Reload
+                } else {
+                    if std::mem::replace(&mut stopped, true) {
+                        // Asked a second time: what runs is given up.
+                        signals::release(&signals, &[signals::TERMINATE, signals::INTERRUPT]);
+                        return;
+                    }
+                    Happened::Stop
+                };
+                if told.send(what).is_err() {
+                    return;
+                }
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(watch)
+        .map(drop)
+        .map_err(|error| Failure::File(format!("starting the thread of signals: {error}")))
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        match error {
+            ServeError::NotLoopback { .. } => Self::Usage(error.to_string()),
+            ServeError::System { .. } => Self::File(error.to_string()),
+        }
+    }
+}
