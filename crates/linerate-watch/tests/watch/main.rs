@@ -5,6 +5,7 @@
 mod alerts;
 mod cause;
 mod change_points;
+mod outbox;
 mod roll_out;
 mod rounds;
 mod simulated;
