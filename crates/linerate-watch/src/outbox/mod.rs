@@ -135,6 +135,8 @@ struct Entry {
     muted: bool,
     /// What was last sent; absent = nothing was.
     sent: Option<Alert>,
+    /// Whether a sending was tried: one that failed may have arrived.
+    tried: bool,
     /// Whether [`Self::alert`] waits to be sent.
     waits: bool,
 }
@@ -193,10 +195,14 @@ impl Outbox {
         } else {
             1
         };
+        let alerts: Vec<Alert> = alerts.take(most).collect();
+        for entry in &mut channel.entries {
+            entry.tried |= alerts.iter().any(|alert| alert.id == entry.alert.id);
+        }
         Some(Sending {
             channel: name.clone(),
             kind: channel.kind,
-            alerts: alerts.take(most).collect(),
+            alerts,
         })
     }
 
@@ -271,6 +277,7 @@ impl Channel {
                     alert: alert.clone(),
                     muted,
                     sent: None,
+                    tried: false,
                     waits: false,
                 });
                 self.entries.len() - 1
@@ -278,13 +285,13 @@ impl Channel {
         };
         let entry = &mut self.entries[place];
         entry.alert = alert.clone();
-        // The end of what was sent is sent even where it is muted by now.
-        entry.muted = muted && !(over && entry.sent.is_some());
+        // The end of what may have arrived is sent even where it is muted by now.
+        entry.muted = muted && !(over && entry.tried);
         entry.waits = match &entry.sent {
-            None => !over,
+            None => !over || entry.tried,
             Some(sent) => differs(kind, sent, alert),
         };
-        if over && entry.sent.is_none() {
+        if over && !entry.tried {
             self.entries.remove(place);
         } else if self.broken.is_none() && self.entries[place].waits && !self.entries[place].muted {
             self.next = UnixMillis(0);
