@@ -15,7 +15,7 @@ use crate::expectation::whole;
 /// Pairs that are listed.
 const LISTED: usize = 20;
 
-/// One line: `FIRING: node1 > node2 is slow: 4.10 Gbit/s, expected 8.46 Gbit/s (uplink)`.
+/// One line: `FIRING: node1 > node2 is slow: 4.10 Gbit/s, at least 8.46 Gbit/s expected by its earlier tests (uplink)`.
 pub fn subject(alert: &Alert) -> String {
     let state = match alert.state {
         AlertState::Suspect => "SUSPECT",

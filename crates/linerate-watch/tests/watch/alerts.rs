@@ -573,7 +573,7 @@ fn a_fault_goes_on_after_a_restart_and_counter_tests_and_host_changes_join_it() 
 }
 
 #[test]
-fn what_leaves_the_plan_ends_and_maintenance_is_no_silence() {
+fn what_leaves_the_plan_ends() {
     let mut world = World::new(2, Expected::Auto, 2);
     world.run(0, 6, |from, _, _| {
         if from == 0 {
