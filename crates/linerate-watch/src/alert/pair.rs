@@ -484,7 +484,7 @@ impl Watch {
             }
             RunShows::Pass if trouble.kind == AlertKind::Changed => match level {
                 Level::Low => trouble.low += 1,
-                Level::Between | Level::Usual => trouble.passes = IN_A_ROW,
+                Level::Between | Level::Usual => trouble.passes += 1,
             },
             RunShows::Pass => trouble.passes += 1,
             RunShows::Inconclusive => {}
