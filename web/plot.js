@@ -3,6 +3,9 @@ import uPlot from "/static/uplot.js";
 
 const UNITS = [["Tbit/s", 1e12], ["Gbit/s", 1e9], ["Mbit/s", 1e6], ["kbit/s", 1e3], ["bit/s", 1]];
 const STRIP = 30;
+const HOUR = 3600;
+const DAY = 24 * HOUR;
+const INCREMENTS = [60, 300, 900, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 5 * DAY, 10 * DAY, 30 * DAY, 60 * DAY];
 let plot = null;
 
 function rate(bps) {
@@ -12,6 +15,12 @@ function rate(bps) {
 
 function moment(seconds) {
   return new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC";
+}
+
+// Days where they begin, else the time.
+function tick(seconds) {
+  const text = new Date(seconds * 1000).toISOString();
+  return text.slice(11, 16) === "00:00" ? text.slice(5, 10) : text.slice(11, 16);
 }
 
 function style(name) {
@@ -139,12 +148,7 @@ export function draw() {
     legend: { show: false },
     scales: { x: { time: true, min: data.since, max: data.until, range: (_, min, max) => [min ?? data.since, max ?? data.until] }, y: { range: [0, data.most] } },
     axes: [
-      { ...axis, size: 40 + STRIP, gap: 6 + STRIP, values: [
-        [86400 * 28, "{YYYY}-{MM}", null, null, null, null, null, null, 1],
-        [86400, "{MM}-{DD}", "\n{YYYY}", null, null, null, null, null, 1],
-        [60, "{HH}:{mm}", "\n{MM}-{DD}", null, null, null, null, null, 1],
-        [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1],
-      ] },
+      { ...axis, size: 30 + STRIP, gap: 6 + STRIP, space: 70, incrs: INCREMENTS, values: (_, ticks) => ticks.map(tick) },
       { ...axis, size: 74, values: (_, ticks) => ticks.map((bps) => (bps === 0 ? "0" : Number((bps / scale[1]).toPrecision(3)) + " " + scale[0])) },
     ],
     series: [{}, { stroke: style("--line"), width: 1.6, spanGaps: false, points: { show: true, size: data.t.length > 400 ? 3 : 5, fill: style("--line") } }],

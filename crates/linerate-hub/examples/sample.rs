@@ -1,4 +1,5 @@
-//! Serves made-up data of ten hosts: `cargo run -p linerate-hub --example sample [PORT]`.
+//! Serves made-up data of ten hosts: `cargo run -p linerate-hub --example sample [PORT [mesh]]`, which with
+//! `mesh` has 5,112 pairs.
 
 #[path = "../tests/hub/sample.rs"]
 #[expect(
@@ -19,7 +20,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let port = std::env::args()
         .nth(1)
         .map_or(Ok(0), |port| port.parse::<u16>())?;
-    let shared = Arc::new(Shared::new(Arc::new(sample::filled()), || sample::NOW));
+    let store = match std::env::args().nth(2).as_deref() {
+        Some("mesh") => sample::mesh(),
+        _ => sample::filled(),
+    };
+    let shared = Arc::new(Shared::new(Arc::new(store), || sample::NOW));
     sample::lively(&shared);
     let serving = serve(TcpListener::bind(("127.0.0.1", port))?, shared)?;
     println!("http://{}", serving.address());

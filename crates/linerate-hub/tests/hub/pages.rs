@@ -2,7 +2,7 @@
 
 use linerate_hub::store::RunFilter;
 
-use crate::sample::HOSTILE;
+use crate::sample::{self, HOSTILE};
 use crate::served::Served;
 
 const HOSTILE_QUERY: &str = "%3Cscript%3Ealert(1)%3C%2Fscript%3E%22%27%26";
@@ -19,9 +19,28 @@ fn the_grid_says_what_is_broken_since_when_why_and_what_to_do() {
         "On fra1, set <code>net.ipv4.tcp_wmem</code> to <code>4096 16384 268435456</code>.",
         "tok1 → syd1 fails",
         "linerate watch why tok1 syd1",
+        "A host is not connected",
+        ">jnb1</a> since <time",
+        "(18 pairs)",
     ] {
         assert!(page.contains(text), "{text}");
     }
+}
+
+#[test]
+fn five_thousand_pairs_are_one_page() {
+    let hub = Served::of(std::sync::Arc::new(sample::mesh()));
+    let page = hub.body("/?task=mesh");
+    assert_eq!(page.matches("<td class=\"good\">").count(), 5112);
+    let metrics = hub.body("/metrics");
+    assert!(
+        metrics
+            .matches("linerate_goodput_bytes_per_second{")
+            .count()
+            >= 5112
+    );
+    let year = hub.body("/pair?task=year&from=lon1&to=nyc1&days=365");
+    assert!(year.contains("1,460 tests in 365 days") || year.contains("1460 tests in 365 days"));
 }
 
 #[test]
