@@ -130,7 +130,7 @@ export function draw() {
   sheet();
   const data = JSON.parse(source.textContent);
   plot?.destroy();
-  const still = figure.querySelector("svg");
+  const still = figure.querySelector(".still");
   figure.querySelectorAll(".said, .uplot").forEach((one) => one.remove());
   const said = document.createElement("p");
   said.className = "said";
@@ -151,15 +151,14 @@ export function draw() {
       { ...axis, size: 30 + STRIP, gap: 6 + STRIP, space: 70, incrs: INCREMENTS, values: (_, ticks) => ticks.map(tick) },
       { ...axis, size: 74, values: (_, ticks) => ticks.map((bps) => (bps === 0 ? "0" : Number((bps / scale[1]).toPrecision(3)) + " " + scale[0])) },
     ],
-    series: [{}, { stroke: style("--line"), width: 1.6, spanGaps: false, points: { show: true, size: data.t.length > 400 ? 3 : 5, fill: style("--line") } }],
+    series: [{}, { stroke: style("--line"), width: 1.6, spanGaps: false, points: { show: true, size: data.t.length > width() / 4 ? 3 : 5, fill: style("--line") } }],
     cursor: { y: false, drag: { x: true, y: false } },
     hooks: { draw: [marks(data)], setCursor: [(u) => { said.textContent = words(data, u); }] },
   }, [data.t, data.v], box);
   plot.setScale("x", { min: data.since, max: data.until });
   said.textContent = "Drag to zoom, double-click for all.";
-  // The drawing stays for who listens; who looks has the other.
-  still.classList.add("drawn");
-  still.setAttribute("hidden", "");
+  // This one takes the place of the still drawing, its words included.
+  still.hidden = true;
   box.querySelector(".uplot").setAttribute("role", "img");
   box.querySelector(".uplot").setAttribute("aria-label", still.querySelector("desc").textContent);
   let pending = 0;
@@ -171,4 +170,5 @@ export function draw() {
   }).observe(figure);
 }
 
+draw();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);

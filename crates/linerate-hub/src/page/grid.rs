@@ -53,10 +53,15 @@ pub(crate) fn page(view: &GridView) -> String {
 /// What is broken, since when, why, what to do.
 fn answer(view: &GridView, firing: usize, pairs: usize) -> Markup {
     let bad = view.alerts.iter().filter(|view| view.silenced.is_none());
+    let is_bad =
+        |(state, _): &&(CellState, usize)| !matches!(state, CellState::Good | CellState::NotRun);
+    let bad_pairs = view.counts.iter().filter(is_bad).count();
     html! {
         section class="answer" aria-labelledby="broken" {
             h2 id="broken" {
-                @if firing == 0 { "Nothing is broken" } @else { (counted(firing, "alert")) " firing" }
+                @if firing > 0 { (counted(firing, "alert")) " firing" }
+                @else if bad_pairs == 0 && view.away.is_empty() { "Nothing is broken" }
+                @else { "No alert fires" }
             }
             ul class="tiles" {
                 @for (state, count) in &view.counts {

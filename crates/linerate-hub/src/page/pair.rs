@@ -24,6 +24,7 @@ pub(crate) fn page(view: &PairView, firing: usize) -> String {
             (times(view))
             @if view.runs.is_empty() { p { "No test was due in this time." } } @else {
                 (chart::figure(view))
+                script type="module" src="/static/plot.js" {}
                 script type="application/json" id="series" { (PreEscaped(chart::data(view).to_string().replace('<', "\\u003c"))) }
             }
         }
