@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::watch::UnixMillis;
+use serde::Serialize;
 
 use crate::archive::Archive;
 use crate::days::DAY;
@@ -12,7 +13,7 @@ use crate::reserve::space;
 use crate::retention::Retention;
 
 /// What the archive takes, how fast it grows, and when its disk is full.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Forecast {
     /// Bytes of the database.
     pub database_bytes: u64,
@@ -163,5 +164,46 @@ impl Forecast {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_leave_after_a_while_and_rows_do_not() {
+        let rules = Retention::default();
+        let forecast = Forecast {
+            database_bytes: 0,
+            record_bytes: 0,
+            tests: 1,
+            free_bytes: 100_000,
+            over_days: Some(1.0),
+            tests_a_day: 1.0,
+            database_a_day: 1000.0,
+            records_a_day: 100.0,
+            kept_a_day: 0.0,
+            full_at: None,
+        };
+        let full = |forecast: &Forecast, leaving: &[(u64, f64)]| {
+            let leaving = leaving.iter().copied().collect();
+            forecast
+                .full(UnixMillis(0), &leaving, &rules)
+                .map(|at| at.0 / DAY)
+        };
+        // 60 days of 1,100 bytes, then 1,000 a day: the other 34,000 last for 34 days.
+        assert_eq!(full(&forecast, &[]), Some(93));
+        assert_eq!(full(&forecast, &[(5, 2000.0)]), Some(95));
+        let unknown = Forecast {
+            over_days: None,
+            ..forecast
+        };
+        assert_eq!(full(&unknown, &[]), None);
+        let slow = Forecast {
+            database_a_day: 1.0,
+            ..forecast
+        };
+        assert_eq!(full(&slow, &[]), None);
     }
 }

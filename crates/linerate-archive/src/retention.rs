@@ -77,6 +77,8 @@ pub struct Retained {
 
 /// Records that one transaction takes.
 const BATCH: u32 = 200;
+/// Days that one transaction makes.
+const DAYS: usize = 2000;
 /// Key of [`counted`]: records removed because the disk was full.
 const FULL: &str = "records removed from a full disk";
 /// Conditions of a record that may go.
@@ -143,8 +145,20 @@ impl Archive {
                 break;
             }
         }
-        let (day, events) = (now.0.saturating_sub(rules.day_millis), rules.events);
-        retained.days = self.write(move |connection| days::make(connection, UnixMillis(day)))?;
+        let day = UnixMillis(now.0.saturating_sub(rules.day_millis));
+        loop {
+            // Readers hold up nobody; a transaction that writes is short.
+            let due = self.read(|connection| days::due(connection, day, DAYS))?;
+            let made = due.len() as u64;
+            if made == 0 {
+                break;
+            }
+            self.write(move |connection| {
+                due.iter().try_for_each(|one| days::make(connection, one))
+            })?;
+            retained.days += made;
+        }
+        let events = rules.events;
         retained.events = self.write(move |connection| {
             let sql = "DELETE FROM event WHERE event <= (SELECT max(event) FROM event) - ?1";
             let removed = connection

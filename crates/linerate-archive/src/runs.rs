@@ -341,7 +341,14 @@ fn select(filter: &RunFilter, oldest_first: bool) -> (String, Vec<Value>) {
         let words = words.collect::<Vec<_>>().join(", ");
         conditions.push(format!("outcome IN ({words})"));
     }
-    let mut sql = format!("SELECT {} FROM run JOIN pair USING (pair)", row::COLUMNS);
+    // Of one pair or a few, all runs are looked at; else runs are looked at in their order until there are enough.
+    let tables = if filter.from.is_some() && filter.to.is_some() {
+        "pair CROSS JOIN run"
+    } else {
+        "run CROSS JOIN pair"
+    };
+    let columns = row::COLUMNS;
+    let mut sql = format!("SELECT {columns} FROM {tables} USING (pair)");
     if !conditions.is_empty() {
         sql += " WHERE ";
         sql += &conditions.join(" AND ");

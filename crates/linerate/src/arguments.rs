@@ -17,6 +17,7 @@ use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::action::Action;
 use crate::agent::AgentArguments;
+use crate::archive::arguments::ArchiveArguments;
 use crate::between::arguments::BetweenArguments;
 use crate::between::reach::ReachArguments;
 use crate::expect::arguments::ExpectArguments;
@@ -71,6 +72,8 @@ pub(crate) enum Command {
     Lab(Box<LabArguments>),
     /// Test every host of a set against every other, and name the host, group, trunk or pair that is slow
     Mesh(Box<MeshArguments>),
+    /// Check, export, copy and size an archive of regular tests, and compute its figures again
+    Archive(Box<ArchiveArguments>),
     /// Measure the local throughput limit (client and server on this host): loopback, a veth pair, CPU per gigabyte, timers, wake-ups
     #[command(name = "self")]
     HostLimit(Box<SelfArguments>),

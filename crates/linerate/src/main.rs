@@ -6,6 +6,7 @@
 mod action;
 mod agent;
 mod announcement;
+mod archive;
 mod arguments;
 mod between;
 mod compare;
@@ -70,6 +71,7 @@ fn run(command: Command, printer: &mut Printer) -> Result<(), Failure> {
         Command::Observe(arguments) => observe::run(&arguments, printer),
         Command::Lab(arguments) => lab::run(*arguments, printer),
         Command::Mesh(arguments) => mesh::run(&arguments, printer),
+        Command::Archive(arguments) => archive::run(&arguments, printer),
         Command::HostLimit(arguments) => host_limit::run(&arguments, printer),
         Command::Host(arguments) => host::run(*arguments, printer),
         Command::Tune(arguments) => tune::run(*arguments, printer),

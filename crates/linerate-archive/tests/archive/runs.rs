@@ -65,3 +65,21 @@ pub(crate) fn invalid() -> WatchOutcome {
         why: "the clock jumped".into(),
     }
 }
+
+/// Bytes that do not compress, always the same for a number.
+pub(crate) fn bytes(number: u64, length: usize) -> Vec<u8> {
+    let mut state = number.wrapping_add(0x9e37_79b9_7f4a_7c15) | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    let mut bytes: Vec<u8> = std::iter::repeat_with(next)
+        .flatten()
+        .take(length)
+        .collect();
+    // Two numbers never share a record.
+    bytes.extend(number.to_le_bytes());
+    bytes
+}
