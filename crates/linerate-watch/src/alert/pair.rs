@@ -1,0 +1,655 @@
+//! One pair: healthy, suspect or firing, by its results and by their absence.
+
+use std::collections::VecDeque;
+
+use linerate_model::alert::{
+    AlertFailure, AlertFinding, AlertId, AlertKind, AlertRun, AlertState, Compared, RunShows,
+};
+use linerate_model::plain_text::PlainText;
+use linerate_model::watch::{NotRun, RunClass, UnixMillis, WatchOutcome, WatchRun};
+use serde::{Deserialize, Serialize};
+
+use crate::baseline::{Baseline, History};
+use crate::change_points::Cusum;
+use crate::expectation::{self, Bounds, Floor};
+use crate::watched::Expected;
+
+/// Tests that are kept for an alert.
+const RECENT: usize = 8;
+/// A pair fires when so many …
+const BAD: usize = 3;
+/// … of its latest tests are bad.
+const OF: usize = 4;
+/// Tests in a row that fail, that resolve, or that withdraw a suspicion.
+const IN_A_ROW: usize = 2;
+/// When the tests that confirm are due, ms after the first bad one: both end within ten minutes.
+const CONFIRM_AFTER: [u64; IN_A_ROW] = [2 * MINUTE, 6 * MINUTE];
+/// When a failed test is tried again, ms.
+const RETRY_AFTER: u64 = MINUTE;
+/// A confirming test that has not come so long after it was due is not waited for, ms.
+const LOST_AFTER: u64 = 15 * MINUTE;
+/// Confirming tests of one suspicion, and of one repair.
+const MOST_ASKED: u32 = 6;
+/// No result for so many halves of a period is silence.
+const SILENT_HALVES: u64 = 5;
+/// The smallest fall below the baseline that is [`AlertKind::Changed`], as a share of what is left.
+const LEAST_FALL: f64 = 0.05;
+
+const MINUTE: u64 = 60_000;
+
+/// What the plan says of a pair.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Rules {
+    pub(super) period_millis: u64,
+    pub(super) expected: Option<Expected>,
+    pub(super) bounds: Bounds,
+}
+
+/// A pair and how it is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Watch {
+    pub(super) task: PlainText,
+    pub(super) from: PlainText,
+    pub(super) to: PlainText,
+    /// The tests that had a result, the latest first.
+    recent: VecDeque<AlertRun>,
+    /// From when on silence is counted: the last result, or a time without tests that was meant.
+    heard: UnixMillis,
+    /// When the last test that was not bad ended; absent = none was seen.
+    good: Option<UnixMillis>,
+    /// Why the latest test had no figures.
+    failure: Option<AlertFailure>,
+    drift: Cusum,
+    /// A regime that began until then needs no alert.
+    accepted: UnixMillis,
+    pub(super) trouble: Option<Trouble>,
+    /// The open alert that this pair is in.
+    pub(super) alert: Option<AlertId>,
+    /// Filled again from the archive after a restart.
+    #[serde(skip)]
+    pub(super) history: History,
+    #[serde(skip)]
+    pub(super) rules: Option<Rules>,
+}
+
+/// What is wrong with a pair.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Trouble {
+    pub(super) kind: AlertKind,
+    pub(super) firing: bool,
+    /// When the first bad test ended; of silence, the last result.
+    pub(super) since: UnixMillis,
+    /// When the last good test before it ended.
+    pub(super) good: UnixMillis,
+    /// When the latest bad test ended.
+    bad: UnixMillis,
+    /// What the pair showed before: floors follow from it until this is over.
+    pub(super) baseline: Option<Baseline>,
+    pub(super) compared: Option<Compared>,
+    /// The first finding of the latest bad test.
+    pub(super) finding: Option<AlertFinding>,
+    /// What fired before the pair fell silent.
+    under: Option<AlertKind>,
+    /// Results in a row that pass, and that are low without failing.
+    passes: usize,
+    low: usize,
+    /// When confirming tests are due that have not come yet, and how many were asked for.
+    pending: Vec<UnixMillis>,
+    asked: u32,
+}
+
+/// Where a rate stands beside the baseline, for [`AlertKind::Changed`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    /// Below it by the least fall.
+    Low,
+    /// Neither.
+    Between,
+    /// Below it by less than half of the least fall.
+    Usual,
+}
+
+/// What follows for a pair.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Step {
+    /// A confirming test is due then.
+    Confirm(UnixMillis),
+    /// The finding's counter-test is due.
+    CounterTest(String),
+    /// Something is wrong that was not before.
+    Began,
+    /// It changed.
+    Changed,
+    /// It is over, or was never confirmed.
+    Ended,
+}
+
+impl Watch {
+    pub(super) fn new(task: &PlainText, from: &PlainText, to: &PlainText, now: UnixMillis) -> Self {
+        Self {
+            task: task.clone(),
+            from: from.clone(),
+            to: to.clone(),
+            recent: VecDeque::new(),
+            heard: now,
+            good: None,
+            failure: None,
+            drift: Cusum::default(),
+            accepted: UnixMillis(0),
+            trouble: None,
+            alert: None,
+            history: History::default(),
+            rules: None,
+        }
+    }
+
+    /// After a restart nothing is silent before a period has passed.
+    pub(super) fn begin(&mut self, now: UnixMillis, rules: Rules) {
+        let grace = rules.period_millis / 2 * (SILENT_HALVES - 2);
+        self.heard = self.heard.max(UnixMillis(now.0.saturating_sub(grace)));
+        self.rules = Some(rules);
+    }
+
+    pub(super) fn state(&self) -> AlertState {
+        match &self.trouble {
+            None => AlertState::Resolved,
+            Some(trouble) if trouble.firing => AlertState::Firing,
+            Some(_) => AlertState::Suspect,
+        }
+    }
+
+    pub(super) fn recent(&self) -> impl Iterator<Item = &AlertRun> {
+        self.recent.iter()
+    }
+
+    pub(super) fn failure(&self) -> Option<&AlertFailure> {
+        self.failure.as_ref()
+    }
+
+    /// The baseline that is compared with: while something is wrong, that of before.
+    pub(super) fn baseline(&self) -> Option<Baseline> {
+        let held = self.trouble.as_ref().and_then(|trouble| trouble.baseline);
+        held.or_else(|| self.history.baseline())
+    }
+
+    pub(super) fn floor(&self) -> Option<Floor> {
+        let rules = self.rules.as_ref()?;
+        expectation::floor(rules.expected, &rules.bounds, self.baseline().as_ref())
+    }
+
+    /// The level is what it should be.
+    pub(super) fn accept(&mut self, now: UnixMillis) -> Vec<Step> {
+        if let Some(trouble) = &self.trouble {
+            self.history
+                .forget(UnixMillis(0), UnixMillis(trouble.since.0.saturating_sub(1)));
+        }
+        self.accepted = now;
+        self.drift = Cusum::default();
+        self.trouble
+            .take()
+            .map(|_| Step::Ended)
+            .into_iter()
+            .collect()
+    }
+
+    /// When something is due that no result brings about.
+    pub(super) fn timeout(&self) -> Option<UnixMillis> {
+        let lost = self
+            .trouble
+            .as_ref()
+            .and_then(|trouble| trouble.pending.iter().min());
+        let lost = lost.map(|due| due.plus_millis(LOST_AFTER));
+        [lost, self.silent_at()].into_iter().flatten().min()
+    }
+
+    fn silent_at(&self) -> Option<UnixMillis> {
+        let silent = self
+            .trouble
+            .as_ref()
+            .is_some_and(|trouble| trouble.kind == AlertKind::Silent);
+        let period = self.rules.as_ref().filter(|_| !silent)?.period_millis;
+        Some(self.heard.plus_millis(period / 2 * SILENT_HALVES))
+    }
+
+    pub(super) fn handle_time(&mut self, now: UnixMillis) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if let Some(trouble) = &mut self.trouble {
+            let before = trouble.pending.len();
+            trouble
+                .pending
+                .retain(|due| due.plus_millis(LOST_AFTER) > now);
+            if trouble.pending.len() < before && trouble.pending.is_empty() {
+                steps.extend(trouble.ask(now, &[RETRY_AFTER]));
+            }
+        }
+        if self.silent_at().is_some_and(|at| at <= now) {
+            steps.push(self.fall_silent());
+        }
+        steps
+    }
+
+    fn fall_silent(&mut self) -> Step {
+        let heard = self.heard;
+        if let Some(trouble) = &mut self.trouble {
+            trouble.under = Some(trouble.kind).filter(|_| trouble.firing);
+            trouble.kind = AlertKind::Silent;
+            trouble.firing = true;
+            return Step::Changed;
+        }
+        let trouble = Trouble {
+            firing: true,
+            ..self.new_trouble(AlertKind::Silent, heard)
+        };
+        self.trouble = Some(trouble);
+        Step::Began
+    }
+
+    fn new_trouble(&self, kind: AlertKind, since: UnixMillis) -> Trouble {
+        Trouble {
+            kind,
+            firing: false,
+            since,
+            good: self.good.unwrap_or(since),
+            bad: since,
+            baseline: self.history.baseline(),
+            compared: None,
+            finding: None,
+            under: None,
+            passes: 0,
+            low: 0,
+            pending: Vec::new(),
+            asked: 0,
+        }
+    }
+
+    /// A test that ended before this program started: it makes up the baseline.
+    pub(super) fn handle_past(&mut self, run: &WatchRun) {
+        if let WatchOutcome::Measured(figures) = &run.outcome {
+            self.history.add(run.ended, figures);
+        }
+    }
+
+    /// What became of a test. `finding` is what limits it.
+    pub(super) fn handle_run(
+        &mut self,
+        now: UnixMillis,
+        run: &WatchRun,
+        finding: Option<AlertFinding>,
+    ) -> Vec<Step> {
+        let waited = run.class == RunClass::Confirm && self.take_pending();
+        if let WatchOutcome::NotRun { reason, why, .. } = &run.outcome {
+            return self.handle_not_run(now, *reason, why, run.ended, waited);
+        }
+        if self.recent.iter().any(|known| known.id == run.id) {
+            return Vec::new();
+        }
+        let mut steps = self.end_silence();
+        self.heard = self.heard.max(run.ended);
+        let (floor, baseline) = (self.floor(), self.baseline());
+        let Some(shows) = expectation::shows(&run.outcome, floor, baseline.as_ref()) else {
+            return steps;
+        };
+        self.remember(run, shows);
+        let level = self.count(run, baseline);
+        steps.extend(self.judge(now, run.ended, shows, level));
+        self.describe(run, shows, floor, finding, &mut steps);
+        if shows == RunShows::Pass && self.trouble.is_none() {
+            self.good = Some(run.ended);
+            self.failure = None;
+        }
+        steps
+    }
+
+    /// Whether a confirming test was waited for.
+    fn take_pending(&mut self) -> bool {
+        let pending = self.trouble.as_mut().map(|trouble| &mut trouble.pending);
+        pending.is_some_and(|pending| {
+            let waited = !pending.is_empty();
+            pending.drain(..usize::from(waited));
+            waited
+        })
+    }
+
+    fn handle_not_run(
+        &mut self,
+        now: UnixMillis,
+        reason: NotRun,
+        why: &PlainText,
+        ended: UnixMillis,
+        waited: bool,
+    ) -> Vec<Step> {
+        // Nobody meant to test, or nobody could have: the pair is not to blame.
+        if matches!(
+            reason,
+            NotRun::Hours | NotRun::Maintenance | NotRun::HubAway | NotRun::Dropped
+        ) {
+            self.heard = self.heard.max(ended);
+        } else if self
+            .trouble
+            .as_ref()
+            .is_none_or(|trouble| trouble.kind == AlertKind::Silent)
+        {
+            self.failure = Some(AlertFailure {
+                stage: PlainText::default(),
+                why: why.clone(),
+            });
+        }
+        let Some(trouble) = &mut self.trouble else {
+            return Vec::new();
+        };
+        if waited && trouble.pending.is_empty() {
+            return trouble.ask(now, &[2 * MINUTE]);
+        }
+        if trouble.kind == AlertKind::Silent {
+            return vec![Step::Changed];
+        }
+        Vec::new()
+    }
+
+    /// A result ends a silence.
+    fn end_silence(&mut self) -> Vec<Step> {
+        let Some(trouble) = self
+            .trouble
+            .as_mut()
+            .filter(|trouble| trouble.kind == AlertKind::Silent)
+        else {
+            return Vec::new();
+        };
+        if let Some(kind) = trouble.under.take() {
+            trouble.kind = kind;
+            return Vec::new();
+        }
+        self.trouble = None;
+        vec![Step::Ended]
+    }
+
+    fn remember(&mut self, run: &WatchRun, shows: RunShows) {
+        let goodput_bps = match &run.outcome {
+            WatchOutcome::Measured(figures) => Some(figures.goodput_bps),
+            _ => None,
+        };
+        self.recent.push_front(AlertRun {
+            id: run.id,
+            class: run.class,
+            ended: run.ended,
+            shows,
+            goodput_bps,
+        });
+        self.recent.truncate(RECENT);
+    }
+
+    /// Counts the rate for baseline and drift; where it stands beside the baseline.
+    fn count(&mut self, run: &WatchRun, baseline: Option<Baseline>) -> Level {
+        let WatchOutcome::Measured(figures) = &run.outcome else {
+            return Level::Between;
+        };
+        let counts = self.history.add(run.ended, figures);
+        let Some(baseline) = baseline.filter(|_| counts) else {
+            return Level::Between;
+        };
+        let (value, level) = (figures.goodput_bps.ln(), baseline.median_bps.ln());
+        self.drift.add(value, level, baseline.deviation);
+        if value < level - LEAST_FALL {
+            Level::Low
+        } else if value < level - LEAST_FALL / 2.0 {
+            Level::Between
+        } else {
+            Level::Usual
+        }
+    }
+
+    /// Whether goodput fell for longer than chance explains, though no test fails.
+    fn fell(&self) -> bool {
+        let drift = self.drift.drift().is_some_and(|drift| drift >= LEAST_FALL);
+        let regime = self
+            .history
+            .fall()
+            .is_some_and(|regime| regime.since > self.accepted);
+        drift || regime
+    }
+
+    fn judge(
+        &mut self,
+        now: UnixMillis,
+        ended: UnixMillis,
+        shows: RunShows,
+        level: Level,
+    ) -> Vec<Step> {
+        match self.state() {
+            AlertState::Resolved => self.judge_healthy(now, ended, shows),
+            AlertState::Suspect => self.judge_suspect(now, ended, shows, level),
+            AlertState::Firing => self.judge_firing(now, ended, shows, level),
+        }
+    }
+
+    fn judge_healthy(&mut self, now: UnixMillis, ended: UnixMillis, shows: RunShows) -> Vec<Step> {
+        let (kind, after): (AlertKind, &[u64]) = match shows {
+            RunShows::Fail => (AlertKind::Slow, &CONFIRM_AFTER),
+            RunShows::Failed => (AlertKind::Failing, &[RETRY_AFTER]),
+            RunShows::Pass if self.rules_expect() && self.fell() => {
+                (AlertKind::Changed, &CONFIRM_AFTER)
+            }
+            RunShows::Pass | RunShows::Inconclusive => return Vec::new(),
+        };
+        let mut trouble = self.new_trouble(kind, ended);
+        if let Some(regime) = self
+            .history
+            .fall()
+            .filter(|regime| kind == AlertKind::Changed && regime.since > self.accepted)
+        {
+            trouble.since = regime.since;
+            trouble.good = regime.last_before.unwrap_or(trouble.good);
+            trouble.baseline = self.before(regime.since).or(trouble.baseline);
+        }
+        let mut steps = vec![Step::Began];
+        steps.extend(trouble.ask(now, after));
+        self.trouble = Some(trouble);
+        steps.extend(self.fire_where_confirmed());
+        steps
+    }
+
+    /// Whether the plan expects anything of this pair.
+    fn rules_expect(&self) -> bool {
+        self.rules
+            .as_ref()
+            .is_some_and(|rules| rules.expected.is_some())
+    }
+
+    /// The baseline before a regime began.
+    fn before(&self, since: UnixMillis) -> Option<Baseline> {
+        let mut earlier = self.history.clone();
+        earlier.forget(since, UnixMillis(u64::MAX));
+        earlier.baseline()
+    }
+
+    fn judge_suspect(
+        &mut self,
+        now: UnixMillis,
+        ended: UnixMillis,
+        shows: RunShows,
+        level: Level,
+    ) -> Vec<Step> {
+        let Some(trouble) = &mut self.trouble else {
+            return Vec::new();
+        };
+        match shows {
+            RunShows::Fail | RunShows::Failed => {
+                trouble.kind = if shows == RunShows::Fail {
+                    AlertKind::Slow
+                } else {
+                    AlertKind::Failing
+                };
+                trouble.bad = ended;
+                trouble.passes = 0;
+            }
+            RunShows::Pass if trouble.kind == AlertKind::Changed => match level {
+                Level::Low => trouble.low += 1,
+                Level::Between | Level::Usual => trouble.passes += 1,
+            },
+            RunShows::Pass => trouble.passes += 1,
+            RunShows::Inconclusive => {}
+        }
+        if trouble.passes >= IN_A_ROW {
+            if trouble.kind == AlertKind::Changed {
+                self.accepted = ended;
+            }
+            self.drift = Cusum::default();
+            self.trouble = None;
+            return vec![Step::Ended];
+        }
+        let mut steps: Vec<Step> = self.fire_where_confirmed();
+        let open = self.trouble.as_mut().filter(|trouble| !trouble.firing);
+        if let Some(trouble) = open.filter(|trouble| trouble.pending.is_empty()) {
+            steps.extend(trouble.ask(now, &CONFIRM_AFTER[..1]));
+        }
+        if steps.is_empty() {
+            steps.push(Step::Changed);
+        }
+        steps
+    }
+
+    /// Fires where the latest tests say so.
+    fn fire_where_confirmed(&mut self) -> Vec<Step> {
+        let kind = self.confirmed();
+        let Some(trouble) = &mut self.trouble else {
+            return Vec::new();
+        };
+        let Some(kind) = kind.or_else(|| (trouble.low >= IN_A_ROW).then_some(AlertKind::Changed))
+        else {
+            return Vec::new();
+        };
+        (trouble.kind, trouble.firing, trouble.passes, trouble.asked) = (kind, true, 0, 0);
+        vec![Step::Changed]
+    }
+
+    /// What is wrong by the latest tests that decide: two failures in a row, or three bad tests of four.
+    fn confirmed(&self) -> Option<AlertKind> {
+        let decide = self
+            .recent
+            .iter()
+            .map(|run| run.shows)
+            .filter(|shows| *shows != RunShows::Inconclusive);
+        let latest: Vec<RunShows> = decide.take(OF).collect();
+        let count = |shows: RunShows| latest.iter().filter(|one| **one == shows).count();
+        if latest.len() >= IN_A_ROW
+            && latest[..IN_A_ROW]
+                .iter()
+                .all(|shows| *shows == RunShows::Failed)
+        {
+            return Some(AlertKind::Failing);
+        }
+        let (slow, failed) = (count(RunShows::Fail), count(RunShows::Failed));
+        let kind = if slow > failed {
+            AlertKind::Slow
+        } else {
+            AlertKind::Failing
+        };
+        (slow + failed >= BAD).then_some(kind)
+    }
+
+    fn judge_firing(
+        &mut self,
+        now: UnixMillis,
+        ended: UnixMillis,
+        shows: RunShows,
+        level: Level,
+    ) -> Vec<Step> {
+        let kind = self.confirmed();
+        let Some(trouble) = &mut self.trouble else {
+            return Vec::new();
+        };
+        match shows {
+            RunShows::Fail | RunShows::Failed => {
+                trouble.kind = kind.unwrap_or(trouble.kind);
+                (trouble.bad, trouble.passes, trouble.asked) = (ended, 0, 0);
+            }
+            RunShows::Pass if level != Level::Usual && trouble.kind == AlertKind::Changed => {
+                (trouble.bad, trouble.passes, trouble.asked) = (ended, 0, 0);
+            }
+            RunShows::Pass => trouble.passes += 1,
+            RunShows::Inconclusive => {}
+        }
+        if trouble.passes >= IN_A_ROW {
+            let (since, bad) = (trouble.since, trouble.bad);
+            // What was wrong is no part of what is normal.
+            self.history.forget(since, bad);
+            self.drift = Cusum::default();
+            self.trouble = None;
+            return vec![Step::Ended];
+        }
+        let mut steps = vec![Step::Changed];
+        if trouble.passes > 0 && trouble.pending.is_empty() {
+            steps.extend(trouble.ask(now, &CONFIRM_AFTER[..1]));
+        }
+        steps
+    }
+
+    /// Keeps what the latest bad test says.
+    fn describe(
+        &mut self,
+        run: &WatchRun,
+        shows: RunShows,
+        floor: Option<Floor>,
+        finding: Option<AlertFinding>,
+        steps: &mut Vec<Step>,
+    ) {
+        if let WatchOutcome::Failed { stage, why } = &run.outcome {
+            self.failure = Some(AlertFailure {
+                stage: stage.clone(),
+                why: why.clone(),
+            });
+        }
+        let Some(trouble) = &mut self.trouble else {
+            return;
+        };
+        let WatchOutcome::Measured(figures) = &run.outcome else {
+            return;
+        };
+        let baseline_bps = trouble.baseline.map(|baseline| baseline.median_bps);
+        // A change that breaks no floor is compared with what was before.
+        let changed = Floor {
+            bps: baseline_bps.unwrap_or(0.0) * (1.0 - LEAST_FALL),
+            of: linerate_model::alert::FloorOf::Baseline,
+        };
+        let floor = if trouble.kind == AlertKind::Changed {
+            Some(changed)
+        } else {
+            floor
+        };
+        trouble.compared = floor.map(|floor| Compared {
+            goodput_bps: figures.goodput_bps,
+            interval_bps: figures.interval_bps,
+            floor_bps: floor.bps.round(),
+            floor_of: floor.of,
+            baseline_bps,
+        });
+        if let Some(mut finding) =
+            finding.filter(|_| shows == RunShows::Fail || trouble.kind == AlertKind::Changed)
+        {
+            let known = trouble
+                .finding
+                .take()
+                .filter(|known| known.id == finding.id);
+            if known.is_none() {
+                steps.push(Step::CounterTest(finding.id.clone()));
+            }
+            finding.counter_test = known.and_then(|known| known.counter_test);
+            trouble.finding = Some(finding);
+        }
+    }
+}
+
+impl Trouble {
+    /// Asks for confirming tests, as long as there were not too many.
+    fn ask(&mut self, now: UnixMillis, after: &[u64]) -> Vec<Step> {
+        let left = usize::try_from(MOST_ASKED.saturating_sub(self.asked)).unwrap_or(0);
+        let due: Vec<UnixMillis> = after
+            .iter()
+            .take(left)
+            .map(|after| now.plus_millis(*after))
+            .collect();
+        self.asked += u32::try_from(due.len()).unwrap_or(MOST_ASKED);
+        self.pending.extend(&due);
+        due.into_iter().map(Step::Confirm).collect()
+    }
+}
