@@ -90,9 +90,11 @@ fn large_pages_over_the_archive() {
     let runs = sample::mesh().runs(&RunFilter::default()).unwrap();
     std::thread::scope(|scope| {
         for part in runs.chunks(runs.len().div_ceil(64)) {
-            scope.spawn(|| {
-                part.iter()
-                    .for_each(|run| drop(archive.append(run, None).unwrap()))
+            let archive = &archive;
+            scope.spawn(move || {
+                for run in part {
+                    archive.append(run, None).unwrap();
+                }
             });
         }
     });
