@@ -38,6 +38,9 @@ struct PlanArguments {
     file: PathBuf,
     #[command(flatten)]
     groups: GroupArguments,
+    /// Run the schedule of this many days on virtual time as well: what does not run and why, how long tests wait
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=31))]
+    simulate: Option<u64>,
     /// One JSON document
     #[arg(long)]
     json: bool,

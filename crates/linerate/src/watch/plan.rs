@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 
 use linerate_model::units::{grouped, percent, three_digits, whole};
+use linerate_model::watch::UnixMillis;
 use linerate_watch::plan::cost::{Cost, Load, RAW_DAYS, amount, cost};
+use linerate_watch::simulation::{Conditions, Figures, simulate};
 use linerate_watch::watched::Watched;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{PlanArguments, file};
 use crate::action::Failure;
@@ -16,14 +18,24 @@ const TASKS: usize = 60;
 /// Hosts and segments that the table has, the busiest first.
 const BUSIEST: usize = 8;
 const YEAR_DAYS: f64 = 365.0;
+const DAY_MILLIS: u64 = 86_400_000;
 
 pub(super) fn run(given: &PlanArguments, printer: &mut Printer) -> Result<(), Failure> {
     let watched = file::read(&given.file, &given.groups)?;
     let cost = cost(&watched);
+    let figures = given.simulate.map(|days| (days, simulated(&watched, days)));
     if given.json {
-        printer.json(&format!("{:#}", document(&watched, &cost)))?;
+        let mut document = document(&watched, &cost);
+        if let Some((days, figures)) = &figures {
+            document["simulated"] = simulation(*days, figures);
+        }
+        printer.json(&format!("{document:#}"))?;
     } else {
-        printer.print(&table(&watched, &cost))?;
+        let mut table = table(&watched, &cost);
+        if let Some((days, figures)) = &figures {
+            course(&mut table, *days, figures);
+        }
+        printer.print(&table)?;
     }
     match cost.refused.len() {
         0 => Ok(()),
@@ -36,6 +48,67 @@ pub(super) fn run(given: &PlanArguments, printer: &mut Printer) -> Result<(), Fa
                 .unwrap_or_default()
         ))),
     }
+}
+
+/// What becomes of the tests of some days where nothing fails. The days are the first ones of 1970: their moments are as
+/// random as those of any others.
+fn simulated(watched: &Watched, days: u64) -> Figures {
+    let until = UnixMillis(days * DAY_MILLIS);
+    simulate(watched, &Conditions::default(), UnixMillis(0), until).figures
+}
+
+fn simulation(days: u64, figures: &Figures) -> Value {
+    let not_run = figures.not_run.iter();
+    let not_run: Map<String, Value> = not_run
+        .map(|(reason, tests)| (reason.word().to_owned(), json!(tests)))
+        .collect();
+    json!({
+        "days": days,
+        "due": figures.due,
+        "measured": figures.measured,
+        "not_run": not_run,
+        "wait_p50_s": number(seconds(figures.wait_p50_millis)),
+        "wait_p99_s": number(seconds(figures.wait_p99_millis)),
+        "busiest": figures.busiest.as_ref().map(|(name, share)| json!({"name": name, "busy": share})),
+        "overlaps": figures.overlaps,
+    })
+}
+
+/// What a simulation came to, as lines of the table.
+fn course(out: &mut String, days: u64, figures: &Figures) {
+    let many = |tests: usize| grouped(tests as u64);
+    let reasons = figures.not_run.iter();
+    let reasons: Vec<String> = reasons
+        .map(|(reason, tests)| format!("{} {}", many(*tests), reason.word()))
+        .collect();
+    let not_run: usize = figures.not_run.values().sum();
+    let _ = write!(
+        out,
+        "\nsimulated {}: {} tests due, {} measured, {} not run ({})",
+        span(days as f64 * 86_400.0),
+        many(figures.due),
+        many(figures.measured),
+        many(not_run),
+        percent(figures.not_run_share())
+    );
+    let _ = match reasons.is_empty() {
+        true => writeln!(out),
+        false => writeln!(out, ": {}", reasons.join(", ")),
+    };
+    let _ = writeln!(
+        out,
+        "          wait: median {}, 99th percentile {}; {} used the same host or segment at once",
+        span(seconds(figures.wait_p50_millis)),
+        span(seconds(figures.wait_p99_millis)),
+        match figures.overlaps {
+            0 => "no two tests".to_owned(),
+            some => format!("{} pairs of tests", many(some)),
+        }
+    );
+}
+
+fn seconds(millis: u64) -> f64 {
+    millis as f64 / 1000.0
 }
 
 /// The busiest host or segment, and what it is.

@@ -178,3 +178,26 @@ fn what_is_wrong_with_a_plan_is_said_and_has_its_exit_code() {
     assert!(output.status.success());
     assert!(!output.stdout.contains(&0x1b), "{}", text(&output.stdout));
 }
+
+#[test]
+fn a_simulated_day_has_every_test_and_no_two_at_once() {
+    let (_folder, path) = file("watch.toml", PLAN);
+    let output = plan(&path, &["--json", "--simulate", "2"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let simulated = &document["simulated"];
+    let due = simulated["due"].as_u64().unwrap();
+    // Two days; each pair has one test in every period, the first one of which may have begun before.
+    let a_day = document["tests_per_day"].as_u64().unwrap();
+    assert!(due.abs_diff(2 * a_day) <= 15, "{simulated}");
+    assert_eq!(simulated["measured"], due, "{simulated}");
+    assert_eq!(
+        (&simulated["overlaps"], &simulated["not_run"]),
+        (&json!(0), &json!({}))
+    );
+    let printed = text(&plan(&path, &["--simulate", "1"]).stdout);
+    assert!(
+        printed.contains("no two tests used the same host or segment at once"),
+        "{printed}"
+    );
+}
