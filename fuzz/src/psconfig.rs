@@ -1,5 +1,6 @@
 //! A template of pSConfig: its tests, the plan and what it costs.
 
+use linerate_model::plain_text::PlainText;
 use linerate_watch::plan::cost::cost;
 use linerate_watch::psconfig::{read, tests};
 use linerate_watch::watched::Reach;
@@ -17,7 +18,8 @@ pub fn run(data: &[u8]) {
         panic!("a template that was read has tests");
     };
     for task in &plan.tasks {
-        let tests = found.iter().find(|(name, _)| task.name == *name);
+        let named = |name: &String| PlainText::from(name) == task.name;
+        let tests = found.iter().find(|(name, _)| named(name));
         let many = tests.map_or(0, |(_, tests)| tests.len());
         assert!(task.pairs.len() <= many);
         for pair in &task.pairs {

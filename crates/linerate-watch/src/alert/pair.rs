@@ -426,7 +426,7 @@ impl Watch {
         let (kind, after): (AlertKind, &[u64]) = match shows {
             RunShows::Fail => (AlertKind::Slow, &CONFIRM_AFTER),
             RunShows::Failed => (AlertKind::Failing, &[RETRY_AFTER]),
-            RunShows::Pass if self.rules_expect() && self.fell() => {
+            RunShows::Pass if self.has_own_measure() && self.fell() => {
                 (AlertKind::Changed, &CONFIRM_AFTER)
             }
             RunShows::Pass | RunShows::Inconclusive => return Vec::new(),
@@ -448,11 +448,10 @@ impl Watch {
         steps
     }
 
-    /// Whether the plan expects anything of this pair.
-    fn rules_expect(&self) -> bool {
-        self.rules
-            .as_ref()
-            .is_some_and(|rules| rules.expected.is_some())
+    /// Whether the plan compares this pair with its own past; where it says a rate, that rate is enough.
+    fn has_own_measure(&self) -> bool {
+        let expected = self.rules.as_ref().and_then(|rules| rules.expected);
+        matches!(expected, Some(Expected::Auto | Expected::OfBaseline(_)))
     }
 
     /// The baseline before a regime began.
@@ -484,7 +483,7 @@ impl Watch {
             }
             RunShows::Pass if trouble.kind == AlertKind::Changed => match level {
                 Level::Low => trouble.low += 1,
-                Level::Between | Level::Usual => trouble.passes = IN_A_ROW,
+                Level::Between | Level::Usual => trouble.passes += 1,
             },
             RunShows::Pass => trouble.passes += 1,
             RunShows::Inconclusive => {}

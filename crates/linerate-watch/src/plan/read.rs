@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use linerate_document::{Document, DocumentError, Table, Value};
 use linerate_model::nearest;
+use linerate_model::plain_text::PlainText;
 use linerate_model::plan::DEFAULT_PORT;
 use linerate_model::units::{BitRate, Bytes};
 
@@ -71,7 +72,7 @@ pub(super) struct Reading<'d> {
     nodes: &'d NodeSets<'d>,
     groups: Groups,
     /// Places of hosts by name.
-    places: HashMap<String, usize>,
+    places: HashMap<PlainText, usize>,
     pub(super) watched: Watched,
 }
 
@@ -121,7 +122,9 @@ impl Reading<'_> {
             budget: budget(&table)?,
         };
         for name in names {
-            let again = self.places.insert(name.clone(), self.watched.hosts.len());
+            let again = self
+                .places
+                .insert(name.as_str().into(), self.watched.hosts.len());
             names_value.refuse(
                 again.is_some(),
                 format!("another host has the name '{name}'"),
@@ -140,19 +143,19 @@ impl Reading<'_> {
     }
 
     fn segment(&self, value: &Value<'_>) -> Result<usize> {
-        let name = value.text()?;
+        let name = PlainText::from(value.words()?);
         let names: Vec<&str> = self
             .watched
             .segments
             .iter()
             .map(|segment| segment.name.as_str())
             .collect();
-        let place = names.iter().position(|known| *known == name);
+        let place = names.iter().position(|known| name == *known);
         place.ok_or_else(|| {
             value.wrong(if names.is_empty() {
                 "the file has no [[segment]]".to_owned()
             } else {
-                format!("there is no such segment: {}", nearest::hint(name, &names))
+                format!("there is no such segment: {}", nearest::hint(&name, &names))
             })
         })
     }
@@ -166,13 +169,16 @@ impl Reading<'_> {
         let names = (self.nodes)(text, &self.groups).map_err(|why| value.wrong(why))?;
         value.refuse(names.is_empty(), "the set is empty")?;
         let place = |name: &String| {
-            self.places.get(name).copied().ok_or_else(|| {
-                let known = self.places.keys().map(String::as_str);
-                let meant = nearest::nearest(name, known);
-                let meant =
-                    meant.map_or(String::new(), |known| format!("; did you mean '{known}'?"));
-                value.wrong(format!("no [[host]] has the name '{name}'{meant}"))
-            })
+            self.places
+                .get(&PlainText::from(name))
+                .copied()
+                .ok_or_else(|| {
+                    let known = self.places.keys().map(PlainText::as_str);
+                    let meant = nearest::nearest(name, known);
+                    let meant =
+                        meant.map_or(String::new(), |known| format!("; did you mean '{known}'?"));
+                    value.wrong(format!("no [[host]] has the name '{name}'{meant}"))
+                })
         };
         names.iter().map(place).collect()
     }
@@ -196,7 +202,7 @@ impl Reading<'_> {
 fn segment(value: &Value<'_>) -> Result<Segment> {
     let table = value.table(&SEGMENT)?;
     Ok(Segment {
-        name: name(&table)?.into(),
+        name: name(&table)?,
         capacity: table.read("capacity", rate)?,
         budget: budget(&table)?,
     })
@@ -240,11 +246,11 @@ fn channel(value: &Value<'_>, known: &[Channel]) -> Result<Channel> {
 }
 
 /// The name of a segment or a task.
-pub(super) fn name(table: &Table<'_>) -> Result<String> {
+pub(super) fn name(table: &Table<'_>) -> Result<PlainText> {
     let value = table.needed("name")?;
     let name = value.words()?;
     value.refuse(name.is_empty(), "it is empty")?;
-    Ok(name)
+    Ok(name.into())
 }
 
 fn rate(value: &Value<'_>) -> Result<BitRate> {

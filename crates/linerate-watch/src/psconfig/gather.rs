@@ -53,13 +53,19 @@ pub(super) fn watched(
         let Some((options, plan)) = options(&mut reader, name, asked, test) else {
             continue;
         };
+        // Names that differ in control characters alone are one name where they are shown.
+        let plain = PlainText::from(name);
+        if tasks.iter().any(|task: &Task| task.name == plain) {
+            reader.say(format!("tasks: '{name}': another task has this name"));
+            continue;
+        }
         let mut pairs = Pairs::default();
         for due in reader.due(name, asked)? {
             pairs.add(&due, test, &mut hosts);
         }
         pairs.say(&mut reader, name);
         tasks.push(Task {
-            name: name.into(),
+            name: plain,
             options,
             load_millis: test_options::load_millis(&plan).unwrap_or_default(),
             rate: test_options::rate(&plan),
@@ -224,24 +230,27 @@ impl Hosts<'_> {
         });
         let foreign = end.is_none_or(|end| end.no_agent);
         let groups = end.map_or_else(Vec::new, |end| self.tags(end));
-        let place = *self.places.entry(name.to_lowercase()).or_insert_with(|| {
-            self.all.push(WatchedHost {
-                name: name.into(),
-                address: address.into(),
-                reach: if foreign {
-                    self.without_agent.clone()
-                } else {
-                    Reach::Agent
-                },
-                listens: true,
-                link: None,
-                duplex: Duplex::default(),
-                segments: Vec::new(),
-                groups,
-                budget: Budget::default(),
+        let place = *self
+            .places
+            .entry(PlainText::from(name).to_lowercase())
+            .or_insert_with(|| {
+                self.all.push(WatchedHost {
+                    name: name.into(),
+                    address: address.into(),
+                    reach: if foreign {
+                        self.without_agent.clone()
+                    } else {
+                        Reach::Agent
+                    },
+                    listens: true,
+                    link: None,
+                    duplex: Duplex::default(),
+                    segments: Vec::new(),
+                    groups,
+                    budget: Budget::default(),
+                });
+                self.all.len() - 1
             });
-            self.all.len() - 1
-        });
         let host = &mut self.all[place];
         match server {
             Some(server) => host.reach = server,

@@ -803,20 +803,20 @@ fn a_plan_that_cannot_fit_still_has_a_row_for_each_test() {
         task.schedule.slip_millis = None;
     }
     let from = UnixMillis(NOW.0 / DAY * DAY);
-    let until = from.plus_millis(4 * HOUR);
+    let until = from.plus_millis(2 * HOUR);
     let simulated = simulate(&watched, &Conditions::default(), from, until);
     let figures = &simulated.figures;
-    assert_eq!((figures.due, simulated.rows.len()), (20_160, 20_160));
+    assert_eq!((figures.due, simulated.rows.len()), (10_080, 10_080));
     assert_eq!((figures.overlaps, simulated.twice.len()), (0, 0));
     let missed = figures.not_run[&NotRun::Missed];
     assert!(
-        missed > 5_000 && figures.measured + missed == 20_160,
+        missed > 1_000 && figures.measured + missed == 10_080,
         "{figures:?}"
     );
     let (_, busiest) = figures.busiest.as_ref().unwrap();
     assert!(
-        *busiest > 0.97,
-        "the busiest host has no pause: {figures:?}"
+        *busiest > 0.9,
+        "the busiest host hardly pauses: {figures:?}"
     );
     for row in &simulated.rows {
         if let WatchOutcome::NotRun { held, .. } = &row.outcome {

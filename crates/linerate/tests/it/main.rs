@@ -5,6 +5,8 @@
 //! after a panic, and namespaces live only as long as the processes in them.
 
 #[cfg(test)]
+mod archive;
+#[cfg(test)]
 mod auth;
 #[cfg(test)]
 mod bad_input;
