@@ -1,9 +1,10 @@
 //! The same over linerate's archive.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use linerate_archive::{AlertKey, Archive};
-use linerate_hub::store::Store;
+use linerate_hub::store::{RunFilter, Store};
 use linerate_model::alert::Alert;
 use linerate_model::host::{Fact, HostFacts};
 use linerate_model::watch::UnixMillis;
@@ -77,4 +78,41 @@ fn pages_show_what_the_archive_has() {
     let events = hub.shared.store().events(0, 100).unwrap();
     assert_eq!(events.len(), 5);
     assert_eq!(hub.shared.store().last_event().unwrap(), events[4].id);
+}
+
+/// Prints how long the grid of 5,112 pairs and a pair's year take over the archive; a bound would measure the machine.
+#[test]
+#[ignore = "measures: cargo test -p linerate-hub --test hub -- --ignored --nocapture large"]
+#[expect(clippy::print_stdout, reason = "it measures")]
+fn large_pages_over_the_archive() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = Arc::new(Archive::open(folder.path()).unwrap());
+    let runs = sample::mesh().runs(&RunFilter::default()).unwrap();
+    std::thread::scope(|scope| {
+        for part in runs.chunks(runs.len().div_ceil(64)) {
+            let archive = &archive;
+            scope.spawn(move || {
+                for run in part {
+                    archive.append(run, None).unwrap();
+                }
+            });
+        }
+    });
+    let hub = Served::of(archive);
+    for path in [
+        "/",
+        "/pair?task=year&from=lon1&to=nyc1&days=365",
+        "/metrics",
+        "/api/v1/pairs",
+    ] {
+        let mut times: Vec<u128> = (0..20)
+            .map(|_| {
+                let begun = Instant::now();
+                hub.body(path);
+                begun.elapsed().as_millis()
+            })
+            .collect();
+        times.sort_unstable();
+        println!("{path}: median {} ms, p95 {} ms", times[10], times[18]);
+    }
 }
