@@ -124,6 +124,7 @@ impl<'a> Driver<'a> {
         };
         new.take_plan();
         new.act();
+        new.write_state(now);
         Ok(new)
     }
 
@@ -499,6 +500,7 @@ impl<'a> Driver<'a> {
             epoch: self.epoch,
             budgets: self.dispatcher.budgets(),
             requests: self.asking.open().to_vec(),
+            ended: self.stopping,
             file: self.plan.as_ref().map(|plan| plan.path().to_owned()),
         };
         let folder = &self.means.folder;
