@@ -32,7 +32,8 @@ use crate::place::HostPlace;
 use crate::printer::Printer;
 
 /// The longest time between two looks at the plan's file, and two writes of the state.
-const TICK: Duration = Duration::from_secs(1);
+const TICK_MILLIS: u64 = 1_000;
+const TICK: Duration = Duration::from_millis(TICK_MILLIS);
 /// How long tests may take to end once the hub is to end.
 const ENDING: Duration = Duration::from_secs(30);
 /// So many tests run at once at most: a thread each.
@@ -123,6 +124,7 @@ impl<'a> Driver<'a> {
         };
         new.take_plan();
         new.act();
+        new.write_state(now);
         Ok(new)
     }
 
@@ -322,7 +324,7 @@ impl<'a> Driver<'a> {
                     started: None,
                     ended: now,
                     bytes: None,
-                    ending,
+                    ending: *ending,
                 };
                 self.dispatcher.handle_finished(now, id, finished);
             }
@@ -330,9 +332,14 @@ impl<'a> Driver<'a> {
     }
 
     /// What a thread needs to make a test; how the test ends where it cannot begin.
-    fn assignment(&self, lease: &Lease, task: usize, pair: usize) -> Result<Assignment, Ending> {
+    fn assignment(
+        &self,
+        lease: &Lease,
+        task: usize,
+        pair: usize,
+    ) -> Result<Assignment, Box<Ending>> {
         if self.tests.len() >= MOST_TESTS {
-            return Err(Ending::Busy(End::From));
+            return Err(Box::new(Ending::Busy(End::From)));
         }
         let watched = self.dispatcher.watched();
         let gone = || failed("the plan no longer has it", None);
@@ -454,7 +461,7 @@ impl<'a> Driver<'a> {
 
     /// Once a second: the plan's file, the state on disk, what pages show.
     fn look(&mut self, now: UnixMillis) {
-        if now.since(self.looked) < TICK.as_millis() as u64 {
+        if now.since(self.looked) < TICK_MILLIS {
             return;
         }
         self.looked = now;
@@ -493,6 +500,7 @@ impl<'a> Driver<'a> {
             epoch: self.epoch,
             budgets: self.dispatcher.budgets(),
             requests: self.asking.open().to_vec(),
+            ended: self.stopping,
             file: self.plan.as_ref().map(|plan| plan.path().to_owned()),
         };
         let folder = &self.means.folder;
@@ -577,10 +585,10 @@ impl<'a> Driver<'a> {
     }
 }
 
-fn failed(why: &str, at: Option<End>) -> Ending {
-    Ending::Failed {
+fn failed(why: &str, at: Option<End>) -> Box<Ending> {
+    Box::new(Ending::Failed {
         stage: "prepare".into(),
         why: why.into(),
         at,
-    }
+    })
 }

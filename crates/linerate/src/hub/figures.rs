@@ -2,7 +2,7 @@
 
 use linerate_analysis::evidence::Evidence;
 use linerate_model::alert::{AlertCounterTest, AlertFinding};
-use linerate_model::finding::{Finding, Severity};
+use linerate_model::finding::Finding;
 use linerate_model::plain_text::PlainText;
 use linerate_model::record::{Flow, Role, RunRecord};
 use linerate_model::units::Bytes;
@@ -30,11 +30,11 @@ pub(super) fn read(record: &RunRecord, flow: Flow, ended: UnixMillis) -> Result<
     let view = test::view(&evidence);
     let figures = watch_figures::of(&view, Some(flow)).map_err(|error| error.to_string())?;
     let direction = view.directions.iter().find(|one| one.flow == flow);
-    let limits = |finding: &&Finding| finding.severity > Severity::Healthy;
+    // Also one that is as it should be: the pacing or the path that it names is what limits.
     let first = direction.and_then(|direction| view.findings.get(direction.verdict?));
     Ok(Read {
         bytes: direction.and_then(|direction| direction.figures.bytes.map(Bytes)),
-        finding: first.filter(limits).map(|one| finding(one, &view, ended)),
+        finding: first.map(|one| finding(one, &view, ended)),
         figures,
     })
 }

@@ -38,6 +38,9 @@ pub(crate) struct State {
     /// Tests that were asked for and have no row yet.
     #[serde(default)]
     pub(super) requests: Vec<Asked>,
+    /// Whether the hub ended by itself after that.
+    #[serde(default)]
+    pub(crate) ended: bool,
     /// The plan's file; absent = the hub has none.
     #[serde(default)]
     pub(crate) file: Option<PathBuf>,

@@ -43,7 +43,7 @@ pub(super) fn run(given: &StatusArguments, printer: &Printer) -> Result<(), Fail
 pub(super) fn heard(state: Option<&State>, now: UnixMillis) -> String {
     match state {
         None => "No hub has run with this folder.\n".to_owned(),
-        Some(state) if now.since(state.seen) < RUNS_MILLIS => match &state.file {
+        Some(state) if !state.ended && now.since(state.seen) < RUNS_MILLIS => match &state.file {
             Some(file) => format!("The hub runs, with {}.\n", file.display()),
             None => "The hub runs, without a plan.\n".to_owned(),
         },

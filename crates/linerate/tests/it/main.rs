@@ -45,6 +45,7 @@ mod host;
 mod host_limit;
 #[cfg(test)]
 mod hostile;
+#[cfg(test)]
 mod hub;
 #[cfg(test)]
 mod interfaces;

@@ -94,8 +94,8 @@ fn agent() -> &'static Agent {
 fn trusted() -> RootCerts {
     let named = std::env::var_os("SSL_CERT_FILE").map(std::path::PathBuf::from);
     let usual = TRUSTED.iter().map(std::path::PathBuf::from);
-    let files = named.into_iter().chain(usual);
-    let pem = files.filter_map(|file| std::fs::read(file).ok()).next();
+    let mut files = named.into_iter().chain(usual);
+    let pem = files.find_map(|file| std::fs::read(file).ok());
     let pem = pem.unwrap_or_default();
     let certificates: Vec<_> = parse_pem(&pem)
         .filter_map(|item| match item {

@@ -277,18 +277,17 @@ impl Round {
             .unwrap_or_default();
         let (mut wait, mut retry) = (AGAIN, RETRY);
         while let Some(alerts) = desk.wait(wait) {
-            match self.round(desk, &alerts) {
-                Ok(()) => (wait, retry) = (AGAIN, RETRY),
-                Err(_) => {
-                    wait = retry;
-                    retry = (retry * 2).min(RETRY_AT_MOST);
-                }
+            if self.round(desk, &alerts) {
+                (wait, retry) = (AGAIN, RETRY);
+            } else {
+                wait = retry;
+                retry = (retry * 2).min(RETRY_AT_MOST);
             }
         }
     }
 
-    /// Sends what is to be sent now.
-    fn round(&mut self, desk: &Desk, alerts: &BTreeMap<AlertId, Alert>) -> Result<(), ()> {
+    /// Sends what is to be sent now; whether that worked.
+    fn round(&mut self, desk: &Desk, alerts: &BTreeMap<AlertId, Alert>) -> bool {
         let now = self.clock.now();
         let silences: Vec<Silence> = self.archive.silences(now).unwrap_or_default();
         let loud = |alert: &&Alert| !silences.iter().any(|silence| silence.covers(alert, now));
@@ -315,7 +314,7 @@ impl Round {
             Err(_) => u32::try_from(due.len()).unwrap_or(u32::MAX),
         };
         self.tell(now, waiting, result.as_ref().err());
-        result.map_err(drop)
+        result.is_ok()
     }
 
     fn send(&mut self, now: UnixMillis, due: &[&Alert]) -> Result<(), String> {
