@@ -81,9 +81,9 @@ impl Bed {
         Archive::open_existing(&self.folder.file("data")).unwrap()
     }
 
-    /// Kills a host's agent, and lets nobody reach it.
-    fn kill(&self, host: &str) {
-        std::fs::write(self.folder.file(&format!("dead-{host}")), "").unwrap();
+    /// The processes that run on a host.
+    fn processes(host: &str) -> Vec<u32> {
+        let mut found = Vec::new();
         let mark = format!("LINERATE_HOST={host}");
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
             let name = entry.file_name().into_string().unwrap_or_default();
@@ -95,10 +95,31 @@ impl Bed {
                 .split(|byte| *byte == 0)
                 .any(|one| one == mark.as_bytes());
             if is_its {
-                let killed = Command::new("kill").args(["-9", &pid.to_string()]).output();
-                drop(killed);
+                found.push(pid);
             }
         }
+        found
+    }
+
+    /// Kills a host's agent, and lets nobody reach it.
+    fn kill(&self, host: &str) {
+        std::fs::write(self.folder.file(&format!("dead-{host}")), "").unwrap();
+        for pid in Self::processes(host) {
+            let killed = Command::new("kill").args(["-9", &pid.to_string()]).output();
+            drop(killed);
+        }
+    }
+
+    /// Nothing runs on any host once its hub has ended.
+    #[track_caller]
+    fn assert_quiet(&self) {
+        let left = || -> Vec<u32> {
+            self.hosts
+                .iter()
+                .flat_map(|host| Self::processes(host))
+                .collect()
+        };
+        assert!(wait_until(PATIENCE, || left().is_empty()), "{:?}", left());
     }
 
     fn revive(&self, host: &str) {
@@ -233,8 +254,23 @@ fn what_is_measured_is_on_pages_in_the_api_and_in_the_archive() {
         let hosts = told["hosts"].as_array().unwrap();
         hosts.len() == 3 && hosts.iter().all(|host| !host["facts_at"].is_null())
     });
+    // It ends in the middle of a test, which has a row all the same.
+    let before = hub.runs().len();
+    hub.wait("a running test", || {
+        let running = &hub.json("/api/v1/plan")["running"];
+        running.as_array().is_some_and(|tests| !tests.is_empty())
+    });
     hub.stop();
+    bed.assert_quiet();
     assert_sound(&bed);
+    let all = bed.archive().runs(&linerate_archive::RunFilter::default());
+    let all = all.unwrap();
+    assert!(all.len() > before, "{before}");
+    for stored in &all {
+        let run = serde_json::to_value(&stored.run).unwrap();
+        let invalid = text(&run["outcome"]) == "invalid";
+        assert!(!invalid || text(&run["why"]).contains("stopped"), "{run}");
+    }
 }
 
 #[test]
