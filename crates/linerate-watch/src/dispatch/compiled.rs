@@ -13,7 +13,9 @@ use super::moments::Moments;
 use super::resource::Resource;
 use crate::watched::{Duplex, Task, Watched, WatchedHost};
 
-/// What a test takes beyond its load: both ends prepare, connect and report, ms.
+/// What a test books of its hosts beyond its load, ms: both ends prepare, connect, drain and report.
+///
+/// An assumption, not a measurement: the figure with which the schedule was simulated when it was designed.
 pub const OVERHEAD_MILLIS: u64 = 1_500;
 
 /// So many light tests run at a time on a host.

@@ -5,7 +5,8 @@
 //! [`Dispatcher::handle_tick`] at [`Dispatcher::poll_timeout`] at the latest. Hosts never negotiate: a lease is the right
 //! to use both hosts until it expires.
 //!
-//! Each test that was due ends as exactly one [`WatchRun`]. What it waited for the longest is its reason where it did
+//! Each test that was due ends as exactly one [`WatchRun`]; only a long absence of the hub has one row for several tests, which
+//! says so ([`Dispatcher::resume`]). What it waited for the longest is its reason where it did
 //! not run; one that was missed names who held what it needed.
 //!
 //! - **When**: one test of a pair in each period, at a moment that a hash of the seed, the pair and the period decides.
@@ -40,6 +41,7 @@ mod lease;
 mod moments;
 mod outlook;
 mod pending;
+mod progress;
 mod reload;
 mod resource;
 mod resume;
@@ -64,6 +66,7 @@ pub use budget::BudgetLevel;
 pub use compiled::OVERHEAD_MILLIS;
 pub use lease::{Action, End, Ending, Finished, Lease, LeaseId, Request, RequestError, Taken};
 pub use outlook::{Outlook, Waiting};
+pub use progress::{OpenPair, Progress};
 pub use resume::{PairMemory, Resumption};
 
 /// How much longer than its test a lease lasts, ms: answers come late.
@@ -116,7 +119,7 @@ struct HostState {
 /// What is known of a pair.
 #[derive(Debug, Clone, Default)]
 struct PairState {
-    /// When its latest regular test was due.
+    /// When its latest regular test was due; 0 = none was since the pair is in the plan.
     last_due: UnixMillis,
     /// Its next one.
     next: Option<moments::Due>,

@@ -1,7 +1,7 @@
 //! Going on after a restart.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use linerate_model::plain_text::PlainText;
@@ -11,6 +11,7 @@ use super::compiled::{longest, needs_without_pair};
 use super::lease::{Lease, Request};
 use super::moments::{DAY_MILLIS, Due};
 use super::pending::Pending;
+use super::progress::Progress;
 use super::rows::span;
 use super::{BudgetLevel, Dispatcher, GRACE_MILLIS, OVERHEAD_MILLIS, Running};
 use crate::watched::Watched;
@@ -24,14 +25,14 @@ const AT_MOST_MILLIS: u64 = 365 * DAY_MILLIS;
 /// How long after a restart agents may report tests whose lease expired meanwhile, ms.
 const LATE_MILLIS: u64 = 60_000;
 
-/// How long before the last tick a test without a row can have been due at least, ms; eight periods where that is longer.
-const REACH_MILLIS: u64 = 600_000;
-
 /// What a hub knows of the time before its restart.
 #[derive(Debug, Clone, Default)]
 pub struct Resumption {
-    /// The latest moment up to which all rows of the dispatcher before were archived: that of its last tick.
+    /// When the hub before still ran: that of its last tick.
     pub seen: UnixMillis,
+    /// Which tests have a row ([`Dispatcher::progress`]), as it was written down when all rows until then were archived.
+    /// Rows that were archived later are in `pairs`.
+    pub progress: Progress,
     /// Higher than every epoch before; absent = now.
     pub epoch: Option<u64>,
     /// What the archive knows of each pair.
@@ -67,7 +68,8 @@ impl Dispatcher {
     ///
     /// Each regular test that was due meanwhile and can no longer start gets a row with [`NotRun::HubAway`]: the latest 48 of
     /// a pair one each. Those before have one row together, which is the last of them and says how many they are. What
-    /// was due more than 365 days ago has none. Tests that can still start do.
+    /// was due more than 365 days ago has none. Tests that can still start do. A pair of which neither
+    /// [`Resumption::progress`] nor [`Resumption::pairs`] know a test is new: its tests are due from now on.
     pub fn resume(watched: Watched, seed: u64, now: UnixMillis, past: &Resumption) -> Self {
         let mut new = Self::empty(watched, seed, now);
         new.epoch = past.epoch.unwrap_or(now.0);
@@ -100,19 +102,33 @@ impl Dispatcher {
         };
         let known: HashMap<_, &PairMemory> =
             past.pairs.iter().map(|pair| (key(pair), pair)).collect();
+        let open = past.progress.open.iter();
+        let open: HashMap<_, UnixMillis> = open.map(|open| (open.key(), open.since)).collect();
+        let fresh: HashSet<u64> = past.progress.fresh.iter().copied().collect();
         for pair in 0..self.pairs.len() {
-            let (task, from, to, _) = self.plan.pairs[pair].key.clone();
+            let hash = self.plan.pairs[pair].hash.narrow();
+            let key = self.plan.pairs[pair].key.clone();
+            let since = open.get(&key).copied();
+            let (task, from, to, _) = key;
             let memory = known.get(&(task, from, to)).copied();
-            self.go_on_with_pair(pair, memory, past.seen);
+            if let Some(memory) = memory {
+                self.remember_failures(pair, memory);
+                self.pairs[pair].last_due = memory.last_due.unwrap_or_default();
+            }
+            let last = memory.and_then(|memory| memory.last_due);
+            let first = if since.is_some() || memory.is_some() || fresh.contains(&hash) {
+                first_without_row(since, last, past.progress.at)
+            } else {
+                self.now
+            };
+            self.go_on_with_pair(pair, first, past.seen);
         }
     }
 
-    fn go_on_with_pair(&mut self, pair: usize, memory: Option<&PairMemory>, seen: UnixMillis) {
-        if let Some(memory) = memory {
-            self.remember_failures(pair, memory);
-        }
-        let last = memory.and_then(|memory| memory.last_due);
-        let mut due = self.first_without_row(pair, last, seen.min(self.now));
+    /// The pair's tests go on with the first that is due at a moment or later.
+    fn go_on_with_pair(&mut self, pair: usize, first: UnixMillis, seen: UnixMillis) {
+        let year = UnixMillis(self.now.0.saturating_sub(AT_MOST_MILLIS));
+        let mut due = self.moments(pair).first_from(first.max(year));
         let running = self.pairs[pair]
             .running
             .and_then(|grant| self.running.get(&grant));
@@ -125,28 +141,6 @@ impl Dispatcher {
         }
         let next = self.catch_up(pair, due, seen);
         self.schedule(pair, next);
-    }
-
-    /// The first test that can be without a row. Rows of a pair come in the order of their tests, so that it is the one after
-    /// the last that has one. A pair whose last one is long ago was not in the plan meanwhile.
-    fn first_without_row(&self, pair: usize, last: Option<UnixMillis>, seen: UnixMillis) -> Due {
-        let moments = self.moments(pair);
-        let reach = moments.period().saturating_mul(8).max(REACH_MILLIS);
-        let year = UnixMillis(self.now.0.saturating_sub(AT_MOST_MILLIS));
-        if let Some(last) = last.filter(|last| seen.since(*last) <= reach) {
-            return moments.first_from(last.plus_millis(1).max(year));
-        }
-        let begin = UnixMillis(seen.0.saturating_sub(reach));
-        let mut due = moments.first_from(begin.max(year));
-        let over = |due| {
-            moments
-                .deadline(due)
-                .plus_millis(GRACE_MILLIS + LATE_MILLIS)
-        };
-        while due.at < seen && over(due) <= seen {
-            due = moments.after(due);
-        }
-        due
     }
 
     /// A pair that failed rests on, or its test is tried again.
@@ -280,4 +274,17 @@ impl Dispatcher {
         self.expiries.push(Reverse((expiry, key)));
         self.running.insert(key, running);
     }
+}
+
+/// From when on tests of a pair can be without a row. `open` is when the first of those was due that had none at `at`. `last`,
+/// when the latest one with a row was due, may be newer: rows of a pair come in the order of their tests, so that all
+/// until then have one.
+fn first_without_row(
+    open: Option<UnixMillis>,
+    last: Option<UnixMillis>,
+    at: UnixMillis,
+) -> UnixMillis {
+    let after = |moment: UnixMillis| moment.plus_millis(1);
+    let first = open.unwrap_or(after(at));
+    first.max(last.map_or(first, after))
 }

@@ -8,10 +8,9 @@ use linerate_model::units::{BitRate, percent};
 
 use super::hours::Hours;
 use super::test_options;
+use crate::dispatch::OVERHEAD_MILLIS;
 use crate::watched::{Budget, Duplex, Pair, Task, Watched};
 
-/// What a test books of its hosts beside its load, ms: sessions, connections, the end's drain. Measured on a LAN.
-pub const OVERHEAD_MILLIS: u64 = 1_500;
 /// The rate with which bytes are predicted where neither the task nor its hosts' links say one.
 pub const ASSUMED_RATE: BitRate = BitRate(10_000_000_000);
 /// A test of at most this share of the link is light: it takes no turn.

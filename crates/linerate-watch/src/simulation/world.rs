@@ -9,8 +9,8 @@ use linerate_model::watch::{RunClass, RunId, UnixMillis, WatchFigures, WatchOutc
 
 use super::{Conditions, Event, Happening};
 use crate::dispatch::{
-    Action, BudgetLevel, Dispatcher, End, Ending, Finished, Lease, LeaseId, PairMemory, Request,
-    Resumption,
+    Action, BudgetLevel, Dispatcher, End, Ending, Finished, Lease, LeaseId, PairMemory, Progress,
+    Request, Resumption,
 };
 use crate::random::Random;
 use crate::watched::Watched;
@@ -23,6 +23,9 @@ const REPORT_AGAIN_MILLIS: u64 = 5_000;
 
 /// An agent gives up a report after this time, ms.
 const REPORT_AT_MOST_MILLIS: u64 = 600_000;
+
+/// How often a hub writes down which tests have no row, ms.
+const PROGRESS_MILLIS: u64 = 60_000;
 
 /// What an agent says to the hub.
 enum Report {
@@ -55,6 +58,9 @@ pub(super) struct World<'a> {
     twice: Vec<RunId>,
     /// What a hub writes down as it runs.
     seen: UnixMillis,
+    progress: Progress,
+    /// How often it writes down its progress, ms: never where it is not restarted.
+    progress_every: u64,
     leases: Vec<Lease>,
     budgets: Vec<BudgetLevel>,
     requests: Vec<(RunId, Request)>,
@@ -62,6 +68,8 @@ pub(super) struct World<'a> {
 
 impl<'a> World<'a> {
     pub(super) fn new(watched: &Watched, conditions: &'a Conditions, from: UnixMillis) -> Self {
+        let hub_dies = |event: &Event| matches!(event.what, Happening::HubAway { .. });
+        let dies = conditions.events.iter().any(hub_dies);
         let mut world = Self {
             conditions,
             watched: watched.clone(),
@@ -76,6 +84,8 @@ impl<'a> World<'a> {
             ids: HashSet::new(),
             twice: Vec::new(),
             seen: from,
+            progress: Progress::default(),
+            progress_every: if dies { PROGRESS_MILLIS } else { u64::MAX },
             leases: Vec::new(),
             budgets: Vec::new(),
             requests: Vec::new(),
@@ -212,6 +222,10 @@ impl<'a> World<'a> {
                 self.watched = (*watched).clone();
                 self.hosts
                     .resize(watched.hosts.len(), SimulatedHost::default());
+                if self.hub.is_some() {
+                    // It is written down again with the new plan.
+                    self.progress = Progress::default();
+                }
                 self.with_hub(|hub| hub.handle_plan(now, *watched));
                 self.connect_all();
             }
@@ -259,6 +273,9 @@ impl<'a> World<'a> {
             self.budgets = hub.budgets();
         }
         self.seen = self.now;
+        if self.now.since(self.progress.at) >= self.progress_every {
+            self.progress = hub.progress();
+        }
         for action in actions {
             match action {
                 Action::Start { lease, task, pair } => self.start(&lease, task, pair),
@@ -346,6 +363,7 @@ impl<'a> World<'a> {
     fn start_hub(&mut self, keeps_leases: bool) {
         let past = Resumption {
             seen: self.seen,
+            progress: self.progress.clone(),
             epoch: None,
             pairs: self.memory(),
             leases: keeps_leases.then(|| self.leases.clone()),

@@ -5,8 +5,8 @@ use linerate_model::watch::{
     NotRun, RunClass, RunId, UnixMillis, WatchFigures, WatchOutcome, WatchRun,
 };
 use linerate_watch::dispatch::{
-    Action, Dispatcher, End, Ending, Finished, GRACE_MILLIS, Lease, OVERHEAD_MILLIS, PairMemory,
-    Request, RequestError, Resumption, Taken,
+    Action, Dispatcher, End, Ending, Finished, GRACE_MILLIS, Lease, OVERHEAD_MILLIS, OpenPair,
+    PairMemory, Progress, Request, RequestError, Resumption, Taken,
 };
 use linerate_watch::simulation::{Conditions, Event, Happening, overlaps, simulate};
 use linerate_watch::watched::{Duplex, Maintenance, Reach, Sampling, Segment, Task, Watched};
@@ -691,6 +691,10 @@ fn a_long_absence_is_folded() {
     let rows = |away: u64, memory: PairMemory| {
         let past = Resumption {
             seen: UnixMillis(NOW.0 - away),
+            progress: Progress {
+                at: UnixMillis(NOW.0 - away),
+                ..Progress::default()
+            },
             pairs: vec![memory],
             ..Resumption::default()
         };
@@ -731,8 +735,15 @@ fn a_long_absence_is_folded() {
 #[test]
 fn a_hub_that_does_not_know_its_leases_waits_until_they_are_over() {
     let watched = plan(hosts(2), vec![fixed(task("t", &[(0, 1)], HOUR))]);
+    let seen = UnixMillis(NOW.0 / HOUR * HOUR);
+    let open = OpenPair::new("t".into(), "h0".into(), "h1".into(), seen);
     let past = Resumption {
-        seen: UnixMillis(NOW.0 / HOUR * HOUR),
+        seen,
+        progress: Progress {
+            at: seen,
+            open: vec![open],
+            fresh: Vec::new(),
+        },
         ..Resumption::default()
     };
     let now = past.seen.plus_millis(MINUTE);

@@ -7,6 +7,7 @@ mod cause;
 mod change_points;
 mod dispatch;
 mod dispatch_properties;
+mod dispatch_restarts;
 mod outbox;
 mod plan;
 mod plans;

@@ -7,7 +7,8 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use linerate_watch::plan::cost::{ASSUMED_RATE, LIGHT, OVERHEAD_MILLIS, RAW_DAYS, cost};
+use linerate_watch::dispatch::OVERHEAD_MILLIS;
+use linerate_watch::plan::cost::{ASSUMED_RATE, LIGHT, RAW_DAYS, cost};
 use linerate_watch::plan::keys::SECTIONS;
 use linerate_watch::plan::{Groups, MOST_HOSTS, MOST_PAIRS, parse};
 

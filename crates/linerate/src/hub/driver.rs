@@ -497,6 +497,7 @@ impl<'a> Driver<'a> {
         }
         let state = State {
             seen: now,
+            progress: self.dispatcher.progress(),
             epoch: self.epoch,
             budgets: self.dispatcher.budgets(),
             requests: self.asking.open().to_vec(),

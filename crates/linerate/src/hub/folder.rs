@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::watch::{RunId, UnixMillis};
 use linerate_watch::alert::Alerts;
-use linerate_watch::dispatch::{BudgetLevel, Request};
+use linerate_watch::dispatch::{BudgetLevel, Progress, Request};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,9 @@ pub(super) struct Folder {
 pub(crate) struct State {
     /// When the hub wrote it last.
     pub(crate) seen: UnixMillis,
+    /// Which regular tests have a row.
+    #[serde(default)]
+    pub(super) progress: Progress,
     /// The count of its starts; agents refuse a lower one.
     pub(crate) epoch: u64,
     /// What was left of the budgets.

@@ -60,6 +60,7 @@ pub(super) fn dispatcher(
     }
     let past = Resumption {
         seen: before.seen,
+        progress: before.progress.clone(),
         epoch: Some(now.0.max(before.epoch.saturating_add(1))),
         pairs,
         leases: Some(Vec::new()),
