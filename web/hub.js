@@ -91,7 +91,6 @@ function concerns(event) {
   return ["task", "from", "to"].every((name) => !what[name] || !here.get(name) || what[name] === here.get(name));
 }
 
-plot();
 // The report of a run does not change.
 if (!location.pathname.startsWith("/run/") && window.EventSource) {
   const events = new EventSource("/events");

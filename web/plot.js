@@ -3,6 +3,9 @@ import uPlot from "/static/uplot.js";
 
 const UNITS = [["Tbit/s", 1e12], ["Gbit/s", 1e9], ["Mbit/s", 1e6], ["kbit/s", 1e3], ["bit/s", 1]];
 const STRIP = 30;
+const HOUR = 3600;
+const DAY = 24 * HOUR;
+const INCREMENTS = [60, 300, 900, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 5 * DAY, 10 * DAY, 30 * DAY, 60 * DAY];
 let plot = null;
 
 function rate(bps) {
@@ -12,6 +15,12 @@ function rate(bps) {
 
 function moment(seconds) {
   return new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC";
+}
+
+// Days where they begin, else the time.
+function tick(seconds) {
+  const text = new Date(seconds * 1000).toISOString();
+  return text.slice(11, 16) === "00:00" ? text.slice(5, 10) : text.slice(11, 16);
 }
 
 function style(name) {
@@ -121,7 +130,7 @@ export function draw() {
   sheet();
   const data = JSON.parse(source.textContent);
   plot?.destroy();
-  const still = figure.querySelector("svg");
+  const still = figure.querySelector(".still");
   figure.querySelectorAll(".said, .uplot").forEach((one) => one.remove());
   const said = document.createElement("p");
   said.className = "said";
@@ -139,23 +148,17 @@ export function draw() {
     legend: { show: false },
     scales: { x: { time: true, min: data.since, max: data.until, range: (_, min, max) => [min ?? data.since, max ?? data.until] }, y: { range: [0, data.most] } },
     axes: [
-      { ...axis, size: 40 + STRIP, gap: 6 + STRIP, values: [
-        [86400 * 28, "{YYYY}-{MM}", null, null, null, null, null, null, 1],
-        [86400, "{MM}-{DD}", "\n{YYYY}", null, null, null, null, null, 1],
-        [60, "{HH}:{mm}", "\n{MM}-{DD}", null, null, null, null, null, 1],
-        [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1],
-      ] },
+      { ...axis, size: 30 + STRIP, gap: 6 + STRIP, space: 70, incrs: INCREMENTS, values: (_, ticks) => ticks.map(tick) },
       { ...axis, size: 74, values: (_, ticks) => ticks.map((bps) => (bps === 0 ? "0" : Number((bps / scale[1]).toPrecision(3)) + " " + scale[0])) },
     ],
-    series: [{}, { stroke: style("--line"), width: 1.6, spanGaps: false, points: { show: true, size: data.t.length > 400 ? 3 : 5, fill: style("--line") } }],
+    series: [{}, { stroke: style("--line"), width: 1.6, spanGaps: false, points: { show: true, size: data.t.length > width() / 4 ? 3 : 5, fill: style("--line") } }],
     cursor: { y: false, drag: { x: true, y: false } },
     hooks: { draw: [marks(data)], setCursor: [(u) => { said.textContent = words(data, u); }] },
   }, [data.t, data.v], box);
   plot.setScale("x", { min: data.since, max: data.until });
   said.textContent = "Drag to zoom, double-click for all.";
-  // The drawing stays for who listens; who looks has the other.
-  still.classList.add("drawn");
-  still.setAttribute("hidden", "");
+  // This one takes the place of the still drawing, its words included.
+  still.hidden = true;
   box.querySelector(".uplot").setAttribute("role", "img");
   box.querySelector(".uplot").setAttribute("aria-label", still.querySelector("desc").textContent);
   let pending = 0;
@@ -167,4 +170,5 @@ export function draw() {
   }).observe(figure);
 }
 
+draw();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);

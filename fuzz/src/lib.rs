@@ -16,12 +16,14 @@ pub mod mutate;
 pub mod node_set;
 pub mod parameters;
 pub mod profile;
+pub mod psconfig;
 pub mod record;
 pub mod results;
 pub mod scenario;
 pub mod sweep;
 pub mod transcript;
 pub mod udp_header;
+pub mod watch_plan;
 
 /// A target.
 #[derive(Debug, Clone, Copy)]
@@ -54,10 +56,12 @@ targets![
     node_set,
     parameters,
     profile,
+    psconfig,
     record,
     results,
     scenario,
     sweep,
     transcript,
     udp_header,
+    watch_plan,
 ];

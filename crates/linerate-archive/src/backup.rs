@@ -6,6 +6,7 @@ use std::path::Path;
 
 use linerate_model::watch::UnixMillis;
 use rusqlite::Connection;
+use serde::Serialize;
 
 use crate::archive::{Archive, DATABASE};
 use crate::error::ArchiveError;
@@ -13,7 +14,7 @@ use crate::events::clamped;
 use crate::objects::{self, Objects, RecordHash};
 
 /// What a backup holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Backup {
     /// Tests.
     pub tests: u64,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::watch::UnixMillis;
+use serde::Serialize;
 
 use crate::archive::Archive;
 use crate::days::DAY;
@@ -12,7 +13,7 @@ use crate::reserve::space;
 use crate::retention::Retention;
 
 /// What the archive takes, how fast it grows, and when its disk is full.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Forecast {
     /// Bytes of the database.
     pub database_bytes: u64,

@@ -3,6 +3,7 @@
 use linerate_model::watch::{RunId, WatchFigures, WatchOutcome, WatchRun};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
+use serde::Serialize;
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
@@ -11,7 +12,7 @@ use crate::row;
 use crate::runs;
 
 /// What [`Archive::recompute`] did with the tests that measured.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Recomputed {
     /// Computed again.
     pub computed: u64,

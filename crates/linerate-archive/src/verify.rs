@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use linerate_model::watch::RunId;
+use serde::Serialize;
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
 use crate::objects::RecordHash;
 
 /// What [`Archive::verify`] found.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Verification {
     /// What SQLite says of the database; empty = `ok`.
     pub database: Vec<String>,

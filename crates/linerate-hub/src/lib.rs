@@ -34,5 +34,6 @@ mod server;
 pub mod shared;
 pub mod store;
 mod view;
+pub mod words;
 
 pub use server::{ServeError, Serving, serve};

@@ -44,4 +44,5 @@ pub mod svg;
 pub mod text;
 pub mod transcript;
 pub mod view;
+pub mod watch_figures;
 mod words;

@@ -34,7 +34,7 @@ pub(crate) fn list(class: Option<&str>, entries: &[(impl AsRef<str>, impl AsRef<
 /// A table that scrolls where it is wider than the page; the `numbers` among its columns hold figures.
 pub(crate) fn table(columns: &[impl AsRef<str>], numbers: Range<usize>, rows: &Markup) -> Markup {
     html! {
-        div class="wide" {
+        div class="wide" tabindex="0" {
             table {
                 thead {
                     tr {

@@ -39,6 +39,8 @@ needs! {
     Browser = "browser",
     /// The newest iperf3, named by `IPERF3_NEW`.
     NewestIperf3 = "newest-iperf3",
+    /// The template of `ESnet` for pSConfig, named by `LINERATE_ESNET_TEMPLATE`.
+    EsnetTemplate = "esnet-template",
     /// The rights of the machine's root: files of other users, steering of packets, notices of closed sockets.
     Root = "root",
     /// User, network and mount namespaces.

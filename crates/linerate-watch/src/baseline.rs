@@ -144,7 +144,7 @@ impl History {
         let median = robust::midpoint(&mut logs)?;
         let mut residuals: Vec<f64> = logs.iter().map(|log| log - median).collect();
         Some(Baseline {
-            median_bps: median.exp(),
+            median_bps: median.exp().round(),
             deviation: robust::spread(&mut residuals).max(LEAST_DEVIATION),
             runs: logs.len(),
         })

@@ -72,7 +72,8 @@ pub struct Floor {
     pub of: FloorOf,
 }
 
-/// The floor of a pair; absent where nothing is expected, or nothing is known yet to expect.
+/// The floor of a pair; absent where nothing is expected, or nothing is known yet to expect. [`Expected::Auto`] and
+/// [`Expected::OfBaseline`] need a baseline: bounds say what a pair cannot exceed, not what it reaches.
 pub fn floor(
     expected: Option<Expected>,
     bounds: &Bounds,
@@ -91,12 +92,12 @@ pub fn floor(
         }),
         Expected::OfBaseline(share) => of_baseline(share),
         Expected::Auto => {
+            let own = of_baseline(AUTO)?;
             let bound = bounds.least().map(|(bps, of)| Floor {
                 bps: AUTO * bps,
                 of,
             });
-            let floors = [bound, of_baseline(AUTO)].into_iter().flatten();
-            floors.reduce(|least, next| if next.bps < least.bps { next } else { least })
+            Some(bound.filter(|bound| bound.bps < own.bps).unwrap_or(own))
         }
     }
 }
@@ -186,7 +187,12 @@ mod tests {
             receiver_link: Some(BitRate(10_000_000_000)),
             ..Bounds::default()
         };
-        let link = auto(&bounds, None).unwrap();
+        assert_eq!(auto(&bounds, None), None);
+        let fast = Baseline {
+            median_bps: 12e9,
+            ..BASELINE
+        };
+        let link = auto(&bounds, Some(&fast)).unwrap();
         assert_eq!((link.bps, link.of), (9e9, FloorOf::ReceiverLink));
         let own = auto(&bounds, Some(&BASELINE)).unwrap();
         assert!(

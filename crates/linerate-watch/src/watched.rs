@@ -1,5 +1,7 @@
 //! What is watched: hosts, what their tests share, tasks with their pairs, schedules, expectations and budgets.
 
+use std::path::PathBuf;
+
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::{BitRate, Bytes};
 
@@ -14,6 +16,8 @@ pub struct Watched {
     pub tasks: Vec<Task>,
     /// When nothing is tested, and nobody is alerted.
     pub maintenance: Vec<Maintenance>,
+    /// Where alerts are sent.
+    pub channels: Vec<Channel>,
     /// What the file says and this program does not read, a name each.
     pub ignored: Vec<PlainText>,
 }
@@ -172,4 +176,26 @@ pub struct Maintenance {
     pub until_unix_s: u64,
     /// Why, for those who ask.
     pub why: PlainText,
+}
+
+/// A way in which alerts leave the hub.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Channel {
+    /// Its name, unique in the plan.
+    pub name: PlainText,
+    /// What is sent.
+    pub kind: ChannelKind,
+    /// Where to: `http://` or `https://`.
+    pub url: String,
+    /// The file with the secret that signs what is sent; absent = nothing is signed.
+    pub secret_file: Option<PathBuf>,
+}
+
+/// What a [`Channel`] sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChannelKind {
+    /// Alerts as Alertmanager's API takes them (version 2), again every minute while they fire.
+    Alertmanager,
+    /// One JSON document for each alert that fires, changes or is resolved.
+    Webhook,
 }

@@ -84,9 +84,8 @@ impl Stretch {
         self.until = self.until.max(row.ended);
         self.why = why;
         for more in held {
-            let same = |known: &&mut Holding| {
-                (&known.resource, &known.by) == (&more.resource, &more.by)
-            };
+            let same =
+                |known: &&mut Holding| (&known.resource, &known.by) == (&more.resource, &more.by);
             match self.held.iter_mut().find(same) {
                 Some(known) => known.millis += more.millis,
                 None => self.held.push(more.clone()),
@@ -159,12 +158,20 @@ mod tests {
         ];
         let why = super::why(&rows, None);
         assert_eq!(why.measured.map(|row| row.due), Some(UnixMillis(20)));
-        let stretches: Vec<_> = why.since.iter().map(|s| (s.tests, s.from.0, s.until.0)).collect();
+        let stretches: Vec<_> = why
+            .since
+            .iter()
+            .map(|s| (s.tests, s.from.0, s.until.0))
+            .collect();
         assert_eq!(stretches, [(1, 30, 35), (3, 40, 65), (1, 70, 75)]);
         let missed = &why.since[1];
         assert_eq!(missed.ending, StretchEnding::NotRun(NotRun::Missed));
         assert_eq!(missed.why, "by y");
-        let held: Vec<_> = missed.held.iter().map(|h| (h.by.as_str(), h.millis)).collect();
+        let held: Vec<_> = missed
+            .held
+            .iter()
+            .map(|h| (h.by.as_str(), h.millis))
+            .collect();
         assert_eq!(held, [("y", 6), ("x", 4)]);
     }
 

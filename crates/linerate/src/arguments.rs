@@ -17,6 +17,7 @@ use linerate_model::units::{BitRate, Bytes, Nanos};
 
 use crate::action::Action;
 use crate::agent::AgentArguments;
+use crate::archive::arguments::ArchiveArguments;
 use crate::between::arguments::BetweenArguments;
 use crate::between::reach::ReachArguments;
 use crate::expect::arguments::ExpectArguments;
@@ -29,6 +30,7 @@ use crate::prove::arguments::ProveArguments;
 use crate::report_files::ReportFiles;
 use crate::sweep::arguments::SweepArguments;
 use crate::tune::arguments::TuneArguments;
+use crate::watch::WatchArguments;
 
 pub(crate) use linerate_model::plan::values::{duration, seconds};
 use plan::PlanArguments;
@@ -74,7 +76,10 @@ pub(crate) enum Command {
     /// Test every host of a set against every other, and name the host, group, trunk or pair that is slow
     Mesh(Box<MeshArguments>),
     /// Run the tests of a plan regularly, keep their results, raise alerts, and serve pages of it all
+    #[command(args_override_self = true)]
     Hub(Box<HubArguments>),
+    /// Check, export, copy and size an archive of regular tests, and compute its figures again
+    Archive(Box<ArchiveArguments>),
     /// Measure the local throughput limit (client and server on this host): loopback, a veth pair, CPU per gigabyte, timers, wake-ups
     #[command(name = "self")]
     HostLimit(Box<SelfArguments>),
@@ -100,6 +105,8 @@ pub(crate) enum Command {
     Expect(Box<ExpectArguments>),
     /// Sets of host names such as node[01-64,70]: expand, fold, count
     Nodes(Box<NodesArguments>),
+    /// Regular tests between many hosts: what a plan of them costs
+    Watch(Box<WatchArguments>),
     /// Accept iperf3's arguments and print iperf3's output
     Iperf3 {
         /// iperf3's arguments

@@ -6,6 +6,7 @@
 mod action;
 mod agent;
 mod announcement;
+mod archive;
 mod arguments;
 mod between;
 mod compare;
@@ -38,6 +39,7 @@ mod successive;
 mod sweep;
 mod test;
 mod tune;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -72,6 +74,7 @@ fn run(command: Command, printer: &mut Printer) -> Result<(), Failure> {
         Command::Lab(arguments) => lab::run(*arguments, printer),
         Command::Mesh(arguments) => mesh::run(&arguments, printer),
         Command::Hub(arguments) => hub::run(&arguments, printer),
+        Command::Archive(arguments) => archive::run(&arguments, printer),
         Command::HostLimit(arguments) => host_limit::run(&arguments, printer),
         Command::Host(arguments) => host::run(*arguments, printer),
         Command::Tune(arguments) => tune::run(*arguments, printer),
@@ -82,6 +85,7 @@ fn run(command: Command, printer: &mut Printer) -> Result<(), Failure> {
         Command::Reach(arguments) => between::reach::run(&arguments, printer),
         Command::Explain(arguments) => explain::run(&arguments, printer),
         Command::Nodes(arguments) => nodes::run(&arguments, printer),
+        Command::Watch(arguments) => watch::run(&arguments, printer),
         Command::Expect(arguments) => expect::run(&arguments, printer),
         Command::Iperf3 { arguments } => iperf3_mode::run(arguments, printer),
     }

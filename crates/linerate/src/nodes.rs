@@ -121,7 +121,11 @@ fn print(
 impl GroupArguments {
     /// The groups of the files given, or of those that this host has.
     pub(crate) fn read(&self) -> Result<Groups, Failure> {
-        let mut groups = Groups::none();
+        self.read_into(Groups::none())
+    }
+
+    /// The same beside others, which count where both have a group.
+    pub(crate) fn read_into(&self, mut groups: Groups) -> Result<Groups, Failure> {
         for path in &self.inventories {
             let text = text_of(path)?;
             let read = if is_yaml(path) {

@@ -64,6 +64,11 @@ impl Printer {
         self.write(&json_for_terminal(document), "\n")
     }
 
+    /// Writes a row of a table for other programs (CSV) to standard output, with the line end that such tables have.
+    pub(crate) fn row(&self, row: &str) -> io::Result<()> {
+        self.write(&for_terminal(row, false), "\r\n")
+    }
+
     /// Writes what came out: as a document of this kind, or as text.
     pub(crate) fn outcome(
         &self,

@@ -160,7 +160,7 @@ pub(crate) fn of_pair(view: &AlertView, from: &str, to: &str, now: UnixMillis) -
         article class={ "alert " (class(view).word()) } {
             h2 class="heading" { a href={ "/alerts#a-" (view.alert.id) } { (heading(view)) } }
             (answers(view, now, usize::MAX))
-            @for pair in &own { p { "This pair: " (evidence(pair)) } }
+            @if others > 0 { @for pair in &own { p { "This pair: " (evidence(pair)) } } }
             @if others > 0 { p class="about" { a href={ "/alerts#a-" (view.alert.id) } { (counted(others, "more pair")) } " with the same cause" } }
         }
     }

@@ -84,6 +84,7 @@ pub(super) fn figure(view: &PairView) -> Markup {
     let frame = Frame::of(view);
     html! {
         figure class="plot" {
+            div class="wide still" tabindex="0" role="region" aria-label="Drawing of goodput over time" {
             svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-labelledby="plot-title plot-about" {
                 title id="plot-title" { "Goodput over time" }
                 desc id="plot-about" { (about(view)) }
@@ -92,6 +93,7 @@ pub(super) fn figure(view: &PairView) -> Markup {
                 (measured(view, &frame))
                 (marks(view, &frame))
                 (changes(view, &frame))
+            }
             }
             figcaption { (legend(view)) }
         }

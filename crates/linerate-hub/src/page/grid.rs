@@ -15,6 +15,8 @@ use crate::view::grid::{GridView, TaskGrid};
 
 /// Alerts that stand above the grid; the others are on their own page.
 const MOST_ALERTS: usize = 4;
+/// Hosts that are named.
+const MOST_AWAY: usize = 6;
 
 pub(crate) fn page(view: &GridView) -> String {
     let pairs: usize = view.counts.iter().map(|(_, count)| count).sum();
@@ -51,10 +53,15 @@ pub(crate) fn page(view: &GridView) -> String {
 /// What is broken, since when, why, what to do.
 fn answer(view: &GridView, firing: usize, pairs: usize) -> Markup {
     let bad = view.alerts.iter().filter(|view| view.silenced.is_none());
+    let is_bad =
+        |(state, _): &&(CellState, usize)| !matches!(state, CellState::Good | CellState::NotRun);
+    let bad_pairs = view.counts.iter().filter(is_bad).count();
     html! {
         section class="answer" aria-labelledby="broken" {
             h2 id="broken" {
-                @if firing == 0 { "Nothing is broken" } @else { (counted(firing, "alert")) " firing" }
+                @if firing > 0 { (counted(firing, "alert")) " firing" }
+                @else if bad_pairs == 0 && view.away.is_empty() { "Nothing is broken" }
+                @else { "No alert fires" }
             }
             ul class="tiles" {
                 @for (state, count) in &view.counts {
@@ -66,9 +73,31 @@ fn answer(view: &GridView, firing: usize, pairs: usize) -> Markup {
                 }
                 @if pairs > 0 { li class="all" { span class="value" { (linerate_model::units::grouped(pairs as u64)) } span class="about" { @if pairs == 1 { "pair" } @else { "pairs" } } } }
             }
+            (away(view))
             @for alert in bad.take(MOST_ALERTS) { (alerts::short(alert, view.now)) }
             @if view.alerts.len() > MOST_ALERTS {
                 p { a href="/alerts" { "All " (view.alerts.len()) " open alerts" } }
+            }
+        }
+    }
+}
+
+/// Hosts that do not answer: no alert may have fired for them yet.
+fn away(view: &GridView) -> Markup {
+    html! {
+        @if !view.away.is_empty() {
+            p class="warning" {
+                strong { @if view.away.len() == 1 { "A host is not connected" } @else { (view.away.len()) " hosts are not connected" } }
+                @if view.away.len() == 1 { ", and its tests do not run: " } @else { ", and their tests do not run: " }
+                @for (place, (host, pairs)) in view.away.iter().take(MOST_AWAY).enumerate() {
+                    @if place > 0 { ", " }
+                    a href=(host_address(&host.host)) { (host.host) }
+                    @if let Some(seen) = host.last_seen { " since " (super::time(seen, view.now, true)) }
+                    " (" (counted(*pairs, "pair")) ")"
+                }
+                @if view.away.len() > MOST_AWAY { " and " (view.away.len() - MOST_AWAY) " more" }
+                ". "
+                a href="/hosts" { "All hosts" }
             }
         }
     }
@@ -132,7 +161,7 @@ fn matrix(grid: &TaskGrid, now: UnixMillis) -> Markup {
         .collect();
     html! {
         table class={ "grid" (if grid.to.len() > 24 { " many" } else { "" }) } {
-            caption { "Rows send, columns receive. Goodput in bit/s, then the age of the test." }
+            caption { span { "Rows send, columns receive. Goodput in bit/s, then the age of the test." } }
             thead {
                 tr {
                     th scope="col" class="corner" { "from ↓ to →" }
@@ -178,7 +207,7 @@ fn list(grid: &TaskGrid, now: UnixMillis) -> Markup {
     cells.sort_by_key(|cell| cell.state);
     html! {
         table class="rows" {
-            caption { "The worst first. Goodput of the latest test." }
+            caption { span { "The worst first. Goodput of the latest test." } }
             thead { tr { th scope="col" { "From" } th scope="col" { "To" } th scope="col" { "State" } th scope="col" class="number" { "Goodput" } th scope="col" { "Age" } } }
             tbody {
                 @for cell in cells {

@@ -52,7 +52,7 @@ fn row(host: &HostView, now: UnixMillis) -> Markup {
             td { (agent(host.agent.as_ref())) }
             td { (seen.map_or_else(|| "–".to_owned(), |seen| moment::ago(seen, now))) }
             td { (host.fact(KERNEL).map_or("–", |kernel| kernel)) }
-            td { @for interface in host.interfaces.iter().take(3) { span class="item" { (interface.name) @if let Some(mtu) = interface.mtu { " (MTU " (mtu) ")" } } " " } }
+            td { @if host.interfaces.is_empty() { "–" } @for interface in host.interfaces.iter().take(3) { span class="item" { (interface.name) @if let Some(mtu) = interface.mtu { " (MTU " (mtu) ")" } } " " } }
             td { (side(host.sends)) }
             td { (side(host.receives)) }
             td { @match host.changes.first() { Some(first) => { (change(first)) " " span class="age" { (moment::ago(first.first_after, now)) } }, None => "–" } }

@@ -24,6 +24,7 @@ pub(crate) fn page(view: &PairView, firing: usize) -> String {
             (times(view))
             @if view.runs.is_empty() { p { "No test was due in this time." } } @else {
                 (chart::figure(view))
+                script type="module" src="/static/plot.js" {}
                 script type="application/json" id="series" { (PreEscaped(chart::data(view).to_string().replace('<', "\\u003c"))) }
             }
         }
@@ -70,7 +71,7 @@ fn now(view: &PairView) -> Markup {
         }
         @if let Some(why) = &cell.why {
             p class={ "verdict " (cell.state.word()) } {
-                "The latest test, " (moment::ago(cell.ended, view.now)) ": " (why)
+                "The latest test, " (moment::ago(cell.ended, view.now)) ": " (why.trim_end_matches('.')) "."
                 @if let Some(measured) = cell.measured { " The latest figure is " (moment::span(view.now.since(measured))) " old." }
             }
         }
@@ -110,7 +111,7 @@ fn changes(view: &PairView) -> Markup {
 fn runs(view: &PairView) -> Markup {
     let rows = view.rows();
     html! {
-        div class="wide" tabindex="0" role="region" aria-label="Tests" {
+        div class="wide" tabindex="0" role="region" aria-label="Table of tests" {
             table class="rows" {
                 thead {
                     tr {

@@ -64,7 +64,7 @@ fn running(tests: &[RunningTest], now: UnixMillis) -> Markup {
             tr {
                 th scope="row" { a href=(pair_address(&test.task, &test.from, &test.to)) { (test.from) " → " (test.to) } }
                 td { (test.task) } td { (class(test.class)) }
-                td { (moment::span(now.since(test.started))) " of at most " (moment::span(test.until.since(test.started))) }
+                td class="keep" { (moment::span(now.since(test.started))) " of at most " (moment::span(test.until.since(test.started))) }
             }
         }
     };
@@ -77,7 +77,7 @@ fn due(tests: &[DueTest], now: UnixMillis) -> Markup {
             tr {
                 th scope="row" { a href=(pair_address(&test.task, &test.from, &test.to)) { (test.from) " → " (test.to) } }
                 td { (test.task) } td { (class(test.class)) }
-                td { @if test.due > now { (moment::ago(test.due, now)) } @else { "now" } ", until " (moment::clock(test.deadline)) " UTC" }
+                td class="keep" { @if test.due > now { (moment::ago(test.due, now)) } @else { "now" } ", until " (moment::clock(test.deadline)) " UTC" }
                 td { (test.waits_for.as_ref().map_or("its time", |waits| waits)) }
             }
         }
@@ -125,7 +125,7 @@ fn examples(runs: &[RunRow], now: UnixMillis) -> Markup {
         @for run in runs {
             tr {
                 th scope="row" { a href={ "/run/" (run.id) } { (run.from) " → " (run.to) } }
-                td { (run.task) } td { (time(run.due, now, false)) } td { (run.why.as_ref().map_or("", |why| why)) }
+                td { (run.task) } td { (time(run.due, now, false)) } td class="why" { (run.why.as_ref().map_or("", |why| why)) }
             }
         }
     }
@@ -137,14 +137,14 @@ fn tasks(plan: &PlanSummary) -> Markup {
             tr {
                 th scope="row" { a href={ "/?task=" (super::encoded(&task.name)) } { (task.name) } }
                 td class="number" { (grouped(task.pairs as u64)) }
-                td { "every " (moment::span(task.period_millis)) ", " (task.sampling) }
+                td class="keep" { "every " (moment::span(task.period_millis)) ", " (task.sampling) }
                 td { code { (task.options) } }
             }
         }
     };
     html! {
         p { (counted(plan.pairs, "pair")) ", " (grouped(linerate_model::units::whole(plan.tests_a_day))) " tests a day." }
-        @if !plan.tasks.is_empty() { (table("Tasks", &["Task", "Pairs", "When", "Options of linerate test"], &rows)) }
+        @if !plan.tasks.is_empty() { (table("Table of tasks", &["Task", "Pairs", "When", "Options of linerate test"], &rows)) }
         @if !plan.ignored.is_empty() {
             p class="warning" { "The plan's file also says, and this program does not read: " @for (place, name) in plan.ignored.iter().enumerate() { @if place > 0 { ", " } code { (name) } } "." }
         }

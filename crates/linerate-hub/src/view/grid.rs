@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::alert::AlertView;
 use super::cell::{Cell, CellState, OpenAlerts};
+use crate::live::{AgentState, ReachedBy};
 use crate::moment::DAY;
 use crate::shared::Shared;
 use crate::store::{PairState, StoreError};
@@ -25,6 +26,8 @@ pub(crate) struct GridView {
     pub(crate) counts: Vec<(CellState, usize)>,
     /// Alerts that are suspect or firing; those that fire first.
     pub(crate) alerts: Vec<AlertView>,
+    /// Hosts whose agents are not connected, and how many pairs they are in.
+    pub(crate) away: Vec<(AgentState, usize)>,
     /// The names of all tasks.
     pub(crate) tasks: Vec<PlainText>,
     /// The task that was asked for; null = all.
@@ -65,6 +68,23 @@ pub(crate) fn cells(
     Ok((cells, alerts))
 }
 
+fn away(shared: &Shared, cells: &[Cell]) -> Vec<(AgentState, usize)> {
+    let mut agents = shared.live().snapshot().agents;
+    let commanded = |agent: &AgentState| matches!(agent.reach, ReachedBy::Agent | ReachedBy::Ssh);
+    agents.retain(|agent| !agent.connected && commanded(agent));
+    let pairs = |agent: &AgentState| {
+        let is_in = |cell: &&Cell| cell.from == agent.host || cell.to == agent.host;
+        cells.iter().filter(is_in).count()
+    };
+    agents
+        .into_iter()
+        .map(|agent| {
+            let pairs = pairs(&agent);
+            (agent, pairs)
+        })
+        .collect()
+}
+
 impl GridView {
     pub(crate) fn of(shared: &Shared, only: Option<&str>) -> Result<Self, StoreError> {
         let now = shared.now();
@@ -73,6 +93,7 @@ impl GridView {
         let mut tasks: Vec<PlainText> = cells.iter().map(|cell| cell.task.clone()).collect();
         tasks.sort();
         tasks.dedup();
+        let away = away(shared, &cells);
         let mut by_task: BTreeMap<PlainText, Vec<Cell>> = BTreeMap::new();
         let mut counts: BTreeMap<CellState, usize> = BTreeMap::new();
         let wanted = |cell: &Cell| only.is_none_or(|only| cell.task == *only);
@@ -84,6 +105,7 @@ impl GridView {
             now,
             counts: counts.into_iter().collect(),
             alerts: AlertView::open(&alerts, &silences, now),
+            away,
             tasks,
             only: only.map(PlainText::from),
             grids: by_task

@@ -15,7 +15,7 @@ use crate::store::{OutcomeKind, RunFilter, StoreError};
 /// More tests than this that did not run are not looked at.
 const MOST: usize = 5000;
 /// Examples that are listed.
-const EXAMPLES: usize = 40;
+const EXAMPLES: usize = 20;
 
 /// Everything that the page of plan and schedule shows.
 #[derive(Debug, Serialize)]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail like the test")]
 
 mod api;
+mod browser;
 mod events;
 mod limits;
 mod metrics;

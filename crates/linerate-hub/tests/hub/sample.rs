@@ -212,6 +212,32 @@ pub(crate) fn filled() -> MemoryStore {
     store
 }
 
+/// 5,112 pairs of 72 hosts with two tests each, and a year of four tests a day of one pair.
+pub(crate) fn mesh() -> MemoryStore {
+    let store = MemoryStore::default();
+    let names: Vec<String> = (1..=72)
+        .map(|number| format!("site{number:02}-ps.example.net"))
+        .collect();
+    for from in &names {
+        for to in names.iter().filter(|to| *to != from) {
+            for age in [PERIOD, MINUTE] {
+                let due = before(age + hash(&[from, to], 2) % HOUR);
+                let bps = 9.9e9 * noise(hash(&[from, to], 3));
+                store.append(
+                    run("mesh", from, to, due, measured(bps, 0.01, "path-full")),
+                    None,
+                );
+            }
+        }
+    }
+    for period in (0..1460).rev() {
+        let due = before(period * PERIOD + 2 * HOUR);
+        let outcome = outcome("lon1", "nyc1", due);
+        store.append(run("year", "lon1", "nyc1", due, outcome), None);
+    }
+    store
+}
+
 /// The JSON of a record.
 pub(crate) fn record() -> Vec<u8> {
     let record = fixture::run(&Plan::new("server"), &fixture::Traffic::default());

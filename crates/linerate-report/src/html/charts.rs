@@ -140,9 +140,9 @@ fn legend(chart: &Chart, most: u64) -> Markup {
         _ => "M0 5H22",
     };
     html! {
-        ul class="legend" {
+        div class="legend" {
             @for (number, line) in chart.lines.iter().enumerate() {
-                li data-line=(number) {
+                div class="entry" data-line=(number) {
                     svg class="key" viewBox="0 0 22 10" aria-hidden="true" {
                         path class=(svg::classes(line)) d=(key(line.stroke)) {}
                     }
@@ -151,7 +151,7 @@ fn legend(chart: &Chart, most: u64) -> Markup {
                 }
             }
             @if let Some(level) = &chart.level {
-                li class="level" {
+                div class="entry level" {
                     svg class="key" viewBox="0 0 22 10" aria-hidden="true" {
                         rect class="interval" x="0" y="2" width="22" height="6" {}
                         path class="mean" d="M0 5H22" {}

@@ -56,7 +56,7 @@ fn time(budget: &BudgetView) -> Markup {
     let said: Vec<String> = shares.iter().map(said).collect();
     let [from, to] = budget.span_ns.map(|ns| ns as f64 / 1e9);
     html! {
-        h4 { "Where the time went" }
+        h3 { "Where the time went" }
         (bar(&shares, &format!("Time of the sending streams: {}", said.join(", "))))
         ul class="legend" {
             @for ((class, _), said) in shares.iter().zip(&said) { (entry(*class, said)) }
@@ -109,7 +109,13 @@ pub(super) fn entry(class: Class, text: &str) -> Markup {
 }
 
 fn steps(waterfall: &WaterfallView) -> Markup {
-    const COLUMNS: [&str; 5] = ["From the line to goodput", "", "Taken", "Left", "Rests on"];
+    const COLUMNS: [&str; 5] = [
+        "From the line to goodput",
+        "Share",
+        "Taken",
+        "Left",
+        "Rests on",
+    ];
     let note = limits::line_note(waterfall.line).unwrap_or_default();
     let (line, goodput) = (waterfall.line_bps, waterfall.goodput_bps);
     let left = waterfall.steps.iter().map(|step| step.left_bps);
@@ -120,7 +126,7 @@ fn steps(waterfall: &WaterfallView) -> Markup {
         (whole("goodput of the whole run", goodput, line, ""))
     };
     html! {
-        h4 { "Where the rate went" }
+        h3 { "Where the rate went" }
         div class="waterfall" { (markup::table(&COLUMNS, 2..4, &rows)) }
     }
 }

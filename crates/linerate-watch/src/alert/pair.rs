@@ -98,6 +98,17 @@ pub(super) struct Trouble {
     asked: u32,
 }
 
+/// Where a rate stands beside the baseline, for [`AlertKind::Changed`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    /// Below it by the least fall.
+    Low,
+    /// Neither.
+    Between,
+    /// Below it by less than half of the least fall.
+    Usual,
+}
+
 /// What follows for a pair.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Step {
@@ -279,8 +290,8 @@ impl Watch {
             return steps;
         };
         self.remember(run, shows);
-        let low = self.count(run, baseline);
-        steps.extend(self.judge(now, run.ended, shows, low));
+        let level = self.count(run, baseline);
+        steps.extend(self.judge(now, run.ended, shows, level));
         self.describe(run, shows, floor, finding, &mut steps);
         if shows == RunShows::Pass && self.trouble.is_none() {
             self.good = Some(run.ended);
@@ -367,20 +378,24 @@ impl Watch {
         self.recent.truncate(RECENT);
     }
 
-    /// Counts the rate for baseline and drift; whether it is low beside the baseline.
-    fn count(&mut self, run: &WatchRun, baseline: Option<Baseline>) -> bool {
+    /// Counts the rate for baseline and drift; where it stands beside the baseline.
+    fn count(&mut self, run: &WatchRun, baseline: Option<Baseline>) -> Level {
         let WatchOutcome::Measured(figures) = &run.outcome else {
-            return false;
+            return Level::Between;
         };
-        if !self.history.add(run.ended, figures) {
-            return false;
-        }
-        let Some(baseline) = baseline else {
-            return false;
+        let counts = self.history.add(run.ended, figures);
+        let Some(baseline) = baseline.filter(|_| counts) else {
+            return Level::Between;
         };
         let (value, level) = (figures.goodput_bps.ln(), baseline.median_bps.ln());
         self.drift.add(value, level, baseline.deviation);
-        value < level - LEAST_FALL / 2.0
+        if value < level - LEAST_FALL {
+            Level::Low
+        } else if value < level - LEAST_FALL / 2.0 {
+            Level::Between
+        } else {
+            Level::Usual
+        }
     }
 
     /// Whether goodput fell for longer than chance explains, though no test fails.
@@ -398,12 +413,12 @@ impl Watch {
         now: UnixMillis,
         ended: UnixMillis,
         shows: RunShows,
-        low: bool,
+        level: Level,
     ) -> Vec<Step> {
         match self.state() {
             AlertState::Resolved => self.judge_healthy(now, ended, shows),
-            AlertState::Suspect => self.judge_suspect(now, ended, shows, low),
-            AlertState::Firing => self.judge_firing(now, ended, shows, low),
+            AlertState::Suspect => self.judge_suspect(now, ended, shows, level),
+            AlertState::Firing => self.judge_firing(now, ended, shows, level),
         }
     }
 
@@ -411,7 +426,7 @@ impl Watch {
         let (kind, after): (AlertKind, &[u64]) = match shows {
             RunShows::Fail => (AlertKind::Slow, &CONFIRM_AFTER),
             RunShows::Failed => (AlertKind::Failing, &[RETRY_AFTER]),
-            RunShows::Pass if self.rules_expect() && self.fell() => {
+            RunShows::Pass if self.has_own_measure() && self.fell() => {
                 (AlertKind::Changed, &CONFIRM_AFTER)
             }
             RunShows::Pass | RunShows::Inconclusive => return Vec::new(),
@@ -433,11 +448,10 @@ impl Watch {
         steps
     }
 
-    /// Whether the plan expects anything of this pair.
-    fn rules_expect(&self) -> bool {
-        self.rules
-            .as_ref()
-            .is_some_and(|rules| rules.expected.is_some())
+    /// Whether the plan compares this pair with its own past; where it says a rate, that rate is enough.
+    fn has_own_measure(&self) -> bool {
+        let expected = self.rules.as_ref().and_then(|rules| rules.expected);
+        matches!(expected, Some(Expected::Auto | Expected::OfBaseline(_)))
     }
 
     /// The baseline before a regime began.
@@ -452,7 +466,7 @@ impl Watch {
         now: UnixMillis,
         ended: UnixMillis,
         shows: RunShows,
-        low: bool,
+        level: Level,
     ) -> Vec<Step> {
         let Some(trouble) = &mut self.trouble else {
             return Vec::new();
@@ -467,10 +481,10 @@ impl Watch {
                 trouble.bad = ended;
                 trouble.passes = 0;
             }
-            RunShows::Pass if low && trouble.kind == AlertKind::Changed => {
-                trouble.low += 1;
-                trouble.passes = 0;
-            }
+            RunShows::Pass if trouble.kind == AlertKind::Changed => match level {
+                Level::Low => trouble.low += 1,
+                Level::Between | Level::Usual => trouble.passes += 1,
+            },
             RunShows::Pass => trouble.passes += 1,
             RunShows::Inconclusive => {}
         }
@@ -537,7 +551,7 @@ impl Watch {
         now: UnixMillis,
         ended: UnixMillis,
         shows: RunShows,
-        low: bool,
+        level: Level,
     ) -> Vec<Step> {
         let kind = self.confirmed();
         let Some(trouble) = &mut self.trouble else {
@@ -548,7 +562,7 @@ impl Watch {
                 trouble.kind = kind.unwrap_or(trouble.kind);
                 (trouble.bad, trouble.passes, trouble.asked) = (ended, 0, 0);
             }
-            RunShows::Pass if low && trouble.kind == AlertKind::Changed => {
+            RunShows::Pass if level != Level::Usual && trouble.kind == AlertKind::Changed => {
                 (trouble.bad, trouble.passes, trouble.asked) = (ended, 0, 0);
             }
             RunShows::Pass => trouble.passes += 1,
@@ -604,7 +618,7 @@ impl Watch {
         trouble.compared = floor.map(|floor| Compared {
             goodput_bps: figures.goodput_bps,
             interval_bps: figures.interval_bps,
-            floor_bps: floor.bps,
+            floor_bps: floor.bps.round(),
             floor_of: floor.of,
             baseline_bps,
         });

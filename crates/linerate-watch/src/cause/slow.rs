@@ -21,6 +21,8 @@ const SCORE: f64 = 0.7;
 const APART: f64 = 3.5;
 /// With fewer hosts the spread of the others' effects is not known.
 const HOSTS_FOR_SPREAD: usize = 6;
+/// The quantile of all tests that a candidate has to be slower than to be looked at: one may touch nearly all of them.
+const HIGH: f64 = 0.97;
 /// No tests agree better than this, as a share.
 const LEAST_NOISE: f64 = 0.01;
 /// Standard errors from which on an effect is asked about, or certain without having been asked about.
@@ -166,7 +168,7 @@ fn best(
     taken: &[Effect],
 ) -> Option<Effect> {
     let mut all: Vec<f64> = rest.iter().flatten().copied().collect();
-    let high = robust::quantile(&mut all, 0.75)?;
+    let high = robust::quantile(&mut all, HIGH)?;
     let new = scopes
         .iter()
         .filter(|scope| !taken.iter().any(|effect| effect.scope == **scope));

@@ -181,16 +181,36 @@ fn needs(
     if light {
         return vec![(from * PARTS + LIGHT, 1), (to * PARTS + LIGHT, 1)];
     }
-    let part = |host: usize, direction: usize| match watched.hosts[host].duplex {
-        Duplex::Exclusive => host * PARTS + WHOLE,
-        Duplex::Independent => host * PARTS + direction,
-    };
-    let mut needs = vec![(part(from, SENDS), 1), (part(to, RECEIVES), 1)];
+    let sends = part(watched, from, SENDS);
+    let mut needs = vec![(sends, 1), (part(watched, to, RECEIVES), 1)];
     for &segment in segments {
         let of = watched.hosts.len() * PARTS + segment;
         needs.push((of, rate.unwrap_or(u64::MAX)));
     }
     needs
+}
+
+/// What a test that still runs holds although the plan no longer has its pair: what is left of its hosts, and the segments
+/// between them.
+pub(super) fn needs_without_pair(watched: &Watched, from: &str, to: &str) -> Vec<(usize, u64)> {
+    let place = |name: &str| watched.hosts.iter().position(|host| host.name == *name);
+    match (place(from), place(to)) {
+        (Some(from), Some(to)) => {
+            let between = segments(watched, &watched.hosts[from], &watched.hosts[to]);
+            needs(watched, from, to, false, None, &between)
+        }
+        (Some(from), None) => vec![(part(watched, from, SENDS), 1)],
+        (None, Some(to)) => vec![(part(watched, to, RECEIVES), 1)],
+        (None, None) => Vec::new(),
+    }
+}
+
+/// What of a host a test in one direction holds.
+fn part(watched: &Watched, host: usize, direction: usize) -> usize {
+    match watched.hosts[host].duplex {
+        Duplex::Exclusive => host * PARTS + WHOLE,
+        Duplex::Independent => host * PARTS + direction,
+    }
 }
 
 fn buckets(watched: &Watched, from: usize, to: usize, segments: &[usize]) -> Vec<usize> {

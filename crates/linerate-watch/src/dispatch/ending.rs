@@ -60,7 +60,7 @@ impl Dispatcher {
                     why: why.clone(),
                 };
                 let row = running.row(started, ended, outcome);
-                self.failed(running, row, Some(why), at);
+                self.failed(running, row, Some(&why), at);
             }
             Ending::Refused { why } => {
                 let outcome = WatchOutcome::NotRun {
@@ -100,13 +100,19 @@ impl Dispatcher {
         self.rows(running, row);
     }
 
-    fn failed(&mut self, running: Running, row: WatchRun, why: Option<PlainText>, at: Option<End>) {
+    fn failed(
+        &mut self,
+        running: Running,
+        row: WatchRun,
+        why: Option<&PlainText>,
+        at: Option<End>,
+    ) {
         let ended = row.ended;
         let test = running.test.clone();
         let pair = running.pair;
         self.rows(running, row);
         let Some(pair) = pair else { return };
-        if let (Some(at), Some(why)) = (at, &why) {
+        if let (Some(at), Some(why)) = (at, why) {
             let host = self.plan.pairs[pair].host(at);
             self.count_failure_at(host, why);
         }
@@ -180,7 +186,7 @@ impl Dispatcher {
         };
         let row = running.row(running.started, self.now, outcome);
         // A lost agent is no failure of the pair: its next tests wait for the agent anyway.
-        let counts = lost.is_none().then_some(why);
+        let counts = lost.is_none().then_some(&why);
         self.failed(running, row, counts, None);
     }
 }

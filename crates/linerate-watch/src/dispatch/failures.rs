@@ -140,6 +140,8 @@ impl Dispatcher {
     fn unpark_pair(&mut self, pair: usize) {
         let of_pair = self.tests.iter().filter(|(_, test)| test.pair == pair);
         let slots: Vec<u64> = of_pair.map(|(slot, _)| *slot).collect();
-        slots.into_iter().for_each(|slot| self.unpark(slot));
+        for slot in slots {
+            self.unpark(slot);
+        }
     }
 }

@@ -206,16 +206,29 @@ impl Dispatcher {
         [release, wake, expiry].into_iter().flatten().min()
     }
 
-    /// Leases that are granted and neither answered nor expired. A hub that keeps them across its restart gives them to
-    /// [`Self::resume`].
+    /// Leases that are granted and neither answered nor expired. A hub that writes them down before it sends
+    /// [`Action::Start`] gives them to [`Self::resume`] after a restart.
     pub fn leases(&self) -> impl Iterator<Item = &Lease> {
         self.running.values().map(|running| &running.lease)
     }
 
-    /// Tests that are asked for, not regular ones, and have no row yet, with the moment at which they are due.
+    /// Tests that are due, or asked for, and have no row yet.
     pub fn outstanding(&self) -> impl Iterator<Item = RunId> {
         let waiting = self.tests.values().map(|test| test.id);
         waiting.chain(self.running.values().map(|running| running.test.id))
+    }
+
+    /// The next regular tests of all pairs that are due before a moment, the earliest first: places in [`Watched::tasks`]
+    /// and [`crate::watched::Task::pairs`]. At most one of each pair.
+    pub fn upcoming(&self, until: UnixMillis) -> Vec<(UnixMillis, usize, usize)> {
+        let pairs = self.pairs.iter().zip(&self.plan.pairs);
+        let next = |(state, plan): (&PairState, &PairPlan)| {
+            let due = state.next.filter(|due| due.at < until)?;
+            Some((due.at, plan.task, plan.place))
+        };
+        let mut upcoming: Vec<_> = pairs.filter_map(next).collect();
+        upcoming.sort_unstable();
+        upcoming
     }
 
     /// What is left of each budget that is limited.
@@ -266,7 +279,9 @@ impl Dispatcher {
         self.advance(now);
         self.watched.maintenance = maintenance;
         let parked: Vec<u64> = self.tests.keys().copied().collect();
-        parked.into_iter().for_each(|slot| self.unpark(slot));
+        for slot in parked {
+            self.unpark(slot);
+        }
         self.dispatch();
     }
 
@@ -367,7 +382,7 @@ impl Dispatcher {
         let Some(due) = self.pairs[pair].next.take() else {
             return;
         };
-        let next = self.catch_up(pair, due, self.before);
+        let next = self.catch_up(pair, due, self.before.max(due.at));
         self.schedule(pair, next);
     }
 
@@ -455,7 +470,9 @@ impl Dispatcher {
     /// All tests that wait for a change of a host are looked at again.
     fn unpark_host(&mut self, host: usize) {
         let parked = std::mem::take(&mut self.hosts[host].parked);
-        parked.into_iter().for_each(|slot| self.unpark(slot));
+        for slot in parked {
+            self.unpark(slot);
+        }
     }
 
     /// What waits for resources may now wait for something else.

@@ -2,11 +2,12 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{NotRun, RunClass, UnixMillis, WatchOutcome, WatchRun};
 
-use super::compiled::longest;
+use super::compiled::{longest, needs_without_pair};
 use super::lease::{Lease, Request};
 use super::moments::{DAY_MILLIS, Due};
 use super::pending::Pending;
@@ -22,6 +23,9 @@ const AT_MOST_MILLIS: u64 = 365 * DAY_MILLIS;
 
 /// How long after a restart agents may report tests whose lease expired meanwhile, ms.
 const LATE_MILLIS: u64 = 60_000;
+
+/// How long before the last tick a test without a row can have been due at least, ms; eight periods where that is longer.
+const REACH_MILLIS: u64 = 600_000;
 
 /// What a hub knows of the time before its restart.
 #[derive(Debug, Clone, Default)]
@@ -72,12 +76,13 @@ impl Dispatcher {
             let level = past.budgets.iter().find(|level| level.name == bucket.name);
             bucket.go_on(level, past.seen.min(now));
         }
-        match &past.leases {
-            Some(leases) => leases.iter().for_each(|lease| new.go_on(lease, past)),
-            None => {
-                let longest = longest(&new.watched);
-                new.settled = now.plus_millis(longest + GRACE_MILLIS);
+        if let Some(leases) = &past.leases {
+            for lease in leases {
+                new.go_on(lease, past);
             }
+        } else {
+            let longest = longest(&new.watched);
+            new.settled = now.plus_millis(longest + GRACE_MILLIS);
         }
         new.go_on_with_pairs(past);
         for request in &past.requests {
@@ -103,21 +108,11 @@ impl Dispatcher {
     }
 
     fn go_on_with_pair(&mut self, pair: usize, memory: Option<&PairMemory>, seen: UnixMillis) {
-        let now = self.now;
         if let Some(memory) = memory {
             self.remember_failures(pair, memory);
         }
         let last = memory.and_then(|memory| memory.last_due);
-        let begin = last.map_or(UnixMillis(0), |last| last.plus_millis(1));
-        // A test whose deadline passed before `seen` has a row, and one that is longer ago than a year gets none.
-        let period = self.moments(pair).period();
-        let reach = period.saturating_mul(3);
-        let begin = begin.max(UnixMillis(seen.0.min(now.0).saturating_sub(reach)));
-        let begin = begin.max(UnixMillis(now.0.saturating_sub(AT_MOST_MILLIS)));
-        let mut due = self.moments(pair).first_from(begin);
-        while due.at < now && self.moments(pair).deadline(due) <= seen {
-            due = self.moments(pair).after(due);
-        }
+        let mut due = self.first_without_row(pair, last, seen.min(self.now));
         let running = self.pairs[pair]
             .running
             .and_then(|grant| self.running.get(&grant));
@@ -130,6 +125,28 @@ impl Dispatcher {
         }
         let next = self.catch_up(pair, due, seen);
         self.schedule(pair, next);
+    }
+
+    /// The first test that can be without a row. Rows of a pair come in the order of their tests, so that it is the one after
+    /// the last that has one. A pair whose last one is long ago was not in the plan meanwhile.
+    fn first_without_row(&self, pair: usize, last: Option<UnixMillis>, seen: UnixMillis) -> Due {
+        let moments = self.moments(pair);
+        let reach = moments.period().saturating_mul(8).max(REACH_MILLIS);
+        let year = UnixMillis(self.now.0.saturating_sub(AT_MOST_MILLIS));
+        if let Some(last) = last.filter(|last| seen.since(*last) <= reach) {
+            return moments.first_from(last.plus_millis(1).max(year));
+        }
+        let begin = UnixMillis(seen.0.saturating_sub(reach));
+        let mut due = moments.first_from(begin.max(year));
+        let over = |due| {
+            moments
+                .deadline(due)
+                .plus_millis(GRACE_MILLIS + LATE_MILLIS)
+        };
+        while due.at < seen && over(due) <= seen {
+            due = moments.after(due);
+        }
+        due
     }
 
     /// A pair that failed rests on, or its test is tried again.
@@ -243,17 +260,23 @@ impl Dispatcher {
     pub(super) fn adopt(&mut self, mut running: Running, expiry: UnixMillis) {
         self.grants += 1;
         let key = self.grants;
-        if let Some(pair) = running.pair {
+        let lease = &running.lease;
+        let (needs, by) = if let Some(pair) = running.pair {
             let plan = &self.plan.pairs[pair];
             running.test.pair = pair;
-            running.needs = plan.needs.iter().map(|(resource, _)| *resource).collect();
             running.buckets.clone_from(&plan.buckets);
-            for &(resource, amount) in &plan.needs {
-                let from = running.lease.granted;
-                self.resources[resource].hold(key, &plan.label, amount, from);
-            }
             self.pairs[pair].running = Some(key);
+            (plan.needs.clone(), Arc::clone(&plan.label))
+        } else {
+            let needs = needs_without_pair(&self.watched, &lease.from, &lease.to);
+            let by = format!("{} {} > {}", lease.task, lease.from, lease.to);
+            running.buckets.clear();
+            (needs, by.into())
+        };
+        for &(resource, amount) in &needs {
+            self.resources[resource].hold(key, &by, amount, lease.granted);
         }
+        running.needs = needs.into_iter().map(|(resource, _)| resource).collect();
         self.expiries.push(Reverse((expiry, key)));
         self.running.insert(key, running);
     }

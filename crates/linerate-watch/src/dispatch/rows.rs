@@ -82,7 +82,7 @@ impl Dispatcher {
         self.ready.remove(&order);
         let cause = test.cause(self.now);
         let (reason, why, held) = match cause {
-            None => (NotRun::HubAway, self.why_not_looked_at(), Vec::new()),
+            None => (NotRun::HubAway, self.why_not_looked_at(&test), Vec::new()),
             Some((Block::Resources, millis)) => self.missed(&test, millis),
             Some((block, millis)) => {
                 let why = self.sentence(&test, &block, millis);
@@ -109,9 +109,9 @@ impl Dispatcher {
         }
     }
 
-    fn why_not_looked_at(&self) -> PlainText {
-        let away = span(self.now.since(self.before));
-        format!("the hub did nothing for {away}, and the test was due in that time").into()
+    fn why_not_looked_at(&self, test: &Pending) -> PlainText {
+        let away = span(self.now.since(self.before.max(test.due)));
+        format!("the hub did not run for {away}").into()
     }
 
     fn missed(&self, test: &Pending, millis: u64) -> (NotRun, PlainText, Vec<Holding>) {

@@ -41,22 +41,21 @@ impl Dispatcher {
         let orders: Vec<Order> = self.ready.iter().copied().collect();
         for order in orders {
             let slot = order.4;
-            let verdict = self.verdict(slot);
-            let now = self.now;
-            let test = self.tests.get_mut(&slot);
-            match verdict {
+            match self.verdict(slot) {
                 Some(Verdict::Start { with_traffic }) => self.start(order, with_traffic),
-                Some(Verdict::Stay(block)) => {
-                    test.into_iter()
-                        .for_each(|test| test.wait_for(Some(block.clone()), now));
-                }
+                Some(Verdict::Stay(block)) => self.wait_for(slot, block),
                 Some(Verdict::Park(block, until, host)) => {
-                    test.into_iter()
-                        .for_each(|test| test.wait_for(Some(block.clone()), now));
+                    self.wait_for(slot, block);
                     self.park(order, until, host);
                 }
                 None => {}
             }
+        }
+    }
+
+    fn wait_for(&mut self, slot: u64, block: Block) {
+        if let Some(test) = self.tests.get_mut(&slot) {
+            test.wait_for(Some(block), self.now);
         }
     }
 

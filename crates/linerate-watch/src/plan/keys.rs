@@ -47,6 +47,7 @@ pub const TOP: Section = Section {
             "none",
             "Times without tests and alerts.",
         ),
+        key("channel", "[[channel]]", "none", "Where alerts are sent."),
     ]],
 };
 
@@ -252,5 +253,45 @@ pub const MAINTENANCE: Section = Section {
     ]],
 };
 
+/// `[[channel]]`.
+pub const CHANNEL: Section = Section {
+    title: "[[channel]]",
+    about: "Where alerts are sent once they are confirmed, and again when they change or are over.",
+    groups: &[&[
+        key(
+            "kind",
+            "\"alertmanager\" or \"webhook\"",
+            "needed",
+            "What is sent: alerts as Alertmanager takes them, or one JSON document for each change of an alert.",
+        ),
+        key(
+            "url",
+            "address, such as \"http://127.0.0.1:9093\"",
+            "needed",
+            "Where to. Of an Alertmanager the address without `/api/v2/alerts`.",
+        ),
+        key(
+            "name",
+            "text",
+            "the kind",
+            "Its name on the pages. It is unique in the file.",
+        ),
+        key(
+            "secret_file",
+            "absolute path",
+            "none",
+            "A file with a secret. A webhook's header `Linerate-Signature` is then the HMAC-SHA256 of what is sent.",
+        ),
+    ]],
+};
+
 /// All of them, in the order of the reference.
-pub const SECTIONS: &[&Section] = &[&TOP, &HOST, &SEGMENT, &BUDGET, &TASK, &MAINTENANCE];
+pub const SECTIONS: &[&Section] = &[
+    &TOP,
+    &HOST,
+    &SEGMENT,
+    &BUDGET,
+    &TASK,
+    &MAINTENANCE,
+    &CHANNEL,
+];

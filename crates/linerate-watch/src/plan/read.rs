@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 
 use linerate_document::{Document, DocumentError, Table, Value};
 use linerate_model::nearest;
+use linerate_model::plain_text::PlainText;
 use linerate_model::plan::DEFAULT_PORT;
 use linerate_model::units::{BitRate, Bytes};
 
-use super::keys::{BUDGET, HOST, MAINTENANCE, SECTIONS, SEGMENT, TOP};
+use super::keys::{BUDGET, CHANNEL, HOST, MAINTENANCE, SECTIONS, SEGMENT, TOP};
 use super::times;
-use crate::watched::{Budget, Duplex, Maintenance, Reach, Segment, Watched, WatchedHost};
+use crate::watched::{
+    Budget, Channel, ChannelKind, Duplex, Maintenance, Reach, Segment, Watched, WatchedHost,
+};
 
 pub(super) type Result<T> = std::result::Result<T, DocumentError>;
 
@@ -55,6 +58,11 @@ pub fn parse(file: &str, text: &str, nodes: &NodeSets<'_>) -> Result<Watched> {
         reading.watched.maintenance.push(window);
         Ok(())
     })?;
+    top.read_all("channel", |value| {
+        let channel = channel(value, &reading.watched.channels)?;
+        reading.watched.channels.push(channel);
+        Ok(())
+    })?;
     Ok(reading.watched)
 }
 
@@ -64,7 +72,7 @@ pub(super) struct Reading<'d> {
     nodes: &'d NodeSets<'d>,
     groups: Groups,
     /// Places of hosts by name.
-    places: HashMap<String, usize>,
+    places: HashMap<PlainText, usize>,
     pub(super) watched: Watched,
 }
 
@@ -114,7 +122,9 @@ impl Reading<'_> {
             budget: budget(&table)?,
         };
         for name in names {
-            let again = self.places.insert(name.clone(), self.watched.hosts.len());
+            let again = self
+                .places
+                .insert(name.as_str().into(), self.watched.hosts.len());
             names_value.refuse(
                 again.is_some(),
                 format!("another host has the name '{name}'"),
@@ -133,19 +143,19 @@ impl Reading<'_> {
     }
 
     fn segment(&self, value: &Value<'_>) -> Result<usize> {
-        let name = value.text()?;
+        let name = PlainText::from(value.words()?);
         let names: Vec<&str> = self
             .watched
             .segments
             .iter()
             .map(|segment| segment.name.as_str())
             .collect();
-        let place = names.iter().position(|known| *known == name);
+        let place = names.iter().position(|known| name == *known);
         place.ok_or_else(|| {
             value.wrong(if names.is_empty() {
                 "the file has no [[segment]]".to_owned()
             } else {
-                format!("there is no such segment: {}", nearest::hint(name, &names))
+                format!("there is no such segment: {}", nearest::hint(&name, &names))
             })
         })
     }
@@ -159,13 +169,16 @@ impl Reading<'_> {
         let names = (self.nodes)(text, &self.groups).map_err(|why| value.wrong(why))?;
         value.refuse(names.is_empty(), "the set is empty")?;
         let place = |name: &String| {
-            self.places.get(name).copied().ok_or_else(|| {
-                let known = self.places.keys().map(String::as_str);
-                let meant = nearest::nearest(name, known);
-                let meant =
-                    meant.map_or(String::new(), |known| format!("; did you mean '{known}'?"));
-                value.wrong(format!("no [[host]] has the name '{name}'{meant}"))
-            })
+            self.places
+                .get(&PlainText::from(name))
+                .copied()
+                .ok_or_else(|| {
+                    let known = self.places.keys().map(PlainText::as_str);
+                    let meant = nearest::nearest(name, known);
+                    let meant =
+                        meant.map_or(String::new(), |known| format!("; did you mean '{known}'?"));
+                    value.wrong(format!("no [[host]] has the name '{name}'{meant}"))
+                })
         };
         names.iter().map(place).collect()
     }
@@ -189,18 +202,55 @@ impl Reading<'_> {
 fn segment(value: &Value<'_>) -> Result<Segment> {
     let table = value.table(&SEGMENT)?;
     Ok(Segment {
-        name: name(&table)?.into(),
+        name: name(&table)?,
         capacity: table.read("capacity", rate)?,
         budget: budget(&table)?,
     })
 }
 
+fn channel(value: &Value<'_>, known: &[Channel]) -> Result<Channel> {
+    let table = value.table(&CHANNEL)?;
+    let kind_value = table.needed("kind")?;
+    let kinds = [
+        ("alertmanager", ChannelKind::Alertmanager),
+        ("webhook", ChannelKind::Webhook),
+    ];
+    let kind = kind_value.word(&kinds)?;
+    let word = kind_value.words()?;
+    let url_value = table.needed("url")?;
+    let url = url_value.words()?;
+    let is_http = ["http://", "https://"]
+        .iter()
+        .any(|scheme| url.len() > scheme.len() && url.starts_with(scheme));
+    url_value.refuse(!is_http, "it does not begin with http:// or https://")?;
+    let secret_file = table.read("secret_file", |value| {
+        let path = std::path::PathBuf::from(value.words()?);
+        value.refuse(!path.is_absolute(), "it is not an absolute path")?;
+        value.refuse(
+            kind != ChannelKind::Webhook,
+            "only what a webhook gets is signed",
+        )?;
+        Ok(path)
+    })?;
+    let name = table.or("name", word, Value::words)?;
+    value.refuse(
+        known.iter().any(|other| other.name == name),
+        format!("another channel has the name '{name}'"),
+    )?;
+    Ok(Channel {
+        name: name.into(),
+        kind,
+        url,
+        secret_file,
+    })
+}
+
 /// The name of a segment or a task.
-pub(super) fn name(table: &Table<'_>) -> Result<String> {
+pub(super) fn name(table: &Table<'_>) -> Result<PlainText> {
     let value = table.needed("name")?;
     let name = value.words()?;
     value.refuse(name.is_empty(), "it is empty")?;
-    Ok(name)
+    Ok(name.into())
 }
 
 fn rate(value: &Value<'_>) -> Result<BitRate> {

@@ -36,7 +36,7 @@ impl Reading<'_> {
         };
         let load = test_options::load_millis(&plan).unwrap_or_default();
         Ok(Task {
-            name: name.into(),
+            name,
             load_millis: load,
             rate: test_options::rate(&plan),
             options,

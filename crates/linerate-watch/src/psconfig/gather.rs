@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use linerate_model::plain_text::PlainText;
 use linerate_model::plan::Plan;
 use serde_json::Value;
 
 use super::groups::Chosen;
-use super::template::{Schedule as Asked, Task as AskedTask, Test};
+use super::template::{Schedule as Asked, Task as AskedTask, Template, Test};
 use super::{Due, Reader, TemplateError, spec};
 use crate::plan::test_options;
 use crate::watched::{Budget, Duplex, Pair, Reach, Sampling, Schedule, Task, Watched, WatchedHost};
@@ -18,6 +19,7 @@ const IPERF3_PORT: u16 = linerate_model::plan::DEFAULT_PORT;
 
 /// The hosts of a plan while it is gathered.
 struct Hosts<'r> {
+    template: &'r Template,
     all: Vec<WatchedHost>,
     /// Places by name in lower case.
     places: HashMap<String, usize>,
@@ -41,6 +43,7 @@ pub(super) fn watched(
     without_agent: &Reach,
 ) -> Result<Watched, TemplateError> {
     let mut hosts = Hosts {
+        template: reader.template,
         all: Vec::new(),
         places: HashMap::new(),
         without_agent,
@@ -50,13 +53,19 @@ pub(super) fn watched(
         let Some((options, plan)) = options(&mut reader, name, asked, test) else {
             continue;
         };
+        // Names that differ in control characters alone are one name where they are shown.
+        let plain = PlainText::from(name);
+        if tasks.iter().any(|task: &Task| task.name == plain) {
+            reader.say(format!("tasks: '{name}': another task has this name"));
+            continue;
+        }
         let mut pairs = Pairs::default();
         for due in reader.due(name, asked)? {
             pairs.add(&due, test, &mut hosts);
         }
         pairs.say(&mut reader, name);
         tasks.push(Task {
-            name: name.into(),
+            name: plain,
             options,
             load_millis: test_options::load_millis(&plan).unwrap_or_default(),
             rate: test_options::rate(&plan),
@@ -193,37 +202,55 @@ fn ends(due: &Due<'_>, test: &Test, hosts: &mut Hosts<'_>) -> Result<Pair, Strin
 }
 
 impl Hosts<'_> {
+    /// The tags of an address and of its host.
+    fn tags(&self, end: &Chosen<'_>) -> Vec<PlainText> {
+        let host = end.parent.host.as_deref();
+        let host = host.and_then(|host| self.template.hosts.named(host));
+        let tags = end.parent.tags.iter();
+        let mut tags: Vec<PlainText> = tags
+            .chain(host.into_iter().flat_map(|host| &host.tags))
+            .map(Into::into)
+            .collect();
+        tags.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
+        tags.dedup();
+        tags
+    }
+
     /// The host that has an address in a test, and the address where the host's own is another.
     fn end(
         &mut self,
         due: &Due<'_>,
         address: &str,
         server: Option<Reach>,
-    ) -> (usize, Option<linerate_model::plain_text::PlainText>) {
+    ) -> (usize, Option<PlainText>) {
         let is_it = |end: &&Chosen<'_>| end.own.address.as_deref() == Some(address);
         let end = due.ends.iter().find(is_it);
         let name = end.map_or(address, |end| {
             end.parent.host.as_deref().unwrap_or(end.name)
         });
         let foreign = end.is_none_or(|end| end.no_agent);
-        let place = *self.places.entry(name.to_lowercase()).or_insert_with(|| {
-            self.all.push(WatchedHost {
-                name: name.into(),
-                address: address.into(),
-                reach: if foreign {
-                    self.without_agent.clone()
-                } else {
-                    Reach::Agent
-                },
-                listens: true,
-                link: None,
-                duplex: Duplex::default(),
-                segments: Vec::new(),
-                groups: Vec::new(),
-                budget: Budget::default(),
+        let groups = end.map_or_else(Vec::new, |end| self.tags(end));
+        let place = *self
+            .places
+            .entry(PlainText::from(name).to_lowercase())
+            .or_insert_with(|| {
+                self.all.push(WatchedHost {
+                    name: name.into(),
+                    address: address.into(),
+                    reach: if foreign {
+                        self.without_agent.clone()
+                    } else {
+                        Reach::Agent
+                    },
+                    listens: true,
+                    link: None,
+                    duplex: Duplex::default(),
+                    segments: Vec::new(),
+                    groups,
+                    budget: Budget::default(),
+                });
+                self.all.len() - 1
             });
-            self.all.len() - 1
-        });
         let host = &mut self.all[place];
         match server {
             Some(server) => host.reach = server,

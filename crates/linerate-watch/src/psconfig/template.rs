@@ -336,7 +336,7 @@ fn not_read(whole: &Value) -> Vec<PlainText> {
                 }
             }
         }
-        let line = |(key, count)| format!("{kind}: '{key}' of {count}").into();
+        let line = |(key, count)| format!("{kind}: the key '{key}', in {count} entries").into();
         lines.extend(counts.into_iter().map(line));
     }
     lines

@@ -104,7 +104,7 @@ fn variable(text: &str) -> Option<(usize, usize, &str)> {
     let mut from = 0;
     loop {
         let start = from + text.get(from..)?.find("{%")?;
-        let end = start + text[start..].find("%}")? + 2;
+        let end = start + 2 + text[start + 2..].find("%}")? + 2;
         let inner = &text[start + 2..end - 2];
         let name = inner.trim();
         let blanks = inner.starts_with(char::is_whitespace) && inner.ends_with(char::is_whitespace);
@@ -124,7 +124,9 @@ mod tests {
         assert_eq!(variable("{% a %}"), Some((0, 7, "a")));
         assert_eq!(variable("x{%  a[0]\t%}y"), Some((1, 12, "a[0]")));
         assert_eq!(variable("{%a%} {% b %}"), Some((6, 13, "b")));
-        for none in ["", "{% %}", "{%%}", "{%a%}", "{% a", "a %}", "{%", "é{% é"] {
+        for none in [
+            "", "{% %}", "{%%}", "{%}", "{%}%}", "{%a%}", "{% a", "a %}", "{%", "é{% é",
+        ] {
             assert_eq!(variable(none), None, "{none}");
         }
     }

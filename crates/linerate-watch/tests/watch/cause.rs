@@ -193,6 +193,27 @@ fn a_group_is_named_first() {
 }
 
 #[test]
+fn a_group_that_touches_most_of_the_mesh_is_named_first() {
+    for noise in NOISES {
+        mostly(&format!("group both, noise {noise}"), 0.95, |seed| {
+            let (mut cluster, mut dice) = cluster(seed, noise);
+            cluster.hosts = cluster.hosts.max(6);
+            let group = dice.below(cluster.racks);
+            let members = cluster.groups()[group].members.clone();
+            let cluster = cluster.with(Fault::GroupBoth {
+                group,
+                left: dice.between(0.1, 0.75),
+            });
+            named_first(&cluster, &cluster.measured(), |cause| {
+                cause.kind == MeshCauseKind::Group
+                    && cause.direction == MeshDirection::Both
+                    && cause.from == members
+            })
+        });
+    }
+}
+
+#[test]
 fn a_shared_trunk_is_named_first() {
     for noise in NOISES {
         mostly(&format!("trunk, noise {noise}"), 0.95, |seed| {

@@ -13,7 +13,7 @@ use linerate_watch::watched::{Duplex, Maintenance, Reach, Sampling, Segment, Tas
 
 use crate::plans::{DAY, GIGABIT, HOUR, MINUTE, SECOND, host, hosts, like_esnet, mesh, plan, task};
 
-const NOW: UnixMillis = UnixMillis(1_764_000_000_000);
+const NOW: UnixMillis = UnixMillis(1_764_000_000_123);
 const BOOKED: u64 = 10 * SECOND + OVERHEAD_MILLIS;
 
 /// Tests that are due at the beginning of each period.
@@ -645,10 +645,10 @@ fn a_new_plan_drops_what_it_no_longer_has_and_keeps_the_rest() {
     assert_eq!((then.rows.len(), then.rows[0].id), (1, lease.run));
     assert_eq!(then.leases.len(), 2 - dropped.len(), "what waited starts");
     // The same plan again changes nothing.
-    let next = dispatcher.poll_timeout();
+    let next = dispatcher.outlook(end, "t", &lease.from, &lease.to);
     let same = dispatcher.watched().clone();
     dispatcher.handle_plan(end, same);
-    assert!(dispatcher.poll_timeout() <= next);
+    assert_eq!(dispatcher.outlook(end, "t", &lease.from, &lease.to), next);
     assert!(taken(&mut dispatcher).rows.is_empty());
 }
 
@@ -757,7 +757,6 @@ fn a_day_of_a_plan_like_esnets_leaves_out_at_most_one_test_in_a_thousand() {
         from.plus_millis(DAY),
     );
     let figures = &simulated.figures;
-    println!("{figures:?}");
     assert_eq!(figures.due, 4 * 5_040);
     assert!(figures.not_run_share() <= 0.001, "{figures:?}");
     assert_eq!((figures.overlaps, simulated.twice.len()), (0, 0));
@@ -784,7 +783,6 @@ fn a_day_of_a_thousand_hosts_with_twelve_tests_each() {
         from,
         from.plus_millis(DAY),
     );
-    println!("{:?}", simulated.figures);
     assert_eq!(
         (simulated.figures.due, simulated.rows.len()),
         (12_000, 12_000)
@@ -795,6 +793,40 @@ fn a_day_of_a_thousand_hosts_with_twelve_tests_each() {
         simulated.figures
     );
     assert_eq!(overlaps(&watched, &simulated.rows), []);
+}
+
+#[test]
+fn a_plan_that_cannot_fit_still_has_a_row_for_each_test() {
+    let mut watched = like_esnet();
+    for task in &mut watched.tasks {
+        task.schedule.period_millis = HOUR;
+        task.schedule.slip_millis = None;
+    }
+    let from = UnixMillis(NOW.0 / DAY * DAY);
+    let until = from.plus_millis(2 * HOUR);
+    let simulated = simulate(&watched, &Conditions::default(), from, until);
+    let figures = &simulated.figures;
+    assert_eq!((figures.due, simulated.rows.len()), (10_080, 10_080));
+    assert_eq!((figures.overlaps, simulated.twice.len()), (0, 0));
+    let missed = figures.not_run[&NotRun::Missed];
+    assert!(
+        missed > 1_000 && figures.measured + missed == 10_080,
+        "{figures:?}"
+    );
+    let (_, busiest) = figures.busiest.as_ref().unwrap();
+    assert!(
+        *busiest > 0.9,
+        "the busiest host hardly pauses: {figures:?}"
+    );
+    for row in &simulated.rows {
+        if let WatchOutcome::NotRun { held, .. } = &row.outcome {
+            let ours = |name: &str| name == row.from.as_str() || name == row.to.as_str();
+            assert!(
+                !held.is_empty() && held.iter().all(|held| ours(&held.resource)),
+                "{row:?}"
+            );
+        }
+    }
 }
 
 #[test]

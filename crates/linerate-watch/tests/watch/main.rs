@@ -2,13 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod alerts;
 mod cause;
 mod change_points;
-mod plan;
-mod psconfig;
 mod dispatch;
 mod dispatch_properties;
+mod outbox;
+mod plan;
 mod plans;
+mod psconfig;
+mod reference;
 mod roll_out;
 mod rounds;
 mod simulated;

@@ -74,7 +74,7 @@ pub(crate) fn mesh(hosts: usize) -> Vec<(usize, usize)> {
     all.filter(|(from, to)| from != to).collect()
 }
 
-/// Like ESnet's template: 5,040 pairs in 53 tasks, 10 s after 5 s that are omitted, each pair every six hours; two hosts are
+/// Like the template of `ESnet`: 5,040 pairs in 53 tasks, 10 s after 5 s that are omitted, each pair every six hours; two hosts are
 /// in many more pairs than the others.
 pub(crate) fn like_esnet() -> Watched {
     let mut hosts = hosts(40);

@@ -69,6 +69,11 @@ pub(crate) enum Fault {
         group: usize,
         left: f64,
     },
+    /// What the members of the group send and receive.
+    GroupBoth {
+        group: usize,
+        left: f64,
+    },
     /// The uplink of a rack carries this many tests at full rate, each way.
     Uplink {
         rack: usize,
@@ -188,6 +193,8 @@ impl Cluster {
             options: PlainText::from("-t 5"),
             both: self.both,
             wave: false,
+            expected_bps: None,
+            via: None,
             tests,
         }
     }
@@ -253,6 +260,13 @@ impl Cluster {
             Fault::Pair { from, to, left } => touched(pair == Pair::new(from, to), left),
             Fault::GroupIn { group, left } => {
                 touched(self.groups()[group].members.contains(&pair.to), left)
+            }
+            Fault::GroupBoth { group, left } => {
+                let members = &self.groups()[group].members;
+                touched(
+                    members.contains(&pair.from) || members.contains(&pair.to),
+                    left,
+                )
             }
             Fault::Uplink { rack, tests } => {
                 let leaves =

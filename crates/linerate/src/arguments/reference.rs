@@ -34,7 +34,7 @@ const TAIL: &str = "
 | code | meaning |
 |---|---|
 | 0 | done; a test that you stopped with Ctrl-C is done too |
-| 1 | iperf3 mode: failed; `lab selfcheck`, `lab grade`, `host audit`: something is not as it should be; `tune plan`: something cannot be done; `tune apply` and its kin: refused, nothing was touched, or with `--prove` no effect; `tune verify`: something drifted |
+| 1 | iperf3 mode: failed; `lab selfcheck`, `lab grade`, `host audit`: something is not as it should be; `tune plan`: something cannot be done; `tune apply` and its kin: refused, nothing was touched, or with `--prove` no effect; `tune verify`: something drifted; `archive verify`: something is damaged or missing; `archive recompute`: some figures could not be computed again; `watch plan`: the plan cannot be carried out |
 | 2 | the arguments cannot be understood, or contradict themselves |
 | 3 | the test could not be run: no such host, refused, wrong peer; a lab could not be had; a setting could not be saved, set or restored |
 | 4 | the test ran and failed on the way; what was measured is in the report; `observe` saw no connection that was asked for; `serve --wait`: no test began; `prove`, `tune apply --prove`, `sweep`: ended before all runs were made; `tune apply --on`: stopped before all hosts had their turn |

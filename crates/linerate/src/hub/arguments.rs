@@ -1,5 +1,4 @@
 //! The options of `linerate hub`.
-#![expect(clippy::doc_markdown, reason = "these comments are the help texts")]
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

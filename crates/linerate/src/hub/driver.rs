@@ -23,6 +23,7 @@ use super::folder::{Folder, State};
 use super::hosts::{Hosts, Standing};
 use super::ingest::{self, Row};
 use super::measuring::{self, Assignment, Made, Side};
+use super::outbox::Outbox;
 use super::plan_file::PlanFile;
 use super::{Happened, facts, past, shown};
 use crate::action::Failure;
@@ -31,7 +32,8 @@ use crate::place::HostPlace;
 use crate::printer::Printer;
 
 /// The longest time between two looks at the plan's file, and two writes of the state.
-const TICK: Duration = Duration::from_secs(1);
+const TICK_MILLIS: u64 = 1_000;
+const TICK: Duration = Duration::from_millis(TICK_MILLIS);
 /// How long tests may take to end once the hub is to end.
 const ENDING: Duration = Duration::from_secs(30);
 /// So many tests run at once at most: a thread each.
@@ -57,6 +59,7 @@ pub(super) struct Driver<'a> {
     asking: Asking,
     plan: Option<PlanFile>,
     hosts: Hosts,
+    outbox: Outbox,
     /// The hosts that answer.
     standing: BTreeMap<String, Arc<Standing>>,
     /// When a host's facts were last seen as the archive has them.
@@ -91,13 +94,22 @@ impl<'a> Driver<'a> {
     ) -> Result<Self, Failure> {
         let now = means.clock.now();
         let alerts = past::alerts(&means.archive, means.folder.alerts()?, &watched, now)?;
+        past::end_lost_alerts(&means.archive, &alerts, now)?;
         let dispatcher = past::dispatcher(&means.archive, &before, watched, now)?;
+        let outbox = Outbox::new(
+            means.folder.path(),
+            means.clock,
+            means.archive.clone(),
+            means.shared.clone(),
+            past::told(&means.archive, now)?,
+        );
         let mut new = Self {
             dispatcher,
             alerts,
             asking: Asking::of(before.requests),
             plan,
             hosts,
+            outbox,
             standing: BTreeMap::new(),
             facts_seen: BTreeMap::new(),
             tests: BTreeMap::new(),
@@ -280,7 +292,8 @@ impl<'a> Driver<'a> {
             Action::Check { host, peer } => self.check(host, peer),
             Action::Row(run) => {
                 let made = self.made.remove(&run.id);
-                let (record, finding) = made.map_or((None, None), |made| (made.record, made.finding));
+                let (record, finding) =
+                    made.map_or((None, None), |made| (made.record, made.finding));
                 self.rows.push(Row {
                     run: *run,
                     record,
@@ -310,7 +323,7 @@ impl<'a> Driver<'a> {
                     started: None,
                     ended: now,
                     bytes: None,
-                    ending,
+                    ending: *ending,
                 };
                 self.dispatcher.handle_finished(now, id, finished);
             }
@@ -318,9 +331,14 @@ impl<'a> Driver<'a> {
     }
 
     /// What a thread needs to make a test; how the test ends where it cannot begin.
-    fn assignment(&self, lease: &Lease, task: usize, pair: usize) -> Result<Assignment, Ending> {
+    fn assignment(
+        &self,
+        lease: &Lease,
+        task: usize,
+        pair: usize,
+    ) -> Result<Assignment, Box<Ending>> {
         if self.tests.len() >= MOST_TESTS {
-            return Err(Ending::Busy(End::From));
+            return Err(Box::new(Ending::Busy(End::From)));
         }
         let watched = self.dispatcher.watched();
         let gone = || failed("the plan no longer has it", None);
@@ -340,7 +358,8 @@ impl<'a> Driver<'a> {
                 .map(|standing| Side::Agent(standing.clone()))
                 .ok_or_else(|| failed(&format!("{} is not connected", host.name), Some(at))),
         };
-        let address = |own: &Option<PlainText>, host: &PlainText| own.as_ref().unwrap_or(host).to_string();
+        let address =
+            |own: &Option<PlainText>, host: &PlainText| own.as_ref().unwrap_or(host).to_string();
         let load = linerate_model::units::Nanos::from_millis(lease.load_millis);
         Ok(Assignment {
             lease: lease.id,
@@ -428,18 +447,10 @@ impl<'a> Driver<'a> {
                     self.asking.ask(dispatcher, now, &pair, now, Some(finding));
                 }
                 Action::AlertChanged(alert) => {
-                    if let Err(error) = self.means.archive.put_alert(
-                        linerate_archive::AlertKey {
-                            id: &alert.id.to_string(),
-                            task: &alert.task,
-                            state: alert.state.word(),
-                            since: alert.since,
-                            changed: alert.changed,
-                        },
-                        &alert,
-                    ) {
+                    if let Err(error) = past::put_alert(&self.means.archive, &alert) {
                         self.complain(&error.to_string());
                     }
+                    self.outbox.put(&alert);
                     self.means.shared.live().wake();
                 }
             }
@@ -449,7 +460,7 @@ impl<'a> Driver<'a> {
 
     /// Once a second: the plan's file, the state on disk, what pages show.
     fn look(&mut self, now: UnixMillis) {
-        if now.since(self.looked) < TICK.as_millis() as u64 {
+        if now.since(self.looked) < TICK_MILLIS {
             return;
         }
         self.looked = now;
@@ -510,7 +521,9 @@ impl<'a> Driver<'a> {
                 self.alerts_changed = true;
                 self.dispatcher.handle_plan(now, watched);
                 self.take_plan();
-                self.means.printer.tell("linerate hub: the plan was read again");
+                self.means
+                    .printer
+                    .tell("linerate hub: the plan was read again");
             }
             Err(error) => self.complain(&format!("the plan stays as it was: {error}")),
         }
@@ -523,6 +536,7 @@ impl<'a> Driver<'a> {
         let names: BTreeSet<String> = by_ssh.map(|host| host.name.to_string()).collect();
         self.hosts.keep(&names);
         self.standing.retain(|name, _| names.contains(name));
+        self.outbox.keep(&watched.channels);
         let summary = PlanSummary::of(watched);
         self.means.shared.live().update(|live| {
             let before = std::mem::take(&mut live.agents);
@@ -554,6 +568,7 @@ impl<'a> Driver<'a> {
         }
         self.ingest();
         self.write_state(self.means.clock.now());
+        self.outbox.end();
         self.hosts.end();
     }
 
@@ -568,10 +583,10 @@ impl<'a> Driver<'a> {
     }
 }
 
-fn failed(why: &str, at: Option<End>) -> Ending {
-    Ending::Failed {
+fn failed(why: &str, at: Option<End>) -> Box<Ending> {
+    Box::new(Ending::Failed {
         stage: "prepare".into(),
         why: why.into(),
         at,
-    }
+    })
 }

@@ -17,7 +17,8 @@ pub(super) fn changes(before: &Facts, after: &Facts, seen: UnixMillis) -> Vec<Ho
         return Vec::new();
     };
     let differences = compare(&old, &new).differences.into_iter();
-    let told = differences.filter(|one| matches!(one.weight, Weight::Matters { .. } | Weight::Other));
+    let told =
+        differences.filter(|one| matches!(one.weight, Weight::Matters { .. } | Weight::Other));
     let change = |one: linerate_model::host::Difference| HostChange {
         host: after.host.as_str().into(),
         fact: one.path.into(),
@@ -50,7 +51,10 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].fact.contains("kernel"), "{found:?}");
         assert_eq!(found[0].before.as_deref(), Some("5.14.0"));
-        assert_eq!((found[0].last_before, found[0].first_after), (UnixMillis(7), UnixMillis(9)));
+        assert_eq!(
+            (found[0].last_before, found[0].first_after),
+            (UnixMillis(7), UnixMillis(9))
+        );
         assert!(changes(&old, &facts("5.14.0", 9), UnixMillis(7)).is_empty());
     }
 }

@@ -85,6 +85,10 @@ impl Folder {
         })
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(super) fn alerts(&self) -> Result<Option<AlertsState<Alerts>>, Failure> {
         read(&self.path.join(ALERTS))
     }

@@ -181,7 +181,10 @@ impl Keeper {
         while !self.end.is_set() {
             if !standing.session.is_open() {
                 let why = "its agent ended or did not answer for 30 s";
-                drop(self.told.send(Happened::Lost(self.name.clone(), why.into())));
+                drop(
+                    self.told
+                        .send(Happened::Lost(self.name.clone(), why.into())),
+                );
                 return;
             }
             if told_facts.is_none_or(|at| at.elapsed() >= FACTS_EVERY) {
@@ -234,7 +237,10 @@ impl End {
     /// Waits for it, at most so long.
     pub(super) fn wait(&self, most: Duration) {
         let is_set = self.is_set.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.changed.wait_timeout_while(is_set, most, |is_set| !*is_set));
+        drop(
+            self.changed
+                .wait_timeout_while(is_set, most, |is_set| !*is_set),
+        );
     }
 }
 

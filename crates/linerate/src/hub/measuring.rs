@@ -60,7 +60,7 @@ pub(super) struct Made {
 /// Makes it, and tells the driver when its load begins and when it has ended.
 pub(super) fn make(assignment: &Assignment, clock: HubClock, told: &Sender<Happened>) {
     let mut started = None;
-    let run = run(assignment, &mut |_| {
+    let run = run(assignment, &mut || {
         started = Some(clock.now());
         // A driver that has gone needs no more news.
         drop(told.send(Happened::Started(assignment.lease)));
@@ -143,10 +143,7 @@ impl Assignment {
 }
 
 /// Runs it: its record, and which of its directions is that of the pair.
-fn run(
-    assignment: &Assignment,
-    ready: &mut dyn FnMut(()),
-) -> Result<(RunRecord, Flow), FarFailure> {
+fn run(assignment: &Assignment, ready: &mut dyn FnMut()) -> Result<(RunRecord, Flow), FarFailure> {
     let stop = || assignment.stop.load(Ordering::Relaxed);
     let mut order = Order {
         words: &assignment.words,
@@ -162,7 +159,12 @@ fn run(
         stop: &stop,
     };
     let record = |run: FarRun| {
-        let none = || FarFailure::between(crate::between::failure::Stage::Record, "no record came back");
+        let none = || {
+            FarFailure::between(
+                crate::between::failure::Stage::Record,
+                "no record came back",
+            )
+        };
         run.record.ok_or_else(none)
     };
     match &assignment.sides {
@@ -174,7 +176,7 @@ fn run(
             let run = far::run(parties[0], parties[1], &order, &mut |progress| {
                 if let Progress::Ready(roles, _) = progress {
                     client = roles.client;
-                    ready(());
+                    ready();
                 }
             })?;
             let flow = match client {
@@ -185,7 +187,7 @@ fn run(
         }
         [Side::Agent(from), Side::Server(port)] => {
             let at = (assignment.addresses[1].as_str(), *port);
-            ready(());
+            ready();
             let client = assignment.party(0, from);
             let run = far::run_against(client, &assignment.names[1], at, &order, &mut |_| {})?;
             Ok((record(run)?, Flow::ClientToServer))
@@ -193,7 +195,7 @@ fn run(
         [Side::Server(port), Side::Agent(to)] => {
             order.direction = Direction::Receive;
             let at = (assignment.addresses[0].as_str(), *port);
-            ready(());
+            ready();
             let client = assignment.party(1, to);
             let run = far::run_against(client, &assignment.names[0], at, &order, &mut |_| {})?;
             Ok((record(run)?, Flow::ServerToClient))

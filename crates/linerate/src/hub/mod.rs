@@ -9,22 +9,24 @@ mod asking;
 mod clock;
 mod driver;
 mod facts;
-pub(crate) mod figures;
+mod figures;
 pub(crate) mod folder;
 mod hosts;
 mod ingest;
 mod measuring;
+mod outbox;
 mod past;
 mod plan_file;
 mod shown;
-mod store;
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd as _;
-use std::sync::mpsc::{self, Sender};
 use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-use linerate_archive::{Archive, ArchiveError};
+use linerate_archive::{Archive, Retention};
 use linerate_hub::shared::Shared;
 use linerate_hub::{ServeError, Serving, serve};
 use linerate_kernel::poll::{self, Interest, PollEntry};
@@ -41,10 +43,9 @@ use arguments::HubArguments;
 use clock::HubClock;
 use driver::Driver;
 use folder::Folder;
-use hosts::{Hosts, Standing};
+use hosts::{End, Hosts, Standing};
 use measuring::Made;
 use plan_file::PlanFile;
-use store::Archived;
 
 /// What the driver hears.
 enum Happened {
@@ -68,6 +69,9 @@ enum Happened {
     Stop,
 }
 
+/// How often old records are removed.
+const RETAIN_EVERY: Duration = Duration::from_secs(3_600);
+
 /// What a plan looks like, for those who have none.
 const EXAMPLE: &str = "\
 nothing is watched yet. Write watch.toml, and start `linerate hub watch.toml`:
@@ -86,7 +90,10 @@ nothing is watched yet. Write watch.toml, and start `linerate hub watch.toml`:
 ";
 
 pub(crate) fn run(arguments: &HubArguments, printer: &Printer) -> Result<(), Failure> {
-    let mut plan = arguments.file.as_deref().map(PlanFile::new);
+    let mut plan = arguments
+        .file
+        .as_deref()
+        .map(|file| PlanFile::new(file, arguments.reach.groups()));
     let watched = plan.as_mut().map(PlanFile::read).transpose()?;
     let listener = bind(arguments.listen)?;
     let signals = signals::take(&[signals::TERMINATE, signals::INTERRUPT, signals::HANGUP])?;
@@ -98,17 +105,17 @@ pub(crate) fn run(arguments: &HubArguments, printer: &Printer) -> Result<(), Fai
     };
     let folder = Folder::take(&path)?;
     let before = folder::state(&path)?.unwrap_or_default();
-    let archive = Arc::new(Archive::open(&path)?.with_figures_of(figures::VERSION));
+    let archive =
+        Arc::new(Archive::open(&path)?.with_figures_of(linerate_report::watch_figures::VERSION));
     let clock = HubClock::start();
-    let store = Arc::new(Archived(archive.clone()));
-    let shared = Arc::new(Shared::new(store, move || clock.now()));
+    let shared = Arc::new(Shared::new(archive.clone(), move || clock.now()));
     let (told, news) = mpsc::channel();
     let reach = arguments.reach.reach()?;
     let hosts = Hosts::new(reach, arguments.reach.fan_out, told.clone());
     let driver = Driver::start(
         driver::Means {
             clock,
-            archive,
+            archive: archive.clone(),
             folder,
             shared: shared.clone(),
             told: told.clone(),
@@ -122,8 +129,12 @@ pub(crate) fn run(arguments: &HubArguments, printer: &Printer) -> Result<(), Fai
     let serving = serve(listener, shared)?;
     announce(&serving, &path, driver.is_empty(), printer)?;
     watch_signals(signals, told)?;
+    let end = Arc::new(End::default());
+    let keeping = keep_in_bounds(archive, clock, end.clone())?;
     driver.run(&news);
+    end.set();
     serving.stop();
+    drop(keeping.join());
     Ok(())
 }
 
@@ -151,6 +162,27 @@ fn announce(
         printer.print(EXAMPLE)?;
     }
     Ok(())
+}
+
+/// Once an hour removes the records that the archive's rules no longer keep.
+fn keep_in_bounds(
+    archive: Arc<Archive>,
+    clock: HubClock,
+    end: Arc<End>,
+) -> Result<JoinHandle<()>, Failure> {
+    let keep = move || {
+        let printer = Printer::new();
+        while !end.is_set() {
+            if let Err(error) = archive.retain(clock.now(), &Retention::default()) {
+                printer.tell(&format!("linerate hub: {error}"));
+            }
+            end.wait(RETAIN_EVERY);
+        }
+    };
+    std::thread::Builder::new()
+        .name("retention".to_owned())
+        .spawn(keep)
+        .map_err(|error| Failure::File(format!("starting the thread of retention: {error}")))
 }
 
 /// Turns signals into events.
@@ -184,12 +216,6 @@ fn watch_signals(signals: SignalFd, told: Sender<Happened>) -> Result<(), Failur
         .spawn(watch)
         .map(drop)
         .map_err(|error| Failure::File(format!("starting the thread of signals: {error}")))
-}
-
-impl From<ArchiveError> for Failure {
-    fn from(error: ArchiveError) -> Self {
-        Self::File(error.to_string())
-    }
 }
 
 impl From<ServeError> for Failure {

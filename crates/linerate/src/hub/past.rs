@@ -1,6 +1,7 @@
 //! What the archive knows of the time before this start.
 
-use linerate_archive::{Archive, RunFilter};
+use linerate_archive::{AlertFilter, AlertKey, Archive, ArchiveError, RunFilter};
+use linerate_model::alert::{Alert, AlertState};
 use linerate_model::record::{Flow, RunRecord};
 use linerate_model::watch::{RunClass, RunId, UnixMillis, WatchOutcome, WatchRun};
 use linerate_report::record;
@@ -18,6 +19,8 @@ const SEED: u64 = 1;
 const PAST: usize = 120;
 /// So many of the latest rows of a pair are looked at for the latest regular one.
 const LATEST: usize = 50;
+/// The end of an alert is sent at most so long after it, ms.
+const DAYS: u64 = 7 * 86_400_000;
 /// Rows that ended so shortly before the alerts were written may be unknown to them, ms.
 const BEFORE_ALERTS: u64 = 60_000;
 
@@ -108,6 +111,57 @@ pub(super) fn alerts(
             alerts.handle_run(now, &run, read.and_then(|read| read.finding));
         }
     }
+    Ok(alerts)
+}
+
+/// Ends alerts that the archive has as open and nobody watches any more: their state was lost.
+pub(super) fn end_lost_alerts(
+    archive: &Archive,
+    alerts: &Alerts,
+    now: UnixMillis,
+) -> Result<(), Failure> {
+    let open = AlertFilter {
+        states: [AlertState::Suspect, AlertState::Firing]
+            .map(|state| state.word().to_owned())
+            .to_vec(),
+        ..AlertFilter::default()
+    };
+    for mut alert in archive.alerts::<Alert>(&open)? {
+        if alerts.open().iter().any(|known| known.id == alert.id) {
+            continue;
+        }
+        alert.state = AlertState::Resolved;
+        (alert.until, alert.changed) = (Some(now), now);
+        put_alert(archive, &alert)?;
+    }
+    Ok(())
+}
+
+/// Keeps an alert.
+pub(super) fn put_alert(archive: &Archive, alert: &Alert) -> Result<(), ArchiveError> {
+    let key = AlertKey {
+        id: &alert.id.to_string(),
+        task: &alert.task,
+        state: alert.state.word(),
+        since: alert.since,
+        changed: alert.changed,
+    };
+    archive.put_alert(key, alert)
+}
+
+/// Alerts of which a channel may not know yet how they ended.
+pub(super) fn told(archive: &Archive, now: UnixMillis) -> Result<Vec<Alert>, Failure> {
+    let open = AlertFilter {
+        states: vec![AlertState::Firing.word().to_owned()],
+        ..AlertFilter::default()
+    };
+    let over = AlertFilter {
+        states: vec![AlertState::Resolved.word().to_owned()],
+        changed_since: Some(UnixMillis(now.0.saturating_sub(DAYS))),
+        ..AlertFilter::default()
+    };
+    let mut alerts: Vec<Alert> = archive.alerts(&open)?;
+    alerts.extend(archive.alerts::<Alert>(&over)?);
     Ok(alerts)
 }
 

@@ -108,6 +108,11 @@ impl ReachArguments {
         Ok(groups.names().filter_map(read).collect())
     }
 
+    /// Where groups of hosts are defined.
+    pub(crate) const fn groups(&self) -> &GroupArguments {
+        &self.means.groups
+    }
+
     /// The command line by which they are reached; absent = ssh.
     pub(crate) fn via(&self) -> Option<&str> {
         self.means.via.as_deref()

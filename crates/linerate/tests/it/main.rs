@@ -5,6 +5,8 @@
 //! after a panic, and namespaces live only as long as the processes in them.
 
 #[cfg(test)]
+mod archive;
+#[cfg(test)]
 mod auth;
 #[cfg(test)]
 mod bad_input;
@@ -43,6 +45,8 @@ mod host;
 mod host_limit;
 #[cfg(test)]
 mod hostile;
+#[cfg(test)]
+mod hub;
 #[cfg(test)]
 mod interfaces;
 mod ipv6;
@@ -83,3 +87,5 @@ mod star;
 mod tune;
 #[cfg(test)]
 mod verdict;
+#[cfg(test)]
+mod watch;

@@ -1,0 +1,35 @@
+//! The words of an alert, for those who are told of it elsewhere: the same as on the pages.
+
+use linerate_model::alert::Alert;
+use linerate_model::watch::UnixMillis;
+
+use crate::moment;
+use crate::view::alert::AlertView;
+
+/// An alert in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AlertWords {
+    /// What is broken, in a few words.
+    pub title: String,
+    /// Why, as far as tests say: sentences.
+    pub why: Vec<String>,
+    /// What to do: sentences, of which those in backquotes are commands.
+    pub what_to_do: Vec<String>,
+}
+
+impl AlertWords {
+    /// Of an alert.
+    pub fn of(alert: &Alert) -> Self {
+        let view = AlertView::of(alert, &[], alert.changed);
+        Self {
+            title: view.title,
+            why: view.why,
+            what_to_do: view.what_to_do,
+        }
+    }
+}
+
+/// A moment by RFC 3339, with milliseconds: `2026-11-25T03:40:12.345Z`.
+pub fn rfc3339(at: UnixMillis) -> String {
+    moment::rfc3339(at)
+}

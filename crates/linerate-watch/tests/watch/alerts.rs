@@ -1,0 +1,593 @@
+//! Alerts of simulated pairs: healthy ones are quiet, each fault fires within three tests and resolves when it is repaired.
+
+use std::collections::BTreeMap;
+
+use linerate_model::alert::{
+    Alert, AlertCounterTest, AlertFinding, AlertKind, AlertState, HostChange,
+};
+use linerate_model::counter_test::Verdict;
+use linerate_model::mesh::MeshCauseKind;
+use linerate_model::plain_text::PlainText;
+use linerate_model::units::BitRate;
+use linerate_model::watch::{
+    NotRun, RunClass, RunId, UnixMillis, WatchFigures, WatchOutcome, WatchRun,
+};
+use linerate_watch::alert::{Action, Alerts, PairName};
+use linerate_watch::watched::{
+    Budget, Duplex, Expected, Pair, Reach, Sampling, Schedule, Task, Watched, WatchedHost,
+};
+
+use crate::simulated::Dice;
+
+const MINUTE: u64 = 60_000;
+const PERIOD: u64 = 6 * 60 * MINUTE;
+/// A period begins here.
+const START: u64 = PERIOD * 80_000;
+const RATE: f64 = 9.4e9;
+
+fn plan(hosts: usize, expected: Expected) -> Watched {
+    let host = |place: usize| WatchedHost {
+        name: format!("node{place}").into(),
+        address: format!("10.0.0.{place}").into(),
+        reach: Reach::Agent,
+        listens: true,
+        link: Some(BitRate(10_000_000_000)),
+        duplex: Duplex::Exclusive,
+        segments: Vec::new(),
+        groups: Vec::new(),
+        budget: Budget::default(),
+    };
+    let pair = |from: usize, to: usize| Pair {
+        from,
+        to,
+        from_address: None,
+        to_address: None,
+    };
+    let others = |from: usize| {
+        (0..hosts)
+            .filter(move |to| *to != from)
+            .map(move |to| (from, to))
+    };
+    Watched {
+        hosts: (0..hosts).map(host).collect(),
+        tasks: vec![Task {
+            name: "mesh".into(),
+            options: Vec::new(),
+            load_millis: 10_000,
+            rate: None,
+            pairs: (0..hosts)
+                .flat_map(others)
+                .map(|(from, to)| pair(from, to))
+                .collect(),
+            schedule: Schedule {
+                period_millis: PERIOD,
+                slip_millis: None,
+                sampling: Sampling::Stratified,
+                hours: Vec::new(),
+            },
+            expected: Some(expected),
+            quiet: None,
+        }],
+        ..Watched::default()
+    }
+}
+
+/// What a path gives at a moment: the share of its rate, or why there is no rate.
+#[derive(Clone, Copy)]
+enum Given {
+    Share(f64),
+    Fails,
+    AgentAway,
+}
+
+/// Pairs, their tests and what alerts followed.
+struct World {
+    alerts: Alerts,
+    hosts: usize,
+    dice: Dice,
+    /// Tests that are due, by moment.
+    due: BTreeMap<(u64, u64), (usize, usize, RunClass)>,
+    number: u64,
+    changed: Vec<Alert>,
+    counter_tests: Vec<(PairName, String)>,
+}
+
+impl World {
+    fn new(hosts: usize, expected: Expected, seed: u64) -> Self {
+        let mut alerts = Alerts::default();
+        alerts.handle_plan(UnixMillis(START), &plan(hosts, expected));
+        Self {
+            alerts,
+            hosts,
+            dice: Dice(seed),
+            due: BTreeMap::new(),
+            number: 0,
+            changed: Vec::new(),
+            counter_tests: Vec::new(),
+        }
+    }
+
+    fn ask(&mut self, at: u64, from: usize, to: usize, class: RunClass) {
+        self.number += 1;
+        self.due.insert((at, self.number), (from, to, class));
+    }
+
+    /// Runs the tests of some periods.
+    fn run(&mut self, from: u64, periods: u64, given: impl Fn(usize, usize, u64) -> Given) {
+        for period in from..from + periods {
+            for sender in 0..self.hosts {
+                for receiver in (0..self.hosts).filter(|to| *to != sender) {
+                    let within = self.dice.below(usize::try_from(PERIOD).unwrap());
+                    let at = START + period * PERIOD + u64::try_from(within).unwrap();
+                    self.ask(at, sender, receiver, RunClass::Regular);
+                }
+            }
+            let end = START + (period + 1) * PERIOD;
+            loop {
+                let next = self
+                    .due
+                    .first_key_value()
+                    .map_or(end, |(due, _)| due.0)
+                    .min(end);
+                if let Some(timeout) = self.alerts.poll_timeout().filter(|at| at.0 <= next) {
+                    self.alerts.handle_time(timeout);
+                    self.drain();
+                    continue;
+                }
+                if next >= end {
+                    break;
+                }
+                let ((at, number), (from, to, class)) = self.due.pop_first().unwrap();
+                self.test(at, number, (from, to), class, given(from, to, at));
+            }
+        }
+    }
+
+    fn test(
+        &mut self,
+        at: u64,
+        number: u64,
+        (from, to): (usize, usize),
+        class: RunClass,
+        given: Given,
+    ) {
+        let outcome = match given {
+            Given::Share(share) => self.measured(share),
+            Given::Fails => WatchOutcome::Failed {
+                stage: "connecting".into(),
+                why: "connection timed out".into(),
+            },
+            Given::AgentAway => WatchOutcome::NotRun {
+                reason: NotRun::AgentAway,
+                why: "an agent is not connected".into(),
+                held: Vec::new(),
+            },
+        };
+        let run = WatchRun {
+            id: RunId::of(UnixMillis(at), u128::from(number)),
+            task: "mesh".into(),
+            from: format!("node{from}").into(),
+            to: format!("node{to}").into(),
+            class,
+            due: UnixMillis(at),
+            deadline: UnixMillis(at + PERIOD),
+            started: Some(UnixMillis(at)),
+            ended: UnixMillis(at + 15_000),
+            outcome,
+        };
+        let finding = AlertFinding {
+            id: "receive-window".to_owned(),
+            sentence: "The receive window limited this test 99 % of the time".into(),
+            remedy: None,
+            host: None,
+            page: PlainText::default(),
+            counter_test: None,
+            votes: (0, 0),
+        };
+        self.alerts
+            .handle_run(UnixMillis(at + 15_000), &run, Some(finding));
+        self.drain();
+    }
+
+    /// Log-normal noise of 3 %, and a dip in one of 200 tests.
+    fn measured(&mut self, share: f64) -> WatchOutcome {
+        let dip = if self.dice.below(200) == 0 {
+            self.dice.between(0.3, 0.9)
+        } else {
+            1.0
+        };
+        let rate = (RATE * (0.03 * self.dice.normal()).exp() * dip).min(9.49e9) * share;
+        WatchOutcome::Measured(WatchFigures {
+            goodput_bps: rate,
+            interval_bps: Some((rate * 0.995, rate * 1.005)),
+            ..WatchFigures::default()
+        })
+    }
+
+    fn drain(&mut self) {
+        while let Some(action) = self.alerts.poll_action() {
+            match action {
+                Action::AskConfirm { pair, at } => {
+                    let place = |name: &PlainText| name.trim_start_matches("node").parse().unwrap();
+                    self.ask(at.0, place(&pair.from), place(&pair.to), RunClass::Confirm);
+                }
+                Action::AskCounterTest { pair, finding } => {
+                    self.counter_tests.push((pair, finding));
+                }
+                Action::AlertChanged(alert) => self.changed.push(alert),
+            }
+        }
+    }
+
+    /// The alerts that fired, as they were last.
+    fn fired(&self) -> Vec<&Alert> {
+        let mut last: BTreeMap<_, &Alert> = BTreeMap::new();
+        for alert in self.changed.iter().filter(|alert| alert.fired.is_some()) {
+            last.insert(alert.id, alert);
+        }
+        last.into_values()
+            .filter(|alert| alert.merged_into.is_none())
+            .collect()
+    }
+
+    fn only(&self) -> &Alert {
+        let fired = self.fired();
+        assert_eq!(fired.len(), 1, "{}", brief(&fired));
+        fired[0]
+    }
+}
+
+/// What an alert says, in short; moments in periods.
+fn brief(alerts: &[&Alert]) -> String {
+    let moment = |at: UnixMillis| (at.0 as f64 - START as f64) / PERIOD as f64;
+    let one = |alert: &&Alert| {
+        let runs = alert.pairs.iter().map(|pair| {
+            let runs = pair.runs.iter().map(|run| {
+                let rate = run.goodput_bps.map(|rate| (rate / 1e7).round() / 100.0);
+                format!(
+                    "{:.2} {:?} {:?} {rate:?}",
+                    moment(run.ended),
+                    run.class,
+                    run.shows
+                )
+            });
+            let floor = pair
+                .compared
+                .as_ref()
+                .map(|compared| compared.floor_bps / 1e9);
+            format!(
+                "  {} > {} {:?} {:?} floor {floor:?}: {}",
+                pair.from,
+                pair.to,
+                pair.kind,
+                pair.state,
+                runs.collect::<Vec<_>>().join(", ")
+            )
+        });
+        let pairs = runs.collect::<Vec<_>>().join("\n");
+        format!(
+            "{:?} {:?} {} since {:.2} fired {:?} until {:?}\n{pairs}\n",
+            alert.kind,
+            alert.state,
+            alert.cause.name,
+            moment(alert.since),
+            alert.fired.map(moment),
+            alert.until.map(moment)
+        )
+    };
+    alerts.iter().map(one).collect()
+}
+
+fn at_period(period: u64) -> u64 {
+    START + period * PERIOD
+}
+
+#[test]
+fn a_thousand_healthy_pair_days_fire_once_at_most() {
+    for expected in [
+        Expected::Auto,
+        Expected::AtLeast(BitRate(8_000_000_000)),
+        Expected::OfBaseline(0.9),
+    ] {
+        // 20 pairs for 50 days.
+        let mut world = World::new(5, expected, 11);
+        world.run(0, 200, |_, _, _| Given::Share(1.0));
+        let fired = world.fired();
+        assert!(fired.len() <= 1, "{expected:?}: {}", brief(&fired));
+        assert!(
+            world
+                .changed
+                .iter()
+                .any(|alert| alert.state == AlertState::Suspect),
+            "dips are suspect"
+        );
+        assert!(
+            world
+                .changed
+                .iter()
+                .all(|alert| alert.merged_into.is_none())
+        );
+    }
+}
+
+#[test]
+fn a_step_fires_within_three_tests_and_resolves_after_its_repair() {
+    for seed in 0..20 {
+        let mut world = World::new(2, Expected::Auto, seed);
+        let (broken, repaired) = (at_period(40), at_period(70));
+        let given = |from: usize, _: usize, at: u64| {
+            Given::Share(if from == 0 && (broken..repaired).contains(&at) {
+                0.8
+            } else {
+                1.0
+            })
+        };
+        world.run(0, 40, given);
+        world.changed.clear();
+        world.counter_tests.clear();
+        world.run(40, 2, given);
+        let first = world
+            .changed
+            .iter()
+            .find(|alert| alert.state == AlertState::Firing);
+        let alert = first.unwrap().clone();
+        let bad = alert.pairs[0]
+            .runs
+            .iter()
+            .filter(|run| run.ended.0 >= broken);
+        assert_eq!(bad.count(), 3, "seed {seed}");
+        assert_eq!(
+            (alert.kind, alert.state),
+            (AlertKind::Slow, AlertState::Firing)
+        );
+        assert_eq!(
+            (alert.cause.kind, &*alert.cause.name),
+            (MeshCauseKind::Pair, "node0 > node1")
+        );
+        let minutes = (alert.fired.unwrap().0 - alert.since.0) / MINUTE;
+        assert!(minutes <= 10, "{minutes}");
+        let finding = alert.finding.as_ref().unwrap();
+        assert_eq!(
+            (finding.id.as_str(), finding.votes),
+            ("receive-window", (1, 1))
+        );
+        let tested = world
+            .counter_tests
+            .iter()
+            .filter(|(pair, _)| pair.from == "node0");
+        assert_eq!(tested.count(), 1, "seed {seed}");
+        // It does not become normal by lasting.
+        world.run(42, 28, given);
+        assert_eq!(world.only().state, AlertState::Firing);
+        world.run(70, 2, given);
+        let alert = world.only();
+        assert_eq!(alert.state, AlertState::Resolved, "seed {seed}");
+        assert!(alert.until.unwrap().0 < at_period(72));
+        world.run(72, 20, given);
+        assert_eq!(
+            world.fired().len(),
+            1,
+            "seed {seed}: {}",
+            brief(&world.fired())
+        );
+    }
+}
+
+#[test]
+fn a_growing_loss_fires_before_it_costs_much() {
+    for seed in 0..10 {
+        let mut world = World::new(2, Expected::Auto, seed);
+        world.run(0, 40, |_, _, _| Given::Share(1.0));
+        world.changed.clear();
+        // Half a percent less with every test: the median of the last 30 would follow it.
+        let given = |from: usize, _: usize, at: u64| {
+            let tests = (at - at_period(40)) as f64 / PERIOD as f64;
+            Given::Share(if from == 0 {
+                0.995_f64.powf(tests)
+            } else {
+                1.0
+            })
+        };
+        world.run(40, 30, given);
+        let kinds: Vec<AlertKind> = world.fired().iter().map(|alert| alert.kind).collect();
+        assert!(!kinds.is_empty(), "seed {seed}");
+        world.run(70, 30, given);
+        let last = world.fired();
+        let last = last.last().unwrap();
+        assert_eq!(
+            (last.kind, last.state),
+            (AlertKind::Slow, AlertState::Firing),
+            "seed {seed}"
+        );
+        world.run(100, 3, |_, _, _| Given::Share(1.0));
+        assert!(
+            world.alerts.open().is_empty(),
+            "seed {seed}: {:#?}",
+            world.alerts.open()
+        );
+    }
+}
+
+#[test]
+fn a_dead_path_fires_as_failing_after_two_tests() {
+    let mut world = World::new(4, Expected::Auto, 3);
+    let dead = |from: usize, to: usize, at: u64| {
+        if (from, to) == (0, 1) && (at_period(10)..at_period(14)).contains(&at) {
+            Given::Fails
+        } else {
+            Given::Share(1.0)
+        }
+    };
+    world.run(0, 11, dead);
+    let alert = world.only();
+    assert_eq!(
+        (alert.kind, alert.state),
+        (AlertKind::Failing, AlertState::Firing)
+    );
+    let failure = alert.pairs[0].failure.as_ref().unwrap();
+    assert_eq!(
+        (&*failure.stage, &*failure.why),
+        ("connecting", "connection timed out")
+    );
+    assert!(alert.fired.unwrap().0 - alert.since.0 < 5 * MINUTE);
+    assert_eq!(alert.pairs[0].compared, None, "a failure is no rate");
+    world.run(11, 6, dead);
+    assert_eq!(world.only().state, AlertState::Resolved);
+}
+
+#[test]
+fn a_dead_agent_is_silent_and_is_one_alert() {
+    let mut world = World::new(6, Expected::Auto, 5);
+    let away = |from: usize, to: usize, at: u64| {
+        if (from == 2 || to == 2) && (at_period(10)..at_period(14)).contains(&at) {
+            Given::AgentAway
+        } else {
+            Given::Share(1.0)
+        }
+    };
+    world.run(0, 14, away);
+    let alert = world.only();
+    assert_eq!(
+        (alert.kind, alert.state),
+        (AlertKind::Silent, AlertState::Firing)
+    );
+    assert_eq!(
+        (alert.cause.kind, &*alert.cause.name),
+        (MeshCauseKind::Host, "node2")
+    );
+    assert_eq!(alert.pairs.len(), 10);
+    assert!(alert.since.0 < at_period(10));
+    assert_eq!(
+        &*alert.pairs[0].failure.as_ref().unwrap().why,
+        "an agent is not connected"
+    );
+    world.run(14, 1, away);
+    assert_eq!(world.only().state, AlertState::Resolved);
+    assert!(world.alerts.open().is_empty());
+}
+
+#[test]
+fn a_slow_host_is_one_alert_with_its_pairs() {
+    let mut world = World::new(6, Expected::Auto, 8);
+    let slow = |from: usize, _: usize, at: u64| {
+        Given::Share(if from == 3 && at >= at_period(20) {
+            0.5
+        } else {
+            1.0
+        })
+    };
+    world.run(0, 20, slow);
+    world.changed.clear();
+    world.run(20, 3, slow);
+    let alert = world.only();
+    assert_eq!(
+        (alert.cause.kind, &*alert.cause.name),
+        (MeshCauseKind::HostOut, "node3")
+    );
+    assert_eq!(alert.pairs.len(), 5, "{alert:#?}");
+    assert_eq!(alert.finding.as_ref().unwrap().votes, (5, 5));
+    let merged = world
+        .changed
+        .iter()
+        .filter_map(|alert| alert.merged_into)
+        .collect::<Vec<_>>();
+    assert!(merged.iter().all(|into| *into == alert.id));
+    world.run(23, 2, |_, _, _| Given::Share(1.0));
+    assert_eq!(world.only().state, AlertState::Resolved);
+}
+
+#[test]
+fn a_fault_goes_on_after_a_restart_and_counter_tests_and_host_changes_join_it() {
+    let mut world = World::new(2, Expected::Auto, 1);
+    let given = |from: usize, _: usize, at: u64| {
+        Given::Share(if from == 0 && at >= at_period(30) {
+            0.8
+        } else {
+            1.0
+        })
+    };
+    world.run(0, 30, given);
+    world.changed.clear();
+    world.run(30, 1, given);
+    let before = world.only().clone();
+    let state = serde_json::to_string(&world.alerts).unwrap();
+    world.alerts = serde_json::from_str(&state).unwrap();
+    world
+        .alerts
+        .handle_plan(UnixMillis(at_period(31)), &plan(2, Expected::Auto));
+    assert_eq!(world.alerts.open(), std::slice::from_ref(&before));
+    let pair = PairName {
+        task: "mesh".into(),
+        from: "node0".into(),
+        to: "node1".into(),
+    };
+    let shown = AlertCounterTest {
+        ended: UnixMillis(at_period(31)),
+        verdict: Verdict::Confirmed,
+        sentence: "confirmed by sockets of 8 MB".into(),
+    };
+    world.alerts.handle_counter_test(
+        UnixMillis(at_period(31)),
+        &pair,
+        "receive-window",
+        shown.clone(),
+    );
+    let change = |host: &str, last_before: u64, first_after: u64| HostChange {
+        host: host.into(),
+        fact: "kernel".into(),
+        before: Some("5.14".into()),
+        after: Some("6.1".into()),
+        last_before: UnixMillis(last_before),
+        first_after: UnixMillis(first_after),
+    };
+    let in_gap = change("node1", at_period(29), at_period(31));
+    let changes = [
+        in_gap.clone(),
+        change("node1", 1, 2),
+        change("node7", at_period(29), at_period(31)),
+    ];
+    world
+        .alerts
+        .handle_host_changes(UnixMillis(at_period(31)), &changes);
+    world.drain();
+    let alert = world.only();
+    assert_eq!(alert.finding.as_ref().unwrap().counter_test, Some(shown));
+    assert_eq!(alert.host_changes, [in_gap]);
+    world.run(31, 3, given);
+    assert_eq!(
+        (world.only().id, world.only().state),
+        (before.id, AlertState::Firing)
+    );
+    assert!(
+        world
+            .alerts
+            .baseline(&pair)
+            .is_some_and(|baseline| baseline.median_bps > 0.95 * RATE)
+    );
+    // The new level is said to be right.
+    world.alerts.accept(UnixMillis(at_period(34)), &pair);
+    world.drain();
+    assert_eq!(world.only().state, AlertState::Resolved);
+    world.run(34, 20, given);
+    assert_eq!(world.fired().len(), 1);
+}
+
+#[test]
+fn what_leaves_the_plan_ends() {
+    let mut world = World::new(2, Expected::Auto, 2);
+    world.run(0, 6, |from, _, _| {
+        if from == 0 {
+            Given::Fails
+        } else {
+            Given::Share(1.0)
+        }
+    });
+    assert_eq!(world.only().state, AlertState::Firing);
+    world
+        .alerts
+        .handle_plan(UnixMillis(at_period(6)), &plan(0, Expected::Auto));
+    world.drain();
+    assert!(world.alerts.open().is_empty());
+    assert_eq!(world.only().state, AlertState::Resolved);
+    assert_eq!(world.alerts.poll_timeout(), None);
+}

@@ -1,0 +1,377 @@
+//! Alerts on their way to Alertmanager and webhooks: a thread for each channel, so that a broken one blocks nothing.
+//!
+//! What a channel was told is kept in a file of its own; what it should know follows from the alerts. So each change is sent
+//! at least once, also across a restart, and once where the channel answers.
+
+mod body;
+mod http;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use linerate_archive::Archive;
+use linerate_hub::live::ChannelState;
+use linerate_hub::shared::Shared;
+use linerate_model::alert::{Alert, AlertId, AlertKind, AlertState, Silence};
+use linerate_model::plain_text::PlainText;
+use linerate_model::watch::UnixMillis;
+use linerate_watch::watched::{Channel, ChannelKind};
+use serde::{Deserialize, Serialize};
+
+use super::clock::HubClock;
+use crate::keep::replace;
+
+/// While an alert fires, Alertmanager gets it again after this time.
+const AGAIN: Duration = Duration::from_secs(60);
+/// The first try after a failed one comes after this time, the next ones after twice the time each.
+const RETRY: Duration = Duration::from_secs(2);
+const RETRY_AT_MOST: Duration = Duration::from_secs(300);
+/// What was said of an alert that is over is forgotten after this time, ms.
+const FORGET_MILLIS: u64 = 7 * 86_400_000;
+
+/// The channels of the plan.
+pub(super) struct Outbox {
+    folder: PathBuf,
+    clock: HubClock,
+    archive: Arc<Archive>,
+    shared: Arc<Shared>,
+    channels: BTreeMap<PlainText, (Channel, Courier)>,
+    /// The alerts that channels should know of.
+    alerts: BTreeMap<AlertId, Alert>,
+}
+
+/// A channel's thread, and what it has to send.
+struct Courier {
+    desk: Arc<Desk>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Desk {
+    wanted: Mutex<Wanted>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Wanted {
+    alerts: BTreeMap<AlertId, Alert>,
+    ended: bool,
+    woken: bool,
+}
+
+/// What a channel was told of an alert.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Said {
+    state: AlertState,
+    kind: AlertKind,
+    cause: PlainText,
+    finding: Option<String>,
+    at: UnixMillis,
+}
+
+impl Said {
+    fn of(alert: &Alert, at: UnixMillis) -> Self {
+        Self {
+            state: alert.state,
+            kind: alert.kind,
+            cause: alert.cause.name.clone(),
+            finding: alert.finding.as_ref().map(|finding| finding.id.clone()),
+            at,
+        }
+    }
+
+    fn is_of(&self, alert: &Alert) -> bool {
+        Self {
+            at: self.at,
+            ..Self::of(alert, self.at)
+        } == *self
+    }
+}
+
+impl Outbox {
+    /// `alerts` are those of before that may still have to be sent.
+    pub(super) fn new(
+        folder: &Path,
+        clock: HubClock,
+        archive: Arc<Archive>,
+        shared: Arc<Shared>,
+        alerts: Vec<Alert>,
+    ) -> Self {
+        let told = alerts.into_iter().filter(|alert| alert.fired.is_some());
+        Self {
+            folder: folder.to_owned(),
+            clock,
+            archive,
+            shared,
+            channels: BTreeMap::new(),
+            alerts: told.map(|alert| (alert.id, alert)).collect(),
+        }
+    }
+
+    /// Starts the channels of a plan, and ends those that it does not have.
+    pub(super) fn keep(&mut self, channels: &[Channel]) {
+        self.channels.retain(|_, (channel, courier)| {
+            let stays = channels.contains(channel);
+            if !stays {
+                courier.end();
+            }
+            stays
+        });
+        let states = channels.iter().map(|channel| ChannelState {
+            name: channel.name.clone(),
+            broken: None,
+            broken_since: None,
+            waiting: 0,
+        });
+        let states: Vec<ChannelState> = states.collect();
+        self.shared.live().update(|live| {
+            let before = std::mem::replace(&mut live.channels, states);
+            for state in &mut live.channels {
+                if let Some(known) = before.iter().find(|known| known.name == state.name) {
+                    *state = known.clone();
+                }
+            }
+        });
+        for channel in channels {
+            if !self.channels.contains_key(&channel.name) {
+                let courier = self.start(channel);
+                self.channels
+                    .insert(channel.name.clone(), (channel.clone(), courier));
+            }
+        }
+    }
+
+    fn start(&self, channel: &Channel) -> Courier {
+        let desk = Arc::new(Desk::default());
+        desk.put(|wanted| wanted.alerts.clone_from(&self.alerts));
+        let round = Round {
+            channel: channel.clone(),
+            file: self.folder.join(file_of(&channel.name)),
+            clock: self.clock,
+            archive: self.archive.clone(),
+            shared: self.shared.clone(),
+            said: BTreeMap::new(),
+            broken_since: None,
+        };
+        let its = desk.clone();
+        let thread = std::thread::Builder::new()
+            .name("channel".to_owned())
+            .spawn(move || round.run(&its));
+        if let Err(error) = &thread {
+            let why = format!("no thread for it: {error}");
+            show(&self.shared, &channel.name, |state| {
+                state.broken = Some(why.into());
+            });
+        }
+        Courier {
+            desk,
+            thread: thread.ok(),
+        }
+    }
+
+    /// An alert is new or changed. One that never fired is nobody's concern.
+    pub(super) fn put(&mut self, alert: &Alert) {
+        if alert.fired.is_none() {
+            return;
+        }
+        for (_, courier) in self.channels.values() {
+            courier.desk.put(|wanted| {
+                wanted.alerts.insert(alert.id, alert.clone());
+            });
+        }
+        if alert.state == AlertState::Resolved {
+            self.alerts.remove(&alert.id);
+        } else {
+            self.alerts.insert(alert.id, alert.clone());
+        }
+    }
+
+    /// Ends all channels; what they did not send is sent after the next start.
+    pub(super) fn end(&mut self) {
+        for (_, courier) in self.channels.values() {
+            courier.end();
+        }
+        for (_, courier) in self.channels.values_mut() {
+            if let Some(thread) = courier.thread.take() {
+                drop(thread.join());
+            }
+        }
+    }
+}
+
+impl Courier {
+    fn end(&self) {
+        self.desk.put(|wanted| wanted.ended = true);
+    }
+}
+
+impl Desk {
+    fn put(&self, change: impl FnOnce(&mut Wanted)) {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut wanted);
+        wanted.woken = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until something changes, at most so long; the alerts, or `None` at the end.
+    fn wait(&self, most: Duration) -> Option<BTreeMap<AlertId, Alert>> {
+        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let woken = self
+            .changed
+            .wait_timeout_while(wanted, most, |wanted| !wanted.woken);
+        let mut wanted = woken.unwrap_or_else(PoisonError::into_inner).0;
+        wanted.woken = false;
+        (!wanted.ended).then(|| wanted.alerts.clone())
+    }
+
+    fn forget(&self, alert: &Alert) {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        if wanted.alerts.get(&alert.id) == Some(alert) {
+            wanted.alerts.remove(&alert.id);
+        }
+    }
+}
+
+/// The file of what a channel was told; names are free text.
+fn file_of(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let safe: String = name
+        .chars()
+        .map(|c| if plain(c) { c } else { '_' })
+        .take(60)
+        .collect();
+    // Names that become alike stay apart by their hash.
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("channel-{safe}-{hash:016x}.json")
+}
+
+fn show(shared: &Shared, name: &PlainText, change: impl FnOnce(&mut ChannelState)) {
+    shared.live().update(|live| {
+        if let Some(state) = live.channels.iter_mut().find(|state| state.name == *name) {
+            change(state);
+        }
+    });
+}
+
+/// The rounds of a channel's thread.
+struct Round {
+    channel: Channel,
+    file: PathBuf,
+    clock: HubClock,
+    archive: Arc<Archive>,
+    shared: Arc<Shared>,
+    said: BTreeMap<AlertId, Said>,
+    broken_since: Option<UnixMillis>,
+}
+
+impl Round {
+    fn run(mut self, desk: &Desk) {
+        self.said = std::fs::read(&self.file)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default();
+        let (mut wait, mut retry) = (AGAIN, RETRY);
+        while let Some(alerts) = desk.wait(wait) {
+            if self.round(desk, &alerts) {
+                (wait, retry) = (AGAIN, RETRY);
+            } else {
+                wait = retry;
+                retry = (retry * 2).min(RETRY_AT_MOST);
+            }
+        }
+    }
+
+    /// Sends what is to be sent now; whether that worked.
+    fn round(&mut self, desk: &Desk, alerts: &BTreeMap<AlertId, Alert>) -> bool {
+        let now = self.clock.now();
+        let silences: Vec<Silence> = self.archive.silences(now).unwrap_or_default();
+        let loud = |alert: &&Alert| !silences.iter().any(|silence| silence.covers(alert, now));
+        let again = self.channel.kind == ChannelKind::Alertmanager;
+        let due = |alert: &&Alert| {
+            let fires = alert.state != AlertState::Resolved;
+            match self.said.get(&alert.id) {
+                Some(said) => !said.is_of(alert) || (again && fires),
+                // Of what was over before anything was said there is nothing to say.
+                None => fires,
+            }
+        };
+        let due: Vec<&Alert> = alerts.values().filter(due).filter(loud).collect();
+        let result = self.send(now, &due);
+        for alert in alerts.values() {
+            let over = alert.state == AlertState::Resolved;
+            let known = self.said.get(&alert.id);
+            if over && known.is_none_or(|said| said.is_of(alert)) {
+                desk.forget(alert);
+            }
+        }
+        let waiting = match &result {
+            Ok(()) => 0,
+            Err(_) => u32::try_from(due.len()).unwrap_or(u32::MAX),
+        };
+        self.tell(now, waiting, result.as_ref().err());
+        result.is_ok()
+    }
+
+    fn send(&mut self, now: UnixMillis, due: &[&Alert]) -> Result<(), String> {
+        if due.is_empty() {
+            return Ok(());
+        }
+        match self.channel.kind {
+            ChannelKind::Alertmanager => {
+                let before = |alert: &Alert| self.said.get(&alert.id).map(|said| said.kind);
+                let body = body::alertmanager(due, before, now);
+                let url = format!("{}/api/v2/alerts", self.channel.url.trim_end_matches('/'));
+                http::post(&url, &[], &body)?;
+                self.remember(due, now)
+            }
+            ChannelKind::Webhook => due.iter().try_for_each(|alert| {
+                let body = body::webhook(alert);
+                let headers = match &self.channel.secret_file {
+                    Some(file) => http::signature(file, now, &body)?,
+                    None => Vec::new(),
+                };
+                http::post(&self.channel.url, &headers, &body)?;
+                self.remember(&[*alert], now)
+            }),
+        }
+    }
+
+    fn remember(&mut self, told: &[&Alert], now: UnixMillis) -> Result<(), String> {
+        let before = self.said.clone();
+        for alert in told {
+            self.said.insert(alert.id, Said::of(alert, now));
+        }
+        self.said.retain(|_, said| {
+            said.state != AlertState::Resolved || now.since(said.at) < FORGET_MILLIS
+        });
+        let same = |(id, said): (&AlertId, &Said)| {
+            before.get(id).is_some_and(|known| {
+                Said {
+                    at: said.at,
+                    ..known.clone()
+                } == *said
+            })
+        };
+        if before.len() == self.said.len() && self.said.iter().all(same) {
+            return Ok(());
+        }
+        let bytes = serde_json::to_vec(&self.said).map_err(|error| error.to_string())?;
+        replace(&self.file, &bytes)
+            .map_err(|error| format!("cannot write {}: {error}", self.file.display()))
+    }
+
+    fn tell(&mut self, now: UnixMillis, waiting: u32, why: Option<&String>) {
+        self.broken_since = why.map(|_| self.broken_since.unwrap_or(now));
+        let since = self.broken_since;
+        show(&self.shared, &self.channel.name, |state| {
+            state.broken = why.map(|why| why.as_str().into());
+            state.broken_since = since;
+            state.waiting = waiting;
+        });
+    }
+}
