@@ -192,7 +192,7 @@ impl Dialling<'_> {
             path: "/proc/self/exe".into(),
             source,
         };
-        let mut command = ourselves(&["agent", "--stdio"].map(Into::into));
+        let mut command = ourselves(["agent", "--stdio"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = spawn_bound(&mut command, &ChildSettings::default()).map_err(failed)?;
         let streams = (child.stdin.take(), child.stdout.take());
