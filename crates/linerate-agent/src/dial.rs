@@ -26,21 +26,20 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// # Errors
 /// Where it cannot be reached, or is not the hub that this host enrolled with.
 pub fn dial(hub: &str, identity: &Identity) -> Result<Tunnel, AgentError> {
-    let config = identity
-        .client(AGENT)
-        .map_err(|why| connecting(hub, why))?;
+    let config = identity.client(AGENT).map_err(|why| connecting(hub, why))?;
     connect(hub, config)
 }
 
 pub(crate) fn connect(hub: &str, config: Arc<ClientConfig>) -> Result<Tunnel, AgentError> {
     let tcp = reach(hub)?;
-    let name = ServerName::try_from(HUB_NAME).map_err(|error| connecting(hub, error.to_string()))?;
+    let name =
+        ServerName::try_from(HUB_NAME).map_err(|error| connecting(hub, error.to_string()))?;
     let failed = |source| AgentError::Hub {
         hub: hub.to_owned(),
         source,
     };
-    let tls = ClientConnection::new(config, name)
-        .map_err(|error| failed(TunnelError::Tls(error)))?;
+    let tls =
+        ClientConnection::new(config, name).map_err(|error| failed(TunnelError::Tls(error)))?;
     let until = clock::monotonic().plus(PATIENCE);
     Tunnel::shake(tcp, Connection::from(tls), until).map_err(failed)
 }

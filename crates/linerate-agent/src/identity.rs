@@ -59,9 +59,7 @@ impl Identity {
         let identity: Self =
             serde_json::from_str(&text).map_err(|error| broken(folder, &error.to_string()))?;
         // Whether they fit together is known before anything is dialled.
-        identity
-            .client(AGENT)
-            .map_err(|why| broken(folder, &why))?;
+        identity.client(AGENT).map_err(|why| broken(folder, &why))?;
         Ok(Some(identity))
     }
 
@@ -71,8 +69,7 @@ impl Identity {
     /// Those of writing.
     pub fn keep(&self, folder: &Path) -> Result<(), AgentError> {
         make_private(folder)?;
-        let text =
-            serde_json::to_vec(self).map_err(|error| broken(folder, &error.to_string()))?;
+        let text = serde_json::to_vec(self).map_err(|error| broken(folder, &error.to_string()))?;
         Ok(write_private(&folder.join(IDENTITY), &text)?)
     }
 

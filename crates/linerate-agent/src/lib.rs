@@ -32,3 +32,6 @@ pub mod identity;
 pub mod law;
 
 pub use error::AgentError;
+
+#[cfg(test)]
+mod tests;

@@ -91,10 +91,12 @@ impl Tunnel {
     pub fn receive(&mut self, bytes: &mut Vec<u8>, until: Nanos) -> Result<(), TunnelError> {
         let before = bytes.len();
         loop {
-            self.take(bytes)?;
+            let taken = self.take(bytes);
             if bytes.len() > before {
+                // Where the other end closed behind it, the next call says so.
                 return Ok(());
             }
+            taken?;
             self.step(until)?;
         }
     }
@@ -265,7 +267,10 @@ impl Tunnel {
     }
 }
 
-#[expect(clippy::struct_excessive_bools, reason = "a descriptor's readiness each")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a descriptor's readiness each"
+)]
 struct Ready {
     readable: bool,
     writable: bool,

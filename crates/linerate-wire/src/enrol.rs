@@ -125,7 +125,9 @@ pub struct Invitation {
 
 /// A text that is no invitation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not an invitation of a hub: {0}; `linerate hub token new` prints one: {SCHEME}HOST:PORT/TOKEN#PIN")]
+#[error(
+    "not an invitation of a hub: {0}; `linerate hub token new` prints one: {SCHEME}HOST:PORT/TOKEN#PIN"
+)]
 pub struct InvitationError(&'static str);
 
 impl fmt::Display for Invitation {
@@ -205,10 +207,7 @@ mod tests {
     #[test]
     fn a_message_is_bounded_before_it_is_read() {
         let long = u32::try_from(MOST + 1).unwrap().to_be_bytes();
-        assert_eq!(
-            decode::<Request>(&long),
-            Err(EnrolError::TooLong(MOST + 1))
-        );
+        assert_eq!(decode::<Request>(&long), Err(EnrolError::TooLong(MOST + 1)));
         let csr = "x".repeat(MOST);
         assert!(matches!(
             encode(&Request::Renew { csr }),

@@ -84,7 +84,10 @@ fn listed<T>(
         return Ok(Vec::new());
     };
     let list = value.list()?;
-    value.refuse(list.is_empty(), "the list is empty: leave the key away, or name something")?;
+    value.refuse(
+        list.is_empty(),
+        "the list is empty: leave the key away, or name something",
+    )?;
     list.iter().map(read).collect()
 }
 

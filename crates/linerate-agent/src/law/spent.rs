@@ -108,7 +108,9 @@ mod tests {
         assert_eq!(spent.on(noon), Bytes(500));
         assert_eq!(spent.on(UnixMillis(noon.0 + DAY_MILLIS)), Bytes(0));
         // What yesterday's test gives back is not today's.
-        spent.take(UnixMillis(noon.0 + DAY_MILLIS), Bytes(9)).unwrap();
+        spent
+            .take(UnixMillis(noon.0 + DAY_MILLIS), Bytes(9))
+            .unwrap();
         spent.give_back(noon, Bytes(9)).unwrap();
         assert_eq!(spent.on(UnixMillis(noon.0 + DAY_MILLIS)), Bytes(9));
     }

@@ -19,7 +19,9 @@ fn load(rate: Option<u64>, millis: u64) -> Load {
 
 /// The rule that forbids a deed.
 fn rule(law: &Law, deed: &Deed, books: &Books) -> Option<Rule> {
-    law.permit(deed, NOON, books).err().map(|refusal| refusal.rule)
+    law.permit(deed, NOON, books)
+        .err()
+        .map(|refusal| refusal.rule)
 }
 
 #[test]
@@ -84,7 +86,8 @@ fn rates_and_bytes_bound_the_sum_of_all_tests() {
 
 #[test]
 fn a_server_gets_the_laws_bounds_as_its_own() {
-    let law = law("max_rate = \"1G\"\nmax_seconds = 20\npeers = [\"10.0.0.0/8\", \"2001:db8::/32\"]");
+    let law =
+        law("max_rate = \"1G\"\nmax_seconds = 20\npeers = [\"10.0.0.0/8\", \"2001:db8::/32\"]");
     let deed = Deed::Serve(Load {
         peer: None,
         ..load(None, 3_600_000)
@@ -126,7 +129,10 @@ fn what_is_no_law_is_refused_with_its_line() {
         ("max_seconds = 0", "max_seconds"),
     ] {
         let error = Law::parse("agent.toml", text).unwrap_err().to_string();
-        assert!(error.contains(why) && error.contains(":1:"), "{text}: {error}");
+        assert!(
+            error.contains(why) && error.contains(":1:"),
+            "{text}: {error}"
+        );
     }
     assert_eq!(law(""), Law::default());
 }
@@ -144,7 +150,10 @@ fn a_law_that_others_can_change_is_refused() {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
     mode(&path, 0o644);
-    assert_eq!(Law::read(&path).unwrap().max_seconds, Nanos::from_millis(7_000));
+    assert_eq!(
+        Law::read(&path).unwrap().max_seconds,
+        Nanos::from_millis(7_000)
+    );
     mode(&path, 0o664);
     assert!(Law::read(&path).unwrap_err().to_string().contains("664"));
     mode(&path, 0o644);

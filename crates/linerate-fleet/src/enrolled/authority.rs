@@ -7,8 +7,8 @@ use std::time::Duration;
 use linerate_model::watch::UnixMillis;
 use linerate_wire::enrol::{AGENT, ENROL, HUB_NAME};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateSigningRequestParams, DistinguishedName, DnType,
-    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData as _,
+    BasicConstraints, CertificateParams, CertificateSigningRequestParams, DistinguishedName,
+    DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData as _,
     date_time_ymd,
 };
 use rustls::pki_types::pem::PemObject as _;
@@ -69,8 +69,7 @@ impl Authority {
             why,
         };
         let key = read_private(&key_path)?.unwrap_or_default();
-        let key =
-            KeyPair::from_pem(&key).map_err(|error| broken(&key_path, error.to_string()))?;
+        let key = KeyPair::from_pem(&key).map_err(|error| broken(&key_path, error.to_string()))?;
         let text = read_private(&path)?.unwrap_or_default();
         let certificate = CertificateDer::from_pem_slice(text.as_bytes())
             .map_err(|error| broken(&path, error.to_string()))?;
@@ -132,10 +131,9 @@ impl Authority {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.clone())?;
-        let clients =
-            WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone())
-                .allow_unauthenticated()
-                .build()?;
+        let clients = WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone())
+            .allow_unauthenticated()
+            .build()?;
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .with_client_cert_verifier(clients)

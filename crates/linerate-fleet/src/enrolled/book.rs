@@ -127,7 +127,8 @@ impl Signed<'_> {
 impl Book {
     /// Remembers an invitation by the SHA-256 of its token.
     pub fn invite(&mut self, now: UnixMillis, token: &str, expires: UnixMillis, uses: u32) {
-        self.tokens.retain(|token| token.left > 0 && token.expires > now);
+        self.tokens
+            .retain(|token| token.left > 0 && token.expires > now);
         let many = self.tokens.len().saturating_sub(MOST_TOKENS - 1);
         self.tokens.drain(..many);
         self.tokens.push(Token {
@@ -283,7 +284,10 @@ mod tests {
             Err(Refusal::NameTaken("n1".into()))
         );
         assert_eq!(enrol(NOW, "secret", "n2", "k1"), Err(Refusal::KeyTaken));
-        assert!(matches!(enrol(NOW, "secret", "-x", "k2"), Err(Refusal::Name(_))));
+        assert!(matches!(
+            enrol(NOW, "secret", "-x", "k2"),
+            Err(Refusal::Name(_))
+        ));
         assert_eq!(enrol(NOW, "secret", "n2", "k2"), Ok(()));
         assert_eq!(enrol(NOW, "secret", "n3", "k3"), Err(Refusal::UsedUp));
     }
@@ -297,7 +301,8 @@ mod tests {
     #[test]
     fn a_revoked_agent_holds_nothing_and_its_key_never_comes_back() {
         let mut book = book(9);
-        book.enrol(NOW, "secret", "n1", &signed("c1", "k1")).unwrap();
+        book.enrol(NOW, "secret", "n1", &signed("c1", "k1"))
+            .unwrap();
         assert_eq!(book.holder("c1"), Ok("n1"));
         assert!(book.revoke(NOW, "n1"));
         assert!(!book.revoke(NOW, "n2"));
@@ -306,7 +311,8 @@ mod tests {
         // The host comes back with a new key.
         let again = book.enrol(NOW, "secret", "n1", &signed("c2", "k1"));
         assert_eq!(again, Err(Refusal::KeyTaken));
-        book.enrol(NOW, "secret", "n1", &signed("c2", "k2")).unwrap();
+        book.enrol(NOW, "secret", "n1", &signed("c2", "k2"))
+            .unwrap();
         assert_eq!(book.holder("c1"), Err(Refusal::UnknownCertificate));
         assert_eq!(book.holder("c2"), Ok("n1"));
         let again = book.enrol(NOW, "secret", "n2", &signed("c3", "k1"));
@@ -316,7 +322,8 @@ mod tests {
     #[test]
     fn a_renewed_agent_has_its_last_two_certificates() {
         let mut book = book(9);
-        book.enrol(NOW, "secret", "n1", &signed("c1", "k1")).unwrap();
+        book.enrol(NOW, "secret", "n1", &signed("c1", "k1"))
+            .unwrap();
         assert_eq!(book.renew("c1", &signed("c2", "k2")).unwrap(), "n1");
         assert_eq!(book.holder("c1"), Ok("n1"));
         // The answer was lost: it asks again with the old one.

@@ -49,6 +49,7 @@ impl Register {
         let lock = self.folder.join(LOCK);
         let file = private().truncate(false).open(&lock);
         let file = file.map_err(failed("open", &lock))?;
+        give_to_owner(&file, &self.folder).map_err(failed("give to the hub's user", &lock))?;
         linerate_kernel::file::lock(&file).map_err(failed("lock", &lock))?;
         let mut book = self.read()?.map_or_else(Book::default, |(_, book)| book);
         let done = change(&mut book);
@@ -158,6 +159,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), EnrolledError> {
     let new = PathBuf::from(name);
     let write = || {
         let mut file = private().create_new(true).open(&new)?;
+        give_to_owner(&file, path.parent().unwrap_or(Path::new(".")))?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&new, path)?;
@@ -168,6 +170,17 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), EnrolledError> {
         drop(fs::remove_file(&new));
         failed("write", path)(error)
     })
+}
+
+/// A file that root makes in the folder of a hub that runs as another user becomes that user's.
+fn give_to_owner(file: &File, folder: &Path) -> io::Result<()> {
+    let owner = fs::metadata(folder)?;
+    let own = file.metadata()?;
+    if (own.uid(), own.gid()) == (owner.uid(), owner.gid()) || linerate_kernel::process::user() != 0
+    {
+        return Ok(());
+    }
+    std::os::unix::fs::fchown(file, Some(owner.uid()), Some(owner.gid()))
 }
 
 /// Reads a file that only its owner may read or write; `None` where there is none.

@@ -34,11 +34,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const OF_A_USER: &str = ".local/state/linerate-agent";
 const OF_ROOT: &str = "/var/lib/linerate-agent";
 
-pub(super) fn run(
-    hub: &str,
-    arguments: &AgentArguments,
-    printer: &Printer,
-) -> Result<(), Failure> {
+pub(super) fn run(hub: &str, arguments: &AgentArguments, printer: &Printer) -> Result<(), Failure> {
     let stop = signals::take(&[signals::TERMINATE, signals::INTERRUPT, signals::HANGUP])?;
     let folder = state_folder(arguments)?;
     let law = law(arguments.law.as_deref())?;
@@ -198,7 +194,10 @@ impl Dialling<'_> {
         let streams = (child.stdin.take(), child.stdout.take());
         let served = match streams {
             (Some(to), Some(from)) => {
-                self.say(&format!("connected to {} as {}", self.hub, self.identity.name));
+                self.say(&format!(
+                    "connected to {} as {}",
+                    self.hub, self.identity.name
+                ));
                 self.gate.serve(tunnel, to, from, Some(self.stop.as_fd()))
             }
             _ => Ok(None),

@@ -27,8 +27,8 @@ use linerate_kernel::event::EventFd;
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::thread::SignalFd;
 use linerate_model::units::Nanos;
-use linerate_wire::enrol::Invitation;
 use linerate_wire::agent::{Ask, Frame, FrameReader, Header, Hello, Outcome, PROTOCOL, encode};
+use linerate_wire::enrol::Invitation;
 
 use crate::action::Failure;
 use crate::printer::Printer;
@@ -50,7 +50,12 @@ pub(crate) const HOST: &str = "LINERATE_HOST";
 #[expect(clippy::doc_markdown, reason = "these comments are the help texts")]
 pub(crate) struct AgentArguments {
     /// Frames come on standard input and go to standard output
-    #[arg(long, hide = true, required_unless_present = "hub", conflicts_with = "hub")]
+    #[arg(
+        long,
+        hide = true,
+        required_unless_present = "hub",
+        conflicts_with = "hub"
+    )]
     stdio: bool,
     /// SHA-256 of this binary
     #[arg(long, value_name = "HEX", default_value = "", hide = true)]

@@ -33,9 +33,15 @@ pub(super) fn read(ask: &Ask) -> Result<Deed, Refusal> {
     };
     let deed = match command {
         Command::Host(host) if host.is_this_host() => Deed::Facts,
-        Command::Reach(reach) => {
-            Deed::Reach(reach.addresses.iter().map(std::net::SocketAddr::ip).collect())
-        }
+        // Without targets it says the host's own addresses.
+        Command::Reach(reach) if reach.addresses.is_empty() => Deed::Facts,
+        Command::Reach(reach) => Deed::Reach(
+            reach
+                .addresses
+                .iter()
+                .map(std::net::SocketAddr::ip)
+                .collect(),
+        ),
         Command::Test(test) => Deed::Test(tested(*test)?),
         Command::Serve(serve) => Deed::Serve(served(&serve)?),
         Command::Tune(_) => Deed::Tune,
@@ -49,7 +55,9 @@ pub(super) fn read(ask: &Ask) -> Result<Deed, Refusal> {
             check_environment(ask, true)?;
             let has_token = ask.environment.iter().any(|(_, value)| !value.is_empty());
             if !has_token {
-                return Err(never("a server without a session token would serve anybody"));
+                return Err(never(
+                    "a server without a session token would serve anybody",
+                ));
             }
         }
         Deed::Facts | Deed::Reach(_) => {
@@ -109,7 +117,11 @@ fn goes_back(path: &Path) -> bool {
 }
 
 fn tested(test: TestArguments) -> Result<Load, Refusal> {
-    if test.between.hosts(test.host.as_deref()).map_or(true, |hosts| hosts.is_some()) {
+    if test
+        .between
+        .hosts(test.host.as_deref())
+        .map_or(true, |hosts| hosts.is_some())
+    {
         return Err(never("it starts an end on another host"));
     }
     if test.username.is_some() || test.public_key.is_some() || !test.files.is_empty() {
@@ -133,7 +145,9 @@ fn load(plan: &Plan, more: u32) -> Load {
     let asked = [plan.rate_bps, plan.kernel_pacing_bps];
     let asked = asked.into_iter().flatten().filter(|rate| rate.0 > 0);
     let streams = u64::from(plan.streams);
-    let rate = asked.min().map(|one| BitRate(one.0.saturating_mul(streams)));
+    let rate = asked
+        .min()
+        .map(|one| BitRate(one.0.saturating_mul(streams)));
     let bytes_take = |bytes: u64| {
         let bits = u128::from(bytes) * 8_000_000_000;
         let nanos = rate.map(|rate| bits / u128::from(rate.0.max(1)));
@@ -198,7 +212,10 @@ mod tests {
     fn what_the_hub_sends_is_understood() {
         assert_eq!(read(&ask("host --json")), Ok(Deed::Facts));
         let to = ["10.0.0.1".parse().unwrap()].into();
-        assert_eq!(read(&ask("reach --within 2s 10.0.0.1:5")), Ok(Deed::Reach(to)));
+        assert_eq!(
+            read(&ask("reach --within 2s 10.0.0.1:5")),
+            Ok(Deed::Reach(to))
+        );
         let line = "test 10.0.0.7 -p 5201 --report-elsewhere --time=10 --omit=2 --bitrate=1G --parallel=4 -R -o OUT0";
         let load = Load {
             peer: "10.0.0.7".parse().ok(),
@@ -207,7 +224,8 @@ mod tests {
             ..Load::default()
         };
         assert_eq!(read(&with_token(line)), Ok(Deed::Test(load)));
-        let line = "serve -p 0 --json-stream --report-elsewhere --wait 60s --one-off --max-duration 12s";
+        let line =
+            "serve -p 0 --json-stream --report-elsewhere --wait 60s --one-off --max-duration 12s";
         let Ok(Deed::Serve(load)) = read(&with_token(line)) else {
             panic!("no server");
         };

@@ -11,7 +11,10 @@ use crate::on::arguments::ReachArguments;
 
 // `linerate hub`.
 #[derive(Args, Debug)]
-#[command(args_conflicts_with_subcommands = true, subcommand_precedence_over_arg = true)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_precedence_over_arg = true
+)]
 pub(crate) struct HubArguments {
     #[command(subcommand)]
     pub(crate) command: Option<HubCommand>,

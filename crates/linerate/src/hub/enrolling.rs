@@ -89,7 +89,9 @@ fn invite(arguments: &TokenArguments, printer: &Printer) -> Result<(), Failure> 
     let now = now();
     let ttl = arguments.ttl.0 / 1_000_000;
     if ttl == 0 || ttl > LONGEST_MILLIS {
-        return Err(Failure::Usage("--ttl: more than 0 and at most 30 days".to_owned()));
+        return Err(Failure::Usage(
+            "--ttl: more than 0 and at most 30 days".to_owned(),
+        ));
     }
     let folder = arguments.folder.agents()?;
     let hub = match &arguments.address {
@@ -108,7 +110,10 @@ fn invite(arguments: &TokenArguments, printer: &Printer) -> Result<(), Failure> 
     };
     let text = invitation.to_string();
     if text.parse::<Invitation>().is_err() {
-        return Err(Failure::Usage(format!("--address {}: not HOST:PORT", invitation.hub)));
+        return Err(Failure::Usage(format!(
+            "--address {}: not HOST:PORT",
+            invitation.hub
+        )));
     }
     let expires = now.plus_millis(ttl);
     let entered = Register::open(&folder)?.change(|book| {
@@ -142,7 +147,9 @@ fn list(arguments: &FolderArguments, printer: &Printer) -> Result<(), Failure> {
     let now = now();
     let lines = register.look(|book| {
         let line = |(name, agent): (&str, &linerate_fleet::enrolled::book::Agent)| {
-            let days = agent.not_after().map_or(0, |until| until.since(now) / 86_400_000);
+            let days = agent
+                .not_after()
+                .map_or(0, |until| until.since(now) / 86_400_000);
             match agent.revoked {
                 Some(_) => format!("{name}: revoked"),
                 None => format!("{name}: its certificate is valid for {days} more days"),

@@ -213,7 +213,9 @@ impl Keeper {
     /// Waits until the host's agent connects.
     fn arrival(&self) -> Option<Result<Session, String>> {
         let Some(arrivals) = &self.arrivals else {
-            return Some(Err("this hub takes no agents: start it with --agents".to_owned()));
+            return Some(Err(
+                "this hub takes no agents: start it with --agents".to_owned()
+            ));
         };
         let mut first = arrivals.take(&self.name, Duration::ZERO);
         if first.is_none() {
@@ -245,7 +247,10 @@ impl Keeper {
         while !self.end.is_set() {
             if self.is_replaced() {
                 let why = "its agent connected anew";
-                drop(self.told.send(Happened::Lost(self.name.clone(), why.into())));
+                drop(
+                    self.told
+                        .send(Happened::Lost(self.name.clone(), why.into())),
+                );
                 return;
             }
             if !standing.session.is_open() {
