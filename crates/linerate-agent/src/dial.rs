@@ -34,9 +34,13 @@ pub(crate) fn connect(hub: &str, config: Arc<ClientConfig>) -> Result<Tunnel, Ag
     let tcp = reach(hub)?;
     let name =
         ServerName::try_from(HUB_NAME).map_err(|error| connecting(hub, error.to_string()))?;
-    let failed = |source| AgentError::Hub {
-        hub: hub.to_owned(),
-        source,
+    let failed = |source| match source {
+        TunnelError::Tls(_) | TunnelError::Revoked => AgentError::Hub {
+            hub: hub.to_owned(),
+            source,
+        },
+        // A hub that restarts or has too many connections at the moment.
+        passing => connecting(hub, passing.to_string()),
     };
     let tls =
         ClientConnection::new(config, name).map_err(|error| failed(TunnelError::Tls(error)))?;
