@@ -6,6 +6,9 @@
 //! itself along) and asks it to run commands. [`fan_out`] does so for many hosts at once, and [`answers`] puts equal
 //! answers together.
 //!
+//! [`enrolled`] is the other way round: agents that enrolled with this hub connect to it over TLS ([`tunnel`]), and each
+//! connection becomes a session.
+//!
 //! What it is not: it chooses no hosts, judges no answers and prints nothing. The agent itself is in the binary.
 //!
 //! ```
@@ -20,10 +23,12 @@
 pub mod answers;
 pub mod bootstrap;
 pub mod carrier;
+pub mod enrolled;
 pub mod error;
 pub mod fan_out;
 pub mod nodes;
 pub mod session;
+pub mod tunnel;
 
 pub use error::{FleetError, Phase, Trouble};
 pub use fan_out::each;

@@ -45,6 +45,7 @@ pub mod agent;
 pub mod auth;
 pub mod control;
 pub mod cookie;
+pub mod enrol;
 pub mod error;
 pub mod extension;
 pub mod frame;

@@ -63,6 +63,7 @@ pub(crate) enum Command {
     #[command(args_override_self = true)]
     Test(Box<TestArguments>),
     /// Serve tests, several at once, for linerate and iperf3 clients
+    #[command(args_override_self = true)]
     Serve(Box<ServeArguments>),
     /// Print the report of a saved record
     Show(ShowArguments),
@@ -90,9 +91,8 @@ pub(crate) enum Command {
     Prove(Box<ProveArguments>),
     /// Measure every combination of settings, options and paths listed in a file
     Sweep(Box<SweepArguments>),
-    /// Run commands for a linerate on another host
-    #[command(hide = true)]
-    Agent(AgentArguments),
+    /// Serve a hub that this host connects to: tests and facts, within the host's own law
+    Agent(Box<AgentArguments>),
     /// Restore settings when the process that changed them is gone
     #[command(hide = true)]
     SettingsGuard,

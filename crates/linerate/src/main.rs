@@ -80,7 +80,7 @@ fn run(command: Command, printer: &mut Printer) -> Result<(), Failure> {
         Command::Tune(arguments) => tune::run(*arguments, printer),
         Command::Prove(arguments) => prove::run(&arguments, printer),
         Command::Sweep(arguments) => sweep::run(&arguments, printer),
-        Command::Agent(arguments) => agent::run(&arguments),
+        Command::Agent(arguments) => agent::run(&arguments, printer),
         Command::SettingsGuard => place::guard::stand(),
         Command::Reach(arguments) => between::reach::run(&arguments, printer),
         Command::Explain(arguments) => explain::run(&arguments, printer),

@@ -1,7 +1,9 @@
-//! The carrier's process and its streams.
+//! The carrier's process and its streams, or the connection in its place.
 
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsFd as _;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -22,13 +24,68 @@ const LOOK: Duration = Duration::from_millis(5);
 const TERMINATE: i32 = 15;
 const KILL: i32 = 9;
 
-/// A carrier that runs. Dropping it ends it.
+/// Where bytes for the agent go.
+#[derive(Debug)]
+pub(super) enum Sink {
+    Pipe(ChildStdin),
+    Socket(UnixStream),
+}
+
+/// Where the agent's bytes come from.
+#[derive(Debug)]
+enum Source {
+    Pipe(ChildStdout),
+    Socket(UnixStream),
+}
+
+impl AsFd for Sink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Pipe(pipe) => pipe.as_fd(),
+            Self::Socket(socket) => socket.as_fd(),
+        }
+    }
+}
+
+impl AsFd for Source {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Pipe(pipe) => pipe.as_fd(),
+            Self::Socket(socket) => socket.as_fd(),
+        }
+    }
+}
+
+impl io::Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Pipe(pipe) => pipe.write(bytes),
+            Self::Socket(socket) => socket.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Source {
+    fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Pipe(pipe) => pipe.read(piece),
+            Self::Socket(socket) => socket.read(piece),
+        }
+    }
+}
+
+/// A carrier that runs, or a connection. Dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Far {
-    child: Child,
+    /// Absent where the agent itself connected.
+    child: Option<Child>,
     /// Absent once the far end has been told that no more comes.
-    pub(super) stdin: Option<ChildStdin>,
-    stdout: ChildStdout,
+    pub(super) stdin: Option<Sink>,
+    stdout: Source,
     stderr: Option<ChildStderr>,
     said: Vec<u8>,
 }
@@ -52,10 +109,21 @@ impl Far {
             return Err(io::Error::other("it has no standard output"));
         };
         Ok(Self {
-            child,
-            stdin,
-            stdout,
+            child: Some(child),
+            stdin: stdin.map(Sink::Pipe),
+            stdout: Source::Pipe(stdout),
             stderr,
+            said: Vec::new(),
+        })
+    }
+
+    /// A connection that an agent made.
+    pub(super) fn over(stream: UnixStream) -> io::Result<Self> {
+        Ok(Self {
+            child: None,
+            stdin: Some(Sink::Socket(stream.try_clone()?)),
+            stdout: Source::Socket(stream),
+            stderr: None,
             said: Vec::new(),
         })
     }
@@ -147,14 +215,20 @@ impl Far {
     /// Ends it: first by the end of its input, then by signals. Returns once it is gone.
     pub(super) fn end(&mut self, grace: Nanos) {
         self.stdin = None;
+        if let Source::Socket(socket) = &self.stdout {
+            drop(socket.shutdown(Shutdown::Both));
+        }
+        let Some(first) = self.child.as_ref().map(Child::id) else {
+            return;
+        };
         let mut piece = [0; 4096];
         if !self.has_ended(grace) {
-            drop(signal_group(self.child.id(), TERMINATE));
+            drop(signal_group(first, TERMINATE));
             if !self.has_ended(Nanos::from_millis(1000)) {
-                drop(signal_group(self.child.id(), KILL));
+                drop(signal_group(first, KILL));
             }
         }
-        drop(self.child.wait());
+        drop(self.child.as_mut().map(Child::wait));
         self.hear(&mut piece);
     }
 
@@ -164,9 +238,9 @@ impl Far {
         let mut piece = [0; 4096];
         let mut open = true;
         loop {
-            match self.child.try_wait() {
-                Ok(None) => {}
-                Ok(Some(_)) | Err(_) => return true,
+            match self.child.as_mut().map(Child::try_wait) {
+                Some(Ok(None)) => {}
+                Some(Ok(Some(_)) | Err(_)) | None => return true,
             }
             let left = until.since(clock::monotonic());
             if left == Nanos::ZERO {

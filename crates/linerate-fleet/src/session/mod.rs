@@ -5,6 +5,7 @@ mod child;
 mod opening;
 mod traffic;
 
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
@@ -118,7 +119,15 @@ impl Session {
     /// # Errors
     /// Why the host cannot be had.
     pub fn open(host: &str, reach: &Reach) -> Result<Self, FleetError> {
-        Self::start(host, Some(reach.clone()))
+        Self::start(host, Way::Reach(Box::new(reach.clone())))
+    }
+
+    /// Takes the connection that a host's agent made: `stream` carries its frames both ways.
+    ///
+    /// # Errors
+    /// Where no agent's hello comes within some seconds, or one of another version.
+    pub fn over(host: &str, stream: UnixStream) -> Result<Self, FleetError> {
+        Self::start(host, Way::Stream(stream))
     }
 
     /// Starts an agent on this host, without a carrier; `host` is what it is called.
@@ -126,18 +135,17 @@ impl Session {
     /// # Errors
     /// Why it does not start.
     pub fn here(host: &str) -> Result<Self, FleetError> {
-        Self::start(host, None)
+        Self::start(host, Way::Here)
     }
 
-    /// Without `reach` the host is this one.
-    fn start(host: &str, reach: Option<Reach>) -> Result<Self, FleetError> {
+    fn start(host: &str, way: Way) -> Result<Self, FleetError> {
         let (opened, is_open) = mpsc::sync_channel(1);
         let name = host.to_owned();
         // The carrier is bound to the life of this thread, which therefore starts it.
         let thread = std::thread::Builder::new()
             .name("session".to_owned())
             .stack_size(STACK)
-            .spawn(move || run(&name, reach.as_ref(), &opened))
+            .spawn(move || run(&name, way, &opened))
             .map_err(|error| no_thread(host, &error))?;
         match is_open.recv() {
             Ok(Ok((hello, traffic))) => Ok(Self {
@@ -228,13 +236,24 @@ fn no_thread(host: &str, error: &std::io::Error) -> FleetError {
     .of(host)
 }
 
+/// How an agent is had.
+enum Way {
+    /// By a carrier.
+    Reach(Box<Reach>),
+    /// On this host.
+    Here,
+    /// It connected.
+    Stream(UnixStream),
+}
+
 type Opened = Result<(Hello, Arc<Traffic>), FleetError>;
 
 /// A session's thread: opens it, then reads frames until it ends.
-fn run(host: &str, reach: Option<&Reach>, opened: &mpsc::SyncSender<Opened>) {
-    let opening = match reach {
-        Some(reach) => Opening::start(host, reach),
-        None => Opening::here(host),
+fn run(host: &str, way: Way, opened: &mpsc::SyncSender<Opened>) {
+    let opening = match way {
+        Way::Reach(reach) => Opening::start(host, &reach),
+        Way::Here => Opening::here(host),
+        Way::Stream(stream) => Opening::over(host, stream),
     };
     let result = opening.and_then(Opening::run);
     let (hello, far, reader) = match result {
@@ -258,6 +277,6 @@ fn run(host: &str, reach: Option<&Reach>, opened: &mpsc::SyncSender<Opened>) {
 }
 
 /// A lock whose holder panicked protects nothing that could be half done here.
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

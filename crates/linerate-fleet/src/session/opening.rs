@@ -1,6 +1,7 @@
 //! From the carrier's start to the agent's first frame.
 
 use std::io::{self, Read as _};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -63,7 +64,24 @@ impl Opening {
             }
             .of(host)
         })?;
-        Ok(Self {
+        Ok(Self::of_agent(host, far))
+    }
+
+    /// Takes the connection that a host's agent made.
+    pub(super) fn over(host: &str, stream: UnixStream) -> Result<Self, FleetError> {
+        let far = Far::over(stream).map_err(|error| {
+            Trouble::Carrier {
+                program: "a connection".to_owned(),
+                why: error.to_string(),
+            }
+            .of(host)
+        })?;
+        Ok(Self::of_agent(host, far))
+    }
+
+    /// What comes next is an agent's hello.
+    fn of_agent(host: &str, far: Far) -> Self {
+        Self {
             host: host.to_owned(),
             far,
             reach: Reach {
@@ -74,7 +92,7 @@ impl Opening {
             },
             phase: Phase::Starting,
             came: Vec::new(),
-        })
+        }
     }
 
     /// Answers the script until the agent says hello.

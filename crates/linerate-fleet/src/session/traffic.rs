@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::os::fd::AsFd as _;
-use std::process::ChildStdin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -15,7 +14,7 @@ use linerate_model::plain_text::PlainText;
 use linerate_model::units::Nanos;
 use linerate_wire::agent::{Frame, FrameReader, Header, Outcome, Stream, encode};
 
-use super::child::Far;
+use super::child::{Far, Sink};
 use super::{HEARTBEAT, SILENCE, locked};
 use crate::error::{FleetError, Phase, Trouble};
 
@@ -32,7 +31,7 @@ pub(super) enum Incoming {
 #[derive(Debug)]
 pub(super) struct Traffic {
     host: String,
-    stdin: Mutex<Option<ChildStdin>>,
+    stdin: Mutex<Option<Sink>>,
     waiting: Mutex<BTreeMap<u64, Sender<Incoming>>>,
     next: AtomicU64,
     closing: AtomicBool,

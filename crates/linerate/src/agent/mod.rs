@@ -3,14 +3,20 @@
 //!
 //! It ends with its input, with SIGTERM, and where no frame comes for [`SILENCE`]; whatever still runs ends with it, and
 //! its folder is removed.
+//!
+//! `linerate agent --hub HOST:PORT` ([`dialled`]) connects to a hub by itself and starts an `agent --stdio` for each connection;
+//! what that may run is said by [`reading`] and the host's law.
 
+mod dialled;
 mod exclusive;
 mod folder;
+mod reading;
 mod task;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Stdin, Stdout, Write as _};
 use std::os::fd::AsFd as _;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -22,8 +28,10 @@ use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::thread::SignalFd;
 use linerate_model::units::Nanos;
 use linerate_wire::agent::{Ask, Frame, FrameReader, Header, Hello, Outcome, PROTOCOL, encode};
+use linerate_wire::enrol::Invitation;
 
 use crate::action::Failure;
+use crate::printer::Printer;
 use crate::signals;
 use folder::Folder;
 use task::Task;
@@ -39,13 +47,36 @@ pub(crate) const HOST: &str = "LINERATE_HOST";
 
 // `linerate agent`.
 #[derive(Args, Debug, Clone)]
+#[expect(clippy::doc_markdown, reason = "these comments are the help texts")]
 pub(crate) struct AgentArguments {
     /// Frames come on standard input and go to standard output
-    #[arg(long, required = true)]
+    #[arg(
+        long,
+        hide = true,
+        required_unless_present = "hub",
+        conflicts_with = "hub"
+    )]
     stdio: bool,
     /// SHA-256 of this binary
-    #[arg(long, value_name = "HEX", default_value = "")]
+    #[arg(long, value_name = "HEX", default_value = "", hide = true)]
     hash: String,
+    /// Connect to the hub at this address and serve it; try again whenever the connection ends
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(super) hub: Option<String>,
+    /// Enrol first, with what `linerate hub token new` printed. Once this host has enrolled with it, it is not used again
+    #[arg(long, value_name = "INVITATION", requires = "hub")]
+    pub(super) enrol: Option<Invitation>,
+    /// The name to enrol with, as the hub's watch.toml has it [default: the host's name]
+    #[arg(long, value_name = "NAME", requires = "enrol")]
+    pub(super) name: Option<String>,
+    /// What a hub may have this host do; only root may be able to change the file [default: /etc/linerate/agent.toml, and where there is
+    /// none, tests of up to 300 s and facts]
+    #[arg(long, value_name = "FILE", requires = "hub")]
+    pub(super) law: Option<PathBuf>,
+    /// Keep key, certificate and the count of today's bytes in this folder [default: /var/lib/linerate-agent, for other users than root
+    /// ~/.local/state/linerate-agent]
+    #[arg(long, value_name = "FOLDER", requires = "hub")]
+    pub(super) state: Option<PathBuf>,
 }
 
 /// What the threads of an agent share.
@@ -58,7 +89,14 @@ pub(super) struct Agent {
     folder: Folder,
 }
 
-pub(crate) fn run(arguments: &AgentArguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &AgentArguments, printer: &Printer) -> Result<(), Failure> {
+    match &arguments.hub {
+        Some(hub) => dialled::run(hub, arguments, printer),
+        None => over_stdio(arguments),
+    }
+}
+
+fn over_stdio(arguments: &AgentArguments) -> Result<(), Failure> {
     let stop = signals::take(&[signals::TERMINATE, signals::INTERRUPT, signals::HANGUP])?;
     let agent = Arc::new(Agent {
         out: Mutex::new(io::stdout()),
@@ -83,18 +121,20 @@ fn stand_in() -> Option<String> {
     std::env::var(HOST).ok().filter(|name| !name.is_empty())
 }
 
+/// A text of the kernel; empty where it cannot be read.
+fn of_kernel(name: &str) -> String {
+    let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}"));
+    text.unwrap_or_default().trim().to_owned()
+}
+
 fn hello(hash: &str) -> Hello {
-    let of_kernel = |name: &str| {
-        let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}"));
-        text.unwrap_or_default().trim().into()
-    };
     Hello {
         protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").into(),
         hash: hash.into(),
-        host: stand_in().map_or_else(|| of_kernel("hostname"), Into::into),
+        host: stand_in().unwrap_or_else(|| of_kernel("hostname")).into(),
         user: linerate_kernel::process::user(),
-        kernel: of_kernel("osrelease"),
+        kernel: of_kernel("osrelease").into(),
         arch: std::env::consts::ARCH.into(),
     }
 }

@@ -42,6 +42,8 @@ pub(crate) struct FarFailure {
     pub(crate) why: PlainText,
     /// Whose test the host runs instead, where it runs another.
     pub(crate) busy: Option<PlainText>,
+    /// Whether the host's own rules forbid it.
+    pub(crate) refused: bool,
     /// Whether the user stopped it.
     pub(crate) stopped: bool,
 }
@@ -53,6 +55,7 @@ impl FarFailure {
             host: Some(host.to_owned()),
             why: why.into(),
             busy: None,
+            refused: false,
             stopped: false,
         }
     }
@@ -85,7 +88,10 @@ impl FarFailure {
     pub(crate) fn of(stage: Stage, error: FleetError) -> Self {
         match error.trouble {
             Trouble::Busy { who } => Self::busy(stage, &error.host, &who),
-            trouble => Self::at(stage, &error.host, trouble.to_string()),
+            trouble => Self {
+                refused: matches!(trouble, Trouble::Refused { .. }),
+                ..Self::at(stage, &error.host, trouble.to_string())
+            },
         }
     }
 }

@@ -20,6 +20,13 @@ pub(crate) struct HostArguments {
     pub(super) show: ShowArguments,
 }
 
+impl HostArguments {
+    /// Whether it reads this host alone, and no file that its user names.
+    pub(crate) fn is_this_host(&self) -> bool {
+        self.command.is_none() && self.show.root.is_none() && self.show.on.on.is_none()
+    }
+}
+
 #[derive(Subcommand, Debug, Clone)]
 pub(super) enum HostCommand {
     /// List this host's wrong settings for a task, with the recommended values

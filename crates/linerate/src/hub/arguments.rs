@@ -3,13 +3,21 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
+use linerate_model::units::Nanos;
 
+use crate::arguments::duration;
 use crate::on::arguments::ReachArguments;
 
 // `linerate hub`.
 #[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_precedence_over_arg = true
+)]
 pub(crate) struct HubArguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<HubCommand>,
     /// What is tested, between which hosts and when: watch.toml, or a template of pSConfig. Read again when it changes, and on SIGHUP
     pub(crate) file: Option<PathBuf>,
     /// Keep results in this folder [default: ~/.local/share/linerate, for root /var/lib/linerate]
@@ -18,6 +26,63 @@ pub(crate) struct HubArguments {
     /// Serve pages, API and metrics at this loopback address
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5281")]
     pub(crate) listen: SocketAddr,
+    /// Take agents that connect to this address, over TLS with certificates of this hub (`linerate agent --hub`) [default: none]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) agents: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) reach: ReachArguments,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum HubCommand {
+    /// Invitations for hosts that are to enrol
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// The agents that have enrolled
+    #[command(subcommand)]
+    Agent(AgentCommand),
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum TokenCommand {
+    /// Print an invitation for `linerate agent --enrol`: the hub's address, a secret token and the pin of the hub's authority
+    New(TokenArguments),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TokenArguments {
+    /// Valid for this long, at most 30 days
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h")]
+    pub(crate) ttl: Nanos,
+    /// So many hosts may enrol with it
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub(crate) uses: u32,
+    /// Where hosts reach the hub [default: where the hub last took agents, by this host's name if it listens on all addresses]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) address: Option<String>,
+    #[command(flatten)]
+    pub(crate) folder: FolderArguments,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum AgentCommand {
+    /// List the agents
+    List(FolderArguments),
+    /// Revoke an agent: its connection ends at once, and its certificate is refused
+    Revoke(RevokeArguments),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RevokeArguments {
+    /// The name that it enrolled with
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) folder: FolderArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FolderArguments {
+    /// The hub's folder [default: ~/.local/share/linerate, for root /var/lib/linerate]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
 }

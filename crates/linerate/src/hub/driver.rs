@@ -1,6 +1,6 @@
 //! The thread that decides: it owns the dispatcher and the alerts, and does what they ask for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -20,7 +20,7 @@ use linerate_watch::watched::{Reach, Watched};
 use super::asking::Asking;
 use super::clock::HubClock;
 use super::folder::{Folder, State};
-use super::hosts::{Hosts, Standing};
+use super::hosts::{Dialler, Hosts, Standing};
 use super::ingest::{self, Row};
 use super::measuring::{self, Assignment, Made, Side};
 use super::outbox::Outbox;
@@ -535,10 +535,12 @@ impl<'a> Driver<'a> {
     /// Keeps sessions to the hosts of the plan, and shows it.
     fn take_plan(&mut self) {
         let watched = self.dispatcher.watched();
-        let by_ssh = watched.hosts.iter().filter(|host| host.reach == Reach::Ssh);
-        let names: BTreeSet<String> = by_ssh.map(|host| host.name.to_string()).collect();
+        let hosts = watched.hosts.iter();
+        let names: BTreeMap<String, Dialler> = hosts
+            .filter_map(|host| Some((host.name.to_string(), Dialler::of(&host.reach)?)))
+            .collect();
         self.hosts.keep(&names);
-        self.standing.retain(|name, _| names.contains(name));
+        self.standing.retain(|name, _| names.contains_key(name));
         self.outbox.keep(&watched.channels);
         let summary = PlanSummary::of(watched);
         self.means.shared.live().update(|live| {

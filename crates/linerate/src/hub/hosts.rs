@@ -1,15 +1,17 @@
 //! Sessions with the hosts of a plan: a thread each, which connects, asks for facts, notices the end and connects again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use linerate_fleet::enrolled::Arrivals;
 use linerate_fleet::{Ask, Event, Reach, Session};
 use linerate_model::host::HostFacts;
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::Nanos;
+use linerate_watch::watched::Reach as WatchedReach;
 use linerate_wire::agent::Word;
 
 use super::Happened;
@@ -37,24 +39,53 @@ pub(super) struct Standing {
     pub(super) surroundings: Surroundings,
 }
 
+/// Who makes the connection to a host's agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialler {
+    /// The hub, by ssh.
+    Hub,
+    /// The agent.
+    Agent,
+}
+
+impl Dialler {
+    /// How a host of a plan is reached; `None` where it has no agent.
+    pub(super) const fn of(reach: &WatchedReach) -> Option<Self> {
+        match reach {
+            WatchedReach::Ssh => Some(Self::Hub),
+            WatchedReach::Agent => Some(Self::Agent),
+            WatchedReach::Linerate(_) | WatchedReach::Iperf3(_) => None,
+        }
+    }
+}
+
 /// The hosts to which sessions are kept, by name.
 pub(super) struct Hosts {
     reach: Arc<Reach>,
+    /// Agents that connected; absent = the hub takes none.
+    arrivals: Option<Arc<Arrivals>>,
     told: Sender<Happened>,
     permits: Arc<Permits>,
     kept: BTreeMap<String, Kept>,
 }
 
 struct Kept {
+    dialler: Dialler,
     end: Arc<End>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Hosts {
     /// `at_once` bounds how many hosts are connected to at the same time.
-    pub(super) fn new(reach: Reach, at_once: usize, told: Sender<Happened>) -> Self {
+    pub(super) fn new(
+        reach: Reach,
+        arrivals: Option<Arc<Arrivals>>,
+        at_once: usize,
+        told: Sender<Happened>,
+    ) -> Self {
         Self {
             reach: Arc::new(reach),
+            arrivals,
             told,
             permits: Arc::new(Permits {
                 free: Mutex::new(at_once.max(1)),
@@ -65,28 +96,30 @@ impl Hosts {
     }
 
     /// Keeps sessions to these hosts, and ends those to others.
-    pub(super) fn keep(&mut self, names: &BTreeSet<String>) {
+    pub(super) fn keep(&mut self, names: &BTreeMap<String, Dialler>) {
         self.kept.retain(|name, kept| {
-            let stays = names.contains(name);
+            let stays = names.get(name) == Some(&kept.dialler);
             if !stays {
                 // Its thread ends by itself; nobody waits for it.
                 kept.end.set();
             }
             stays
         });
-        for name in names {
+        for (name, dialler) in names {
             if !self.kept.contains_key(name) {
-                let kept = self.start(name);
+                let kept = self.start(name, *dialler);
                 self.kept.insert(name.clone(), kept);
             }
         }
     }
 
-    fn start(&self, name: &str) -> Kept {
+    fn start(&self, name: &str, dialler: Dialler) -> Kept {
         let end = Arc::new(End::default());
         let keeper = Keeper {
             name: name.to_owned(),
+            dialler,
             reach: self.reach.clone(),
+            arrivals: self.arrivals.clone(),
             told: self.told.clone(),
             permits: self.permits.clone(),
             end: end.clone(),
@@ -100,6 +133,7 @@ impl Hosts {
             keeper_away(&self.told, name, why);
         }
         Kept {
+            dialler,
             end,
             thread: thread.ok(),
         }
@@ -127,7 +161,9 @@ fn keeper_away(told: &Sender<Happened>, name: &str, why: PlainText) {
 /// The thread of one host.
 struct Keeper {
     name: String,
+    dialler: Dialler,
     reach: Arc<Reach>,
+    arrivals: Option<Arc<Arrivals>>,
     told: Sender<Happened>,
     permits: Arc<Permits>,
     end: Arc<End>,
@@ -155,10 +191,14 @@ impl Keeper {
 
     /// Connects; `None` where the hub ends meanwhile.
     fn open(&self) -> Option<Result<Standing, String>> {
-        let _permit = self.permits.take(&self.end)?;
-        let open = || {
-            let session = Session::open(&self.name, &self.reach)
-                .map_err(|error| error.trouble.to_string())?;
+        let session = match self.dialler {
+            Dialler::Hub => {
+                let _permit = self.permits.take(&self.end)?;
+                Session::open(&self.name, &self.reach).map_err(|error| error.trouble.to_string())
+            }
+            Dialler::Agent => self.arrival()?,
+        };
+        let standing = |session| {
             let stop = || self.end.is_set();
             let surroundings =
                 far::surroundings(&session, &stop).map_err(|failure| failure.why.to_string())?;
@@ -167,7 +207,33 @@ impl Keeper {
                 surroundings,
             })
         };
-        Some(open())
+        Some(session.and_then(standing))
+    }
+
+    /// Waits until the host's agent connects.
+    fn arrival(&self) -> Option<Result<Session, String>> {
+        let Some(arrivals) = &self.arrivals else {
+            return Some(Err(
+                "this hub takes no agents: start it with --agents".to_owned()
+            ));
+        };
+        let mut first = arrivals.take(&self.name, Duration::ZERO);
+        if first.is_none() {
+            keeper_away(&self.told, &self.name, "its agent is not connected".into());
+        }
+        while first.is_none() {
+            if self.end.is_set() {
+                return None;
+            }
+            first = arrivals.take(&self.name, LOOK);
+        }
+        first.map(Ok)
+    }
+
+    /// Whether the host's agent connected anew: the session that stands is a former one's.
+    fn is_replaced(&self) -> bool {
+        let arrivals = self.arrivals.as_ref();
+        self.dialler == Dialler::Agent && arrivals.is_some_and(|all| all.has(&self.name))
     }
 
     /// Waits as long as the session stands.
@@ -179,6 +245,14 @@ impl Keeper {
         }
         let mut told_facts: Option<Instant> = None;
         while !self.end.is_set() {
+            if self.is_replaced() {
+                let why = "its agent connected anew";
+                drop(
+                    self.told
+                        .send(Happened::Lost(self.name.clone(), why.into())),
+                );
+                return;
+            }
             if !standing.session.is_open() {
                 let why = "its agent ended or did not answer for 30 s";
                 drop(

@@ -126,6 +126,11 @@ impl Assignment {
         if failure.stopped {
             return stopped();
         }
+        if failure.refused {
+            return Ending::Refused {
+                why: failure.to_string().into(),
+            };
+        }
         Ending::Failed {
             stage: failure.stage.to_string().into(),
             why: failure.to_string().into(),

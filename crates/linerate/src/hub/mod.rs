@@ -8,6 +8,7 @@ pub(crate) mod arguments;
 mod asking;
 mod clock;
 mod driver;
+mod enrolling;
 mod facts;
 mod figures;
 pub(crate) mod folder;
@@ -90,6 +91,13 @@ nothing is watched yet. Write watch.toml, and start `linerate hub watch.toml`:
 ";
 
 pub(crate) fn run(arguments: &HubArguments, printer: &Printer) -> Result<(), Failure> {
+    match &arguments.command {
+        Some(command) => enrolling::run(command, printer),
+        None => watch(arguments, printer),
+    }
+}
+
+fn watch(arguments: &HubArguments, printer: &Printer) -> Result<(), Failure> {
     let mut plan = arguments
         .file
         .as_deref()
@@ -111,7 +119,12 @@ pub(crate) fn run(arguments: &HubArguments, printer: &Printer) -> Result<(), Fai
     let shared = Arc::new(Shared::new(archive.clone(), move || clock.now()));
     let (told, news) = mpsc::channel();
     let reach = arguments.reach.reach()?;
-    let hosts = Hosts::new(reach, arguments.reach.fan_out, told.clone());
+    let agents = arguments
+        .agents
+        .map(|address| enrolling::listen(address, &path, clock))
+        .transpose()?;
+    let arrivals = agents.as_ref().map(|agents| agents.arrivals.clone());
+    let hosts = Hosts::new(reach, arrivals, arguments.reach.fan_out, told.clone());
     let driver = Driver::start(
         driver::Means {
             clock,
@@ -128,10 +141,15 @@ pub(crate) fn run(arguments: &HubArguments, printer: &Printer) -> Result<(), Fai
     )?;
     let serving = serve(listener, shared)?;
     announce(&serving, &path, driver.is_empty(), printer)?;
+    if let Some(agents) = &agents {
+        let address = agents.listening.address();
+        printer.line(&format!("agents connect to {address}"))?;
+    }
     watch_signals(signals, told)?;
     let end = Arc::new(End::default());
     let keeping = keep_in_bounds(archive, clock, end.clone())?;
     driver.run(&news);
+    drop(agents);
     end.set();
     serving.stop();
     drop(keeping.join());

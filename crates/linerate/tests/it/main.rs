@@ -5,8 +5,9 @@
 //! after a panic, and namespaces live only as long as the processes in them.
 
 #[cfg(test)]
-mod archive;
+mod agents;
 #[cfg(test)]
+mod archive;
 mod auth;
 #[cfg(test)]
 mod bad_input;

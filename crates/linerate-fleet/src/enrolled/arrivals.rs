@@ -1,0 +1,41 @@
+//! Agents that have connected, until somebody takes their sessions.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::session::{Session, locked};
+
+/// Sessions by the name that the agent enrolled with; one each, the latest.
+#[derive(Debug, Default)]
+pub struct Arrivals {
+    waiting: Mutex<BTreeMap<String, Session>>,
+    came: Condvar,
+}
+
+impl Arrivals {
+    /// An agent has connected. One that waits by the same name is ended: the host has started a new one.
+    pub fn put(&self, session: Session) {
+        let name = session.host().to_owned();
+        let before = locked(&self.waiting).insert(name, session);
+        self.came.notify_all();
+        // It ends outside the lock: that may take a while.
+        drop(before);
+    }
+
+    /// Waits for the agent of this name, at most so long.
+    pub fn take(&self, name: &str, patience: Duration) -> Option<Session> {
+        let absent = |waiting: &mut BTreeMap<String, Session>| !waiting.contains_key(name);
+        let waiting = locked(&self.waiting);
+        let (mut waiting, _) = self
+            .came
+            .wait_timeout_while(waiting, patience, absent)
+            .unwrap_or_else(PoisonError::into_inner);
+        waiting.remove(name)
+    }
+
+    /// Whether one of this name waits.
+    pub fn has(&self, name: &str) -> bool {
+        locked(&self.waiting).contains_key(name)
+    }
+}
