@@ -1,5 +1,6 @@
 //! An agent and a hub's listener in one process.
 
+use rustls::pki_types::pem::PemObject as _;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
@@ -254,7 +255,6 @@ fn one_agent_cannot_pose_as_the_hub() {
     let agent = hub.enrolled("n1", folder.path());
     let other = hub.enrolled("n2", tempfile::tempdir().unwrap().path());
     // A listener with an agent's certificate, which the same authority signed.
-    use rustls::pki_types::pem::PemObject as _;
     let chain = ["certificate", "authority"].map(|one| {
         let pem = if one == "certificate" {
             &agent.certificate

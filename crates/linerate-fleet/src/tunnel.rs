@@ -202,7 +202,7 @@ impl Tunnel {
                 self.close();
                 return Ok(());
             }
-            if ready.to_plain && !write_some(plain, &mut pending)? {
+            if ready.to_plain && !write_some(plain, &mut pending) {
                 self.close();
                 return Ok(());
             }
@@ -280,13 +280,13 @@ struct Ready {
 }
 
 /// Writes what the local socket takes; whether it is still there.
-fn write_some(mut plain: &UnixStream, pending: &mut Vec<u8>) -> Result<bool, TunnelError> {
+fn write_some(mut plain: &UnixStream, pending: &mut Vec<u8>) -> bool {
     match passing(plain.write(pending)) {
         Ok(written) => {
             pending.drain(..written.unwrap_or(0));
-            Ok(true)
+            true
         }
-        Err(_) => Ok(false),
+        Err(_) => false,
     }
 }
 

@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use linerate_document::{Document, DocumentError, Value};
+use linerate_engine::server::Network;
 use linerate_model::units::Nanos;
 
 use super::keys::TOP;
@@ -67,7 +68,7 @@ impl Law {
                 Nanos::from_millis(seconds.saturating_mul(1_000))
             }),
             bytes_a_day: table.read("bytes_a_day", Value::parsed)?,
-            peers: listed(&table, "peers", |value| value.parsed())?,
+            peers: listed(&table, "peers", network)?,
             hours: listed(&table, "hours", hours)?,
             verbs: verbs.transpose()?.unwrap_or(usual.verbs),
         })
@@ -75,6 +76,10 @@ impl Law {
 }
 
 /// A list that, where it is there, is not empty: an empty one would read as "none" and mean "any".
+fn network(value: &Value<'_>) -> Result<Network, DocumentError> {
+    value.parsed()
+}
+
 fn listed<T>(
     table: &linerate_document::Table<'_>,
     key: &str,

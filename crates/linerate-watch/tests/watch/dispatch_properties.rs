@@ -177,7 +177,8 @@ fn folded(row: &WatchRun) -> u64 {
 
 /// Each pair has one row for each period that lies in the span, or a row that says that it is for several.
 fn one_row_a_period(watched: &Watched, rows: &[WatchRun]) -> Result<(), TestCaseError> {
-    let mut found: BTreeMap<(&str, &str, &str), Vec<(UnixMillis, u64)>> = BTreeMap::new();
+    type Pair<'a> = (&'a str, &'a str, &'a str);
+    let mut found: BTreeMap<Pair<'_>, Vec<(UnixMillis, u64)>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.class == RunClass::Regular) {
         let names = (row.task.as_str(), row.from.as_str(), row.to.as_str());
         found.entry(names).or_default().push((row.due, folded(row)));

@@ -47,7 +47,6 @@ pub(crate) const HOST: &str = "LINERATE_HOST";
 
 // `linerate agent`.
 #[derive(Args, Debug, Clone)]
-#[expect(clippy::doc_markdown, reason = "these comments are the help texts")]
 pub(crate) struct AgentArguments {
     /// Frames come on standard input and go to standard output
     #[arg(

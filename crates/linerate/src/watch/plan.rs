@@ -91,10 +91,11 @@ fn course(out: &mut String, days: u64, figures: &Figures) {
         many(not_run),
         percent(figures.not_run_share())
     );
-    let _ = match reasons.is_empty() {
-        true => writeln!(out),
-        false => writeln!(out, ": {}", reasons.join(", ")),
-    };
+    if reasons.is_empty() {
+        out.push('\n');
+    } else {
+        let _ = writeln!(out, ": {}", reasons.join(", "));
+    }
     let _ = writeln!(
         out,
         "          wait: median {}, 99th percentile {}; {} used the same host or segment at once",

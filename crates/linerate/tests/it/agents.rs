@@ -84,7 +84,7 @@ impl Bed {
     }
 
     fn law(&self, text: &str) -> PathBuf {
-        let path = self.folder.with("agent.toml", text.to_owned());
+        let path = self.folder.with("agent.toml", text);
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
         path
     }

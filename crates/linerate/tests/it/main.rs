@@ -8,6 +8,7 @@
 mod agents;
 #[cfg(test)]
 mod archive;
+#[cfg(test)]
 mod auth;
 #[cfg(test)]
 mod bad_input;
@@ -25,6 +26,7 @@ mod cluster;
 mod compare;
 #[cfg(test)]
 #[path = "../dropin/mod.rs"]
+#[cfg(test)]
 mod dropin;
 #[cfg(test)]
 mod expect;
@@ -50,6 +52,7 @@ mod hostile;
 mod hub;
 #[cfg(test)]
 mod interfaces;
+#[cfg(test)]
 mod ipv6;
 #[cfg(test)]
 mod lab;
@@ -59,6 +62,7 @@ mod ledger;
 mod ledger_campaign;
 #[cfg(test)]
 mod matrix;
+#[cfg(test)]
 mod mesh;
 #[cfg(test)]
 mod nodes;
