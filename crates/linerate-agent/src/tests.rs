@@ -1,7 +1,7 @@
 //! An agent and a hub's listener in one process.
 
 use rustls::pki_types::pem::PemObject as _;
-use std::io::{Read as _, Write as _};
+use std::io::{Read as _, Write};
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -110,6 +110,25 @@ fn stand_in(mut stream: UnixStream) {
     }
 }
 
+/// The standard input of a stand-in: it ends when this is dropped, as a pipe does.
+struct Input(UnixStream);
+
+impl Write for Input {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        drop(self.0.shutdown(std::net::Shutdown::Write));
+    }
+}
+
 /// An agent that serves one connection, in threads of its own.
 fn serve(hub: &str, identity: &Identity, law: &str, folder: &Path) -> std::thread::JoinHandle<()> {
     let tunnel = dial(hub, identity).unwrap();
@@ -130,15 +149,15 @@ fn serve(hub: &str, identity: &Identity, law: &str, folder: &Path) -> std::threa
         let (ours, theirs) = UnixStream::pair().unwrap();
         let agent = std::thread::spawn(move || stand_in(theirs));
         let from = ours.try_clone().unwrap();
-        let closer = ours.try_clone().unwrap();
-        drop(gate.serve(tunnel, ours, from, None));
-        drop(closer.shutdown(std::net::Shutdown::Both));
+        drop(gate.serve(tunnel, Input(ours), from, None));
         agent.join().unwrap();
     })
 }
 
 fn answer(session: &Session, word: &str) -> Result<Event, Trouble> {
-    let mut asked = session.ask(Ask::new([word])).unwrap();
+    let mut asked = session
+        .ask(Ask::new([word]))
+        .map_err(|error| error.trouble)?;
     asked
         .next(Some(Nanos::from_millis(60_000)))
         .map_err(|error| error.trouble)
