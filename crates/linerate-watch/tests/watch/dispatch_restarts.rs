@@ -1,6 +1,6 @@
 //! A hub that dies and starts again leaves no test without a row, and makes up none.
 
-use linerate_model::watch::{NotRun, UnixMillis, WatchOutcome, WatchRun};
+use linerate_model::watch::{NotRun, RunClass, UnixMillis, WatchOutcome, WatchRun};
 use linerate_watch::dispatch::{Dispatcher, OpenPair, Progress};
 use linerate_watch::simulation::{Conditions, Event, Happening, Simulated, simulate};
 use linerate_watch::watched::{Sampling, Task, Watched};
@@ -42,9 +42,10 @@ fn simulated(watched: &Watched, events: Vec<Event>, span: u64) -> Simulated {
     simulated
 }
 
-/// In which periods tests of the pair to this host were due.
+/// In which periods regular tests of the pair to this host were due.
 fn periods(rows: &[WatchRun], to: &str) -> Vec<u64> {
-    let rows = rows.iter().filter(|row| row.to == *to);
+    let regular = |row: &&WatchRun| row.class == RunClass::Regular && row.to == *to;
+    let rows = rows.iter().filter(regular);
     rows.map(|row| row.due.since(FROM) / PERIOD).collect()
 }
 

@@ -12,7 +12,7 @@ use crate::action::Failure;
 use crate::on::Typed;
 
 /// Options of `tune apply` that are not handed on to the hosts as they are.
-const OWN: [&str; 13] = [
+const OWN: [&str; 14] = [
     "root",
     "state",
     "confirm-within",
@@ -23,6 +23,7 @@ const OWN: [&str; 13] = [
     "batch",
     "one-per",
     "max-failures",
+    "tolerance",
     "journal",
     "resume",
     "back",
@@ -45,6 +46,9 @@ pub(in crate::tune) struct RollOutArguments {
     /// With --on: begin no further host once this many have failed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = failures, requires = "on")]
     pub(super) max_failures: usize,
+    /// With --on: roll a host back that loses more than this share of its goodput to a neighbour, %
+    #[arg(long, value_name = "PERCENT", default_value_t = 20, value_parser = clap::value_parser!(u8).range(0..=99), requires = "on")]
+    pub(super) tolerance: u8,
     /// With --on: write down each step in this file [default: below ~/.local/state/linerate/roll-outs]
     #[arg(long, value_name = "FILE", requires = "on")]
     pub(super) journal: Option<PathBuf>,

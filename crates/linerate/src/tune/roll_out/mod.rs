@@ -34,8 +34,6 @@ use plans::HostPlan;
 
 /// How often it is looked whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(250);
-/// Share of the goodput from before that a host may lose.
-const TOLERANCE: f64 = 0.2;
 
 /// Runs it, new or from the journal of an earlier run.
 pub(super) fn run(arguments: &ApplyArguments, printer: &Printer) -> Result<(), Failure> {
@@ -82,7 +80,7 @@ fn begin(arguments: &ApplyArguments, stop: &SignalFd, printer: &Printer) -> Resu
             batch: options.batch.hosts(names.len()),
             one_per_group: options.one_per.is_some(),
             max_failures: options.max_failures,
-            tolerance: TOLERANCE,
+            tolerance: f64::from(options.tolerance) / 100.0,
         },
         nodes: members(&names, groups, plans),
         change,
