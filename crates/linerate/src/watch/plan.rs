@@ -204,9 +204,9 @@ fn document(watched: &Watched, cost: &Cost) -> Value {
 fn table(watched: &Watched, cost: &Cost) -> String {
     let tests = cost.tests_a_day;
     let mut out = format!(
-        "{} pairs in {} tasks, {} tests a day\n",
-        grouped(cost.pairs as u64),
-        cost.tasks.len(),
+        "{} in {}, {} tests a day\n",
+        counted(cost.pairs, "pair"),
+        counted(cost.tasks.len(), "task"),
         count(tests)
     );
     tasks(&mut out, cost);
@@ -305,6 +305,12 @@ fn list<T: std::fmt::Display>(out: &mut String, head: &str, lines: &[T]) {
     for line in lines {
         let _ = writeln!(out, "  {line}");
     }
+}
+
+/// `1 task`, `5,040 pairs`.
+fn counted(many: usize, noun: &str) -> String {
+    let plural = if many == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(many as u64))
 }
 
 /// A number of tests.
