@@ -18,7 +18,7 @@ pub fn run(data: &[u8]) {
         panic!("a template that was read has tests");
     };
     for task in &plan.tasks {
-        let named = |name: &String| PlainText::from(name) == task.name;
+        let named = |name: &String| PlainText::from(name).as_str() == task.name.as_str();
         let tests = found.iter().find(|(name, _)| named(name));
         let many = tests.map_or(0, |(_, tests)| tests.len());
         assert!(task.pairs.len() <= many);
