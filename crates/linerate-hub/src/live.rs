@@ -3,7 +3,7 @@
 use std::sync::{PoisonError, RwLock};
 
 use linerate_model::plain_text::PlainText;
-use linerate_model::watch::{RunClass, UnixMillis};
+use linerate_model::watch::{RunClass, RunId, UnixMillis};
 use linerate_watch::watched::{Reach, Sampling, Watched};
 use serde::Serialize;
 use tokio::sync::watch;
@@ -68,6 +68,8 @@ pub enum ReachedBy {
 /// A test that runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunningTest {
+    /// The id that its row will have.
+    pub id: RunId,
     /// The task.
     pub task: PlainText,
     /// The sending host.

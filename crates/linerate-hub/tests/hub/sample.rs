@@ -492,6 +492,7 @@ fn snapshot() -> Snapshot {
         why: (host == "jnb1").then(|| "its last heartbeat was at 14:31 UTC".into()),
     };
     let test = |from: &str, to: &str, class, age: u64| RunningTest {
+        id: RunId::of(before(age), 1),
         task: "backbone".into(),
         from: from.into(),
         to: to.into(),

@@ -66,6 +66,7 @@ pub(super) struct Driver<'a> {
     facts_seen: BTreeMap<String, UnixMillis>,
     /// The tests that run.
     tests: BTreeMap<LeaseId, Test>,
+    tests_changed: bool,
     /// What came of tests whose row is not there yet.
     made: BTreeMap<RunId, Made>,
     /// Rows that the archive did not take yet.
@@ -113,6 +114,7 @@ impl<'a> Driver<'a> {
             standing: BTreeMap::new(),
             facts_seen: BTreeMap::new(),
             tests: BTreeMap::new(),
+            tests_changed: false,
             made: BTreeMap::new(),
             rows: Vec::new(),
             alerts_changed: true,
@@ -260,6 +262,7 @@ impl<'a> Driver<'a> {
 
     fn test_ended(&mut self, now: UnixMillis, made: Made) {
         if let Some(test) = self.tests.remove(&made.lease) {
+            self.tests_changed = true;
             let (lease, finished) = (made.lease, made.finished.clone());
             self.made.insert(test.lease.run, made);
             self.dispatcher.handle_finished(now, lease, finished);
@@ -277,8 +280,15 @@ impl<'a> Driver<'a> {
             acted |= self.ingest();
             acted |= self.heed_alerts();
             if !acted {
-                return;
+                break;
             }
+        }
+        // After the rows of those that ended: a test is always shown as running or by its row.
+        if std::mem::take(&mut self.tests_changed) {
+            let running = self.tests.values();
+            let running = running.map(|test| shown::running(&test.lease)).collect();
+            let live = self.means.shared.live();
+            live.update(|live| live.running = running);
         }
     }
 
@@ -317,7 +327,10 @@ impl<'a> Driver<'a> {
             }
         });
         match started {
-            Ok(stop) => drop(self.tests.insert(id, Test { lease, stop })),
+            Ok(stop) => {
+                self.tests.insert(id, Test { lease, stop });
+                self.tests_changed = true;
+            }
             Err(ending) => {
                 let now = self.means.clock.now();
                 let finished = Finished {
@@ -476,12 +489,9 @@ impl<'a> Driver<'a> {
 
     fn show(&self, now: UnixMillis) {
         let next = shown::next(&self.dispatcher, now);
-        let running = self.tests.values();
-        let running = running.map(|test| shown::running(&test.lease)).collect();
         let standing = |name: &PlainText| self.standing.contains_key(name.as_str());
         self.means.shared.live().update(|live| {
             live.next = next;
-            live.running = running;
             for agent in &mut live.agents {
                 if standing(&agent.host) {
                     agent.last_seen = Some(now);

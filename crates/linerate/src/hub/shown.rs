@@ -11,6 +11,7 @@ const MOST_NEXT: usize = 200;
 
 pub(super) fn running(lease: &Lease) -> RunningTest {
     RunningTest {
+        id: lease.run,
         task: lease.task.clone(),
         from: lease.from.clone(),
         to: lease.to.clone(),
@@ -78,7 +79,6 @@ pub(super) fn agents(watched: &Watched, before: &[AgentState]) -> Vec<AgentState
         if let Some(known) = known.filter(|known| known.reach == reach) {
             return known.clone();
         }
-        let no_agents = "agents that dial the hub are not supported yet: use reach = \"ssh\"";
         AgentState {
             host: host.name.clone(),
             reach,
@@ -87,7 +87,7 @@ pub(super) fn agents(watched: &Watched, before: &[AgentState]) -> Vec<AgentState
             last_seen: None,
             software: None,
             why: match host.reach {
-                Reach::Agent => Some(no_agents.into()),
+                Reach::Agent => Some("its agent has not connected to the hub yet".into()),
                 Reach::Ssh => Some("the hub has not connected to it yet".into()),
                 Reach::Linerate(_) | Reach::Iperf3(_) => None,
             },
