@@ -4,7 +4,7 @@
 //! [`cause`] names what makes them slow or fail.
 //! [`trunk`] finds what a link between two sets of hosts carries.
 //! [`expectation`] says what a test has to show, [`baseline`] what a pair showed before.
-//! [`alert`] makes alerts of results, [`outbox`] says what of them is sent when.
+//! [`alert`] makes alerts of results.
 //! [`change_points`] finds where the level of a series changed.
 //! [`roll_out`] changes hosts a few at a time.
 //! [`watched`] says what is tested regularly.
@@ -29,7 +29,6 @@ pub mod cause;
 pub mod change_points;
 pub mod dispatch;
 pub mod expectation;
-pub mod outbox;
 pub mod plan;
 pub mod psconfig;
 mod random;

@@ -185,17 +185,37 @@ pub struct Channel {
     pub name: PlainText,
     /// What is sent.
     pub kind: ChannelKind,
-    /// Where to: `http://` or `https://`.
+    /// Where to: `http://` or `https://`, of mail `smtp://` or `smtps://`.
     pub url: String,
-    /// The file with the secret that signs what is sent; absent = nothing is signed.
+    /// The file with the secret that signs what a webhook gets, or with the password of a mail server; absent = neither.
     pub secret_file: Option<PathBuf>,
 }
 
 /// What a [`Channel`] sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChannelKind {
     /// Alerts as Alertmanager's API takes them (version 2), again every minute while they fire.
     Alertmanager,
     /// One JSON document for each alert that fires, changes or is resolved.
     Webhook,
+    /// A mail for each alert that fires, changes or is resolved.
+    Mail(Mail),
+}
+
+/// Mail of a [`Channel`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mail {
+    /// The server's name or address.
+    pub server: String,
+    /// Its port; absent = the usual one: 465 with TLS from the first byte, else 587 with a user and 25 without.
+    pub port: Option<u16>,
+    /// Whether TLS begins with the connection (`smtps://`). Else it begins by STARTTLS (RFC 3207): always with a user,
+    /// and without one where the server offers it.
+    pub wrapped: bool,
+    /// Who logs in, with the password of the secret file; absent = nobody.
+    pub user: Option<String>,
+    /// The sender's address.
+    pub from: String,
+    /// The receivers' addresses.
+    pub to: Vec<String>,
 }

@@ -18,6 +18,17 @@ use crate::watched::{Duplex, Task, Watched, WatchedHost};
 /// An assumption, not a measurement: the figure with which the schedule was simulated when it was designed.
 pub const OVERHEAD_MILLIS: u64 = 1_500;
 
+/// How long both ends look at their link before a test that needs a quiet one, ms.
+pub const LOOK_MILLIS: u64 = 5_000;
+
+/// What a test of a task books of its hosts beyond its load, ms.
+pub(crate) const fn overhead_millis(quiet: Option<f64>) -> u64 {
+    match quiet {
+        Some(_) => OVERHEAD_MILLIS + LOOK_MILLIS,
+        None => OVERHEAD_MILLIS,
+    }
+}
+
 /// So many light tests run at a time on a host.
 const LIGHT_SLOTS: u64 = 4;
 
@@ -47,6 +58,8 @@ pub(super) struct PairPlan {
     /// Hash of the names and the seed, for moments.
     seeded: u64,
     pub(super) load: u64,
+    /// What a test books beyond its load, ms.
+    pub(super) overhead: u64,
     /// Bytes and seconds that a test is expected to use.
     pub(super) cost: Cost,
     /// The expected rate where a test's own bytes may not decide it.
@@ -70,7 +83,7 @@ impl PairPlan {
     }
 
     pub(super) const fn booked(&self) -> u64 {
-        self.load + OVERHEAD_MILLIS
+        self.load + self.overhead
     }
 
     pub(super) fn moments<'a>(&self, watched: &'a Watched) -> Moments<'a> {
@@ -149,6 +162,7 @@ fn pair_plan(
         hash,
         seeded: hash.number(seed).narrow(),
         load: asked.load_millis,
+        overhead: overhead_millis(asked.quiet),
         cost: Cost {
             bytes: expected.map_or(0.0, |rate| bytes(rate, asked.load_millis)),
             seconds: asked.load_millis as f64 / 1e3,

@@ -71,7 +71,14 @@ impl Dispatcher {
                 let row = running.row(None, ended, outcome);
                 self.rows(running, row);
             }
-            Ending::Busy(end) => self.wait_again(running, end),
+            Ending::Busy(end) => self.wait_again(running, end, Block::OtherHub(end)),
+            Ending::Traffic(end, share) => {
+                if let Some(pair) = running.pair {
+                    let host = self.plan.pairs[pair].host(end);
+                    self.hosts[host].traffic = Some((self.now, share));
+                }
+                self.wait_again(running, end, Block::BusyLink(end));
+            }
         }
     }
 
@@ -129,21 +136,23 @@ impl Dispatcher {
         self.actions.extend(after);
     }
 
-    /// The test waits again: an end runs something else.
-    fn wait_again(&mut self, running: Running, end: End) {
+    /// The test waits again: an end runs something else, or others use its link.
+    fn wait_again(&mut self, running: Running, end: End, block: Block) {
         let Some(pair) = running.pair else {
             let row = running.row_dropped(self.now);
             self.rows(running, row);
             return;
         };
-        let host = self.plan.pairs[pair].host(end);
-        let grant = Hash::new().number(running.lease.id.grant);
-        let pause = BUSY_MILLIS + grant.below(BUSY_MILLIS);
-        self.hosts[host].busy_until = self.now.plus_millis(pause);
+        if matches!(block, Block::OtherHub(_)) {
+            let host = self.plan.pairs[pair].host(end);
+            let grant = Hash::new().number(running.lease.id.grant);
+            let pause = BUSY_MILLIS + grant.below(BUSY_MILLIS);
+            self.hosts[host].busy_until = self.now.plus_millis(pause);
+        }
         let mut test = running.test;
         test.pair = pair;
         let late = self.now > test.latest_start();
-        test.wait_for(Some(Block::OtherHub(end)), running.lease.granted);
+        test.wait_for(Some(block), running.lease.granted);
         self.add(test);
         let slot = self.slots;
         if late {

@@ -3,9 +3,9 @@
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{RunClass, RunId, UnixMillis};
 
+use super::Dispatcher;
 use super::identity::Hash;
 use super::pending::Pending;
-use super::{Dispatcher, OVERHEAD_MILLIS};
 
 /// So many failures at a host in a row, and it is checked before the next test.
 const CHECKED_FROM: u32 = 2;
@@ -109,7 +109,7 @@ impl Dispatcher {
         let hash = hash.text(&failed.to_string());
         let wait = Hash::new().number(hash.narrow()).below(60_000);
         let due = ended.plus_millis(30_000 + wait);
-        let times = [plan.load, plan.load + OVERHEAD_MILLIS];
+        let times = [plan.load, plan.booked()];
         let deadline = due.plus_millis(times[1] + RETRY_WAIT_MILLIS);
         let id = RunId::of(due, hash.wide());
         Pending::new(id, RunClass::Confirm, pair, deadline, times, hash.narrow())

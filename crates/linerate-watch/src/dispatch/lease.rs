@@ -147,6 +147,9 @@ pub enum Ending {
     },
     /// An end runs something else at the moment, such as a test of another hub. The test waits and is leased again.
     Busy(End),
+    /// It did not begin: traffic other than tests uses this share, 0 to 1, of an end's link, more than
+    /// [`Lease::quiet`]. The test waits, and begins beside the traffic only when its time runs out.
+    Traffic(End, f64),
 }
 
 /// Whether an answer was of use.

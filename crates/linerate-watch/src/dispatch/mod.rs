@@ -63,7 +63,8 @@ use pending::Pending;
 use resource::Resource;
 
 pub use budget::BudgetLevel;
-pub use compiled::OVERHEAD_MILLIS;
+pub(crate) use compiled::overhead_millis;
+pub use compiled::{LOOK_MILLIS, OVERHEAD_MILLIS};
 pub use lease::{Action, End, Ending, Finished, Lease, LeaseId, Request, RequestError, Taken};
 pub use outlook::{Outlook, Waiting};
 pub use progress::{OpenPair, Progress};
@@ -267,16 +268,6 @@ impl Dispatcher {
         self.dispatch();
     }
 
-    /// The share of a host's link, 0 to 1, that traffic other than tests uses. It counts for a minute.
-    pub fn handle_traffic(&mut self, now: UnixMillis, host: usize, share: f64) {
-        self.advance(now);
-        if let Some(state) = self.hosts.get_mut(host) {
-            state.traffic = Some((self.now, share));
-            self.unpark_host(host);
-        }
-        self.dispatch();
-    }
-
     /// Other times of maintenance than those of the plan, until it is loaded again.
     pub fn handle_maintenance(&mut self, now: UnixMillis, maintenance: Vec<Maintenance>) {
         self.advance(now);
@@ -323,7 +314,7 @@ impl Dispatcher {
         }
         let plan = &self.plan.pairs[pair];
         let load = request.load_millis.unwrap_or(plan.load);
-        let needed = load.saturating_add(OVERHEAD_MILLIS);
+        let needed = load.saturating_add(plan.overhead);
         let given = request.deadline.since(request.due);
         if given < needed {
             return Err(RequestError::TooShort { needed, given });

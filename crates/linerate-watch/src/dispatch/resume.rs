@@ -13,7 +13,7 @@ use super::moments::{DAY_MILLIS, Due};
 use super::pending::Pending;
 use super::progress::Progress;
 use super::rows::span;
-use super::{BudgetLevel, Dispatcher, GRACE_MILLIS, OVERHEAD_MILLIS, Running};
+use super::{BudgetLevel, Dispatcher, GRACE_MILLIS, Running, overhead_millis};
 use crate::watched::Watched;
 
 /// Of the tests of a pair that were due while the hub was away, so many have a row each; one row is for all before them.
@@ -232,7 +232,8 @@ impl Dispatcher {
         let (task, from, to) = (lease.task.clone(), lease.from.clone(), lease.to.clone());
         let key = (task, from, to, lease.nth);
         let pair = self.plan.places.get(&key).copied();
-        let times = [lease.load_millis, lease.load_millis + OVERHEAD_MILLIS];
+        let overhead = overhead_millis(lease.quiet);
+        let times = [lease.load_millis, lease.load_millis + overhead];
         let place = pair.unwrap_or(0);
         let tie = lease.id.grant;
         let test = Pending::new(lease.run, lease.class, place, lease.deadline, times, tie);

@@ -8,7 +8,7 @@ use linerate_model::units::{BitRate, percent};
 
 use super::hours::Hours;
 use super::test_options;
-use crate::dispatch::OVERHEAD_MILLIS;
+use crate::dispatch::overhead_millis;
 use crate::watched::{Budget, Duplex, Pair, Task, Watched};
 
 /// The rate with which bytes are predicted where neither the task nor its hosts' links say one.
@@ -268,7 +268,7 @@ struct Adding<'w> {
 
 impl Adding<'_> {
     fn task(&mut self, task: &Task) {
-        let booked = (task.load_millis + OVERHEAD_MILLIS) as f64 / 1000.0;
+        let booked = (task.load_millis + overhead_millis(task.quiet)) as f64 / 1000.0;
         let period = task.schedule.period_millis as f64 / 1000.0;
         let slip = task.schedule.slip_millis;
         let within = slip.map_or(period, |slip| period.min(slip as f64 / 1000.0));

@@ -260,15 +260,15 @@ pub const CHANNEL: Section = Section {
     groups: &[&[
         key(
             "kind",
-            "\"alertmanager\" or \"webhook\"",
+            "\"alertmanager\", \"webhook\" or \"mail\"",
             "needed",
-            "What is sent: alerts as Alertmanager takes them, or one JSON document for each change of an alert.",
+            "What is sent: alerts as Alertmanager takes them; or one JSON document or one mail for each alert that fires, changes or ends.",
         ),
         key(
             "url",
             "address, such as \"http://127.0.0.1:9093\"",
             "needed",
-            "Where to. Of an Alertmanager the address without `/api/v2/alerts`.",
+            "Where to. Of an Alertmanager the address without `/api/v2/alerts`. Of a mail server `smtp://[USER@]HOST[:PORT]`, or `smtps://` where TLS begins with the connection. With a user TLS is needed, without one it is used where the server offers it.",
         ),
         key(
             "name",
@@ -280,7 +280,19 @@ pub const CHANNEL: Section = Section {
             "secret_file",
             "absolute path",
             "none",
-            "A file with a secret. A webhook's header `Linerate-Signature` is then the HMAC-SHA256 of what is sent.",
+            "A file with a secret. A webhook's header `Linerate-Signature` is then the HMAC-SHA256 of what is sent. Of mail, the user's password.",
+        ),
+        key(
+            "from",
+            "mail address",
+            "needed for mail",
+            "The sender of mails.",
+        ),
+        key(
+            "to",
+            "list of mail addresses",
+            "needed for mail",
+            "Who gets the mails.",
         ),
     ]],
 };

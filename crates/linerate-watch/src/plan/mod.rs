@@ -1,5 +1,6 @@
 //! What is watched, from the file `watch.toml`; and what it costs.
 
+mod channels;
 pub mod cost;
 mod hours;
 pub mod keys;

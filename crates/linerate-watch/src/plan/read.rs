@@ -8,11 +8,10 @@ use linerate_model::plain_text::PlainText;
 use linerate_model::plan::DEFAULT_PORT;
 use linerate_model::units::{BitRate, Bytes};
 
-use super::keys::{BUDGET, CHANNEL, HOST, MAINTENANCE, SECTIONS, SEGMENT, TOP};
+use super::channels::channel;
+use super::keys::{BUDGET, HOST, MAINTENANCE, SECTIONS, SEGMENT, TOP};
 use super::times;
-use crate::watched::{
-    Budget, Channel, ChannelKind, Duplex, Maintenance, Reach, Segment, Watched, WatchedHost,
-};
+use crate::watched::{Budget, Duplex, Maintenance, Reach, Segment, Watched, WatchedHost};
 
 pub(super) type Result<T> = std::result::Result<T, DocumentError>;
 
@@ -205,43 +204,6 @@ fn segment(value: &Value<'_>) -> Result<Segment> {
         name: name(&table)?,
         capacity: table.read("capacity", rate)?,
         budget: budget(&table)?,
-    })
-}
-
-fn channel(value: &Value<'_>, known: &[Channel]) -> Result<Channel> {
-    let table = value.table(&CHANNEL)?;
-    let kind_value = table.needed("kind")?;
-    let kinds = [
-        ("alertmanager", ChannelKind::Alertmanager),
-        ("webhook", ChannelKind::Webhook),
-    ];
-    let kind = kind_value.word(&kinds)?;
-    let word = kind_value.words()?;
-    let url_value = table.needed("url")?;
-    let url = url_value.words()?;
-    let is_http = ["http://", "https://"]
-        .iter()
-        .any(|scheme| url.len() > scheme.len() && url.starts_with(scheme));
-    url_value.refuse(!is_http, "it does not begin with http:// or https://")?;
-    let secret_file = table.read("secret_file", |value| {
-        let path = std::path::PathBuf::from(value.words()?);
-        value.refuse(!path.is_absolute(), "it is not an absolute path")?;
-        value.refuse(
-            kind != ChannelKind::Webhook,
-            "only what a webhook gets is signed",
-        )?;
-        Ok(path)
-    })?;
-    let name = table.or("name", word, Value::words)?;
-    value.refuse(
-        known.iter().any(|other| other.name == name),
-        format!("another channel has the name '{name}'"),
-    )?;
-    Ok(Channel {
-        name: name.into(),
-        kind,
-        url,
-        secret_file,
     })
 }
 

@@ -63,7 +63,7 @@ pub enum Happening {
     Works(usize),
     /// An agent runs something else and refuses tests as busy until this moment.
     Busy(usize, UnixMillis),
-    /// Traffic other than tests uses this share of a host's link.
+    /// From now on traffic other than tests uses this share of a host's link.
     Traffic(usize, f64),
     /// The hub dies, and starts again at a moment.
     HubAway {

@@ -9,8 +9,8 @@ use linerate_model::watch::{RunClass, RunId, UnixMillis, WatchFigures, WatchOutc
 
 use super::{Conditions, Event, Happening};
 use crate::dispatch::{
-    Action, BudgetLevel, Dispatcher, End, Ending, Finished, Lease, LeaseId, PairMemory, Progress,
-    Request, Resumption,
+    Action, BudgetLevel, Dispatcher, End, Ending, Finished, LOOK_MILLIS, Lease, LeaseId,
+    PairMemory, Progress, Request, Resumption,
 };
 use crate::random::Random;
 use crate::watched::Watched;
@@ -41,6 +41,8 @@ struct SimulatedHost {
     away: bool,
     fails: bool,
     busy_until: UnixMillis,
+    /// The share of its link that others use.
+    traffic: f64,
 }
 
 pub(super) struct World<'a> {
@@ -206,9 +208,7 @@ impl<'a> World<'a> {
             Happening::Fails(host) => self.hosts[host].fails = true,
             Happening::Works(host) => self.hosts[host].fails = false,
             Happening::Busy(host, until) => self.hosts[host].busy_until = until,
-            Happening::Traffic(host, share) => {
-                self.with_hub(|hub| hub.handle_traffic(now, host, share));
-            }
+            Happening::Traffic(host, share) => self.hosts[host].traffic = share,
             Happening::HubAway {
                 until,
                 keeps_leases,
@@ -327,7 +327,20 @@ impl<'a> World<'a> {
             self.ends(lease, now.plus_millis(FAILS_AFTER_MILLIS), None, ending);
             return;
         }
-        let before = self.conditions.overhead_millis / 2;
+        let mut before = self.conditions.overhead_millis / 2;
+        if let Some(quiet) = lease.quiet {
+            let share = |(host, end): (usize, End)| (self.hosts[host].traffic, end);
+            let others = places
+                .into_iter()
+                .map(share)
+                .find(|(share, _)| *share > quiet);
+            if let Some((share, end)) = others {
+                let looked = now.plus_millis(LOOK_MILLIS);
+                self.ends(lease, looked, None, Ending::Traffic(end, share));
+                return;
+            }
+            before += LOOK_MILLIS;
+        }
         let started = now.plus_millis(before);
         let ended = started.plus_millis(lease.load_millis);
         self.comes(started, Report::Started(lease.id));

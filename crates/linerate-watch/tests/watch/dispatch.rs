@@ -420,13 +420,13 @@ fn a_busy_link_defers_a_test_and_marks_it_at_last() {
     let mut watched = plan(hosts(2), vec![task("t", &[(0, 1)], HOUR)]);
     watched.tasks[0].quiet = Some(0.1);
     let from = UnixMillis(NOW.0 / HOUR * HOUR);
-    let busy = |minute: u64| Event {
-        at: from.plus_millis(minute * MINUTE / 2),
-        what: Happening::Traffic(1, 0.5),
+    let uses = |hours: u64, share: f64| Event {
+        at: from.plus_millis(hours * HOUR),
+        what: Happening::Traffic(1, share),
     };
     // Others use the link for two hours.
     let conditions = Conditions {
-        events: (0..240).map(busy).collect(),
+        events: vec![uses(0, 0.5), uses(2, 0.0)],
         ..Conditions::default()
     };
     let simulated = simulate(&watched, &conditions, from, from.plus_millis(4 * HOUR));

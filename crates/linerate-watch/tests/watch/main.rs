@@ -8,7 +8,6 @@ mod change_points;
 mod dispatch;
 mod dispatch_properties;
 mod dispatch_restarts;
-mod outbox;
 mod plan;
 mod plans;
 mod psconfig;

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use linerate_watch::dispatch::OVERHEAD_MILLIS;
+use linerate_watch::dispatch::{LOOK_MILLIS, OVERHEAD_MILLIS};
 use linerate_watch::plan::cost::{ASSUMED_RATE, LIGHT, RAW_DAYS, cost};
 use linerate_watch::plan::keys::SECTIONS;
 use linerate_watch::plan::{Groups, MOST_HOSTS, MOST_PAIRS, parse};
@@ -116,7 +116,7 @@ of this file, else one of the files of groups that `linerate nodes` reads; `@*` 
 `linerate watch plan` prints pairs and tests a day, how busy hosts and segments get, bytes and disk; with `--json` the same
 as one document. It ends with code 1 where the plan cannot be carried out, and names the host or segment and the numbers.
 
-- A test books its hosts for its load, the omitted part included, and {overhead} s beside it. `--precision` books the
+- A test books its hosts for its load, the omitted part included, and {overhead} s beside it, with `quiet` {look} s more. `--precision` books the
   longest time (`-t`, 120 s unless given).
 - A host is busy while it takes part in a test; with `duplex = \"independent\"`, sending and receiving count apart and the
   greater one is shown. A test paced to at most {light} % of the slower link takes no turn.
@@ -145,6 +145,7 @@ under \"Not read\" (`ignored` in JSON).
   asks for the IP address of a name (`ip-version`, `netmask`) selects nothing, and is named.
 ",
         overhead = OVERHEAD_MILLIS as f64 / 1000.0,
+        look = LOOK_MILLIS / 1000,
         light = LIGHT * 100.0,
         assumed = ASSUMED_RATE,
     );

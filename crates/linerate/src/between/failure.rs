@@ -14,6 +14,8 @@ pub(crate) enum Stage {
     Server,
     /// Finding out who reaches whom.
     Reach,
+    /// Counting the traffic of others.
+    Traffic,
     /// The test itself.
     Test,
     /// Reading the record that came back.
@@ -27,6 +29,7 @@ impl std::fmt::Display for Stage {
             Self::Addresses => "asking the host for its addresses",
             Self::Server => "starting the server",
             Self::Reach => "finding an address that answers",
+            Self::Traffic => "looking for other traffic",
             Self::Test => "the test ran",
             Self::Record => "reading the record",
         })

@@ -1,7 +1,7 @@
 //! A test between two hosts that both have an agent: a server on one of them, for one client and with a token of its
 //! own, and that client on the other. Usable from several threads at once.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use linerate_fleet::{Ask, Session};
 use linerate_kernel::clock;
@@ -14,7 +14,7 @@ use linerate_wire::agent::{Outcome, Word};
 
 use super::command::{FarCommand, Heard};
 use super::failure::{FarFailure, Stage};
-use super::reach::{MOST, Surroundings};
+use super::reach::{MOST, Surroundings, Traffic};
 use super::roles::{Choice, End, Reachable, Roles, candidates, first_answer, roles};
 use crate::announcement::Announcement;
 use crate::session_token;
@@ -24,7 +24,9 @@ const SOON: Nanos = Nanos::from_millis(20_000);
 /// A server that nobody visits ends after this time, whatever became of everything else.
 const SERVER_WAIT: &str = "60s";
 /// How long a TCP connection may take to open while it is tried who reaches whom.
-const TRY: &str = "2s";
+const WITHIN: [&str; 2] = ["--within", "2s"];
+/// How long a host counts its traffic.
+const LOOK: [&str; 2] = ["--traffic", "5s"];
 /// Beyond its test a client takes no longer: connecting, draining, records.
 pub(crate) const MARGIN: Nanos = Nanos::from_millis(20_000);
 /// A server whose client has ended ends within this time, or is ended.
@@ -98,7 +100,7 @@ pub(crate) fn surroundings(
     session: &Session,
     stop: &dyn Fn() -> bool,
 ) -> Result<Surroundings, FarFailure> {
-    reach(session, Stage::Addresses, &[], stop)
+    reach(session, Stage::Addresses, &[], &[], stop)
 }
 
 /// Has a host try to connect to these addresses.
@@ -109,7 +111,22 @@ pub(crate) fn try_connections(
     session: &Session,
     targets: &[SocketAddr],
 ) -> Result<Surroundings, FarFailure> {
-    reach(session, Stage::Reach, targets, &|| false)
+    reach(session, Stage::Reach, &WITHIN, targets, &|| false)
+}
+
+/// Has a host count what passes the interface that leads to an address, for five seconds.
+///
+/// # Errors
+/// Why it does not say.
+pub(crate) fn traffic(
+    session: &Session,
+    towards: IpAddr,
+    stop: &dyn Fn() -> bool,
+) -> Result<Traffic, FarFailure> {
+    let target = SocketAddr::new(towards, 1);
+    let said = reach(session, Stage::Traffic, &LOOK, &[target], stop)?;
+    let none = || FarFailure::at(Stage::Traffic, session.host(), "it counted no traffic");
+    said.traffic.ok_or_else(none)
 }
 
 /// Makes a test from one host to another, and brings its record back.
@@ -201,7 +218,7 @@ impl Door {
             .take(MOST)
             .map(|address| SocketAddr::new(address, port))
             .collect();
-        let said = reach(client.session, Stage::Reach, &targets, order.stop)?;
+        let said = reach(client.session, Stage::Reach, &WITHIN, &targets, order.stop)?;
         let Some(at) = first_answer(&targets, &said.answers) else {
             // This host may have to dial itself, for which it must be free.
             Watched::of(listening, server.name.to_owned()).end(true);
@@ -476,10 +493,15 @@ fn serve(
 fn reach(
     session: &Session,
     stage: Stage,
+    options: &[&str],
     targets: &[SocketAddr],
     stop: &dyn Fn() -> bool,
 ) -> Result<Surroundings, FarFailure> {
-    let mut words: Vec<Word> = ["reach", "--within", TRY].map(Word::from).into();
+    let options = options.iter().copied();
+    let mut words: Vec<Word> = std::iter::once("reach")
+        .chain(options)
+        .map(Word::from)
+        .collect();
     words.extend(targets.iter().map(|target| Word::from(target.to_string())));
     let command = FarCommand::start(session, stage, Ask::new(words))?;
     let lines = command.lines(SOON, stop)?;

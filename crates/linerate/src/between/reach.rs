@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use linerate_engine::server::Network;
 use linerate_kernel::inventory::{Devices as _, RunningKernel};
+use linerate_kernel::{clock, counters};
 use linerate_model::host::Interface;
 use linerate_model::plain_text::PlainText;
 use linerate_model::units::Nanos;
@@ -18,6 +19,8 @@ use crate::printer::Printer;
 
 /// The most addresses that are tried at once, a thread each.
 pub(crate) const MOST: usize = 64;
+/// The longest time for which traffic is counted.
+const MOST_LOOKING: Nanos = Nanos::from_millis(10_000);
 
 // `linerate reach`.
 #[derive(Args, Debug, Clone)]
@@ -28,6 +31,9 @@ pub(crate) struct ReachArguments {
     /// How long a connection may take to open
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2s")]
     pub(crate) within: Nanos,
+    /// Connect to nothing: count for so long what passes the interface that leads to the first address
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "addresses")]
+    pub(crate) traffic: Option<Nanos>,
 }
 
 /// What a host says of itself and of the way to others.
@@ -41,6 +47,21 @@ pub(crate) struct Surroundings {
     pub(crate) addresses: Vec<Address>,
     /// What came of the connections that it was to open.
     pub(crate) answers: Vec<Answer>,
+    /// What passed an interface, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) traffic: Option<Traffic>,
+}
+
+/// What passed an interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Traffic {
+    pub(crate) interface: PlainText,
+    /// Its speed as its driver reports it, bit/s; absent = the driver does not know.
+    pub(crate) link_bps: Option<u64>,
+    /// Sent by this host, with headers of the link, bit/s.
+    pub(crate) sent_bps: u64,
+    /// Received by it, bit/s.
+    pub(crate) received_bps: u64,
 }
 
 /// An address of a host.
@@ -77,10 +98,17 @@ pub(crate) fn run(arguments: &ReachArguments, printer: &Printer) -> Result<(), F
             arguments.addresses.len()
         )));
     }
-    let surroundings = Surroundings {
-        answers: try_all(&arguments.addresses, arguments.within),
-        ..here()?
-    };
+    let mut surroundings = here()?;
+    match (arguments.traffic, arguments.addresses.first()) {
+        (Some(time), _) if time.0 == 0 || time > MOST_LOOKING => {
+            return Err(Failure::Usage(format!(
+                "--traffic takes more than 0 and at most {} s",
+                MOST_LOOKING.as_secs_f64()
+            )));
+        }
+        (Some(time), Some(towards)) => surroundings.traffic = Some(traffic(towards.ip(), time)?),
+        _ => surroundings.answers = try_all(&arguments.addresses, arguments.within),
+    }
     let line = serde_json::to_string(&surroundings).map_err(|error| {
         Failure::File(format!("writing this host's addresses as JSON: {error}"))
     })?;
@@ -107,7 +135,47 @@ fn here() -> Result<Surroundings, Failure> {
             .and_then(|text| reached(&text)),
         addresses: interfaces.iter().flat_map(addresses_of).collect(),
         answers: Vec::new(),
+        traffic: None,
     })
+}
+
+/// Counts what passes the interface that leads to an address.
+fn traffic(towards: IpAddr, time: Nanos) -> Result<Traffic, Failure> {
+    let failed = |why: String| {
+        Failure::Lab(format!(
+            "counting the traffic of the interface that leads to {towards}: {why}"
+        ))
+    };
+    let route = linerate_kernel::route::to(towards).map_err(|error| failed(error.to_string()))?;
+    let route = route.ok_or_else(|| failed("no route leads there".into()))?;
+    let count = || {
+        let counters = counters::interface(route.interface_index);
+        let counters = counters.map_err(|error| failed(error.to_string()))?;
+        let counters = counters.ok_or_else(|| failed("the interface is gone".into()))?;
+        Ok::<_, Failure>((clock::monotonic(), counters))
+    };
+    let (began, before) = count()?;
+    std::thread::sleep(Duration::from_nanos(time.0));
+    let (ended, after) = count()?;
+    let rate = |before: u64, after: u64| {
+        let bits = u128::from(after.saturating_sub(before)) * 8 * 1_000_000_000;
+        u64::try_from(bits / u128::from(ended.since(began).0.max(1))).unwrap_or(u64::MAX)
+    };
+    Ok(Traffic {
+        link_bps: speed(&route.interface_name),
+        sent_bps: rate(before.tx_bytes, after.tx_bytes),
+        received_bps: rate(before.rx_bytes, after.rx_bytes),
+        interface: route.interface_name.into(),
+    })
+}
+
+/// The speed of an interface, bit/s.
+fn speed(interface: &str) -> Option<u64> {
+    let all = RunningKernel.interfaces().ok()?;
+    let mut found = all.into_iter().find(|one| one.name == interface)?;
+    RunningKernel.drivers(&mut found);
+    let link = found.link.known()?;
+    link.speed_mbps.map(|mbps| u64::from(mbps) * 1_000_000)
 }
 
 /// Of `SSH_CONNECTION` (ssh(1)): the client's address and port, the server's address and port.
@@ -185,6 +253,25 @@ mod tests {
         assert_eq!(answers[0].error, None);
         let why = answers[1].error.clone().unwrap();
         assert!(why.contains("refused"), "{why}");
+    }
+
+    #[test]
+    fn traffic_is_that_of_the_interface_that_leads_there() {
+        let here: IpAddr = "127.0.0.1".parse().unwrap();
+        let counted = std::thread::scope(|scope| {
+            let counting = scope.spawn(|| traffic(here, Nanos::from_millis(300)));
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            let to = socket.local_addr().unwrap();
+            while !counting.is_finished() {
+                socket.send_to(&[0; 1000], to).unwrap();
+            }
+            counting.join().unwrap().unwrap()
+        });
+        assert_eq!((counted.interface.as_str(), counted.link_bps), ("lo", None));
+        assert!(
+            counted.sent_bps > 0 && counted.received_bps > 0,
+            "{counted:?}"
+        );
     }
 
     #[test]

@@ -227,6 +227,7 @@ mod tests {
                 })
                 .collect(),
             answers: Vec::new(),
+            traffic: None,
         }
     }
 

@@ -380,6 +380,8 @@ impl<'a> Driver<'a> {
             words: between::words(&request.arguments),
             plan: request.plan,
             counter_test: self.asking.finding(lease.run).is_some(),
+            quiet: lease.quiet,
+            links: [from.link, to.link],
             sides: [side(from, End::From)?, side(to, End::To)?],
             addresses: [
                 address(&pair.from_address, &from.address),

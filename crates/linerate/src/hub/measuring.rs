@@ -8,7 +8,7 @@ use linerate_model::alert::AlertFinding;
 use linerate_model::plain_text::PlainText;
 use linerate_model::plan::{Direction, Plan};
 use linerate_model::record::{Flow, RunRecord};
-use linerate_model::units::Nanos;
+use linerate_model::units::{BitRate, Nanos};
 use linerate_report::record;
 use linerate_watch::dispatch::{End, Ending, Finished, LeaseId};
 use linerate_watch::watched::Reach;
@@ -17,6 +17,7 @@ use super::Happened;
 use super::clock::HubClock;
 use super::figures;
 use super::hosts::Standing;
+use super::quiet;
 use crate::between::failure::FarFailure;
 use crate::between::far::{self, FarRun, Order, Party, Progress};
 use crate::between::roles::{Choice, End as Place};
@@ -38,6 +39,10 @@ pub(super) struct Assignment {
     pub(super) words: Vec<String>,
     /// Whether counter-tests of its first finding follow it.
     pub(super) counter_test: bool,
+    /// The share of a link, 0 to 1, that others may use when it begins; absent = any.
+    pub(super) quiet: Option<f64>,
+    /// The rate of each end's link by the plan.
+    pub(super) links: [Option<BitRate>; 2],
     pub(super) names: [String; 2],
     pub(super) sides: [Side; 2],
     /// The address of each, as others dial it.
@@ -60,11 +65,19 @@ pub(super) struct Made {
 /// Makes it, and tells the driver when its load begins and when it has ended.
 pub(super) fn make(assignment: &Assignment, clock: HubClock, told: &Sender<Happened>) {
     let mut started = None;
-    let run = run(assignment, &mut || {
-        started = Some(clock.now());
-        // A driver that has gone needs no more news.
-        drop(told.send(Happened::Started(assignment.lease)));
-    });
+    let mut run = || {
+        let others = assignment.quiet.map(|most| quiet::look(assignment, most));
+        if let Some(used) = others.transpose()?.flatten() {
+            return Ok(Err(used));
+        }
+        let ready = &mut || {
+            started = Some(clock.now());
+            // A driver that has gone needs no more news.
+            drop(told.send(Happened::Started(assignment.lease)));
+        };
+        run(assignment, ready).map(Ok)
+    };
+    let run = run();
     let ended = clock.now();
     let mut made = Made {
         lease: assignment.lease,
@@ -78,7 +91,8 @@ pub(super) fn make(assignment: &Assignment, clock: HubClock, told: &Sender<Happe
         finding: None,
     };
     match run {
-        Ok((record, flow)) => made.take(assignment, &record, flow),
+        Ok(Ok((record, flow))) => made.take(assignment, &record, flow),
+        Ok(Err((end, share))) => made.finished.ending = Ending::Traffic(end, share),
         Err(failure) => made.finished.ending = assignment.ending_of(&failure),
     }
     drop(told.send(Happened::Finished(Box::new(made))));

@@ -18,6 +18,7 @@ mod measuring;
 mod outbox;
 mod past;
 mod plan_file;
+mod quiet;
 mod shown;
 
 use std::net::{SocketAddr, TcpListener};

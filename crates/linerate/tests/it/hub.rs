@@ -1,7 +1,7 @@
 //! `linerate hub` over children of this machine that stand for hosts: its rows, pages, alerts, channels, its own death.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -357,6 +357,47 @@ fn receiver() -> (String, Receiver<(String, String)>) {
     (address, news)
 }
 
+/// A mail server without TLS (RFC 5321): all that clients said to it in one session.
+fn mail_server() -> (String, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (told, news) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let told = stream.ok().map(mail_session).map(|said| told.send(said));
+            if told.is_some_and(|sent| sent.is_err()) {
+                return;
+            }
+        }
+    });
+    (address, news)
+}
+
+fn mail_session(stream: TcpStream) -> String {
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    let mut answers = stream.try_clone().unwrap();
+    let mut answer = |text: &str| drop(answers.write_all(format!("{text}\r\n").as_bytes()));
+    answer("220 mail.example.org ESMTP");
+    let (mut said, mut in_data) = (String::new(), false);
+    for line in BufReader::new(stream).lines().map_while(Result::ok) {
+        said += &format!("{line}\n");
+        match line.split(' ').next().unwrap_or_default() {
+            "." if in_data => {
+                in_data = false;
+                answer("250 taken");
+            }
+            _ if in_data => {}
+            "DATA" => {
+                in_data = true;
+                answer("354 go on");
+            }
+            "QUIT" => answer("221 bye"),
+            _ => answer("250 mail.example.org"),
+        }
+    }
+    said
+}
+
 fn request(stream: &mut TcpStream) -> Option<(String, String)> {
     stream.set_read_timeout(Some(LONG)).ok()?;
     let (mut all, mut part) = (Vec::new(), [0; 4096]);
@@ -383,12 +424,15 @@ fn a_floor_that_cannot_be_reached_fires_with_the_finding_and_is_sent() {
     let bed = Bed::new();
     let (hook, hooked) = receiver();
     let (manager, managed) = receiver();
+    let (post, posted) = mail_server();
     let secret = bed.folder.with("secret", "key\n");
     // Nobody listens at the third.
     let nowhere = "127.0.0.1:1";
     let channels = format!(
         "[[channel]]\nkind = \"webhook\"\nurl = \"http://{hook}/alert\"\nsecret_file = \"{}\"\n\
          [[channel]]\nkind = \"alertmanager\"\nurl = \"http://{manager}/\"\n\
+         [[channel]]\nkind = \"mail\"\nurl = \"smtp://{post}\"\nfrom = \"hub@example.org\"\n\
+         to = [\"noc@example.org\", \"ada@example.org\"]\n\
          [[channel]]\nname = \"broken\"\nkind = \"webhook\"\nurl = \"http://{nowhere}/\"\n",
         secret.display()
     );
@@ -425,6 +469,13 @@ fn a_floor_that_cannot_be_reached_fires_with_the_finding_and_is_sent() {
         text(&told[0]["annotations"]["summary"]).contains("slow"),
         "{told}"
     );
+    let mail = posted.recv_timeout(PATIENCE).unwrap();
+    // Quoted-printable (RFC 2045) cuts long lines.
+    let mail = mail.replace("=\n", "");
+    assert!(mail.contains("RCPT TO:<noc@example.org>"), "{mail}");
+    assert!(mail.contains("RCPT TO:<ada@example.org>"), "{mail}");
+    assert!(mail.contains("Subject: [linerate] firing: "), "{mail}");
+    assert!(mail.contains("expected at least 1.00 Gbit/s"), "{mail}");
     // A channel that is broken is shown, and tests go on.
     hub.wait("a channel that is broken", || {
         let plan = hub.json("/api/v1/plan");
@@ -531,4 +582,51 @@ fn what_a_hub_refuses_and_what_it_says_without_a_plan() {
     let second = run(&mut bed.command(), LONG).expect(2);
     assert!(second.error.contains("another hub"), "{}", second.error);
     hub.stop();
+}
+
+#[test]
+fn a_test_that_needs_a_quiet_link_waits_for_others() {
+    let _beside = beside();
+    let bed = Bed::new();
+    let [a, b, c] = &bed.hosts;
+    // On a link of 100 Tbit/s nobody disturbs; on one of 1 kbit/s the pages that this test reads do.
+    let text = format!(
+        "[[host]]\nnames = \"{a},{b}\"\nreach = \"ssh\"\nlink = \"100T\"\n\
+         [[host]]\nnames = \"{c}\"\nreach = \"ssh\"\nlink = \"1K\"\n\
+         [[task]]\nname = \"quiet\"\npairs = [[\"{a}\", \"{b}\"], [\"{a}\", \"{c}\"]]\n\
+         test = \"-t 1 -b 20M\"\nevery = \"20s\"\nquiet = \"10%\"\n"
+    );
+    bed.folder.with("watch.toml", text);
+    let hub = bed.start();
+    let to = |host: &str, runs: &[Value]| -> Vec<Value> {
+        let runs = runs.iter().filter(|run| run["to"] == *host);
+        runs.cloned().collect()
+    };
+    hub.wait(
+        "a test over the quiet link, and one that found others",
+        || {
+            let runs = hub.runs();
+            let measured = |run: &Value| run["outcome"] == "measured";
+            let disturbed = |run: &Value| {
+                run["reason"] == "busy-link" || run["figures"]["with_traffic"] == true
+            };
+            to(b, &runs).iter().any(measured) && to(c, &runs).iter().any(disturbed)
+        },
+    );
+    let runs = to(c, &hub.runs());
+    let waited = runs.iter().find(|run| run["reason"] == "busy-link");
+    if let Some(waited) = waited {
+        assert!(text_of_traffic(waited, c), "{waited}");
+    }
+    let beside = |run: &&Value| run["outcome"] == "measured";
+    for run in runs.iter().filter(beside) {
+        assert_eq!(run["figures"]["with_traffic"], true, "{run}");
+    }
+    hub.stop();
+    assert_sound(&bed);
+}
+
+fn text_of_traffic(run: &Value, host: &str) -> bool {
+    let why = text(&run["why"]);
+    why.contains("other traffic used the link of") && why.contains(host)
 }

@@ -1,6 +1,6 @@
 //! One POST, bounded in time.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -8,6 +8,8 @@ use aws_lc_rs::hmac;
 use linerate_model::watch::UnixMillis;
 use ureq::Agent;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+
+use super::secret;
 
 /// A channel that does not answer in this time is broken.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -17,8 +19,6 @@ const TRUSTED: [&str; 3] = [
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/cert.pem",
 ];
-/// A secret is no longer than this, bytes.
-const MOST_SECRET: usize = 4096;
 
 /// Sends JSON. Success is an answer of 200 to 299.
 pub(super) fn post(url: &str, headers: &[(&str, String)], body: &[u8]) -> Result<(), String> {
@@ -40,18 +40,10 @@ pub(super) fn signature(
     now: UnixMillis,
     body: &[u8],
 ) -> Result<Vec<(&'static str, String)>, String> {
-    let secret = std::fs::read(file)
-        .map_err(|error| format!("cannot read the secret {}: {error}", file.display()))?;
-    let secret = secret.trim_ascii();
-    if secret.is_empty() || secret.len() > MOST_SECRET {
-        return Err(format!(
-            "the secret {} is empty or longer than {MOST_SECRET} bytes",
-            file.display()
-        ));
-    }
+    let secret = secret::read(file)?;
     let timestamp = (now.0 / 1000).to_string();
     Ok(vec![
-        ("linerate-signature", signed(secret, &timestamp, body)),
+        ("linerate-signature", signed(&secret, &timestamp, body)),
         ("linerate-timestamp", timestamp),
     ])
 }
@@ -92,9 +84,8 @@ fn agent() -> &'static Agent {
 
 /// The certificates that this system trusts.
 fn trusted() -> RootCerts {
-    let named = std::env::var_os("SSL_CERT_FILE").map(std::path::PathBuf::from);
-    let usual = TRUSTED.iter().map(std::path::PathBuf::from);
-    let mut files = named.into_iter().chain(usual);
+    let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+    let mut files = named.into_iter().chain(TRUSTED.map(PathBuf::from));
     let pem = files.find_map(|file| std::fs::read(file).ok());
     let pem = pem.unwrap_or_default();
     let certificates: Vec<_> = parse_pem(&pem)

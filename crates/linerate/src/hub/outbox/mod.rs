@@ -1,10 +1,12 @@
-//! Alerts on their way to Alertmanager and webhooks: a thread for each channel, so that a broken one blocks nothing.
+//! Alerts on their way to Alertmanager, webhooks and mail servers: a thread for each channel, so that a broken one blocks nothing.
 //!
 //! What a channel was told is kept in a file of its own; what it should know follows from the alerts. So each change is sent
 //! at least once, also across a restart, and once where the channel answers.
 
 mod body;
 mod http;
+mod mail;
+mod secret;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -83,11 +85,13 @@ impl Said {
         }
     }
 
-    fn is_of(&self, alert: &Alert) -> bool {
-        Self {
-            at: self.at,
-            ..Self::of(alert, self.at)
-        } == *self
+    /// Whether it still holds. Nobody gets another mail because the finding of a firing alert changed.
+    fn is_of(&self, alert: &Alert, kind: &ChannelKind) -> bool {
+        let mut now = Self::of(alert, self.at);
+        if matches!(kind, ChannelKind::Mail(_)) {
+            now.finding.clone_from(&self.finding);
+        }
+        now == *self
     }
 }
 
@@ -295,7 +299,7 @@ impl Round {
         let due = |alert: &&Alert| {
             let fires = alert.state != AlertState::Resolved;
             match self.said.get(&alert.id) {
-                Some(said) => !said.is_of(alert) || (again && fires),
+                Some(said) => !said.is_of(alert, &self.channel.kind) || (again && fires),
                 // Of what was over before anything was said there is nothing to say.
                 None => fires,
             }
@@ -305,7 +309,7 @@ impl Round {
         for alert in alerts.values() {
             let over = alert.state == AlertState::Resolved;
             let known = self.said.get(&alert.id);
-            if over && known.is_none_or(|said| said.is_of(alert)) {
+            if over && known.is_none_or(|said| said.is_of(alert, &self.channel.kind)) {
                 desk.forget(alert);
             }
         }
@@ -321,7 +325,7 @@ impl Round {
         if due.is_empty() {
             return Ok(());
         }
-        match self.channel.kind {
+        match &self.channel.kind {
             ChannelKind::Alertmanager => {
                 let before = |alert: &Alert| self.said.get(&alert.id).map(|said| said.kind);
                 let body = body::alertmanager(due, before, now);
@@ -338,6 +342,14 @@ impl Round {
                 http::post(&self.channel.url, &headers, &body)?;
                 self.remember(&[*alert], now)
             }),
+            ChannelKind::Mail(mail) => {
+                let mail = mail.clone();
+                let password = self.channel.secret_file.clone();
+                due.iter().try_for_each(|alert| {
+                    mail::send(&mail, password.as_deref(), alert)?;
+                    self.remember(&[*alert], now)
+                })
+            }
         }
     }
 
