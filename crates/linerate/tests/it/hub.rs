@@ -608,7 +608,7 @@ fn a_test_that_needs_a_quiet_link_waits_for_others() {
             let runs = hub.runs();
             let measured = |run: &Value| run["outcome"] == "measured";
             let disturbed = |run: &Value| {
-                run["reason"] == "busy-link" || run["figures"]["with_traffic"] == true
+                run["reason"] == "busy-link" || run["with_traffic"] == true
             };
             to(b, &runs).iter().any(measured) && to(c, &runs).iter().any(disturbed)
         },
@@ -620,7 +620,7 @@ fn a_test_that_needs_a_quiet_link_waits_for_others() {
     }
     let beside = |run: &&Value| run["outcome"] == "measured";
     for run in runs.iter().filter(beside) {
-        assert_eq!(run["figures"]["with_traffic"], true, "{run}");
+        assert_eq!(run["with_traffic"], true, "{run}");
     }
     hub.stop();
     assert_sound(&bed);

@@ -308,7 +308,7 @@ impl Cluster<'_> {
         let failures = self.before.len().to_string();
         command.args(["--batch", "3", "--max-failures", &failures]);
         // What an emulated guest reaches says more of the machine that emulates it than of its settings.
-        command.args(["--tolerance", "90"]);
+        command.args(["--tolerance", "99"]);
         command
     }
 
