@@ -20,6 +20,11 @@ pub fn monotonic() -> Nanos {
     read(ClockId::Monotonic)
 }
 
+/// Time since boot, ns, that in which the machine was suspended included; it never steps.
+pub fn boot() -> Nanos {
+    read(ClockId::Boottime)
+}
+
 /// Time since 1970-01-01 UTC, ns. It may step: label with it, never measure.
 pub fn wall() -> Nanos {
     read(ClockId::Realtime)

@@ -33,6 +33,8 @@ pub struct WatchedHost {
     pub reach: Reach,
     /// Whether others can connect to it. One behind a NAT only dials.
     pub listens: bool,
+    /// The ports at which its servers listen, the first and the last one; absent = whichever is free.
+    pub ports: Option<(u16, u16)>,
     /// Rate of its interface; absent = not known.
     pub link: Option<BitRate>,
     /// Whether it may send one test and receive another at the same time.

@@ -71,7 +71,7 @@ pub use progress::{OpenPair, Progress};
 pub use resume::{PairMemory, Resumption};
 
 /// How much longer than its test a lease lasts, ms: answers come late.
-pub const GRACE_MILLIS: u64 = 5_000;
+pub const GRACE_MILLIS: u64 = 25_000;
 
 /// Decides which test runs when; see the module.
 #[derive(Debug)]

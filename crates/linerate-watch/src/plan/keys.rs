@@ -81,6 +81,12 @@ pub const HOST: Section = Section {
             "Whether other hosts can connect to it. Of a host behind a NAT, false: it then connects to the others, for both directions.",
         ),
         key(
+            "ports",
+            "port or range of ports, such as \"5300-5309\"",
+            "any that is free",
+            "Where its end of a test listens, TCP and UDP, for firewalls. Each test that runs at a time takes one.",
+        ),
+        key(
             "link",
             "bit/s with K, M, G of 1000",
             "not known",

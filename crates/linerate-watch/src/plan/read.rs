@@ -108,6 +108,7 @@ impl Reading<'_> {
             address: String::new().into(),
             reach: table.or("reach", Reach::Agent, reach)?,
             listens: table.or("listens", true, Value::boolean)?,
+            ports: table.read("ports", ports)?,
             link: table.read("link", rate)?,
             duplex: table.or("duplex", Duplex::Exclusive, |value| {
                 let words = [
@@ -213,6 +214,16 @@ pub(super) fn name(table: &Table<'_>) -> Result<PlainText> {
     let name = value.words()?;
     value.refuse(name.is_empty(), "it is empty")?;
     Ok(name.into())
+}
+
+/// `5300`, `5300-5309`.
+fn ports(value: &Value<'_>) -> Result<(u16, u16)> {
+    let text = value.words()?;
+    let (first, last) = text.split_once('-').unwrap_or((&text, &text));
+    let port = |text: &str| text.trim().parse().ok().filter(|port: &u16| *port > 0);
+    let ports = port(first).zip(port(last));
+    let ports = ports.filter(|(first, last)| first <= last);
+    ports.ok_or_else(|| value.wrong("neither a port from 1 to 65535 nor a range of them"))
 }
 
 fn rate(value: &Value<'_>) -> Result<BitRate> {

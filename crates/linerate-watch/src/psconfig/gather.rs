@@ -235,6 +235,7 @@ impl Hosts<'_> {
             .entry(PlainText::from(name).to_lowercase())
             .or_insert_with(|| {
                 self.all.push(WatchedHost {
+                    ports: None,
                     name: name.into(),
                     address: address.into(),
                     reach: if foreign {

@@ -27,6 +27,7 @@ const RATE: f64 = 9.4e9;
 
 fn plan(hosts: usize, expected: Expected) -> Watched {
     let host = |place: usize| WatchedHost {
+        ports: None,
         name: format!("node{place}").into(),
         address: format!("10.0.0.{place}").into(),
         reach: Reach::Agent,

@@ -3,7 +3,7 @@
 use linerate_model::units::{BitRate, Bytes};
 use linerate_watch::plan::cost::{Refusal, cost};
 use linerate_watch::plan::{Groups, parse};
-use linerate_watch::watched::{Duplex, Expected, Reach, Sampling, Watched};
+use linerate_watch::watched::{ChannelKind, Duplex, Expected, Reach, Sampling, Watched};
 
 /// Sets of names with commas between them, and groups of the file.
 fn nodes(text: &str, groups: &Groups) -> Result<Vec<String>, String> {
@@ -46,6 +46,7 @@ budget = { bytes = "1T" }
 names = "a,b"
 reach = "ssh"
 listens = false
+ports = "5300-5309"
 link = "10G"
 duplex = "independent"
 segments = ["uplink"]
@@ -80,6 +81,7 @@ why = "new cables"
     )
     .unwrap();
     let host = &watched.hosts[1];
+    assert_eq!(host.ports, Some((5300, 5309)));
     assert_eq!((host.name.as_str(), host.address.as_str()), ("b", "b"));
     assert_eq!((&host.reach, host.listens), (&Reach::Ssh, false));
     assert_eq!(host.link, Some(BitRate(10_000_000_000)));
@@ -235,6 +237,38 @@ fn what_is_wrong_is_said_with_line_key_and_what_is_expected() {
             "watch.toml:10: expect = \"> 8G\": not understood (expected: \"auto\"",
         ),
         (
+            "[[host]]\nnames = \"a\"\nports = \"5310-5300\"".into(),
+            "watch.toml:3: ports = \"5310-5300\": neither a port from 1 to 65535 nor a range",
+        ),
+        (
+            mail("http://mail", "to = [\"a@b\"]"),
+            "watch.toml:9: url = \"http://mail\": it does not begin with smtp:// or smtps://",
+        ),
+        (
+            mail("smtp://mail:70000", "to = [\"a@b\"]"),
+            "watch.toml:9: url = \"smtp://mail:70000\": its port is not one of 1 to 65535",
+        ),
+        (
+            mail("smtp://u:secret@mail", "to = [\"a@b\"]"),
+            "watch.toml:9: url = \"smtp://u:secret@mail\": the password belongs into a file",
+        ),
+        (
+            mail("smtps://u@mail", "to = [\"a@b\"]"),
+            "watch.toml:9: url = \"smtps://u@mail\": a user needs a secret_file",
+        ),
+        (
+            mail("smtp://mail", "to = [\"nobody\"]"),
+            "watch.toml:11: to = \"nobody\": it is not a mail address",
+        ),
+        (
+            mail("smtp://mail", "to = []"),
+            "watch.toml:11: to = []: nobody gets the mails",
+        ),
+        (
+            format!("{HOSTS}[[channel]]\nkind = \"webhook\"\nurl = \"http://x\"\nto = [\"a@b\"]"),
+            "watch.toml:10: to = ",
+        ),
+        (
             task("quiet = \"200%\""),
             "watch.toml:10: quiet = \"200%\": not a percentage",
         ),
@@ -282,6 +316,37 @@ fn what_is_wrong_is_said_with_line_key_and_what_is_expected() {
     }
 }
 
+/// A channel that sends mail.
+fn mail(url: &str, more: &str) -> String {
+    format!("{HOSTS}[[channel]]\nkind = \"mail\"\nurl = \"{url}\"\nfrom = \"hub@x\"\n{more}")
+}
+
+#[test]
+fn a_mail_channel_has_its_server_user_and_receivers() {
+    let of = |url: &str, more: &str| {
+        let text = mail(url, &format!("to = [\"a@b\", \"c@d\"]\n{more}"));
+        let channel = read(&text).unwrap().channels.remove(0);
+        let ChannelKind::Mail(mail) = channel.kind else {
+            panic!("{channel:?}");
+        };
+        assert_eq!(
+            (mail.from.as_str(), &mail.to[..]),
+            ("hub@x", &["a@b", "c@d"].map(String::from)[..])
+        );
+        (mail.server, mail.port, mail.wrapped, mail.user)
+    };
+    let plain = ("mail.x".to_owned(), None, false, None);
+    assert_eq!(of("smtp://mail.x", ""), plain);
+    let secret = "secret_file = \"/s\"";
+    let full = (
+        "2001:db8::1".to_owned(),
+        Some(2525),
+        true,
+        Some("u@x".to_owned()),
+    );
+    assert_eq!(of("smtps://u@x@[2001:db8::1]:2525/", secret), full);
+}
+
 fn near(value: f64, expected: f64) {
     assert!(
         (value - expected).abs() < expected.abs() * 1e-9 + 1e-9,
@@ -320,7 +385,7 @@ every = "6h"
     let bytes = 2e9 / 8.0 * 15.0;
     near(cost.bytes_a_day, 24.0 * bytes);
     near(cost.hosts[0].bytes_a_day, 16.0 * bytes);
-    near(cost.raw_a_day, 24.0 * (22_600.0 + 20_800.0) * 1.5);
+    near(cost.raw_a_day, 24.0 * (22_600.0 + 20_800.0) * (0.32 + 0.68 * 1.5));
     near(cost.assumed_a_day, 0.0);
     near(cost.cycle_seconds, 21_600.0);
     assert!(cost.refused.is_empty() && cost.unreachable.is_empty());

@@ -13,6 +13,7 @@ pub(crate) const GIGABIT: u64 = 1_000_000_000;
 
 pub(crate) fn host(name: &str) -> WatchedHost {
     WatchedHost {
+        ports: None,
         name: name.into(),
         address: name.into(),
         reach: Reach::Agent,

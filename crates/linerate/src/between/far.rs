@@ -15,7 +15,7 @@ use linerate_wire::agent::{Outcome, Word};
 use super::command::{FarCommand, Heard};
 use super::failure::{FarFailure, Stage};
 use super::reach::{MOST, Surroundings, Traffic};
-use super::roles::{Choice, End, Reachable, Roles, candidates, first_answer, roles};
+use super::roles::{Choice, End, Roles, candidates, first_answer};
 use crate::announcement::Announcement;
 use crate::session_token;
 
@@ -54,10 +54,12 @@ pub(crate) struct Order<'a> {
     pub(crate) family: Family,
     /// An option that is about the first host alone, which therefore has to dial.
     pub(crate) of_the_client: Option<&'static str>,
-    /// Which addresses may be dialled; absent = any.
-    pub(crate) address: Option<&'a Choice>,
-    /// The port to serve on; absent = one that is free there.
-    pub(crate) port: Option<u16>,
+    /// Which addresses of each host may be dialled; absent = any.
+    pub(crate) addresses: [Option<&'a Choice>; 2],
+    /// Who tries to dial first.
+    pub(crate) first: End,
+    /// The port of each host to serve on; absent = one that is free there.
+    pub(crate) ports: [Option<u16>; 2],
     /// Whose test it is, for others who want the hosts meanwhile.
     pub(crate) owner: &'a str,
     /// Whether the client makes more tests than one.
@@ -139,41 +141,36 @@ pub(crate) fn run(
     order: &Order<'_>,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<FarRun, FarFailure> {
-    let found = match Door::open(from, to, order)? {
-        Ok(door) => Ok((
-            door,
-            Reachable {
-                to_from_from: true,
-                from_from_to: false,
-            },
-        )),
-        Err(tried) => match order.of_the_client {
-            Some(option) => Err(format!(
-                "{} cannot connect to {} ({tried}), and with {option} the other one cannot dial",
-                from.name, to.name
-            )),
-            None => match Door::open(to, from, order)? {
-                Ok(door) => Ok((
-                    door,
-                    Reachable {
-                        to_from_from: false,
-                        from_from_to: true,
-                    },
-                )),
-                Err(back) => Err(format!(
-                    "neither host can connect to the other by TCP, so nothing was sent; from {}: {tried}; from {}: {back}",
-                    from.name, to.name
-                )),
-            },
-        },
+    let of = |client| match client {
+        End::From => (from, to, 1),
+        End::To => (to, from, 0),
     };
-    let (door, reachable) = found.map_err(|why| FarFailure::between(Stage::Reach, why))?;
-    let nobody = || FarFailure::between(Stage::Reach, "neither host can connect to the other");
-    let roles = roles(order.direction, reachable).ok_or_else(nobody)?;
-    let (client, server) = match roles.client {
-        End::From => (from, to),
-        End::To => (to, from),
+    let open = |client| {
+        let (client, server, at) = of(client);
+        Door::open(client, server, at, order)
     };
+    let second = order.first.other();
+    let found = match open(order.first)? {
+        Ok(door) => Ok((door, order.first)),
+        Err(tried) => {
+            let (first, other, _) = of(order.first);
+            match order.of_the_client {
+                Some(option) => Err(format!(
+                    "{} cannot connect to {} ({tried}), and with {option} the other one cannot dial",
+                    first.name, other.name
+                )),
+                None => open(second)?.map(|door| (door, second)).map_err(|back| {
+                    format!(
+                        "neither host can connect to the other by TCP, so nothing was sent; from {}: {tried}; from {}: {back}",
+                        first.name, other.name
+                    )
+                }),
+            }
+        }
+    };
+    let (door, client) = found.map_err(|why| FarFailure::between(Stage::Reach, why))?;
+    let roles = Roles::of(client, order.direction);
+    let (client, server, _) = of(client);
     progress(Progress::Ready(roles, door.at));
     let mut run = door.measure(client, roles, order, progress)?;
     if let Some(record) = &mut run.record {
@@ -198,21 +195,18 @@ impl Door {
     fn open(
         client: Party<'_>,
         server: Party<'_>,
+        at: usize,
         order: &Order<'_>,
     ) -> Result<Result<Self, String>, FarFailure> {
-        let addresses = candidates(
-            server.surroundings,
-            client.surroundings,
-            order.address,
-            order.family,
-        );
+        let (choice, family) = (order.addresses[at], order.family);
+        let addresses = candidates(server.surroundings, client.surroundings, choice, family);
         if addresses.is_empty() {
             return Ok(Err(format!("{} has no address to dial", server.name)));
         }
         let token = session_token::fresh()
             .map_err(|error| FarFailure::between(Stage::Server, error.to_string()))?;
         let token = token.text().into_owned();
-        let (listening, port) = serve(server, order, &token)?;
+        let (listening, port) = serve(server, order.ports[at], order, &token)?;
         let targets: Vec<SocketAddr> = addresses
             .into_iter()
             .take(MOST)
@@ -443,10 +437,11 @@ fn alone(words: Vec<Word>, token: Option<&str>, order: &Order<'_>) -> Ask {
 /// Starts a server for one session, and waits until it says its port.
 fn serve(
     server: Party<'_>,
+    port: Option<u16>,
     order: &Order<'_>,
     token: &str,
 ) -> Result<(FarCommand, u16), FarFailure> {
-    let port = order.port.unwrap_or(0).to_string();
+    let port = port.unwrap_or(0).to_string();
     let mut words: Vec<Word> = [
         "serve",
         "-p",

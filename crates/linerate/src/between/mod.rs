@@ -192,12 +192,13 @@ fn order<'a>(
         direction: request.plan.direction,
         family: request.plan.family,
         of_the_client: roles::of_the_client_alone(&request.plan),
-        address: request.arguments.between.address.as_ref(),
-        port: request
+        addresses: [request.arguments.between.address.as_ref(); 2],
+        first: End::From,
+        ports: [request
             .arguments
             .plan
             .has("-p")
-            .then_some(request.plan.port),
+            .then_some(request.plan.port); 2],
         owner,
         several: runs != Runs::One,
         recorded: runs != Runs::Rfc6349,

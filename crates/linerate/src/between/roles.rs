@@ -17,13 +17,13 @@ pub(crate) enum End {
     To,
 }
 
-/// Who can open a TCP connection to the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reachable {
-    /// `--from` reaches `--to`.
-    pub(crate) to_from_from: bool,
-    /// `--to` reaches `--from`.
-    pub(crate) from_from_to: bool,
+impl End {
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::From => Self::To,
+            Self::To => Self::From,
+        }
+    }
 }
 
 /// Who does what in a test.
@@ -35,26 +35,16 @@ pub(crate) struct Roles {
     pub(crate) direction: Direction,
 }
 
-/// The roles, where `asked` is the direction seen from `--from`; `None` = neither reaches the other. `--from` dials where it
-/// can, as a client of a single test does.
-pub(crate) const fn roles(asked: Direction, reachable: Reachable) -> Option<Roles> {
-    if reachable.to_from_from {
-        return Some(Roles {
-            client: End::From,
-            direction: asked,
-        });
+impl Roles {
+    /// Where this end dials and `asked` is the direction seen from `--from`.
+    pub(crate) const fn of(client: End, asked: Direction) -> Self {
+        let direction = match (client, asked) {
+            (End::To, Direction::Send) => Direction::Receive,
+            (End::To, Direction::Receive) => Direction::Send,
+            (End::To, Direction::Both) | (End::From, _) => asked,
+        };
+        Self { client, direction }
     }
-    if !reachable.from_from_to {
-        return None;
-    }
-    Some(Roles {
-        client: End::To,
-        direction: match asked {
-            Direction::Send => Direction::Receive,
-            Direction::Receive => Direction::Send,
-            Direction::Both => Direction::Both,
-        },
-    })
 }
 
 /// The first option of a plan that is about its client's own host: it cannot be kept where the other host dials.
@@ -77,6 +67,8 @@ pub(crate) enum Choice {
     Network(Network),
     /// Those of an interface.
     Interface(String),
+    /// These, whether the host knows them or a NAT before it.
+    These(Vec<IpAddr>),
 }
 
 impl FromStr for Choice {
@@ -103,6 +95,7 @@ impl Choice {
         match self {
             Self::Network(network) => network.contains(address.address),
             Self::Interface(name) => *address.interface == **name,
+            Self::These(addresses) => addresses.contains(&address.address),
         }
     }
 }
@@ -121,6 +114,12 @@ pub(crate) fn candidates(
         let loopback: [IpAddr; 2] = [[127, 0, 0, 1].into(), std::net::Ipv6Addr::LOCALHOST.into()];
         return loopback
             .into_iter()
+            .filter(|address| of_family(*address, family))
+            .collect();
+    }
+    if let Some(Choice::These(addresses)) = choice {
+        let these = addresses.iter().copied();
+        return these
             .filter(|address| of_family(*address, family))
             .collect();
     }
@@ -180,34 +179,30 @@ mod tests {
     use super::*;
     use crate::between::reach::Answer;
 
-    fn reachable(to_from_from: bool, from_from_to: bool) -> Reachable {
-        Reachable {
-            to_from_from,
-            from_from_to,
+    #[test]
+    fn whoever_dials_the_data_goes_as_asked() {
+        use Direction::{Both, Receive, Send};
+        for (client, asked, wanted) in [
+            (End::From, Send, Send),
+            (End::From, Receive, Receive),
+            (End::From, Both, Both),
+            (End::To, Send, Receive),
+            (End::To, Receive, Send),
+            (End::To, Both, Both),
+        ] {
+            let roles = Roles::of(client, asked);
+            assert_eq!((roles.client, roles.direction), (client, wanted));
         }
     }
 
     #[test]
-    fn who_can_dials_and_the_data_goes_as_asked() {
-        use Direction::{Both, Receive, Send};
-        for (asked, from_dials, to_dials, wanted) in [
-            (Send, true, true, Some((End::From, Send))),
-            (Receive, true, true, Some((End::From, Receive))),
-            (Both, true, true, Some((End::From, Both))),
-            (Send, true, false, Some((End::From, Send))),
-            (Receive, true, false, Some((End::From, Receive))),
-            (Both, true, false, Some((End::From, Both))),
-            (Send, false, true, Some((End::To, Receive))),
-            (Receive, false, true, Some((End::To, Send))),
-            (Both, false, true, Some((End::To, Both))),
-            (Send, false, false, None),
-            (Receive, false, false, None),
-            (Both, false, false, None),
-        ] {
-            let got = roles(asked, reachable(from_dials, to_dials));
-            let got = got.map(|roles| (roles.client, roles.direction));
-            assert_eq!(got, wanted, "{asked:?} {from_dials} {to_dials}");
-        }
+    fn an_address_of_a_nat_is_dialled_although_no_host_has_it() {
+        let server = host("a", None, &[("10.0.0.2", 24, "eth0")]);
+        let client = host("b", None, &[("192.0.2.7", 24, "eth0")]);
+        let nat: IpAddr = "198.51.100.4".parse().unwrap();
+        let choice = Choice::These(vec![nat, "2001:db8::4".parse().unwrap()]);
+        let found = candidates(&server, &client, Some(&choice), Family::V4);
+        assert_eq!(found, [nat]);
     }
 
     fn host(

@@ -1,5 +1,6 @@
 //! The thread that decides: it owns the dispatcher and the alerts, and does what they ask for.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,8 +15,8 @@ use linerate_model::host::HostFacts;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{RunId, UnixMillis};
 use linerate_watch::alert::{Alerts, PairName};
-use linerate_watch::dispatch::{Action, Dispatcher, End, Ending, Finished, Lease, LeaseId};
-use linerate_watch::watched::{Reach, Watched};
+use linerate_watch::dispatch::{Action, Dispatcher, End, Ending, Finished, Lease, LeaseId, Taken};
+use linerate_watch::watched::{Reach, Watched, WatchedHost};
 
 use super::asking::Asking;
 use super::clock::HubClock;
@@ -28,6 +29,7 @@ use super::plan_file::PlanFile;
 use super::{Happened, facts, past, shown};
 use crate::action::Failure;
 use crate::between;
+use crate::between::roles::End as Place;
 use crate::place::HostPlace;
 use crate::printer::Printer;
 
@@ -38,6 +40,12 @@ const TICK: Duration = Duration::from_millis(TICK_MILLIS);
 const ENDING: Duration = Duration::from_secs(30);
 /// So many tests run at once at most: a thread each.
 const MOST_TESTS: usize = 256;
+/// A clock that is off by this was set by somebody, ms.
+const CLOCK_MILLIS: u64 = 60_000;
+/// The same trouble is printed again after this time, ms.
+const COMPLAINT_MILLIS: u64 = 60_000;
+/// Records of rows that wait for the archive take at most so many bytes; beyond them the rows go without.
+const MOST_WAITING: usize = 64 << 20;
 /// Events that are taken before the dispatcher's time goes on.
 const MOST_EVENTS: usize = 1_000;
 
@@ -67,6 +75,9 @@ pub(super) struct Driver<'a> {
     /// The tests that run.
     tests: BTreeMap<LeaseId, Test>,
     tests_changed: bool,
+    /// By how much the clock was set when that was said last, ms.
+    clock_set: i64,
+    complained: RefCell<Option<(String, UnixMillis)>>,
     /// What came of tests whose row is not there yet.
     made: BTreeMap<RunId, Made>,
     /// Rows that the archive did not take yet.
@@ -82,6 +93,8 @@ pub(super) struct Driver<'a> {
 struct Test {
     lease: Lease,
     stop: Arc<AtomicBool>,
+    /// The ports at which its ends may listen.
+    ports: [Option<u16>; 2],
 }
 
 impl<'a> Driver<'a> {
@@ -115,6 +128,8 @@ impl<'a> Driver<'a> {
             facts_seen: BTreeMap::new(),
             tests: BTreeMap::new(),
             tests_changed: false,
+            clock_set: 0,
+            complained: RefCell::default(),
             made: BTreeMap::new(),
             rows: Vec::new(),
             alerts_changed: true,
@@ -141,7 +156,10 @@ impl<'a> Driver<'a> {
             self.wait(news);
             let now = self.means.clock.now();
             self.dispatcher.handle_tick(now);
-            self.alerts.handle_time(now);
+            // Results that wait for the archive are no silence.
+            if self.rows.is_empty() {
+                self.alerts.handle_time(now);
+            }
             self.act();
             self.look(now);
         }
@@ -151,7 +169,8 @@ impl<'a> Driver<'a> {
     /// Takes what has happened, or waits until something does or is due.
     fn wait(&mut self, news: &Receiver<Happened>) {
         let now = self.means.clock.now();
-        let due = [self.dispatcher.poll_timeout(), self.alerts.poll_timeout()];
+        let alerts = self.alerts.poll_timeout().filter(|_| self.rows.is_empty());
+        let due = [self.dispatcher.poll_timeout(), alerts];
         let due = due.into_iter().flatten().min();
         let wait = due.map_or(TICK, |due| Duration::from_millis(due.since(now)));
         match news.recv_timeout(wait.min(TICK)) {
@@ -264,8 +283,11 @@ impl<'a> Driver<'a> {
         if let Some(test) = self.tests.remove(&made.lease) {
             self.tests_changed = true;
             let (lease, finished) = (made.lease, made.finished.clone());
-            self.made.insert(test.lease.run, made);
-            self.dispatcher.handle_finished(now, lease, finished);
+            let run = test.lease.run;
+            self.made.insert(run, made);
+            if self.dispatcher.handle_finished(now, lease, finished) == Taken::Late {
+                self.made.remove(&run);
+            }
         }
     }
 
@@ -305,9 +327,11 @@ impl<'a> Driver<'a> {
                 let made = self.made.remove(&run.id);
                 let (record, finding) =
                     made.map_or((None, None), |made| (made.record, made.finding));
+                let waiting = self.rows.iter().filter_map(|row| row.record.as_ref());
+                let bytes: usize = waiting.map(Vec::len).sum();
                 self.rows.push(Row {
                     run: *run,
-                    record,
+                    record: record.filter(|record| bytes + record.len() <= MOST_WAITING),
                     finding,
                 });
             }
@@ -317,18 +341,18 @@ impl<'a> Driver<'a> {
     fn start_test(&mut self, lease: Lease, task: usize, pair: usize) {
         let id = lease.id;
         let started = self.assignment(&lease, task, pair).and_then(|assignment| {
-            let stop = assignment.stop.clone();
+            let (stop, ports) = (assignment.stop.clone(), assignment.ports);
             let (clock, told) = (self.means.clock, self.means.told.clone());
             let make = move || measuring::make(&assignment, clock, &told);
             let thread = std::thread::Builder::new().name("test".to_owned());
             match thread.spawn(make) {
-                Ok(_) => Ok(stop),
+                Ok(_) => Ok((stop, ports)),
                 Err(error) => Err(failed(&format!("no thread for the test: {error}"), None)),
             }
         });
         match started {
-            Ok(stop) => {
-                self.tests.insert(id, Test { lease, stop });
+            Ok((stop, ports)) => {
+                self.tests.insert(id, Test { lease, stop, ports });
                 self.tests_changed = true;
             }
             Err(ending) => {
@@ -364,7 +388,7 @@ impl<'a> Driver<'a> {
         };
         let request = HostPlace::request("host", &task.options)
             .map_err(|error| failed(&error.to_string(), None))?;
-        let side = |host: &linerate_watch::watched::WatchedHost, at| match &host.reach {
+        let side = |host: &WatchedHost, at| match &host.reach {
             Reach::Linerate(port) | Reach::Iperf3(port) => Ok(Side::Server(*port)),
             Reach::Ssh | Reach::Agent => self
                 .standing
@@ -388,10 +412,32 @@ impl<'a> Driver<'a> {
                 address(&pair.to_address, &to.address),
             ],
             names: [from.name.to_string(), to.name.to_string()],
+            ports: [self.port(from, End::From)?, self.port(to, End::To)?],
+            first: match lease.client {
+                End::From => Place::From,
+                End::To => Place::To,
+            },
             owner: self.owner.clone(),
             within: load.plus(between::far::MARGIN),
             stop: Arc::default(),
         })
+    }
+
+    /// A port of the host's range that no test uses.
+    fn port(&self, host: &WatchedHost, end: End) -> Result<Option<u16>, Box<Ending>> {
+        let Some((first, last)) = host.ports else {
+            return Ok(None);
+        };
+        let used = |test: &Test| {
+            let names = [&test.lease.from, &test.lease.to];
+            let own = names.into_iter().zip(test.ports);
+            own.filter(|(name, _)| **name == host.name)
+                .find_map(|(_, port)| port)
+        };
+        let used: Vec<u16> = self.tests.values().filter_map(used).collect();
+        let free = (first..=last).find(|port| !used.contains(port));
+        let none = || Box::new(Ending::Busy(end));
+        free.map(Some).ok_or_else(none)
     }
 
     /// Tries whether a host can be reached.
@@ -485,6 +531,7 @@ impl<'a> Driver<'a> {
             self.act();
         }
         self.ingest();
+        self.look_at_clock();
         self.show(now);
         self.write_state(now);
     }
@@ -562,8 +609,30 @@ impl<'a> Driver<'a> {
         });
     }
 
+    /// Says so once where somebody set the clock of this machine.
+    fn look_at_clock(&mut self) {
+        let set = self.means.clock.set_since();
+        let moved = set.saturating_sub(self.clock_set).unsigned_abs();
+        if moved > CLOCK_MILLIS {
+            self.clock_set = set;
+            self.complain(&format!(
+                "the clock of this machine was set by {} s since the start; the hub goes on with its own time until it is started again",
+                set / 1_000
+            ));
+        }
+    }
+
+    /// Prints a trouble, the same one again after a minute at the earliest.
     fn complain(&self, why: &str) {
-        self.means.printer.tell(&format!("linerate hub: {why}"));
+        let now = self.means.clock.now();
+        let mut before = self.complained.borrow_mut();
+        let again = before
+            .as_ref()
+            .is_some_and(|(said, at)| said == why && now.since(*at) < COMPLAINT_MILLIS);
+        if !again {
+            self.means.printer.tell(&format!("linerate hub: {why}"));
+            *before = Some((why.to_owned(), now));
+        }
     }
 
     /// Ends the tests that run, keeps their rows, and ends the sessions.

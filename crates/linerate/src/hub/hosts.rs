@@ -174,6 +174,10 @@ impl Keeper {
         let mut pause = AGAIN;
         while !self.end.is_set() {
             let opened = self.open();
+            // Somebody else may keep sessions to this host by now.
+            if self.end.is_set() {
+                return;
+            }
             match opened {
                 Some(Ok(standing)) => {
                     pause = AGAIN;

@@ -1,5 +1,6 @@
 //! One test of a lease, in a thread of its own.
 
+use std::net::ToSocketAddrs as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -18,7 +19,7 @@ use super::clock::HubClock;
 use super::figures;
 use super::hosts::Standing;
 use super::quiet;
-use crate::between::failure::FarFailure;
+use crate::between::failure::{FarFailure, Stage};
 use crate::between::far::{self, FarRun, Order, Party, Progress};
 use crate::between::roles::{Choice, End as Place};
 
@@ -47,6 +48,10 @@ pub(super) struct Assignment {
     pub(super) sides: [Side; 2],
     /// The address of each, as others dial it.
     pub(super) addresses: [String; 2],
+    /// The port of each end to serve on; absent = any.
+    pub(super) ports: [Option<u16>; 2],
+    /// Who dials, where it can.
+    pub(super) first: Place,
     pub(super) owner: String,
     pub(super) within: Nanos,
     /// Set once the lease is over, or the hub ends.
@@ -152,6 +157,21 @@ impl Assignment {
         }
     }
 
+    /// The addresses of an end by the plan; where that names the host alone, those that the host has are tried.
+    fn dialled(&self, at: usize) -> Result<Option<Choice>, FarFailure> {
+        let address = self.addresses[at].as_str();
+        if let Ok(address) = address.parse() {
+            return Ok(Some(Choice::These(vec![address])));
+        }
+        if address == self.names[at] {
+            return Ok(None);
+        }
+        let failed = |why: String| FarFailure::at(Stage::Reach, &self.names[at], why);
+        let found = (address, 0).to_socket_addrs();
+        let found = found.map_err(|error| failed(format!("looking up {address}: {error}")))?;
+        Ok(Some(Choice::These(found.map(|found| found.ip()).collect())))
+    }
+
     fn party<'a>(&'a self, at: usize, standing: &'a Standing) -> Party<'a> {
         Party {
             name: &self.names[at],
@@ -169,8 +189,9 @@ fn run(assignment: &Assignment, ready: &mut dyn FnMut()) -> Result<(RunRecord, F
         direction: Direction::Send,
         family: assignment.plan.family,
         of_the_client: None,
-        address: None,
-        port: None,
+        addresses: [None; 2],
+        first: assignment.first,
+        ports: assignment.ports,
         owner: &assignment.owner,
         several: assignment.counter_test,
         recorded: true,
@@ -178,18 +199,13 @@ fn run(assignment: &Assignment, ready: &mut dyn FnMut()) -> Result<(RunRecord, F
         stop: &stop,
     };
     let record = |run: FarRun| {
-        let none = || {
-            FarFailure::between(
-                crate::between::failure::Stage::Record,
-                "no record came back",
-            )
-        };
+        let none = || FarFailure::between(Stage::Record, "no record came back");
         run.record.ok_or_else(none)
     };
     match &assignment.sides {
         [Side::Agent(from), Side::Agent(to)] => {
-            let choice = dialled(&assignment.addresses[1], to);
-            order.address = choice.as_ref();
+            let choices = [assignment.dialled(0)?, assignment.dialled(1)?];
+            order.addresses = choices.each_ref().map(Option::as_ref);
             let mut client = Place::From;
             let parties = [assignment.party(0, from), assignment.party(1, to)];
             let run = far::run(parties[0], parties[1], &order, &mut |progress| {
@@ -220,18 +236,10 @@ fn run(assignment: &Assignment, ready: &mut dyn FnMut()) -> Result<(RunRecord, F
             Ok((record(run)?, Flow::ServerToClient))
         }
         [Side::Server(_), Side::Server(_)] => Err(FarFailure::between(
-            crate::between::failure::Stage::Session,
+            Stage::Session,
             "the hub reaches neither host: one of them needs reach = \"ssh\"",
         )),
     }
-}
-
-/// The address of the plan, where the server has it; where it is a name or behind a NAT, all addresses are tried.
-fn dialled(address: &str, server: &Standing) -> Option<Choice> {
-    let address: std::net::IpAddr = address.parse().ok()?;
-    let mut own = server.surroundings.addresses.iter();
-    own.any(|one| one.address == address)
-        .then(|| address.to_string().parse().ok())?
 }
 
 /// Whether a host can be reached: by its session, or by a connection from a peer to its server.
