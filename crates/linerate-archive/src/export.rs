@@ -42,7 +42,7 @@ pub const CSV_COLUMNS: [&str; 27] = [
 ];
 
 impl Archive {
-    /// Writes runs as CSV, those due first first; how many.
+    /// Writes runs as CSV, the oldest first; how many.
     ///
     /// # Errors
     /// The database's; where `out` cannot be written.

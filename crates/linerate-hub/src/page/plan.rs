@@ -45,7 +45,7 @@ pub(crate) fn page(view: &PlanView, firing: usize) -> String {
 const fn class(class: RunClass) -> &'static str {
     match class {
         RunClass::OnDemand => "asked for",
-        RunClass::Confirm => "confirms a suspicion",
+        RunClass::Confirm => "confirming test",
         RunClass::Regular => "regular",
     }
 }
@@ -78,7 +78,7 @@ fn due(tests: &[DueTest], now: UnixMillis) -> Markup {
                 th scope="row" { a href=(pair_address(&test.task, &test.from, &test.to)) { (test.from) " → " (test.to) } }
                 td { (test.task) } td { (class(test.class)) }
                 td class="keep" { @if test.due > now { (moment::ago(test.due, now)) } @else { "now" } ", until " (moment::clock(test.deadline)) " UTC" }
-                td { (test.waits_for.as_ref().map_or("its time", |waits| waits)) }
+                td { (test.waits_for.as_ref().map_or("not due yet", |waits| waits)) }
             }
         }
     };

@@ -327,7 +327,7 @@ impl Adding<'_> {
         let why = if !from.listens && !to.listens {
             Some("neither host can be connected to")
         } else if !from.reach.commands() && !to.reach.commands() {
-            Some("no agent can be had on either host")
+            Some("neither host can run an agent")
         } else {
             None
         };

@@ -163,7 +163,7 @@ pub const BUDGET: Section = Section {
 /// `[[task]]`.
 pub const TASK: Section = Section {
     title: "[[task]]",
-    about: "Tests of one kind. Who tests whom is said by `mesh`, by `from` and `to`, or by `pairs`; data goes from the first host of a pair to the second.",
+    about: "Tests of one kind. `mesh`, `from` and `to`, or `pairs` say who tests whom; data goes from the first host of a pair to the second.",
     groups: &[&[
         key("name", "text", "needed", "Its name, unique in the file."),
         key(

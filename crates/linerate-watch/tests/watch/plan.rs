@@ -465,7 +465,7 @@ fn pairs_of_which_no_test_can_run_are_named() {
         unreachable,
         [
             (2, "neither host can be connected to"),
-            (2, "no agent can be had on either host")
+            (2, "neither host can run an agent")
         ]
     );
     near(cost.assumed_a_day, 48.0);

@@ -15,9 +15,9 @@ pub(crate) struct ArchiveArguments {
 pub(super) enum ArchiveCommand {
     /// Check the database, and read every record and compare its hash
     Verify(FolderArguments),
-    /// Write the tests as a table, those due first first; a figure that is not known is empty, never 0
+    /// Write the tests as a table, the oldest first; a figure that is not known is empty, never 0
     Export(ExportArguments),
-    /// Say how fast the archive grows, and when its disk is full
+    /// Show how fast the archive grows, and when its disk is full
     Forecast(FolderArguments),
     /// Compute the figures and findings again that an older version computed, from the records
     Recompute(FolderArguments),

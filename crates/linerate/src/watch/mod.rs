@@ -23,9 +23,9 @@ pub(crate) struct WatchArguments {
 
 #[derive(Subcommand, Debug, Clone)]
 enum WatchCommand {
-    /// Say what a plan tests and costs before anything runs: pairs, tests a day, how busy hosts and segments get, bytes, disk
+    /// Show what a plan tests and costs before anything runs: pairs, tests a day, how busy hosts and segments get, bytes, disk
     Plan(PlanArguments),
-    /// Say why a pair has no result: what became of its tests since the last one that measured
+    /// Show why a pair has no result: what became of its tests since the last one that measured
     Why(WhyArguments),
     /// Print what a hub's archive has of each pair, and the alerts that are open
     Status(StatusArguments),
