@@ -40,7 +40,7 @@ function focused() {
 
 async function refresh() {
   // A form that is being filled in, and a page in the background, stay as they are.
-  if (document.hidden || document.activeElement?.matches("select, input, textarea")) {
+  if (document.hidden || document.querySelector("details[open] form") || document.activeElement?.matches("select, input, textarea")) {
     wait(2000);
     return;
   }

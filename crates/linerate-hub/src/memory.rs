@@ -70,7 +70,7 @@ impl MemoryStore {
 
     /// Keeps a silence.
     pub fn put_silence(&self, silence: Silence) {
-        self.write(|inside| inside.silences.push(silence));
+        drop(Store::put_silence(self, &silence));
     }
 
     /// Keeps a host's facts, the JSON of a `HostFacts`.
@@ -128,6 +128,15 @@ impl Store for MemoryStore {
     fn silences(&self, at: UnixMillis) -> Result<Vec<Silence>, StoreError> {
         let in_force = |silence: &&Silence| (silence.since..silence.until).contains(&at);
         Ok(self.read(|inside| inside.silences.iter().filter(in_force).cloned().collect()))
+    }
+
+    fn put_silence(&self, silence: &Silence) -> Result<(), StoreError> {
+        self.write(|inside| {
+            inside.silences.retain(|known| known.id != silence.id);
+            inside.silences.push(silence.clone());
+            inside.happened(Happened::Alert);
+        });
+        Ok(())
     }
 
     fn facts(&self, host: &str) -> Result<Option<(UnixMillis, Vec<u8>)>, StoreError> {

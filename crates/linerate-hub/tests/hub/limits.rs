@@ -20,10 +20,10 @@ fn only_loopback_is_listened_on() {
         sample::NOW
     }));
     let error = serve(TcpListener::bind("0.0.0.0:0").unwrap(), shared).unwrap_err();
-    assert!(matches!(error, ServeError::NotLoopback { .. }));
+    assert!(matches!(error, ServeError::NoUsers { .. }));
     let text = error.to_string();
     assert!(
-        text.contains("no login yet") && text.contains("ssh -L"),
+        text.contains("without users") && text.contains("ssh -L"),
         "{text}"
     );
 }
@@ -103,6 +103,27 @@ fn a_long_head_is_refused() {
     assert!(
         taken < 160 || answer.starts_with(b"HTTP/1.1 431"),
         "{taken} parts taken"
+    );
+    assert_eq!(hub.get("/").status, 200);
+}
+
+#[test]
+fn a_body_without_a_length_is_bounded() {
+    let hub = Served::empty();
+    let mut stream = hub.connect();
+    let head = "POST /silences HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\n\
+                Content-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    let chunk = [&b"1000\r\n"[..], &[b'x'; 4096], b"\r\n"].concat();
+    // The hub answers and closes long before 10 MB.
+    let taken = (0..2560)
+        .take_while(|_| stream.write_all(&chunk).is_ok())
+        .count();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert!(
+        taken < 2560 || answer.starts_with(b"HTTP/1.1 4"),
+        "{taken} chunks taken"
     );
     assert_eq!(hub.get("/").status, 200);
 }
