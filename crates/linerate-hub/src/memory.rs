@@ -34,6 +34,12 @@ impl Inside {
         let id = self.events.len() as u64 + 1;
         self.events.push(Event { id, what });
     }
+
+    fn silence(&mut self, silence: Silence) {
+        self.silences.retain(|known| known.id != silence.id);
+        self.silences.push(silence);
+        self.happened(Happened::Alert);
+    }
 }
 
 impl MemoryStore {
@@ -70,7 +76,7 @@ impl MemoryStore {
 
     /// Keeps a silence.
     pub fn put_silence(&self, silence: Silence) {
-        drop(Store::put_silence(self, &silence));
+        self.write(|inside| inside.silence(silence));
     }
 
     /// Keeps a host's facts, the JSON of a `HostFacts`.
@@ -131,11 +137,7 @@ impl Store for MemoryStore {
     }
 
     fn put_silence(&self, silence: &Silence) -> Result<(), StoreError> {
-        self.write(|inside| {
-            inside.silences.retain(|known| known.id != silence.id);
-            inside.silences.push(silence.clone());
-            inside.happened(Happened::Alert);
-        });
+        self.write(|inside| inside.silence(silence.clone()));
         Ok(())
     }
 

@@ -96,16 +96,17 @@ async fn opened(
     let wait = |millis: u64| Refused::Wait(millis.div_ceil(1_000));
     access.attempts().take(&name, from, now).map_err(wait)?;
     let _waits = access.waiting.try_acquire().map_err(|_| wait(2_000))?;
-    let _turn = access
-        .hashing
-        .acquire()
-        .await
-        .map_err(|_| Refused::Broken)?;
+    let turn = access.hashing.clone().acquire_owned().await;
+    let turn = turn.map_err(|_| Refused::Broken)?;
     let (users, _) = access.users().map_err(|_| Refused::Broken)?;
-    let hash = users.password_hash(&name).map(str::to_owned);
-    let known = hash.clone();
-    let check =
-        move || password.len() <= LONGEST_PASSWORD && is_password(&password, hash.as_deref());
+    let known = users.password_hash(&name).map(str::to_owned);
+    let hash = known.clone();
+    let check = move || {
+        let fits = password.len() <= LONGEST_PASSWORD && is_password(&password, hash.as_deref());
+        // Also where whoever asked is gone: the next one waits until this one has ended.
+        drop(turn);
+        fits
+    };
     let fits = tokio::task::spawn_blocking(check).await;
     let shown: String = name.chars().take(64).collect();
     let shown = PlainText::from(shown.as_str());

@@ -71,7 +71,9 @@ pub(crate) struct Access {
     sessions: Mutex<Sessions>,
     attempts: Mutex<Attempts>,
     waiting: Semaphore,
-    hashing: Semaphore,
+    hashing: Arc<Semaphore>,
+    /// Whether the log says that the users cannot be read.
+    lamented: AtomicBool,
 }
 
 impl std::fmt::Debug for Door {
@@ -130,7 +132,8 @@ impl Access {
             sessions: Mutex::default(),
             attempts: Mutex::new(Attempts::new().map_err(ServeError::Users)?),
             waiting: Semaphore::new(MOST_WAITING),
-            hashing: Semaphore::new(1),
+            hashing: Arc::new(Semaphore::new(1)),
+            lamented: AtomicBool::new(false),
             door,
         })
     }
@@ -150,7 +153,14 @@ impl Access {
 
     /// The users as they are now, and whether a login is needed.
     fn users(&self) -> Result<(Arc<Users>, bool), String> {
-        let users = (self.door.users)()?;
+        let users = (self.door.users)();
+        if let Err(why) = &users
+            && !self.lamented.swap(true, Ordering::Relaxed)
+        {
+            (self.door.log)(&format!("nobody is let in: {why}"));
+        }
+        let users = users?;
+        self.lamented.store(false, Ordering::Relaxed);
         if !users.is_empty() {
             self.needed.store(true, Ordering::Relaxed);
         }

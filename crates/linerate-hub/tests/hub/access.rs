@@ -8,7 +8,6 @@ use linerate_hub::access::users::{Role, Users};
 use linerate_hub::access::{Door, TlsFiles, Transport};
 use linerate_hub::memory::MemoryStore;
 use linerate_hub::shared::Shared;
-use linerate_hub::store::Store as _;
 use linerate_hub::{ServeError, serve_behind};
 use linerate_model::watch::UnixMillis;
 
