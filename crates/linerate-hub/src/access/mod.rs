@@ -200,3 +200,62 @@ fn hexadecimal(bytes: &[u8]) -> String {
         text
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn behind_a_proxy_others_cannot_connect() {
+        let mut users = Users::default();
+        users.add("ada", Role::Viewer, None).unwrap();
+        let users = Arc::new(users);
+        let of = |transport| {
+            let users = users.clone();
+            let door = Door {
+                users: Box::new(move || Ok(users.clone())),
+                transport,
+                log: Box::new(|_| ()),
+            };
+            Access::of(door, "127.0.0.1:1".parse().unwrap()).unwrap()
+        };
+        let proxied = of(Transport::Proxy(vec!["192.0.2.7".parse().unwrap()]));
+        for (from, taken) in [
+            ("192.0.2.7", true),
+            ("::ffff:192.0.2.7", true),
+            ("127.0.0.1", true),
+            ("::1", true),
+            ("192.0.2.8", false),
+            ("2001:db8::1", false),
+        ] {
+            assert_eq!(proxied.takes(from.parse().unwrap()), taken, "{from}");
+            assert!(of(Transport::Plain).takes(from.parse().unwrap()));
+        }
+    }
+
+    #[test]
+    fn who_cannot_be_known_is_not_let_in_and_the_log_says_so_once() {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let lines = log.clone();
+        let broken = Arc::new(AtomicBool::new(false));
+        let is_broken = broken.clone();
+        let door = Door {
+            users: Box::new(move || {
+                if is_broken.load(Ordering::Relaxed) {
+                    return Err("users.json is gone".to_owned());
+                }
+                Ok(Arc::default())
+            }),
+            transport: Transport::Plain,
+            log: Box::new(move |line| lines.lock().unwrap().push(line.to_owned())),
+        };
+        let access = Access::of(door, "127.0.0.1:1".parse().unwrap()).unwrap();
+        assert!(access.users().is_ok_and(|(_, needed)| !needed));
+        broken.store(true, Ordering::Relaxed);
+        assert!(access.users().is_err() && access.users().is_err());
+        assert_eq!(
+            *log.lock().unwrap(),
+            ["nobody is let in: users.json is gone"]
+        );
+    }
+}

@@ -1,6 +1,6 @@
 //! Silences, below the alerts.
 
-use linerate_model::alert::{MatcherOf, Silence};
+use linerate_model::alert::{AlertKind, MatcherOf, Silence};
 use linerate_model::watch::UnixMillis;
 use maud::{Markup, html};
 
@@ -83,7 +83,6 @@ fn form(caller: &Caller, alert: &str) -> Markup {
         ("from", "From"),
         ("to", "To"),
         ("task", "Task"),
-        ("kind", "Kind: slow, failing, silent or changed"),
         ("finding", "Finding"),
     ];
     html! {
@@ -94,6 +93,13 @@ fn form(caller: &Caller, alert: &str) -> Markup {
                 p { label for="s-alert" { "Alert" } " " input id="s-alert" name="alert" maxlength="256" value=(alert); }
                 @for (name, words) in fields {
                     p { label for={ "s-" (name) } { (words) } " " input id={ "s-" (name) } name=(name) maxlength="256"; }
+                }
+                p {
+                    label for="s-kind" { "Kind" } " "
+                    select id="s-kind" name="kind" {
+                        option value="" { "any" }
+                        @for kind in AlertKind::ALL { option value=(kind.word()) { (kind.word()) } }
+                    }
                 }
                 p {
                     label for="s-minutes" { "For" } " "
