@@ -40,7 +40,7 @@ function focused() {
 
 async function refresh() {
   // A form that is being filled in, and a page in the background, stay as they are.
-  if (document.hidden || document.activeElement?.matches("select, input, textarea")) {
+  if (document.hidden || document.querySelector("details[open] form") || document.activeElement?.matches("select, input, textarea")) {
     wait(2000);
     return;
   }
@@ -91,8 +91,8 @@ function concerns(event) {
   return ["task", "from", "to"].every((name) => !what[name] || !here.get(name) || what[name] === here.get(name));
 }
 
-// The report of a run does not change.
-if (!location.pathname.startsWith("/run/") && window.EventSource) {
+// The report of a run does not change, and neither does who is logged in.
+if (!["/run/", "/login", "/account"].some((path) => location.pathname.startsWith(path)) && window.EventSource) {
   const events = new EventSource("/events");
   for (const name of ["run", "alert", "facts", "live"]) {
     events.addEventListener(name, (event) => { if (concerns(event)) { wait(700); } });

@@ -1,9 +1,11 @@
-//! Pages read linerate's archive.
+//! Pages read linerate's archive, and write silences to it.
 
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use linerate_archive::{AlertFilter, Archive, ArchiveError, EventId, EventKind, Stored};
+use linerate_archive::{
+    AlertFilter, Archive, ArchiveError, EventId, EventKind, SilenceKey, Stored,
+};
 use linerate_model::alert::{Alert, AlertState, HostChange, Silence};
 use linerate_model::watch::{RunId, UnixMillis, WatchRun};
 
@@ -66,6 +68,16 @@ impl Store for Archive {
         let mut silences: Vec<Silence> = self.silences(at).map_err(cannot("silences"))?;
         silences.retain(|silence| silence.since <= at);
         Ok(silences)
+    }
+
+    fn put_silence(&self, silence: &Silence) -> Result<(), StoreError> {
+        let id = silence.id.to_string();
+        let key = SilenceKey {
+            id: &id,
+            since: silence.since,
+            until: silence.until,
+        };
+        self.put_silence(key, silence).map_err(cannot("a silence"))
     }
 
     fn facts(&self, host: &str) -> Result<Option<(UnixMillis, Vec<u8>)>, StoreError> {

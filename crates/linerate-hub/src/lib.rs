@@ -5,8 +5,8 @@
 //! without JavaScript; a script only redraws the chart of a pair and loads the page again when something happened.
 //!
 //! What it is not: it starts no test and writes no archive. The hub's driver does, tells [`live::Live`] what runs, and
-//! wakes the open pages by [`live::Live::wake`]. There is no login yet, so [`serve`] refuses to listen on anything but
-//! a loopback address.
+//! wakes the open pages by [`live::Live::wake`]. [`serve`] asks for no login and listens on loopback alone;
+//! [`serve_behind`] takes a [`access::Door`] with users, and listens elsewhere only with those and TLS.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -20,6 +20,7 @@
 //! serving.stop();
 //! ```
 
+pub mod access;
 mod archive;
 mod csv;
 mod guard;
@@ -36,4 +37,4 @@ pub mod store;
 mod view;
 pub mod words;
 
-pub use server::{ServeError, Serving, serve};
+pub use server::{ServeError, Serving, serve, serve_behind};

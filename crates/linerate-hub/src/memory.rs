@@ -34,6 +34,12 @@ impl Inside {
         let id = self.events.len() as u64 + 1;
         self.events.push(Event { id, what });
     }
+
+    fn silence(&mut self, silence: Silence) {
+        self.silences.retain(|known| known.id != silence.id);
+        self.silences.push(silence);
+        self.happened(Happened::Alert);
+    }
 }
 
 impl MemoryStore {
@@ -70,7 +76,7 @@ impl MemoryStore {
 
     /// Keeps a silence.
     pub fn put_silence(&self, silence: Silence) {
-        self.write(|inside| inside.silences.push(silence));
+        self.write(|inside| inside.silence(silence));
     }
 
     /// Keeps a host's facts, the JSON of a `HostFacts`.
@@ -128,6 +134,11 @@ impl Store for MemoryStore {
     fn silences(&self, at: UnixMillis) -> Result<Vec<Silence>, StoreError> {
         let in_force = |silence: &&Silence| (silence.since..silence.until).contains(&at);
         Ok(self.read(|inside| inside.silences.iter().filter(in_force).cloned().collect()))
+    }
+
+    fn put_silence(&self, silence: &Silence) -> Result<(), StoreError> {
+        self.write(|inside| inside.silence(silence.clone()));
+        Ok(())
     }
 
     fn facts(&self, host: &str) -> Result<Option<(UnixMillis, Vec<u8>)>, StoreError> {

@@ -4,15 +4,21 @@ mod answer;
 pub(crate) mod api;
 mod events;
 mod files;
+mod login;
 mod pages;
 mod query;
+mod silences;
+mod test_now;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::get;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{delete, get, post};
 use tokio::sync::Semaphore;
 
+use crate::access::Access;
+use crate::guard::MOST_BODY;
 use crate::shared::Shared;
 
 /// Pages and answers that are made at the same time; others wait for their turn.
@@ -24,6 +30,7 @@ pub(crate) const MOST_STREAMS: usize = 128;
 #[derive(Debug, Clone)]
 pub(crate) struct Hub {
     pub(crate) shared: Arc<Shared>,
+    pub(crate) access: Arc<Access>,
     /// Of [`AT_ONCE`].
     pub(crate) turns: Arc<Semaphore>,
     /// Of [`MOST_STREAMS`].
@@ -33,9 +40,14 @@ pub(crate) struct Hub {
 }
 
 impl Hub {
-    pub(crate) fn new(shared: Arc<Shared>, stop: tokio::sync::watch::Receiver<bool>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        access: Arc<Access>,
+        stop: tokio::sync::watch::Receiver<bool>,
+    ) -> Self {
         Self {
             shared,
+            access,
             turns: Arc::new(Semaphore::new(AT_ONCE)),
             streams: Arc::new(Semaphore::new(MOST_STREAMS)),
             stop,
@@ -52,6 +64,12 @@ pub(crate) fn router(hub: Hub) -> Router {
         .route("/hosts", get(pages::hosts))
         .route("/host", get(pages::host))
         .route("/plan", get(pages::plan))
+        .route("/login", get(login::page).post(login::prove))
+        .route("/logout", post(login::leave))
+        .route("/account", get(login::account))
+        .route("/silences", post(silences::make_by_form))
+        .route("/silences/{id}/end", post(silences::end_by_form))
+        .route("/test", post(test_now::ask_by_form))
         .route("/static/{name}", get(files::file))
         .route("/api/v1/pairs", get(api::pairs))
         .route("/api/v1/pairs.csv", get(api::pairs_csv))
@@ -61,23 +79,27 @@ pub(crate) fn router(hub: Hub) -> Router {
         .route("/api/v1/runs/{id}", get(api::run))
         .route("/api/v1/runs/{id}/record", get(api::record))
         .route("/api/v1/alerts", get(api::alerts))
+        .route("/api/v1/silences", get(silences::list).post(silences::make))
+        .route("/api/v1/silences/{id}", delete(silences::end))
+        .route("/api/v1/tests", post(test_now::ask))
         .route("/api/v1/hosts", get(api::hosts))
         .route("/api/v1/plan", get(api::plan))
         .route("/api/v1/openapi.json", get(api::openapi))
         .route("/metrics", get(api::metrics))
         .route("/events", get(events::stream))
         .fallback(pages::nothing)
+        .layer(DefaultBodyLimit::max(MOST_BODY))
         .with_state(hub)
 }
 
 #[cfg(test)]
-mod tests {
+mod described {
     use super::*;
 
     /// Addresses in this file's router.
     fn routed() -> Vec<&'static str> {
         let source = include_str!("route.rs")
-            .split("#[cfg(test)]\nmod tests")
+            .split("#[cfg(test)]\nmod described")
             .next()
             .unwrap();
         source
@@ -106,6 +128,12 @@ mod tests {
                 "/hosts",
                 "/host",
                 "/plan",
+                "/login",
+                "/logout",
+                "/account",
+                "/silences",
+                "/silences/{id}/end",
+                "/test",
                 "/static/{name}",
             ]
             .contains(path)

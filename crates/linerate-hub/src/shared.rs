@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use linerate_model::watch::UnixMillis;
+use linerate_model::plain_text::PlainText;
+use linerate_model::watch::{RunId, UnixMillis};
 
 use crate::live::Live;
 use crate::store::Store;
@@ -12,6 +13,21 @@ pub struct Shared {
     store: Arc<dyn Store>,
     live: Live,
     now: Box<dyn Fn() -> UnixMillis + Send + Sync>,
+    asks: Box<Asks>,
+}
+
+/// Takes a wish for a test; the id that its row will have, or why there is none.
+type Asks = dyn Fn(TestWanted) -> Result<RunId, String> + Send + Sync;
+
+/// A pair that somebody wants to be tested now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestWanted {
+    /// The task.
+    pub task: PlainText,
+    /// The sending host.
+    pub from: PlainText,
+    /// The receiving host.
+    pub to: PlainText,
 }
 
 impl Shared {
@@ -24,7 +40,23 @@ impl Shared {
             store,
             live: Live::default(),
             now: Box::new(now),
+            asks: Box::new(|_| Err("This hub runs no tests.".to_owned())),
         }
+    }
+
+    /// With somebody who makes tests that are asked for.
+    #[must_use]
+    pub fn with_tests(
+        mut self,
+        asks: impl Fn(TestWanted) -> Result<RunId, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.asks = Box::new(asks);
+        self
+    }
+
+    /// Asks for a test; may block for some seconds.
+    pub(crate) fn ask(&self, wanted: TestWanted) -> Result<RunId, String> {
+        (self.asks)(wanted)
     }
 
     /// The archive.

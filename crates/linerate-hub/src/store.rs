@@ -1,4 +1,4 @@
-//! What pages read of an archive.
+//! What pages read of an archive, and silences, which they write.
 
 use std::ops::Range;
 
@@ -20,6 +20,8 @@ pub trait Store: Send + Sync {
     fn alerts(&self, changed_since: UnixMillis) -> Result<Vec<Alert>, StoreError>;
     /// Silences that are in force at this moment.
     fn silences(&self, at: UnixMillis) -> Result<Vec<Silence>, StoreError>;
+    /// Keeps a silence, in place of the one of the same id.
+    fn put_silence(&self, silence: &Silence) -> Result<(), StoreError>;
     /// The JSON of a host's latest facts and when they were read; `None` where there are none.
     fn facts(&self, host: &str) -> Result<Option<(UnixMillis, Vec<u8>)>, StoreError>;
     /// What changed on a host within this time, the latest first.
@@ -118,9 +120,9 @@ pub enum Happened {
 
 /// The archive did not answer.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read {what} from the archive: {why}; `linerate archive verify` checks it")]
+#[error("the archive does not answer for {what}: {why}; `linerate archive verify` checks it")]
 pub struct StoreError {
-    /// What was read.
+    /// What was read or written.
     pub what: &'static str,
     /// Why it failed.
     pub why: String,

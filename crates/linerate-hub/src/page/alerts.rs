@@ -13,7 +13,12 @@ use crate::view::cell::CellState;
 /// Pairs of an alert that are listed openly.
 const MOST_PAIRS: usize = 8;
 
-pub(crate) fn page(views: &[AlertView], channels: &[ChannelState], now: UnixMillis) -> String {
+pub(crate) fn page(
+    views: &[AlertView],
+    channels: &[ChannelState],
+    silences: &Markup,
+    now: UnixMillis,
+) -> String {
     let firing = firing(views);
     let of = |state: AlertState| views.iter().filter(move |view| view.alert.state == state);
     let content = html! {
@@ -31,6 +36,7 @@ pub(crate) fn page(views: &[AlertView], channels: &[ChannelState], now: UnixMill
                 @for view in of(AlertState::Suspect) { (article(view, now)) }
             }
         }
+        (silences)
         section aria-labelledby="resolved" {
             h2 id="resolved" { "Resolved in the last 7 days (" (of(AlertState::Resolved).count()) ")" }
             (resolved(of(AlertState::Resolved), now))
@@ -138,7 +144,8 @@ pub(crate) fn article(view: &AlertView, now: UnixMillis) -> Markup {
                 "Task " (alert.task)
                 @if let Some(fired) = alert.fired { ". Confirmed " (moment::span(fired.since(alert.since))) " after the first bad test" }
                 @if let Some(silenced) = &view.silenced { ". Silenced " (silenced) }
-                "."
+                ". "
+                @if view.silenced.is_none() { a href={ "/alerts?silence=" (alert.id) "#silences" } { "Silence" span class="spoken" { " " (view.title) } } }
             }
             (answers(view, now, usize::MAX))
             (pairs(view))

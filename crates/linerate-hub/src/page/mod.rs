@@ -4,9 +4,11 @@ pub(crate) mod alerts;
 pub(crate) mod chart;
 pub(crate) mod grid;
 pub(crate) mod hosts;
+pub(crate) mod login;
 pub(crate) mod pair;
 pub(crate) mod plan;
 pub(crate) mod run;
+pub(crate) mod silences;
 
 use linerate_model::plain_text::acts_on_terminal;
 use linerate_model::watch::UnixMillis;
@@ -70,6 +72,7 @@ pub(crate) fn document(sheet: Sheet<'_>, content: &Markup) -> String {
                         "As of " (time(sheet.now, sheet.now, false)) ". "
                         span id="live" role="status" {}
                         noscript { "Reload the page for newer figures." }
+                        " " a href="/account" { "Account" }
                     }
                 }
             }

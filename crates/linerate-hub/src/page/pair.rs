@@ -10,7 +10,7 @@ use crate::view::alert::rate;
 use crate::view::pair::{PairView, TIMES};
 use crate::view::run::RunRow;
 
-pub(crate) fn page(view: &PairView, firing: usize) -> String {
+pub(crate) fn page(view: &PairView, may_test: bool, firing: usize) -> String {
     let title = format!("{} → {}", view.from, view.to);
     let content = html! {
         h1 {
@@ -18,6 +18,7 @@ pub(crate) fn page(view: &PairView, firing: usize) -> String {
         }
         p class="about" { "Task " a href={ "/?task=" (encoded(&view.task)) } { (view.task) } ". The other direction: " a href=(pair_address(&view.task, &view.to, &view.from)) { (view.to) " → " (view.from) } "." }
         (now(view))
+        @if may_test { (test_now(view)) }
         @for alert in &view.alerts { (alerts::of_pair(alert, &view.from, &view.to, view.now)) }
         section aria-labelledby="over-time" {
             h2 id="over-time" { "Goodput over time" }
@@ -46,6 +47,18 @@ pub(crate) fn page(view: &PairView, firing: usize) -> String {
         },
         &content,
     )
+}
+
+/// Asks for a test.
+fn test_now(view: &PairView) -> Markup {
+    html! {
+        form method="post" action="/test" {
+            @for (name, value) in [("task", &view.task), ("from", &view.from), ("to", &view.to)] {
+                input type="hidden" name=(name) value=(value);
+            }
+            p { button type="submit" { "Test now" } }
+        }
+    }
 }
 
 /// How it is now.

@@ -40,7 +40,11 @@ impl Refusal {
                 error.to_string(),
             ),
             Self::Absent(what) => (StatusCode::NOT_FOUND, "Not found", what),
-            Self::Query(why) => (StatusCode::BAD_REQUEST, "The address is not complete", why),
+            Self::Query(why) => (
+                StatusCode::BAD_REQUEST,
+                "The request cannot be answered",
+                why,
+            ),
         }
     }
 }

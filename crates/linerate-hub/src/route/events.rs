@@ -4,7 +4,7 @@
 //! `{"task","from","to"}` of a run, `{"host"}` of facts, `{}` else. `live` says that the state of the hub itself changed.
 
 use std::convert::Infallible;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -23,6 +23,8 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const PACE: Duration = Duration::from_millis(250);
 /// The archive is asked at this distance also when nobody woke the stream.
 const POLL: Duration = Duration::from_secs(5);
+/// A stream ends after this time. The browser opens another one, for which it has to be logged in still.
+const LONGEST: Duration = Duration::from_secs(900);
 /// Events that are sent at once; who is further behind gets the others next.
 const BATCH: usize = 256;
 
@@ -30,6 +32,7 @@ struct Reader {
     hub: Hub,
     changes: watch::Receiver<u64>,
     after: u64,
+    begun: Instant,
     waiting: std::vec::IntoIter<Event>,
     _stream: OwnedSemaphorePermit,
 }
@@ -60,6 +63,7 @@ pub(super) async fn stream(State(hub): State<Hub>, headers: HeaderMap) -> Respon
         changes: hub.shared.live().changes(),
         hub,
         after,
+        begun: Instant::now(),
         waiting: vec![first].into_iter(),
         _stream: permit,
     };
@@ -88,7 +92,7 @@ fn events(reader: Reader) -> impl Stream<Item = Result<Event, Infallible>> {
 impl Reader {
     /// Waits until there may be something new and reads it; `None` ends the stream.
     async fn wait(&mut self) -> Option<()> {
-        if *self.hub.stop.borrow() {
+        if *self.hub.stop.borrow() || self.begun.elapsed() > LONGEST {
             return None;
         }
         let mut stop = self.hub.stop.clone();

@@ -1,5 +1,6 @@
 //! Pages.
 
+use axum::Extension;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::Uri;
@@ -7,8 +8,10 @@ use axum::response::Response;
 use linerate_model::watch::UnixMillis;
 
 use super::answer::{Refusal, page};
-use super::query::{OfHost, OfPair, OfTask, run_id};
+use super::query::{OfAlertsPage, OfHost, OfPair, OfTask, run_id};
 use super::{Hub, answer};
+use crate::access::Caller;
+use crate::access::users::Role;
 use crate::moment::DAY;
 use crate::page as pages;
 use crate::shared::Shared;
@@ -44,8 +47,12 @@ pub(super) async fn grid(State(hub): State<Hub>, query: Asked<OfTask>) -> Respon
     .await
 }
 
-pub(super) async fn pair(State(hub): State<Hub>, query: Asked<OfPair>) -> Response {
-    page(hub, |shared| {
+pub(super) async fn pair(
+    State(hub): State<Hub>,
+    Extension(caller): Extension<Caller>,
+    query: Asked<OfPair>,
+) -> Response {
+    page(hub, move |shared| {
         let wanted = asked(query)?.wanted()?;
         let absent = || {
             let (task, from, to) = (&wanted.task, &wanted.from, &wanted.to);
@@ -54,7 +61,8 @@ pub(super) async fn pair(State(hub): State<Hub>, query: Asked<OfPair>) -> Respon
             ))
         };
         let view = PairView::of(shared, &wanted)?.ok_or_else(absent)?;
-        Ok(pages::pair::page(&view, firing(shared)?))
+        let may_test = caller.role >= Role::Operator;
+        Ok(pages::pair::page(&view, may_test, firing(shared)?))
     })
     .await
 }
@@ -79,13 +87,20 @@ pub(super) async fn run(State(hub): State<Hub>, Path(id): Path<String>) -> Respo
     .await
 }
 
-pub(super) async fn alerts(State(hub): State<Hub>) -> Response {
-    page(hub, |shared| {
+pub(super) async fn alerts(
+    State(hub): State<Hub>,
+    Extension(caller): Extension<Caller>,
+    query: Asked<OfAlertsPage>,
+) -> Response {
+    page(hub, move |shared| {
         let now = shared.now();
+        let silences = shared.store().silences(now)?;
+        let silences = pages::silences::section(&silences, &caller, &asked(query)?.silence, now);
         let views = AlertView::all(shared, UnixMillis(now.0.saturating_sub(7 * DAY)))?;
         Ok(pages::alerts::page(
             &views,
             &shared.live().snapshot().channels,
+            &silences,
             now,
         ))
     })

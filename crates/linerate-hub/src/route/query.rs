@@ -41,6 +41,14 @@ pub(super) struct OfAlerts {
     pub(super) days: Option<u64>,
 }
 
+/// The page of alerts.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct OfAlertsPage {
+    /// The alert that somebody is about to silence.
+    pub(super) silence: String,
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct OfPair {

@@ -22,7 +22,7 @@ pub(crate) struct AlertView {
     pub(crate) why: Vec<String>,
     /// What to do: sentences, of which those in backquotes are commands.
     pub(crate) what_to_do: Vec<String>,
-    /// The silence that mutes it: who and why; null = none does.
+    /// The silence that mutes it: until when, who and why; null = none does.
     pub(crate) silenced: Option<String>,
     /// The alert itself.
     #[serde(flatten)]
@@ -36,7 +36,10 @@ impl AlertView {
             title: title(alert),
             why: why(alert),
             what_to_do: what_to_do(alert),
-            silenced: silence.map(|silence| format!("by {}: {}", silence.by, silence.why)),
+            silenced: silence.map(|silence| {
+                let until = crate::moment::minute(silence.until);
+                format!("until {until} by {}: {}", silence.by, silence.why)
+            }),
             alert: alert.clone(),
         }
     }

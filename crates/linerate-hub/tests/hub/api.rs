@@ -173,7 +173,8 @@ fn openapi_describes_what_is_answered() {
         .as_str()
         .unwrap()
         .to_owned();
-    for path in paths.keys().filter(|path| *path != "/events") {
+    let read = |path: &&String| *path != "/events" && !paths[*path]["get"].is_null();
+    for path in paths.keys().filter(read) {
         let asked = path.replace("{id}", &run);
         let query = if path == "/api/v1/pair" {
             "?task=backbone&from=fra1&to=ams1"

@@ -20,10 +20,10 @@ fn only_loopback_is_listened_on() {
         sample::NOW
     }));
     let error = serve(TcpListener::bind("0.0.0.0:0").unwrap(), shared).unwrap_err();
-    assert!(matches!(error, ServeError::NotLoopback { .. }));
+    assert!(matches!(error, ServeError::NoUsers { .. }));
     let text = error.to_string();
     assert!(
-        text.contains("no login yet") && text.contains("ssh -L"),
+        text.contains("without users") && text.contains("ssh -L"),
         "{text}"
     );
 }
@@ -108,6 +108,27 @@ fn a_long_head_is_refused() {
 }
 
 #[test]
+fn a_body_without_a_length_is_bounded() {
+    let hub = Served::empty();
+    let mut stream = hub.connect();
+    let head = "POST /silences HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\n\
+                Content-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    let chunk = [&b"1000\r\n"[..], &[b'x'; 4096], b"\r\n"].concat();
+    // The hub answers and closes long before 10 MB.
+    let taken = (0..2560)
+        .take_while(|_| stream.write_all(&chunk).is_ok())
+        .count();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert!(
+        taken < 2560 || answer.starts_with(b"HTTP/1.1 4"),
+        "{taken} chunks taken"
+    );
+    assert_eq!(hub.get("/").status, 200);
+}
+
+#[test]
 fn two_thousand_idle_connections_are_bounded_and_keep_nobody_out() {
     let hub = Served::empty();
     let mut idle = Vec::new();
@@ -142,9 +163,13 @@ fn a_connection_that_says_nothing_is_closed() {
     let hub = Served::empty();
     let mut silent = hub.connect();
     let mut slow = hub.connect();
+    let mut bodiless = hub.connect();
+    let head = "POST /silences HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\n\
+                Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\nhost=";
+    bodiless.write_all(head.as_bytes()).unwrap();
     slow.write_all(b"GET / HTTP/1.1\r\nHo").unwrap();
     // The time that a request's head may take, and not a test's: a read without an end fails after two minutes.
-    for stream in [&mut silent, &mut slow] {
+    for stream in [&mut silent, &mut slow, &mut bodiless] {
         let mut rest = Vec::new();
         let read = stream.read_to_end(&mut rest);
         assert!(

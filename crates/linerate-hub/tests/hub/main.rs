@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail like the test")]
 
+mod access;
 mod api;
 mod browser;
 mod events;

@@ -86,6 +86,7 @@ fn every_page_is_a_whole_document_with_one_heading_a_skip_link_and_labelled_tabl
         "/hosts",
         "/host?name=fra1",
         "/plan",
+        "/account",
     ] {
         let page = hub.body(path);
         assert!(

@@ -5,10 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
+use linerate_hub::access::Door;
 use linerate_hub::memory::MemoryStore;
 use linerate_hub::shared::Shared;
 use linerate_hub::store::Store;
-use linerate_hub::{Serving, serve};
+use linerate_hub::{Serving, serve_behind};
 
 use crate::sample;
 
@@ -28,10 +29,14 @@ pub(crate) struct Answer {
 
 impl Served {
     pub(crate) fn of(store: Arc<dyn Store>) -> Self {
+        Self::behind(store, Door::open())
+    }
+
+    pub(crate) fn behind(store: Arc<dyn Store>, door: Door) -> Self {
         let shared = Arc::new(Shared::new(store, || sample::NOW));
         sample::lively(&shared);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let serving = serve(listener, shared.clone()).unwrap();
+        let serving = serve_behind(listener, shared.clone(), door).unwrap();
         Self { serving, shared }
     }
 
@@ -87,7 +92,7 @@ impl Served {
     }
 }
 
-fn parsed(bytes: &[u8]) -> Answer {
+pub(crate) fn parsed(bytes: &[u8]) -> Answer {
     let text = String::from_utf8_lossy(bytes);
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());

@@ -1,5 +1,6 @@
-//! Tests that alerts ask for: to confirm, and to decide what limits.
+//! Tests that alerts ask for, to confirm and to decide what limits, and that people ask for.
 
+use linerate_hub::shared::TestWanted;
 use linerate_model::watch::{RunClass, RunId, UnixMillis, WatchRun};
 use linerate_watch::alert::PairName;
 use linerate_watch::dispatch::{Dispatcher, OVERHEAD_MILLIS, Request};
@@ -13,6 +14,9 @@ const WAIT_MILLIS: u64 = 600_000;
 const COUNTER_RUNS: u64 = 8;
 /// Apart from the load, each of them takes so long, ms.
 const BETWEEN_RUNS_MILLIS: u64 = 2_000;
+
+/// People may wait for so many tests at the same time.
+const MOST_BY_HAND: usize = 32;
 
 /// The tests that were asked for and have no row yet.
 #[derive(Debug, Default)]
@@ -71,6 +75,51 @@ impl Asking {
                 finding,
             });
         }
+    }
+
+    /// Somebody asks for a test of a pair now; the id that its row will have. One that waits is not asked for twice.
+    pub(super) fn ask_now(
+        &mut self,
+        dispatcher: &mut Dispatcher,
+        now: UnixMillis,
+        wanted: &TestWanted,
+    ) -> Result<RunId, String> {
+        let TestWanted { task, from, to } = wanted;
+        let by_hand = |asked: &&Asked| asked.request.class == RunClass::OnDemand;
+        let same = |asked: &&Asked| {
+            let request = &asked.request;
+            (&request.task, &request.from, &request.to) == (task, from, to)
+        };
+        let mut waiting = self.open.iter().filter(by_hand);
+        if let Some(asked) = waiting.clone().find(same) {
+            return Ok(asked.run);
+        }
+        if waiting.nth(MOST_BY_HAND - 1).is_some() {
+            return Err(format!(
+                "{MOST_BY_HAND} tests that were asked for wait already; try again when some have ended."
+            ));
+        }
+        let watched = dispatcher.watched();
+        let known = watched.tasks.iter().find(|known| known.name == *task);
+        let takes = known.map_or(0, |task| task.load_millis) + OVERHEAD_MILLIS;
+        let request = Request {
+            task: task.clone(),
+            from: from.clone(),
+            to: to.clone(),
+            class: RunClass::OnDemand,
+            due: now,
+            deadline: now.plus_millis(takes + WAIT_MILLIS),
+            number: 0,
+            load_millis: None,
+        };
+        let run = dispatcher.handle_request(now, &request);
+        let run = run.map_err(|error| error.to_string())?;
+        self.open.push(Asked {
+            run,
+            request,
+            finding: None,
+        });
+        Ok(run)
     }
 
     /// A test has its row; the finding that its counter-tests were to decide.

@@ -201,6 +201,10 @@ impl<'a> Driver<'a> {
                     self.dispatcher.handle_checked(now, host, found);
                 }
             }
+            Happened::Wanted(wanted, answer) => {
+                let asked = self.asking.ask_now(&mut self.dispatcher, now, &wanted);
+                drop(answer.send(asked));
+            }
             Happened::Reload => self.reload(now),
             Happened::Stop => self.stopping = true,
         }

@@ -12,7 +12,7 @@ use linerate_model::watch::UnixMillis;
 use linerate_wire::enrol::Invitation;
 
 use super::arguments::{
-    AgentCommand, FolderArguments, HubCommand, RevokeArguments, TokenArguments, TokenCommand,
+    AgentCommand, FolderArguments, RevokeArguments, TokenArguments, TokenCommand,
 };
 use super::clock::HubClock;
 use super::folder;
@@ -62,16 +62,22 @@ pub(super) fn listen(
     })
 }
 
-/// `linerate hub token` and `linerate hub agent`.
-pub(super) fn run(command: &HubCommand, printer: &Printer) -> Result<(), Failure> {
+/// `linerate hub token`.
+pub(super) fn token(command: &TokenCommand, printer: &Printer) -> Result<(), Failure> {
     match command {
-        HubCommand::Token(TokenCommand::New(arguments)) => invite(arguments, printer),
-        HubCommand::Agent(AgentCommand::List(arguments)) => list(arguments, printer),
-        HubCommand::Agent(AgentCommand::Revoke(arguments)) => revoke(arguments, printer),
+        TokenCommand::New(arguments) => invite(arguments, printer),
     }
 }
 
-fn now() -> UnixMillis {
+/// `linerate hub agent`.
+pub(super) fn agent(command: &AgentCommand, printer: &Printer) -> Result<(), Failure> {
+    match command {
+        AgentCommand::List(arguments) => list(arguments, printer),
+        AgentCommand::Revoke(arguments) => revoke(arguments, printer),
+    }
+}
+
+pub(super) fn now() -> UnixMillis {
     UnixMillis(clock::wall().0 / 1_000_000)
 }
 

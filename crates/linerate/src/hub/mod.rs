@@ -20,6 +20,7 @@ mod past;
 mod plan_file;
 mod quiet;
 mod shown;
+mod users;
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd as _;
@@ -29,19 +30,21 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_archive::{Archive, Retention};
-use linerate_hub::shared::Shared;
-use linerate_hub::{ServeError, Serving, serve};
+use linerate_hub::access::{Door, TlsError, TlsFiles, Transport};
+use linerate_hub::shared::{Shared, TestWanted};
+use linerate_hub::{ServeError, Serving, serve_behind};
 use linerate_kernel::poll::{self, Interest, PollEntry};
 use linerate_kernel::process::raise_descriptor_limit;
 use linerate_kernel::thread::SignalFd;
 use linerate_model::host::HostFacts;
 use linerate_model::plain_text::PlainText;
+use linerate_model::watch::RunId;
 use linerate_watch::dispatch::LeaseId;
 
 use crate::action::Failure;
 use crate::printer::Printer;
 use crate::signals;
-use arguments::HubArguments;
+use arguments::{HubArguments, HubCommand};
 use clock::HubClock;
 use driver::Driver;
 use folder::Folder;
@@ -65,12 +68,16 @@ enum Happened {
     Finished(Box<Made>),
     /// Whether a host can be reached, which the dispatcher asked.
     Checked(String, Result<(), PlainText>),
+    /// Somebody wants a test now, and an answer.
+    Wanted(TestWanted, Sender<Result<RunId, String>>),
     /// The plan is to be read again.
     Reload,
     /// The hub is to end.
     Stop,
 }
 
+/// The driver answers within this time.
+const ANSWERS: Duration = Duration::from_secs(5);
 /// How often old records are removed.
 const RETAIN_EVERY: Duration = Duration::from_secs(3_600);
 
@@ -93,7 +100,9 @@ nothing is watched yet. Write watch.toml, and start `linerate hub watch.toml`:
 
 pub(crate) fn run(arguments: &HubArguments, printer: &Printer) -> Result<(), Failure> {
     match &arguments.command {
-        Some(command) => enrolling::run(command, printer),
+        Some(HubCommand::Token(command)) => enrolling::token(command, printer),
+        Some(HubCommand::Agent(command)) => enrolling::agent(command, printer),
+        Some(HubCommand::User(command)) => users::run(command, printer),
         None => watch(arguments, printer),
     }
 }
@@ -104,7 +113,6 @@ fn watch(arguments: &HubArguments, printer: &Printer) -> Result<(), Failure> {
         .as_deref()
         .map(|file| PlanFile::new(file, arguments.reach.groups()));
     let watched = plan.as_mut().map(PlanFile::read).transpose()?;
-    let listener = bind(arguments.listen)?;
     let signals = signals::take(&[signals::TERMINATE, signals::INTERRUPT, signals::HANGUP])?;
     // Where the limit stays, sessions say so.
     drop(raise_descriptor_limit());
@@ -112,13 +120,18 @@ fn watch(arguments: &HubArguments, printer: &Printer) -> Result<(), Failure> {
         Some(path) => path.clone(),
         None => folder::usual()?,
     };
+    // Before the archive, so that a refusal changes nothing.
+    let door = door(arguments, &path)?;
+    door.check(arguments.listen)?;
+    let listener = bind(arguments.listen)?;
     let folder = Folder::take(&path)?;
     let before = folder::state(&path)?.unwrap_or_default();
     let archive =
         Arc::new(Archive::open(&path)?.with_figures_of(linerate_report::watch_figures::VERSION));
     let clock = HubClock::start();
-    let shared = Arc::new(Shared::new(archive.clone(), move || clock.now()));
     let (told, news) = mpsc::channel();
+    let shared = Shared::new(archive.clone(), move || clock.now());
+    let shared = Arc::new(shared.with_tests(asks(told.clone())));
     let reach = arguments.reach.reach()?;
     let agents = arguments
         .agents
@@ -140,8 +153,9 @@ fn watch(arguments: &HubArguments, printer: &Printer) -> Result<(), Failure> {
         watched.unwrap_or_default(),
         hosts,
     )?;
-    let serving = serve(listener, shared)?;
-    announce(&serving, &path, driver.is_empty(), printer)?;
+    let scheme = scheme(&door);
+    let serving = serve_behind(listener, shared, door)?;
+    announce(scheme, &serving, &path, driver.is_empty(), printer)?;
     if let Some(agents) = &agents {
         let address = agents.listening.address();
         printer.line(&format!("agents connect to {address}"))?;
@@ -158,9 +172,6 @@ fn watch(arguments: &HubArguments, printer: &Printer) -> Result<(), Failure> {
 }
 
 fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
-    if !address.ip().is_loopback() {
-        return Err(ServeError::NotLoopback { address }.into());
-    }
     TcpListener::bind(address).map_err(|error| {
         Failure::Usage(format!(
             "cannot listen on {address}: {error}; --listen names another address"
@@ -168,14 +179,48 @@ fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
     })
 }
 
+/// Who may come in, and how.
+fn door(arguments: &HubArguments, folder: &std::path::Path) -> Result<Door, Failure> {
+    let known = users::Known::of(folder)?;
+    let transport = match (&arguments.tls_cert, &arguments.tls_key) {
+        (Some(certificate), Some(key)) => Transport::Tls(TlsFiles::open(certificate, key)?),
+        _ if arguments.behind_proxy.is_empty() => Transport::Plain,
+        _ => Transport::Proxy(arguments.behind_proxy.clone()),
+    };
+    Ok(Door {
+        users: Box::new(move || known.now()),
+        transport,
+        log: Box::new(|line| Printer::new().tell(&format!("linerate hub: {line}"))),
+    })
+}
+
+const fn scheme(door: &Door) -> &'static str {
+    match door.transport {
+        Transport::Tls(_) => "https",
+        Transport::Plain | Transport::Proxy(_) => "http",
+    }
+}
+
+/// Asks the driver for a test.
+fn asks(told: Sender<Happened>) -> impl Fn(TestWanted) -> Result<RunId, String> {
+    move |wanted| {
+        let (answer, answered) = mpsc::channel();
+        let away = || "The hub is busy or about to end; try again.".to_owned();
+        told.send(Happened::Wanted(wanted, answer))
+            .map_err(|_| away())?;
+        answered.recv_timeout(ANSWERS).map_err(|_| away())?
+    }
+}
+
 fn announce(
+    scheme: &str,
     serving: &Serving,
     folder: &std::path::Path,
     is_empty: bool,
     printer: &Printer,
 ) -> Result<(), Failure> {
     let address = serving.address();
-    printer.line(&format!("linerate hub: http://{address}/"))?;
+    printer.line(&format!("linerate hub: {scheme}://{address}/"))?;
     printer.line(&format!("results are kept in {}", folder.display()))?;
     if is_empty {
         printer.print(EXAMPLE)?;
@@ -240,8 +285,14 @@ fn watch_signals(signals: SignalFd, told: Sender<Happened>) -> Result<(), Failur
 impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Self {
         match error {
-            ServeError::NotLoopback { .. } => Self::Usage(error.to_string()),
-            ServeError::System { .. } => Self::File(error.to_string()),
+            ServeError::NoUsers { .. } | ServeError::NoTls { .. } => Self::Usage(error.to_string()),
+            ServeError::Users(_) | ServeError::System { .. } => Self::File(error.to_string()),
         }
+    }
+}
+
+impl From<TlsError> for Failure {
+    fn from(error: TlsError) -> Self {
+        Self::File(error.to_string())
     }
 }

@@ -14,6 +14,8 @@ use serde_json::Value;
 
 use crate::harness::{Folder, LINERATE, LONG, Running, beside, linerate, run, start, wait_until};
 
+mod login;
+
 /// On a loaded machine a few tests of a second take their time.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// The period of all tests here, ms: the shortest that a plan may have.
@@ -566,7 +568,11 @@ fn what_a_hub_refuses_and_what_it_says_without_a_plan() {
     // The last one of an option counts.
     open.args(["--listen", "0.0.0.0:0"]);
     let refused = run(&mut open, LONG).expect(2);
-    assert!(refused.error.contains("no login"), "{}", refused.error);
+    assert!(
+        refused.error.contains("linerate hub user add"),
+        "{}",
+        refused.error
+    );
     bed.folder.with("watch.toml", "[[host]]\nname = \"a\"\n");
     let mut wrong = bed.command();
     wrong.arg(bed.folder.file("watch.toml"));
