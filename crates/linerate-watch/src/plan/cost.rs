@@ -129,6 +129,13 @@ pub enum Refusal {
         /// The period or the slip, s.
         within: f64,
     },
+    /// No pair of it can be tested.
+    Nothing {
+        /// The task.
+        task: PlainText,
+        /// Why its first pair cannot.
+        why: &'static str,
+    },
 }
 
 impl fmt::Display for Refusal {
@@ -176,6 +183,10 @@ impl fmt::Display for Refusal {
             } => write!(
                 f,
                 "task {task}: a test books {booked:.1} s of its hosts, and has to end within {within:.1} s: raise `every` or `slip`"
+            ),
+            Self::Nothing { task, why } => write!(
+                f,
+                "task {task}: none of its pairs can be tested, because {why}: give one end reach = \"agent\" or \"ssh\", or let it listen"
             ),
         }
     }
@@ -381,6 +392,17 @@ impl Adding<'_> {
     }
 
     fn finish(mut self) -> Cost {
+        for task in &self.watched.tasks {
+            let mut unreachable = self.cost.unreachable.iter();
+            let whole =
+                unreachable.find(|one| one.task == task.name && one.pairs == task.pairs.len());
+            if let Some(one) = whole {
+                self.cost.refused.push(Refusal::Nothing {
+                    task: task.name.clone(),
+                    why: one.why,
+                });
+            }
+        }
         let watched = self.watched;
         let within: Vec<Vec<bool>> = self
             .hours

@@ -7,6 +7,9 @@ use linerate_model::plan::values;
 /// # Errors
 /// What is expected instead.
 pub(super) fn millis(text: &str) -> Result<u64, String> {
+    if text.trim().ends_with(|last: char| last.is_ascii_digit()) {
+        return Err("it has no unit: s, m, h or d".to_owned());
+    }
     let days = text
         .strip_suffix('d')
         .and_then(|days| days.parse::<f64>().ok());

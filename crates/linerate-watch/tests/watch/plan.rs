@@ -217,6 +217,10 @@ fn what_is_wrong_is_said_with_line_key_and_what_is_expected() {
             "watch.toml:10: test = \"--title 'x\": a quotation mark is not closed",
         ),
         (
+            task("every = \"20\""),
+            "watch.toml:10: every = \"20\": it has no unit: s, m, h or d",
+        ),
+        (
             task("every = \"5s\""),
             "watch.toml:10: every = \"5s\": it is outside of the range (expected: time from",
         ),
@@ -385,7 +389,10 @@ every = "6h"
     let bytes = 2e9 / 8.0 * 15.0;
     near(cost.bytes_a_day, 24.0 * bytes);
     near(cost.hosts[0].bytes_a_day, 16.0 * bytes);
-    near(cost.raw_a_day, 24.0 * (22_600.0 + 20_800.0) * (0.32 + 0.68 * 1.5));
+    near(
+        cost.raw_a_day,
+        24.0 * (22_600.0 + 20_800.0) * (0.32 + 0.68 * 1.5),
+    );
     near(cost.assumed_a_day, 0.0);
     near(cost.cycle_seconds, 21_600.0);
     assert!(cost.refused.is_empty() && cost.unreachable.is_empty());
