@@ -12,6 +12,8 @@ use crate::view::cell::CellState;
 
 /// Pairs of an alert that are listed openly.
 const MOST_PAIRS: usize = 8;
+/// Sentences of an alert above the grid: the finding, its counter-test, what changed on the host.
+const SHORT: usize = 4;
 
 pub(crate) fn page(views: &[AlertView], channels: &[ChannelState], now: UnixMillis) -> String {
     let firing = firing(views);
@@ -123,7 +125,7 @@ pub(crate) fn short(view: &AlertView, now: UnixMillis) -> Markup {
     html! {
         article class={ "alert " (class(view).word()) } {
             h3 { a href={ "/alerts#a-" (view.alert.id) } { (heading(view)) } }
-            (answers(view, now, 2))
+            (answers(view, now, SHORT))
         }
     }
 }
@@ -187,7 +189,7 @@ fn table(view: &AlertView, pairs: &[AlertPair]) -> Markup {
                         tr {
                             th scope="row" { a href=(pair_address(&view.alert.task, &pair.from, &pair.to)) { (pair.from) " → " (pair.to) } }
                             td { (pair.kind.word()) ", " (pair.state.word()) }
-                            td { (evidence(pair)) }
+                            td class="text" { (evidence(pair)) }
                         }
                     }
                 }

@@ -74,7 +74,7 @@ fn answer(view: &GridView, firing: usize, pairs: usize) -> Markup {
                 @if pairs > 0 { li class="all" { span class="value" { (linerate_model::units::grouped(pairs as u64)) } span class="about" { @if pairs == 1 { "pair" } @else { "pairs" } } } }
             }
             (away(view))
-            @for alert in bad.take(MOST_ALERTS) { (alerts::short(alert, view.now)) }
+            div class="several" { @for alert in bad.take(MOST_ALERTS) { (alerts::short(alert, view.now)) } }
             @if view.alerts.len() > MOST_ALERTS {
                 p { a href="/alerts" { "All " (view.alerts.len()) " open alerts" } }
             }

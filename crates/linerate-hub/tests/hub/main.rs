@@ -11,3 +11,4 @@ mod pages;
 mod real_archive;
 mod sample;
 mod served;
+mod webdriver;
