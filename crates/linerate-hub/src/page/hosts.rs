@@ -27,11 +27,11 @@ pub(crate) fn page(hosts: &[HostView], now: UnixMillis, firing: usize) -> String
             "."
         }
         div class="wide" tabindex="0" role="region" aria-label="Hosts" {
-            table class="rows fleet" {
+            table class="rows" {
                 thead {
                     tr {
-                        th scope="col" { "Host" } th scope="col" { "Agent" } th scope="col" { "Last seen" } th scope="col" { "Sends" } th scope="col" { "Receives" }
-                        th scope="col" { "Audit" } th scope="col" { "Last change" } th scope="col" { "Kernel" } th scope="col" { "Interfaces" }
+                        th scope="col" { "Host" } th scope="col" { "Agent" } th scope="col" { "Audit" } th scope="col" { "Sends" } th scope="col" { "Receives" }
+                        th scope="col" { "Last change" } th scope="col" { "Last seen" } th scope="col" { "Kernel" } th scope="col" { "Interfaces" }
                     }
                 }
                 tbody { @for host in hosts { (row(host, now)) } }
@@ -65,11 +65,11 @@ fn row(host: &HostView, now: UnixMillis) -> Markup {
         tr {
             th scope="row" { a href=(host_address(&host.name)) { (host.name) } }
             td class="state" { (agent(host.agent.as_ref())) }
-            td class="keep" { (seen.map_or_else(|| "–".to_owned(), |seen| moment::ago(seen, now))) }
+            td class="keep" { (audit_in_short(host)) }
             td class="keep" { (side(host.sends)) }
             td class="keep" { (side(host.receives)) }
-            td class="keep" { (audit_in_short(host)) }
             td class="change" { @match host.changes.first() { Some(first) => { (changed(first)) " " span class="age" { (moment::ago(first.first_after, now)) } }, None => "–" } }
+            td class="keep" { (seen.map_or_else(|| "–".to_owned(), |seen| moment::ago(seen, now))) }
             td class="keep" { (host.fact(KERNEL).map_or("–", |kernel| kernel)) }
             td { @if host.interfaces.is_empty() { "–" } @for interface in host.interfaces.iter().take(3) { span class="item" { (in_short(interface)) } " " } @if host.interfaces.len() > 3 { "and " (host.interfaces.len() - 3) " more" } }
         }
