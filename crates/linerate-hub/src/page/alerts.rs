@@ -124,7 +124,7 @@ fn code(sentence: &str) -> Markup {
 pub(crate) fn short(view: &AlertView, now: UnixMillis) -> Markup {
     html! {
         article class={ "alert " (class(view).word()) } {
-            h3 { a href={ "/alerts#a-" (view.alert.id) } { (heading(view)) } }
+            h2 class="heading" { a href={ "/alerts#a-" (view.alert.id) } { (heading(view)) } }
             (answers(view, now, SHORT))
         }
     }

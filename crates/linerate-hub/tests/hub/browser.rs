@@ -322,7 +322,8 @@ fn tab_reaches_everything_in_order_and_the_focus_is_seen() {
 }
 
 /// Pictures of all pages for people, and the one of the README:
-/// `cargo test -p linerate-hub --test hub -- --ignored pictures`.
+/// `cargo test -p linerate-hub --test hub -- --ignored pictures`, then
+/// `pngquant --force --output docs/images/grid.png 128 docs/images/grid.png`, which makes a third of it.
 #[test]
 #[ignore = "makes pictures: docs/images/grid.png, and all pages in target/pages"]
 fn pictures() {
@@ -341,7 +342,7 @@ fn pictures() {
         }
     }
     browser.scheme("light");
-    browser.size(1300, 1010);
+    browser.size(1300, 1210);
     open(&browser, &hub, "/?task=backbone");
     browser.until("document.getElementById('live').textContent === 'Updated as tests end.'");
     browser.picture(false, &root.join("docs/images/grid.png"));
