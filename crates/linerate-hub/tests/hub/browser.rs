@@ -56,6 +56,13 @@ fn pages(hub: &Served) -> Vec<(&'static str, String, &'static str)> {
     ]
 }
 
+/// One page of each kind: those of two pairs are alike.
+fn kinds(hub: &Served) -> Vec<(&'static str, String, &'static str)> {
+    let mut pages = pages(hub);
+    pages.retain(|(name, ..)| *name != "failing");
+    pages
+}
+
 fn open(browser: &Browser, hub: &Served, path: &str) {
     browser.open(&format!("http://{}{path}", hub.address()));
 }
@@ -111,7 +118,7 @@ fn every_page_fits_breaks_no_policy_and_is_accessible_at_any_width_and_in_any_co
     let hub = Served::sample();
     let axe = axe();
     let mut wrong = Vec::new();
-    for (name, path, text) in pages(&hub) {
+    for (name, path, text) in kinds(&hub) {
         for (width, height) in WINDOWS {
             browser.size(width, height);
             for scheme in SCHEMES {
@@ -296,7 +303,7 @@ fn tab_reaches_everything_in_order_and_the_focus_is_seen() {
     let hub = Served::of(Arc::new(sample::filled()));
     for (width, height) in WINDOWS {
         browser.size(width, height);
-        for (name, path, _) in pages(&hub) {
+        for (name, path, _) in kinds(&hub) {
             open(&browser, &hub, &path);
             let count = browser.value(&format!("(window.reachable = {REACHABLE}).length"));
             let count = count.as_u64().unwrap();
