@@ -12,6 +12,7 @@ need tc iproute2
 need ethtool ethtool
 need openssl openssl
 need chromium chromium
+need chromedriver chromium-driver
 need python3 python3
 need curl curl
 need git git
@@ -24,6 +25,21 @@ need strip binutils
 if ! cargo deny --version >/dev/null 2>&1; then
     cargo install cargo-deny --version 0.20.2 --locked --quiet --debug --no-default-features ||
         echo "test-deps: cargo does not install cargo-deny here; licences and advisories will not be checked" >&2
+fi
+# axe-core judges whether pages are accessible. It is a test's tool under another licence (MPL 2.0): neither kept in this
+# repository nor part of any program. npm compares it with the registry's checksum, and this script with its own.
+axe=${XDG_CACHE_HOME:-$HOME/.cache}/linerate-test/axe-core-4.14.1.js
+axe_sum=29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c
+if [ ! -e "$axe" ]; then
+    folder=$(mktemp -d)
+    if (cd "$folder" && npm pack --silent axe-core@4.14.1 && tar xzf axe-core-4.14.1.tgz package/axe.min.js &&
+        sha256sum --check --quiet <<<"$axe_sum  package/axe.min.js" && mkdir -p "${axe%/*}" &&
+        mv package/axe.min.js "$axe") >/dev/null 2>&1; then
+        echo "test-deps: $axe"
+    else
+        echo "test-deps: npm does not fetch axe-core 4.14.1 here; whether pages are accessible will not be tested" >&2
+    fi
+    rm -rf "$folder"
 fi
 [ ${#packages[@]} -eq 0 ] && exit 0
 mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)

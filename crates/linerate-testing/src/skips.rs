@@ -35,8 +35,10 @@ macro_rules! needs {
 needs! {
     /// The programs that `scripts/test-deps.sh` installs.
     Programs = "programs",
-    /// A browser that starts without a screen.
+    /// A browser that starts without a screen, and its driver.
     Browser = "browser",
+    /// axe-core, which judges whether pages are accessible.
+    Axe = "axe",
     /// The newest iperf3, named by `IPERF3_NEW`.
     NewestIperf3 = "newest-iperf3",
     /// The template of `ESnet` for pSConfig, named by `LINERATE_ESNET_TEMPLATE`.

@@ -12,6 +12,8 @@ use crate::view::cell::CellState;
 
 /// Pairs of an alert that are listed openly.
 const MOST_PAIRS: usize = 8;
+/// Sentences of an alert above the grid: the finding, its counter-test, what changed on the host.
+const SHORT: usize = 4;
 
 pub(crate) fn page(
     views: &[AlertView],
@@ -128,8 +130,8 @@ fn code(sentence: &str) -> Markup {
 pub(crate) fn short(view: &AlertView, now: UnixMillis) -> Markup {
     html! {
         article class={ "alert " (class(view).word()) } {
-            h3 { a href={ "/alerts#a-" (view.alert.id) } { (heading(view)) } }
-            (answers(view, now, 2))
+            h2 class="heading" { a href={ "/alerts#a-" (view.alert.id) } { (heading(view)) } }
+            (answers(view, now, SHORT))
         }
     }
 }
@@ -194,7 +196,7 @@ fn table(view: &AlertView, pairs: &[AlertPair]) -> Markup {
                         tr {
                             th scope="row" { a href=(pair_address(&view.alert.task, &pair.from, &pair.to)) { (pair.from) " → " (pair.to) } }
                             td { (pair.kind.word()) ", " (pair.state.word()) }
-                            td { (evidence(pair)) }
+                            td class="text" { (evidence(pair)) }
                         }
                     }
                 }

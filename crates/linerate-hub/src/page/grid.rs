@@ -22,7 +22,6 @@ pub(crate) fn page(view: &GridView) -> String {
     let pairs: usize = view.counts.iter().map(|(_, count)| count).sum();
     let firing = alerts::firing(&view.alerts);
     let content = html! {
-        h1 { "Grid" }
         (answer(view, firing, pairs))
         @if view.tasks.len() > 1 { (choice(view)) }
         @if pairs == 0 {
@@ -58,7 +57,7 @@ fn answer(view: &GridView, firing: usize, pairs: usize) -> Markup {
     let bad_pairs = view.counts.iter().filter(is_bad).count();
     html! {
         section class="answer" aria-labelledby="broken" {
-            h2 id="broken" {
+            h1 id="broken" {
                 @if firing > 0 { (counted(firing, "alert")) " firing" }
                 @else if bad_pairs == 0 && view.away.is_empty() { "Nothing is broken" }
                 @else { "No alert fires" }
@@ -74,7 +73,7 @@ fn answer(view: &GridView, firing: usize, pairs: usize) -> Markup {
                 @if pairs > 0 { li class="all" { span class="value" { (linerate_model::units::grouped(pairs as u64)) } span class="about" { @if pairs == 1 { "pair" } @else { "pairs" } } } }
             }
             (away(view))
-            @for alert in bad.take(MOST_ALERTS) { (alerts::short(alert, view.now)) }
+            div class="several" { @for alert in bad.take(MOST_ALERTS) { (alerts::short(alert, view.now)) } }
             @if view.alerts.len() > MOST_ALERTS {
                 p { a href="/alerts" { "All " (view.alerts.len()) " open alerts" } }
             }

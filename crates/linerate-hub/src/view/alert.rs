@@ -10,6 +10,7 @@ use linerate_model::units::{BitRate, whole};
 use linerate_model::watch::UnixMillis;
 use serde::Serialize;
 
+use crate::moment;
 use crate::shared::Shared;
 use crate::store::StoreError;
 
@@ -98,6 +99,7 @@ fn why(alert: &Alert) -> Vec<String> {
         said.push(finding.sentence.to_string());
         said.extend(votes(finding));
     }
+    said.extend(alert.host_changes.iter().take(3).map(seen));
     let worst = alert
         .pairs
         .iter()
@@ -132,7 +134,6 @@ fn why(alert: &Alert) -> Vec<String> {
     if let Some(common) = in_common(&alert.cause.in_common) {
         said.push(common);
     }
-    said.extend(alert.host_changes.iter().take(3).map(change));
     if said.is_empty() {
         said.push("No finding names a cause yet.".to_owned());
     }
@@ -203,6 +204,13 @@ pub(crate) fn change(change: &HostChange) -> String {
     }
 }
 
+/// A change with the moment when it was first seen.
+fn seen(one: &HostChange) -> String {
+    let sentence = change(one);
+    let when = moment::minute(one.first_after);
+    format!("{} (seen {when}).", sentence.trim_end_matches('.'))
+}
+
 fn what_to_do(alert: &Alert) -> Vec<String> {
     let mut steps = Vec::new();
     if let Some(finding) = &alert.finding
@@ -227,7 +235,7 @@ fn what_to_do(alert: &Alert) -> Vec<String> {
         }
         _ if steps.is_empty() => {
             steps.push(format!(
-                "Compare both hosts with what is advised: `linerate host --on {},{}`",
+                "Compare both hosts with what is advised: `linerate host audit --on {},{}`",
                 word(&pair.from),
                 word(&pair.to)
             ));

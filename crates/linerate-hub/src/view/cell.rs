@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use linerate_model::alert::{Alert, AlertId, AlertKind, AlertState};
 use linerate_model::plain_text::PlainText;
-use linerate_model::watch::{RunId, UnixMillis, WatchOutcome};
+use linerate_model::units::Nanos;
+use linerate_model::watch::{RunId, UnixMillis, WatchOutcome, WatchRun};
 use serde::Serialize;
 
 use crate::store::PairState;
@@ -147,6 +148,9 @@ pub(crate) struct Cell {
     pub(crate) measured: Option<UnixMillis>,
     /// How many tests failed since then.
     pub(crate) failures_in_a_row: u32,
+    /// The round trip of the latest test that measured one.
+    #[serde(skip)]
+    pub(crate) measured_rtt: Option<Nanos>,
 }
 
 /// Task, sender and receiver.
@@ -214,7 +218,15 @@ impl Cell {
             retransmitted: figures.and_then(|figures| figures.retransmitted),
             findings: figures.map_or_else(Vec::new, |figures| figures.findings.clone()),
             measured: pair.measured.as_ref().map(|run| run.ended),
+            measured_rtt: pair.measured.as_ref().and_then(round_trip),
             failures_in_a_row: pair.failures_in_a_row,
         }
+    }
+}
+
+fn round_trip(run: &WatchRun) -> Option<Nanos> {
+    match &run.outcome {
+        WatchOutcome::Measured(figures) => figures.rtt,
+        _ => None,
     }
 }

@@ -6,10 +6,11 @@ use linerate_model::alert::HostChange;
 use linerate_model::host::Fact;
 use linerate_model::host::HostFacts;
 use linerate_model::plain_text::PlainText;
-use linerate_model::units::Bytes;
+use linerate_model::units::{Bytes, Nanos};
 use linerate_model::watch::UnixMillis;
 use serde::Serialize;
 
+use super::audit::AuditView;
 use super::cell::{Cell, CellState};
 use super::grid;
 use crate::live::AgentState;
@@ -30,6 +31,8 @@ pub(crate) struct HostView {
     pub(crate) facts: Vec<(&'static str, Option<PlainText>)>,
     /// Its interfaces.
     pub(crate) interfaces: Vec<InterfaceView>,
+    /// What is not as it should be by its facts; null = its facts were not read.
+    pub(crate) audit: Option<AuditView>,
     /// What changed on it in the last 30 days, the latest first.
     pub(crate) changes: Vec<HostChange>,
     /// Pairs that send from it, and how many of them are not good.
@@ -49,6 +52,19 @@ pub(crate) struct InterfaceView {
     pub(crate) up: bool,
     /// Largest packet, bytes.
     pub(crate) mtu: Option<u32>,
+    /// The speed of its link, Mbit/s; null = not known, or none.
+    pub(crate) speed_mbps: Option<u32>,
+    /// Its driver; null = not known, or none.
+    pub(crate) driver: Option<PlainText>,
+}
+
+/// What the grid says of a host.
+#[derive(Debug, Default)]
+struct Standing {
+    /// Pairs that send from it and that it receives, each with how many of them are not good.
+    sides: [[usize; 2]; 2],
+    /// The longest round trip of their latest tests that measured.
+    longest: Option<Nanos>,
 }
 
 /// The names of facts that tables of hosts show.
@@ -59,7 +75,7 @@ impl HostView {
     pub(crate) fn all(shared: &Shared) -> Result<Vec<Self>, StoreError> {
         let now = shared.now();
         let (cells, _) = grid::cells(shared, now)?;
-        let mut hosts: BTreeMap<PlainText, [[usize; 2]; 2]> = BTreeMap::new();
+        let mut hosts: BTreeMap<PlainText, Standing> = BTreeMap::new();
         let agents = shared.live().snapshot().agents;
         for agent in &agents {
             hosts.entry(agent.host.clone()).or_default();
@@ -67,14 +83,15 @@ impl HostView {
         for cell in &cells {
             let bad = usize::from(is_bad(cell));
             for (host, side) in [(&cell.from, 0), (&cell.to, 1)] {
-                let counts = &mut hosts.entry(host.clone()).or_default()[side];
-                counts[0] += 1;
-                counts[1] += bad;
+                let standing = hosts.entry(host.clone()).or_default();
+                standing.sides[side][0] += 1;
+                standing.sides[side][1] += bad;
+                standing.longest = standing.longest.max(cell.measured_rtt);
             }
         }
         hosts
             .into_iter()
-            .map(|(name, counts)| Self::of(shared, now, name, &agents, counts))
+            .map(|(name, standing)| Self::of(shared, now, name, &agents, &standing))
             .collect()
     }
 
@@ -83,18 +100,22 @@ impl HostView {
         now: UnixMillis,
         name: PlainText,
         agents: &[AgentState],
-        [sends, receives]: [[usize; 2]; 2],
+        standing: &Standing,
     ) -> Result<Self, StoreError> {
         let known = shared.store().facts(&name)?;
         let facts: Option<HostFacts> = known
             .as_ref()
             .and_then(|(_, json)| serde_json::from_slice(json).ok());
+        let [sends, receives] = standing.sides;
         let month = UnixMillis(now.0.saturating_sub(30 * DAY))..now.plus_millis(1);
         Ok(Self {
             agent: agents.iter().find(|agent| agent.host == name).cloned(),
             facts_at: known.map(|(at, _)| at),
             facts: facts.as_ref().map_or_else(Vec::new, shown),
             interfaces: facts.as_ref().map_or_else(Vec::new, interfaces),
+            audit: facts
+                .as_ref()
+                .and_then(|facts| AuditView::of(facts, standing.longest)),
             changes: shared.store().host_changes(&name, month)?,
             sends,
             receives,
@@ -161,6 +182,11 @@ fn interfaces(facts: &HostFacts) -> Vec<InterfaceView> {
             kind: interface.kind.as_str().into(),
             up: interface.up,
             mtu: interface.mtu.known().copied(),
+            speed_mbps: interface.link.known().and_then(|link| link.speed_mbps),
+            driver: interface
+                .driver
+                .known()
+                .map(|driver| driver.name.as_str().into()),
         })
         .collect()
 }

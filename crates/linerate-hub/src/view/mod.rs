@@ -1,6 +1,7 @@
 //! What is shown, complete: pages, JSON, CSV and metrics are drawn from these, and derive nothing.
 
 pub(crate) mod alert;
+pub(crate) mod audit;
 pub(crate) mod cell;
 pub(crate) mod grid;
 pub(crate) mod host;

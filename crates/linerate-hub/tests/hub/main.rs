@@ -12,3 +12,4 @@ mod pages;
 mod real_archive;
 mod sample;
 mod served;
+mod webdriver;

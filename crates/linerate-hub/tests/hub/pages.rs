@@ -16,7 +16,7 @@ fn the_grid_says_what_is_broken_since_when_why_and_what_to_do() {
         "2026-11-24 18:40 UTC",
         "(9 h ago)",
         "The send buffer of fra1 limited the test 97 % of the time",
-        "On fra1, set <code>net.ipv4.tcp_wmem</code> to <code>4096 16384 268435456</code>.",
+        "On fra1, set <code>net.ipv4.tcp_wmem</code> to <code>4096 16384 618138200</code>.",
         "tok1 → syd1 fails",
         "linerate watch why tok1 syd1",
         "A host is not connected",
@@ -314,4 +314,42 @@ fn the_plan_says_what_runs_what_is_due_and_what_did_not_run() {
     ] {
         assert!(page.contains(text), "{text}");
     }
+}
+
+#[test]
+fn a_host_has_its_facts_what_changed_and_what_is_wrong_by_them() {
+    let hub = Served::sample();
+    let page = hub.body("/host?name=fra1");
+    for text in [
+        "For 10.0 Gbit/s (the link eth0) over 247 ms (the longest of its latest tests).",
+        "tcp_wmem[2] is 4.00 MiB",
+        "Set <code>net.ipv4.tcp_wmem</code> to <code>4096 16384 618138200</code> (now <code>4096 16384 4194304</code>)",
+        "kernel changed from 5.14.0-503 to 6.1.0-28.",
+        "<dt>Congestion control</dt><dd>cubic</dd>",
+        "<th scope=\"row\">eth0</th>",
+        "10.0 Gbit/s",
+    ] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    let hosts = hub.body("/hosts");
+    let rows: Vec<&str> = hosts.split("<tr>").collect();
+    let row = |name: &str| {
+        let begin = format!("<th scope=\"row\"><a href=\"/host?name={name}\">");
+        let place = rows.iter().position(|row| row.starts_with(&begin));
+        place.unwrap_or_else(|| panic!("{name}: {hosts}"))
+    };
+    assert!(row("jnb1") < row("ams1"), "who is missing comes first");
+    assert!(rows[row("jnb1")].contains("not connected"));
+    assert!(rows[row("fra1")].contains("<a href=\"/host?name=fra1#audit\">1 to look at</a>"));
+    assert!(rows[row("ams1")].contains("nothing found"));
+    assert!(rows[row("tape-1")].contains("iperf3 -s, tested against"));
+    assert!(hosts.contains("<strong>1 not connected</strong>, 1 with settings to look at."));
+    // A host of which nothing was read has no audit, which is not a good one.
+    let store = &hub.json("/api/v1/hosts?name=store-1")["hosts"][0];
+    assert!(store["audit"].is_null() && store["facts_at"].is_null());
+    let fra1 = &hub.json("/api/v1/hosts?name=fra1")["hosts"][0]["audit"]["wrong"][0];
+    assert_eq!(
+        (&fra1["check"], &fra1["severity"]),
+        (&"T02".into(), &1.into())
+    );
 }

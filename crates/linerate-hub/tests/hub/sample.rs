@@ -11,13 +11,13 @@ use linerate_model::alert::{
     AlertRun, AlertState, Compared, FloorOf, HostChange, RunShows,
 };
 use linerate_model::counter_test::Verdict;
-use linerate_model::host::{Fact, HostFacts};
+use linerate_model::host::{Driver, Fact, HostFacts, Interface, Link};
 use linerate_model::mesh::{MeshCauseKind, MeshDirection};
 use linerate_model::plain_text::PlainText;
 use linerate_model::plan::Plan;
 use linerate_model::record::Role;
 use linerate_model::remedy::{BufferSizes, Fix, Remedy};
-use linerate_model::units::{Bytes, Nanos, whole};
+use linerate_model::units::{BitRate, Nanos, whole};
 use linerate_model::watch::{
     Holding, NotRun, RunClass, RunId, UnixMillis, WatchFigures, WatchOutcome, WatchRun,
 };
@@ -34,6 +34,22 @@ const PERIOD: u64 = 6 * HOUR;
 const HOSTS: [&str; 10] = [
     "ams1", "fra1", "gru1", "jnb1", "lon1", "nyc1", "sfo1", "sin1", "syd1", "tok1",
 ];
+
+/// Where they are: degrees north and east.
+const PLACES: [[f64; 2]; 10] = [
+    [52.3, 4.9],
+    [50.1, 8.7],
+    [-23.5, -46.6],
+    [-26.2, 28.0],
+    [51.5, -0.1],
+    [40.7, -74.0],
+    [37.8, -122.4],
+    [1.4, 103.8],
+    [-33.9, 151.2],
+    [35.7, 139.7],
+];
+/// What fra1 sends with since its update, bytes.
+const SMALL_BUFFER: f64 = 4_194_304.0;
 
 pub(crate) fn before(millis: u64) -> UnixMillis {
     UnixMillis(NOW.0 - millis)
@@ -104,6 +120,28 @@ pub(crate) fn failed(stage: &str, why: &str) -> WatchOutcome {
     }
 }
 
+/// The round trip between two hosts by fibres that are half as long again as the way over the ground, ms.
+fn round_trip(from: &str, to: &str) -> f64 {
+    let place = |host: &str| HOSTS.iter().position(|known| *known == host);
+    let (Some(from), Some(to)) = (place(from), place(to)) else {
+        return 0.4;
+    };
+    let [a, b] = [PLACES[from], PLACES[to]].map(|place| place.map(f64::to_radians));
+    let half = |angle: f64| (angle / 2.0).sin().powi(2);
+    let chord = half(b[0] - a[0]) + a[0].cos() * b[0].cos() * half(b[1] - a[1]);
+    12_742.0 * chord.sqrt().asin() * 0.015
+}
+
+/// What a pair reaches when nothing is wrong, bit/s.
+fn level(from: &str, to: &str) -> f64 {
+    2.2e9 + 7.2e9 * noise(hash(&[from, to], 7))
+}
+
+/// What fra1 reaches with the small buffer, bit/s.
+fn with_small_buffer(to: &str) -> f64 {
+    SMALL_BUFFER * 8000.0 / round_trip("fra1", to) * 0.97
+}
+
 fn away(host: &str) -> WatchOutcome {
     WatchOutcome::NotRun {
         reason: NotRun::AgentAway,
@@ -136,7 +174,7 @@ fn missed() -> WatchOutcome {
 fn outcome(from: &str, to: &str, due: UnixMillis) -> WatchOutcome {
     let age = NOW.since(due);
     let seed = hash(&[from, to], due.0);
-    let base = 2.2e9 + 7.2e9 * noise(hash(&[from, to], 7));
+    let base = level(from, to);
     if (from, to) == ("tok1", "syd1") && age < 20 * HOUR {
         return failed("connecting", "syd1 port 5201 did not answer within 10 s");
     }
@@ -160,18 +198,22 @@ fn outcome(from: &str, to: &str, due: UnixMillis) -> WatchOutcome {
             why: "the sender's clock stepped during the test".into(),
         };
     }
-    let slow =
-        from == "fra1" && age < 10 * HOUR || (from, to) == ("lon1", "nyc1") && age < 2 * HOUR;
-    let older = from == "fra1" && age > 35 * DAY;
-    let level = if slow {
-        0.41
-    } else if older {
-        0.82
-    } else {
-        1.0
+    let bps = match (from, to) {
+        ("fra1", _) if age < 10 * HOUR => with_small_buffer(to),
+        ("fra1", _) if age > 35 * DAY => 0.82 * base,
+        ("lon1", "nyc1") if age < 2 * HOUR => 0.41 * base,
+        _ => base,
     };
-    let finding = if slow { "send-buffer" } else { "path-full" };
-    measured(base * level * (0.985 + 0.03 * noise(seed)), 0.008, finding)
+    let finding = match (from, to) {
+        ("fra1", _) if age < 10 * HOUR => "send-buffer",
+        ("lon1", "nyc1") if age < 2 * HOUR => "network-loss",
+        _ => "path-full",
+    };
+    let mut outcome = measured(bps * (0.985 + 0.03 * noise(seed)), 0.008, finding);
+    if let WatchOutcome::Measured(figures) = &mut outcome {
+        figures.rtt = Some(Nanos(whole(round_trip(from, to) * 1e6)));
+    }
+    outcome
 }
 
 /// The store and what the hub does.
@@ -267,7 +309,7 @@ fn changes() -> Vec<HostChange> {
         change(
             "fra1",
             "net.ipv4.tcp_wmem",
-            "4096 16384 268435456",
+            "4096 16384 1073741824",
             "4096 16384 4194304",
             10 * HOUR + 20 * MINUTE,
         ),
@@ -321,17 +363,20 @@ fn alert(name: &str, kind: AlertKind, state: AlertState, age: u64, pairs: Vec<Al
     }
 }
 
+fn below(bps: f64, base: f64) -> Compared {
+    Compared {
+        goodput_bps: bps,
+        interval_bps: Some((bps * 0.99, bps * 1.01)),
+        floor_bps: base * 0.9,
+        floor_of: FloorOf::Baseline,
+        baseline_bps: Some(base),
+    }
+}
+
 fn alerts(store: &MemoryStore) {
     let slow = |to: &&str| {
         let mut pair = pair("fra1", to, AlertKind::Slow, AlertState::Firing, 9 * HOUR);
-        let base = 2.2e9 + 7.2e9 * noise(hash(&["fra1", to], 7));
-        pair.compared = Some(Compared {
-            goodput_bps: base * 0.41,
-            interval_bps: Some((base * 0.4, base * 0.42)),
-            floor_bps: base * 0.9,
-            floor_of: FloorOf::Baseline,
-            baseline_bps: Some(base),
-        });
+        pair.compared = Some(below(with_small_buffer(to), level("fra1", to)));
         let latest = linerate_hub::store::RunFilter {
             from: Some("fra1".into()),
             to: Some((*to).into()),
@@ -347,7 +392,7 @@ fn alerts(store: &MemoryStore) {
                 class: RunClass::Confirm,
                 ended: run.ended,
                 shows: RunShows::Fail,
-                goodput_bps: Some(base * 0.41),
+                goodput_bps: Some(with_small_buffer(to)),
             }];
         }
         pair
@@ -360,10 +405,15 @@ fn alerts(store: &MemoryStore) {
     let mut fra1 = alert("fra1", AlertKind::Slow, AlertState::Firing, 9 * HOUR, pairs);
     fra1.finding = Some(AlertFinding {
         id: "send-buffer".to_owned(),
-        sentence: "The send buffer of fra1 limited the test 97 % of the time: 4.00 MiB allow 394 Mbit/s at 81 ms.".into(),
+        sentence: format!(
+            "The send buffer of fra1 limited the test 97 % of the time: 4.00 MiB allow {} at {:.0} ms.",
+            BitRate(whole(SMALL_BUFFER * 8000.0 / round_trip("fra1", "syd1"))),
+            round_trip("fra1", "syd1")
+        )
+        .into(),
         remedy: Some(Remedy {
             host: Role::Client,
-            fix: Fix::SendBuffer(BufferSizes { first: Some([4096, 16384]), most: 268_435_456 }),
+            fix: Fix::SendBuffer(BufferSizes { first: Some([4096, 16384]), most: 618_138_200 }),
         }),
         host: Some("fra1".into()),
         page: "docs/findings/send-buffer.md".into(),
@@ -394,7 +444,9 @@ fn alerts(store: &MemoryStore) {
         19 * HOUR,
         vec![failing],
     ));
-    let suspect = pair("lon1", "nyc1", AlertKind::Slow, AlertState::Suspect, HOUR);
+    let mut suspect = pair("lon1", "nyc1", AlertKind::Slow, AlertState::Suspect, HOUR);
+    let base = level("lon1", "nyc1");
+    suspect.compared = Some(below(base * 0.41, base));
     store.put_alert(alert(
         "lon1 > nyc1",
         AlertKind::Slow,
@@ -418,6 +470,26 @@ fn alerts(store: &MemoryStore) {
     ));
 }
 
+fn network_card() -> Interface {
+    Interface {
+        name: "eth0".to_owned(),
+        index: 2,
+        kind: "hardware".to_owned(),
+        up: true,
+        mtu: Fact::Known(9000),
+        addresses: Fact::Known(vec!["192.0.2.10/24".to_owned()]),
+        driver: Fact::Known(Driver {
+            name: "ice".to_owned(),
+            ..Driver::default()
+        }),
+        link: Fact::Known(Link {
+            speed_mbps: Some(10_000),
+            ..Link::default()
+        }),
+        ..Interface::default()
+    }
+}
+
 fn facts(store: &MemoryStore) {
     for host in HOSTS {
         let mut facts = HostFacts::default();
@@ -429,12 +501,29 @@ fn facts(store: &MemoryStore) {
         facts.system.kernel = Fact::Known(kernel.to_owned());
         facts.system.distribution = Fact::Known("Rocky Linux 9.5".to_owned());
         facts.system.architecture = Fact::Known("x86_64".to_owned());
-        facts.system.memory_bytes = Fact::Known(Bytes(68_719_476_736).count());
+        facts.system.memory_bytes = Fact::Known(68_719_476_736);
+        facts.system.virtual_machine = Fact::Known(None);
         facts.processors.model = Fact::Known("AMD EPYC 9354 32-Core Processor".to_owned());
-        facts.sysctls.insert(
-            "net.ipv4.tcp_congestion_control".to_owned(),
-            Fact::Known("cubic".to_owned()),
-        );
+        let small = host == "fra1";
+        for (key, value) in [
+            ("net.ipv4.tcp_congestion_control", "cubic"),
+            ("net.ipv4.tcp_rmem", "4096 131072 1073741824"),
+            (
+                "net.ipv4.tcp_wmem",
+                if small {
+                    "4096 16384 4194304"
+                } else {
+                    "4096 16384 1073741824"
+                },
+            ),
+            ("net.core.default_qdisc", "fq"),
+            ("net.core.rmem_max", "1073741824"),
+            ("net.core.wmem_max", "1073741824"),
+        ] {
+            let value = Fact::Known(value.to_owned());
+            facts.sysctls.insert(key.to_owned(), value);
+        }
+        facts.interfaces = Fact::Known(vec![network_card()]);
         store.put_facts(
             host,
             before(20 * MINUTE),
@@ -491,6 +580,18 @@ fn snapshot() -> Snapshot {
         software: Some("linerate 0.1.0".into()),
         why: (host == "jnb1").then(|| "its last heartbeat was at 14:31 UTC".into()),
     };
+    let stores = ["store-1", "store-2", "store-3", "store-4", "store-5"].map(|host| AgentState {
+        reach: ReachedBy::Ssh,
+        ..agent(host)
+    });
+    let tapes = ["tape-1", "tape-2", "tape-3", "tape-4"].map(|host| AgentState {
+        reach: ReachedBy::Iperf3,
+        connected: false,
+        last_seen: None,
+        software: None,
+        ..agent(host)
+    });
+    let stores = stores.into_iter().chain(tapes);
     let test = |from: &str, to: &str, class, age: u64| RunningTest {
         id: RunId::of(before(age), 1),
         task: "backbone".into(),
@@ -510,7 +611,7 @@ fn snapshot() -> Snapshot {
         waits_for: waits.map(PlainText::from),
     };
     Snapshot {
-        agents: HOSTS.into_iter().map(agent).collect(),
+        agents: HOSTS.into_iter().map(agent).chain(stores).collect(),
         running: vec![
             test("ams1", "sin1", RunClass::Regular, 7000),
             test("lon1", "nyc1", RunClass::Confirm, 2000),
