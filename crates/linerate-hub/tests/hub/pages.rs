@@ -306,7 +306,7 @@ fn the_plan_says_what_runs_what_is_due_and_what_did_not_run() {
     let page = Served::sample().body("/plan");
     for text in [
         "ams1 → sin1",
-        "confirms a suspicion",
+        "confirming test",
         "ams1 sends to sin1",
         "a host was not connected",
         "<code>agent-away</code>",
