@@ -14,7 +14,7 @@ use linerate_model::host::HostFacts;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{RunId, UnixMillis};
 use linerate_watch::alert::{Alerts, PairName};
-use linerate_watch::dispatch::{Action, Dispatcher, End, Ending, Finished, Lease, LeaseId};
+use linerate_watch::dispatch::{Action, Dispatcher, End, Ending, Finished, Lease, LeaseId, Taken};
 use linerate_watch::watched::{Reach, Watched};
 
 use super::asking::Asking;
@@ -263,9 +263,12 @@ impl<'a> Driver<'a> {
     fn test_ended(&mut self, now: UnixMillis, made: Made) {
         if let Some(test) = self.tests.remove(&made.lease) {
             self.tests_changed = true;
-            let (lease, finished) = (made.lease, made.finished.clone());
-            self.made.insert(test.lease.run, made);
-            self.dispatcher.handle_finished(now, lease, finished);
+            let (run, lease, finished) = (test.lease.run, made.lease, made.finished.clone());
+            self.made.insert(run, made);
+            if self.dispatcher.handle_finished(now, lease, finished) == Taken::Late {
+                // Its row is there since its lease expired.
+                self.made.remove(&run);
+            }
         }
     }
 
