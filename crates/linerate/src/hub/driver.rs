@@ -10,6 +10,7 @@ use linerate_archive::{Archive, FactsPut};
 use linerate_hub::live::{AgentState, PlanSummary};
 use linerate_hub::shared::Shared;
 use linerate_hub::store::OutcomeKind;
+use linerate_model::alert::{Alert, AlertId};
 use linerate_model::host::HostFacts;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{RunId, UnixMillis};
@@ -71,6 +72,8 @@ pub(super) struct Driver<'a> {
     made: BTreeMap<RunId, Made>,
     /// Rows that the archive did not take yet.
     rows: Vec<Row>,
+    /// Alerts as they are now, which the archive did not take yet.
+    unkept: BTreeMap<AlertId, Alert>,
     alerts_changed: bool,
     epoch: u64,
     stopping: bool,
@@ -117,6 +120,7 @@ impl<'a> Driver<'a> {
             tests_changed: false,
             made: BTreeMap::new(),
             rows: Vec::new(),
+            unkept: BTreeMap::new(),
             alerts_changed: true,
             epoch: now.0.max(before.epoch.saturating_add(1)),
             stopping: false,
@@ -464,15 +468,27 @@ impl<'a> Driver<'a> {
                     self.asking.ask(dispatcher, now, &pair, now, Some(finding));
                 }
                 Action::AlertChanged(alert) => {
-                    if let Err(error) = past::put_alert(&self.means.archive, &alert) {
-                        self.complain(&error.to_string());
-                    }
                     self.outbox.put(&alert);
-                    self.means.shared.live().wake();
+                    self.unkept.insert(alert.id, alert);
                 }
             }
         }
+        if acted {
+            self.keep_alerts();
+        }
         acted
+    }
+
+    /// Hands alerts to the archive; those that it does not take stay.
+    fn keep_alerts(&mut self) {
+        while let Some(waiting) = self.unkept.first_entry() {
+            if let Err(error) = past::put_alert(&self.means.archive, waiting.get()) {
+                self.complain(&error.to_string());
+                return;
+            }
+            waiting.remove();
+            self.means.shared.live().wake();
+        }
     }
 
     /// Once a second: the plan's file, the state on disk, what pages show.
@@ -486,6 +502,7 @@ impl<'a> Driver<'a> {
             self.act();
         }
         self.ingest();
+        self.keep_alerts();
         self.show(now);
         self.write_state(now);
     }
@@ -503,9 +520,9 @@ impl<'a> Driver<'a> {
         });
     }
 
-    /// Writes what the next start needs. While rows wait for the archive, the older state stays true.
+    /// Writes what the next start needs. While rows or alerts wait for the archive, the older state stays true.
     fn write_state(&mut self, now: UnixMillis) {
-        if !self.rows.is_empty() {
+        if !self.rows.is_empty() || !self.unkept.is_empty() {
             return;
         }
         let state = State {
@@ -585,6 +602,7 @@ impl<'a> Driver<'a> {
             }
         }
         self.ingest();
+        self.keep_alerts();
         self.write_state(self.means.clock.now());
         self.outbox.end();
         self.hosts.end();

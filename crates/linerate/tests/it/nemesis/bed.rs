@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use linerate_archive::Archive;
 use linerate_testing::{Need, skipped};
@@ -34,30 +35,37 @@ pub(super) struct Bed {
 impl Bed {
     pub(super) fn new(seconds: u64) -> Self {
         let folder = Folder::new();
-        let host = |letter| format!("nemesis{}{letter}", std::process::id());
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        // A host takes one test at a time: no other test has these names.
+        let host = |letter| format!("nemesis{}-{number}{letter}", std::process::id());
         let hosts = ["a", "b", "c"].map(host);
         let carrier = "#!/bin/sh\nexec env LINERATE_HOST=\"$1\" sh -c \"$2\"\n";
         let carrier = folder.with("carrier", carrier);
         std::fs::set_permissions(carrier, PermissionsExt::from_mode(0o755)).unwrap();
-        let [a, b, c] = &hosts;
-        folder.with(
-            "watch.toml",
-            format!(
-                "[[host]]\nnames = \"{a},{b}\"\n[[host]]\nnames = \"{c}\"\nreach = \"ssh\"\n\
-                 [[task]]\nname = \"ring\"\npairs = [[\"{a}\", \"{b}\"], [\"{b}\", \"{c}\"], [\"{c}\", \"{a}\"]]\n\
-                 test = \"-t 1 -b 20M\"\nevery = \"10s\"\n"
-            ),
-        );
         std::fs::create_dir(folder.file("disk")).unwrap();
         let agents = free_port();
-        Self {
+        let bed = Self {
             disk: disk(&folder, 24 + seconds / 30),
             folder,
             hosts,
             pages: free_port(),
             agents,
             relays: [Relay::to(agents), Relay::to(agents)],
-        }
+        };
+        bed.plan("");
+        bed
+    }
+
+    /// Each host sends to the next, paced to 20 Mbit/s; what `more` says stands in the task.
+    pub(super) fn plan(&self, more: &str) {
+        let [a, b, c] = &self.hosts;
+        let text = format!(
+            "[[host]]\nnames = \"{a},{b}\"\n[[host]]\nnames = \"{c}\"\nreach = \"ssh\"\n\
+             [[task]]\nname = \"ring\"\npairs = [[\"{a}\", \"{b}\"], [\"{b}\", \"{c}\"], [\"{c}\", \"{a}\"]]\n\
+             test = \"-t 1 -b 20M\"\nevery = \"10s\"\n{more}\n"
+        );
+        self.folder.with("watch.toml", text);
     }
 
     /// Where the pages and the API are.

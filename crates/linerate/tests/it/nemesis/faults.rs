@@ -10,7 +10,7 @@ use linerate_model::watch::UnixMillis;
 use super::bed::Bed;
 use super::verdict::Span;
 use super::watcher::Watcher;
-use crate::harness::{Running, start, wait_until};
+use crate::harness::{Running, say, start, wait_until};
 use crate::hub::PATIENCE;
 use crate::server::Dice;
 
@@ -76,8 +76,10 @@ pub(super) struct Nemesis<'a> {
     counts: BTreeMap<Fault, u32>,
     /// Since when there is a hub.
     since: UnixMillis,
-    /// What hubs said that are gone.
+    /// What was done, and what hubs said that are gone.
     log: String,
+    /// Whether it is printed as well.
+    aloud: bool,
 }
 
 fn now() -> UnixMillis {
@@ -100,6 +102,7 @@ impl<'a> Nemesis<'a> {
             counts: BTreeMap::new(),
             since: UnixMillis(0),
             log: String::new(),
+            aloud: false,
         };
         new.hub = Some(start(&mut bed.hub()));
         new.wait_for_hub();
@@ -124,6 +127,12 @@ impl<'a> Nemesis<'a> {
         assert!(is_up, "{}", self.log());
     }
 
+    /// Prints what it does.
+    pub(super) fn aloud(mut self) -> Self {
+        self.aloud = true;
+        self
+    }
+
     /// One moment: mends what is due, breaks something where that is due.
     pub(super) fn step(&mut self) {
         let now = Instant::now();
@@ -137,7 +146,9 @@ impl<'a> Nemesis<'a> {
         self.watch_hub();
         if now >= self.next {
             self.break_something();
-            self.next = Instant::now() + self.between(4, 11);
+            // In a long run there are whole periods without a fault as well.
+            let [least, most] = if self.aloud { [5, 30] } else { [4, 9] };
+            self.next = Instant::now() + self.between(least, most);
         }
     }
 
@@ -166,6 +177,9 @@ impl<'a> Nemesis<'a> {
 
     fn note(&mut self, line: &str) {
         let at = now().0;
+        if self.aloud {
+            say(&format!("{at} {line}"));
+        }
         let _ = writeln!(self.log, "{at} {line}");
     }
 
@@ -183,7 +197,7 @@ impl<'a> Nemesis<'a> {
         let fault = self.bag.remove(at);
         self.note(&format!("{fault:?}"));
         *self.counts.entry(fault).or_default() += 1;
-        self.brk(fault);
+        self.cause(fault);
     }
 
     /// Whether there is what it breaks.
@@ -201,7 +215,7 @@ impl<'a> Nemesis<'a> {
         }
     }
 
-    fn brk(&mut self, fault: Fault) {
+    fn cause(&mut self, fault: Fault) {
         match fault {
             Fault::HubDies => self.kill_hub(0, 4),
             Fault::HubStaysDead => self.kill_hub(11, 25),
@@ -261,7 +275,10 @@ impl<'a> Nemesis<'a> {
         if let Some(mut hub) = self.hub.take() {
             hub.kill();
             let said = hub.error();
-            self.log.push_str(&said);
+            self.note(&format!(
+                "the hub is killed, which said: {}",
+                said.trim_end()
+            ));
             let after = self.between(least, most);
             self.later(after, Mend::Hub);
         }

@@ -12,7 +12,7 @@ mod watcher;
 
 use std::time::{Duration, Instant};
 
-use crate::harness::{beside, lacks_programs, say};
+use crate::harness::{beside, lacks_programs, say, wait_until};
 use crate::hub::PATIENCE;
 use bed::Bed;
 use faults::Nemesis;
@@ -32,11 +32,15 @@ fn whatever_dies_each_due_test_has_one_row_and_no_result_is_lost() {
         return;
     }
     let _beside = beside();
-    let seconds = number("LINERATE_NEMESIS_SECONDS").unwrap_or(SHORT);
+    let asked = number("LINERATE_NEMESIS_SECONDS");
+    let seconds = asked.unwrap_or(SHORT);
     let seed = number("LINERATE_NEMESIS_SEED").unwrap_or(20);
     say(&format!("nemesis: {seconds} s from the seed {seed}"));
     let bed = Bed::new(seconds);
     let mut nemesis = Nemesis::start(&bed, seed);
+    if asked.is_some() {
+        nemesis = nemesis.aloud();
+    }
     let watcher = Watcher::start(bed.pages());
     let until = Instant::now() + Duration::from_secs(seconds);
     while Instant::now() < until {
@@ -58,4 +62,43 @@ fn whatever_dies_each_due_test_has_one_row_and_no_result_is_lost() {
         "seed {seed}\n{}",
         nemesis.log()
     );
+}
+
+#[test]
+fn an_alert_that_ends_while_the_disk_is_full_is_over_on_pages_as_well() {
+    let what = "an alert that ends while the hub's disk is full";
+    if lacks_programs(what, &["sh", "kill", "unshare", "nsenter"]) {
+        return;
+    }
+    let _beside = beside();
+    let bed = Bed::new(30);
+    if !bed.has_a_disk() {
+        // It was said why.
+        return;
+    }
+    bed.plan("expect = \">= 1G\"");
+    let mut nemesis = Nemesis::start(&bed, 1);
+    let in_state = |state: &str| {
+        let told = watcher::ask(bed.pages(), "/api/v1/alerts").unwrap_or_default();
+        let alerts = told["alerts"].as_array().into_iter().flatten();
+        alerts.filter(|alert| alert["state"] == state).count()
+    };
+    let fires = wait_until(PATIENCE, || in_state("firing") > 0);
+    assert!(fires, "{}", nemesis.log());
+    bed.fill_disk();
+    // Without the floor there is no alert, but nothing of that can be written.
+    bed.plan("");
+    let is_full = wait_until(PATIENCE, || {
+        bed.fill_disk();
+        nemesis.log().contains("the plan was read again") && nemesis.log().contains("full")
+    });
+    assert!(is_full, "{}", nemesis.log());
+    assert!(in_state("firing") > 0, "{}", nemesis.log());
+    bed.empty_disk();
+    let over = wait_until(PATIENCE, || {
+        in_state("firing") == 0 && in_state("resolved") > 0
+    });
+    assert!(over, "{}", nemesis.log());
+    nemesis.stop();
+    assert!(bed.archive().verify().unwrap().is_sound());
 }

@@ -49,24 +49,29 @@ impl fmt::Display for Verdict {
 }
 
 pub(super) fn of(archive: &Archive, hosts: &[String; 3], span: Span, shown: &Shown) -> Verdict {
+    let stored = archive.runs(&RunFilter::default()).unwrap();
+    let runs: Vec<WatchRun> = stored.into_iter().map(|stored| stored.run).collect();
+    let mut verdict = of_runs(&runs, hosts, span, shown);
     let verified = archive.verify().unwrap();
-    let mut verdict = Verdict::default();
     if !verified.is_sound() {
         verdict.wrong.push(format!("{verified:?}"));
     }
-    let stored = archive.runs(&RunFilter::default()).unwrap();
-    let runs: Vec<WatchRun> = stored.into_iter().map(|stored| stored.run).collect();
-    for run in &runs {
+    verdict
+}
+
+fn of_runs(runs: &[WatchRun], hosts: &[String; 3], span: Span, shown: &Shown) -> Verdict {
+    let mut verdict = Verdict::default();
+    for run in runs {
         *verdict.rows.entry(word(run)).or_default() += 1;
     }
-    verdict.look_for_lost(&runs, shown);
-    verdict.look_for_twice(&runs);
+    verdict.look_for_lost(runs, shown);
+    verdict.look_for_twice(runs);
     for host in hosts {
-        verdict.look_for_overlap(&runs, host);
+        verdict.look_for_overlap(runs, host);
     }
     let [a, b, c] = hosts;
     for pair in [[a, b], [b, c], [c, a]] {
-        verdict.look_for_gaps(&runs, pair, span);
+        verdict.look_for_gaps(runs, pair, span);
     }
     verdict
 }
@@ -168,4 +173,73 @@ impl Verdict {
                 .push(format!("{count} rows: {pair:?} at {}", period * PERIOD));
         }
     }
+}
+
+/// What this file looks for, it finds.
+#[test]
+fn each_kind_of_wrong_row_is_found() {
+    let hosts = ["a", "b", "c"].map(str::to_owned);
+    let pairs = [("a", "b"), ("b", "c"), ("c", "a")];
+    let row = |period: u64, (from, to): (&str, &str), at: u64| {
+        let due = UnixMillis(period * PERIOD + at);
+        WatchRun {
+            id: linerate_model::watch::RunId::of(due, u128::from(at)),
+            task: "ring".into(),
+            from: from.into(),
+            to: to.into(),
+            class: RunClass::Regular,
+            due,
+            deadline: UnixMillis((period + 1) * PERIOD),
+            started: Some(due),
+            ended: due.plus_millis(1_000),
+            outcome: WatchOutcome::Invalid {
+                why: "it is made up".into(),
+            },
+        }
+    };
+    let ring = |period: u64| {
+        (0..3_u64)
+            .zip(pairs)
+            .map(move |(at, pair)| row(period, pair, at * 1_000))
+    };
+    let runs: Vec<WatchRun> = (100..110).flat_map(ring).collect();
+    let span = Span {
+        since: UnixMillis(100 * PERIOD + 5),
+        until: UnixMillis(110 * PERIOD + 5),
+    };
+    let shown: Shown = runs
+        .iter()
+        .map(|run| (run.id.to_string(), serde_json::to_value(run).unwrap()))
+        .collect();
+    let verdict = |runs: &[WatchRun]| of_runs(runs, &hosts, span, &shown);
+    let well = verdict(&runs);
+    assert_eq!(
+        (well.wrong, well.periods, well.acknowledged),
+        (Vec::new(), 8, 30)
+    );
+
+    let mut gone = runs.clone();
+    gone.remove(13);
+    let found = verdict(&gone);
+    assert_eq!(
+        (found.lost, found.without_row, found.wrong.len()),
+        (1, 1, 2)
+    );
+    let mut twice = runs.clone();
+    twice.push(row(105, ("a", "b"), 8_000));
+    let found = verdict(&twice);
+    assert_eq!((found.twice, found.wrong.len()), (1, 1));
+    twice.push(runs[4].clone());
+    assert!(verdict(&twice).twice > 2);
+    let mut overlapping = runs.clone();
+    overlapping[9].ended = overlapping[9].ended.plus_millis(1);
+    let found = verdict(&overlapping);
+    assert_eq!((found.overlapping, found.wrong.len()), (1, 1));
+    let mut another = runs.clone();
+    another[9].outcome = WatchOutcome::Failed {
+        stage: "it".into(),
+        why: "failed".into(),
+    };
+    let found = verdict(&another);
+    assert_eq!((found.lost, found.wrong.len()), (1, 1));
 }

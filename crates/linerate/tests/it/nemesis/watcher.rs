@@ -63,19 +63,20 @@ impl Watcher {
 
 /// The newest tests; `None` where the hub does not say all of them.
 fn runs(address: SocketAddr) -> Option<Vec<Value>> {
+    let told = ask(address, "/api/v1/runs?limit=60")?;
+    told["runs"].as_array().cloned()
+}
+
+/// What the API answers; `None` where there is no whole answer.
+pub(super) fn ask(address: SocketAddr, path: &str) -> Option<Value> {
     let within = Some(Duration::from_secs(10));
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(within).ok()?;
-    let head = format!(
-        "GET /api/v1/runs?limit=60 HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
-    );
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     let (head, body) = answer.split_once("\r\n\r\n")?;
-    if !head.starts_with("HTTP/1.1 200") {
-        return None;
-    }
-    let told: Value = serde_json::from_str(body).ok()?;
-    told["runs"].as_array().cloned()
+    let is_well = head.starts_with("HTTP/1.1 200");
+    is_well.then(|| serde_json::from_str(body).ok())?
 }
