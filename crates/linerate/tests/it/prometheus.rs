@@ -1,5 +1,6 @@
 //! A real Prometheus that scrapes `linerate hub`, and a real Alertmanager that gets its alerts.
 
+use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
@@ -62,8 +63,11 @@ impl Program {
 
     /// What a query of Prometheus finds: the labels of each series, and its value now.
     fn query(&self, query: &str) -> Vec<(Value, f64)> {
-        let encoded: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
-        let told = self.json(&format!("/api/v1/query?query={encoded}"));
+        let mut path = "/api/v1/query?query=".to_owned();
+        for byte in query.bytes() {
+            let _ = write!(path, "%{byte:02x}");
+        }
+        let told = self.json(&path);
         let result = told["data"]["result"].as_array().unwrap().iter();
         let one = |series: &Value| {
             let value = text(&series["value"][1]).parse();

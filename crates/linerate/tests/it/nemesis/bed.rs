@@ -20,6 +20,9 @@ use crate::hub::{Bed as Hosts, PATIENCE};
 /// The period of all tests, ms.
 pub(super) const PERIOD: u64 = 10_000;
 
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// Three hosts, a plan and a disk for a hub.
 pub(super) struct Bed {
     folder: Folder,
     /// The first two dial, the hub reaches the third.
@@ -35,7 +38,6 @@ pub(super) struct Bed {
 impl Bed {
     pub(super) fn new(seconds: u64) -> Self {
         let folder = Folder::new();
-        static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         // A host takes one test at a time: no other test has these names.
         let host = |letter| format!("nemesis{}-{number}{letter}", std::process::id());
@@ -53,16 +55,16 @@ impl Bed {
             agents,
             relays: [Relay::to(agents), Relay::to(agents)],
         };
-        bed.plan("");
+        bed.plan("ring", "");
         bed
     }
 
-    /// Each host sends to the next, paced to 20 Mbit/s; what `more` says stands in the task.
-    pub(super) fn plan(&self, more: &str) {
+    /// A task in which each host sends to the next, paced to 20 Mbit/s; what `more` says stands in it.
+    pub(super) fn plan(&self, task: &str, more: &str) {
         let [a, b, c] = &self.hosts;
         let text = format!(
             "[[host]]\nnames = \"{a},{b}\"\n[[host]]\nnames = \"{c}\"\nreach = \"ssh\"\n\
-             [[task]]\nname = \"ring\"\npairs = [[\"{a}\", \"{b}\"], [\"{b}\", \"{c}\"], [\"{c}\", \"{a}\"]]\n\
+             [[task]]\nname = \"{task}\"\npairs = [[\"{a}\", \"{b}\"], [\"{b}\", \"{c}\"], [\"{c}\", \"{a}\"]]\n\
              test = \"-t 1 -b 20M\"\nevery = \"10s\"\n{more}\n"
         );
         self.folder.with("watch.toml", text);

@@ -266,7 +266,9 @@ impl<'a> Nemesis<'a> {
     }
 
     fn stop_processes(&mut self, pids: Vec<u32>) {
-        pids.iter().for_each(|pid| signal(*pid, "STOP"));
+        for pid in &pids {
+            signal(*pid, "STOP");
+        }
         let until = self.between(32, 40);
         self.later(until, Mend::GoOn(pids));
     }

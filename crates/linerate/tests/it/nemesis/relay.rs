@@ -25,7 +25,7 @@ impl Relay {
         std::thread::spawn(move || {
             for near in listener.incoming().flatten() {
                 let is_cut = is_cut.clone();
-                std::thread::spawn(move || relay(near, port, &is_cut));
+                std::thread::spawn(move || relay(&near, port, &is_cut));
             }
         });
         Self { address, cut }
@@ -37,7 +37,7 @@ impl Relay {
     }
 }
 
-fn relay(near: TcpStream, port: u16, is_cut: &Arc<AtomicBool>) {
+fn relay(near: &TcpStream, port: u16, is_cut: &Arc<AtomicBool>) {
     while is_cut.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK);
     }
@@ -49,7 +49,7 @@ fn relay(near: TcpStream, port: u16, is_cut: &Arc<AtomicBool>) {
     };
     let also_cut = is_cut.clone();
     std::thread::spawn(move || forward(&near_again, &far_again, &also_cut));
-    forward(&far, &near, is_cut);
+    forward(&far, near, is_cut);
 }
 
 /// Forwards one direction to its end.
