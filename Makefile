@@ -7,7 +7,7 @@ LINERATE = $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/linerate
 FUZZ_CRATE = cd fuzz && CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),../target/fuzz)
 FUZZ_FLAGS = --no-default-features --locked --profile seeds
 
-.PHONY: build release try test seeds test-vm test-vm-fleet test-vm-matrix deps vm-deps check grade grade-drawn grade-stars accuracy kill attack ledger-campaign selfcheck fuzz bench bench-check
+.PHONY: build release try test seeds test-vm test-vm-fleet test-vm-matrix deps vm-deps check grade grade-drawn grade-stars accuracy kill attack nemesis ledger-campaign selfcheck fuzz bench bench-check
 
 build:
 	cargo build --profile $(PROFILE) --locked -p linerate
@@ -75,6 +75,11 @@ kill:
 # Sixteen attackers at once against a server with its default bounds: an hour. Two minutes of it are in `make test`.
 attack:
 	LINERATE_ATTACK_SECONDS=$(or $(ATTACK_SECONDS),3600) cargo test -p linerate --locked --profile fast --test it -- campaign:: --nocapture
+
+# Kills and stops a hub and its agents, cuts their connections and fills the hub's disk, for MINUTES from the number SEED on; then
+# each test that was due has one row, and no result is lost. A minute and a half of it is in `make test`.
+nemesis:
+	LINERATE_NEMESIS_SECONDS=$$(($(or $(MINUTES),120) * 60)) LINERATE_NEMESIS_SEED=$(or $(SEED),$$(date +%s)) cargo test -p linerate --locked --profile fast --test it -- nemesis:: --nocapture
 
 # N short random tests from the number SEED on, of linerate and iperf3 in all four pairings: every difference between what one end
 # wrote and the other read is explained, or fails. About a second each; twelve of them are in `make test`.

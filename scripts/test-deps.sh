@@ -18,6 +18,8 @@ need curl curl
 need git git
 need nodeset clustershell
 need promtool prometheus
+need prometheus prometheus
+need prometheus-alertmanager prometheus-alertmanager
 need ssh openssh-client
 need strip binutils
 [ -x /usr/sbin/sshd ] || packages+=(openssh-server)
@@ -49,7 +51,7 @@ if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
     exit 0
 fi
 echo "test-deps: $line"
-# Only the program of sshd is wanted: a service that is installed is not started.
+# Only the programs of sshd, Prometheus and Alertmanager are wanted: a service that is installed is not started.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e $policy ]; then
     trap 'rm -f $policy' EXIT

@@ -11,6 +11,7 @@ use linerate_archive::{Archive, FactsPut};
 use linerate_hub::live::{AgentState, PlanSummary};
 use linerate_hub::shared::Shared;
 use linerate_hub::store::OutcomeKind;
+use linerate_model::alert::{Alert, AlertId};
 use linerate_model::host::HostFacts;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{RunId, UnixMillis};
@@ -82,6 +83,8 @@ pub(super) struct Driver<'a> {
     made: BTreeMap<RunId, Made>,
     /// Rows that the archive did not take yet.
     rows: Vec<Row>,
+    /// Alerts as they are now, which the archive did not take yet.
+    unkept: BTreeMap<AlertId, Alert>,
     alerts_changed: bool,
     epoch: u64,
     stopping: bool,
@@ -132,6 +135,7 @@ impl<'a> Driver<'a> {
             complained: RefCell::default(),
             made: BTreeMap::new(),
             rows: Vec::new(),
+            unkept: BTreeMap::new(),
             alerts_changed: true,
             epoch: now.0.max(before.epoch.saturating_add(1)),
             stopping: false,
@@ -286,10 +290,10 @@ impl<'a> Driver<'a> {
     fn test_ended(&mut self, now: UnixMillis, made: Made) {
         if let Some(test) = self.tests.remove(&made.lease) {
             self.tests_changed = true;
-            let (lease, finished) = (made.lease, made.finished.clone());
-            let run = test.lease.run;
+            let (run, lease, finished) = (test.lease.run, made.lease, made.finished.clone());
             self.made.insert(run, made);
             if self.dispatcher.handle_finished(now, lease, finished) == Taken::Late {
+                // Its row is there since its lease expired.
                 self.made.remove(&run);
             }
         }
@@ -513,15 +517,27 @@ impl<'a> Driver<'a> {
                     self.asking.ask(dispatcher, now, &pair, now, Some(finding));
                 }
                 Action::AlertChanged(alert) => {
-                    if let Err(error) = past::put_alert(&self.means.archive, &alert) {
-                        self.complain(&error.to_string());
-                    }
                     self.outbox.put(&alert);
-                    self.means.shared.live().wake();
+                    self.unkept.insert(alert.id, alert);
                 }
             }
         }
+        if acted {
+            self.keep_alerts();
+        }
         acted
+    }
+
+    /// Hands alerts to the archive; those that it does not take stay.
+    fn keep_alerts(&mut self) {
+        while let Some(waiting) = self.unkept.first_entry() {
+            if let Err(error) = past::put_alert(&self.means.archive, waiting.get()) {
+                self.complain(&error.to_string());
+                return;
+            }
+            waiting.remove();
+            self.means.shared.live().wake();
+        }
     }
 
     /// Once a second: the plan's file, the state on disk, what pages show.
@@ -536,6 +552,7 @@ impl<'a> Driver<'a> {
         }
         self.ingest();
         self.look_at_clock();
+        self.keep_alerts();
         self.show(now);
         self.write_state(now);
     }
@@ -553,9 +570,9 @@ impl<'a> Driver<'a> {
         });
     }
 
-    /// Writes what the next start needs. While rows wait for the archive, the older state stays true.
+    /// Writes what the next start needs. While rows or alerts wait for the archive, the older state stays true.
     fn write_state(&mut self, now: UnixMillis) {
-        if !self.rows.is_empty() {
+        if !self.rows.is_empty() || !self.unkept.is_empty() {
             return;
         }
         let state = State {
@@ -657,6 +674,7 @@ impl<'a> Driver<'a> {
             }
         }
         self.ingest();
+        self.keep_alerts();
         self.write_state(self.means.clock.now());
         self.outbox.end();
         self.hosts.end();

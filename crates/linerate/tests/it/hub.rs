@@ -17,18 +17,18 @@ use crate::harness::{Folder, LINERATE, LONG, Running, beside, linerate, run, sta
 mod login;
 
 /// On a loaded machine a few tests of a second take their time.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 /// The period of all tests here, ms: the shortest that a plan may have.
 const PERIOD: u64 = 10_000;
 
 /// Three hosts, a plan and a folder for a hub.
-struct Bed {
-    folder: Folder,
-    hosts: [String; 3],
+pub(crate) struct Bed {
+    pub(crate) folder: Folder,
+    pub(crate) hosts: [String; 3],
 }
 
 impl Bed {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         // A host takes one test at a time: no other test has these names.
@@ -49,7 +49,7 @@ impl Bed {
     }
 
     /// Each host sends to the next, paced to 20 Mbit/s; what `more` says stands in the task, `behind` follows it.
-    fn plan(&self, more: &str, behind: &str) {
+    pub(crate) fn plan(&self, more: &str, behind: &str) {
         let [a, b, c] = &self.hosts;
         let text = format!(
             "[[host]]\nnames = \"{a},{b},{c}\"\nreach = \"ssh\"\n\
@@ -73,7 +73,7 @@ impl Bed {
         command
     }
 
-    fn start(&self) -> Hub {
+    pub(crate) fn start(&self) -> Hub {
         let mut command = self.command();
         command.arg(self.folder.file("watch.toml"));
         Hub::of(start(&mut command))
@@ -84,7 +84,7 @@ impl Bed {
     }
 
     /// The processes that run on a host.
-    fn processes(host: &str) -> Vec<u32> {
+    pub(crate) fn processes(host: &str) -> Vec<u32> {
         let mut found = Vec::new();
         let mark = format!("LINERATE_HOST={host}");
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -104,7 +104,7 @@ impl Bed {
     }
 
     /// Kills a host's agent, and lets nobody reach it.
-    fn kill(&self, host: &str) {
+    pub(crate) fn kill(&self, host: &str) {
         std::fs::write(self.folder.file(&format!("dead-{host}")), "").unwrap();
         for pid in Self::processes(host) {
             let killed = Command::new("kill").args(["-9", &pid.to_string()]).output();
@@ -130,9 +130,9 @@ impl Bed {
 }
 
 /// A hub that runs.
-struct Hub {
+pub(crate) struct Hub {
     running: Running,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Hub {
@@ -148,7 +148,7 @@ impl Hub {
     }
 
     /// The body of an answer.
-    fn read(&self, path: &str) -> String {
+    pub(crate) fn read(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
         let head = format!(
@@ -164,7 +164,7 @@ impl Hub {
         body.to_owned()
     }
 
-    fn json(&self, path: &str) -> Value {
+    pub(crate) fn json(&self, path: &str) -> Value {
         serde_json::from_str(&self.read(path)).unwrap()
     }
 
@@ -174,7 +174,7 @@ impl Hub {
     }
 
     /// How many tests of each pair came to this.
-    fn counts(&self, outcome: &str) -> BTreeMap<String, usize> {
+    pub(crate) fn counts(&self, outcome: &str) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for run in self.runs().iter().filter(|run| run["outcome"] == outcome) {
             let pair = format!("{} {}", text(&run["from"]), text(&run["to"]));
@@ -194,27 +194,27 @@ impl Hub {
     }
 
     #[track_caller]
-    fn wait(&self, what: &str, holds: impl FnMut() -> bool) {
+    pub(crate) fn wait(&self, what: &str, holds: impl FnMut() -> bool) {
         let held = wait_until(PATIENCE, holds);
         assert!(held, "{what}: {:#?}\n{}", self.runs(), self.running.error());
     }
 
     /// Waits until each pair was measured so often.
     #[track_caller]
-    fn wait_measured(&self, times: usize) {
+    pub(crate) fn wait_measured(&self, times: usize) {
         self.wait("tests", || {
             let counts = self.counts("measured");
             counts.len() == 3 && counts.values().all(|count| *count >= times)
         });
     }
 
-    fn stop(self) {
+    pub(crate) fn stop(self) {
         self.running.signal("TERM");
         self.running.wait(PATIENCE).expect(0);
     }
 }
 
-fn text(value: &Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 

@@ -65,6 +65,8 @@ mod matrix;
 #[cfg(test)]
 mod mesh;
 #[cfg(test)]
+mod nemesis;
+#[cfg(test)]
 mod nodes;
 #[cfg(test)]
 mod observe;
@@ -74,6 +76,8 @@ mod output;
 mod pictures;
 #[cfg(test)]
 mod precision;
+#[cfg(test)]
+mod prometheus;
 #[cfg(test)]
 mod prove;
 #[cfg(test)]
