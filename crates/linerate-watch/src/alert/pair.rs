@@ -59,7 +59,10 @@ pub(super) struct Watch {
     recent: VecDeque<AlertRun>,
     /// From when on silence is counted: the last result, or a time without tests that was meant.
     heard: UnixMillis,
-    /// Tests since then for which the hub had no time.
+    /// When what was wrong before was over.
+    #[serde(default)]
+    pub(super) repaired: UnixMillis,
+    /// Tests since the last result for which the hub had no time.
     #[serde(default)]
     missed: u32,
     /// When the last test that was not bad ended; absent = none was seen.
@@ -151,6 +154,7 @@ impl Watch {
             to: to.clone(),
             recent: VecDeque::new(),
             heard: now,
+            repaired: UnixMillis(0),
             missed: 0,
             good: None,
             failure: None,
@@ -452,7 +456,9 @@ impl Watch {
         let (kind, after): (AlertKind, &[u64]) = match shows {
             RunShows::Fail => (AlertKind::Slow, &CONFIRM_AFTER),
             RunShows::Failed => (AlertKind::Failing, &[RETRY_AFTER]),
-            RunShows::Pass if self.has_own_measure() && self.fell() => {
+            RunShows::Pass | RunShows::Inconclusive
+                if self.has_own_measure() && self.is_clear() && self.fell() =>
+            {
                 (AlertKind::Changed, &CONFIRM_AFTER)
             }
             RunShows::Pass | RunShows::Inconclusive => return Vec::new(),
@@ -478,6 +484,13 @@ impl Watch {
     fn has_own_measure(&self) -> bool {
         let expected = self.rules.as_ref().and_then(|rules| rules.expected);
         matches!(expected, Some(Expected::Auto | Expected::OfBaseline(_)))
+    }
+
+    /// The latest test passes, or tests in a row do not decide: a single one of these shows nothing yet.
+    fn is_clear(&self) -> bool {
+        let mut latest = self.recent.iter().take(IN_A_ROW);
+        let undecided = |run: &AlertRun| run.shows == RunShows::Inconclusive;
+        !self.recent.front().is_some_and(undecided) || latest.all(undecided)
     }
 
     /// The baseline before a regime began.
@@ -512,6 +525,9 @@ impl Watch {
                 Level::Between | Level::Usual => trouble.passes += 1,
             },
             RunShows::Pass => trouble.passes += 1,
+            RunShows::Inconclusive if trouble.kind == AlertKind::Changed => {
+                trouble.low += usize::from(level == Level::Low);
+            }
             RunShows::Inconclusive => {}
         }
         if trouble.passes >= IN_A_ROW {
