@@ -664,21 +664,9 @@ impl Watch {
             floor_of: floor.of,
             baseline_bps,
         });
-        if let Some(mut finding) =
-            finding.filter(|_| shows == RunShows::Fail || trouble.kind == AlertKind::Changed)
-        {
-            let seen = trouble.seen.entry(finding.id.clone()).or_default();
-            seen.tests += 1;
-            finding.counter_test.clone_from(&seen.counter_test);
-            if seen.tests == 1 {
-                steps.push(Step::CounterTest(finding.id.clone()));
-            }
-            let worth = seen.worth();
-            let shown = trouble.finding.as_ref();
-            let shown = shown.and_then(|shown| trouble.seen.get(&shown.id));
-            if shown.is_none_or(|shown| worth >= shown.worth()) {
-                trouble.finding = Some(finding);
-            }
+        let bad = shows == RunShows::Fail || trouble.kind == AlertKind::Changed;
+        if let Some(finding) = finding.filter(|_| bad) {
+            steps.extend(trouble.count_finding(finding));
         }
     }
 }
@@ -692,6 +680,21 @@ impl Seen {
 }
 
 impl Trouble {
+    /// Counts the first finding of a bad test, and shows it where no other one has more tests; its counter-test, if it is new.
+    fn count_finding(&mut self, mut finding: AlertFinding) -> Option<Step> {
+        let seen = self.seen.entry(finding.id.clone()).or_default();
+        seen.tests += 1;
+        finding.counter_test.clone_from(&seen.counter_test);
+        let step = (seen.tests == 1).then(|| Step::CounterTest(finding.id.clone()));
+        let worth = seen.worth();
+        let shown = self.finding.as_ref();
+        let shown = shown.and_then(|shown| self.seen.get(&shown.id));
+        if shown.is_none_or(|shown| worth >= shown.worth()) {
+            self.finding = Some(finding);
+        }
+        step
+    }
+
     /// Keeps what the counter-test of a finding showed; whether the alert's finding changed by it.
     pub(super) fn handle_counter_test(&mut self, finding: &str, shown: AlertCounterTest) -> bool {
         if let Some(seen) = self.seen.get_mut(finding) {
