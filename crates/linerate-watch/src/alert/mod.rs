@@ -33,7 +33,7 @@ use grouping::Place;
 use pair::{Rules, Step, Watch};
 
 /// A host that answers says what it is like so long after its alert ended, ms.
-const REPAIR: u64 = 30_000;
+const REPAIR: u64 = 10_000;
 /// Changes of hosts that are kept, the latest.
 const CHANGES: usize = 1000;
 
