@@ -1,10 +1,12 @@
 //! One pair: healthy, suspect or firing, by its results and by their absence.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use linerate_model::alert::{
-    AlertFailure, AlertFinding, AlertId, AlertKind, AlertRun, AlertState, Compared, RunShows,
+    AlertCounterTest, AlertFailure, AlertFinding, AlertId, AlertKind, AlertRun, AlertState,
+    Compared, RunShows,
 };
+use linerate_model::counter_test::Verdict;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{NotRun, RunClass, UnixMillis, WatchOutcome, WatchRun};
 use serde::{Deserialize, Serialize};
@@ -32,6 +34,8 @@ const LOST_AFTER: u64 = 15 * MINUTE;
 const MOST_ASKED: u32 = 6;
 /// No result for so many halves of a period is silence.
 const SILENT_HALVES: u64 = 5;
+/// So many tests in a row for which the hub had no time put silence off by a period each: it confirms another alert.
+const MOST_MISSED: u32 = 2;
 /// The smallest fall below the baseline that is [`AlertKind::Changed`], as a share of what is left.
 const LEAST_FALL: f64 = 0.05;
 
@@ -55,6 +59,12 @@ pub(super) struct Watch {
     recent: VecDeque<AlertRun>,
     /// From when on silence is counted: the last result, or a time without tests that was meant.
     heard: UnixMillis,
+    /// When what was wrong before was over.
+    #[serde(default)]
+    pub(super) repaired: UnixMillis,
+    /// Tests since the last result for which the hub had no time.
+    #[serde(default)]
+    missed: u32,
     /// When the last test that was not bad ended; absent = none was seen.
     good: Option<UnixMillis>,
     /// Why the latest test had no figures.
@@ -86,8 +96,11 @@ pub(super) struct Trouble {
     /// What the pair showed before: floors follow from it until this is over.
     pub(super) baseline: Option<Baseline>,
     pub(super) compared: Option<Compared>,
-    /// The first finding of the latest bad test.
+    /// The first finding of most bad tests, as the latest of these has it.
     pub(super) finding: Option<AlertFinding>,
+    /// The first findings of the bad tests, by their ids: tests may have one of two in turn.
+    #[serde(default)]
+    seen: BTreeMap<String, Seen>,
     /// What fired before the pair fell silent.
     under: Option<AlertKind>,
     /// Results in a row that pass, and that are low without failing.
@@ -96,6 +109,15 @@ pub(super) struct Trouble {
     /// When confirming tests are due that have not come yet, and how many were asked for.
     pending: Vec<UnixMillis>,
     asked: u32,
+}
+
+/// A finding that came first in bad tests.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Seen {
+    /// How many of them.
+    tests: u32,
+    /// What its counter-test showed; absent = it is still to come.
+    counter_test: Option<AlertCounterTest>,
 }
 
 /// Where a rate stands beside the baseline, for [`AlertKind::Changed`].
@@ -132,6 +154,8 @@ impl Watch {
             to: to.clone(),
             recent: VecDeque::new(),
             heard: now,
+            repaired: UnixMillis(0),
+            missed: 0,
             good: None,
             failure: None,
             drift: Cusum::default(),
@@ -254,6 +278,7 @@ impl Watch {
             baseline: self.history.baseline(),
             compared: None,
             finding: None,
+            seen: BTreeMap::new(),
             under: None,
             passes: 0,
             low: 0,
@@ -285,6 +310,7 @@ impl Watch {
         }
         let mut steps = self.end_silence();
         self.heard = self.heard.max(run.ended);
+        self.missed = 0;
         let (floor, baseline) = (self.floor(), self.baseline());
         let Some(shows) = expectation::shows(&run.outcome, floor, baseline.as_ref()) else {
             return steps;
@@ -324,6 +350,10 @@ impl Watch {
             NotRun::Hours | NotRun::Maintenance | NotRun::HubAway | NotRun::Dropped
         ) {
             self.heard = self.heard.max(ended);
+        } else if reason == NotRun::Missed && self.missed < MOST_MISSED {
+            self.missed += 1;
+            let period = self.rules.as_ref().map_or(0, |rules| rules.period_millis);
+            self.heard = self.heard.plus_millis(period);
         } else if self
             .trouble
             .as_ref()
@@ -426,7 +456,9 @@ impl Watch {
         let (kind, after): (AlertKind, &[u64]) = match shows {
             RunShows::Fail => (AlertKind::Slow, &CONFIRM_AFTER),
             RunShows::Failed => (AlertKind::Failing, &[RETRY_AFTER]),
-            RunShows::Pass if self.has_own_measure() && self.fell() => {
+            RunShows::Pass | RunShows::Inconclusive
+                if self.has_own_measure() && self.is_clear() && self.fell() =>
+            {
                 (AlertKind::Changed, &CONFIRM_AFTER)
             }
             RunShows::Pass | RunShows::Inconclusive => return Vec::new(),
@@ -452,6 +484,13 @@ impl Watch {
     fn has_own_measure(&self) -> bool {
         let expected = self.rules.as_ref().and_then(|rules| rules.expected);
         matches!(expected, Some(Expected::Auto | Expected::OfBaseline(_)))
+    }
+
+    /// The latest test passes, or tests in a row do not decide: a single one of these shows nothing yet.
+    fn is_clear(&self) -> bool {
+        let mut latest = self.recent.iter().take(IN_A_ROW);
+        let undecided = |run: &AlertRun| run.shows == RunShows::Inconclusive;
+        !self.recent.front().is_some_and(undecided) || latest.all(undecided)
     }
 
     /// The baseline before a regime began.
@@ -486,6 +525,9 @@ impl Watch {
                 Level::Between | Level::Usual => trouble.passes += 1,
             },
             RunShows::Pass => trouble.passes += 1,
+            RunShows::Inconclusive if trouble.kind == AlertKind::Changed => {
+                trouble.low += usize::from(level == Level::Low);
+            }
             RunShows::Inconclusive => {}
         }
         if trouble.passes >= IN_A_ROW {
@@ -622,23 +664,50 @@ impl Watch {
             floor_of: floor.of,
             baseline_bps,
         });
-        if let Some(mut finding) =
-            finding.filter(|_| shows == RunShows::Fail || trouble.kind == AlertKind::Changed)
-        {
-            let known = trouble
-                .finding
-                .take()
-                .filter(|known| known.id == finding.id);
-            if known.is_none() {
-                steps.push(Step::CounterTest(finding.id.clone()));
-            }
-            finding.counter_test = known.and_then(|known| known.counter_test);
-            trouble.finding = Some(finding);
+        let bad = shows == RunShows::Fail || trouble.kind == AlertKind::Changed;
+        if let Some(finding) = finding.filter(|_| bad) {
+            steps.extend(trouble.count_finding(finding));
         }
     }
 }
 
+impl Seen {
+    /// What was refuted counts less than what was not, then the number of tests decides.
+    fn worth(&self) -> (bool, u32) {
+        let verdict = self.counter_test.as_ref().map(|test| test.verdict);
+        (verdict != Some(Verdict::Refuted), self.tests)
+    }
+}
+
 impl Trouble {
+    /// Counts the first finding of a bad test, and shows it where no other one has more tests; its counter-test, if it is new.
+    fn count_finding(&mut self, mut finding: AlertFinding) -> Option<Step> {
+        let seen = self.seen.entry(finding.id.clone()).or_default();
+        seen.tests += 1;
+        finding.counter_test.clone_from(&seen.counter_test);
+        let step = (seen.tests == 1).then(|| Step::CounterTest(finding.id.clone()));
+        let worth = seen.worth();
+        let shown = self.finding.as_ref();
+        let shown = shown.and_then(|shown| self.seen.get(&shown.id));
+        if shown.is_none_or(|shown| worth >= shown.worth()) {
+            self.finding = Some(finding);
+        }
+        step
+    }
+
+    /// Keeps what the counter-test of a finding showed; whether the alert's finding changed by it.
+    pub(super) fn handle_counter_test(&mut self, finding: &str, shown: AlertCounterTest) -> bool {
+        if let Some(seen) = self.seen.get_mut(finding) {
+            seen.counter_test = Some(shown.clone());
+        }
+        let known = self.finding.as_mut().filter(|known| known.id == finding);
+        let is_shown = known.is_some();
+        if let Some(known) = known {
+            known.counter_test = Some(shown);
+        }
+        is_shown
+    }
+
     /// Asks for confirming tests, as long as there were not too many.
     fn ask(&mut self, now: UnixMillis, after: &[u64]) -> Vec<Step> {
         let left = usize::try_from(MOST_ASKED.saturating_sub(self.asked)).unwrap_or(0);

@@ -79,6 +79,7 @@ enum Given {
     Share(f64),
     Fails,
     AgentAway,
+    Missed,
 }
 
 /// Pairs, their tests and what alerts followed.
@@ -91,6 +92,10 @@ struct World {
     number: u64,
     changed: Vec<Alert>,
     counter_tests: Vec<(PairName, String)>,
+    /// What limits tests.
+    finding: &'static str,
+    /// Hosts whose facts were asked for.
+    asked: Vec<PlainText>,
 }
 
 impl World {
@@ -105,6 +110,8 @@ impl World {
             number: 0,
             changed: Vec::new(),
             counter_tests: Vec::new(),
+            finding: "receive-window",
+            asked: Vec::new(),
         }
     }
 
@@ -163,6 +170,11 @@ impl World {
                 why: "an agent is not connected".into(),
                 held: Vec::new(),
             },
+            Given::Missed => WatchOutcome::NotRun {
+                reason: NotRun::Missed,
+                why: "other tests used what it needs".into(),
+                held: Vec::new(),
+            },
         };
         let run = WatchRun {
             id: RunId::of(UnixMillis(at), u128::from(number)),
@@ -177,7 +189,7 @@ impl World {
             outcome,
         };
         let finding = AlertFinding {
-            id: "receive-window".to_owned(),
+            id: self.finding.to_owned(),
             sentence: "The receive window limited this test 99 % of the time".into(),
             remedy: None,
             host: None,
@@ -215,6 +227,7 @@ impl World {
                 Action::AskCounterTest { pair, finding } => {
                     self.counter_tests.push((pair, finding));
                 }
+                Action::AskFacts { host } => self.asked.push(host),
                 Action::AlertChanged(alert) => self.changed.push(alert),
             }
         }
@@ -468,6 +481,25 @@ fn a_dead_agent_is_silent_and_is_one_alert() {
 }
 
 #[test]
+fn tests_that_the_hub_has_no_time_for_are_silence_only_after_a_while() {
+    let mut world = World::new(2, Expected::Auto, 3);
+    let given = |missed: std::ops::Range<u64>| {
+        move |_: usize, _: usize, at: u64| {
+            if (at_period(missed.start)..at_period(missed.end)).contains(&at) {
+                Given::Missed
+            } else {
+                Given::Share(1.0)
+            }
+        }
+    };
+    world.run(0, 20, given(10..12));
+    assert_eq!(brief(&world.fired()), "");
+    world.run(20, 6, given(20..26));
+    let kinds: Vec<AlertKind> = world.fired().iter().map(|alert| alert.kind).collect();
+    assert_eq!(kinds, [AlertKind::Silent, AlertKind::Silent]);
+}
+
+#[test]
 fn a_slow_host_is_one_alert_with_its_pairs() {
     let mut world = World::new(6, Expected::Auto, 8);
     let slow = |from: usize, _: usize, at: u64| {
@@ -509,7 +541,10 @@ fn a_fault_goes_on_after_a_restart_and_counter_tests_and_host_changes_join_it() 
     };
     world.run(0, 30, given);
     world.changed.clear();
+    world.asked.clear();
     world.run(30, 1, given);
+    // What changed on its hosts is asked for once.
+    assert_eq!(world.asked, ["node0", "node1"]);
     let before = world.only().clone();
     let state = serde_json::to_string(&world.alerts).unwrap();
     world.alerts = serde_json::from_str(&state).unwrap();
@@ -571,6 +606,82 @@ fn a_fault_goes_on_after_a_restart_and_counter_tests_and_host_changes_join_it() 
     assert_eq!(world.only().state, AlertState::Resolved);
     world.run(34, 20, given);
     assert_eq!(world.fired().len(), 1);
+}
+
+#[test]
+fn what_repaired_a_fault_is_no_cause_of_the_next() {
+    let mut world = World::new(2, Expected::AtLeast(BitRate(8_500_000_000)), 1);
+    let slow = |share: f64| {
+        move |from: usize, _: usize, _: u64| Given::Share(if from == 0 { share } else { 1.0 })
+    };
+    world.run(0, 30, slow(1.0));
+    world.run(30, 2, slow(0.8));
+    let pair = PairName {
+        task: "mesh".into(),
+        from: "node0".into(),
+        to: "node1".into(),
+    };
+    let over = at_period(32);
+    world.alerts.accept(UnixMillis(over), &pair);
+    world.drain();
+    let change = |fact: &str, last_before: u64, first_after: u64| HostChange {
+        host: "node0".into(),
+        fact: fact.into(),
+        before: None,
+        after: Some("new".into()),
+        last_before: UnixMillis(last_before),
+        first_after: UnixMillis(first_after),
+    };
+    let next = change("mtu", over + 2_000, over + PERIOD);
+    let changes = [
+        change("tcp_wmem", over - 40_000, over + 1_000),
+        next.clone(),
+    ];
+    world
+        .alerts
+        .handle_host_changes(UnixMillis(over + PERIOD), &changes);
+    world.changed.clear();
+    world.run(32, 2, slow(0.5));
+    let fired = world.fired();
+    let last = fired.iter().find(|alert| alert.since.0 > over).unwrap();
+    assert_eq!(last.host_changes, [next]);
+}
+
+/// Tests in turn have one of two findings: each of these gets one counter-test, whose outcome stays with it.
+#[test]
+fn each_finding_of_a_fault_has_one_counter_test() {
+    let mut world = World::new(2, Expected::AtLeast(BitRate(20_000_000_000)), 1);
+    let pair = PairName {
+        task: "mesh".into(),
+        from: "node0".into(),
+        to: "node1".into(),
+    };
+    world.run(0, 1, |_, _, _| Given::Share(1.0));
+    let shown = AlertCounterTest {
+        ended: UnixMillis(at_period(1)),
+        verdict: Verdict::Confirmed,
+        sentence: "confirmed by sockets of 8 MB".into(),
+    };
+    let now = UnixMillis(at_period(1));
+    world
+        .alerts
+        .handle_counter_test(now, &pair, "receive-window", shown.clone());
+    world.finding = "path-full";
+    world.run(1, 1, |_, _, _| Given::Share(1.0));
+    world.finding = "receive-window";
+    world.run(2, 1, |_, _, _| Given::Share(1.0));
+    let of_pair = world.counter_tests.iter().filter(|(one, _)| *one == pair);
+    let asked: Vec<&str> = of_pair.map(|(_, finding)| finding.as_str()).collect();
+    assert_eq!(asked, ["receive-window", "path-full"]);
+    let alert = world.fired().into_iter().find(|alert| {
+        let mut inside = alert.pairs.iter();
+        inside.any(|one| (&one.from, &one.to) == (&pair.from, &pair.to))
+    });
+    let finding = alert.unwrap().finding.as_ref().unwrap();
+    assert_eq!(
+        (finding.id.as_str(), &finding.counter_test),
+        ("receive-window", &Some(shown))
+    );
 }
 
 #[test]

@@ -516,6 +516,7 @@ impl<'a> Driver<'a> {
                     let dispatcher = &mut self.dispatcher;
                     self.asking.ask(dispatcher, now, &pair, now, Some(finding));
                 }
+                Action::AskFacts { host } => self.hosts.ask_facts(&host),
                 Action::AlertChanged(alert) => {
                     self.outbox.put(&alert);
                     self.unkept.insert(alert.id, alert);

@@ -131,12 +131,12 @@ impl Bed {
 
 /// A hub that runs.
 pub(crate) struct Hub {
-    running: Running,
+    pub(crate) running: Running,
     pub(crate) address: String,
 }
 
 impl Hub {
-    fn of(running: Running) -> Self {
+    pub(crate) fn of(running: Running) -> Self {
         let said = |out: &str| {
             let line = out.lines().find_map(|line| line.split_once("http://"))?;
             Some(line.1.trim_end_matches('/').to_owned())
@@ -168,7 +168,7 @@ impl Hub {
         serde_json::from_str(&self.read(path)).unwrap()
     }
 
-    fn runs(&self) -> Vec<Value> {
+    pub(crate) fn runs(&self) -> Vec<Value> {
         let told = self.json("/api/v1/runs?limit=500");
         told["runs"].as_array().unwrap().clone()
     }

@@ -98,3 +98,5 @@ mod tune;
 mod verdict;
 #[cfg(test)]
 mod watch;
+#[cfg(test)]
+mod watch_campaign;
