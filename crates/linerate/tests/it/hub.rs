@@ -607,9 +607,8 @@ fn a_test_that_needs_a_quiet_link_waits_for_others() {
         || {
             let runs = hub.runs();
             let measured = |run: &Value| run["outcome"] == "measured";
-            let disturbed = |run: &Value| {
-                run["reason"] == "busy-link" || run["with_traffic"] == true
-            };
+            let disturbed =
+                |run: &Value| run["reason"] == "busy-link" || run["with_traffic"] == true;
             to(b, &runs).iter().any(measured) && to(c, &runs).iter().any(disturbed)
         },
     );
