@@ -88,6 +88,12 @@ impl BackOff {
         full.saturating_sub(Duration::from_millis(chance % spread))
     }
 
+    /// One to two minutes, by chance: for an agent that the hub does not serve until somebody there acts.
+    pub fn long(chance: u64) -> Duration {
+        let spread = u64::try_from(LONGEST.as_millis()).unwrap_or(1).max(1);
+        LONGEST.saturating_add(Duration::from_millis(chance % spread))
+    }
+
     /// A connection stood: the next wait is the first one again.
     pub fn reset(&mut self) {
         self.failures = 0;
@@ -109,5 +115,9 @@ mod tests {
         }
         back_off.reset();
         assert_eq!(back_off.next(0), FIRST);
+        for chance in 0..2_000 {
+            let wait = BackOff::long(chance * 7_919);
+            assert!((60..=120).contains(&wait.as_secs()), "{wait:?}");
+        }
     }
 }

@@ -169,7 +169,8 @@ impl ServerCertVerifier for Pinned {
     ) -> Result<ServerCertVerified, rustls::Error> {
         let other = || {
             rustls::Error::General(
-                "it is not the hub of the invitation: its authority has another pin".to_owned(),
+                "this is not the hub that issued the invitation: its CA certificate has another SHA-256"
+                    .to_owned(),
             )
         };
         let mut shown = intermediates.iter();

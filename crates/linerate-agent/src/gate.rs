@@ -1,6 +1,7 @@
 //! Between a hub and the agent that runs commands: every ask is checked by the law before it goes on, and what it takes is
 //! booked before it begins.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -34,6 +35,21 @@ pub struct Gate {
 struct State {
     spent: Spent,
     running: BTreeMap<u64, Running>,
+    /// When the last command ended, or the connection began. Monotonic.
+    rested: Nanos,
+    /// Whether the connection is about to end: nothing begins any more.
+    leaves: bool,
+}
+
+/// How a connection ended where nothing went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// It was stopped here.
+    Stopped,
+    /// No command ran for as long as was asked for.
+    Rested,
+    /// The hub ended it and said why.
+    Told(PlainText),
 }
 
 struct Running {
@@ -62,6 +78,8 @@ impl Gate {
             state: Mutex::new(State {
                 spent,
                 running: BTreeMap::new(),
+                rested: Nanos::ZERO,
+                leaves: false,
             }),
         }
     }
@@ -74,6 +92,9 @@ impl Gate {
         let deed = (self.read)(ask)?;
         let now = (self.now)();
         let mut state = self.locked();
+        if state.leaves {
+            return Err(Rule::Verbs.refuses("the connection ends"));
+        }
         if state.running.contains_key(&ask.ask) {
             return Err(Rule::Verbs.refuses(format!("there is a command {} already", ask.ask)));
         }
@@ -115,6 +136,7 @@ impl Gate {
     /// A command has ended: bytes that it cannot have moved are given back. `ran` is whether it began at all.
     pub fn end(&self, ask: u64, ran: bool) {
         let mut state = self.locked();
+        state.rested = clock::monotonic();
         if let Some(running) = state.running.remove(&ask) {
             self.settle(&mut state, &running, ran);
         }
@@ -148,6 +170,14 @@ impl Gate {
         late.collect()
     }
 
+    /// Whether no command has run for `rest`; none begins any more then. A test is several commands, one after the other.
+    fn leaves(&self, rest: Nanos) -> bool {
+        let mut state = self.locked();
+        let rested = clock::monotonic().since(state.rested);
+        state.leaves = state.leaves || state.running.is_empty() && rested >= rest;
+        state.leaves
+    }
+
     /// The connection ended, and with it all that ran.
     fn clear(&self) {
         let mut state = self.locked();
@@ -161,7 +191,8 @@ impl Gate {
     }
 
     /// Serves a hub until one end ends or `stop` is readable: `to` and `from` are the agent's standard input and output.
-    /// Dropping `to` at the end ends the agent. Returns what the hub said before it ended the connection.
+    /// Dropping `to` at the end ends the agent. `rest` is asked twice a second: once it names a time, the connection ends as
+    /// soon as no command has run for that time.
     ///
     /// # Errors
     /// Why the connection ended, where neither `stop` nor the agent ended it.
@@ -171,7 +202,14 @@ impl Gate {
         to: impl Write + Send,
         from: impl Read + Send,
         stop: Option<BorrowedFd<'_>>,
-    ) -> Result<Option<PlainText>, TunnelError> {
+        rest: &dyn Fn() -> Option<Nanos>,
+    ) -> Result<Ended, TunnelError> {
+        {
+            let mut state = self.locked();
+            state.rested = clock::monotonic();
+            state.leaves = false;
+        }
+        let rested = Cell::new(false);
         let (inside, outside) = UnixStream::pair()?;
         let to_hub = Mutex::new(inside.try_clone()?);
         let to_agent = Mutex::new(Some(to));
@@ -194,7 +232,8 @@ impl Gate {
                     for ask in self.overdue() {
                         drop(write_frame(to_agent, &Header::Cancel { ask }, &[]));
                     }
-                    true
+                    rested.set(rest().is_some_and(|rest| self.leaves(rest)));
+                    !rested.get()
                 })
             });
             drop(outside.shutdown(Shutdown::Both));
@@ -202,9 +241,10 @@ impl Gate {
         });
         self.clear();
         let said = lock(&bye).take();
-        match carried {
-            Err(TunnelError::Closed) if said.is_some() => Ok(said),
-            carried => carried.map(|()| said),
+        match (carried, said) {
+            (Err(TunnelError::Revoked), _) if rested.get() => Ok(Ended::Rested),
+            (Ok(()) | Err(TunnelError::Closed), Some(said)) => Ok(Ended::Told(said)),
+            (carried, _) => carried.map(|()| Ended::Stopped),
         }
     }
 
@@ -258,6 +298,8 @@ impl Gate {
         };
         match self.begin(&mut ask) {
             Ok(()) => write_frame(to_agent, &Header::Ask(ask), &frame.body),
+            // The hub learns that the connection ended, which is no refusal.
+            Err(_) if self.locked().leaves => Err(io::ErrorKind::BrokenPipe.into()),
             Err(refusal) => {
                 let answer = Header::Answer {
                     ask: ask.ask,

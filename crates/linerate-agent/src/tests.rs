@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use linerate_fleet::enrolled::listener::Office;
@@ -21,7 +22,7 @@ use tempfile::TempDir;
 use crate::dial::dial;
 use crate::enrol::{enrol, renew};
 use crate::error::AgentError;
-use crate::gate::Gate;
+use crate::gate::{Ended, Gate};
 use crate::identity::{Identity, RENEW_BEFORE};
 use crate::law::{Deed, Law, Load, Spent};
 
@@ -149,7 +150,7 @@ fn serve(hub: &str, identity: &Identity, law: &str, folder: &Path) -> std::threa
         let (ours, theirs) = UnixStream::pair().unwrap();
         let agent = std::thread::spawn(move || stand_in(theirs));
         let from = ours.try_clone().unwrap();
-        drop(gate.serve(tunnel, Input(ours), from, None));
+        drop(gate.serve(tunnel, Input(ours), from, None, &|| None));
         agent.join().unwrap();
     })
 }
@@ -188,10 +189,10 @@ fn an_enrolled_agent_is_a_session_until_it_is_revoked() {
     let gate = Gate::new(law, spent, Box::new(|_| Ok(Deed::Facts)), Box::new(now));
     let from = ours.try_clone().unwrap();
     drop(theirs);
-    let said = gate.serve(tunnel, ours, from, None);
-    let said = said.map(Option::unwrap_or_default);
+    let said = gate.serve(tunnel, ours, from, None, &|| None);
     assert!(
-        matches!(&said, Ok(why) if why.is_empty() || why.contains("revoked")),
+        matches!(&said, Ok(Ended::Stopped))
+            || matches!(&said, Ok(Ended::Told(why)) if why.contains("'n1' was revoked")),
         "{said:?}"
     );
     assert!(!hub.arrivals.has("n1"));
@@ -236,6 +237,82 @@ fn a_renewed_agent_has_a_new_key_and_the_same_name() {
     assert_eq!((&new.name, &new.authority), (&old.name, &old.authority));
     assert_eq!(Identity::open(folder.path()).unwrap(), Some(new.clone()));
     dial(&hub.address(), &new).unwrap();
+}
+
+/// A stand-in whose commands end when they are cancelled.
+fn busy_stand_in(mut stream: UnixStream) {
+    let hello = Header::Hello(Hello {
+        protocol: PROTOCOL,
+        ..Hello::default()
+    });
+    stream.write_all(&encode(&hello, &[]).unwrap()).unwrap();
+    let mut reader = FrameReader::default();
+    let mut piece = [0; 4096];
+    while let Ok(length @ 1..) = stream.read(&mut piece) {
+        reader.push(&piece[..length]);
+        while let Ok(Some(Frame { header, .. })) = reader.frame() {
+            let reply = match header {
+                Header::Ask(ask) => Header::Output {
+                    ask: ask.ask,
+                    to: linerate_wire::agent::Stream::Out,
+                },
+                Header::Cancel { ask } => Header::Answer {
+                    ask,
+                    outcome: Outcome::Code(0),
+                },
+                _ => continue,
+            };
+            stream.write_all(&encode(&reply, b"x").unwrap()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_stands_ends_between_commands_for_a_renewal() {
+    let (hub, folder) = (Hub::new(), tempfile::tempdir().unwrap());
+    let old = hub.enrolled("n1", folder.path());
+    // The clock of the agent; the certificate becomes due while the connection stands.
+    let time = Arc::new(AtomicU64::new(now().0));
+    let clock = time.clone();
+    let of_agent = old.clone();
+    let rest = move || {
+        let now = UnixMillis(clock.load(Ordering::SeqCst));
+        of_agent.is_due(now).then_some(Nanos::ZERO)
+    };
+    let tunnel = dial(&hub.address(), &old).unwrap();
+    let spent = Spent::open(folder.path()).unwrap();
+    let law = Law::default();
+    let gate = Gate::new(law, spent, Box::new(|_| Ok(Deed::Facts)), Box::new(now));
+    let agent = std::thread::spawn(move || {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let agent = std::thread::spawn(move || busy_stand_in(theirs));
+        let from = ours.try_clone().unwrap();
+        let ended = gate.serve(tunnel, Input(ours), from, None, &rest);
+        agent.join().unwrap();
+        ended
+    });
+    let session = hub.arrivals.take("n1", LONG).unwrap();
+    let mut running = session.ask(Ask::new(["test"])).unwrap();
+    let patience = Some(Nanos::from_millis(60_000));
+    assert_eq!(running.next(patience), Ok(Event::Out(b"x".to_vec())));
+    time.store(old.not_after.0 - RENEW_BEFORE, Ordering::SeqCst);
+    // While a command runs the connection stays: another one is answered.
+    let mut other = session.ask(Ask::new(["test"])).unwrap();
+    assert_eq!(other.next(patience), Ok(Event::Out(b"x".to_vec())));
+    std::thread::sleep(Duration::from_millis(1_200));
+    assert!(session.is_open() && !agent.is_finished());
+    for asked in [&running, &other] {
+        asked.cancel();
+    }
+    assert_eq!(agent.join().unwrap().unwrap(), Ended::Rested);
+    let new = renew(&hub.address(), &old, folder.path()).unwrap();
+    assert!(!new.is_due(now()));
+    let agent = serve(&hub.address(), &new, "", folder.path());
+    drop(session);
+    let session = hub.arrivals.take("n1", LONG).unwrap();
+    assert_eq!(answer(&session, "host"), Ok(Event::Ended(Outcome::Code(1))));
+    drop(session);
+    agent.join().unwrap();
 }
 
 #[test]

@@ -72,6 +72,15 @@ pub enum Trouble {
         /// What it was.
         what: String,
     },
+    /// It sent output faster than it is read.
+    #[error(
+        "it sent more than {} MiB of output that was not read yet, which no command does; the connection was ended",
+        most >> 20
+    )]
+    TooMuch {
+        /// What may be queued, bytes.
+        most: usize,
+    },
     /// A question is too large for a frame.
     #[error("cannot ask for `{command}`: {source}")]
     Ask {

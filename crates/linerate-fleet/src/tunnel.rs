@@ -29,7 +29,7 @@ pub enum TunnelError {
     #[error("the other end closed the connection")]
     Closed,
     /// TLS failed: among others, the other end's certificate is not accepted, or ours is not.
-    #[error("TLS: {0}")]
+    #[error("{}", of_tls(.0))]
     Tls(#[from] rustls::Error),
     /// The system's words.
     #[error("{0}")]
@@ -37,6 +37,14 @@ pub enum TunnelError {
     /// The other end may no longer be served.
     #[error("its certificate was revoked")]
     Revoked,
+}
+
+/// Our own reasons stand alone; those of TLS say what they are about.
+fn of_tls(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::General(why) => why.clone(),
+        error => format!("TLS: {error}"),
+    }
 }
 
 /// A connection whose handshake is done.

@@ -34,8 +34,13 @@ impl Law {
         let mut file = std::fs::File::open(path).map_err(failed)?;
         check(path, &file.metadata().map_err(failed)?)?;
         let mut text = String::new();
-        let mut bounded = std::io::Read::take(&mut file, MOST);
-        std::io::Read::read_to_string(&mut bounded, &mut text).map_err(failed)?;
+        let mut bounded = std::io::Read::take(&mut file, MOST + 1);
+        let length = std::io::Read::read_to_string(&mut bounded, &mut text).map_err(failed)?;
+        if length as u64 > MOST {
+            // Rules behind the bound would not hold.
+            let why = format!("it is longer than {MOST} bytes");
+            return Err(failed(std::io::Error::other(why)));
+        }
         Ok(Self::parse(&path.display().to_string(), &text)?)
     }
 

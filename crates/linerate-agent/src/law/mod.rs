@@ -25,6 +25,8 @@ const DAY_MILLIS: u64 = 86_400_000;
 const MINUTE_MILLIS: u64 = 60_000;
 /// A server waits so long for its client, which sends nothing meanwhile.
 pub const SERVER_WAIT: Nanos = Nanos::from_millis(60_000);
+/// The load of a server whose asker does not say how long its test is.
+pub const AS_ALLOWED: Nanos = Nanos(u64::MAX);
 /// Connecting, draining, writing the record.
 const MARGIN: Nanos = Nanos::from_millis(20_000);
 
@@ -134,9 +136,9 @@ pub enum Deed {
 pub struct Load {
     /// The other host; absent = any that comes.
     pub peer: Option<IpAddr>,
-    /// How long bytes flow in a test, the omitted part counted.
+    /// How long bytes flow in a test, the omitted part counted. A server of [`AS_ALLOWED`] serves as long as the law allows.
     pub seconds: Nanos,
-    /// All streams together, each direction; absent = as fast as it goes.
+    /// All streams together, each direction, and of a server both directions; absent = as fast as it goes.
     pub rate: Option<BitRate>,
     /// Both directions at once.
     pub is_both: bool,
@@ -189,6 +191,7 @@ impl Law {
         match deed {
             Deed::Facts | Deed::Tune => Ok(Grant::default()),
             Deed::Reach(peers) => {
+                self.is_open(now)?;
                 for peer in peers {
                     self.is_peer(Some(*peer))?;
                 }
@@ -197,10 +200,7 @@ impl Law {
             Deed::Test(load) => {
                 self.is_open(now)?;
                 self.is_peer(load.peer)?;
-                if load.more > 0 && self.max_rate.is_some() {
-                    // They vary streams and pacing: the rate of the first one bounds none of them.
-                    return Err(Rule::MaxRate.refuses("the rate of counter-tests has no bound"));
-                }
+                self.is_one(load)?;
                 let mut grant = self.load(load, books)?;
                 grant.within = Some(times(load.seconds.plus(MARGIN), load.more));
                 Ok(grant)
@@ -209,14 +209,23 @@ impl Law {
         }
     }
 
-    /// A server gets this law's bounds as its own: it does not know its client yet.
+    /// Counter-tests vary streams and pacing: the rate of the first test bounds none of them.
+    fn is_one(&self, load: &Load) -> Result<(), Refusal> {
+        if load.more > 0 && self.max_rate.is_some() {
+            return Err(Rule::MaxRate.refuses("the rate of counter-tests has no bound"));
+        }
+        Ok(())
+    }
+
+    /// A server is asked for with the length and the rate of its test, and enforces both. It does not know its client yet.
     fn serve(&self, load: &Load, now: UnixMillis, books: &Books) -> Result<Grant, Refusal> {
         self.is_open(now)?;
+        self.is_one(load)?;
         let bounded = Load {
-            seconds: load.seconds.min(self.max_seconds),
-            rate: match (load.rate, self.max_rate) {
-                (Some(asked), Some(most)) => Some(asked.min(most)),
-                (asked, most) => asked.or(most),
+            seconds: if load.seconds == AS_ALLOWED {
+                self.max_seconds
+            } else {
+                load.seconds
             },
             ..load.clone()
         };
@@ -226,7 +235,8 @@ impl Law {
             format!("--wait={}ms", SERVER_WAIT.0 / 1_000_000),
             format!("--max-duration={}ms", bounded.seconds.0 / 1_000_000),
         ];
-        options.extend(bounded.rate.map(|rate| format!("--max-rate={}", rate.0)));
+        let most = bounded.rate.map(enforced);
+        options.extend(most.map(|rate| format!("--max-rate={}", rate.0)));
         let networks = self.peers.iter();
         options.extend(networks.map(|one| format!("--allow={}/{}", one.address(), one.prefix())));
         grant.options = options;
@@ -333,6 +343,12 @@ impl Load {
         self.rate
             .map(|rate| Bytes(rate.bytes_in(self.seconds).saturating_mul(times)))
     }
+}
+
+/// What a server that is asked for at a rate enforces, averaged over 5 s: sending catches up after a pause, and a block is
+/// sent as a whole.
+const fn enforced(rate: BitRate) -> BitRate {
+    BitRate(rate.0.saturating_add(rate.0 / 10).saturating_add(1_000_000))
 }
 
 /// The time of one test and some more.

@@ -90,7 +90,8 @@ fn a_server_gets_the_laws_bounds_as_its_own() {
         law("max_rate = \"1G\"\nmax_seconds = 20\npeers = [\"10.0.0.0/8\", \"2001:db8::/32\"]");
     let deed = Deed::Serve(Load {
         peer: None,
-        ..load(None, 3_600_000)
+        seconds: AS_ALLOWED,
+        ..load(Some(500_000_000), 0)
     });
     let grant = law.permit(&deed, NOON, &Books::default()).unwrap();
     assert_eq!(
@@ -99,12 +100,83 @@ fn a_server_gets_the_laws_bounds_as_its_own() {
             "--max-clients=1",
             "--wait=60000ms",
             "--max-duration=20000ms",
-            "--max-rate=1000000000",
+            "--max-rate=551000000",
             "--allow=10.0.0.0/8",
             "--allow=2001:db8::/32"
         ]
     );
-    assert_eq!(grant.rate, Some(BitRate(1_000_000_000)));
+    assert_eq!(grant.rate, Some(BitRate(500_000_000)));
+}
+
+#[test]
+fn a_server_is_refused_by_the_rule_that_forbids_its_test() {
+    let law = law("max_rate = \"20M\"\nmax_seconds = 20");
+    let books = Books::default();
+    let serve = |load: Load| rule(&law, &Deed::Serve(load), &books);
+    assert_eq!(serve(load(Some(20_000_000), 20_000)), None);
+    assert_eq!(serve(load(Some(50_000_000), 20_000)), Some(Rule::MaxRate));
+    assert_eq!(serve(load(None, 20_000)), Some(Rule::MaxRate));
+    assert_eq!(
+        serve(load(Some(20_000_000), 20_001)),
+        Some(Rule::MaxSeconds)
+    );
+    let several = Load {
+        more: 1,
+        ..load(Some(1), 1)
+    };
+    assert_eq!(serve(several), Some(Rule::MaxRate));
+}
+
+#[test]
+fn a_server_books_the_bytes_of_its_test() {
+    let law = law("max_rate = \"20M\"\nbytes_a_day = \"1G\"");
+    let deed = Deed::Serve(load(Some(20_000_000), 2_000));
+    let grant = law.permit(&deed, NOON, &Books::default()).unwrap();
+    // 2 s at 20 Mbit/s.
+    assert_eq!(grant.booked, Bytes(5_000_000));
+    assert_eq!(
+        law.permit(
+            &Deed::Test(load(Some(20_000_000), 2_000)),
+            NOON,
+            &Books::default()
+        )
+        .unwrap()
+        .booked,
+        grant.booked
+    );
+}
+
+#[test]
+fn connections_are_tried_within_hours_and_with_peers_alone() {
+    let law = law("hours = [\"11:30-12:30\"]\npeers = [\"10.0.0.0/8\"]");
+    let books = Books::default();
+    let to = |address: &str| Deed::Reach(vec![address.parse().unwrap()]);
+    assert_eq!(rule(&law, &to("10.0.0.7"), &books), None);
+    assert_eq!(rule(&law, &to("192.0.2.1"), &books), Some(Rule::Peers));
+    let late = UnixMillis(NOON.0 + 31 * MINUTE_MILLIS);
+    let refusal = law.permit(&to("10.0.0.7"), late, &books).unwrap_err();
+    assert_eq!(refusal.rule, Rule::Hours);
+}
+
+#[test]
+fn a_law_beyond_64_kib_is_refused_and_not_cut() {
+    if linerate_kernel::process::user() != 0 {
+        // Only root can make a file of root's.
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.toml");
+    let write = |length: usize| {
+        // The rule is the last thing in it.
+        let rule = "max_seconds = 7";
+        let comment = format!("#{}\n", " ".repeat(length - rule.len() - 2));
+        std::fs::write(&path, format!("{comment}{rule}")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        Law::read(&path).map(|law| law.max_seconds)
+    };
+    assert_eq!(write(64 << 10).unwrap(), Nanos::from_millis(7_000));
+    let error = write((64 << 10) + 1).unwrap_err().to_string();
+    assert!(error.contains("longer than 65536 bytes"), "{error}");
 }
 
 #[test]

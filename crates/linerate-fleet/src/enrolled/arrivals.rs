@@ -1,6 +1,6 @@
 //! Agents that have connected, until somebody takes their sessions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +10,8 @@ use crate::session::{Session, locked};
 #[derive(Debug, Default)]
 pub struct Arrivals {
     waiting: Mutex<BTreeMap<String, Session>>,
+    /// Names that somebody takes sessions of; absent = not said.
+    expected: Mutex<Option<BTreeSet<String>>>,
     came: Condvar,
 }
 
@@ -32,6 +34,17 @@ impl Arrivals {
             .wait_timeout_while(waiting, patience, absent)
             .unwrap_or_else(PoisonError::into_inner);
         waiting.remove(name)
+    }
+
+    /// Says of which names sessions are taken from now on.
+    pub fn expect(&self, names: impl IntoIterator<Item = String>) {
+        *locked(&self.expected) = Some(names.into_iter().collect());
+    }
+
+    /// Whether nobody takes sessions of this name.
+    pub fn is_unexpected(&self, name: &str) -> bool {
+        let expected = locked(&self.expected);
+        expected.as_ref().is_some_and(|names| !names.contains(name))
     }
 
     /// Whether one of this name waits.

@@ -19,7 +19,7 @@ const MOST_AGENTS: usize = 20_000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// No invitation has this token.
-    #[error("this hub gave no such token: ask for one with `linerate hub token new`")]
+    #[error("unknown or used-up token: `linerate hub token new` makes another")]
     UnknownToken,
     /// Its time is over.
     #[error("the token has expired: `linerate hub token new` makes another")]
@@ -42,8 +42,8 @@ pub enum Refusal {
     #[error("this hub does not know the agent's certificate: enrol again with a new token")]
     UnknownCertificate,
     /// The agent was revoked.
-    #[error("the agent was revoked on the hub")]
-    Revoked,
+    #[error("the agent '{0}' was revoked on the hub: it has to enrol again, with a new token")]
+    Revoked(PlainText),
     /// There are too many.
     #[error("this hub has {MOST_AGENTS} agents already")]
     Full,
@@ -219,7 +219,7 @@ impl Book {
             })
             .ok_or(Refusal::UnknownCertificate)?;
         match agent.revoked {
-            Some(_) => Err(Refusal::Revoked),
+            Some(_) => Err(Refusal::Revoked(name.as_str().into())),
             None => Ok(name),
         }
     }
@@ -306,8 +306,9 @@ mod tests {
         assert_eq!(book.holder("c1"), Ok("n1"));
         assert!(book.revoke(NOW, "n1"));
         assert!(!book.revoke(NOW, "n2"));
-        assert_eq!(book.holder("c1"), Err(Refusal::Revoked));
-        assert_eq!(book.renew("c1", &signed("c9", "k9")), Err(Refusal::Revoked));
+        let revoked = || Refusal::Revoked("n1".into());
+        assert_eq!(book.holder("c1"), Err(revoked()));
+        assert_eq!(book.renew("c1", &signed("c9", "k9")), Err(revoked()));
         // The host comes back with a new key.
         let again = book.enrol(NOW, "secret", "n1", &signed("c2", "k1"));
         assert_eq!(again, Err(Refusal::KeyTaken));

@@ -29,6 +29,9 @@ const MOST_AGENTS: usize = 20_000;
 const PATIENCE: Nanos = Nanos::from_millis(10_000);
 /// A connection that is refused has so long to read why.
 const FAREWELL: Nanos = Nanos::from_millis(2_000);
+/// What is said of an agent whose sessions nobody takes.
+const UNPLANNED: &str =
+    "; the plan has no host of this name with reach = \"agent\", so no tests run on it";
 /// The stack of a connection's thread: TLS needs some.
 const STACK: usize = 512 << 10;
 
@@ -228,6 +231,9 @@ impl Shared {
             return Ok(());
         };
         drop(place);
+        if self.office.arrivals.is_unexpected(&name) {
+            self.complain(&format!("agent {name} has connected{UNPLANNED}"));
+        }
         let (inside, outside) = UnixStream::pair()?;
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -302,7 +308,12 @@ impl Shared {
             .change(|book| book.enrol(now, token, name, &entry))
             .map_err(|error| error.to_string())?
             .map_err(|refusal| refusal.to_string())?;
-        (office.log)(&format!("agent {name} has enrolled"));
+        let note = if office.arrivals.is_unexpected(name) {
+            UNPLANNED
+        } else {
+            ""
+        };
+        (office.log)(&format!("agent {name} has enrolled{note}"));
         Ok(Reply::Certified {
             certificate: signed.pem,
             authority: office.authority.pem().to_owned(),

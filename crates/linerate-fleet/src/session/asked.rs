@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 
 use linerate_model::bounds::MAX_RECORD_BYTES;
 use linerate_model::units::Nanos;
 use linerate_wire::agent::{Outcome, Stream};
 
-use super::traffic::{Incoming, Traffic};
+use super::traffic::{Events, Incoming, Traffic};
 use crate::error::{FleetError, Phase, Trouble};
 
 /// No command writes larger files, all of them together, bytes: nobody reads a larger record.
@@ -34,14 +34,14 @@ pub enum Event {
 pub struct Asked {
     traffic: Arc<Traffic>,
     number: u64,
-    events: Receiver<Incoming>,
+    events: Events,
     files: BTreeMap<usize, Vec<u8>>,
     ready: VecDeque<Event>,
     ended: bool,
 }
 
 impl Asked {
-    pub(super) fn new(traffic: Arc<Traffic>, number: u64, events: Receiver<Incoming>) -> Self {
+    pub(super) fn new(traffic: Arc<Traffic>, number: u64, events: Events) -> Self {
         Self {
             traffic,
             number,
@@ -80,20 +80,15 @@ impl Asked {
     }
 
     fn incoming(&self, patience: Option<Nanos>) -> Result<Incoming, FleetError> {
-        let Some(patience) = patience else {
-            return self.events.recv().map_err(|_| self.traffic.why());
-        };
-        self.events
-            .recv_timeout(patience.as_duration())
-            .map_err(|error| match error {
-                RecvTimeoutError::Disconnected => self.traffic.why(),
-                RecvTimeoutError::Timeout => Trouble::Silent {
-                    phase: Phase::Running,
-                    patience,
-                    said: String::new().into(),
-                }
-                .of(self.traffic.host()),
-            })
+        self.events.next(patience).map_err(|error| match error {
+            RecvTimeoutError::Disconnected => self.traffic.why(),
+            RecvTimeoutError::Timeout => Trouble::Silent {
+                phase: Phase::Running,
+                patience: patience.unwrap_or_default(),
+                said: String::new().into(),
+            }
+            .of(self.traffic.host()),
+        })
     }
 
     fn keep(&mut self, at: usize, bytes: &[u8]) -> Result<(), FleetError> {

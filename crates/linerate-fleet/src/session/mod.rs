@@ -5,6 +5,9 @@ mod child;
 mod opening;
 mod traffic;
 
+#[cfg(test)]
+mod tests;
+
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;

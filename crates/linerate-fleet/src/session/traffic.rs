@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::os::fd::AsFd as _;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use linerate_kernel::clock;
@@ -21,10 +21,68 @@ use crate::error::{FleetError, Phase, Trouble};
 /// An agent that was told to end has so long before its carrier is ended.
 const GRACE: Nanos = Nanos::from_millis(3_000);
 
+/// Output of all commands of a session that nobody has taken yet takes no more memory than this, bytes: a frame of a few
+/// hundred bytes unpacks to 8 MiB.
+pub(super) const MOST_QUEUED: usize = 64 << 20;
+/// A queued piece takes so much memory beside its bytes.
+const PIECE_COST: usize = 64;
+
 /// What comes for an ask.
 pub(super) enum Incoming {
     Output(Stream, Vec<u8>),
     Ended(Outcome),
+}
+
+impl Incoming {
+    /// The memory that it takes, bytes.
+    fn cost(&self) -> usize {
+        match self {
+            Self::Output(_, bytes) => bytes.len().saturating_add(PIECE_COST),
+            Self::Ended(_) => 0,
+        }
+    }
+}
+
+/// Where the events of an ask come.
+#[derive(Debug)]
+pub(super) struct Events {
+    receiver: Receiver<Incoming>,
+    of_ask: Arc<AtomicUsize>,
+    of_session: Arc<AtomicUsize>,
+}
+
+impl Events {
+    /// The next event; without `patience` as soon as there is one.
+    pub(super) fn next(&self, patience: Option<Nanos>) -> Result<Incoming, RecvTimeoutError> {
+        let came = match patience {
+            None => self
+                .receiver
+                .recv()
+                .map_err(|_| RecvTimeoutError::Disconnected),
+            Some(patience) => self.receiver.recv_timeout(patience.as_duration()),
+        }?;
+        self.taken(came.cost());
+        Ok(came)
+    }
+
+    fn taken(&self, cost: usize) {
+        self.of_ask.fetch_sub(cost, Ordering::SeqCst);
+        self.of_session.fetch_sub(cost, Ordering::SeqCst);
+    }
+}
+
+/// The sender is gone by then ([`Traffic::forget`]), so nothing is added meanwhile.
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.taken(self.of_ask.load(Ordering::SeqCst));
+    }
+}
+
+/// Who waits for the events of an ask.
+#[derive(Debug)]
+struct Waiting {
+    sender: Sender<Incoming>,
+    queued: Arc<AtomicUsize>,
 }
 
 /// What a session's thread and those who ask share.
@@ -32,7 +90,9 @@ pub(super) enum Incoming {
 pub(super) struct Traffic {
     host: String,
     stdin: Mutex<Option<Sink>>,
-    waiting: Mutex<BTreeMap<u64, Sender<Incoming>>>,
+    waiting: Mutex<BTreeMap<u64, Waiting>>,
+    /// Memory of the output of all asks that nobody has taken yet, bytes.
+    queued: Arc<AtomicUsize>,
     next: AtomicU64,
     closing: AtomicBool,
     wake: Arc<EventFd>,
@@ -58,6 +118,7 @@ impl Traffic {
             host: host.to_owned(),
             stdin: Mutex::new(far.stdin.take()),
             waiting: Mutex::default(),
+            queued: Arc::default(),
             next: AtomicU64::new(1),
             closing: AtomicBool::new(false),
             wake: Arc::new(wake),
@@ -72,15 +133,21 @@ impl Traffic {
     }
 
     /// A number for an ask, and where its events come.
-    pub(super) fn begin(&self) -> Result<(u64, Receiver<Incoming>), FleetError> {
+    pub(super) fn begin(&self) -> Result<(u64, Events), FleetError> {
         let (sender, receiver) = channel();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut waiting = locked(&self.waiting);
         if let Some(error) = self.end.get() {
             return Err(error.clone());
         }
-        waiting.insert(number, sender);
-        Ok((number, receiver))
+        let queued = Arc::<AtomicUsize>::default();
+        let events = Events {
+            receiver,
+            of_ask: queued.clone(),
+            of_session: self.queued.clone(),
+        };
+        waiting.insert(number, Waiting { sender, queued });
+        Ok((number, events))
     }
 
     /// Sends a frame; it waits while the host does not take it, at most [`SILENCE`].
@@ -111,6 +178,12 @@ impl Traffic {
     /// Why the session ended; where nobody knows, that it did.
     pub(super) fn why(&self) -> FleetError {
         self.end.get().cloned().unwrap_or_else(|| self.gone())
+    }
+
+    /// Memory of output that nobody has taken yet, bytes.
+    #[cfg(test)]
+    pub(super) fn queued(&self) -> usize {
+        self.queued.load(Ordering::SeqCst)
     }
 
     /// Whether the session has not ended.
@@ -152,10 +225,10 @@ impl Traffic {
     fn take(&self, frame: Frame) -> Result<(), Trouble> {
         match frame.header {
             Header::Output { ask, to } => {
-                self.hand_over(ask, Incoming::Output(to, frame.body));
+                self.hand_over(ask, Incoming::Output(to, frame.body))?;
             }
             Header::Answer { ask, outcome } => {
-                self.hand_over(ask, Incoming::Ended(outcome));
+                self.hand_over(ask, Incoming::Ended(outcome))?;
                 locked(&self.waiting).remove(&ask);
             }
             Header::Heartbeat => {}
@@ -170,10 +243,19 @@ impl Traffic {
     }
 
     /// One that nobody waits for any more is dropped.
-    fn hand_over(&self, ask: u64, incoming: Incoming) {
-        if let Some(sender) = locked(&self.waiting).get(&ask) {
-            drop(sender.send(incoming));
+    fn hand_over(&self, ask: u64, incoming: Incoming) -> Result<(), Trouble> {
+        let waiting = locked(&self.waiting);
+        let Some(one) = waiting.get(&ask) else {
+            return Ok(());
+        };
+        let cost = incoming.cost();
+        one.queued.fetch_add(cost, Ordering::SeqCst);
+        let before = self.queued.fetch_add(cost, Ordering::SeqCst);
+        if before.saturating_add(cost) > MOST_QUEUED {
+            return Err(Trouble::TooMuch { most: MOST_QUEUED });
         }
+        drop(one.sender.send(incoming));
+        Ok(())
     }
 }
 

@@ -29,7 +29,7 @@ impl End {
     }
 }
 
-/// What a lease is known by. Agents refuse a lower epoch than the highest they saw.
+/// What a lease is known by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LeaseId {
     /// Which start of the hub granted it; grows with each start.

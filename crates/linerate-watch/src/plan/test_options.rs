@@ -77,13 +77,15 @@ pub fn load_millis(plan: &Plan) -> Option<u64> {
     }
 }
 
-/// The rate of a test's streams together, where it is paced.
+/// The rate of a test's streams together, each direction, where it is paced. The kernel paces TCP alone (`--fq-rate`).
 pub fn rate(plan: &Plan) -> Option<BitRate> {
     let of_all = |rate: BitRate| BitRate(rate.0.saturating_mul(u64::from(plan.streams)));
     let kernel = plan
         .kernel_pacing_bps
         .filter(|_| plan.protocol == Protocol::Tcp);
-    plan.rate_bps.into_iter().chain(kernel).min().map(of_all)
+    let asked = plan.rate_bps.into_iter().chain(kernel);
+    // A rate of 0 is none.
+    asked.filter(|rate| rate.0 > 0).min().map(of_all)
 }
 
 #[cfg(test)]
@@ -104,6 +106,7 @@ mod tests {
         assert_eq!(load_millis(&plan), Some(120_000));
         assert_eq!(rate(&plan), None);
         assert_eq!(rate(&read("-u").unwrap()), Some(BitRate(1_000_000)));
+        assert_eq!(rate(&read("-b 0").unwrap()), None);
     }
 
     #[test]

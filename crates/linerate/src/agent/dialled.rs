@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use linerate_agent::dial::{BackOff, dial};
 use linerate_agent::enrol::{enrol, renew};
-use linerate_agent::gate::Gate;
+use linerate_agent::gate::{Ended, Gate};
 use linerate_agent::identity::Identity;
 use linerate_agent::law::{Law, Spent, USUAL};
 use linerate_agent::{AgentError, error};
@@ -27,6 +27,14 @@ use crate::signals;
 
 /// A connection that stood for so long counts as one that works.
 const STOOD: Duration = Duration::from_secs(10);
+/// Where the certificate is due, the connection ends once no command has run for so long: a test is several commands.
+const REST: Nanos = Nanos::from_millis(30_000);
+/// A certificate that is valid no longer than this, ms, is renewed as soon as no command runs.
+const URGENT: u64 = 86_400_000;
+/// Its last output still goes out.
+const URGENT_REST: Nanos = Nanos::from_millis(1_000);
+/// A renewal that failed is tried again after this time.
+const RENEW_AGAIN: Duration = Duration::from_secs(600);
 /// An agent that was told to end has so long.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -51,6 +59,7 @@ pub(super) fn run(hub: &str, arguments: &AgentArguments, printer: &Printer) -> R
         gate,
         stop: &stop,
         printer,
+        renew_from: Instant::now(),
     };
     dialling.run();
     Ok(())
@@ -135,6 +144,18 @@ struct Dialling<'a> {
     gate: Gate,
     stop: &'a SignalFd,
     printer: &'a Printer,
+    /// No renewal is tried before.
+    renew_from: Instant,
+}
+
+/// How a connection ended.
+enum End {
+    /// For a renewal.
+    Due,
+    /// The hub does not serve this agent, and why.
+    Rejected(String),
+    /// Why.
+    Other(String),
 }
 
 impl Dialling<'_> {
@@ -144,17 +165,21 @@ impl Dialling<'_> {
         loop {
             self.renew();
             let began = Instant::now();
-            let why = match self.connection() {
-                Ok(why) => why,
-                Err(error) => error.to_string(),
-            };
+            let end = self
+                .connection()
+                .unwrap_or_else(|error| End::Other(error.to_string()));
             if wait_for(self.stop, Duration::ZERO) {
                 return;
             }
             if began.elapsed() >= STOOD {
                 back_off.reset();
             }
-            let wait = back_off.next(chance());
+            let (why, wait) = match end {
+                End::Due => continue,
+                // An administrator has to act first.
+                End::Rejected(why) => (why, BackOff::long(chance())),
+                End::Other(why) => (why, back_off.next(chance())),
+            };
             self.say(&format!("{why}; next try in {wait:.1?}"));
             if wait_for(self.stop, wait) {
                 return;
@@ -168,7 +193,7 @@ impl Dialling<'_> {
 
     /// Where that fails, the certificate is still valid for some weeks.
     fn renew(&mut self) {
-        if !self.identity.is_due(now()) {
+        if self.rest().is_none() {
             return;
         }
         match renew(self.hub, &self.identity, self.folder) {
@@ -176,12 +201,22 @@ impl Dialling<'_> {
                 self.identity = new;
                 self.say("its certificate was renewed");
             }
-            Err(error) => self.say(&format!("its certificate was not renewed: {error}")),
+            Err(error) => {
+                self.renew_from = Instant::now() + RENEW_AGAIN;
+                self.say(&format!("its certificate was not renewed: {error}"));
+            }
         }
     }
 
+    /// How long no command has to have run for a renewal; `None` where none is due.
+    fn rest(&self) -> Option<Nanos> {
+        let is_due = self.identity.is_due(now()) && Instant::now() >= self.renew_from;
+        let is_urgent = self.identity.not_after.since(now()) <= URGENT;
+        is_due.then_some(if is_urgent { URGENT_REST } else { REST })
+    }
+
     /// One connection to its end; why it ended.
-    fn connection(&self) -> Result<String, AgentError> {
+    fn connection(&self) -> Result<End, AgentError> {
         let tunnel = dial(self.hub, &self.identity)?;
         let failed = |source| AgentError::File {
             what: "start",
@@ -198,15 +233,19 @@ impl Dialling<'_> {
                     "connected to {} as {}",
                     self.hub, self.identity.name
                 ));
-                self.gate.serve(tunnel, to, from, Some(self.stop.as_fd()))
+                let stop = Some(self.stop.as_fd());
+                self.gate.serve(tunnel, to, from, stop, &|| self.rest())
             }
-            _ => Ok(None),
+            _ => Ok(Ended::Stopped),
         };
         end(&mut child);
         match served {
-            Ok(Some(said)) => Ok(format!("the hub ended the connection: {said}")),
-            Ok(None) => Ok("the connection ended here".to_owned()),
-            Err(TunnelError::Closed) => Ok("the hub closed the connection".to_owned()),
+            Ok(Ended::Told(said)) => Ok(End::Rejected(format!(
+                "the hub ended the connection: {said}"
+            ))),
+            Ok(Ended::Rested) => Ok(End::Due),
+            Ok(Ended::Stopped) => Ok(End::Other("the connection ended here".to_owned())),
+            Err(TunnelError::Closed) => Ok(End::Other("the hub closed the connection".to_owned())),
             Err(source) => Err(AgentError::Hub {
                 hub: self.hub.to_owned(),
                 source,

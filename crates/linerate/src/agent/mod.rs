@@ -49,18 +49,13 @@ pub(crate) const HOST: &str = "LINERATE_HOST";
 #[derive(Args, Debug, Clone)]
 pub(crate) struct AgentArguments {
     /// Frames come on standard input and go to standard output
-    #[arg(
-        long,
-        hide = true,
-        required_unless_present = "hub",
-        conflicts_with = "hub"
-    )]
+    #[arg(long, hide = true, conflicts_with = "hub")]
     stdio: bool,
     /// SHA-256 of this binary
     #[arg(long, value_name = "HEX", default_value = "", hide = true)]
     hash: String,
     /// Connect to the hub at this address and serve it; try again whenever the connection ends
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", required_unless_present = "stdio")]
     pub(super) hub: Option<String>,
     /// Enrol first, with what `linerate hub token new` printed. Once this host has enrolled with it, it is not used again
     #[arg(long, value_name = "INVITATION", requires = "hub")]

@@ -4,9 +4,10 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use linerate_agent::law::{Deed, Load, Refusal, Rule};
+use linerate_agent::law::{AS_ALLOWED, Deed, Load, Refusal, Rule};
 use linerate_model::plan::{Direction, End, Plan};
-use linerate_model::units::{BitRate, Nanos};
+use linerate_model::units::Nanos;
+use linerate_watch::plan::test_options::rate;
 use linerate_wire::agent::{Ask, Word};
 
 use crate::action::Action;
@@ -43,7 +44,7 @@ pub(super) fn read(ask: &Ask) -> Result<Deed, Refusal> {
                 .collect(),
         ),
         Command::Test(test) => Deed::Test(tested(*test)?),
-        Command::Serve(serve) => Deed::Serve(served(&serve)?),
+        Command::Serve(serve) => Deed::Serve(served(&serve, has_option(ask, "--max-duration"))?),
         Command::Tune(_) => Deed::Tune,
         _ => return Err(never("it is none of test, serve, reach, host and tune")),
     };
@@ -53,7 +54,8 @@ pub(super) fn read(ask: &Ask) -> Result<Deed, Refusal> {
         Deed::Serve(_) => {
             no_files(ask)?;
             check_environment(ask, true)?;
-            let has_token = ask.environment.iter().any(|(_, value)| !value.is_empty());
+            // No variable comes twice, and none but the token comes at all.
+            let has_token = matches!(&*ask.environment, [(_, token)] if !token.is_empty());
             if !has_token {
                 return Err(never(
                     "a server without a session token would serve anybody",
@@ -100,8 +102,12 @@ fn no_files(ask: &Ask) -> Result<(), Refusal> {
     Err(never("files came with it"))
 }
 
-/// Nothing but the session token may be set: other variables change what a program does.
+/// Nothing but the session token may be set: other variables change what a program does. No variable may come twice: the
+/// last one counts, and an empty one removes those before.
 fn check_environment(ask: &Ask, may_have_token: bool) -> Result<(), Refusal> {
+    if ask.environment.len() > 1 {
+        return Err(never("it sets more variables than the session token"));
+    }
     for (name, _) in &ask.environment {
         if !may_have_token || name != session_token::VARIABLE {
             let name = linerate_model::plain_text::PlainText::from(name.as_str());
@@ -142,12 +148,7 @@ fn tested(test: TestArguments) -> Result<Load, Refusal> {
 }
 
 fn load(plan: &Plan, more: u32) -> Load {
-    let asked = [plan.rate_bps, plan.kernel_pacing_bps];
-    let asked = asked.into_iter().flatten().filter(|rate| rate.0 > 0);
-    let streams = u64::from(plan.streams);
-    let rate = asked
-        .min()
-        .map(|one| BitRate(one.0.saturating_mul(streams)));
+    let rate = rate(plan);
     let bytes_take = |bytes: u64| {
         let bits = u128::from(bytes) * 8_000_000_000;
         let nanos = rate.map(|rate| bits / u128::from(rate.0.max(1)));
@@ -168,7 +169,15 @@ fn load(plan: &Plan, more: u32) -> Load {
     }
 }
 
-fn served(serve: &ServeArguments) -> Result<Load, Refusal> {
+/// Whether an option is among the words by its whole name.
+fn has_option(ask: &Ask, name: &str) -> bool {
+    ask.words.iter().any(|word| match word {
+        Word::Text(text) => text.split('=').next() == Some(name),
+        Word::In(_) | Word::Out(_) => false,
+    })
+}
+
+fn served(serve: &ServeArguments, says_how_long: bool) -> Result<Load, Refusal> {
     if serve.output.is_some() || serve.private_key.is_some() || serve.users.is_some() {
         return Err(never("it names a file of this host"));
     }
@@ -177,16 +186,22 @@ fn served(serve: &ServeArguments) -> Result<Load, Refusal> {
     }
     Ok(Load {
         peer: None,
-        seconds: serve.max_duration,
+        seconds: if says_how_long {
+            serve.max_duration
+        } else {
+            AS_ALLOWED
+        },
         rate: serve.max_rate.filter(|rate| rate.0 > 0),
-        // A client chooses both directions, each at most at this rate.
-        is_both: true,
+        // The server's bound is that of both directions together.
+        is_both: false,
         more: if serve.one_off { 0 } else { SERVED_TESTS },
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::units::BitRate;
+
     use super::*;
 
     fn ask(line: &str) -> Ask {
@@ -224,12 +239,17 @@ mod tests {
             ..Load::default()
         };
         assert_eq!(read(&with_token(line)), Ok(Deed::Test(load)));
-        let line =
-            "serve -p 0 --json-stream --report-elsewhere --wait 60s --one-off --max-duration 12s";
-        let Ok(Deed::Serve(load)) = read(&with_token(line)) else {
+        let line = "serve -p 0 --json-stream --report-elsewhere --wait 60s --one-off --max-duration 12s --max-rate 20000000";
+        let load = Load {
+            seconds: Nanos::from_millis(12_000),
+            rate: Some(BitRate(20_000_000)),
+            ..Load::default()
+        };
+        assert_eq!(read(&with_token(line)), Ok(Deed::Serve(load)));
+        let Ok(Deed::Serve(load)) = read(&with_token("serve -p 0 --one-off")) else {
             panic!("no server");
         };
-        assert_eq!((load.seconds, load.more), (Nanos::from_millis(12_000), 0));
+        assert_eq!((load.seconds, load.rate), (AS_ALLOWED, None));
     }
 
     #[test]
@@ -248,6 +268,40 @@ mod tests {
             panic!("no test");
         };
         assert_eq!(load.rate, None);
+    }
+
+    #[test]
+    fn kernel_pacing_bounds_tcp_alone() {
+        for (line, rate) in [
+            ("test 10.0.0.7 -b 200M --fq-rate 1M", Some(1_000_000)),
+            ("test 10.0.0.7 --fq-rate 1M -P 2", Some(2_000_000)),
+            ("test 10.0.0.7 -u -b 200M --fq-rate 1M", Some(200_000_000)),
+            ("test 10.0.0.7 -u -b 0 --fq-rate 1M", None),
+        ] {
+            let Ok(Deed::Test(load)) = read(&ask(line)) else {
+                panic!("{line}");
+            };
+            assert_eq!(load.rate, rate.map(BitRate), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_token_that_is_removed_again_is_none() {
+        let with = |values: &[&str]| {
+            let variable = |value: &&str| (session_token::VARIABLE.to_owned(), (*value).to_owned());
+            Ask {
+                environment: values.iter().map(variable).collect(),
+                ..ask("serve --one-off")
+            }
+        };
+        assert!(read(&with(&["t"])).is_ok());
+        for values in [&["t", ""][..], &["", "t"], &["t", "t"], &[""], &[]] {
+            let refusal = read(&with(values)).unwrap_err();
+            assert_eq!(refusal.rule, Rule::Verbs, "{values:?}");
+        }
+        let mut test = ask("test 10.0.0.7");
+        test.environment = with(&["t", ""]).environment;
+        read(&test).unwrap_err();
     }
 
     #[test]

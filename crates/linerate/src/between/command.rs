@@ -12,6 +12,11 @@ use super::failure::{FarFailure, Stage};
 
 /// A line is no longer; a command that writes more without a line end is none of ours.
 const LONGEST_LINE: usize = 4 << 20;
+/// A command writes no more standard output in all, bytes: a test of an hour with 128 streams that reports every
+/// second writes a sixth of it.
+const MOST_OUTPUT: u64 = 1 << 30;
+/// A command whose lines are kept writes no more of them.
+const MOST_LINES: usize = 1_000;
 /// As much of its talk is kept, bytes.
 const MOST_TALK: usize = 16 << 10;
 /// No pause between two looks at a condition is longer.
@@ -22,8 +27,7 @@ pub(super) struct FarCommand {
     asked: Asked,
     stage: Stage,
     host: String,
-    /// Standard output that is no whole line yet.
-    part: Vec<u8>,
+    lines: Lines,
     /// Standard error.
     talk: String,
     files: BTreeMap<usize, Vec<u8>>,
@@ -50,7 +54,7 @@ impl FarCommand {
             asked,
             stage,
             host: session.host().to_owned(),
-            part: Vec::new(),
+            lines: Lines::default(),
             talk: String::new(),
             files: BTreeMap::new(),
         })
@@ -60,7 +64,7 @@ impl FarCommand {
     pub(super) fn next(&mut self, patience: Nanos) -> Result<Option<Heard>, FarFailure> {
         let until = clock::monotonic().plus(patience);
         loop {
-            if let Some(line) = self.whole_line() {
+            if let Some(line) = self.lines.next() {
                 return Ok(Some(Heard::Line(line)));
             }
             // What has come already is taken, however late it is.
@@ -98,6 +102,10 @@ impl FarCommand {
         let mut lines = Vec::new();
         loop {
             match self.next(SLICE)? {
+                Some(Heard::Line(_)) if lines.len() == MOST_LINES => {
+                    let why = format!("it wrote more than {MOST_LINES} lines");
+                    return Err(FarFailure::at(self.stage, &self.host, why));
+                }
                 Some(Heard::Line(line)) => lines.push(line),
                 Some(Heard::Ended(outcome)) if outcome.is_success() => return Ok(lines),
                 Some(Heard::Ended(outcome)) => return Err(self.failed(&outcome)),
@@ -161,17 +169,103 @@ impl FarCommand {
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<(), FarFailure> {
-        self.part.extend_from_slice(bytes);
-        if self.part.len() > LONGEST_LINE && !self.part.contains(&b'\n') {
-            let why = format!("it wrote a line of more than {LONGEST_LINE} bytes");
-            return Err(FarFailure::at(self.stage, &self.host, why));
+        self.lines
+            .push(bytes)
+            .map_err(|why| FarFailure::at(self.stage, &self.host, why))
+    }
+}
+
+/// Standard output, cut into lines. Each byte is looked at once.
+#[derive(Debug, Default)]
+struct Lines {
+    held: Vec<u8>,
+    /// How much of `held` was given out as lines.
+    given: usize,
+    /// Up to here there is no further line end.
+    searched: usize,
+    /// Bytes in all.
+    came: u64,
+}
+
+impl Lines {
+    /// Takes bytes that came, after all lines before were given out.
+    fn push(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.came = self.came.saturating_add(bytes.len() as u64);
+        if self.came > MOST_OUTPUT {
+            return Err(format!("it wrote more than {MOST_OUTPUT} bytes"));
         }
+        self.held.drain(..std::mem::take(&mut self.given));
+        self.searched = self.held.len();
+        if self.held.len() > LONGEST_LINE {
+            return Err(format!("it wrote a line of more than {LONGEST_LINE} bytes"));
+        }
+        self.held.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn whole_line(&mut self) -> Option<String> {
-        let end = self.part.iter().position(|byte| *byte == b'\n')?;
-        let line: Vec<u8> = self.part.drain(..=end).collect();
-        Some(String::from_utf8_lossy(&line[..end]).into_owned())
+    /// The next whole line, without its end.
+    fn next(&mut self) -> Option<String> {
+        let rest = &self.held[self.searched..];
+        let Some(length) = rest.iter().position(|byte| *byte == b'\n') else {
+            self.searched = self.held.len();
+            return None;
+        };
+        let end = self.searched + length;
+        let line = String::from_utf8_lossy(&self.held[self.given..end]).into_owned();
+        self.given = end + 1;
+        self.searched = self.given;
+        Some(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drained(lines: &mut Lines) -> Vec<String> {
+        std::iter::from_fn(|| lines.next()).collect()
+    }
+
+    #[test]
+    fn lines_are_the_same_however_they_are_cut() {
+        let text = "one\n\nthree\nlast without end";
+        for cut in 1..=text.len() {
+            let mut lines = Lines::default();
+            let mut found = Vec::new();
+            for piece in text.as_bytes().chunks(cut) {
+                lines.push(piece).unwrap();
+                found.extend(drained(&mut lines));
+            }
+            assert_eq!(found, ["one", "", "three"], "{cut}");
+        }
+    }
+
+    #[test]
+    fn eight_mebibytes_of_line_ends_are_looked_at_once_and_none_is_moved() {
+        let mut lines = Lines::default();
+        lines.push(&vec![b'\n'; 8 << 20]).unwrap();
+        for _ in 0..1_000 {
+            assert_eq!(lines.next().as_deref(), Some(""));
+        }
+        // Nothing behind a line is searched or moved for it.
+        assert_eq!((lines.given, lines.searched), (1_000, 1_000));
+        assert_eq!(lines.held.len(), 8 << 20);
+    }
+
+    #[test]
+    fn a_line_without_end_and_output_without_end_are_refused() {
+        let piece = vec![b'x'; LONGEST_LINE];
+        let mut lines = Lines::default();
+        lines.push(&piece).unwrap();
+        assert_eq!(lines.next(), None);
+        lines.push(b"x").unwrap();
+        let why = lines.push(b"x").unwrap_err();
+        assert!(why.contains("a line of more than"), "{why}");
+        let mut lines = Lines {
+            came: MOST_OUTPUT,
+            ..Lines::default()
+        };
+        let why = lines.push(b"\n").unwrap_err();
+        assert!(why.contains("1073741824 bytes"), "{why}");
     }
 }

@@ -8,7 +8,7 @@ use linerate_kernel::clock;
 use linerate_model::plain_text::PlainText;
 use linerate_model::plan::{Direction, Family};
 use linerate_model::record::{HostNames, RunRecord};
-use linerate_model::units::Nanos;
+use linerate_model::units::{BitRate, Nanos};
 use linerate_report::record;
 use linerate_wire::agent::{Outcome, Word};
 
@@ -66,10 +66,32 @@ pub(crate) struct Order<'a> {
     pub(crate) several: bool,
     /// Whether a record comes of it.
     pub(crate) recorded: bool,
+    /// What the server enforces.
+    pub(crate) bounds: Bounds,
     /// The client is given up after this time; absent = it ends by itself.
     pub(crate) within: Option<Nanos>,
     /// Whether the user wants no more: what was measured until then is the result.
     pub(crate) stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// The load of a test, which its server enforces and a host's rules judge before it begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// How long bytes flow, the omitted part counted; absent = not known.
+    pub(crate) time: Option<Nanos>,
+    /// All streams and both directions together; absent = as fast as it goes.
+    pub(crate) rate: Option<BitRate>,
+}
+
+impl Bounds {
+    /// As options of `linerate serve`.
+    fn words(self) -> Vec<Word> {
+        let time = self
+            .time
+            .map(|time| format!("--max-duration={}ms", time.0.div_ceil(1_000_000)));
+        let rate = self.rate.map(|rate| format!("--max-rate={}", rate.0));
+        [time, rate].into_iter().flatten().map(Word::from).collect()
+    }
 }
 
 /// What came of a test.
@@ -455,6 +477,7 @@ fn serve(
     .into();
     if !order.several {
         words.push("--one-off".into());
+        words.extend(order.bounds.words());
     }
     words.extend(match order.family {
         Family::Any => None,
@@ -505,5 +528,21 @@ fn reach(
         Some(Ok(surroundings)) => Ok(surroundings),
         Some(Err(error)) => Err(FarFailure::at(stage, session.host(), error.to_string())),
         None => Err(FarFailure::at(stage, session.host(), "it said nothing")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_asked_for_with_the_load_of_its_test() {
+        let bounds = Bounds {
+            time: Some(Nanos(12_000_000_001)),
+            rate: Some(BitRate(20_000_000)),
+        };
+        let words = ["--max-duration=12001ms", "--max-rate=20000000"];
+        assert_eq!(bounds.words(), words.map(Word::from));
+        assert!(Bounds::default().words().is_empty());
     }
 }

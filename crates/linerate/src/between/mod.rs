@@ -32,7 +32,7 @@ use crate::signals;
 use crate::test::{Live, Outputs};
 use arguments::{HERE, Hosts, called};
 use failure::{FarFailure, Stage};
-use far::{FarRun, Order, Party, Progress};
+use far::{Bounds, FarRun, Order, Party, Progress};
 use roles::End;
 
 /// Options that are not handed on: the direction depends on who dials, and the port is the server's.
@@ -202,6 +202,7 @@ fn order<'a>(
         owner,
         several: runs != Runs::One,
         recorded: runs != Runs::Rfc6349,
+        bounds: Bounds::default(),
         within: (runs == Runs::One)
             .then(|| longest(&request.plan))
             .flatten(),

@@ -124,8 +124,8 @@ pub(crate) enum TokenCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct TokenArguments {
-    /// Valid for this long, at most 30 days
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h")]
+    /// Valid for this long (90m, 12h, 7d), at most 30 days
+    #[arg(long, value_name = "TIME", value_parser = ttl, default_value = "1h")]
     pub(crate) ttl: Nanos,
     /// So many hosts may enrol with it
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=20_000))]
@@ -158,4 +158,28 @@ pub(crate) struct FolderArguments {
     /// The hub's folder [default: ~/.local/share/linerate, for root /var/lib/linerate]
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
+}
+
+/// A time, also in days.
+fn ttl(text: &str) -> Result<Nanos, String> {
+    let Some(days) = text.strip_suffix('d') else {
+        return duration(text).map_err(|_| "expected a time, such as 90m, 12h or 7d".to_owned());
+    };
+    let days: u16 = days
+        .parse()
+        .map_err(|_| format!("'{days}' is no whole number of days"))?;
+    Ok(Nanos::from_millis(u64::from(days) * 86_400_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invitation_may_be_valid_for_days() {
+        let hours = |hours: u64| Ok(Nanos::from_millis(hours * 3_600_000));
+        assert_eq!(ttl("30d"), hours(720));
+        assert_eq!(ttl("12h"), hours(12));
+        assert!(ttl("d").is_err() && ttl("-1d").is_err() && ttl("1w").is_err());
+    }
 }

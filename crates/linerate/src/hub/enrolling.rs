@@ -155,7 +155,7 @@ fn list(arguments: &FolderArguments, printer: &Printer) -> Result<(), Failure> {
         let line = |(name, agent): (&str, &linerate_fleet::enrolled::book::Agent)| {
             let days = agent
                 .not_after()
-                .map_or(0, |until| until.since(now) / 86_400_000);
+                .map_or(0, |until| until.since(now).div_ceil(86_400_000));
             match agent.revoked {
                 Some(_) => format!("{name}: revoked"),
                 None => format!("{name}: its certificate is valid for {days} more days"),

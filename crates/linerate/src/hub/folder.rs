@@ -33,7 +33,7 @@ pub(crate) struct State {
     /// Which regular tests have a row.
     #[serde(default)]
     pub(super) progress: Progress,
-    /// The count of its starts; agents refuse a lower one.
+    /// Grows with each start of the hub; leases of former starts have lower ones.
     pub(crate) epoch: u64,
     /// What was left of the budgets.
     #[serde(default)]

@@ -101,6 +101,10 @@ impl Hosts {
 
     /// Keeps sessions to these hosts, and ends those to others.
     pub(super) fn keep(&mut self, names: &BTreeMap<String, Dialler>) {
+        if let Some(arrivals) = &self.arrivals {
+            let dialling = names.iter().filter(|(_, by)| **by == Dialler::Agent);
+            arrivals.expect(dialling.map(|(name, _)| name.clone()));
+        }
         self.kept.retain(|name, kept| {
             let stays = names.get(name) == Some(&kept.dialler);
             if !stays {

@@ -12,6 +12,7 @@ use linerate_model::record::{Flow, RunRecord};
 use linerate_model::units::{BitRate, Nanos};
 use linerate_report::record;
 use linerate_watch::dispatch::{End, Ending, Finished, LeaseId};
+use linerate_watch::plan::test_options::{load_millis, rate};
 use linerate_watch::watched::Reach;
 
 use super::Happened;
@@ -195,6 +196,10 @@ fn run(assignment: &Assignment, ready: &mut dyn FnMut()) -> Result<(RunRecord, F
         owner: &assignment.owner,
         several: assignment.counter_test,
         recorded: true,
+        bounds: far::Bounds {
+            time: load_millis(&assignment.plan).map(Nanos::from_millis),
+            rate: rate(&assignment.plan),
+        },
         within: Some(assignment.within),
         stop: &stop,
     };

@@ -114,6 +114,7 @@ impl Tests<'_> {
             owner: self.owner,
             several: false,
             recorded: true,
+            bounds: far::Bounds::default(),
             within: longest(self.plan),
             stop: &stopped,
         };

@@ -83,8 +83,13 @@ impl Bed {
         done.out.trim().to_owned()
     }
 
+    /// The law of both hosts.
     fn law(&self, text: &str) -> PathBuf {
-        let path = self.folder.with("agent.toml", text);
+        self.law_file("agent.toml", text)
+    }
+
+    fn law_file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.with(name, text);
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
         path
     }
@@ -98,8 +103,9 @@ impl Bed {
         if let Some(invitation) = invitation {
             command.args(["--enrol", invitation]);
         }
-        let law = self.folder.file("agent.toml");
-        if law.exists() {
+        let own = self.folder.file(&format!("agent-{host}.toml"));
+        let laws = [own, self.folder.file("agent.toml")];
+        if let Some(law) = laws.iter().find(|law| law.exists()) {
             command.arg("--law").arg(law);
         }
         command
@@ -222,16 +228,24 @@ fn what_a_hub_and_an_agent_refuse_while_enrolling() {
     let (before, rest) = once.rsplit_once('/').unwrap();
     let (token, pin) = rest.split_once('#').unwrap();
     let forged = format!("{before}/{}#{pin}", "0".repeat(64));
-    refused(&forged, "x1", "no such token");
+    refused(&forged, "x1", "unknown or used-up token");
     // A hub with another key.
     let other = format!("{before}/{token}#{}", "0".repeat(64));
-    refused(&other, "x1", "another pin");
+    refused(
+        &other,
+        "x1",
+        "this is not the hub that issued the invitation: its CA certificate has another SHA-256",
+    );
     // One that has expired.
     let short = bed.invitation("--ttl 1ms");
     refused(&short, "x1", "expired");
     // The token was not taken by any of them; it is good once.
     let enrolled = start(&mut bed.agent(&hub, "x1", Some(&once)));
     wait_for(&enrolled, "connected to");
+    // The hub says that its plan does not have this host.
+    wait_for(&hub.running, "no host of this name");
+    let alone = run(&mut linerate("agent"), LONG).expect(2);
+    assert!(alone.error.contains("--hub"), "{}", alone.error);
     refused(&once, "x2", "as often as it may be");
     // Nobody takes a name that another has.
     let more = bed.invitation("--uses 5");
@@ -293,8 +307,36 @@ fn each_rule_of_a_hosts_law_makes_rows_that_name_it() {
 }
 
 #[test]
+fn the_law_of_the_host_that_serves_refuses_the_test_by_its_name() {
+    let bed = Bed::new("-t 1 -b 50M");
+    let serves = format!("agent-{}.toml", bed.hosts[1]);
+    bed.law_file(&serves, "max_rate = \"20M\"");
+    let hub = bed.hub();
+    let _agents = bed.agents(&hub);
+    let told = wait_until(PATIENCE, || !bed.refused().is_empty());
+    let all = bed.outcomes(|_| true);
+    assert!(told, "{all:?}\n{}", hub.running.error());
+    let rows = bed.refused();
+    let names = |row: &String| row.contains(&bed.hosts[1]) && row.contains("(max_rate)");
+    assert!(rows.iter().all(names), "{rows:?}");
+    assert_eq!(bed.measured(), 0);
+}
+
+#[test]
+fn a_server_takes_no_more_of_a_day_than_its_test() {
+    // A test of 1 s at 20 Mbit/s takes 2.5 MB at each end; nothing of the longest test that the law allows is booked.
+    let bed = Bed::new("-t 1 -b 20M");
+    bed.law("max_rate = \"20M\"\nbytes_a_day = \"12M\"");
+    let hub = bed.hub();
+    let _agents = bed.agents(&hub);
+    let seen = wait_until(PATIENCE, || bed.measured() > 2 || !bed.refused().is_empty());
+    let all = bed.outcomes(|_| true);
+    assert!(seen && bed.measured() > 2, "{all:?}");
+}
+
+#[test]
 fn bytes_of_a_day_stay_spent_across_restarts() {
-    // A test of 1 s at 80 Mbit/s takes 10 MB; a server books both directions.
+    // A test of 1 s at 80 Mbit/s takes 10 MB at each end.
     let bed = Bed::new("-t 1 -b 80M");
     bed.law("max_rate = \"80M\"\nmax_seconds = 1\nbytes_a_day = \"30M\"");
     let hub = bed.hub();

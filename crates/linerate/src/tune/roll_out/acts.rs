@@ -143,6 +143,7 @@ fn pair(hosts: &Hosts, node: usize, neighbour: usize) -> BothWays {
         owner: OWNER,
         several: false,
         recorded: true,
+        bounds: far::Bounds::default(),
         within: Some(TEST_TIME.plus(MARGIN)),
         stop: &|| false,
     };
