@@ -1,14 +1,23 @@
 #!/usr/bin/env bash
 # Two hosts with a path of 1 Gbit/s and 60 ms between them, on this machine, and a receiver whose buffer is too small
 # for it: measures that, says why it is slow, does what the findings advise until the path is full, and sets the first
-# and the last test side by side. Needs no root; nothing stays behind, since the path lives only as long as the process
-# that holds it.
+# and the last test side by side. Then a hub tests between three hosts regularly, and one path gets worse. Needs no root;
+# nothing stays behind, since the paths live only as long as the processes that hold them.
 set -euo pipefail
 linerate=$(realpath "$1")
 shown=${2:-try.html}
 report=$(realpath "$shown")
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+hub=
+end() {
+    if [ -n "$hub" ]; then
+        kill "$hub" 2>/dev/null || true
+        wait "$hub" 2>/dev/null || true
+    fi
+    XDG_RUNTIME_DIR=$folder "$linerate" lab down --all >/dev/null 2>&1 || true
+    rm -rf "$folder"
+}
+trap end EXIT
 cat >"$folder/try.toml" <<'SCENARIO'
 name = "try"
 about = "1 Gbit/s and 60 ms, and a receiver whose buffer is smaller than the path needs"
@@ -96,3 +105,67 @@ if "$linerate" compare --help | grep -q -e --html; then
 else
     "$linerate" compare before.json after.json
 fi
+
+echo
+echo "4. Watched: linerate hub watch.toml, and a path that gets worse"
+echo
+PATH=$(dirname "$linerate"):$PATH:/usr/sbin:/sbin
+export XDG_RUNTIME_DIR=$folder
+command -v tc >/dev/null || { echo "Left out: a star's path is changed with tc (package iproute2), which is not here."; exit 0; }
+cat >star.toml <<'STAR'
+name = "three"
+about = "three hosts of 100 Mbit/s"
+[star]
+rate = "100M"
+[[star.switch]]
+name = "rack1"
+hosts = "node[1-3]"
+STAR
+cat >watch.toml <<'WATCH'
+[[host]]
+names = "node[1-3]"
+reach = "ssh"
+[[task]]
+name = "ring"
+pairs = [["node1", "node2"], ["node2", "node3"], ["node3", "node1"]]
+test = "-t 1"
+every = "10s"
+expect = ">= 80M"
+WATCH
+code=0
+linerate lab up three --scenario star.toml >/dev/null 2>log || code=$?
+if [ "$code" -eq 3 ]; then
+    cat log
+    echo "Left out: this machine cannot make a star of hosts."
+    exit 0
+fi
+[ "$code" -eq 0 ] || { cat log; exit "$code"; }
+linerate hub watch.toml --listen 127.0.0.1:0 --folder hub --via 'linerate lab exec three {host} -- sh -c' >hub.out 2>log &
+hub=$!
+
+# Waits at most so many seconds until what the hub says of itself has a line like this for each of these words.
+until_status() {
+    local seconds=$1 word all
+    shift
+    for _ in $(seq "$seconds"); do
+        sleep 1
+        kill -0 "$hub" 2>/dev/null || { cat hub.out log; echo "The hub ended."; exit 1; }
+        linerate watch status --folder hub >status 2>/dev/null || continue
+        all=yes
+        for word in "$@"; do
+            grep -q -e "$word" status || all=no
+        done
+        [ "$all" = no ] || return 0
+    done
+    cat status log
+    echo "The hub did not say this within $seconds s."
+    exit 1
+}
+
+until_status 60 'node1 > node2 .*bit/s' 'node2 > node3 .*bit/s' 'node3 > node1 .*bit/s'
+echo "The page, while this runs: $(sed -n 's/^linerate hub: //p' hub.out)"
+echo "All three paths were tested. Now the switch sends node3 40 Mbit/s instead of 100."
+linerate lab exec three rack1 -- tc qdisc replace dev to-node3 root handle 2: stab overhead 24 tbf rate 40mbit burst 20000 limit 50000
+echo
+until_status 60 '^firing: '
+cat status

@@ -11,6 +11,8 @@ use crate::watched::{Expected, Pair, Task, Watched};
 
 /// What [`Expected::Auto`] wants of the least rate.
 const AUTO: f64 = 0.9;
+/// So much of the way from the floor to the median, and what is above it is as usual.
+const HALF: f64 = 0.5;
 /// Standard deviations on each side of a rate whose own interval is not known.
 const BESIDE: f64 = 2.0;
 
@@ -105,7 +107,8 @@ pub fn floor(
 /// What became of a test, against its floor; absent where it did not run.
 ///
 /// A test that other traffic disturbed may pass and does not fail. Where the interval of a rate is not known, it is two
-/// standard deviations of the baseline on each side; without a baseline the rate alone decides.
+/// standard deviations of the baseline on each side, below no more than half of what the median is above the floor;
+/// without a baseline the rate alone decides.
 pub fn shows(
     outcome: &WatchOutcome,
     floor: Option<Floor>,
@@ -124,9 +127,14 @@ pub fn shows(
 fn measured(figures: &WatchFigures, floor: Floor, baseline: Option<&Baseline>) -> RunShows {
     let beside = BESIDE * baseline.map_or(0.0, |baseline| baseline.deviation);
     let rate = figures.goodput_bps;
+    // A test that shows what the pair usually shows passes, however much its tests scatter: else no alert of it would end.
+    let usual = baseline.map(|baseline| (baseline.median_bps / floor.bps).ln());
+    let below = usual
+        .filter(|usual| *usual > 0.0)
+        .map_or(beside, |usual| beside.min(HALF * usual));
     let (low, high) = figures
         .interval_bps
-        .unwrap_or((rate * (-beside).exp(), rate * beside.exp()));
+        .unwrap_or((rate * (-below).exp(), rate * beside.exp()));
     // Rates of payload are far below 2^53 bit/s: whole bit/s are exact.
     let least = BitRate(whole(floor.bps));
     match Wanted::AtLeast(Amount::Rate(least)).judge(None, [low, high]) {
@@ -228,6 +236,16 @@ mod tests {
         );
         assert_eq!(of(7.5e9, false, Some(&BASELINE)), Some(RunShows::Fail));
         assert_eq!(of(8.2e9, false, None), Some(RunShows::Fail));
+        // Tests that scatter by more than a tenth: one at the usual level passes all the same.
+        let scattered = Baseline {
+            deviation: 0.08,
+            ..BASELINE
+        };
+        assert_eq!(of(9.4e9, false, Some(&scattered)), Some(RunShows::Pass));
+        assert_eq!(
+            of(7.5e9, false, Some(&scattered)),
+            Some(RunShows::Inconclusive)
+        );
         assert_eq!(of(7.5e9, true, None), Some(RunShows::Inconclusive));
         assert_eq!(of(9.4e9, true, None), Some(RunShows::Pass));
     }

@@ -1,8 +1,9 @@
 //! From results to alerts: one state machine for each pair of each task, and one alert for what several pairs have in common.
 //!
-//! A FAIL makes a pair suspect and asks for two confirming tests within ten minutes and for the finding's counter-test. It
-//! fires when three of its latest four tests are bad, confirmations included, and is resolved after two PASS in a row; an
-//! INCONCLUSIVE counts for neither. Two failures in a row fire; no result for 2.5 periods fires. A fall of goodput of 5 % or
+//! A FAIL makes a pair suspect and asks for two confirming tests within ten minutes, for the finding's counter-test and for
+//! the facts of both hosts. It fires when three of its latest four tests are bad, confirmations included, and is resolved after two PASS in a row; an
+//! INCONCLUSIVE counts for neither. Two failures in a row fire; no result for 2.5 periods fires, a period later for each of two tests for which
+//! the hub had no time. A fall of goodput of 5 % or
 //! more that breaks no floor fires when two confirming tests are low as well. While something is wrong with a pair, its
 //! baseline is that of before, so that a fault does not become normal by lasting; [`Alerts::accept`] makes it so.
 //!
@@ -73,6 +74,12 @@ pub enum Action {
         pair: PairName,
         /// The id of the finding.
         finding: String,
+    },
+    /// Ask a host what it is like, and report what changed by [`Alerts::handle_host_changes`]: something began to be wrong
+    /// with one of its pairs, or is over.
+    AskFacts {
+        /// Which host.
+        host: PlainText,
     },
     /// Keep and show the alert, and notify of it.
     AlertChanged(Alert),
@@ -162,9 +169,7 @@ impl Alerts {
             .pairs
             .get_mut(pair)
             .and_then(|watch| watch.trouble.as_mut());
-        let known = trouble.and_then(|trouble| trouble.finding.as_mut());
-        if let Some(known) = known.filter(|known| known.id == finding) {
-            known.counter_test = Some(shown);
+        if trouble.is_some_and(|trouble| trouble.handle_counter_test(finding, shown)) {
             self.carry_out(now, pair, vec![Step::Changed]);
         }
     }
@@ -258,8 +263,14 @@ impl Alerts {
                     pair: name.clone(),
                     finding,
                 }),
-                Step::Ended => self.end(now, name),
-                Step::Began => self.begin(now, name),
+                Step::Ended => {
+                    self.end(now, name);
+                    self.ask_facts(name);
+                }
+                Step::Began => {
+                    self.begin(now, name);
+                    self.ask_facts(name);
+                }
                 Step::Changed => {}
             }
             group = true;
@@ -274,6 +285,12 @@ impl Alerts {
         if firing {
             self.group(now, &name.task);
         }
+    }
+
+    /// What changed on a host is known before the alert fires, and what repaired it soon after.
+    fn ask_facts(&mut self, name: &PairName) {
+        let host = |name: &PlainText| Action::AskFacts { host: name.clone() };
+        self.actions.extend([&name.from, &name.to].map(host));
     }
 
     /// A new alert for one pair.
@@ -379,7 +396,8 @@ impl Alerts {
             alert.fired.get_or_insert(now);
         }
         if !inside.is_empty() {
-            alert.finding = vote(&inside).or(alert.finding);
+            let slow = matches!(alert.kind, AlertKind::Slow | AlertKind::Changed);
+            alert.finding = vote(&inside).or(alert.finding.filter(|_| slow));
             alert.host_changes = changes_of(&inside, &self.changes);
         }
         if alert.state == AlertState::Resolved {
@@ -427,6 +445,9 @@ const fn urgency(kind: AlertKind) -> u8 {
 /// The finding that most of the pairs have; of equals one that a counter-test confirmed, then the first.
 fn vote(inside: &[&Watch]) -> Option<AlertFinding> {
     let troubles = inside.iter().filter_map(|watch| watch.trouble.as_ref());
+    // What limited a pair does not say why it is silent now.
+    let troubles =
+        troubles.filter(|trouble| matches!(trouble.kind, AlertKind::Slow | AlertKind::Changed));
     let findings: Vec<&AlertFinding> = troubles
         .filter_map(|trouble| trouble.finding.as_ref())
         .collect();

@@ -1,10 +1,12 @@
 //! One pair: healthy, suspect or firing, by its results and by their absence.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use linerate_model::alert::{
-    AlertFailure, AlertFinding, AlertId, AlertKind, AlertRun, AlertState, Compared, RunShows,
+    AlertCounterTest, AlertFailure, AlertFinding, AlertId, AlertKind, AlertRun, AlertState,
+    Compared, RunShows,
 };
+use linerate_model::counter_test::Verdict;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{NotRun, RunClass, UnixMillis, WatchOutcome, WatchRun};
 use serde::{Deserialize, Serialize};
@@ -32,6 +34,8 @@ const LOST_AFTER: u64 = 15 * MINUTE;
 const MOST_ASKED: u32 = 6;
 /// No result for so many halves of a period is silence.
 const SILENT_HALVES: u64 = 5;
+/// So many tests in a row for which the hub had no time put silence off by a period each: it confirms another alert.
+const MOST_MISSED: u32 = 2;
 /// The smallest fall below the baseline that is [`AlertKind::Changed`], as a share of what is left.
 const LEAST_FALL: f64 = 0.05;
 
@@ -55,6 +59,9 @@ pub(super) struct Watch {
     recent: VecDeque<AlertRun>,
     /// From when on silence is counted: the last result, or a time without tests that was meant.
     heard: UnixMillis,
+    /// Tests since then for which the hub had no time.
+    #[serde(default)]
+    missed: u32,
     /// When the last test that was not bad ended; absent = none was seen.
     good: Option<UnixMillis>,
     /// Why the latest test had no figures.
@@ -86,8 +93,11 @@ pub(super) struct Trouble {
     /// What the pair showed before: floors follow from it until this is over.
     pub(super) baseline: Option<Baseline>,
     pub(super) compared: Option<Compared>,
-    /// The first finding of the latest bad test.
+    /// The first finding of most bad tests, as the latest of these has it.
     pub(super) finding: Option<AlertFinding>,
+    /// The first findings of the bad tests, by their ids: tests may have one of two in turn.
+    #[serde(default)]
+    seen: BTreeMap<String, Seen>,
     /// What fired before the pair fell silent.
     under: Option<AlertKind>,
     /// Results in a row that pass, and that are low without failing.
@@ -96,6 +106,15 @@ pub(super) struct Trouble {
     /// When confirming tests are due that have not come yet, and how many were asked for.
     pending: Vec<UnixMillis>,
     asked: u32,
+}
+
+/// A finding that came first in bad tests.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Seen {
+    /// How many of them.
+    tests: u32,
+    /// What its counter-test showed; absent = it is still to come.
+    counter_test: Option<AlertCounterTest>,
 }
 
 /// Where a rate stands beside the baseline, for [`AlertKind::Changed`].
@@ -132,6 +151,7 @@ impl Watch {
             to: to.clone(),
             recent: VecDeque::new(),
             heard: now,
+            missed: 0,
             good: None,
             failure: None,
             drift: Cusum::default(),
@@ -254,6 +274,7 @@ impl Watch {
             baseline: self.history.baseline(),
             compared: None,
             finding: None,
+            seen: BTreeMap::new(),
             under: None,
             passes: 0,
             low: 0,
@@ -285,6 +306,7 @@ impl Watch {
         }
         let mut steps = self.end_silence();
         self.heard = self.heard.max(run.ended);
+        self.missed = 0;
         let (floor, baseline) = (self.floor(), self.baseline());
         let Some(shows) = expectation::shows(&run.outcome, floor, baseline.as_ref()) else {
             return steps;
@@ -324,6 +346,10 @@ impl Watch {
             NotRun::Hours | NotRun::Maintenance | NotRun::HubAway | NotRun::Dropped
         ) {
             self.heard = self.heard.max(ended);
+        } else if reason == NotRun::Missed && self.missed < MOST_MISSED {
+            self.missed += 1;
+            let period = self.rules.as_ref().map_or(0, |rules| rules.period_millis);
+            self.heard = self.heard.plus_millis(period);
         } else if self
             .trouble
             .as_ref()
@@ -625,20 +651,44 @@ impl Watch {
         if let Some(mut finding) =
             finding.filter(|_| shows == RunShows::Fail || trouble.kind == AlertKind::Changed)
         {
-            let known = trouble
-                .finding
-                .take()
-                .filter(|known| known.id == finding.id);
-            if known.is_none() {
+            let seen = trouble.seen.entry(finding.id.clone()).or_default();
+            seen.tests += 1;
+            finding.counter_test.clone_from(&seen.counter_test);
+            if seen.tests == 1 {
                 steps.push(Step::CounterTest(finding.id.clone()));
             }
-            finding.counter_test = known.and_then(|known| known.counter_test);
-            trouble.finding = Some(finding);
+            let worth = seen.worth();
+            let shown = trouble.finding.as_ref();
+            let shown = shown.and_then(|shown| trouble.seen.get(&shown.id));
+            if shown.is_none_or(|shown| worth >= shown.worth()) {
+                trouble.finding = Some(finding);
+            }
         }
     }
 }
 
+impl Seen {
+    /// What was refuted counts less than what was not, then the number of tests decides.
+    fn worth(&self) -> (bool, u32) {
+        let verdict = self.counter_test.as_ref().map(|test| test.verdict);
+        (verdict != Some(Verdict::Refuted), self.tests)
+    }
+}
+
 impl Trouble {
+    /// Keeps what the counter-test of a finding showed; whether the alert's finding changed by it.
+    pub(super) fn handle_counter_test(&mut self, finding: &str, shown: AlertCounterTest) -> bool {
+        if let Some(seen) = self.seen.get_mut(finding) {
+            seen.counter_test = Some(shown.clone());
+        }
+        let known = self.finding.as_mut().filter(|known| known.id == finding);
+        let is_shown = known.is_some();
+        if let Some(known) = known {
+            known.counter_test = Some(shown);
+        }
+        is_shown
+    }
+
     /// Asks for confirming tests, as long as there were not too many.
     fn ask(&mut self, now: UnixMillis, after: &[u64]) -> Vec<Step> {
         let left = usize::try_from(MOST_ASKED.saturating_sub(self.asked)).unwrap_or(0);

@@ -78,6 +78,7 @@ enum Given {
     Share(f64),
     Fails,
     AgentAway,
+    Missed,
 }
 
 /// Pairs, their tests and what alerts followed.
@@ -90,6 +91,10 @@ struct World {
     number: u64,
     changed: Vec<Alert>,
     counter_tests: Vec<(PairName, String)>,
+    /// What limits tests.
+    finding: &'static str,
+    /// Hosts whose facts were asked for.
+    asked: Vec<PlainText>,
 }
 
 impl World {
@@ -104,6 +109,8 @@ impl World {
             number: 0,
             changed: Vec::new(),
             counter_tests: Vec::new(),
+            finding: "receive-window",
+            asked: Vec::new(),
         }
     }
 
@@ -162,6 +169,11 @@ impl World {
                 why: "an agent is not connected".into(),
                 held: Vec::new(),
             },
+            Given::Missed => WatchOutcome::NotRun {
+                reason: NotRun::Missed,
+                why: "other tests used what it needs".into(),
+                held: Vec::new(),
+            },
         };
         let run = WatchRun {
             id: RunId::of(UnixMillis(at), u128::from(number)),
@@ -176,7 +188,7 @@ impl World {
             outcome,
         };
         let finding = AlertFinding {
-            id: "receive-window".to_owned(),
+            id: self.finding.to_owned(),
             sentence: "The receive window limited this test 99 % of the time".into(),
             remedy: None,
             host: None,
@@ -214,6 +226,7 @@ impl World {
                 Action::AskCounterTest { pair, finding } => {
                     self.counter_tests.push((pair, finding));
                 }
+                Action::AskFacts { host } => self.asked.push(host),
                 Action::AlertChanged(alert) => self.changed.push(alert),
             }
         }
@@ -467,6 +480,25 @@ fn a_dead_agent_is_silent_and_is_one_alert() {
 }
 
 #[test]
+fn tests_that_the_hub_has_no_time_for_are_silence_only_after_a_while() {
+    let mut world = World::new(2, Expected::Auto, 3);
+    let given = |missed: std::ops::Range<u64>| {
+        move |_: usize, _: usize, at: u64| {
+            if (at_period(missed.start)..at_period(missed.end)).contains(&at) {
+                Given::Missed
+            } else {
+                Given::Share(1.0)
+            }
+        }
+    };
+    world.run(0, 20, given(10..12));
+    assert_eq!(brief(&world.fired()), "");
+    world.run(20, 6, given(20..26));
+    let kinds: Vec<AlertKind> = world.fired().iter().map(|alert| alert.kind).collect();
+    assert_eq!(kinds, [AlertKind::Silent, AlertKind::Silent]);
+}
+
+#[test]
 fn a_slow_host_is_one_alert_with_its_pairs() {
     let mut world = World::new(6, Expected::Auto, 8);
     let slow = |from: usize, _: usize, at: u64| {
@@ -508,7 +540,10 @@ fn a_fault_goes_on_after_a_restart_and_counter_tests_and_host_changes_join_it() 
     };
     world.run(0, 30, given);
     world.changed.clear();
+    world.asked.clear();
     world.run(30, 1, given);
+    // What changed on its hosts is asked for once.
+    assert_eq!(world.asked, ["node0", "node1"]);
     let before = world.only().clone();
     let state = serde_json::to_string(&world.alerts).unwrap();
     world.alerts = serde_json::from_str(&state).unwrap();
@@ -570,6 +605,43 @@ fn a_fault_goes_on_after_a_restart_and_counter_tests_and_host_changes_join_it() 
     assert_eq!(world.only().state, AlertState::Resolved);
     world.run(34, 20, given);
     assert_eq!(world.fired().len(), 1);
+}
+
+/// Tests in turn have one of two findings: each of these gets one counter-test, whose outcome stays with it.
+#[test]
+fn each_finding_of_a_fault_has_one_counter_test() {
+    let mut world = World::new(2, Expected::AtLeast(BitRate(20_000_000_000)), 1);
+    let pair = PairName {
+        task: "mesh".into(),
+        from: "node0".into(),
+        to: "node1".into(),
+    };
+    world.run(0, 1, |_, _, _| Given::Share(1.0));
+    let shown = AlertCounterTest {
+        ended: UnixMillis(at_period(1)),
+        verdict: Verdict::Confirmed,
+        sentence: "confirmed by sockets of 8 MB".into(),
+    };
+    let now = UnixMillis(at_period(1));
+    world
+        .alerts
+        .handle_counter_test(now, &pair, "receive-window", shown.clone());
+    world.finding = "path-full";
+    world.run(1, 1, |_, _, _| Given::Share(1.0));
+    world.finding = "receive-window";
+    world.run(2, 1, |_, _, _| Given::Share(1.0));
+    let of_pair = world.counter_tests.iter().filter(|(one, _)| *one == pair);
+    let asked: Vec<&str> = of_pair.map(|(_, finding)| finding.as_str()).collect();
+    assert_eq!(asked, ["receive-window", "path-full"]);
+    let alert = world.fired().into_iter().find(|alert| {
+        let mut inside = alert.pairs.iter();
+        inside.any(|one| (&one.from, &one.to) == (&pair.from, &pair.to))
+    });
+    let finding = alert.unwrap().finding.as_ref().unwrap();
+    assert_eq!(
+        (finding.id.as_str(), &finding.counter_test),
+        ("receive-window", &Some(shown))
+    );
 }
 
 #[test]

@@ -462,6 +462,7 @@ impl<'a> Driver<'a> {
                     let dispatcher = &mut self.dispatcher;
                     self.asking.ask(dispatcher, now, &pair, now, Some(finding));
                 }
+                Action::AskFacts { host } => self.hosts.ask_facts(&host),
                 Action::AlertChanged(alert) => {
                     if let Err(error) = past::put_alert(&self.means.archive, &alert) {
                         self.complain(&error.to_string());

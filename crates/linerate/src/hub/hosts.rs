@@ -1,6 +1,7 @@
 //! Sessions with the hosts of a plan: a thread each, which connects, asks for facts, notices the end and connects again.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -23,8 +24,10 @@ const AGAIN: Duration = Duration::from_secs(2);
 const AGAIN_AT_MOST: Duration = Duration::from_secs(300);
 /// How often it is looked whether a session still stands.
 const LOOK: Duration = Duration::from_millis(500);
-/// How often a host says what it is like.
+/// How often a host says what it is like where nothing is wrong with it.
 const FACTS_EVERY: Duration = Duration::from_secs(86_400);
+/// However much is wrong with it, it says so no more often than this.
+const FACTS_AGAIN: Duration = Duration::from_secs(10);
 /// A host says what it is like within this time.
 const FACTS_WITHIN: Nanos = Nanos::from_millis(20_000);
 /// Facts are no longer than this, bytes.
@@ -72,6 +75,7 @@ pub(super) struct Hosts {
 struct Kept {
     dialler: Dialler,
     end: Arc<End>,
+    facts_wanted: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -115,6 +119,7 @@ impl Hosts {
 
     fn start(&self, name: &str, dialler: Dialler) -> Kept {
         let end = Arc::new(End::default());
+        let facts_wanted = Arc::new(AtomicBool::new(false));
         let keeper = Keeper {
             name: name.to_owned(),
             dialler,
@@ -123,6 +128,7 @@ impl Hosts {
             told: self.told.clone(),
             permits: self.permits.clone(),
             end: end.clone(),
+            facts_wanted: facts_wanted.clone(),
         };
         let thread = std::thread::Builder::new()
             .name("host".to_owned())
@@ -135,7 +141,15 @@ impl Hosts {
         Kept {
             dialler,
             end,
+            facts_wanted,
             thread: thread.ok(),
+        }
+    }
+
+    /// Asks a host what it is like now, as soon as it answers.
+    pub(super) fn ask_facts(&self, name: &str) {
+        if let Some(kept) = self.kept.get(name) {
+            kept.facts_wanted.store(true, Ordering::Relaxed);
         }
     }
 
@@ -167,6 +181,8 @@ struct Keeper {
     told: Sender<Happened>,
     permits: Arc<Permits>,
     end: Arc<End>,
+    /// Somebody wants to know what the host is like now.
+    facts_wanted: Arc<AtomicBool>,
 }
 
 impl Keeper {
@@ -236,6 +252,16 @@ impl Keeper {
         self.dialler == Dialler::Agent && arrivals.is_some_and(|all| all.has(&self.name))
     }
 
+    /// Whether the host is to say what it is like, so long after it did.
+    fn wants_facts(&self, since: Duration) -> bool {
+        let every = if self.facts_wanted.load(Ordering::Relaxed) {
+            FACTS_AGAIN
+        } else {
+            FACTS_EVERY
+        };
+        since >= every
+    }
+
     /// Waits as long as the session stands.
     fn stand(&self, standing: Standing) {
         let standing = Arc::new(standing);
@@ -261,7 +287,8 @@ impl Keeper {
                 );
                 return;
             }
-            if told_facts.is_none_or(|at| at.elapsed() >= FACTS_EVERY) {
+            if told_facts.is_none_or(|at| self.wants_facts(at.elapsed())) {
+                self.facts_wanted.store(false, Ordering::Relaxed);
                 told_facts = Some(Instant::now());
                 if let Some(facts) = facts(&standing.session) {
                     let facts = Box::new(facts);
