@@ -98,8 +98,6 @@ pub(super) struct Trouble {
     /// The first findings of the bad tests, by their ids: tests may have one of two in turn.
     #[serde(default)]
     seen: BTreeMap<String, Seen>,
-    /// What fired before the pair fell silent.
-    under: Option<AlertKind>,
     /// Results in a row that pass, and that are low without failing.
     passes: usize,
     low: usize,
@@ -222,12 +220,10 @@ impl Watch {
         [lost, self.silent_at()].into_iter().flatten().min()
     }
 
+    /// Where something fires already, that there are no results says nothing more.
     fn silent_at(&self) -> Option<UnixMillis> {
-        let silent = self
-            .trouble
-            .as_ref()
-            .is_some_and(|trouble| trouble.kind == AlertKind::Silent);
-        let period = self.rules.as_ref().filter(|_| !silent)?.period_millis;
+        let firing = self.trouble.as_ref().is_some_and(|trouble| trouble.firing);
+        let period = self.rules.as_ref().filter(|_| !firing)?.period_millis;
         Some(self.heard.plus_millis(period / 2 * SILENT_HALVES))
     }
 
@@ -251,7 +247,6 @@ impl Watch {
     fn fall_silent(&mut self) -> Step {
         let heard = self.heard;
         if let Some(trouble) = &mut self.trouble {
-            trouble.under = Some(trouble.kind).filter(|_| trouble.firing);
             trouble.kind = AlertKind::Silent;
             trouble.firing = true;
             return Step::Changed;
@@ -275,7 +270,6 @@ impl Watch {
             compared: None,
             finding: None,
             seen: BTreeMap::new(),
-            under: None,
             passes: 0,
             low: 0,
             pending: Vec::new(),
@@ -304,14 +298,17 @@ impl Watch {
         if self.recent.iter().any(|known| known.id == run.id) {
             return Vec::new();
         }
-        let mut steps = self.end_silence();
-        self.heard = self.heard.max(run.ended);
-        self.missed = 0;
         let (floor, baseline) = (self.floor(), self.baseline());
         let Some(shows) = expectation::shows(&run.outcome, floor, baseline.as_ref()) else {
-            return steps;
+            return Vec::new();
         };
         self.remember(run, shows);
+        if let WatchOutcome::Invalid { why } = &run.outcome {
+            return self.handle_no_result(why);
+        }
+        self.heard = self.heard.max(run.ended);
+        self.missed = 0;
+        let mut steps = self.end_silence(run.ended, shows);
         let level = self.count(run, baseline);
         steps.extend(self.judge(now, run.ended, shows, level));
         self.describe(run, shows, floor, finding, &mut steps);
@@ -340,40 +337,49 @@ impl Watch {
         ended: UnixMillis,
         waited: bool,
     ) -> Vec<Step> {
-        // Nobody meant to test, or nobody could have: the pair is not to blame.
+        // Nobody meant to test, or nobody could have: the pair is not to blame. One that rests after failures is no news.
         if matches!(
             reason,
-            NotRun::Hours | NotRun::Maintenance | NotRun::HubAway | NotRun::Dropped
+            NotRun::Hours
+                | NotRun::Maintenance
+                | NotRun::HubAway
+                | NotRun::Dropped
+                | NotRun::BackingOff
         ) {
             self.heard = self.heard.max(ended);
         } else if reason == NotRun::Missed && self.missed < MOST_MISSED {
             self.missed += 1;
             let period = self.rules.as_ref().map_or(0, |rules| rules.period_millis);
             self.heard = self.heard.plus_millis(period);
-        } else if self
-            .trouble
-            .as_ref()
-            .is_none_or(|trouble| trouble.kind == AlertKind::Silent)
-        {
-            self.failure = Some(AlertFailure {
-                stage: PlainText::default(),
-                why: why.clone(),
-            });
+        } else {
+            let steps = self.handle_no_result(why);
+            if !steps.is_empty() && !waited {
+                return steps;
+            }
         }
-        let Some(trouble) = &mut self.trouble else {
-            return Vec::new();
-        };
-        if waited && trouble.pending.is_empty() {
-            return trouble.ask(now, &[2 * MINUTE]);
+        match &mut self.trouble {
+            Some(trouble) if waited && trouble.pending.is_empty() => {
+                trouble.ask(now, &[2 * MINUTE])
+            }
+            _ => Vec::new(),
         }
-        if trouble.kind == AlertKind::Silent {
-            return vec![Step::Changed];
-        }
-        Vec::new()
     }
 
-    /// A result ends a silence.
-    fn end_silence(&mut self) -> Vec<Step> {
+    /// Keeps why there is no result, for the silence that follows from it.
+    fn handle_no_result(&mut self, why: &PlainText) -> Vec<Step> {
+        let kind = self.trouble.as_ref().map(|trouble| trouble.kind);
+        if kind.is_some_and(|kind| kind != AlertKind::Silent) {
+            return Vec::new();
+        }
+        self.failure = Some(AlertFailure {
+            stage: PlainText::default(),
+            why: why.clone(),
+        });
+        kind.map(|_| Step::Changed).into_iter().collect()
+    }
+
+    /// A result ends a silence; a bad one goes on as what it is: nothing was repaired.
+    fn end_silence(&mut self, ended: UnixMillis, shows: RunShows) -> Vec<Step> {
         let Some(trouble) = self
             .trouble
             .as_mut()
@@ -381,12 +387,16 @@ impl Watch {
         else {
             return Vec::new();
         };
-        if let Some(kind) = trouble.under.take() {
-            trouble.kind = kind;
-            return Vec::new();
-        }
-        self.trouble = None;
-        vec![Step::Ended]
+        trouble.kind = match shows {
+            RunShows::Failed => AlertKind::Failing,
+            RunShows::Fail => AlertKind::Slow,
+            RunShows::Pass | RunShows::Inconclusive => {
+                self.trouble = None;
+                return vec![Step::Ended];
+            }
+        };
+        (trouble.bad, trouble.passes, trouble.asked) = (ended, 0, 0);
+        Vec::new()
     }
 
     fn remember(&mut self, run: &WatchRun, shows: RunShows) {

@@ -79,6 +79,8 @@ enum Given {
     Fails,
     AgentAway,
     Missed,
+    Rests,
+    Invalid,
 }
 
 /// Pairs, their tests and what alerts followed.
@@ -168,6 +170,14 @@ impl World {
                 reason: NotRun::AgentAway,
                 why: "an agent is not connected".into(),
                 held: Vec::new(),
+            },
+            Given::Rests => WatchOutcome::NotRun {
+                reason: NotRun::BackingOff,
+                why: "the pair rested, because 3 tests in a row failed".into(),
+                held: Vec::new(),
+            },
+            Given::Invalid => WatchOutcome::Invalid {
+                why: "the hub stopped it before its end".into(),
             },
             Given::Missed => WatchOutcome::NotRun {
                 reason: NotRun::Missed,
@@ -477,6 +487,66 @@ fn a_dead_agent_is_silent_and_is_one_alert() {
     world.run(14, 1, away);
     assert_eq!(world.only().state, AlertState::Resolved);
     assert!(world.alerts.open().is_empty());
+}
+
+/// Kinds and states of a pair's alerts as they changed, each once.
+fn story(changed: &[Alert]) -> Vec<(AlertKind, AlertState)> {
+    let mut story: Vec<_> = changed
+        .iter()
+        .filter(|alert| alert.cause.from == ["node0"])
+        .map(|alert| (alert.kind, alert.state))
+        .collect();
+    story.dedup();
+    story
+}
+
+#[test]
+fn only_a_test_that_passes_ends_a_silence() {
+    let mut world = World::new(2, Expected::Auto, 5);
+    let given = |from: usize, _: usize, at: u64| match (from, (at - START) / PERIOD) {
+        (0, 10..14) => Given::AgentAway,
+        (0, 14) => Given::Invalid,
+        (0, 15..18) => Given::Fails,
+        _ => Given::Share(1.0),
+    };
+    world.run(0, 10, given);
+    world.changed.clear();
+    world.run(10, 10, given);
+    assert_eq!(
+        story(&world.changed),
+        [
+            (AlertKind::Silent, AlertState::Firing),
+            (AlertKind::Failing, AlertState::Firing),
+            (AlertKind::Failing, AlertState::Resolved),
+        ]
+    );
+    assert!(world.only().until.unwrap().0 > at_period(18));
+}
+
+#[test]
+fn a_pair_that_rests_after_failures_goes_on_failing() {
+    let mut world = World::new(2, Expected::Auto, 5);
+    let given = |from: usize, _: usize, at: u64| match (from, (at - START) / PERIOD) {
+        (0, 10 | 15 | 24) => Given::Fails,
+        (0, 11..32) => Given::Rests,
+        _ => Given::Share(1.0),
+    };
+    world.run(0, 10, given);
+    world.changed.clear();
+    world.run(10, 24, given);
+    assert_eq!(
+        story(&world.changed),
+        [
+            (AlertKind::Failing, AlertState::Suspect),
+            (AlertKind::Failing, AlertState::Firing),
+            (AlertKind::Failing, AlertState::Resolved),
+        ]
+    );
+    // Without a test that failed twice it is no silence either.
+    world.changed.clear();
+    world.run(34, 8, |_, _, _| Given::Rests);
+    assert_eq!(brief(&world.fired()), "");
+    assert_eq!(world.alerts.open(), []);
 }
 
 #[test]
