@@ -284,6 +284,7 @@ fn pair(from: &str, to: &str, kind: AlertKind, state: AlertState, age: u64) -> A
         since: before(age),
         compared: None,
         failure: None,
+        passes: 0,
         runs: Vec::new(),
     }
 }
@@ -327,10 +328,12 @@ fn alerts(store: &MemoryStore) {
         let base = 2.2e9 + 7.2e9 * noise(hash(&["fra1", to], 7));
         pair.compared = Some(Compared {
             goodput_bps: base * 0.41,
+            ended: Some(before(20 * MINUTE)),
             interval_bps: Some((base * 0.4, base * 0.42)),
             floor_bps: base * 0.9,
             floor_of: FloorOf::Baseline,
             baseline_bps: Some(base),
+            link_bps: None,
         });
         let latest = linerate_hub::store::RunFilter {
             from: Some("fra1".into()),
@@ -558,6 +561,7 @@ fn snapshot() -> Snapshot {
                 },
             ],
             pairs: 95,
+            names: None,
             tests_a_day: 365.0,
             ignored: vec!["contexts".into()],
         },

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use linerate_model::alert::{
     AlertCounterTest, AlertFailure, AlertFinding, AlertId, AlertKind, AlertRun, AlertState,
-    Compared, RunShows,
+    Compared, FloorOf, RunShows,
 };
 use linerate_model::counter_test::Verdict;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{NotRun, RunClass, UnixMillis, WatchOutcome, WatchRun};
 use serde::{Deserialize, Serialize};
 
-use crate::baseline::{Baseline, History};
+use crate::baseline::{Baseline, History, Regime};
 use crate::change_points::Cusum;
 use crate::expectation::{self, Bounds, Floor};
 use crate::watched::Expected;
@@ -23,7 +23,9 @@ const BAD: usize = 3;
 /// … of its latest tests are bad.
 const OF: usize = 4;
 /// Tests in a row that fail, that resolve, or that withdraw a suspicion.
-const IN_A_ROW: usize = 2;
+pub(super) const IN_A_ROW: usize = 2;
+/// Spans that a baseline leaves out, the latest.
+const SPANS: usize = 32;
 /// When the tests that confirm are due, ms after the first bad one: both end within ten minutes.
 const CONFIRM_AFTER: [u64; IN_A_ROW] = [2 * MINUTE, 6 * MINUTE];
 /// When a failed test is tried again, ms.
@@ -45,6 +47,8 @@ const MINUTE: u64 = 60_000;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rules {
     pub(super) period_millis: u64,
+    /// The options of its tests: with others, other rates are usual.
+    pub(super) options: Vec<String>,
     pub(super) expected: Option<Expected>,
     pub(super) bounds: Bounds,
 }
@@ -69,6 +73,15 @@ pub(super) struct Watch {
     drift: Cusum,
     /// A regime that began until then needs no alert.
     accepted: UnixMillis,
+    /// When tests ended that say nothing of what is usual, also after a restart: both ends are included.
+    #[serde(default)]
+    left_out: VecDeque<(UnixMillis, UnixMillis)>,
+    /// The options of the tests; absent = an older program wrote this.
+    #[serde(default)]
+    options: Option<Vec<String>>,
+    /// Whether the latest due test waited for an agent, and of which host where it says so.
+    #[serde(default)]
+    pub(super) away: Option<PlainText>,
     pub(super) trouble: Option<Trouble>,
     /// The open alert that this pair is in.
     pub(super) alert: Option<AlertId>,
@@ -99,7 +112,7 @@ pub(super) struct Trouble {
     #[serde(default)]
     seen: BTreeMap<String, Seen>,
     /// Results in a row that pass, and that are low without failing.
-    passes: usize,
+    pub(super) passes: usize,
     low: usize,
     /// When confirming tests are due that have not come yet, and how many were asked for.
     pending: Vec<UnixMillis>,
@@ -154,6 +167,9 @@ impl Watch {
             failure: None,
             drift: Cusum::default(),
             accepted: UnixMillis(0),
+            left_out: VecDeque::new(),
+            options: None,
+            away: None,
             trouble: None,
             alert: None,
             history: History::default(),
@@ -161,11 +177,44 @@ impl Watch {
         }
     }
 
-    /// After a restart nothing is silent before a period has passed.
-    pub(super) fn begin(&mut self, now: UnixMillis, rules: Rules) {
+    /// After a restart nothing is silent before a period has passed. With other options, other rates are usual.
+    pub(super) fn begin(&mut self, now: UnixMillis, rules: Rules) -> Vec<Step> {
+        let other = |options: &Vec<String>| *options != rules.options;
+        let is_other = self.options.as_ref().is_some_and(other);
+        self.options = Some(rules.options.clone());
         let grace = rules.period_millis / 2 * (SILENT_HALVES - 2);
         self.heard = self.heard.max(UnixMillis(now.0.saturating_sub(grace)));
         self.rules = Some(rules);
+        if is_other {
+            self.begin_anew(now)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// What is usual is not known any more; only that tests fail or are missing stays true.
+    fn begin_anew(&mut self, now: UnixMillis) -> Vec<Step> {
+        self.leave_out(UnixMillis(0), now);
+        self.drift = Cusum::default();
+        self.accepted = now;
+        let Some(trouble) = &mut self.trouble else {
+            return Vec::new();
+        };
+        (trouble.baseline, trouble.low) = (None, 0);
+        if trouble.kind == AlertKind::Changed {
+            self.trouble = None;
+            return vec![Step::Ended];
+        }
+        Vec::new()
+    }
+
+    /// Tests that ended in a time, both ends included, say nothing of what is usual.
+    fn leave_out(&mut self, from: UnixMillis, until: UnixMillis) {
+        self.history.forget(from, until);
+        self.left_out.push_back((from, until));
+        if self.left_out.len() > SPANS {
+            self.left_out.pop_front();
+        }
     }
 
     pub(super) fn state(&self) -> AlertState {
@@ -197,9 +246,8 @@ impl Watch {
 
     /// The level is what it should be.
     pub(super) fn accept(&mut self, now: UnixMillis) -> Vec<Step> {
-        if let Some(trouble) = &self.trouble {
-            self.history
-                .forget(UnixMillis(0), UnixMillis(trouble.since.0.saturating_sub(1)));
+        if let Some(since) = self.trouble.as_ref().map(|trouble| trouble.since) {
+            self.leave_out(UnixMillis(0), UnixMillis(since.0.saturating_sub(1)));
         }
         self.accepted = now;
         self.drift = Cusum::default();
@@ -279,7 +327,10 @@ impl Watch {
 
     /// A test that ended before this program started: it makes up the baseline.
     pub(super) fn handle_past(&mut self, run: &WatchRun) {
-        if let WatchOutcome::Measured(figures) = &run.outcome {
+        let out = |(from, until): &(UnixMillis, UnixMillis)| (*from..=*until).contains(&run.ended);
+        if let WatchOutcome::Measured(figures) = &run.outcome
+            && !self.left_out.iter().any(out)
+        {
             self.history.add(run.ended, figures);
         }
     }
@@ -307,11 +358,13 @@ impl Watch {
             return self.handle_no_result(why);
         }
         self.heard = self.heard.max(run.ended);
-        self.missed = 0;
+        (self.missed, self.away) = (0, None);
         let mut steps = self.end_silence(run.ended, shows);
         let level = self.count(run, baseline);
         steps.extend(self.judge(now, run.ended, shows, level));
-        self.describe(run, shows, floor, finding, &mut steps);
+        let changed = self.trouble.as_ref().map(|trouble| trouble.kind) == Some(AlertKind::Changed);
+        let is_bad = shows == RunShows::Fail || (changed && level == Level::Low);
+        self.describe(run, is_bad, floor, finding, &mut steps);
         if shows == RunShows::Pass && self.trouble.is_none() {
             self.good = Some(run.ended);
             self.failure = None;
@@ -337,6 +390,7 @@ impl Watch {
         ended: UnixMillis,
         waited: bool,
     ) -> Vec<Step> {
+        self.away = (reason == NotRun::AgentAway).then(|| self.named_in(why));
         // Nobody meant to test, or nobody could have: the pair is not to blame. One that rests after failures is no news.
         if matches!(
             reason,
@@ -363,6 +417,15 @@ impl Watch {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// The host whose agent was away, as the dispatcher's words name it; empty where they do not.
+    fn named_in(&self, why: &str) -> PlainText {
+        let ends = [&self.from, &self.to];
+        let named = ends
+            .into_iter()
+            .find(|host| why.starts_with(&format!("the agent of {host} was ")));
+        named.cloned().unwrap_or_default()
     }
 
     /// Keeps why there is no result, for the silence that follows from it.
@@ -437,11 +500,15 @@ impl Watch {
     /// Whether goodput fell for longer than chance explains, though no test fails.
     fn fell(&self) -> bool {
         let drift = self.drift.drift().is_some_and(|drift| drift >= LEAST_FALL);
-        let regime = self
-            .history
-            .fall()
-            .is_some_and(|regime| regime.since > self.accepted);
-        drift || regime
+        drift || self.fallen().is_some()
+    }
+
+    /// The current regime, where it is a fall that nobody accepted, with the baseline before it: of fewer than five tests
+    /// nobody knows what was usual.
+    fn fallen(&self) -> Option<(Regime, Baseline)> {
+        let regime = self.history.fall()?;
+        let before = self.before(regime.since)?;
+        (regime.since > self.accepted).then_some((regime, before))
     }
 
     fn judge(
@@ -468,14 +535,10 @@ impl Watch {
             RunShows::Pass | RunShows::Inconclusive => return Vec::new(),
         };
         let mut trouble = self.new_trouble(kind, ended);
-        if let Some(regime) = self
-            .history
-            .fall()
-            .filter(|regime| kind == AlertKind::Changed && regime.since > self.accepted)
-        {
+        if let Some((regime, before)) = self.fallen().filter(|_| kind == AlertKind::Changed) {
             trouble.since = regime.since;
             trouble.good = regime.last_before.unwrap_or(trouble.good);
-            trouble.baseline = self.before(regime.since).or(trouble.baseline);
+            trouble.baseline = Some(before);
         }
         let mut steps = vec![Step::Began];
         steps.extend(trouble.ask(now, after));
@@ -606,10 +669,10 @@ impl Watch {
         }
         if trouble.passes >= IN_A_ROW {
             let (since, bad) = (trouble.since, trouble.bad);
-            // What was wrong is no part of what is normal.
-            self.history.forget(since, bad);
-            self.drift = Cusum::default();
             self.trouble = None;
+            // What was wrong is no part of what is normal.
+            self.leave_out(since, bad);
+            self.drift = Cusum::default();
             return vec![Step::Ended];
         }
         let mut steps = vec![Step::Changed];
@@ -623,7 +686,7 @@ impl Watch {
     fn describe(
         &mut self,
         run: &WatchRun,
-        shows: RunShows,
+        is_bad: bool,
         floor: Option<Floor>,
         finding: Option<AlertFinding>,
         steps: &mut Vec<Step>,
@@ -640,27 +703,33 @@ impl Watch {
         let WatchOutcome::Measured(figures) = &run.outcome else {
             return;
         };
+        let changed = trouble.kind == AlertKind::Changed;
         let baseline_bps = trouble.baseline.map(|baseline| baseline.median_bps);
         // A change that breaks no floor is compared with what was before.
-        let changed = Floor {
-            bps: baseline_bps.unwrap_or(0.0) * (1.0 - LEAST_FALL),
-            of: linerate_model::alert::FloorOf::Baseline,
+        let of_change = |bps: f64| Floor {
+            bps: bps * (1.0 - LEAST_FALL),
+            of: FloorOf::Baseline,
         };
-        let floor = if trouble.kind == AlertKind::Changed {
-            Some(changed)
+        let floor = if changed {
+            baseline_bps.map(of_change)
         } else {
             floor
         };
-        trouble.compared = floor.map(|floor| Compared {
-            goodput_bps: figures.goodput_bps,
-            interval_bps: figures.interval_bps,
-            floor_bps: floor.bps.round(),
-            floor_of: floor.of,
-            baseline_bps,
-        });
-        if let Some(mut finding) =
-            finding.filter(|_| shows == RunShows::Fail || trouble.kind == AlertKind::Changed)
-        {
+        // A test that is as expected says nothing of what is wrong.
+        let below = floor.filter(|floor| is_bad && figures.goodput_bps < floor.bps);
+        if let Some(floor) = below {
+            let bounds = self.rules.as_ref().map(|rules| rules.bounds);
+            trouble.compared = Some(Compared {
+                goodput_bps: figures.goodput_bps,
+                ended: Some(run.ended),
+                interval_bps: figures.interval_bps,
+                floor_bps: floor.bps.round(),
+                floor_of: floor.of,
+                baseline_bps,
+                link_bps: bounds.and_then(|bounds| bounds.link_bps()),
+            });
+        }
+        if let Some(mut finding) = finding.filter(|_| is_bad || changed) {
             let seen = trouble.seen.entry(finding.id.clone()).or_default();
             seen.tests += 1;
             finding.counter_test.clone_from(&seen.counter_test);
