@@ -7,7 +7,7 @@ LINERATE = $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/linerate
 FUZZ_CRATE = cd fuzz && CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),../target/fuzz)
 FUZZ_FLAGS = --no-default-features --locked --profile seeds
 
-.PHONY: build release try test seeds test-vm test-vm-fleet test-vm-matrix deps vm-deps check grade grade-drawn grade-stars accuracy kill attack ledger-campaign selfcheck fuzz bench bench-check
+.PHONY: build release try test seeds test-vm test-vm-fleet test-vm-matrix deps vm-deps check grade grade-drawn grade-stars accuracy kill attack ledger-campaign watch-campaign selfcheck fuzz bench bench-check
 
 build:
 	cargo build --profile $(PROFILE) --locked -p linerate
@@ -18,7 +18,7 @@ release:
 	scripts/release.sh
 
 # Measures a path of 1 Gbit/s and 60 ms between two hosts made on this machine, says why it is slow, applies the
-# remedy and measures again. No root.
+# remedy and measures again; then watches three hosts while a path gets worse. No root.
 try: build
 	scripts/try.sh $(LINERATE)
 
@@ -80,6 +80,11 @@ attack:
 # wrote and the other read is explained, or fails. About a second each; twelve of them are in `make test`.
 ledger-campaign:
 	LINERATE_LEDGER_TESTS=$(or $(N),1000) LINERATE_LEDGER_SEED=$(or $(SEED),1) cargo test -p linerate --locked --profile fast --test it -- ledger_campaign::random --nocapture
+
+# Regular tests over a lab's paths while these break, one fault after another in random order (SEED=n repeats one), for MINUTES
+# (120): each alert comes within three tests, says the right thing and ends with its fault. Two faults are in `make test`.
+watch-campaign:
+	LINERATE_WATCH_MINUTES=$(or $(MINUTES),120) LINERATE_WATCH_SEED=$(SEED) cargo test -p linerate --locked --profile fast --test it -- watch_campaign:: --nocapture
 
 check:
 	cargo fmt --all --check

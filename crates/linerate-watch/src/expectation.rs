@@ -112,9 +112,9 @@ pub fn floor(
 
 /// What became of a test, against its floor; absent where it did not run.
 ///
-/// A test that other traffic disturbed may pass and does not fail. Where the interval of a rate is not known, it is two
-/// standard deviations of the baseline on each side, below no more than half of what the median is above the floor;
-/// without a baseline the rate alone decides.
+/// A test that other traffic disturbed may pass and does not fail. The interval of a rate is the narrower one of the test's own
+/// and of two standard deviations of the baseline on each side, below no more than half of what the median is above the
+/// floor. Where neither is known the rate alone decides.
 pub fn shows(
     outcome: &WatchOutcome,
     floor: Option<Floor>,
@@ -131,16 +131,14 @@ pub fn shows(
 }
 
 fn measured(figures: &WatchFigures, floor: Floor, baseline: Option<&Baseline>) -> RunShows {
-    let beside = BESIDE * baseline.map_or(0.0, |baseline| baseline.deviation);
     let rate = figures.goodput_bps;
-    // A test that shows what the pair usually shows passes, however much its tests scatter: else no alert of it would end.
-    let usual = baseline.map(|baseline| (baseline.median_bps / floor.bps).ln());
-    let below = usual
-        .filter(|usual| *usual > 0.0)
-        .map_or(beside, |usual| beside.min(HALF * usual));
-    let (low, high) = figures
-        .interval_bps
-        .unwrap_or((rate * (-below).exp(), rate * beside.exp()));
+    let own = baseline.map(|baseline| own_interval(rate, floor, baseline));
+    let (low, high) = match (figures.interval_bps, own) {
+        // What the pair's tests scatter by has in it what a test does not know of its own rate. A short test knows little.
+        (Some(within), Some(own)) => (within.0.max(own.0), within.1.min(own.1)),
+        (Some(known), None) | (None, Some(known)) => known,
+        (None, None) => (rate, rate),
+    };
     // Rates of payload are far below 2^53 bit/s: whole bit/s are exact.
     let least = BitRate(whole(floor.bps));
     match Wanted::AtLeast(Amount::Rate(least)).judge(None, [low, high]) {
@@ -149,6 +147,19 @@ fn measured(figures: &WatchFigures, floor: Floor, baseline: Option<&Baseline>) -
         Verdict::Fail => RunShows::Fail,
         Verdict::Inconclusive => RunShows::Inconclusive,
     }
+}
+
+/// Two standard deviations of the pair's tests on each side of a rate. A test that shows what the pair usually shows passes,
+/// however much its tests scatter: else no alert of it would end.
+fn own_interval(rate: f64, floor: Floor, baseline: &Baseline) -> (f64, f64) {
+    let beside = BESIDE * baseline.deviation;
+    let usual = (baseline.median_bps / floor.bps).ln();
+    let below = if usual > 0.0 {
+        beside.min(HALF * usual)
+    } else {
+        beside
+    };
+    (rate * (-below).exp(), rate * beside.exp())
 }
 
 /// The whole number of bit/s below a rate; 0 of a negative one.
@@ -254,6 +265,26 @@ mod tests {
         );
         assert_eq!(of(7.5e9, true, None), Some(RunShows::Inconclusive));
         assert_eq!(of(9.4e9, true, None), Some(RunShows::Pass));
+    }
+
+    #[test]
+    fn a_short_test_is_known_by_the_pairs_own_tests() {
+        let of = |goodput_bps: f64, share: f64| {
+            let figures = WatchFigures {
+                goodput_bps,
+                interval_bps: Some((goodput_bps * (1.0 - share), goodput_bps * (1.0 + share))),
+                ..WatchFigures::default()
+            };
+            let floor = Some(Floor {
+                bps: 8.46e9,
+                of: FloorOf::Baseline,
+            });
+            shows(&WatchOutcome::Measured(figures), floor, Some(&BASELINE))
+        };
+        assert_eq!(of(9.4e9, 0.3), Some(RunShows::Pass));
+        assert_eq!(of(7.5e9, 0.3), Some(RunShows::Fail));
+        assert_eq!(of(8.2e9, 0.3), Some(RunShows::Inconclusive));
+        assert_eq!(of(8.2e9, 0.01), Some(RunShows::Fail));
     }
 
     #[test]

@@ -15,6 +15,7 @@
 
 mod grouping;
 mod pair;
+mod trouble;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -36,6 +37,8 @@ use pair::{Rules, Step, Watch};
 
 /// Tests in a row that end what is wrong with a pair.
 pub const PASSES_THAT_END: usize = pair::IN_A_ROW;
+/// A host that answers says what it is like so long after its alert ended, ms.
+const REPAIR: u64 = 10_000;
 /// Changes of hosts that are kept, the latest.
 const CHANGES: usize = 1000;
 
@@ -344,6 +347,7 @@ impl Alerts {
         let Some(watch) = self.pairs.get_mut(name) else {
             return;
         };
+        watch.repaired = now;
         let Some(id) = watch.alert.take() else { return };
         let recent: Vec<AlertRun> = watch.recent().copied().collect();
         let alert = self.open.iter_mut().find(|alert| alert.id == id);
@@ -487,12 +491,17 @@ fn changes_of(inside: &[&Watch], changes: &VecDeque<HostChange>) -> Vec<HostChan
     let in_gap = |change: &&HostChange| {
         inside.iter().any(|watch| {
             let its = change.host == watch.from || change.host == watch.to;
+            // Facts are read again once it is over: what they show then was the repair of what was wrong before.
+            let repair = change.last_before <= watch.repaired
+                && change.first_after <= watch.repaired.plus_millis(REPAIR);
             let gap = watch
                 .trouble
                 .as_ref()
                 .map(|trouble| (trouble.good, trouble.since));
-            its && gap
-                .is_some_and(|(good, bad)| change.first_after >= good && change.last_before <= bad)
+            its && !repair
+                && gap.is_some_and(|(good, bad)| {
+                    change.first_after >= good && change.last_before <= bad
+                })
         })
     };
     let mut found: Vec<HostChange> = changes.iter().filter(in_gap).cloned().collect();

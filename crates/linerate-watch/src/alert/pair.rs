@@ -1,16 +1,16 @@
 //! One pair: healthy, suspect or firing, by its results and by their absence.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use linerate_model::alert::{
-    AlertCounterTest, AlertFailure, AlertFinding, AlertId, AlertKind, AlertRun, AlertState,
-    Compared, FloorOf, RunShows,
+    AlertFailure, AlertFinding, AlertId, AlertKind, AlertRun, AlertState, Compared, FloorOf,
+    RunShows,
 };
-use linerate_model::counter_test::Verdict;
 use linerate_model::plain_text::PlainText;
 use linerate_model::watch::{NotRun, RunClass, UnixMillis, WatchOutcome, WatchRun};
 use serde::{Deserialize, Serialize};
 
+use super::trouble::Trouble;
 use crate::baseline::{Baseline, History, Regime};
 use crate::change_points::Cusum;
 use crate::expectation::{self, Bounds, Floor};
@@ -32,8 +32,6 @@ const CONFIRM_AFTER: [u64; IN_A_ROW] = [2 * MINUTE, 6 * MINUTE];
 const RETRY_AFTER: u64 = MINUTE;
 /// A confirming test that has not come so long after it was due is not waited for, ms.
 const LOST_AFTER: u64 = 15 * MINUTE;
-/// Confirming tests of one suspicion, and of one repair.
-const MOST_ASKED: u32 = 6;
 /// No result for so many halves of a period is silence.
 const SILENT_HALVES: u64 = 5;
 /// So many tests in a row for which the hub had no time put silence off by a period each: it confirms another alert.
@@ -63,7 +61,10 @@ pub(super) struct Watch {
     recent: VecDeque<AlertRun>,
     /// From when on silence is counted: the last result, or a time without tests that was meant.
     heard: UnixMillis,
-    /// Tests since then for which the hub had no time.
+    /// When what was wrong before was over.
+    #[serde(default)]
+    pub(super) repaired: UnixMillis,
+    /// Tests since the last result for which the hub had no time.
     #[serde(default)]
     missed: u32,
     /// When the last test that was not bad ended; absent = none was seen.
@@ -90,42 +91,6 @@ pub(super) struct Watch {
     pub(super) history: History,
     #[serde(skip)]
     pub(super) rules: Option<Rules>,
-}
-
-/// What is wrong with a pair.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Trouble {
-    pub(super) kind: AlertKind,
-    pub(super) firing: bool,
-    /// When the first bad test ended; of silence, the last result.
-    pub(super) since: UnixMillis,
-    /// When the last good test before it ended.
-    pub(super) good: UnixMillis,
-    /// When the latest bad test ended.
-    bad: UnixMillis,
-    /// What the pair showed before: floors follow from it until this is over.
-    pub(super) baseline: Option<Baseline>,
-    pub(super) compared: Option<Compared>,
-    /// The first finding of most bad tests, as the latest of these has it.
-    pub(super) finding: Option<AlertFinding>,
-    /// The first findings of the bad tests, by their ids: tests may have one of two in turn.
-    #[serde(default)]
-    seen: BTreeMap<String, Seen>,
-    /// Results in a row that pass, and that are low without failing.
-    pub(super) passes: usize,
-    low: usize,
-    /// When confirming tests are due that have not come yet, and how many were asked for.
-    pending: Vec<UnixMillis>,
-    asked: u32,
-}
-
-/// A finding that came first in bad tests.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Seen {
-    /// How many of them.
-    tests: u32,
-    /// What its counter-test showed; absent = it is still to come.
-    counter_test: Option<AlertCounterTest>,
 }
 
 /// Where a rate stands beside the baseline, for [`AlertKind::Changed`].
@@ -162,6 +127,7 @@ impl Watch {
             to: to.clone(),
             recent: VecDeque::new(),
             heard: now,
+            repaired: UnixMillis(0),
             missed: 0,
             good: None,
             failure: None,
@@ -299,30 +265,15 @@ impl Watch {
             trouble.firing = true;
             return Step::Changed;
         }
-        let trouble = Trouble {
-            firing: true,
-            ..self.new_trouble(AlertKind::Silent, heard)
-        };
+        let mut trouble = self.new_trouble(AlertKind::Silent, heard);
+        trouble.firing = true;
         self.trouble = Some(trouble);
         Step::Began
     }
 
     fn new_trouble(&self, kind: AlertKind, since: UnixMillis) -> Trouble {
-        Trouble {
-            kind,
-            firing: false,
-            since,
-            good: self.good.unwrap_or(since),
-            bad: since,
-            baseline: self.history.baseline(),
-            compared: None,
-            finding: None,
-            seen: BTreeMap::new(),
-            passes: 0,
-            low: 0,
-            pending: Vec::new(),
-            asked: 0,
-        }
+        let good = self.good.unwrap_or(since);
+        Trouble::new(kind, since, good, self.history.baseline())
     }
 
     /// A test that ended before this program started: it makes up the baseline.
@@ -529,7 +480,9 @@ impl Watch {
         let (kind, after): (AlertKind, &[u64]) = match shows {
             RunShows::Fail => (AlertKind::Slow, &CONFIRM_AFTER),
             RunShows::Failed => (AlertKind::Failing, &[RETRY_AFTER]),
-            RunShows::Pass if self.has_own_measure() && self.fell() => {
+            RunShows::Pass | RunShows::Inconclusive
+                if self.has_own_measure() && self.is_clear() && self.fell() =>
+            {
                 (AlertKind::Changed, &CONFIRM_AFTER)
             }
             RunShows::Pass | RunShows::Inconclusive => return Vec::new(),
@@ -551,6 +504,13 @@ impl Watch {
     fn has_own_measure(&self) -> bool {
         let expected = self.rules.as_ref().and_then(|rules| rules.expected);
         matches!(expected, Some(Expected::Auto | Expected::OfBaseline(_)))
+    }
+
+    /// The latest test passes, or tests in a row do not decide: a single one of these shows nothing yet.
+    fn is_clear(&self) -> bool {
+        let mut latest = self.recent.iter().take(IN_A_ROW);
+        let undecided = |run: &AlertRun| run.shows == RunShows::Inconclusive;
+        !self.recent.front().is_some_and(undecided) || latest.all(undecided)
     }
 
     /// The baseline before a regime began.
@@ -585,6 +545,9 @@ impl Watch {
                 Level::Between | Level::Usual => trouble.passes += 1,
             },
             RunShows::Pass => trouble.passes += 1,
+            RunShows::Inconclusive if trouble.kind == AlertKind::Changed => {
+                trouble.low += usize::from(level == Level::Low);
+            }
             RunShows::Inconclusive => {}
         }
         if trouble.passes >= IN_A_ROW {
@@ -729,55 +692,8 @@ impl Watch {
                 link_bps: bounds.and_then(|bounds| bounds.link_bps()),
             });
         }
-        if let Some(mut finding) = finding.filter(|_| is_bad || changed) {
-            let seen = trouble.seen.entry(finding.id.clone()).or_default();
-            seen.tests += 1;
-            finding.counter_test.clone_from(&seen.counter_test);
-            if seen.tests == 1 {
-                steps.push(Step::CounterTest(finding.id.clone()));
-            }
-            let worth = seen.worth();
-            let shown = trouble.finding.as_ref();
-            let shown = shown.and_then(|shown| trouble.seen.get(&shown.id));
-            if shown.is_none_or(|shown| worth >= shown.worth()) {
-                trouble.finding = Some(finding);
-            }
+        if let Some(finding) = finding.filter(|_| is_bad || changed) {
+            steps.extend(trouble.count_finding(finding));
         }
-    }
-}
-
-impl Seen {
-    /// What was refuted counts less than what was not, then the number of tests decides.
-    fn worth(&self) -> (bool, u32) {
-        let verdict = self.counter_test.as_ref().map(|test| test.verdict);
-        (verdict != Some(Verdict::Refuted), self.tests)
-    }
-}
-
-impl Trouble {
-    /// Keeps what the counter-test of a finding showed; whether the alert's finding changed by it.
-    pub(super) fn handle_counter_test(&mut self, finding: &str, shown: AlertCounterTest) -> bool {
-        if let Some(seen) = self.seen.get_mut(finding) {
-            seen.counter_test = Some(shown.clone());
-        }
-        let known = self.finding.as_mut().filter(|known| known.id == finding);
-        let is_shown = known.is_some();
-        if let Some(known) = known {
-            known.counter_test = Some(shown);
-        }
-        is_shown
-    }
-
-    /// Asks for confirming tests, as long as there were not too many.
-    fn ask(&mut self, now: UnixMillis, after: &[u64]) -> Vec<Step> {
-        let left = usize::try_from(MOST_ASKED.saturating_sub(self.asked)).unwrap_or(0);
-        let due: Vec<UnixMillis> = after
-            .iter()
-            .take(left)
-            .map(|after| now.plus_millis(*after))
-            .collect();
-        self.asked += u32::try_from(due.len()).unwrap_or(MOST_ASKED);
-        self.pending.extend(&due);
-        due.into_iter().map(Step::Confirm).collect()
     }
 }

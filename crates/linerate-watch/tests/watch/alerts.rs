@@ -824,6 +824,45 @@ fn a_fault_goes_on_after_a_restart_and_counter_tests_and_host_changes_join_it() 
     assert_eq!(world.fired().len(), 1);
 }
 
+#[test]
+fn what_repaired_a_fault_is_no_cause_of_the_next() {
+    let mut world = World::new(2, Expected::AtLeast(BitRate(8_500_000_000)), 1);
+    let slow = |share: f64| {
+        move |from: usize, _: usize, _: u64| Given::Share(if from == 0 { share } else { 1.0 })
+    };
+    world.run(0, 30, slow(1.0));
+    world.run(30, 2, slow(0.8));
+    let pair = PairName {
+        task: "mesh".into(),
+        from: "node0".into(),
+        to: "node1".into(),
+    };
+    let over = at_period(32);
+    world.alerts.accept(UnixMillis(over), &pair);
+    world.drain();
+    let change = |fact: &str, last_before: u64, first_after: u64| HostChange {
+        host: "node0".into(),
+        fact: fact.into(),
+        before: None,
+        after: Some("new".into()),
+        last_before: UnixMillis(last_before),
+        first_after: UnixMillis(first_after),
+    };
+    let next = change("mtu", over + 2_000, over + PERIOD);
+    let changes = [
+        change("tcp_wmem", over - 40_000, over + 1_000),
+        next.clone(),
+    ];
+    world
+        .alerts
+        .handle_host_changes(UnixMillis(over + PERIOD), &changes);
+    world.changed.clear();
+    world.run(32, 2, slow(0.5));
+    let fired = world.fired();
+    let last = fired.iter().find(|alert| alert.since.0 > over).unwrap();
+    assert_eq!(last.host_changes, [next]);
+}
+
 /// Tests in turn have one of two findings: each of these gets one counter-test, whose outcome stays with it.
 #[test]
 fn each_finding_of_a_fault_has_one_counter_test() {

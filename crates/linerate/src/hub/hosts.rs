@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// How often a host says what it is like where nothing is wrong with it.
 const FACTS_EVERY: Duration = Duration::from_secs(86_400);
 /// However much is wrong with it, it says so no more often than this.
-const FACTS_AGAIN: Duration = Duration::from_secs(10);
+const FACTS_AGAIN: Duration = Duration::from_secs(5);
 /// A host says what it is like within this time.
 const FACTS_WITHIN: Nanos = Nanos::from_millis(20_000);
 /// Facts are no longer than this, bytes.

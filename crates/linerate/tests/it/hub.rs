@@ -128,13 +128,13 @@ impl Bed {
 }
 
 /// A hub that runs.
-struct Hub {
-    running: Running,
+pub(super) struct Hub {
+    pub(super) running: Running,
     address: String,
 }
 
 impl Hub {
-    fn of(running: Running) -> Self {
+    pub(super) fn of(running: Running) -> Self {
         let said = |out: &str| {
             let line = out.lines().find_map(|line| line.split_once("http://"))?;
             Some(line.1.trim_end_matches('/').to_owned())
@@ -162,11 +162,11 @@ impl Hub {
         body.to_owned()
     }
 
-    fn json(&self, path: &str) -> Value {
+    pub(super) fn json(&self, path: &str) -> Value {
         serde_json::from_str(&self.read(path)).unwrap()
     }
 
-    fn runs(&self) -> Vec<Value> {
+    pub(super) fn runs(&self) -> Vec<Value> {
         let told = self.json("/api/v1/runs?limit=500");
         told["runs"].as_array().unwrap().clone()
     }
@@ -206,13 +206,13 @@ impl Hub {
         });
     }
 
-    fn stop(self) {
+    pub(super) fn stop(self) {
         self.running.signal("TERM");
         self.running.wait(PATIENCE).expect(0);
     }
 }
 
-fn text(value: &Value) -> &str {
+pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 

@@ -94,3 +94,5 @@ mod tune;
 mod verdict;
 #[cfg(test)]
 mod watch;
+#[cfg(test)]
+mod watch_campaign;
